@@ -1,0 +1,45 @@
+# Two commands: `make demo` and `make test`. Both make their own environment.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: demo test check fast slow lint types contracts docs bench format clean
+
+demo: $(READY)
+	$(BIN)/python examples/report.py
+
+test: check fast slow
+
+check: lint types contracts
+
+$(READY): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test]'
+	touch $@
+
+lint: $(READY)
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+types: $(READY)
+	$(BIN)/mypy
+
+contracts: $(READY)
+	$(BIN)/lint-imports
+
+fast: $(READY)
+	$(BIN)/pytest -n 2
+
+slow: $(READY)
+	$(BIN)/pytest -n 2 -m slow
+
+docs: $(READY)
+	$(BIN)/mkdocs build --strict
+
+format: $(READY)
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+clean:
+	rm -rf $(VENV) site build demo .pytest_cache .mypy_cache .ruff_cache .hypothesis

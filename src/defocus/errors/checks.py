@@ -1,0 +1,101 @@
+"""Checks of parameters, worded once: each returns the value it was given or refuses it."""
+
+import math
+from fractions import Fraction
+from numbers import Integral, Rational, Real
+from typing import TypeAlias
+
+from defocus.errors.base import InvalidParameterError
+
+__all__ = ["Number", "count", "finite", "in_range", "non_negative", "positive", "probability", "whole"]
+
+Number: TypeAlias = int | float | Fraction
+"""What a parameter may be. Exact types stay exact; a float means the dyadic rational it stores."""
+
+
+def finite(name: str, value: object) -> Number:
+    """Return ``value`` as an int, a Fraction or a finite float; booleans and strings are not numbers.
+
+    >>> finite("sigma", 1.5)
+    1.5
+    >>> finite("sigma", float("nan"))
+    Traceback (most recent call last):
+    ...
+    defocus.errors.base.InvalidParameterError: sigma must be a finite number, but it is nan.
+    To fix: pass an int, a float or a Fraction.
+    """
+    number: Number | None = None
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        number = int(value)
+    elif isinstance(value, Rational) and not isinstance(value, bool):
+        number = Fraction(value.numerator, value.denominator)
+    elif isinstance(value, Real) and not isinstance(value, bool):
+        number = float(value)
+    if number is None or (isinstance(number, float) and not math.isfinite(number)):
+        raise InvalidParameterError(
+            f"{name} must be a finite number, but it is {_show(value)}.", fix="pass an int, a float or a Fraction."
+        )
+    return number
+
+
+def positive(name: str, value: object) -> Number:
+    """Return ``value`` if it is a finite number above zero."""
+    number = finite(name, value)
+    if number <= 0:
+        raise InvalidParameterError(f"{name} must be positive, but it is {_show(value)}.", fix=f"pass {name} > 0.")
+    return number
+
+
+def non_negative(name: str, value: object) -> Number:
+    """Return ``value`` if it is a finite number of at least zero."""
+    number = finite(name, value)
+    if number < 0:
+        raise InvalidParameterError(f"{name} must not be negative, but it is {_show(value)}.", fix=f"pass {name} >= 0.")
+    return number
+
+
+def in_range(name: str, value: object, low: Number, high: Number) -> Number:
+    """Return ``value`` if low <= value <= high."""
+    number = finite(name, value)
+    if not low <= number <= high:
+        raise InvalidParameterError(
+            f"{name} must lie between {low} and {high}, but it is {_show(value)}.",
+            fix=f"choose {name} in [{low}, {high}].",
+        )
+    return number
+
+
+def probability(name: str, value: object, *, zero: bool = True, one: bool = True) -> Number:
+    """Return ``value`` if it is a probability; ``zero`` and ``one`` say whether the ends are allowed."""
+    number = finite(name, value)
+    if not ((0 <= number if zero else 0 < number) and (number <= 1 if one else number < 1)):
+        bounds = f"{'[' if zero else '('}0, 1{']' if one else ')'}"
+        raise InvalidParameterError(
+            f"{name} must lie in {bounds}, but it is {_show(value)}.", fix=f"choose {name} in {bounds}."
+        )
+    return number
+
+
+def whole(name: str, value: object, *, at_least: int = 0) -> int:
+    """Return ``value`` if it is an integer of at least ``at_least``; a float is refused even when it is whole."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < at_least:
+        raise InvalidParameterError(
+            f"{name} must be a whole number of at least {at_least}, but it is {_show(value)}.",
+            fix=f"pass an int, {name} >= {at_least}.",
+        )
+    return int(value)
+
+
+def count(name: str, value: object) -> int:
+    """Return ``value`` if it is a whole number of at least one and below 2**63."""
+    number = whole(name, value, at_least=1)
+    if number >= 2**63:
+        raise InvalidParameterError(
+            f"{name} must be below 2**63, but it has {number.bit_length()} bits.", fix=f"pass {name} < 2**63."
+        )
+    return number
+
+
+def _show(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

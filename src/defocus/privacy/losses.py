@@ -1,0 +1,114 @@
+"""What an accountant makes of an event: a loss, which answers every question about the guarantee."""
+
+import math
+from abc import ABC, abstractmethod
+from typing import NamedTuple
+
+from scipy.optimize import minimize_scalar
+
+from defocus.errors import DefocusError, Number, non_negative, probability
+
+__all__ = ["Interval", "Loss", "checked_delta", "checked_epsilon"]
+
+
+class Interval(NamedTuple):
+    """A lower and an upper bound on the true epsilon."""
+
+    lower: float
+    upper: float
+
+
+class Loss(ABC):
+    """The privacy loss of an event. All answers are upper bounds on the loss, never below the truth."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def accountant(self) -> str:
+        """Which accountant made it."""
+
+    @abstractmethod
+    def epsilon(self, delta: Number = 0) -> float:
+        """The least epsilon this accountant can vouch for at ``delta``; infinite where there is none."""
+
+    @abstractmethod
+    def delta(self, epsilon: Number) -> float:
+        """The least delta this accountant can vouch for at ``epsilon``."""
+
+    def interval(self, delta: Number) -> Interval:
+        """Certified bounds on the true epsilon, where the accountant has a lower one."""
+        checked_delta(delta)
+        raise _lacks(self, "a certified interval", 'use account(event, by="pld").interval(delta).')
+
+    def rho(self) -> float:
+        """The zero-concentrated loss, where the accountant has one."""
+        raise _lacks(self, "rho", 'use account(event, by="zcdp"), or a budget in epsilon and delta.')
+
+    def mu(self) -> float:
+        """The Gaussian-DP loss, where it is exact."""
+        raise _lacks(self, "mu", 'use account(event, by="gdp"), or a budget in epsilon and delta.')
+
+    def tradeoff(self, alpha: Number) -> float:
+        r"""The least false-negative rate of any test for one unit's presence with false-positive rate ``alpha``.
+
+        Guarantee:
+            Every :math:`(\varepsilon, \delta)` on the curve bounds it from below by
+            :math:`\max(0, 1-\delta-e^\varepsilon\alpha, e^{-\varepsilon}(1-\delta-\alpha))`;
+            any epsilon is sound, and the best one found is used.
+        Reference:
+            Dong, Roth, Su (2022), Gaussian differential privacy, Proposition 2.12.
+        """
+        a = float(probability("alpha", alpha))
+
+        def bound(epsilon: float) -> float:
+            d = min(self.delta(epsilon), 1.0)
+            e = math.exp(min(epsilon, 700.0))
+            return max(0.0, 1 - d - e * a, (1 - d - a) / e)
+
+        best = max(bound(x) for x in (0.0, *(2.0**k for k in range(-6, 8))))
+        found = minimize_scalar(lambda x: -bound(x), bounds=(0.0, 128.0), method="bounded", options={"maxiter": 60})
+        return max(best, -float(found.fun)) * (1 - 1e-12)
+
+    def posterior(self, prior: Number, *, delta: Number = 0) -> float:
+        r"""The highest probability anyone can reach about one unit's secret, starting from ``prior``.
+
+        Guarantee:
+            Except with probability ``delta`` over the release, posterior odds are at most
+            :math:`e^{\varepsilon'}` times prior odds. With :math:`\delta(\varepsilon)` the
+            curve, :math:`\Pr[L > \varepsilon'] \le \delta(\varepsilon)/(1-e^{\varepsilon-\varepsilon'})`
+            for every :math:`\varepsilon < \varepsilon'`, and the least such
+            :math:`\varepsilon'` found is used.
+        """
+        p = float(probability("prior", prior))
+        target = float(probability("delta", delta, one=False))
+        if p in {0.0, 1.0}:
+            return p
+        odds = math.log(p) - math.log1p(-p) + self._certain(target)
+        return 1 / (1 + math.exp(-odds)) if odds > -700 else 0.0
+
+    def _certain(self, target: float) -> float:
+        """The least epsilon' found such that the loss exceeds it with probability at most ``target``."""
+        if target == 0:
+            return self.epsilon(0)
+
+        def reach(share: float) -> float:
+            # delta(eps) = share * target at eps, so 1 - e^(eps - eps') must be at least share.
+            return self.epsilon(share * target) - math.log1p(-share)
+
+        found = minimize_scalar(lambda s: reach(s), bounds=(1e-3, 1 - 1e-3), method="bounded", options={"maxiter": 30})
+        return min(reach(0.5), float(found.fun))
+
+
+def checked_delta(delta: Number) -> float:
+    """Return ``delta`` as a float in [0, 1)."""
+    return float(probability("delta", delta, one=False))
+
+
+def checked_epsilon(epsilon: Number) -> float:
+    """Return ``epsilon`` as a float of at least zero."""
+    return float(non_negative("epsilon", epsilon))
+
+
+def _lacks(loss: Loss, what: str, fix: str) -> DefocusError:
+    return DefocusError(f"The {loss.accountant} accountant does not give {what}.", fix=fix)

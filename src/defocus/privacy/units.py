@@ -1,0 +1,84 @@
+"""What one person is: the unit a ledger protects, and which data sets count as neighbours."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import final
+
+from defocus.errors import InvalidParameterError, Number, count, positive
+
+__all__ = ["Adjacency", "Unit", "edge", "event", "node", "rows", "user", "weight"]
+
+
+class Adjacency(StrEnum):
+    """Which pairs of data sets must be hard to tell apart."""
+
+    ADD_REMOVE = "add_remove"
+    """One unit is present in one data set and absent from the other."""
+    REPLACE = "replace"
+    """One unit has other data in the other data set; the number of units is public."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One protected unit and its adjacency. Made by :func:`rows`, :func:`user`, :func:`edge`, …
+
+    >>> print(user("patient_id"))
+    everything about one patient_id, added or removed
+    """
+
+    kind: str
+    column: str | None = None
+    bound: Number | None = None
+    adjacency: Adjacency = Adjacency.ADD_REMOVE
+
+    def __str__(self) -> str:
+        thing = {
+            "rows": "one row",
+            "user": f"everything about one {self.column}",
+            "edge": "one edge",
+            "node": f"one node with at most {self.bound} edges" if self.bound else "one node and its edges",
+            "event": "one event",
+            "weight": f"one weight in [0, {self.bound}]",
+        }[self.kind]
+        return f"{thing}, {'added or removed' if self.adjacency is Adjacency.ADD_REMOVE else 'replaced by another'}"
+
+
+def rows(*, replace: bool = False) -> Unit:
+    """Protect one row of a table."""
+    return Unit("rows", adjacency=_adjacency(replace=replace))
+
+
+def user(column: str, *, replace: bool = False) -> Unit:
+    """Protect all rows that share a value of ``column``: one person, however often they appear."""
+    if not isinstance(column, str) or not column:
+        raise InvalidParameterError(
+            f"user() needs the name of the column that identifies a person, but got {column!r}.",
+            fix='write for example user("patient_id").',
+        )
+    return Unit("user", column=column, adjacency=_adjacency(replace=replace))
+
+
+def edge(*, replace: bool = False) -> Unit:
+    """Protect one edge of a graph."""
+    return Unit("edge", adjacency=_adjacency(replace=replace))
+
+
+def node(*, max_degree: int | None = None, replace: bool = False) -> Unit:
+    """Protect one node of a graph with all its edges."""
+    bound = None if max_degree is None else count("max_degree", max_degree)
+    return Unit("node", bound=bound, adjacency=_adjacency(replace=replace))
+
+
+def event(*, replace: bool = False) -> Unit:
+    """Protect one event of a stream or temporal graph."""
+    return Unit("event", adjacency=_adjacency(replace=replace))
+
+
+def weight(*, bound: Number) -> Unit:
+    """Protect the value of one weight in [0, ``bound``]; which weights exist is public."""
+    return Unit("weight", bound=positive("bound", bound), adjacency=Adjacency.REPLACE)
+
+
+def _adjacency(*, replace: bool) -> Adjacency:
+    return Adjacency.REPLACE if replace else Adjacency.ADD_REMOVE
