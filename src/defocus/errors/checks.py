@@ -25,11 +25,13 @@ def finite(name: str, value: object) -> Number:
     To fix: pass an int, a float or a Fraction.
     """
     number: Number | None = None
-    if isinstance(value, Integral) and not isinstance(value, bool):
+    if isinstance(value, bool):
+        pass
+    elif isinstance(value, Integral):
         number = int(value)
-    elif isinstance(value, Rational) and not isinstance(value, bool):
-        number = Fraction(value.numerator, value.denominator)
-    elif isinstance(value, Real) and not isinstance(value, bool):
+    elif isinstance(value, Rational):
+        number = Fraction(int(value.numerator), int(value.denominator))
+    elif isinstance(value, Real):
         number = float(value)
     if number is None or (isinstance(number, float) and not math.isfinite(number)):
         raise InvalidParameterError(
@@ -68,7 +70,7 @@ def in_range(name: str, value: object, low: Number, high: Number) -> Number:
 def probability(name: str, value: object, *, zero: bool = True, one: bool = True) -> Number:
     """Return ``value`` if it is a probability; ``zero`` and ``one`` say whether the ends are allowed."""
     number = finite(name, value)
-    if not ((0 <= number if zero else 0 < number) and (number <= 1 if one else number < 1)):
+    if not ((number >= 0 if zero else number > 0) and (number <= 1 if one else number < 1)):
         bounds = f"{'[' if zero else '('}0, 1{']' if one else ')'}"
         raise InvalidParameterError(
             f"{name} must lie in {bounds}, but it is {_show(value)}.", fix=f"choose {name} in {bounds}."
@@ -78,12 +80,13 @@ def probability(name: str, value: object, *, zero: bool = True, one: bool = True
 
 def whole(name: str, value: object, *, at_least: int = 0) -> int:
     """Return ``value`` if it is an integer of at least ``at_least``; a float is refused even when it is whole."""
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < at_least:
+    number = None if isinstance(value, bool) or not isinstance(value, Integral) else int(value)
+    if number is None or number < at_least:
         raise InvalidParameterError(
             f"{name} must be a whole number of at least {at_least}, but it is {_show(value)}.",
             fix=f"pass an int, {name} >= {at_least}.",
         )
-    return int(value)
+    return number
 
 
 def count(name: str, value: object) -> int:

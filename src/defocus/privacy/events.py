@@ -5,10 +5,8 @@ An event says which noise met which sensitivity. It holds no composition rule an
 and adjacency of the ledger it is charged to, so adjacency is stated once, there.
 """
 
-from abc import ABC
 from collections.abc import Iterable
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any, final
 
 from defocus.errors import InvalidParameterError, Number, count, non_negative, positive, probability, whole
@@ -32,7 +30,7 @@ __all__ = [
 ]
 
 
-class Event(ABC):
+class Event:
     """One or more releases. ``a + b`` is both, ``1000 * a`` is a thousand independent ones.
 
     >>> Gaussian(1) + Gaussian(1) == 2 * Gaussian(1)
@@ -41,14 +39,10 @@ class Event(ABC):
 
     __slots__ = ()
 
-    def __add__(self, other: "Event") -> "Event":
-        if not isinstance(other, Event):
-            return NotImplemented
-        return compose((self, other))
+    def __add__(self, other: object) -> "Event":
+        return compose((self, other)) if isinstance(other, Event) else NotImplemented
 
-    def __mul__(self, times: int) -> "Event":
-        if not isinstance(times, Integral):
-            return NotImplemented
+    def __mul__(self, times: object) -> "Event":
         return compose((self,), times=whole("the number of repetitions", times))
 
     __rmul__ = __mul__

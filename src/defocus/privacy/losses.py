@@ -2,13 +2,12 @@
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import NamedTuple
-
-from scipy.optimize import minimize_scalar
 
 from defocus.errors import DefocusError, Number, non_negative, probability
 
-__all__ = ["Interval", "Loss", "checked_delta", "checked_epsilon"]
+__all__ = ["Interval", "Loss", "checked_delta", "checked_epsilon", "least"]
 
 
 class Interval(NamedTuple):
@@ -66,9 +65,7 @@ class Loss(ABC):
             e = math.exp(min(epsilon, 700.0))
             return max(0.0, 1 - d - e * a, (1 - d - a) / e)
 
-        best = max(bound(x) for x in (0.0, *(2.0**k for k in range(-6, 8))))
-        found = minimize_scalar(lambda x: -bound(x), bounds=(0.0, 128.0), method="bounded", options={"maxiter": 60})
-        return max(best, -float(found.fun)) * (1 - 1e-12)
+        return max(bound(0.0), -least(lambda t: -bound(math.expm1(t)), 0.0, 5.0)) * (1 - 1e-12)
 
     def posterior(self, prior: Number, *, delta: Number = 0) -> float:
         r"""The highest probability anyone can reach about one unit's secret, starting from ``prior``.
@@ -96,8 +93,33 @@ class Loss(ABC):
             # delta(eps) = share * target at eps, so 1 - e^(eps - eps') must be at least share.
             return self.epsilon(share * target) - math.log1p(-share)
 
-        found = minimize_scalar(lambda s: reach(s), bounds=(1e-3, 1 - 1e-3), method="bounded", options={"maxiter": 30})
-        return min(reach(0.5), float(found.fun))
+        return least(reach, 1e-3, 1 - 1e-3)
+
+
+def least(function: Callable[[float], float], low: float, high: float, *, steps: int = 32) -> float:
+    """The least value found on [low, high]: a coarse scan, then golden-section search around its best point.
+
+    For bounds that hold at every point, so that a missed minimum costs tightness and never soundness.
+    """
+    points = [low + (high - low) * i / 12 for i in range(13)]
+    values = [function(x) for x in points]
+    best = min(range(13), key=values.__getitem__)
+    a, b = points[max(best - 1, 0)], points[min(best + 1, 12)]
+    found = values[best]
+    golden = (math.sqrt(5) - 1) / 2
+    c, d = b - golden * (b - a), a + golden * (b - a)
+    at_c, at_d = function(c), function(d)
+    for _ in range(steps):
+        found = min(found, at_c, at_d)
+        if at_c < at_d:
+            b, d, at_d = d, c, at_c
+            c = b - golden * (b - a)
+            at_c = function(c)
+        else:
+            a, c, at_c = c, d, at_d
+            d = a + golden * (b - a)
+            at_d = function(d)
+    return min(found, at_c, at_d)
 
 
 def checked_delta(delta: Number) -> float:

@@ -21,7 +21,7 @@ class Adjacency(StrEnum):
 @final
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """One protected unit and its adjacency. Made by :func:`rows`, :func:`user`, :func:`edge`, …
+    """One protected unit and its adjacency. Made by :func:`rows`, :func:`user`, :func:`edge` and their kin.
 
     >>> print(user("patient_id"))
     everything about one patient_id, added or removed
@@ -49,7 +49,7 @@ def rows(*, replace: bool = False) -> Unit:
     return Unit("rows", adjacency=_adjacency(replace=replace))
 
 
-def user(column: str, *, replace: bool = False) -> Unit:
+def user(column: object, *, replace: bool = False) -> Unit:
     """Protect all rows that share a value of ``column``: one person, however often they appear."""
     if not isinstance(column, str) or not column:
         raise InvalidParameterError(

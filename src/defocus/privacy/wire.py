@@ -61,7 +61,7 @@ def _write(value: Any) -> Any:
 def _event(data: Any, depth: int) -> events.Event:
     try:
         if depth > _DEEPEST:
-            raise _malformed("nested too deeply")  # noqa: TRY301
+            raise _malformed("nested too deeply")
         fields_of = dict(data)
         kind = fields_of.pop("kind")
         if kind == "Composed":
