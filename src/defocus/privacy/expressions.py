@@ -1,0 +1,227 @@
+"""Events as text: a small language that is parsed, never evaluated.
+
+The names are those of the events in lower case: ``gaussian(1.0)``, ``sampled(laplace(2), rate=0.01)``;
+``+`` composes, a whole number times an event repeats it, and ``nothing`` is no release at all.
+Numbers are written 3, 0.01, 1e-5, or as exact fractions, 1/3. One free name, ``x`` by custom, may
+stand for the number that :func:`defocus.privacy.calibrate` is to find. The grammar is in
+:mod:`defocus.privacy.grammar`.
+"""
+
+import dataclasses
+import re
+from collections.abc import Callable
+from difflib import get_close_matches
+from numbers import Integral, Rational
+from typing import Any, final
+
+from defocus.errors import DefocusError, ExpressionError, Number
+from defocus.privacy import events
+from defocus.privacy.events import NOTHING, Composed, Event, compose
+from defocus.privacy.grammar import Argument, Call, Literal, Name, Node, Product, Sum, read
+
+__all__ = ["family", "names", "parse", "unparse"]
+
+_MOST_REPETITIONS = 2**63 - 1
+
+
+def _spelling(kind: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind).lower()
+
+
+_EVENTS: dict[str, type[Any]] = {
+    _spelling(name): kind
+    for name in events.__all__
+    if isinstance(kind := getattr(events, name), type) and issubclass(kind, Event) and kind not in {Event, Composed}
+}
+
+
+def names() -> tuple[str, ...]:
+    """Every name an expression may use.
+
+    >>> "randomized_response" in names()
+    True
+    """
+    return (*sorted(_EVENTS), "nothing")
+
+
+def parse(text: str) -> Event:
+    """Read an event; whatever is not an event is refused with a caret under the place.
+
+    >>> parse("1000 * sampled(gaussian(1.0), 0.01) + laplace(1/3)")
+    Composed(parts=((Sampled(event=Gaussian(ratio=1.0), rate=0.01), 1000), (Laplace(ratio=Fraction(1, 3)), 1)))
+    >>> parse("gausian(1)")
+    Traceback (most recent call last):
+    ...
+    defocus.errors.privacy.ExpressionError: There is no event called gausian, at position 1:
+        gausian(1)
+        ^
+    To fix: did you mean gaussian?
+    """
+    return _Builder(text, unknown=None, value=0).event(read(text))
+
+
+def family(text: str, *, unknown: str = "x") -> Callable[[Number], Event]:
+    """Read an event with one number left open, as a function of that number.
+
+    >>> family("sampled(gaussian(x), 0.01) * 1000")(1.5) == parse("1000 * sampled(gaussian(1.5), 0.01)")
+    True
+    """
+    tree = read(text)
+    if not _mentions(tree, unknown):
+        raise ExpressionError(
+            f"The unknown {unknown} does not occur",
+            text=text,
+            position=0,
+            fix=f"write {unknown} for the number to be found, as in 1000 * sampled(gaussian({unknown}), 0.01).",
+        )
+
+    def make(value: Number) -> Event:
+        return _Builder(text, unknown=unknown, value=value).event(tree)
+
+    return make
+
+
+def unparse(event: Event) -> str:
+    """Write an event as an expression that :func:`parse` reads back to an equal event.
+
+    >>> unparse(2 * events.Laplace(0.5) + events.RandomizedResponse(1, categories=3))
+    '2 * laplace(0.5) + randomized_response(1, categories=3)'
+    """
+    if isinstance(event, Composed):
+        parts = (unparse(part) if times == 1 else f"{times} * {unparse(part)}" for part, times in event.parts)
+        return " + ".join(parts) or "nothing"
+    kind: Any = type(event)
+    given: list[str] = []
+    for field in dataclasses.fields(kind):
+        value = getattr(event, field.name)
+        if field.default is dataclasses.MISSING or value != field.default:
+            written = unparse(value) if isinstance(value, Event) else _written(value)
+            given.append(f"{field.name}={written}" if given else written)
+    return f"{_spelling(kind.__name__)}({', '.join(given)})"
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, Integral):
+        return str(int(value))
+    return f"{value.numerator}/{value.denominator}" if isinstance(value, Rational) else repr(float(value))
+
+
+def _mentions(node: Node, unknown: str) -> bool:
+    match node:
+        case Name(text):
+            return text == unknown
+        case Call(_, arguments):
+            return any(_mentions(argument.value, unknown) for argument in arguments)
+        case Product(inner) | Sum(inner):
+            return any(_mentions(part, unknown) for part in inner)
+        case _:
+            return False
+
+
+@final
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Builder:
+    """Makes the event a tree describes, given the value of the unknown."""
+
+    text: str
+    unknown: str | None
+    value: Number
+
+    def event(self, node: Node) -> Event:
+        match node:
+            case Sum(terms):
+                return compose([self.event(term) for term in terms])
+            case Product(factors):
+                return self._repeated(factors)
+            case Call():
+                return self._made(node)
+            case Name("nothing"):
+                return NOTHING
+            case Name(text, at) if text in _EVENTS:
+                raise self._wrong(f"{text} needs its parameters", at, f"write {_usage(text)}.")
+            case Name(text, at) if text != self.unknown:
+                raise self._no_event(text, at)
+        raise self._wrong("A number is not an event", node.at, "write an event, for example gaussian(1.0).")
+
+    def _repeated(self, factors: tuple[Node, ...]) -> Event:
+        inner = [factor for factor in factors if not isinstance(factor, Literal)]
+        for part in inner:
+            if isinstance(part, Name) and part.text not in names():
+                raise self._wrong(f"{part.text[:60]} is not a count", part.at, "write the count as a whole number.")
+        if len(inner) != 1:
+            raise self._wrong(
+                "A product needs exactly one event",
+                inner[1].at if inner else factors[0].at,
+                "write a count times an event, and + between events.",
+            )
+        times = 1
+        for factor in factors:
+            if isinstance(factor, Literal):
+                if factor.exact < 0 or factor.exact.denominator != 1:
+                    raise self._wrong(
+                        "An event is repeated a whole number of times", factor.at, "write 10 * gaussian(1.0)."
+                    )
+                times *= int(factor.exact)
+        if times > _MOST_REPETITIONS:
+            raise self._wrong("There are too many repetitions", factors[0].at, "repeat less than 2**63 times.")
+        return times * self.event(inner[0])
+
+    def _made(self, call: Call) -> Event:
+        kind = _EVENTS.get(call.name)
+        if kind is None:
+            raise self._no_event(call.name, call.at)
+        fields = {field.name: field for field in dataclasses.fields(kind)}
+        given: dict[str, Any] = {}
+        for argument in call.arguments:
+            name = self._bound(call, argument, list(fields), given)
+            wants_event = fields[name].type is Event
+            given[name] = (
+                self.event(argument.value)
+                if wants_event
+                else self._number(f"{name} of {call.name}", argument.value, whole=fields[name].type is int)
+            )
+        for field in fields.values():
+            if field.name not in given and field.default is dataclasses.MISSING:
+                raise self._wrong(f"{call.name} needs {field.name}", call.at, f"write {_usage(call.name)}.")
+        try:
+            made: Event = kind(**given)
+        except DefocusError as error:
+            raise ExpressionError(error.what.rstrip("."), text=self.text, position=call.at, fix=error.fix) from error
+        return made
+
+    def _bound(self, call: Call, argument: Argument, wanted: list[str], given: dict[str, Any]) -> str:
+        """The parameter an argument is for: by name, else the first still without a value."""
+        free = [name for name in wanted if name not in given]
+        if argument.name is None and free:
+            return free[0]
+        if argument.name in free:
+            return argument.name
+        what = "already has its" if argument.name in given else "does not take"
+        name = "another argument" if argument.name is None else argument.name[:60]
+        raise self._wrong(f"{call.name} {what} {name}", argument.at, f"write {_usage(call.name)}.")
+
+    def _number(self, what: str, node: Node, *, whole: bool) -> Number:
+        match node:
+            case Literal(value, exact):
+                # 1e6 is a whole number, however it is written.
+                return int(exact) if whole and exact.denominator == 1 else value
+            case Name(text) if text == self.unknown:
+                return self.value
+            case Product((Literal(factor), Name(text)) | (Name(text), Literal(factor))) if text == self.unknown:
+                return factor * self.value
+            case Name(text, at) if text not in names():
+                raise self._wrong(f"{text[:60]} is not a number", at, "only calibration leaves a number open, as x.")
+            case _:
+                raise self._wrong(f"The {what} is one number", node.at, "write the number out.")
+
+    def _no_event(self, name: str, at: int) -> ExpressionError:
+        near = get_close_matches(name[:60].lower(), names(), n=1)
+        fix = f"did you mean {near[0]}?" if near else f"use one of {', '.join(names())}."
+        return self._wrong(f"There is no event called {name[:60]}", at, fix)
+
+    def _wrong(self, what: str, at: int, fix: str) -> ExpressionError:
+        return ExpressionError(what, text=self.text, position=at, fix=fix)
+
+
+def _usage(name: str) -> str:
+    return f"{name}({', '.join(field.name for field in dataclasses.fields(_EVENTS[name]))})"

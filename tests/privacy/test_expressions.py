@@ -1,0 +1,191 @@
+"""Expressions and events are two spellings of one thing."""
+
+import pickle
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from defocus.errors import ExpressionError
+from defocus.privacy import events
+from defocus.privacy.events import (
+    NOTHING,
+    Approximate,
+    Composed,
+    Concentrated,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Event,
+    Exponential,
+    Gaussian,
+    Laplace,
+    Pure,
+    RandomizedResponse,
+    Sampled,
+    SampledBatch,
+    compose,
+)
+from defocus.privacy.expressions import family, names, parse, unparse
+
+numbers = st.one_of(
+    st.integers(1, 10**9),
+    st.floats(1e-6, 1e6),
+    st.fractions(Fraction(1, 10**6), 10**6),
+)
+small = st.floats(1e-9, 0.999)
+simple: st.SearchStrategy[Event] = st.one_of(
+    st.builds(Gaussian, numbers),
+    st.builds(Laplace, numbers),
+    st.builds(DiscreteGaussian, numbers, numbers, st.integers(1, 100)),
+    st.builds(DiscreteLaplace, numbers, st.integers(1, 100)),
+    st.builds(Pure, numbers),
+    st.builds(Approximate, numbers, small),
+    st.builds(Concentrated, numbers),
+    st.builds(Exponential, numbers),
+    st.builds(RandomizedResponse, numbers, st.integers(2, 100)),
+)
+
+
+def composed(inner: st.SearchStrategy[Event]) -> st.SearchStrategy[Event]:
+    repeated = st.builds(lambda event, times: times * event, inner, st.integers(0, 10**6))
+    return st.one_of(
+        st.lists(repeated, max_size=4).map(compose),
+        st.builds(Sampled, inner, small),
+        st.builds(lambda event, size: SampledBatch(event, size, size + 5), inner, st.integers(1, 100)),
+    )
+
+
+some_event = st.recursive(simple, composed, max_leaves=6)
+
+
+@given(some_event)
+def test_an_event_survives_writing_and_reading(event: Event) -> None:
+    assert parse(unparse(event)) == event
+
+
+@given(some_event, some_event, st.integers(0, 1000))
+def test_plus_and_times_mean_what_they_mean_in_python(a: Event, b: Event, times: int) -> None:
+    assert parse(f"({unparse(a)}) + ({unparse(b)})") == a + b
+    assert parse(f"{times} * ({unparse(a)})") == parse(f"({unparse(a)}) * {times}") == times * a
+
+
+@given(st.floats(1e-3, 1e3))
+def test_an_unknown_is_replaced_by_its_value(value: float) -> None:
+    make = family("10 * sampled(gaussian(x), 0.01) + laplace(2 * x)")
+    assert make(value) == 10 * Sampled(Gaussian(value), 0.01) + Laplace(2 * value)
+
+
+def test_the_example_of_the_documentation_is_read() -> None:
+    text = "1000 * sampled(gaussian(1.0), 0.01) + laplace(20) + 10 * randomized_response(1, categories=3)"
+    assert parse(text) == 1000 * Sampled(Gaussian(1.0), 0.01) + Laplace(20) + 10 * RandomizedResponse(1, 3)
+
+
+def test_every_event_has_a_name() -> None:
+    kinds = [getattr(events, name) for name in events.__all__]
+    wanted = {kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Event)} - {Event, Composed}
+    assert len(names()) == len(wanted) + 1
+    assert "discrete_gaussian" in names()
+    assert parse("nothing") == NOTHING
+
+
+@pytest.mark.parametrize(
+    ("text", "event"),
+    [
+        ("gaussian(1)", Gaussian(1)),
+        ("gaussian(ratio=1/3)", Gaussian(Fraction(1, 3))),
+        ("1e3 * gaussian(.5)", 1000 * Gaussian(0.5)),
+        ("2 * 3 * gaussian(1) * 5", 30 * Gaussian(1)),
+        ("sampled_batch(gaussian(1), 256, 6e4)", SampledBatch(Gaussian(1), 256, 60_000)),
+        ("sampled_batch(population=9, size=3, event=laplace(1))", SampledBatch(Laplace(1), 3, 9)),
+        ("randomized_response(categories=3, 1)", RandomizedResponse(1, 3)),
+        ("sampled(2 * gaussian(1) + laplace(1), 1e-2)", Sampled(2 * Gaussian(1) + Laplace(1), 0.01)),
+        ("0 * gaussian(1)", NOTHING),
+        ("\n gaussian ( 1 ) \t", Gaussian(1)),
+    ],
+)
+def test_the_ways_to_write_an_event(text: str, event: Event) -> None:
+    assert parse(text) == event
+
+
+def test_whole_numbers_stay_exact_and_decimals_are_the_floats_they_store() -> None:
+    def number(text: str) -> Any:
+        return parse(f"gaussian({text})").ratio  # type: ignore[attr-defined] # it is a Gaussian
+
+    assert type(number("3")) is int
+    assert type(number("3.0")) is float
+    assert type(number("3/7")) is Fraction
+    assert number("0.1") == 0.1
+
+
+def test_numbers_of_numpy_are_written_plainly() -> None:
+    half: Any = np.float64(1.5)
+    one: Any = np.int64(1)
+    assert unparse(Gaussian(half)) == "gaussian(1.5)"
+    assert unparse(RandomizedResponse(one, 3)) == "randomized_response(1, categories=3)"
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "position", "fix"),
+    [
+        ("2 * gausian(1)", "There is no event called gausian", 4, "did you mean gaussian?"),
+        ("Gaussian(1)", "There is no event called Gaussian", 0, "did you mean gaussian?"),
+        ("randomised_response(1)", "There is no event called randomised_response", 0, "did you mean randomized"),
+        ("__import__(1)", "There is no event called __import__", 0, "use one of "),
+        ("qqq(1)", "There is no event called qqq", 0, "use one of approximate, "),
+        ("gaussian", "gaussian needs its parameters", 0, "write gaussian(ratio)."),
+        ("sampled(gaussian(1))", "sampled needs rate", 0, "write sampled(event, rate)."),
+        ("gaussian(1, 2)", "gaussian does not take another argument", 12, "write gaussian(ratio)."),
+        ("gaussian(sigma=2)", "gaussian does not take sigma", 9, "write gaussian(ratio)."),
+        ("gaussian(ratio=1, ratio=2)", "gaussian already has its ratio", 18, "write gaussian(ratio)."),
+        ("laplace(1) + gaussian(-1)", "ratio must be positive, but it is -1", 13, "pass ratio > 0."),
+        ("sampled(gaussian(1), 2)", "rate must lie in (0, 1], but it is 2", 0, "choose rate in (0, 1]."),
+        ("sampled(1, 0.1)", "A number is not an event", 8, "write an event"),
+        ("gaussian(laplace(1))", "The ratio of gaussian is one number", 9, "write the number out."),
+        ("gaussian(2 * 3)", "The ratio of gaussian is one number", 9, "write the number out."),
+        ("gaussian(x)", "x is not a number", 9, "only calibration leaves a number open"),
+        ("n * gaussian(1)", "n is not a count", 0, "write the count as a whole number."),
+        ("5", "A number is not an event", 0, "write an event"),
+        ("2 * 3", "A product needs exactly one event", 0, "write a count times an event"),
+        ("gaussian(1) * laplace(2)", "A product needs exactly one event", 14, "write a count times an event"),
+        ("2.5 * gaussian(1)", "An event is repeated a whole number of times", 0, "write 10 * "),
+        ("-2 * gaussian(1)", "An event is repeated a whole number of times", 0, "write 10 * "),
+        ("1e200 * gaussian(1)", "There are too many repetitions", 0, "repeat less than 2**63 times."),
+        ("1e10 * 1e10 * gaussian(1)", "There are too many repetitions", 0, "repeat less than 2**63 times."),
+        ("randomized_response(1, 2.5)", "categories must be a whole number", 0, "pass an int"),
+    ],
+)
+def test_a_refusal_says_what_is_wrong_where_and_what_to_do(text: str, what: str, position: int, fix: str) -> None:
+    with pytest.raises(ExpressionError) as caught:
+        parse(text)
+    assert caught.value.what.startswith(what)
+    assert caught.value.position == position
+    assert caught.value.fix.startswith(fix)
+
+
+def test_a_family_without_its_unknown_is_refused() -> None:
+    with pytest.raises(ExpressionError, match="The unknown x does not occur"):
+        family("gaussian(1)")
+    with pytest.raises(ExpressionError, match="x is not a count"):
+        family("x * gaussian(1)")(2.0)
+    with pytest.raises(ExpressionError, match="A number is not an event"):
+        family("sampled(x, 0.1)")(2.0)
+
+
+def test_the_caret_stands_under_the_place_in_a_long_text() -> None:
+    text = "gaussian(1) + " * 20 + "gausian(1)" + " + gaussian(1)" * 20
+    with pytest.raises(ExpressionError) as caught:
+        parse(text)
+    shown, caret = caught.value.what.splitlines()[1:]
+    assert shown[caret.index("^") :].startswith("gausian(1)")
+    assert len(shown) <= 80
+
+
+def test_a_refusal_survives_a_process_boundary() -> None:
+    with pytest.raises(ExpressionError) as caught:
+        parse("gaussian(0)")
+    copy = pickle.loads(pickle.dumps(caught.value))  # noqa: S301 # our own bytes
+    assert str(copy) == str(caught.value)
+    assert copy.position == 0
