@@ -1,0 +1,131 @@
+"""What an audit found: a bound with its evidence, in words, as JSON and as a picture."""
+
+import html
+from dataclasses import asdict, dataclass, field
+from typing import Any, final
+
+from defocus.audit.picture import Picture, draw
+
+__all__ = ["Finding"]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """A lower bound on epsilon and the event that shows it.
+
+    Guarantee:
+        With probability at least ``confidence`` over the runs, the mechanism is not
+        (ε, ``delta``)-DP for any ε below ``epsilon_lower``.
+    Assumes:
+        The runs on one data set are independent and alike. The two data sets are neighbours in
+        the sense of the claim; the audit cannot check that.
+    """
+
+    epsilon_lower: float
+    """The mechanism loses at least this much."""
+    claimed: float | None
+    """The epsilon it was said to lose at most."""
+    delta: float
+    """The delta both hold at."""
+    delta_lower: float
+    """At the claimed epsilon, delta is at least this."""
+    confidence: float
+    event: str
+    """The set of outputs that tells the data sets apart, in words."""
+    p: float
+    """How often the event happened where it is likelier."""
+    q: float
+    """How often it happened on the other data set."""
+    likelier: int
+    """The data set it is likelier on: 0 for the first of the pair, 1 for the second."""
+    trials: int
+    """Runs on each data set."""
+    judged: int
+    """How many of them judged the event; the others chose it."""
+    seconds: float
+    pair: str
+    """The two data sets, in words."""
+    detectable: float
+    """A Laplace mechanism that loses this much would have been called with probability 90 %."""
+    searched: tuple[str, ...] = ()
+    """The pairs that were tried, where a search chose this one."""
+    notes: tuple[str, ...] = ()
+    """What the reader should know about the runs."""
+    picture: Picture = field(repr=False)
+    """The two distributions that :meth:`plot` shows."""
+
+    @property
+    def violation(self) -> bool:
+        """Whether the bound is above the claim."""
+        return self.claimed is not None and self.epsilon_lower > self.claimed
+
+    @property
+    def verdict(self) -> str:
+        """``violation``, or what would have been detected; an audit never proves a mechanism private."""
+        if self.violation:
+            return "violation"
+        return f"none found (would detect >= {self.detectable:.3g})"
+
+    def __str__(self) -> str:
+        claim = "" if self.claimed is None else f", claimed {self.claimed:.6g}"
+        at = f" at delta {self.delta:.3g}" if self.delta else ""
+        return (
+            f"{self.verdict}: epsilon >= {self.epsilon_lower:.4g}{at}{claim} "
+            f"({_percent(self.confidence)} confidence, {self.trials} runs each, {self.seconds:.1f} s)\n"
+            f"  event: {self.event}\n"
+            f"  happens in {self.p:.4%} and {self.q:.4%} of runs; {self.pair}"
+        )
+
+    def explain(self) -> str:
+        """The finding as a paragraph for someone who has to act on it."""
+        where, other = ("first", "second") if self.likelier == 0 else ("second", "first")
+        at = f" at delta {self.delta:.3g}" if self.delta else ""
+        text = [
+            f"The mechanism ran {self.trials} times on each of two neighbouring data sets ({self.pair}).",
+            f"{self.trials - self.judged} runs on each chose one event: {self.event}.",
+            f"In {self.judged} others it happened {self.p:.4%} of the time on the {where}, {self.q:.4%} on the {other}.",
+            f"With {_percent(self.confidence)} confidence its epsilon{at} is not below {self.epsilon_lower:.4g}.",
+        ]
+        if self.searched:
+            text.append(f"The pair was chosen among {len(self.searched)}; the confidence allows for that search.")
+        if self.claimed is None:
+            text.append("Nothing was claimed, so there is nothing to contradict.")
+        elif self.violation:
+            text.append(
+                f"It was claimed to be {self.claimed:.6g}: the claim is false. At that epsilon, delta is at "
+                f"least {self.delta_lower:.3g}."
+            )
+        else:
+            text.append(
+                f"This does not contradict the claim of {self.claimed:.6g}, and it does not confirm it either: "
+                f"a Laplace mechanism with too little noise would be detected 9 times in 10 from epsilon "
+                f"{self.detectable:.3g} on, rarer faults only with more runs or other data sets."
+            )
+        return " ".join([*text, *self.notes])
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields and the verdict, with JSON types only."""
+        return asdict(self) | {"verdict": self.verdict, "violation": self.violation}
+
+    def plot(self) -> Any:
+        """A matplotlib figure of the two output distributions; needs the extra ``plot``."""
+        return draw(self.picture, title=f"{self.verdict}: epsilon >= {self.epsilon_lower:.4g}")
+
+    def _repr_html_(self) -> str:
+        rows = {
+            "epsilon is at least": f"{self.epsilon_lower:.4g}",
+            "claimed": "nothing" if self.claimed is None else f"{self.claimed:.6g}",
+            "at delta": f"{self.delta:.3g}",
+            "confidence": _percent(self.confidence),
+            "event": self.event,
+            "happens in": f"{self.p:.4%} and {self.q:.4%} of runs",
+            "data sets": self.pair,
+            "runs": f"{self.trials} on each, {self.seconds:.1f} s",
+        }
+        cells = "".join(f"<tr><th>{html.escape(k)}</th><td>{html.escape(v)}</td></tr>" for k, v in rows.items())
+        return f"<table><caption>{html.escape(self.verdict)}</caption>{cells}</table>"
+
+
+def _percent(confidence: float) -> str:
+    return f"{100 * confidence:.10g} %"
