@@ -4,30 +4,65 @@
 
     DefocusError
     ├── InvalidParameterError (ValueError)
-    │   └── FormulaOutOfRangeError      a textbook formula used where it is unsound
+    │   ├── FormulaOutOfRangeError      a textbook formula used where it is unsound
+    │   ├── NotBitsError                a seed or a generator where random bits belong
+    │   └── UnfitDataError              data of the wrong type, shape or length; never quotes the data
+    │       └── NotExactError           fractional data where exact integers are needed
+    ├── NoiseOverflowError (OverflowError)  a sample beyond 64-bit integers
     ├── UnsupportedEventError           an accountant cannot express an event
     ├── CannotCalibrateError            no parameter meets the budget, or the family is not monotone
     ├── ExpressionError (ValueError)    an expression that could not be read
+    ├── LedgerError
+    │   ├── BudgetExceededError         requested, remaining, difference; nothing was charged
+    │   ├── LedgerBusyError             someone else held it for longer than the timeout
+    │   ├── LedgerMismatchError         opened with another unit, budget or data set
+    │   ├── LedgerDamagedError          edited, truncated, rolled back or unreadable
+    │   └── LedgerUnavailableError      cannot be reached, read or written
+    ├── ReleaseFailedError              sampling failed after the charge, which stays
+    ├── NotRecordedError                charged and sampled, but the ledger could not note it
     └── MissingExtraError (ImportError)
 """
 
 from defocus.errors.base import DefocusError, InvalidParameterError, MissingExtraError
 from defocus.errors.checks import Number, count, finite, in_range, non_negative, positive, probability, whole
+from defocus.errors.ledger import (
+    BudgetExceededError,
+    LedgerBusyError,
+    LedgerDamagedError,
+    LedgerError,
+    LedgerMismatchError,
+    LedgerUnavailableError,
+)
+from defocus.errors.mechanisms import NotExactError, UnfitDataError
+from defocus.errors.noise import NoiseOverflowError, NotBitsError
 from defocus.errors.privacy import (
     CannotCalibrateError,
     ExpressionError,
     FormulaOutOfRangeError,
     UnsupportedEventError,
 )
+from defocus.errors.release import NotRecordedError, ReleaseFailedError
 
 __all__ = [
+    "BudgetExceededError",
     "CannotCalibrateError",
     "DefocusError",
     "ExpressionError",
     "FormulaOutOfRangeError",
     "InvalidParameterError",
+    "LedgerBusyError",
+    "LedgerDamagedError",
+    "LedgerError",
+    "LedgerMismatchError",
+    "LedgerUnavailableError",
     "MissingExtraError",
+    "NoiseOverflowError",
+    "NotBitsError",
+    "NotExactError",
+    "NotRecordedError",
     "Number",
+    "ReleaseFailedError",
+    "UnfitDataError",
     "UnsupportedEventError",
     "count",
     "finite",

@@ -1,1 +1,43 @@
-"""Being built."""
+"""Floor 3: mechanisms. A value becomes a noisy value, and an event says what it owes.
+
+Each mechanism is a frozen description with ``event``, ``error``, ``interval(confidence)``,
+``check(value)`` and ``sample(value)``; only the last draws random bits. All noise is exact and on
+integers: :class:`Grid` brings fractional records there and back.
+
+>>> from defocus import mechanisms
+>>> patients = mechanisms.Laplace.calibrated(epsilon=0.8)
+>>> patients.interval(0.95)
+4
+"""
+
+from defocus.mechanisms.above_threshold import AboveThreshold, Answer, Crossings
+from defocus.mechanisms.advice import Advice, Candidate, advise, advise_choice
+from defocus.mechanisms.exponential import Exponential
+from defocus.mechanisms.gaussian import Gaussian
+from defocus.mechanisms.geometric import Geometric
+from defocus.mechanisms.grid import Grid
+from defocus.mechanisms.laplace import Laplace
+from defocus.mechanisms.mechanism import Mechanism
+from defocus.mechanisms.permute_and_flip import PermuteAndFlip
+from defocus.mechanisms.randomized_response import Estimate, RandomizedResponse
+from defocus.mechanisms.report_noisy_max import ReportNoisyMax
+
+__all__ = [
+    "AboveThreshold",
+    "Advice",
+    "Answer",
+    "Candidate",
+    "Crossings",
+    "Estimate",
+    "Exponential",
+    "Gaussian",
+    "Geometric",
+    "Grid",
+    "Laplace",
+    "Mechanism",
+    "PermuteAndFlip",
+    "RandomizedResponse",
+    "ReportNoisyMax",
+    "advise",
+    "advise_choice",
+]

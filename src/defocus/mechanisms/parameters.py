@@ -1,0 +1,41 @@
+"""Checks of a mechanism's parameters, and rounding that always lands on the private side."""
+
+import math
+from fractions import Fraction
+
+from defocus.errors import InvalidParameterError, Number, positive, probability
+
+__all__ = ["LARGEST_SCALE", "confidence_level", "noise_scale", "scale_for"]
+
+LARGEST_SCALE = 2**40
+"""The widest noise the samplers draw, in steps of the integer grid."""
+
+
+def noise_scale(name: str, value: object) -> Number:
+    """Return ``value`` if it is a positive scale that the samplers can draw."""
+    number = positive(name, value)
+    if number > LARGEST_SCALE:
+        raise InvalidParameterError(
+            f"{name} is {float(number) if number < 2**1000 else 'above 2**1000'}, but exact noise is drawn for scales "
+            f"up to 2**40 steps of the grid.",
+            fix="use a coarser grid, a smaller sensitivity or a larger budget.",
+        )
+    return number
+
+
+def scale_for(sensitivity: Number, epsilon: Number) -> Number:
+    """The least scale of at least sensitivity / epsilon: exact for exact input, else the next float above.
+
+    >>> scale_for(1, 0.8), scale_for(1, Fraction(4, 5))
+    (1.25, Fraction(5, 4))
+    """
+    exact = Fraction(sensitivity) / Fraction(epsilon)
+    if exact > LARGEST_SCALE or not (isinstance(epsilon, float) or isinstance(sensitivity, float)):
+        return noise_scale("the noise scale sensitivity/epsilon", exact)
+    near = exact.numerator / exact.denominator
+    return near if near >= exact else math.nextafter(near, math.inf)
+
+
+def confidence_level(value: object) -> float:
+    """The probability allowed outside an interval of this ``confidence``: 1 − confidence, in (0, 1)."""
+    return float(1 - Fraction(probability("confidence", value, zero=False, one=False)))
