@@ -79,7 +79,7 @@ def _orders(coding: Coding, split: Split) -> Iterator[tuple[NDArray[np.int64], f
         yield np.concatenate([classes[-2::-1], classes[-1:]]), 0.0  # the last class is what is not a number
     likelier = np.argsort(-ratios(coding, split), kind="stable")
     for order in (likelier, likelier[::-1]):
-        yield order, _PLAIN if coding.ordered else 0.0
+        yield order, 0.0 if coding.plain else _PLAIN
 
 
 def _codings(columns: Iterable[Column], split: Split) -> Iterator[Coding]:

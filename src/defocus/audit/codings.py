@@ -42,6 +42,8 @@ class Coding:
     codes: NDArray[np.int64]
     size: int
     ordered: bool
+    plain: bool
+    """Whether any set of classes reads well."""
     tell: Callable[[NDArray[np.bool_]], str]
 
 
@@ -61,7 +63,7 @@ def ranges(column: Column, split: Split, bins: int = _BINS) -> Coding:
     def tell(chosen: NDArray[np.bool_]) -> str:
         return _intervals(column, edges, chosen)
 
-    return Coding(column.name, codes.astype(np.int64), size + 1, ordered=True, tell=tell)
+    return Coding(column.name, codes.astype(np.int64), size + 1, ordered=True, plain=False, tell=tell)
 
 
 def atoms(column: Column, split: Split) -> Coding:
@@ -78,9 +80,8 @@ def atoms(column: Column, split: Split) -> Coding:
         show = (lambda v: column.labels[int(v)]) if column.labels is not None else column.show
         return _listed(column.name, [show(v) for v in known], chosen)
 
-    return Coding(
-        column.name, np.where(hit, inside, len(known)).astype(np.int64), len(known) + 1, ordered=False, tell=tell
-    )
+    codes = np.where(hit, inside, len(known)).astype(np.int64)
+    return Coding(column.name, codes, len(known) + 1, ordered=False, plain=column.labels is not None, tell=tell)
 
 
 def coarse(coding: Coding, split: Split, most: int) -> Coding:
@@ -92,7 +93,9 @@ def coarse(coding: Coding, split: Split, most: int) -> Coding:
     weight = np.bincount(np.concatenate([first, second]), minlength=coding.size)[np.argsort(rank)]
     below = np.cumsum(weight) - weight / 2
     group = np.minimum((below / max(below[-1], 1) * most).astype(np.int64), most - 1)[rank]
-    return Coding(coding.name, group[coding.codes], most, ordered=coding.ordered, tell=lambda _: coding.name)
+    return Coding(
+        coding.name, group[coding.codes], most, ordered=coding.ordered, plain=False, tell=lambda _: coding.name
+    )
 
 
 def joint(one: Coding, other: Coding) -> Coding:
@@ -102,7 +105,9 @@ def joint(one: Coding, other: Coding) -> Coding:
     def tell(chosen: NDArray[np.bool_]) -> str:
         return f"{name}: in {int(chosen.sum())} of {len(chosen)} learned cells"
 
-    return Coding(name, one.codes * other.size + other.codes, one.size * other.size, ordered=False, tell=tell)
+    return Coding(
+        name, one.codes * other.size + other.codes, one.size * other.size, ordered=False, plain=False, tell=tell
+    )
 
 
 def ratios(coding: Coding, split: Split) -> NDArray[np.float64]:

@@ -9,7 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from fractions import Fraction
 from numbers import Real
 from typing import Any, TypeAlias, final
@@ -53,7 +53,7 @@ def read(outputs: tuple[Outputs, Outputs], train: int) -> list[Column]:
     first, second = (_tidy(side) for side in outputs)
     if isinstance(first, np.ndarray) and isinstance(second, np.ndarray) and _alike(first, second):
         return _from_array(np.concatenate([first, second]))
-    rows = [*_untidy(first), *_untidy(second)]
+    rows = [*_loose(first), *_loose(second)]
     n = len(rows) // 2
     return _from_rows(rows, [*range(train), *range(n, n + train)])
 
@@ -122,9 +122,10 @@ def _tidy(outputs: Outputs) -> Array | list[Any]:
     return list(outputs)
 
 
-def _untidy(outputs: Array | list[Any]) -> list[Any]:
-    """One entry for each run; a row of an array stays an array."""
-    return list(outputs)
+def _loose(outputs: Array | list[Any]) -> list[Any]:
+    """One plain entry for each run."""
+    plain: list[Any] = outputs.tolist() if isinstance(outputs, np.ndarray) else outputs
+    return plain
 
 
 def _from_array(rows: Array) -> list[Column]:
@@ -177,6 +178,8 @@ def _leaves(name: str, value: Any, depth: int) -> list[tuple[str, Any]]:
         return [(name, value), (f"text raised by {name}", value.text)]
     if isinstance(value, np.ndarray):
         value = value.tolist()
+    if is_dataclass(value) and not isinstance(value, type):
+        value = {part.name: getattr(value, part.name) for part in fields(value)}
     if depth < _DEEPEST and isinstance(value, Mapping):
         inner = [(name, type(value)), *_keys(name, value), (f"order of the keys of {name}", repr(list(value)))]
         for key, entry in value.items():

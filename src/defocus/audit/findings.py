@@ -81,10 +81,11 @@ class Finding:
         """The finding as a paragraph for someone who has to act on it."""
         where, other = ("first", "second") if self.likelier == 0 else ("second", "first")
         at = f" at delta {self.delta:.3g}" if self.delta else ""
+        seen = f"{self.p:.4%} of the time on the {where}, {self.q:.4%} on the {other}"
         text = [
             f"The mechanism ran {self.trials} times on each of two neighbouring data sets ({self.pair}).",
             f"{self.trials - self.judged} runs on each chose one event: {self.event}.",
-            f"In {self.judged} others it happened {self.p:.4%} of the time on the {where}, {self.q:.4%} on the {other}.",
+            f"In {self.judged} others it happened {seen}.",
             f"With {_percent(self.confidence)} confidence its epsilon{at} is not below {self.epsilon_lower:.4g}.",
         ]
         if self.searched:

@@ -54,9 +54,9 @@ def lower_bound(
 
     >>> def mean(data):
     ...     return sum(data) / len(data)
-    >>> finding = lower_bound(mean, ([1.0], []), trials=2000, claimed=1)
+    >>> finding = lower_bound(mean, ([], [1.0]), trials=2000, claimed=1)
     >>> finding.verdict, finding.event
-    ('violation', 'kind of output is exactly float')
+    ('violation', 'kind of output is exactly raised ZeroDivisionError')
     """
     setting = _setting(
         mechanism,
