@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, final
 
-from defocus.errors import InvalidParameterError, Number, count, non_negative, positive, probability, whole
+from defocus.errors import InvalidParameterError, Number, count, finite, non_negative, positive, probability, whole
 
 __all__ = [
     "NOTHING",
@@ -26,6 +26,8 @@ __all__ = [
     "RandomizedResponse",
     "Sampled",
     "SampledBatch",
+    "Selected",
+    "SelectedPoisson",
     "compose",
 ]
 
@@ -215,6 +217,39 @@ class SampledBatch(Event):
 
 @final
 @dataclass(frozen=True, slots=True)
+class Selected(Event):
+    r"""The best of K independent runs of ``event``; the other runs and K itself stay secret.
+
+    K follows the truncated negative binomial law :math:`P(K = k) \propto (1-\gamma)^k \binom{k+\eta-1}{k}`
+    on k >= 1, with ``gamma`` in (0, 1) and ``eta`` above -1: logarithmic at 0, geometric at 1.
+    """
+
+    event: Event
+    gamma: Number
+    eta: Number = 0
+
+    def __post_init__(self) -> None:
+        _inner(self.event)
+        probability("gamma", self.gamma, zero=False, one=False)
+        if finite("eta", self.eta) <= -1:
+            raise InvalidParameterError(f"eta must be above -1, but it is {self.eta}.", fix="pass eta > -1, often 0.")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class SelectedPoisson(Event):
+    """The best of K independent runs of ``event``, K Poisson with this ``mean``; nothing at all when K is 0."""
+
+    event: Event
+    mean: Number
+
+    def __post_init__(self) -> None:
+        _inner(self.event)
+        positive("mean", self.mean)
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class Composed(Event):
     """Several independent releases: pairs of an event and how often it happened. Made by ``+`` and ``*``."""
 
@@ -254,6 +289,6 @@ NOTHING: Event = Composed(())
 def _inner(event: Any) -> None:
     if not isinstance(event, Event):
         raise InvalidParameterError(
-            f"Sampling needs the event that runs on the sample, but got {type(event).__name__}.",
+            f"Sampling and selection need the event that runs inside, but got {type(event).__name__}.",
             fix="write for example Sampled(Gaussian(1.0), rate=0.01).",
         )

@@ -24,6 +24,8 @@ _KINDS: dict[str, Callable[..., events.Event]] = {
         "RandomizedResponse",
         "Sampled",
         "SampledBatch",
+        "Selected",
+        "SelectedPoisson",
     )
 }
 _DEEPEST = 32

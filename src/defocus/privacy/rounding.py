@@ -1,0 +1,38 @@
+"""From exact numbers to floats that err on the safe side, however large, small or long the number is."""
+
+import math
+from fractions import Fraction
+
+from defocus.errors import Number
+
+__all__ = ["PAD", "above", "below"]
+
+PAD = 1 + 1e-12
+"""Covers the rounding of a formula of a few dozen float operations without cancellation."""
+
+
+def above(value: Number) -> float:
+    """The least float that is not below ``value``; infinite beyond the range of floats.
+
+    >>> above(Fraction(1, 3)) * 3 >= 1, above(10**400)
+    (True, inf)
+    """
+    nearest = _nearest(value)
+    return math.nextafter(nearest, math.inf) if nearest < value else nearest
+
+
+def below(value: Number) -> float:
+    """The largest float that is not above ``value``; the largest of all beyond their range.
+
+    >>> below(Fraction(1, 10**400)), below(10**400)
+    (0.0, 1.7976931348623157e+308)
+    """
+    nearest = _nearest(value)
+    return math.nextafter(nearest, -math.inf) if nearest > value else nearest
+
+
+def _nearest(value: Number) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
