@@ -1,0 +1,201 @@
+r"""Certified bounds on the delta and epsilon of a composition on a lattice.
+
+*Above.* With :math:`\hat\mu` the dominating composition, tilted by θ,
+
+.. math:: \delta(\varepsilon) \le e^{K(\theta)+s}\sum_{k \ge j} e^{-\theta l_k}(1-e^{\varepsilon-l_k})\,t_k
+          + \min_\lambda e^{K(\lambda)-\lambda l_{top}} + \text{lost},
+
+the terms being the window (wrapping only adds), Chernoff's bound on what lies beyond it,
+and mass at infinity; s collects the shortfall of the dots and the rounding of the weights.
+
+*Below.* Any test bounds delta from below: here the test adds up quantised scores
+:math:`\log P(B)/Q(B)` of the bins B the outputs fall into, with P's masses rounded down, Q's
+rounded up, and what wrapping may have added to P's tail taken off.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from scipy.fft import next_fast_len
+
+from defocus.privacy.accounting.pld.dots import Dots
+from defocus.privacy.accounting.pld.profiles import Floats, Profile, U
+from defocus.privacy.accounting.pld.saddle import Saddle, cumulant, moments, window
+from defocus.privacy.accounting.pld.spectrum import Spectrum
+
+__all__ = ["UpperWindow", "lower_epsilon", "upper_epsilon"]
+
+_LARGEST_WINDOW = 2**23
+
+
+@final
+class UpperWindow:
+    """Upper bounds on delta for epsilons around ``centre``."""
+
+    def __init__(self, parts: Sequence[Dots], step: float, found: Saddle, centre: float, log_delta: float) -> None:
+        chosen = window(parts, found.theta, centre, log_delta)
+        self._step = step
+        self._theta = chosen.theta
+        back = int(0.2 * found.spread / step) + 16
+        size = next_fast_len(min(math.ceil(chosen.width / step) + 2 * back, _LARGEST_WINDOW), real=True)
+        self._first = math.floor(centre / step) - back
+        self._last = self._first + size - 1
+        self._reference = math.floor(centre / step)
+        self._spectrum = Spectrum(parts, step, self._theta, size)
+        self._scale = self._spectrum.cumulant - self._theta * self._reference * step
+        self.slack = self._spectrum.slack
+        top = self._last * step
+        tail = min(value - steeper * top for steeper, value in chosen.cumulants)
+        mass = max(0.0, cumulant(parts, 0.0))
+        lost = sum(part.times * part.lost for part in parts)
+        self._beyond = (math.exp(min(tail, 0.0)) * (1 + 1e-9) + lost * math.exp(mass + lost + 1e-9)) * math.exp(self.slack)
+        self.low = self._first * step
+        self.high = (self._last - 1) * step
+
+    def log_delta(self, epsilon: float) -> float:
+        """Log of an upper bound on delta at ``epsilon``, which must lie between ``low`` and ``high``."""
+        j = min(max(math.ceil(epsilon / self._step), self._first), self._last)
+        while j * self._step < epsilon:
+            j += 1
+        above = self._spectrum.tail(j, self._last, self._theta, self._reference)
+        against = self._spectrum.tail(j, self._last, self._theta + 1, self._reference)
+        offset = epsilon - self._reference * self._step
+        inside = above.value + above.error - math.exp(offset) * max(against.value - against.error, 0.0) * (1 - 8 * U)
+        inside = max(inside, 0.0) + 8 * U * above.value
+        exponent = self._scale + self.slack + 8 * U * (abs(self._scale) + abs(self._spectrum.cumulant))
+        window_part = math.log(inside) + exponent if inside > 0 else -math.inf
+        return float(np.logaddexp(window_part, math.log(self._beyond) if self._beyond > 0 else -math.inf)) + 8 * U
+
+
+def upper_epsilon(parts: Sequence[Dots], step: float, found: Saddle, delta: float, accuracy: float) -> float:
+    """The least epsilon found whose certified delta is at most ``delta``."""
+    target = math.log(delta) - 4 * U * (1 + abs(math.log(delta)))
+    pure = sum(part.times * float(part.losses[-1]) for part in parts) * (1 + 8 * U)
+    lost = sum(part.times * part.lost for part in parts)
+    ceiling = pure if lost == 0 else math.inf
+    centre = min(max(found.epsilon, 0.0), pure)
+    best = ceiling
+    for _ in range(12):
+        view = UpperWindow(parts, step, found, centre, target)
+        answer, certain = _solve(view, target, centre, found, accuracy)
+        best = min(best, answer)
+        if certain:
+            break
+        centre = max(view.low - 0.3 * (view.high - view.low), 0.0) if answer < math.inf else min(view.high, pure)
+    return max(best, 0.0)
+
+
+def _solve(view: UpperWindow, target: float, start: float, found: Saddle, accuracy: float) -> tuple[float, bool]:
+    """The least feasible epsilon in the view, and whether its lower neighbour was seen to be infeasible."""
+    feasible, infeasible = math.inf, -math.inf
+    value_feasible = value_infeasible = 0.0
+    epsilon = min(max(start, view.low, 0.0), view.high)
+    for step in range(60):
+        value = view.log_delta(epsilon) - target
+        if value <= 0:
+            feasible, value_feasible = epsilon, value
+            if epsilon <= 0:
+                return 0.0, True
+        else:
+            infeasible, value_infeasible = epsilon, value
+        if feasible - infeasible <= accuracy:
+            return feasible, True
+        if math.isinf(feasible) or math.isinf(infeasible):
+            move = value / max(found.theta, 1e-9) * 1.02
+            move = math.copysign(max(abs(move), accuracy * 0.5), value)
+            following = min(max(epsilon + move, view.low, 0.0), view.high)
+            if following == epsilon:
+                return feasible, False
+        else:
+            share = value_infeasible / (value_infeasible - value_feasible)
+            if step % 3 == 2:
+                share = 0.5
+            following = infeasible + (feasible - infeasible) * min(max(share, 0.02), 0.98)
+            # Aim a little to the feasible side, so that one more step closes the bracket.
+            following = min(following + 0.25 * accuracy, feasible - 0.1 * (feasible - infeasible))
+        epsilon = following
+    return feasible, True
+
+
+def lower_epsilon(
+    profiles: Sequence[tuple[Profile, int, np.ndarray]], step: float, found: Saddle, delta: float, upper: float
+) -> float:
+    """A lower bound on epsilon by a test of quantised scores; zero where the test has no power."""
+    ours, theirs, certain, bias = [], [], 0.0, 0.0
+    for profile, times, indices in profiles:
+        tails = profile.tails(indices * step)
+        p_low = _bins(tails.p_above, tails.p_below, tails.error, -1.0)
+        q_high = _bins(tails.q_above, tails.q_below, tails.error, 1.0)
+        # The test may always reject where only P can lie.
+        certain += times * math.log1p(-min(profile.at_infinity * (1 - 1e-12), 0.5))
+        usable = (p_low > 0) & (q_high > 0)
+        usable[-1] &= profile.at_infinity == 0
+        p, q = p_low[usable], q_high[usable]
+        ratio = np.log(p / q)
+        score = np.rint(ratio / step) * step
+        order = np.argsort(score, kind="stable")
+        gaps = np.full(len(p), step)
+        ours.append(Dots(score[order], np.log(p[order]), 0.0, 0.0, times, gaps))
+        theirs.append(Dots(score[order], np.log(q[order]), 0.0, 0.0, times, gaps))
+        weights, _ = ours[-1].tilted(found.theta)
+        bias += times * float(weights @ (score - ratio)[order])
+    sure = -math.expm1(certain)
+    centre = upper + bias
+    spread = math.sqrt(moments(ours, found.theta)[2])
+    chosen = window(ours, found.theta, centre, math.log(delta))
+    first = math.floor((centre - 0.3 * spread) / step) - 16
+    size = next_fast_len(min(math.ceil(chosen.width / step) + 32 + int(0.3 * spread / step), _LARGEST_WINDOW), real=True)
+    last, reference = first + size - 1, round(centre / step)
+    p_side = Spectrum(ours, step, chosen.theta, size)
+    q_side = Spectrum(theirs, step, chosen.theta + 1, size)
+    width = size * step
+    wrapped = math.exp(-chosen.theta * width + max(cumulant(ours, 0.0), 0.0)) / -math.expm1(-chosen.theta * width)
+    wrapped += min(
+        (
+            math.exp(min(value - steeper * first * step - (steeper - chosen.theta) * width, 50.0))
+            / -math.expm1(-(steeper - chosen.theta) * width)
+            for steeper, value in chosen.cumulants
+            if steeper > chosen.theta * 1.01
+        ),
+        default=1.0,
+    )
+    beyond = min(cumulant(theirs, s + 1) - (s + 1) * last * step for s, _ in chosen.cumulants) + 1e-9
+    best = 0.0
+    for shift in (-0.1, -0.05, -0.02, 0.0, 0.03):
+        threshold = reference + round(shift * spread / step)
+        if threshold <= first:
+            continue
+        hit = p_side.tail(threshold, last, chosen.theta, reference)
+        false = q_side.tail(threshold, last, chosen.theta + 1, reference)
+        if hit.value <= hit.error or false.value + false.error <= 0:
+            continue
+        exponent = p_side.cumulant - chosen.theta * reference * step - p_side.slack
+        power = math.exp(min(exponent + math.log(hit.value - hit.error), 1.0)) * (1 - 1e-9) - wrapped * 1.001
+        power += sure
+        level = float(
+            np.logaddexp(
+                q_side.cumulant
+                - (chosen.theta + 1) * reference * step
+                + math.log(false.value + false.error)
+                + q_side.slack
+                + 1e-9,
+                beyond,
+            )
+        )
+        if power > delta:
+            best = max(best, (math.log(power - delta) - level) * (1 - 1e-12))
+    return best
+
+
+def _bins(above: Floats, below: Floats, error: Floats, side: float) -> Floats:
+    """Masses between consecutive thresholds and beyond both ends, from the smaller tail, rounded to one side."""
+    use_above = above[:-1] < below[1:]
+    larger = np.where(use_above, above[:-1], below[1:])
+    smaller = np.where(use_above, above[1:], below[:-1])
+    relative = np.maximum(error[:-1], error[1:]) + 2 * U
+    inner = larger - smaller + side * relative * (larger + smaller)
+    ends = 1 + side * (error + 2 * U)
+    return np.concatenate(([below[0] * ends[0]], np.maximum(inner, 0.0), [above[-1] * ends[-1]]))

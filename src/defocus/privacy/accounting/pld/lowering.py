@@ -1,0 +1,236 @@
+"""From events to profiles: which pair of laws dominates each kind of event.
+
+Every parameter is rounded to the side that loses more privacy before it becomes a float.
+"""
+
+import math
+from fractions import Fraction
+from functools import singledispatch
+from typing import NamedTuple
+
+from defocus.errors import InvalidParameterError, Number, UnsupportedEventError
+from defocus.privacy import events
+from defocus.privacy.accounting.pld.discrete import DiscreteGaussianProfile, DiscreteLaplaceProfile
+from defocus.privacy.accounting.pld.profiles import (
+    Atoms,
+    Batched,
+    BoundedRange,
+    GaussianProfile,
+    LaplaceProfile,
+    Profile,
+    SampledProfile,
+)
+from defocus.privacy.units import Adjacency
+
+__all__ = ["Smoothed", "Term", "lower", "smoothed"]
+
+_TABLE_SIGMA = 4096
+_TABLE_SHIFT = 4096
+
+
+class Term(NamedTuple):
+    """A profile, how often it occurs, and a pair that really occurs (for lower bounds), if one is known."""
+
+    profile: Profile
+    times: int
+    witness: Profile | None
+
+
+class Smoothed(NamedTuple):
+    """Continuous Gaussians around a discrete one: ``mu`` and ``blur`` from above, ``mu_below`` from below."""
+
+    mu: float
+    mu_below: float
+    blur: float
+
+
+def lower(event: events.Event, adjacency: Adjacency) -> list[Term]:
+    """The terms of ``event``; all Gaussians become one, since their compositions are Gaussian."""
+    parts = event.parts if isinstance(event, events.Composed) else ((event, 1),)
+    terms: list[Term] = []
+    above = below = blur = 0.0
+    witnessed = True
+    for part, times in parts:
+        term = _term(part, adjacency)
+        if term is None:
+            continue
+        profile, witness = term
+        if isinstance(profile, GaussianProfile):
+            above += times * profile.mu * profile.mu
+            blur += times * profile.blur
+            witnessed &= witness is not None
+            below += times * witness.mu**2 if isinstance(witness, GaussianProfile) else 0.0
+        else:
+            terms.append(Term(profile, times, witness))
+    if above:
+        grown = 1 + 8 * len(parts) * 2.0**-53
+        real = GaussianProfile(math.sqrt(below) / grown, blur) if witnessed else None
+        terms.append(Term(GaussianProfile(math.sqrt(above) * grown, blur), 1, real))
+    return terms
+
+
+def smoothed(event: events.DiscreteGaussian) -> Smoothed:
+    r"""Continuous Gaussians that bound a discrete Gaussian of any dimension from both sides.
+
+    Let y be x plus continuous noise of variance σ²−τ², and round y to the lattice point z
+    with probability proportional to :math:`e^{-|z-y|^2/2\tau^2}`. The normaliser of that
+    rounding lies in :math:`(1\pm c)^d` times a constant, :math:`c = 2\sum_k
+    e^{-2\pi^2\tau^2k^2}` (Poisson summation), so z has the discrete Gaussian law up to a
+    factor within :math:`\kappa^{\pm1}`, :math:`\kappa = ((1+c)/(1-c))^d`. Rounding is
+    post-processing, hence :math:`\delta(\varepsilon) \le \kappa\,\delta_{\sigma^2-\tau^2}
+    (\varepsilon - 2\ln\kappa)`. Adding continuous noise of variance τ'² to z gives the
+    bound from below with σ²+τ'², for a shift that occurs. τ is chosen so that
+    :math:`\ln\kappa < 10^{-16}`; both variances differ from σ² by less than 4.
+    """
+    sigma2, shift = Fraction(event.sigma) ** 2, Fraction(event.sensitivity)
+    tau2 = (math.log(4 * event.dimension) + 38.0) / (2 * math.pi**2)
+    if sigma2 < 4 * Fraction(tau2):
+        raise UnsupportedEventError(
+            event,
+            accountant="pld",
+            why=f"with {event.dimension} entries or a fractional sensitivity it needs sigma >= {2 * math.sqrt(tau2):.3g}",
+            fix="use a finer grid, so that sigma is larger in grid units; or account by rdp or zcdp.",
+        )
+    blur = event.dimension * 8 * math.exp(-2 * math.pi**2 * tau2)
+    mu = _up(shift) / math.sqrt(_down(sigma2 - Fraction(tau2)))
+    mu_below = _down(shift) / math.sqrt(_up(sigma2 + Fraction(tau2) * Fraction(4, 3)))
+    return Smoothed(mu * (1 + 2.0**-50), mu_below * (1 - 2.0**-50), blur)
+
+
+@singledispatch
+def _term(event: events.Event, adjacency: Adjacency) -> tuple[Profile, Profile | None] | None:
+    del adjacency
+    raise UnsupportedEventError(
+        event,
+        accountant="pld",
+        why="no pair of laws is known that dominates it",
+        fix='use account(event, by="rdp") or by="zcdp".',
+    )
+
+
+@_term.register
+def _(event: events.Gaussian, adjacency: Adjacency) -> tuple[Profile, Profile | None]:
+    del adjacency
+    mu = Fraction(1) / Fraction(event.ratio)
+    return GaussianProfile(_up(mu)), GaussianProfile(_down(mu))
+
+
+@_term.register
+def _(event: events.Laplace, adjacency: Adjacency) -> tuple[Profile, Profile | None]:
+    del adjacency
+    epsilon = Fraction(1) / Fraction(event.ratio)
+    return LaplaceProfile(_up(epsilon)), LaplaceProfile(_down(epsilon))
+
+
+@_term.register
+def _(event: events.DiscreteLaplace, adjacency: Adjacency) -> tuple[Profile, Profile | None]:
+    del adjacency
+    profile = DiscreteLaplaceProfile(_down(Fraction(event.scale)), _up(Fraction(event.sensitivity)))
+    exact = Fraction(profile.scale) == Fraction(event.scale) and Fraction(profile.shift) == event.sensitivity
+    return profile, profile if exact else None
+
+
+@_term.register
+def _(event: events.DiscreteGaussian, adjacency: Adjacency) -> tuple[Profile, Profile | None]:
+    del adjacency
+    shift = Fraction(event.sensitivity)
+    if event.dimension == 1 and shift.denominator == 1 and event.sigma <= _TABLE_SIGMA and shift <= _TABLE_SHIFT:
+        profile = DiscreteGaussianProfile(_down(Fraction(event.sigma)), int(shift))
+        return profile, profile if Fraction(profile.sigma) == Fraction(event.sigma) else None
+    around = smoothed(event)
+    below = GaussianProfile(around.mu_below, around.blur) if shift.denominator == 1 else None
+    return GaussianProfile(around.mu, around.blur), below
+
+
+@_term.register
+def _(event: events.Pure, adjacency: Adjacency) -> tuple[Profile, Profile | None] | None:
+    del adjacency
+    return _response(event.epsilon, 2, 0)
+
+
+@_term.register
+def _(event: events.Approximate, adjacency: Adjacency) -> tuple[Profile, Profile | None] | None:
+    del adjacency
+    return _response(event.epsilon, 2, event.delta)
+
+
+@_term.register
+def _(event: events.RandomizedResponse, adjacency: Adjacency) -> tuple[Profile, Profile | None] | None:
+    del adjacency
+    return _response(event.epsilon, event.categories, 0)
+
+
+@_term.register
+def _(event: events.Exponential, adjacency: Adjacency) -> tuple[Profile, Profile | None] | None:
+    del adjacency
+    return (BoundedRange(_up(Fraction(event.epsilon))), None) if event.epsilon else None
+
+
+@_term.register
+def _(event: events.Sampled, adjacency: Adjacency) -> tuple[Profile, Profile | None] | None:
+    return _sampled(event, event.event, Fraction(event.rate), adjacency)
+
+
+@_term.register
+def _(event: events.SampledBatch, adjacency: Adjacency) -> tuple[Profile, Profile | None] | None:
+    del adjacency
+    return _sampled(event, event.event, Fraction(event.size, event.population), Adjacency.REPLACE)
+
+
+def _sampled(
+    event: events.Event, inner: events.Event, rate: Fraction, adjacency: Adjacency
+) -> tuple[Profile, Profile | None] | None:
+    terms = lower(inner, adjacency)
+    if not terms:
+        return None
+    if len(terms) > 1 or terms[0].times > 1:
+        raise UnsupportedEventError(
+            event,
+            accountant="pld",
+            why="several releases that are not all Gaussian share one sample",
+            fix="sample for each release, use Gaussian noise throughout, or account for the releases without sampling.",
+        )
+    profile, _, witness = terms[0]
+    if rate == 1:
+        return profile, witness
+    wrap = SampledProfile if adjacency is Adjacency.ADD_REMOVE else Batched
+    real = None if witness is None else SampledProfile(witness, _down(rate))
+    return wrap(profile, _up(rate)), real
+
+
+def _response(epsilon: Number, categories: int, delta: Number) -> tuple[Profile, Profile | None] | None:
+    """Randomised response, optionally failing openly with probability delta: the worst mechanism of its kind."""
+    if not epsilon and not delta:
+        return None
+    e, lost = _up(Fraction(epsilon)), _up(Fraction(delta))
+    other = math.exp(-e) / (1 + (categories - 1) * math.exp(-e))
+    truth = 1 / (1 + (categories - 1) * math.exp(-e))
+    masses = [(1 - lost) * m for m in ([other, truth] if categories == 2 else [other, (categories - 2) * other, truth])]
+    losses = [-e, e] if categories == 2 else [-e, 0.0, e]
+    if not e:
+        losses, masses = [0.0], [1 - lost]
+    error = (32 + 2 * min(e, 745.0)) * 2.0**-53
+    profile = Atoms(tuple(losses), tuple(masses), tuple(reversed(masses)), lost, error=error)
+    exact = Fraction(e) == Fraction(epsilon) and Fraction(lost) == Fraction(delta)
+    return profile, profile if exact else None
+
+
+def _up(value: Fraction) -> float:
+    """The least float not below ``value``."""
+    number = _float(value)
+    return math.nextafter(number, math.inf) if Fraction(number) < value else number
+
+
+def _down(value: Fraction) -> float:
+    """The largest float not above ``value``."""
+    number = _float(value)
+    return math.nextafter(number, -math.inf) if Fraction(number) > value else number
+
+
+def _float(value: Fraction) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        raise InvalidParameterError(
+            "A noise parameter is so small that it protects nothing (a loss above 1e308).", fix="add more noise."
+        ) from None
