@@ -117,7 +117,13 @@ def _judge(columns: list[Column], split: Split, setting: Setting) -> _Judged:
 def _report(judged: list[_Judged], pair: Pair, setting: Setting, notes: tuple[str, ...], seconds: float) -> Finding:
     best, last = max(judged, key=lambda j: j.bound.epsilon), judged[-1].split
     runs = best.split.n - best.split.train
-    reach = detectable(last.n - last.train, setting.alpha, delta=setting.delta, claimed=setting.claimed or 0.0)
+    reach = detectable(
+        last.n - last.train,
+        setting.alpha,
+        delta=setting.delta,
+        claimed=setting.claimed or 0.0,
+        likely=min(0.5, best.hits[0] / runs),
+    )
     return Finding(
         epsilon_lower=best.bound.epsilon,
         claimed=setting.claimed,

@@ -80,30 +80,28 @@ def promise(hits: Any, others: Any, runs: int, alpha: float, delta: float) -> ND
     return np.asarray(np.log(np.maximum(limit(k, -1) - delta, 1e-12) / limit(j, +1)))
 
 
-def detectable(runs: int, alpha: float, *, delta: float, claimed: float) -> float:
+def detectable(runs: int, alpha: float, *, delta: float, claimed: float, likely: float = 0.5) -> float:
     r"""The least true ε at which these runs would call a violation of ``claimed`` with probability at least 90 %.
 
     How it is computed:
-        The reference fault is the Laplace mechanism with too little noise: its best event, "at or below
-        the smaller centre", has P(S) = 1/2 and Q(S) = (1/2 − δ)·e^−x when the true loss is x. The hits
-        stay above their 5 % quantile under P and below their 95 % quantile under Q except with
-        probability 10 % together; x is the least loss at which even those counts give a bound above
-        ``claimed``. Faults that show only in rarer events need more runs. Infinite where these runs
-        cannot detect any loss.
+        Suppose an event that happens with probability ``likely`` shows a true loss of x, so that
+        P(S) = likely and Q(S) = (likely − δ)·e^−x. Except with probability 10 % together, the hits stay
+        above their 5 % quantile under P and below their 95 % quantile under Q; x is the least loss
+        at which even those counts give a bound above ``claimed``. Laplace noise that is too small
+        shows in an event of probability 1/2. Faults that show only in rarer events need more runs.
+        Infinite where these runs cannot detect any loss.
 
     >>> round(detectable(50_000, 0.001, delta=0.0, claimed=1.0), 2)
     1.07
     """
-    if delta >= 0.5:
-        return math.inf
-    low_hits = _quantile(runs, 0.5, 0.05)
+    least = _quantile(runs, likely, 0.05)
 
     def seen(x: float) -> bool:
-        most = _quantile(runs, (0.5 - delta) * math.exp(-x), 0.95)
-        return bound((low_hits, most), runs, alpha, delta=delta, claimed=None).epsilon > claimed
+        most = _quantile(runs, max(likely - delta, 0.0) * math.exp(-x), 0.95)
+        return bound((least, most), runs, alpha, delta=delta, claimed=None).epsilon > claimed
 
     low, high = claimed, claimed + 64.0
-    if not seen(high):
+    if likely <= delta or not seen(high):
         return math.inf
     while high - low > 1e-4:
         middle = (low + high) / 2

@@ -122,7 +122,18 @@ def _sums(bits: Bits) -> tuple[Target, ...]:
             for size in (_CLIP, 3 * _CLIP)
         )
 
+    def bare_threshold(answers: Sequence[int]) -> int | None:
+        bar = _one(2, bits)
+        return next((i for i, answer in enumerate(answers) if answer >= bar), None)
+
     return (
+        _target(
+            "sparse-vector",
+            "Answers without noise compared with one noisy threshold.",
+            bare_threshold,
+            lambda: (Pair("two answers swap", [0, 1], [1, 0]),),
+            trials=4000,
+        ),
         # Gaussian noise of twice the sensitivity has delta = Phi(1/4 - 2) - e Phi(-1/4 - 2) = 0.0069 at epsilon 1.
         _target(
             "micro-batch",

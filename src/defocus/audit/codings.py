@@ -76,9 +76,11 @@ def atoms(column: Column, split: Split) -> Coding:
     inside = np.minimum(place, max(len(known) - 1, 0))
     hit = known[inside] == column.values if len(known) else np.zeros(len(column.values), dtype=bool)
 
+    labels = column.labels
+
     def tell(chosen: NDArray[np.bool_]) -> str:
-        show = (lambda v: column.labels[int(v)]) if column.labels is not None else column.show
-        return _listed(column.name, [show(v) for v in known], chosen)
+        names = [column.show(v.item()) if labels is None else labels[int(v)] for v in known]
+        return _listed(column.name, names, chosen)
 
     codes = np.where(hit, inside, len(known)).astype(np.int64)
     return Coding(column.name, codes, len(known) + 1, ordered=False, plain=column.labels is not None, tell=tell)
@@ -130,8 +132,8 @@ def _intervals(column: Column, edges: Array, chosen: NDArray[np.bool_]) -> str:
     stops = np.flatnonzero(np.diff(inner, append=0) == -1)
     parts = []
     for start, stop in zip(starts, stops, strict=True):
-        low = column.show(float(edges[start - 1])) if start > 0 else None
-        high = column.show(float(edges[stop])) if stop < len(edges) else None
+        low = column.show(edges[start - 1].item()) if start > 0 else None
+        high = column.show(edges[stop].item()) if stop < len(edges) else None
         if low is None or high is None:
             parts.append("any number" if low is high else f">= {low}" if high is None else f"< {high}")
         else:

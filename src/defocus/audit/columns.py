@@ -36,7 +36,7 @@ class Column:
     name: str
     values: Array
     labels: tuple[str, ...] | None = None
-    show: Callable[[float], str] = "{:.6g}".format
+    show: Callable[[Any], str] = lambda value: f"{value:.6g}" if isinstance(value, float) else str(value)
     numeric: bool = False
     """Whether these are the numbers of the output itself, of which more can be seen."""
 

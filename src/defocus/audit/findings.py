@@ -47,7 +47,8 @@ class Finding:
     pair: str
     """The two data sets, in words."""
     detectable: float
-    """A Laplace mechanism that loses this much would have been called with probability 90 %."""
+    """A loss of this size, shown by an event as likely as this one but at most 1/2, would have been called with
+    probability 90 %: see :func:`defocus.audit.bounds.detectable`."""
     searched: tuple[str, ...] = ()
     """The pairs that were tried, where a search chose this one."""
     notes: tuple[str, ...] = ()
@@ -100,8 +101,8 @@ class Finding:
         else:
             text.append(
                 f"This does not contradict the claim of {self.claimed:.6g}, and it does not confirm it either: "
-                f"a Laplace mechanism with too little noise would be detected 9 times in 10 from epsilon "
-                f"{self.detectable:.3g} on, rarer faults only with more runs or other data sets."
+                f"a loss of {self.detectable:.3g} or more that shows in such an event would be called 9 times "
+                f"in 10, one that shows in rarer events or on other data sets only with more runs or pairs."
             )
         return " ".join([*text, *self.notes])
 

@@ -20,9 +20,11 @@
     │   └── LedgerUnavailableError      cannot be reached, read or written
     ├── ReleaseFailedError              sampling failed after the charge, which stays
     ├── NotRecordedError                charged and sampled, but the ledger could not note it
+    ├── UnknownTargetError (LookupError)  an audit was asked for by a name nothing has
     └── MissingExtraError (ImportError)
 """
 
+from defocus.errors.audit import UnknownTargetError
 from defocus.errors.base import DefocusError, InvalidParameterError, MissingExtraError
 from defocus.errors.checks import Number, count, finite, in_range, non_negative, positive, probability, whole
 from defocus.errors.ledger import (
@@ -63,6 +65,7 @@ __all__ = [
     "Number",
     "ReleaseFailedError",
     "UnfitDataError",
+    "UnknownTargetError",
     "UnsupportedEventError",
     "count",
     "finite",

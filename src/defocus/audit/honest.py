@@ -1,0 +1,200 @@
+"""Every mechanism of this project as a target: claims are read from its event by the accountant, not typed here."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from defocus import mechanisms, privacy
+from defocus.audit.neighbours import Pair, neighbours
+from defocus.audit.running import Mechanism, batched
+from defocus.audit.target import Target
+from defocus.noise import Bits
+
+__all__ = ["honest"]
+
+_FEW = 8_000
+_TOP = 2**63 - 1
+
+
+def honest(bits: Bits | None = None) -> tuple[Target, ...]:
+    """One target or more for every mechanism, drawing from ``bits``."""
+    return (*_additive(bits), *_choices(bits), *_thresholds(bits), *_responses(bits), *_pipelines(bits))
+
+
+def _additive(bits: Bits | None) -> tuple[Target, ...]:
+    one = mechanisms.Laplace(scale=1)
+    several = mechanisms.Laplace(scale=3, sensitivity=3)
+    geometric = mechanisms.Geometric(epsilon=1)
+    gaussian = mechanisms.Gaussian(sigma=1)
+    wide = mechanisms.Gaussian(sigma=2, sensitivity=2, dimension=4)
+
+    def wide_runs(data: NDArray[np.int64], n: int) -> Any:
+        # The noise of each entry is independent, so n runs are one run on n times as many entries.
+        return replace(wide, dimension=4 * n).sample(np.tile(data, n), bits).reshape(n, 4)
+
+    return (
+        _target("laplace", "one count", one, _repeated(one, bits), _counts),
+        _target("laplace/single", "one count, one draw at a time", one, _single(one, bits), _counts, trials=_FEW),
+        _target("laplace/vector", "four counts that move by 3 together", several, _rows(several, bits), _moves(3)),
+        _target("geometric", "one count", geometric, _repeated(geometric, bits), _counts),
+        _target("gaussian", "one count", gaussian, _many_gaussians(gaussian, bits), _counts, delta=0.01),
+        _target(
+            "gaussian/single", "one draw at a time", gaussian, _single(gaussian, bits), _counts, delta=0.01, trials=_FEW
+        ),
+        _target("gaussian/vector", "four counts, L2 sensitivity 2", wide, batched(wide_runs), _moves(2), delta=0.01),
+    )
+
+
+def _choices(bits: Bits | None) -> tuple[Target, ...]:
+    def both_ways() -> tuple[Pair, ...]:
+        return (
+            Pair("one rises and the others fall", [0, 0, 0, 0], [1, -1, -1, -1]),
+            Pair("the leader falls behind", [1, 0, 0, 0], [0, 1, 1, 1]),
+            Pair("at the largest integers", [_TOP - 1] * 4, [_TOP, _TOP - 2, _TOP - 2, _TOP - 2]),
+            Pair("ends of the range", [-_TOP, _TOP - 1, 0, 0], [-_TOP + 1, _TOP - 2, 1, 1]),
+        )
+
+    def upwards() -> tuple[Pair, ...]:
+        return (
+            Pair("one rises", [0, 0, 0, 0], [1, 0, 0, 0]),
+            Pair("all others rise", [3, 3, 3, 3], [3, 4, 4, 4]),
+            Pair("a tie is broken", [1, 0, 0, 0], [1, 1, 1, 1]),
+        )
+
+    found: list[Target] = []
+    kinds: tuple[tuple[str, Callable[..., Any]], ...] = (
+        ("exponential", mechanisms.Exponential),
+        ("permute-and-flip", mechanisms.PermuteAndFlip),
+        ("report-noisy-max", mechanisms.ReportNoisyMax),
+    )
+    for name, make in kinds:
+        general, monotone = make(epsilon=1, candidates=4), make(epsilon=1, candidates=4, monotone=True)
+        found += [
+            _target(name, "the best of four", general, _single(general, bits), both_ways, trials=_FEW),
+            _target(f"{name}/monotone", "counts", monotone, _single(monotone, bits), upwards, trials=_FEW),
+        ]
+    return tuple(found)
+
+
+def _thresholds(bits: Bits | None) -> tuple[Target, ...]:
+    plain = mechanisms.AboveThreshold(epsilon=1, threshold=0)
+    gap = mechanisms.AboveThreshold(epsilon=1, threshold=0, positives=2, gap=True)
+    monotone = mechanisms.AboveThreshold(epsilon=1, threshold=0, monotone=True, gap=True)
+
+    def both_ways() -> tuple[Pair, ...]:
+        return (
+            Pair("all fall but the last", [1, 1, 1, 1, 0], [0, 0, 0, 0, 1]),
+            Pair("alternating", [0, 1, 0, 1, 0, 1], [1, 0, 1, 0, 1, 0]),
+            Pair("at the largest integers", [_TOP - 1, 0], [_TOP, 1]),
+        )
+
+    def upwards() -> tuple[Pair, ...]:
+        return (
+            Pair("all rise", [0, 0, 0, 0, 0], [1, 1, 1, 1, 1]),
+            Pair("the last rises", [0, 0, 0, 0, 0], [0, 0, 0, 0, 1]),
+        )
+
+    return (
+        _target("above-threshold", "the first", plain, _single(plain, bits), both_ways, trials=_FEW),
+        _target("above-threshold/gap", "the first two, with gaps", gap, _single(gap, bits), both_ways, trials=_FEW),
+        _target("above-threshold/monotone", "counts", monotone, _single(monotone, bits), upwards, trials=_FEW),
+    )
+
+
+def _responses(bits: Bits | None) -> tuple[Target, ...]:
+    coin = mechanisms.RandomizedResponse(epsilon=1)
+    dice = mechanisms.RandomizedResponse(epsilon=1, categories=6)
+    return (
+        _target("randomized-response", "yes or no", coin, _repeated(coin, bits), lambda: (Pair("no and yes", 0, 1),)),
+        _target(
+            "randomized-response/categories",
+            "one of six",
+            dice,
+            _repeated(dice, bits),
+            lambda: (Pair("first and last", 0, 5), Pair("neighbours", 2, 3)),
+        ),
+    )
+
+
+def _pipelines(bits: Bits | None) -> tuple[Target, ...]:
+    grid = mechanisms.Grid("0.25")
+    added = mechanisms.Laplace(scale=4, sensitivity=grid.bound(low=0, high=1))
+    replaced = mechanisms.Laplace(scale=8, sensitivity=grid.bound(low=-1, high=1, replace=True))
+
+    def total(data: NDArray[np.float64], n: int) -> Any:
+        return grid.decimal(added.sample(np.full(n, grid.total(data, low=0, high=1)), bits))
+
+    def swapped(data: NDArray[np.float64], n: int) -> Any:
+        return grid.decimal(replaced.sample(np.full(n, grid.total(data, low=-1, high=1)), bits))
+
+    return (
+        _target("grid", "a sum of any floats, rows added", added, batched(total), lambda: neighbours("numbers")),
+        _target(
+            "grid/replace",
+            "a sum of any floats, rows replaced",
+            replaced,
+            batched(swapped),
+            lambda: neighbours("numbers", replace=True),
+        ),
+    )
+
+
+def _target(
+    name: str,
+    about: str,
+    mechanism: mechanisms.Mechanism,
+    runs: Mechanism,
+    pairs: Callable[[], tuple[Pair, ...]],
+    *,
+    delta: float = 0.0,
+    trials: int = 100_000,
+) -> Target:
+    return Target(
+        name=name,
+        about=f"{mechanism}: {about}",
+        mechanism=runs,
+        pairs=pairs,
+        epsilon=privacy.account(mechanism.event).epsilon(delta),
+        delta=delta,
+        trials=trials,
+    )
+
+
+def _counts() -> tuple[Pair, ...]:
+    return neighbours("count")
+
+
+def _moves(size: int) -> Callable[[], tuple[Pair, ...]]:
+    """Four counts that move by ``size`` in L1 norm (3) or L2 norm (2): all at once, or one alone."""
+
+    def pairs() -> tuple[Pair, ...]:
+        start = np.array([5, 0, -5, 1000])
+        spread = np.array([1, -1, 1, 0]) if size == 3 else np.array([1, -1, 1, 1])
+        alone = np.array([0, size, 0, 0])
+        return (
+            Pair("moves spread out", start, start + spread),
+            Pair("one entry moves", start, start + alone),
+            Pair("at the largest integers", np.full(4, _TOP - size), np.full(4, _TOP - size) + alone),
+        )
+
+    return pairs
+
+
+def _repeated(mechanism: Any, bits: Bits | None) -> Mechanism:
+    """Many runs on one number are one run on many copies of it: the noise of each entry is independent."""
+    return batched(lambda value, n: mechanism.sample(np.full(n, value), bits))
+
+
+def _rows(mechanism: Any, bits: Bits | None) -> Mechanism:
+    return batched(lambda data, n: mechanism.sample(np.tile(data, n), bits).reshape(n, len(data)))
+
+
+def _many_gaussians(mechanism: mechanisms.Gaussian, bits: Bits | None) -> Mechanism:
+    return batched(lambda value, n: replace(mechanism, dimension=n).sample(np.full(n, value), bits))
+
+
+def _single(mechanism: Any, bits: Bits | None) -> Mechanism:
+    return lambda data: mechanism.sample(data, bits)
