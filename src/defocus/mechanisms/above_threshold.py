@@ -8,7 +8,7 @@ from typing import NamedTuple, final
 import numpy as np
 
 from defocus.errors import InvalidParameterError, Number, count, positive
-from defocus.mechanisms import laws
+from defocus.mechanisms import previews
 from defocus.mechanisms.parameters import scale_for
 from defocus.mechanisms.selection import checked_flag
 from defocus.mechanisms.values import LARGEST, SMALLEST, Integers, integers, saturate
@@ -113,12 +113,12 @@ class AboveThreshold:
     @property
     def error(self) -> float:
         """The expected absolute difference of the noises in one comparison."""
-        return laws.sum_error(*self.scales)
+        return previews.sum_error(*self.scales)
 
     def interval(self, confidence: Number) -> int:
         """How far from the threshold an answer must be for its comparison to be right with this ``confidence``."""
         first, second = self.scales
-        return laws.half_width(lambda width: laws.sum_tail(first, second, width), confidence)
+        return previews.half_width(lambda width: previews.sum_tail(first, second, width), confidence)
 
     def check(self, answers: object) -> None:
         """Refuse anything but 64-bit integers."""
@@ -141,7 +141,8 @@ class AboveThreshold:
     def stream(self, answers: Iterable[int], bits: Bits | None = None) -> Iterator[Answer]:
         """Compare answers one by one as they are asked for, so that each may depend on the outcomes before it.
 
-        The whole run is one release and owes one event. It ends after ``positives`` answers above.
+        The whole run is one release and owes one event; a second call is a second release.
+        It ends after ``positives`` answers above.
 
         >>> run = AboveThreshold(epsilon=1, threshold=1000).stream(iter([10, 5000, 20]))
         >>> [answer.above for answer in run]

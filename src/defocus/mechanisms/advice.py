@@ -6,11 +6,12 @@ from fractions import Fraction
 from html import escape
 from typing import Any, final
 
-from defocus.errors import CannotCalibrateError, DefocusError, InvalidParameterError, Number, count, positive
+from defocus.errors import CannotCalibrateError, InvalidParameterError, Number, UnsupportedEventError, count, positive
 from defocus.mechanisms.exponential import Exponential
 from defocus.mechanisms.gaussian import Gaussian
 from defocus.mechanisms.laplace import Laplace
 from defocus.mechanisms.mechanism import Mechanism
+from defocus.mechanisms.parameters import checked_budget
 from defocus.mechanisms.permute_and_flip import PermuteAndFlip
 from defocus.mechanisms.report_noisy_max import ReportNoisyMax
 from defocus.mechanisms.selection import checked_flag
@@ -116,6 +117,7 @@ def advise(
     >>> advice.mechanism
     Laplace(scale=1.25, sensitivity=1)
     """
+    checked_budget(budget)
     size = count("dimension", dimension)
     one, square = _norms(size, l1, l2, linf)
     two = _root_up(square)
@@ -143,11 +145,12 @@ def advise_choice(*, budget: Budget, candidates: int, sensitivity: int = 1, mono
     >>> advise_choice(budget=Budget(1), candidates=100).best.name
     'PermuteAndFlip'
     """
-    if budget.epsilon is None:
+    epsilon = checked_budget(budget).epsilon
+    if epsilon is None:
         raise CannotCalibrateError(
             "Choices are calibrated to an epsilon, but the budget has none.", fix="give the budget as Budget(epsilon)."
         )
-    n, bound, epsilon = count("candidates", candidates), count("sensitivity", sensitivity), budget.epsilon
+    n, bound = count("candidates", candidates), count("sensitivity", sensitivity)
     checked_flag("monotone", monotone)
     made = [
         kind(epsilon=epsilon, candidates=n, sensitivity=bound, monotone=monotone)
@@ -167,10 +170,8 @@ def advise_choice(*, budget: Budget, candidates: int, sensitivity: int = 1, mono
 def _attempt(name: str, size: int, make: Any) -> tuple[Candidate, str]:
     try:
         mechanism: Laplace | Gaussian = make()
-    except DefocusError as error:
-        if isinstance(error, InvalidParameterError | CannotCalibrateError):
-            return Candidate(name, None, "not possible", math.inf, math.inf), error.what
-        raise
+    except (InvalidParameterError, CannotCalibrateError, UnsupportedEventError) as error:
+        return Candidate(name, None, "not possible", math.inf, math.inf), error.what
     scale, letter = (mechanism.scale, "b") if isinstance(mechanism, Laplace) else (mechanism.sigma, "σ")
     described = f"{letter} = {float(scale):.6g}"
     return Candidate(name, mechanism, described, mechanism.error, size * mechanism.variance), ""

@@ -8,7 +8,7 @@ from typing import final
 from scipy.special import lambertw
 
 from defocus.errors import Number
-from defocus.mechanisms.parameters import confidence_level
+from defocus.mechanisms.parameters import outside
 from defocus.mechanisms.selection import Utilities, checked_choice, rate
 from defocus.mechanisms.values import rationals
 from defocus.noise import Bits, exponential_choice
@@ -77,18 +77,11 @@ class Exponential:
         The chance of losing more than t is largest when all others sit just beyond t, where it is
         :math:`m e^{-ct}/(1 + m e^{-ct})` with :math:`m = n - 1`.
         """
-        outside = confidence_level(confidence)
+        beyond = outside(confidence)
         if self.candidates == 1:
             return 0.0
-        odds = math.log(self.candidates - 1) + math.log1p(-outside) - math.log(outside)
+        odds = math.log(self.candidates - 1) + math.log1p(-beyond) - math.log(beyond)
         return max(0.0, odds) / float(rate(self))
-
-    def probabilities(self, utilities: Utilities) -> list[float]:
-        """The law of the choice, rounded to floats. It shows the data: for teaching and tests, never to be released."""
-        values = self._exact(utilities)
-        best = max(values)
-        weights = [math.exp(float(max(rate(self) * (u - best), Fraction(-1000)))) for u in values]
-        return [weight / sum(weights) for weight in weights]
 
     def check(self, utilities: object) -> None:
         """Refuse anything but one exact utility for each candidate."""

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Self, final, overload
 
 from defocus.errors import CannotCalibrateError, Number, count, positive
-from defocus.mechanisms import laws
-from defocus.mechanisms.parameters import noise_scale
+from defocus.mechanisms import previews
+from defocus.mechanisms.parameters import checked_budget, noise_scale
 from defocus.mechanisms.values import Integers, IntVector, add, integers
 from defocus.noise import Bits, discrete_gaussian
 from defocus.privacy import events
@@ -56,6 +56,7 @@ class Gaussian:
         A budget of rho is met through zCDP, one of (epsilon, delta) through the certified accountant.
         """
         bound, size = positive("sensitivity", sensitivity), count("dimension", dimension)
+        checked_budget(budget)
         if budget.epsilon is not None and not budget.delta:
             raise CannotCalibrateError(
                 "Gaussian noise cannot meet a budget without a delta.",
@@ -81,19 +82,19 @@ class Gaussian:
     @property
     def error(self) -> float:
         """The expected absolute error of one entry."""
-        return laws.gaussian_error(self.sigma)
+        return previews.gaussian_error(self.sigma)
 
     @property
     def variance(self) -> float:
         """The variance, and mean squared error, of one entry."""
-        return laws.gaussian_variance(self.sigma)
+        return previews.gaussian_variance(self.sigma)
 
     def interval(self, confidence: Number) -> int:
         """A half-width that holds one entry's error with probability of at least ``confidence``.
 
         The least one for sigma up to 200, and at most one step more above.
         """
-        return laws.half_width(lambda width: laws.gaussian_tail(self.sigma, width), confidence)
+        return previews.half_width(lambda width: previews.gaussian_tail(self.sigma, width), confidence)
 
     def check(self, value: object) -> None:
         """Refuse anything but ``dimension`` 64-bit integers."""

@@ -5,8 +5,8 @@ from fractions import Fraction
 from typing import Self, final, overload
 
 from defocus.errors import CannotCalibrateError, InvalidParameterError, Number, count, positive
-from defocus.mechanisms import laws
-from defocus.mechanisms.parameters import noise_scale, scale_for
+from defocus.mechanisms import previews
+from defocus.mechanisms.parameters import checked_budget, noise_scale, scale_for
 from defocus.mechanisms.values import Integers, IntVector, add, integers
 from defocus.noise import Bits, discrete_laplace
 from defocus.privacy import events
@@ -64,6 +64,8 @@ class Laplace:
                 "Calibration needs either a budget or an epsilon.",
                 fix="write Laplace.calibrated(epsilon=0.5) or Laplace.calibrated(Budget(0.5)).",
             )
+        if budget is not None:
+            checked_budget(budget)
         if budget is not None and budget.mu is not None:
             raise CannotCalibrateError(
                 "Laplace noise has no exact Gaussian-DP guarantee.", fix="give the budget as epsilon or rho."
@@ -91,16 +93,16 @@ class Laplace:
     @property
     def error(self) -> float:
         """The expected absolute error of one entry."""
-        return laws.laplace_error(self.scale)
+        return previews.laplace_error(self.scale)
 
     @property
     def variance(self) -> float:
         """The variance, and mean squared error, of one entry."""
-        return laws.laplace_variance(self.scale)
+        return previews.laplace_variance(self.scale)
 
     def interval(self, confidence: Number) -> int:
         """The least half-width that holds one entry's error with probability of at least ``confidence``."""
-        return laws.half_width(lambda width: laws.laplace_tail(self.scale, width), confidence)
+        return previews.half_width(lambda width: previews.laplace_tail(self.scale, width), confidence)
 
     def check(self, value: object) -> None:
         """Refuse anything but 64-bit integers."""

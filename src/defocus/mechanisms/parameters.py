@@ -4,16 +4,24 @@ import math
 from fractions import Fraction
 
 from defocus.errors import InvalidParameterError, Number, positive, probability
+from defocus.privacy.budgets import Budget
 
-__all__ = ["LARGEST_SCALE", "confidence_level", "noise_scale", "scale_for"]
+__all__ = ["LARGEST_SCALE", "SMALLEST_SCALE", "checked_budget", "noise_scale", "outside", "scale_for"]
 
 LARGEST_SCALE = 2**40
 """The widest noise the samplers draw, in steps of the integer grid."""
+SMALLEST_SCALE = Fraction(1, 2**40)
+"""Narrower noise is zero in every sample that will ever be drawn."""
 
 
 def noise_scale(name: str, value: object) -> Number:
-    """Return ``value`` if it is a positive scale that the samplers can draw."""
+    """Return ``value`` if it is a positive scale that the samplers can draw and that protects anyone at all."""
     number = positive(name, value)
+    if number < SMALLEST_SCALE:
+        raise InvalidParameterError(
+            f"{name} is below 2**-40 steps of the grid, which is no noise and no privacy.",
+            fix="use a smaller epsilon, or a larger scale.",
+        )
     if number > LARGEST_SCALE:
         raise InvalidParameterError(
             f"{name} is {float(number) if number < 2**1000 else 'above 2**1000'}, but exact noise is drawn for scales "
@@ -33,9 +41,18 @@ def scale_for(sensitivity: Number, epsilon: Number) -> Number:
     if exact > LARGEST_SCALE or not (isinstance(epsilon, float) or isinstance(sensitivity, float)):
         return noise_scale("the noise scale sensitivity/epsilon", exact)
     near = exact.numerator / exact.denominator
-    return near if near >= exact else math.nextafter(near, math.inf)
+    return noise_scale("the noise scale sensitivity/epsilon", near if near >= exact else math.nextafter(near, math.inf))
 
 
-def confidence_level(value: object) -> float:
+def checked_budget(value: object) -> Budget:
+    """Return ``value`` if it is a budget."""
+    if not isinstance(value, Budget):
+        raise InvalidParameterError(
+            f"Calibration needs a Budget, but got {type(value).__name__}.", fix="write for example Budget(1, 1e-6)."
+        )
+    return value
+
+
+def outside(value: object) -> float:
     """The probability allowed outside an interval of this ``confidence``: 1 − confidence, in (0, 1)."""
     return float(1 - Fraction(probability("confidence", value, zero=False, one=False)))

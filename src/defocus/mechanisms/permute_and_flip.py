@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from defocus.errors import Number
-from defocus.mechanisms.parameters import confidence_level
+from defocus.mechanisms.parameters import outside
 from defocus.mechanisms.selection import Utilities, checked_choice, rate
 from defocus.mechanisms.values import rationals
 from defocus.noise import Bits, bernoulli_exp, uniform
@@ -77,15 +77,15 @@ class PermuteAndFlip:
         A better coin of a candidate beyond t, or a worse coin of one within t, only helps those
         beyond it; so the chance of losing more than t is largest when all others sit just beyond t.
         """
-        outside, n = confidence_level(confidence), self.candidates
-        if n == 1 or _loses(0.0, n) <= outside:
+        beyond, n = outside(confidence), self.candidates
+        if n == 1 or _loses(0.0, n) <= beyond:
             return 0.0
         low, high = 0.0, 1.0
-        while _loses(high, n) > outside:
+        while _loses(high, n) > beyond:
             low, high = high, 2 * high
         for _ in range(60):
             middle = (low + high) / 2
-            low, high = (middle, high) if _loses(middle, n) > outside else (low, middle)
+            low, high = (middle, high) if _loses(middle, n) > beyond else (low, middle)
         return high * (1 + 1e-12) / float(rate(self))
 
     def check(self, utilities: object) -> None:

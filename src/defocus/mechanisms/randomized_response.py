@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from defocus.errors import Number, UnfitDataError, count, in_range, whole
-from defocus.mechanisms.parameters import confidence_level
+from defocus.mechanisms.parameters import outside
 from defocus.mechanisms.values import Integers, IntVector, integers
 from defocus.noise import Bits, uniform
 from defocus.noise.bits import source
@@ -88,7 +88,7 @@ class RandomizedResponse:
         Bernstein's, :math:`\sqrt{2nvL} + 2L/3` with v the largest variance of a coin. The smaller is
         divided by :math:`p - q`. The coverage is at least ``confidence`` for all true counts.
         """
-        n, spread = count("reports", reports), math.log(2 / confidence_level(confidence))
+        n, spread = count("reports", reports), math.log(2 / outside(confidence))
         p, q = self.truth, self.error / (self.categories - 1)
         variance = max(p * (1 - p), q * (1 - q))
         hoeffding = math.sqrt(n * spread / 2)

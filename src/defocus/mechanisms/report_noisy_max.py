@@ -6,7 +6,7 @@ from typing import final
 import numpy as np
 
 from defocus.errors import Number, count
-from defocus.mechanisms import laws
+from defocus.mechanisms import previews
 from defocus.mechanisms.parameters import scale_for
 from defocus.mechanisms.selection import checked_choice
 from defocus.mechanisms.values import Integers, integers
@@ -72,7 +72,7 @@ class ReportNoisyMax:
     @property
     def error(self) -> float:
         """A bound on the expected loss of utility, whatever the utilities."""
-        return laws.laplace_largest(self.scale, self.candidates)
+        return previews.laplace_largest(self.scale, self.candidates)
 
     def interval(self, confidence: Number) -> int:
         """A loss of utility that is not exceeded with probability of at least ``confidence``, whatever the utilities.
@@ -81,7 +81,7 @@ class ReportNoisyMax:
         best candidate; these chances are added up.
         """
         others = self.candidates - 1
-        return laws.half_width(lambda t: others / 2 * laws.sum_tail(self.scale, self.scale, t), confidence)
+        return previews.half_width(lambda t: others / 2 * previews.sum_tail(self.scale, self.scale, t), confidence)
 
     def check(self, utilities: object) -> None:
         """Refuse anything but one 64-bit integer for each candidate."""

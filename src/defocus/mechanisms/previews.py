@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from defocus.errors import Number
-from defocus.mechanisms.parameters import confidence_level
+from defocus.mechanisms.parameters import outside
 
 __all__ = [
     "gaussian_error",
@@ -137,7 +137,7 @@ def sum_tail(first: Number, second: Number, width: int) -> float:
 
 def half_width(tail: Callable[[int], float], confidence: Number) -> int:
     """The least integer t with tail(t) <= 1 − confidence, kept on the covering side of rounding errors."""
-    allowed = confidence_level(confidence) * (1 - 1e-12)
+    allowed = outside(confidence) * (1 - 1e-12)
     if tail(0) <= allowed:
         return 0
     low, high = 0, 1
