@@ -1,0 +1,141 @@
+"""An anchor: the number and hash of one entry, kept where the ledger's keeper cannot reach it.
+
+A hash chain shows that a history is consistent, not that it is complete: an older copy put back, or
+a chain rewritten from scratch, is consistent too. Whoever holds an anchor can tell.
+"""
+
+import contextlib
+import fcntl
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+from defocus.errors import InvalidParameterError, LedgerDamagedError, LedgerUnavailableError
+from defocus.ledger.disk import sync_directory
+
+__all__ = ["Anchor", "AnchorFile", "as_anchor"]
+
+_TEXT = re.compile(r"(\d{1,18}):([0-9a-f]{64})")
+_FILE = re.compile(r"defocus ledger anchor 1\n(\d{1,18}:[0-9a-f]{64})\n")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """Entry ``sequence`` has hash ``hash``. Print it, mail it, keep it; ``str`` and :meth:`parse` are inverse.
+
+    >>> str(Anchor(3, "ab" * 32))[:8]
+    '3:ababab'
+    """
+
+    sequence: int
+    hash: str
+
+    def __str__(self) -> str:
+        return f"{self.sequence}:{self.hash}"
+
+    @classmethod
+    def parse(cls, text: str) -> "Anchor":
+        """Read ``sequence:hash`` back."""
+        match = _TEXT.fullmatch(text.strip())
+        if not match:
+            raise InvalidParameterError(
+                "An anchor is written sequence:hash, with 64 hexadecimal digits.",
+                fix="copy the whole text that ledger.anchor() printed.",
+            )
+        return cls(int(match[1]), match[2])
+
+    def save(self, path: str | Path) -> None:
+        """Write this anchor to a file that ``Ledger.open(anchor_file=…)`` reads; the file is replaced as a whole."""
+        AnchorFile(Path(path).resolve()).write(self)
+
+
+def as_anchor(anchor: Any) -> Anchor | None:
+    """An anchor from what a caller may hold: an Anchor, its text, or the pair (sequence, hash)."""
+    if anchor is None or isinstance(anchor, Anchor):
+        return anchor
+    if isinstance(anchor, str):
+        return Anchor.parse(anchor)
+    if isinstance(anchor, tuple | list) and len(anchor) == 2 and type(anchor[0]) is int:
+        return Anchor.parse(f"{anchor[0]}:{anchor[1]}")
+    raise InvalidParameterError(
+        f"An anchor cannot be made of {type(anchor).__name__}.",
+        fix='pass what ledger.anchor() returned, its text "sequence:hash", or the pair (sequence, hash).',
+    )
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class AnchorFile:
+    """A file that follows the ledger: moved forward after each commit, before the receipt is given.
+
+    Guarantee:
+        Once a receipt was given, the file holds its entry or a later one. It never moves back:
+        writers take turns on a lock file beside it.
+    """
+
+    path: Path
+
+    def read(self) -> Anchor | None:
+        """The anchor on file, or None if there is no such file."""
+        try:
+            text = self.path.read_text(encoding="ascii")
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as error:
+            raise self._unusable(error) from None
+        match = _FILE.fullmatch(text)
+        if not match:
+            raise LedgerDamagedError(
+                f"The anchor file {self.path} does not hold an anchor.",
+                fix="restore it from a trusted copy; if there is none, verify the ledger and save a new anchor:"
+                " ledger.anchor().save(path).",
+            )
+        return Anchor.parse(match[1])
+
+    def advance(self, anchor: Anchor) -> None:
+        """Put ``anchor`` on file unless a later one is there already."""
+        with self._turn():
+            known = self.read()
+            if known is None or known.sequence < anchor.sequence:
+                self._replace(anchor)
+
+    def write(self, anchor: Anchor) -> None:
+        """Put ``anchor`` on file, whatever was there."""
+        with self._turn():
+            self._replace(anchor)
+
+    def _replace(self, anchor: Anchor) -> None:
+        """Write a temporary file, flush it, rename it over the old one, flush the directory."""
+        temporary = self.path.with_name(f"{self.path.name}.new")
+        try:
+            with temporary.open("w", encoding="ascii") as file:
+                file.write(f"defocus ledger anchor 1\n{anchor}\n")
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(self.path)
+            sync_directory(self.path.parent)
+        except OSError as error:
+            raise self._unusable(error) from None
+
+    @contextlib.contextmanager
+    def _turn(self) -> Iterator[None]:
+        try:
+            lock = os.open(self.path.with_name(f"{self.path.name}.lock"), os.O_CREAT | os.O_RDWR, 0o666)
+        except OSError as error:
+            raise self._unusable(error) from None
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(lock)
+
+    def _unusable(self, error: Exception) -> LedgerUnavailableError:
+        return LedgerUnavailableError(
+            f"The anchor file {self.path} cannot be used: {getattr(error, 'strerror', None) or error}."
+            " No receipt was given; a charge that was already committed stays.",
+            fix="make the anchor file and its directory writable for this process, and its disk not full.",
+        )

@@ -1,0 +1,136 @@
+"""One line of a ledger: its canonical text, its hash, and how it is read back.
+
+The body is JSON in one canonical form (sorted keys, no spaces, ASCII, shortest floats), and the
+hash is SHA-256 over a tag and the body. The body holds the sequence number and the hash of the
+entry before it, so each hash vouches for everything that came before.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Any, final
+
+from defocus.errors import LedgerDamagedError
+
+__all__ = ["CHARGE", "GENESIS", "NO_HASH", "RELEASE", "Entry", "canonical", "digest", "now", "read_body"]
+
+GENESIS, CHARGE, RELEASE = "genesis", "charge", "release"
+NO_HASH = "0" * 64
+_TAG = b"defocus ledger entry 1\n"
+_FIELDS = {
+    GENESIS: frozenset({"terms"}),
+    CHARGE: frozenset({"event", "cost", "request"}),
+    RELEASE: frozenset({"charge", "digest", "description", "value"}),
+}
+_COMMON = frozenset({"sequence", "kind", "time", "who", "purpose", "previous", "spent"})
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What was written, when, by whom, why, and how much has been spent once it counts.
+
+    ``content`` depends on the kind: ``terms`` for the genesis; ``event``, ``cost`` and
+    ``request`` for a charge; ``charge`` (a sequence number), ``digest``, ``description`` and
+    ``value`` for a release.
+    """
+
+    sequence: int
+    kind: str
+    time: str
+    who: str
+    purpose: str
+    previous: str
+    spent: tuple[float, ...]
+    content: Mapping[str, Any]
+
+    @property
+    def body(self) -> str:
+        """The canonical text that is stored and hashed."""
+        return canonical(
+            {
+                "sequence": self.sequence,
+                "kind": self.kind,
+                "time": self.time,
+                "who": self.who,
+                "purpose": self.purpose,
+                "previous": self.previous,
+                "spent": list(self.spent),
+                **self.content,
+            }
+        )
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of the body, in hexadecimal."""
+        return digest(self.body)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The entry with JSON types only, its own hash included."""
+        fields: dict[str, Any] = json.loads(self.body)
+        return fields | {"hash": self.hash}
+
+
+def canonical(value: Any) -> str:
+    r"""The one JSON text of ``value``.
+
+    >>> canonical({"b": 1.50, "a": "é"})
+    '{"a":"\\u00e9","b":1.5}'
+    """
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
+
+def digest(body: str) -> str:
+    """The hash of an entry's body."""
+    return hashlib.sha256(_TAG + body.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def now() -> str:
+    """The system clock in UTC. A claim, not an order: only sequence numbers order entries."""
+    return datetime.now(UTC).isoformat(timespec="microseconds")
+
+
+def read_body(body: object) -> Entry:
+    """Read an entry back, or say why the text is not one that a ledger wrote."""
+    if not isinstance(body, str):
+        raise _unreadable("its body is not text")
+    try:
+        fields = json.loads(body)
+        same = canonical(fields) == body
+    except (ValueError, RecursionError) as error:
+        raise _unreadable(f"its body is not JSON ({str(error)[:60]!r})") from None
+    if not isinstance(fields, dict) or not same:
+        raise _unreadable("its body is not in canonical form")
+    kind = fields.get("kind")
+    expected = _FIELDS.get(kind) if isinstance(kind, str) else None
+    if expected is None or fields.keys() != expected | _COMMON:
+        raise _unreadable("its fields are not those of a genesis, a charge or a release")
+    entry = Entry(
+        **{name: fields[name] for name in _COMMON - {"spent"}},
+        spent=_numbers(fields["spent"]),
+        content=MappingProxyType({name: fields[name] for name in sorted(expected)}),
+    )
+    texts = [entry.time, entry.who, entry.purpose, entry.previous]
+    numbers: list[Any] = [entry.sequence]
+    if kind == CHARGE:
+        _numbers(entry.content["cost"])
+        texts += [entry.content["request"] or ""]
+    elif kind == RELEASE:
+        texts += [entry.content["digest"], entry.content["description"] or ""]
+        numbers += [entry.content["charge"]]
+    if not all(type(x) is int for x in numbers) or not all(isinstance(text, str) for text in texts):
+        raise _unreadable("a field has the wrong type")
+    return entry
+
+
+def _numbers(value: Any) -> tuple[float, ...]:
+    if not isinstance(value, list) or not all(type(x) in {int, float} and abs(x) < 1e300 for x in value):
+        raise _unreadable("its cost or spending is not a list of numbers")
+    return tuple(value)
+
+
+def _unreadable(why: str) -> LedgerDamagedError:
+    return LedgerDamagedError(f"An entry cannot be read: {why}.", fix="restore the ledger from a trusted copy.")

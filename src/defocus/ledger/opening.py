@@ -1,0 +1,48 @@
+"""Finding the place that a path or address names."""
+
+from pathlib import Path
+
+from defocus.errors import InvalidParameterError, LedgerUnavailableError
+from defocus.ledger.anchors import AnchorFile
+from defocus.ledger.places import Place, patience, url_of
+from defocus.ledger.postgresql import postgresql_schema
+from defocus.ledger.sqlite import SqliteFile
+
+__all__ = ["anchor_file_of", "place_of"]
+
+
+def place_of(where: str | Path, *, timeout: object, read_only: bool) -> Place:
+    """The SQLite file or PostgreSQL schema that ``where`` names."""
+    seconds = patience(timeout)
+    url = url_of(where)
+    if url is not None:
+        return postgresql_schema(url, timeout=seconds, read_only=read_only)
+    return SqliteFile(_resolved("ledger", where), seconds, read_only)
+
+
+def anchor_file_of(path: object) -> AnchorFile | None:
+    """The anchor file at ``path``."""
+    if path is None:
+        return None
+    if not isinstance(path, str | Path) or not str(path) or "\0" in str(path):
+        raise InvalidParameterError(
+            f"anchor_file must be the path of a file, but it is {type(path).__name__}.",
+            fix="pass a path on another disk or machine than the ledger's.",
+        )
+    return AnchorFile(_resolved("anchor file", path))
+
+
+def _resolved(what: str, path: str | Path) -> Path:
+    try:
+        full = Path(path).expanduser().resolve()
+        inside = full.parent.is_dir()
+    except (OSError, RuntimeError, ValueError) as error:
+        raise LedgerUnavailableError(
+            f"The path of the {what} cannot be used: {error}.", fix="pass the path of a file."
+        ) from None
+    if not inside or full.is_dir():
+        raise LedgerUnavailableError(
+            f"The {what} cannot be kept at {full}: {'it is a directory' if inside else 'its directory is missing'}.",
+            fix="pass the path of a file in a directory that exists.",
+        )
+    return full

@@ -1,0 +1,77 @@
+"""The proof that a charge is on disk."""
+
+from dataclasses import dataclass
+from typing import Any, final
+
+from defocus.ledger.anchors import Anchor
+from defocus.ledger.entries import Entry
+from defocus.ledger.terms import Terms
+from defocus.privacy.events import Event
+from defocus.privacy.wire import to_wire
+
+__all__ = ["Receipt", "Recorded"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """A charge that is committed and flushed: whoever holds this may sample, once.
+
+    ``spent`` is everything charged so far, this charge included, in the units of the filter.
+    """
+
+    terms: Terms
+    sequence: int
+    hash: str
+    time: str
+    who: str
+    purpose: str
+    event: Event
+    cost: tuple[float, ...]
+    spent: tuple[float, ...]
+
+    @classmethod
+    def of(cls, entry: Entry, event: Event, terms: Terms) -> "Receipt":
+        """The receipt for a charge that has been committed."""
+        return cls(
+            terms=terms,
+            sequence=entry.sequence,
+            hash=entry.hash,
+            time=entry.time,
+            who=entry.who,
+            purpose=entry.purpose,
+            event=event,
+            cost=tuple(entry.content["cost"]),
+            spent=entry.spent,
+        )
+
+    @property
+    def anchor(self) -> Anchor:
+        """Keep it elsewhere: it vouches for every entry up to this one."""
+        return Anchor(self.sequence, self.hash)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The receipt with JSON types only."""
+        return {
+            "ledger": self.terms.to_dict(),
+            "sequence": self.sequence,
+            "hash": self.hash,
+            "time": self.time,
+            "who": self.who,
+            "purpose": self.purpose,
+            "event": to_wire(self.event),
+            "cost": list(self.cost),
+            "spent": list(self.spent),
+        }
+
+    def __str__(self) -> str:
+        return f"receipt {self.sequence} of {self.terms.dataset}: {self.purpose} ({self.who}, {self.time})"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A kept answer and the charge that paid for it."""
+
+    value: Any
+    receipt: Receipt

@@ -1,0 +1,161 @@
+"""A ledger in one SQLite file.
+
+Durability. The rollback journal is used (``journal_mode=DELETE``) with ``synchronous=EXTRA``:
+a commit flushes the journal, then the file, then deletes the journal and flushes the directory, so
+a power cut cannot bring the journal back and undo a charge that was already answered (FULL would
+allow that in this mode). A write-ahead log would need one flush instead of about five, but then
+the newest charges live in a second file: copying the ledger without it, or deleting it, silently
+gives spent budget back. At rest this ledger is one file.
+
+Every transaction opens the path afresh. That costs about a millisecond, and means that no
+connection crosses a fork or a thread, and that a file put in the place of the old one is noticed.
+
+Locks are the file system's: keep the file on a local disk. Network file systems often lie about
+locks; use PostgreSQL there.
+"""
+
+import sqlite3
+from dataclasses import dataclass
+from pathlib import Path
+from typing import final
+
+from sqlalchemy import Connection, Engine, NullPool, create_engine
+from sqlalchemy.exc import SQLAlchemyError
+
+from defocus.errors import LedgerBusyError, LedgerDamagedError, LedgerError, LedgerUnavailableError
+from defocus.ledger.disk import sync_directory
+from defocus.ledger.places import Place
+from defocus.ledger.schema import FORMAT, TABLES, TRIGGERS, sqlite_triggers
+
+__all__ = ["SqliteFile"]
+
+_APPLICATION = 0x4465466C  # "DeFl": tells `file` and us whose database it is
+_TRUSTED = "restore the ledger from a trusted copy, and check it against an anchor kept elsewhere."
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class SqliteFile(Place):
+    """The file at ``path``."""
+
+    path: Path
+    timeout: float
+    read_only: bool = False
+
+    @property
+    def name(self) -> str:
+        """The path."""
+        return str(self.path)
+
+    def engine(self, *, create: bool = False) -> Engine:
+        """An engine that opens the file anew for each transaction, and never makes it by accident."""
+        mode = "ro" if self.read_only else "rwc" if create else "rw"
+        uri = f"{self.path.as_uri()}?mode={mode}"
+
+        def connect() -> sqlite3.Connection:
+            connection = sqlite3.connect(uri, uri=True, timeout=self.timeout, isolation_level=None)
+            try:
+                self._prepare(connection)
+            except BaseException:
+                connection.close()
+                raise
+            return connection
+
+        return create_engine("sqlite+pysqlite://", creator=connect, poolclass=NullPool, hide_parameters=True)
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        for pragma in ("trusted_schema=OFF", "cell_size_check=ON", "mmap_size=0"):
+            connection.execute(f"PRAGMA {pragma}").close()
+        if self.read_only:
+            connection.execute("PRAGMA query_only=ON").close()
+            return
+        for pragma in ("fullfsync=ON", "synchronous=EXTRA"):
+            connection.execute(f"PRAGMA {pragma}").close()
+        (mode,) = connection.execute("PRAGMA journal_mode=DELETE").fetchone()
+        if mode != "delete":
+            raise sqlite3.OperationalError(f"journal mode is {mode}")
+
+    def missing(self) -> bool:
+        """Whether there is no file."""
+        return not self.path.exists()
+
+    def mark(self) -> object:
+        """Which file it is. Refuses a missing file and one with several names, which SQLite's journal cannot protect."""
+        try:
+            status = self.path.stat()
+        except OSError as error:
+            raise LedgerUnavailableError(
+                f"There is no ledger at {self.path}: {error.strerror}.",
+                fix="check the path; to make a new ledger, open it with budget=, unit= and dataset=.",
+            ) from None
+        if not self.path.is_file() or status.st_nlink > 1:
+            raise LedgerUnavailableError(
+                f"{self.path} is not a regular file with one name.",
+                fix="give the ledger one path of its own, without hard links; use copies for backups.",
+            )
+        return status.st_dev, status.st_ino
+
+    def begin(self, connection: Connection, *, write: bool) -> None:
+        """Take the write lock at once, so that what is read stays true until the commit."""
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+
+    def exists(self, connection: Connection) -> bool:
+        """Whether the file holds a ledger; an empty file does not."""
+        names = {name for (name,) in connection.exec_driver_sql("SELECT name FROM sqlite_master")}
+        application = connection.exec_driver_sql("PRAGMA application_id").scalar()
+        version = connection.exec_driver_sql("PRAGMA user_version").scalar()
+        if not names and not application:
+            return False
+        if application != _APPLICATION:
+            raise LedgerUnavailableError(
+                f"{self.path} is an SQLite database, but not a ledger.", fix="choose another path for the ledger."
+            )
+        if version != FORMAT:
+            raise LedgerUnavailableError(
+                f"{self.path} is a ledger of format {version}, and this version reads format {FORMAT}.",
+                fix="use the version of Defocus that wrote it, or a newer one.",
+            )
+        if not names >= TABLES.tables.keys():
+            raise LedgerDamagedError(f"Tables are missing in {self.path}.", fix=_TRUSTED)
+        return True
+
+    def create(self, connection: Connection) -> None:
+        """Make the tables; the caller holds the write lock."""
+        connection.exec_driver_sql(f"PRAGMA application_id={_APPLICATION}")
+        connection.exec_driver_sql(f"PRAGMA user_version={FORMAT}")
+        TABLES.create_all(connection, checkfirst=False)
+        for statement in sqlite_triggers():
+            connection.exec_driver_sql(statement)
+
+    def settle(self) -> None:
+        """Flush the directory, so that the file's name is as durable as its content."""
+        sync_directory(self.path.parent)
+
+    def faults(self, connection: Connection) -> list[str]:
+        """Damaged pages and missing triggers."""
+        found = [f"SQLite: {text}" for (text,) in connection.exec_driver_sql("PRAGMA integrity_check(10)")]
+        found = [] if found == ["SQLite: ok"] else found
+        rows = connection.exec_driver_sql("SELECT name FROM sqlite_master WHERE type = 'trigger'")
+        missing = sorted(TRIGGERS - {name for (name,) in rows})
+        return found + ([f"triggers are missing: {', '.join(missing)}"] if missing else [])
+
+    def explain(self, error: SQLAlchemyError) -> LedgerError:
+        """Say what SQLite's error means for a charge."""
+        cause = getattr(error, "orig", None)
+        code = getattr(cause, "sqlite_errorname", "") or ""
+        text = str(cause or error)[:200]
+        if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+            return LedgerBusyError(self.name, seconds=self.timeout)
+        if code.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_ERROR", "SQLITE_MISMATCH")):
+            return LedgerDamagedError(f"The ledger {self.path} cannot be read: {text}.", fix=_TRUSTED)
+        if code.startswith("SQLITE_CONSTRAINT"):
+            return LedgerDamagedError(f"The ledger {self.path} contradicts itself: {text}.", fix=_TRUSTED)
+        if code == "SQLITE_READONLY_ROLLBACK":
+            return LedgerUnavailableError(
+                f"A write to {self.path} was interrupted, and its journal must be rolled back before it can be read.",
+                fix="open the ledger once for writing: Ledger.open(path).",
+            )
+        return LedgerUnavailableError(
+            f"The ledger {self.path} cannot be used: {text}. No receipt was given.",
+            fix="check that the disk has space, and that the file and its directory are writable.",
+        )

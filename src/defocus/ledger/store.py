@@ -1,0 +1,199 @@
+"""Transactions over a place: read the chain, append to it, and nothing else."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from typing import Any, NamedTuple, final
+
+from sqlalchemy import Connection, Engine, Select, func, insert, select, update
+from sqlalchemy.exc import SQLAlchemyError
+
+from defocus.errors import LedgerDamagedError, LedgerUnavailableError
+from defocus.ledger.anchors import Anchor
+from defocus.ledger.entries import Entry, digest, read_body
+from defocus.ledger.places import Place
+from defocus.ledger.schema import ENTRIES, HEAD
+
+__all__ = ["Row", "Session", "Store", "checked"]
+
+
+class Row(NamedTuple):
+    """A stored entry as the database holds it, not yet believed."""
+
+    sequence: Any
+    hash: Any
+    kind: Any
+    charge: Any
+    request: Any
+    body: Any
+
+
+@final
+class Session:
+    """One transaction on a ledger."""
+
+    __slots__ = ("_connection",)
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def head(self, *, lock: bool = False) -> Anchor | None:
+        """Number and hash of the last entry; with ``lock``, nobody else appends until this transaction ends."""
+        query = select(HEAD.c.sequence, HEAD.c.hash).where(HEAD.c.one == 1)
+        row = self._connection.execute(query.with_for_update() if lock else query).one_or_none()
+        return None if row is None else Anchor(row[0], row[1])
+
+    def row(self, sequence: int) -> Row | None:
+        """The entry with this number."""
+        return self._first(select(ENTRIES).where(ENTRIES.c.sequence == sequence))
+
+    def release_of(self, charge: int) -> Row | None:
+        """The release that belongs to a charge."""
+        return self._first(select(ENTRIES).where(ENTRIES.c.charge == charge))
+
+    def requests(self, request: str) -> list[Row]:
+        """The charges made for a named request, newest first."""
+        query = select(ENTRIES).where(ENTRIES.c.request == request).order_by(ENTRIES.c.sequence.desc())
+        return [Row(*row) for row in self._connection.execute(query)]
+
+    def batch(self, after: int, size: int) -> list[Row]:
+        """Up to ``size`` entries that follow number ``after``."""
+        query = select(ENTRIES).where(ENTRIES.c.sequence > after).order_by(ENTRIES.c.sequence).limit(size)
+        return [Row(*row) for row in self._connection.execute(query)]
+
+    def count(self) -> int:
+        """How many entries are stored, whatever their numbers."""
+        return self._connection.execute(select(func.count()).select_from(ENTRIES)).scalar_one()
+
+    def append(self, entry: Entry) -> None:
+        """Add an entry at the end of the chain and move the head to it."""
+        hashed = entry.hash
+        self._connection.execute(
+            insert(ENTRIES).values(
+                sequence=entry.sequence,
+                hash=hashed,
+                kind=entry.kind,
+                charge=entry.content.get("charge"),
+                request=entry.content.get("request"),
+                body=entry.body,
+            )
+        )
+        if entry.sequence == 0:
+            self._connection.execute(insert(HEAD).values(one=1, sequence=0, hash=hashed))
+            return
+        before = (HEAD.c.one == 1, HEAD.c.sequence == entry.sequence - 1)
+        moved = self._connection.execute(update(HEAD).where(*before).values(sequence=entry.sequence, hash=hashed))
+        if moved.rowcount != 1:
+            raise LedgerDamagedError(
+                "The head of the ledger is not where its last entry is; nothing was written.",
+                fix="run ledger.verify() and restore the ledger from a trusted copy.",
+            )
+
+    def _first(self, query: Select[Any]) -> Row | None:
+        row = self._connection.execute(query).first()
+        return None if row is None else Row(*row)
+
+
+@final
+class Store:
+    """The place, and an engine that belongs to the process that uses it."""
+
+    __slots__ = ("_closed", "_engine", "_process", "place")
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self._engine: Engine | None = place.engine()
+        self._process = os.getpid()
+        self._closed = False
+
+    @contextlib.contextmanager
+    def session(self, *, write: bool = False) -> Iterator[Session]:
+        """One transaction: committed and durable when the block ends, undone if it raises."""
+        with self.connection(write=write) as connection:
+            yield Session(connection)
+
+    @contextlib.contextmanager
+    def connection(self, *, write: bool = False) -> Iterator[Connection]:
+        """The transaction under :meth:`session`, for looking at the storage itself."""
+        mark = self.place.mark()
+        try:
+            with self._transaction(self._own_engine(), write=write) as connection:
+                yield connection
+        except SQLAlchemyError as error:
+            raise self.place.explain(error) from error
+        if write and self.place.mark() != mark:
+            raise LedgerDamagedError(
+                f"The ledger {self.place.name} was replaced by another file while an entry was written to it."
+                " No receipt was given.",
+                fix="find out who replaced it, put the right file back and run ledger.verify().",
+            )
+
+    def create(self, first: Entry) -> bool:
+        """Make the ledger with its first entry, unless there is one already; say whether it was made."""
+        engine = self.place.engine(create=True)
+        try:
+            with self._transaction(engine, write=True) as connection:
+                if not self.place.exists(connection):
+                    self.place.create(connection)
+                session = Session(connection)
+                made = session.head() is None and session.row(0) is None
+                if made:
+                    session.append(first)
+            self.place.settle()
+        except SQLAlchemyError as error:
+            raise self.place.explain(error) from error
+        finally:
+            engine.dispose()
+        return made
+
+    def exists(self) -> bool:
+        """Whether there is a ledger at the place."""
+        with self.connection() as connection:
+            return self.place.exists(connection)
+
+    def close(self) -> None:
+        """Give up the connections of this process."""
+        if self._engine is not None and self._process == os.getpid():
+            self._engine.dispose()
+        self._engine, self._closed = None, True
+
+    @contextlib.contextmanager
+    def _transaction(self, engine: Engine, *, write: bool) -> Iterator[Connection]:
+        with engine.connect() as opened:
+            connection = opened.execution_options(isolation_level="AUTOCOMMIT")
+            self.place.begin(connection, write=write)
+            try:
+                yield connection
+                connection.exec_driver_sql("COMMIT")
+            except BaseException:
+                with contextlib.suppress(SQLAlchemyError):
+                    connection.exec_driver_sql("ROLLBACK")
+                raise
+
+    def _own_engine(self) -> Engine:
+        """The engine of this process: one inherited through a fork is left to the parent, untouched."""
+        if self._closed:
+            raise LedgerUnavailableError(f"The ledger {self.place.name} is closed.", fix="open it again: Ledger.open(…).")
+        engine = self._engine
+        if engine is None or self._process != os.getpid():
+            if engine is not None:
+                engine.dispose(close=False)
+            engine = self._engine = self.place.engine()
+            self._process = os.getpid()
+        return engine
+
+
+def checked(row: Row) -> Entry:
+    """The entry in ``row``, if its hash, number and columns agree with its body."""
+    entry = read_body(row.body)
+    if digest(row.body) != row.hash:
+        why = "its text does not have the hash it is stored with"
+    elif entry.sequence != row.sequence:
+        why = f"its text says number {entry.sequence}"
+    elif (entry.kind, entry.content.get("charge"), entry.content.get("request")) != (row.kind, row.charge, row.request):
+        why = "its columns differ from its text"
+    else:
+        return entry
+    raise LedgerDamagedError(
+        f"Entry {row.sequence} was altered: {why}.", fix="restore the ledger from a trusted copy."
+    )

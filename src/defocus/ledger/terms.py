@@ -1,0 +1,91 @@
+"""What a ledger was made for: written once in its first entry, and held against every later opening."""
+
+import secrets
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, final
+
+from defocus.errors import DefocusError, LedgerDamagedError, LedgerMismatchError, Number, finite
+from defocus.ledger.text import line
+from defocus.privacy.budgets import Budget
+from defocus.privacy.units import Adjacency, Unit
+
+__all__ = ["Terms"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """One data set, one unit with its adjacency, one budget, and the version of the filter that guards it."""
+
+    dataset: str
+    unit: Unit
+    budget: Budget
+    filter: str
+    id: str
+
+    @classmethod
+    def new(cls, *, dataset: object, unit: Unit, budget: Budget, filter_version: str) -> "Terms":
+        """Terms for a ledger that does not exist yet, with a random identity."""
+        if unit.column is not None:
+            line("the column of the unit", unit.column)
+        return cls(line("dataset", dataset, longest=200), unit, budget, filter_version, secrets.token_hex(16))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The terms with JSON types only."""
+        return {
+            "dataset": self.dataset,
+            "unit": {
+                "kind": self.unit.kind,
+                "column": self.unit.column,
+                "bound": _write(self.unit.bound),
+                "adjacency": self.unit.adjacency.value,
+            },
+            "budget": {name: _write(getattr(self.budget, name)) for name in ("epsilon", "delta", "rho", "mu")},
+            "filter": self.filter,
+            "id": self.id,
+        }
+
+    @classmethod
+    def read(cls, data: Any) -> "Terms":
+        """Read terms back; anything malformed is refused."""
+        try:
+            unit = dict(data["unit"])
+            return cls(
+                dataset=line("dataset", data["dataset"]),
+                unit=Unit(
+                    unit["kind"], unit["column"], _read(unit["bound"]), adjacency=Adjacency(unit["adjacency"])
+                ),
+                budget=Budget(**{name: _read(value) for name, value in data["budget"].items()}),
+                filter=line("filter", data["filter"]),
+                id=line("id", data["id"]),
+            )
+        except (KeyError, TypeError, ValueError, AttributeError, ZeroDivisionError, DefocusError):
+            raise LedgerDamagedError(
+                "The first entry does not say what the ledger is for.", fix="restore the ledger from a trusted copy."
+            ) from None
+
+    def hold(self, *, dataset: object, unit: Unit | None, budget: Budget | None) -> None:
+        """Refuse to be opened as something else, and say what differs."""
+        given = {"dataset": dataset, "unit": unit, "budget": budget}
+        differ = [
+            f"{name}: the ledger has {mine!s}, you gave {given[name]!s}"
+            for name, mine in (("dataset", self.dataset), ("unit", self.unit), ("budget", self.budget))
+            if given[name] is not None and given[name] != mine
+        ]
+        if differ:
+            raise LedgerMismatchError(
+                f"This ledger was made for something else. {'; '.join(differ)}.",
+                fix="open it without repeating these, or give the other data set, unit or budget a ledger of its own.",
+            )
+
+
+def _write(value: Number | None) -> Any:
+    if value is None:
+        return None
+    number = finite("number", value)
+    return f"{number.numerator}/{number.denominator}" if isinstance(number, Fraction) else number
+
+
+def _read(value: Any) -> Any:
+    return Fraction(value) if isinstance(value, str) else value

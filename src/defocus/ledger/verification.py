@@ -1,0 +1,245 @@
+"""Reading a whole chain and saying everything that is wrong with it."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, final
+
+from defocus.errors import DefocusError, LedgerBusyError, LedgerDamagedError
+from defocus.ledger.anchors import Anchor
+from defocus.ledger.entries import CHARGE, GENESIS, NO_HASH, RELEASE, Entry
+from defocus.ledger.guards import Guard
+from defocus.ledger.store import Row, Session, Store, checked
+from defocus.ledger.terms import Terms
+from defocus.privacy.wire import from_wire
+
+__all__ = ["Verification", "examine"]
+
+_BATCH = 500
+_SHOWN = 50
+_SLACK = 1e-9
+"""Two machines may round a cost differently in the last digits; more than this is an undercharge."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What a look at the whole chain found. True in a condition when nothing is wrong.
+
+    ``problems`` mean that the record cannot be trusted; ``notes`` are worth knowing and harmless.
+    """
+
+    where: str
+    entries: int
+    charges: int
+    releases: int
+    head: Anchor | None
+    problems: tuple[str, ...]
+    notes: tuple[str, ...]
+    anchored: bool
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.problems
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+    def __str__(self) -> str:
+        counts = f"{self.entries} entries ({self.charges} charges, {self.releases} releases)"
+        verdict = "no problem found" if self.ok else f"{len(self.problems)} problem(s) found"
+        lines = [f"{self.where}: {counts}; {verdict}."]
+        lines += [f"  problem: {text}" for text in self.problems] + [f"  note: {text}" for text in self.notes]
+        if self.ok and not self.anchored:
+            lines.append("  note: without an anchor, an older copy put back or a chain rewritten whole is not noticed")
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The findings with JSON types only."""
+        return {
+            "where": self.where,
+            "ok": self.ok,
+            "entries": self.entries,
+            "charges": self.charges,
+            "releases": self.releases,
+            "head": str(self.head) if self.head else None,
+            "problems": list(self.problems),
+            "notes": list(self.notes),
+            "anchored": self.anchored,
+        }
+
+    def require(self) -> "Verification":
+        """Return self, or raise what is wrong."""
+        if not self.ok:
+            raise LedgerDamagedError(
+                str(self), fix="restore the ledger from a trusted copy, and find out who changed it."
+            )
+        return self
+
+
+def examine(store: Store, anchors: Iterable[Anchor]) -> Verification:
+    """Stream the chain, recompute hashes, links, costs and sums, and compare with the anchors.
+
+    Guarantee:
+        Finds every entry edited, deleted, inserted, duplicated or moved, and a tail cut off, as
+        long as one anchor at or after it is given and SHA-256 has no collisions. Reads in
+        short transactions, so that it does not keep others from charging.
+    """
+    trail = _Trail(tuple(anchors))
+    head: Anchor | None = None
+    try:
+        with store.connection() as connection:
+            if store.place.exists(connection):
+                trail.problems += store.place.faults(connection)
+            else:
+                trail.problem("there is no ledger here")
+    except LedgerBusyError:
+        raise
+    except DefocusError as error:
+        trail.problem(error.what)
+    try:
+        for row in _rows(store, trail):
+            trail.step(row)
+    except LedgerBusyError:
+        raise
+    except DefocusError as error:
+        trail.problem(f"reading stopped after entry {trail.last}: {error.what}")
+    else:
+        head = trail.finish()
+    shown = trail.problems[:_SHOWN]
+    if len(trail.problems) > _SHOWN:
+        shown.append(f"and {len(trail.problems) - _SHOWN} more")
+    return Verification(
+        where=store.place.name,
+        entries=trail.entries,
+        charges=len(trail.charges),
+        releases=len(trail.released),
+        head=head,
+        problems=tuple(shown),
+        notes=tuple(trail.notes[:_SHOWN]),
+        anchored=bool(trail.anchors),
+    )
+
+
+def _rows(store: Store, trail: "_Trail") -> Iterator[Row]:
+    after = -(2**62)
+    while True:
+        with store.session() as session:
+            batch = session.batch(after, _BATCH)
+            if len(batch) < _BATCH:
+                trail.ending(session)
+        yield from batch
+        if len(batch) < _BATCH:
+            return
+        after = batch[-1].sequence
+
+
+@final
+@dataclass(slots=True)
+class _Trail:
+    """What has been seen so far on the way along the chain."""
+
+    anchors: tuple[Anchor, ...]
+    problems: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    entries: int = 0
+    last: int = -1
+    hash: str = NO_HASH
+    previous: Entry | None = None
+    guard: Guard | None = None
+    charges: set[int] = field(default_factory=set)
+    released: set[int] = field(default_factory=set)
+    head: Anchor | None = None
+    stored: int = 0
+
+    def problem(self, text: str) -> None:
+        self.problems.append(text)
+
+    def ending(self, session: Session) -> None:
+        self.head, self.stored = session.head(), session.count()
+
+    def step(self, row: Row) -> None:
+        self.entries += 1
+        self._number(row.sequence)
+        if any(anchor.sequence == row.sequence and anchor.hash != row.hash for anchor in self.anchors):
+            self.problem(f"entry {row.sequence} is not the one the anchor was taken of")
+        entry = None
+        try:
+            entry = checked(row)
+            if entry.previous != self.hash:
+                self.problem(
+                    f"entry {row.sequence} does not follow the one before it: altered, inserted, moved or removed"
+                )
+            self._content(entry)
+        except DefocusError as error:
+            self.problem(error.what if str(row.sequence) in error.what else f"entry {row.sequence}: {error.what}")
+        self.previous, self.last, self.hash = entry, row.sequence, row.hash
+
+    def _number(self, sequence: int) -> None:
+        if sequence == self.last:
+            self.problem(f"entry {sequence} appears twice")
+        elif sequence > self.last + 1:
+            self.problem(f"entries {self.last + 1} to {sequence - 1} are missing")
+        elif sequence < 0:
+            self.problem(f"there is an entry with the number {sequence}")
+
+    def _content(self, entry: Entry) -> None:
+        if (entry.kind == GENESIS) != (entry.sequence == 0):
+            self.problem(f"entry {entry.sequence} is a {entry.kind}")
+        if self.previous is not None and entry.time < self.previous.time:
+            self.notes.append(f"the clock went back before entry {entry.sequence}")
+        if entry.kind == GENESIS:
+            terms = Terms.read(entry.content["terms"])
+            self.guard = Guard.of(terms)
+            self._sum(entry, self.guard.start)
+        elif entry.kind == CHARGE:
+            self.charges.add(entry.sequence)
+            self._cost(entry)
+        elif entry.kind == RELEASE:
+            self._release(entry)
+
+    def _cost(self, entry: Entry) -> None:
+        if self.guard is None:
+            return
+        event = from_wire(entry.content["event"])
+        due, paid = self.guard.cost(event), tuple(entry.content["cost"])
+        if len(due) != len(paid) or any(have < owed * (1 - _SLACK) for have, owed in zip(paid, due, strict=True)):
+            self.problem(f"entry {entry.sequence} is charged less than its event costs")
+        elif any(have > owed * (1 + _SLACK) for have, owed in zip(paid, due, strict=True)):
+            self.notes.append(f"entry {entry.sequence} is charged more than its event costs")
+        if self.previous is not None:
+            self._sum(entry, self.guard.add(self.previous.spent, paid))
+            if not self.guard.admits(self.previous.spent, event):
+                self.problem(f"entry {entry.sequence} was charged although the budget did not cover it")
+
+    def _release(self, entry: Entry) -> None:
+        charge = entry.content["charge"]
+        if charge not in self.charges:
+            self.problem(f"entry {entry.sequence} releases something that no earlier entry charged")
+        if charge in self.released:
+            self.problem(f"entry {entry.sequence} releases a second value for the charge {charge}")
+        self.released.add(charge)
+        if self.previous is not None:
+            self._sum(entry, self.previous.spent)
+
+    def _sum(self, entry: Entry, expected: tuple[float, ...]) -> None:
+        if entry.spent != expected:
+            self.problem(f"entry {entry.sequence} does not carry the sum of what was spent before and its own cost")
+
+    def finish(self) -> Anchor | None:
+        """Compare the end of the chain with the head, the number of rows and the anchors."""
+        end = Anchor(self.last, self.hash) if self.entries else None
+        if self.head != end:
+            self.problem(
+                f"the ledger ends at entry {self.last}, but its head is at "
+                f"{'nothing' if self.head is None else self.head.sequence}: cut off, or appended to from outside"
+            )
+        if self.stored != self.entries:
+            self.problem(f"{self.entries} entries were read, but {self.stored} are stored: some numbers are used twice")
+        for anchor in self.anchors:
+            if anchor.sequence > self.last:
+                self.problem(
+                    f"the anchor vouches for entry {anchor.sequence}, but the ledger ends at {self.last}: "
+                    "an older copy was put back, or the end was cut off"
+                )
+        return end
