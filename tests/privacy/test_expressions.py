@@ -26,6 +26,8 @@ from defocus.privacy.events import (
     RandomizedResponse,
     Sampled,
     SampledBatch,
+    Selected,
+    SelectedPoisson,
     compose,
 )
 from defocus.privacy.expressions import family, names, parse, unparse
@@ -55,6 +57,8 @@ def composed(inner: st.SearchStrategy[Event]) -> st.SearchStrategy[Event]:
         st.lists(repeated, max_size=4).map(compose),
         st.builds(Sampled, inner, small),
         st.builds(lambda event, size: SampledBatch(event, size, size + 5), inner, st.integers(1, 100)),
+        st.builds(Selected, inner, small, st.floats(-0.9, 9)),
+        st.builds(SelectedPoisson, inner, numbers),
     )
 
 
