@@ -6,7 +6,7 @@ from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import bdtr, betaincinv, ndtri
+from scipy.special import bdtr, betainccinv, betaincinv, ndtri
 
 __all__ = ["Bound", "below", "bound", "detectable", "promise", "upto"]
 
@@ -36,7 +36,9 @@ def upto(successes: Any, runs: int, alpha: float) -> NDArray[np.float64]:
     >>> round(float(upto(0, 100, 0.05)), 4), float(upto(100, 100, 0.05))
     (0.0295, 1.0)
     """
-    return 1.0 - below(runs - np.asarray(successes, dtype=np.float64), runs, alpha) * (1 - _SAFE)
+    k = np.asarray(successes, dtype=np.float64)
+    inner = betainccinv(np.minimum(k, runs - 1.0) + 1.0, runs - np.minimum(k, runs - 1.0), alpha)
+    return np.where(k >= runs, 1.0, np.minimum(inner * (1 + _SAFE), 1.0))
 
 
 @final

@@ -208,7 +208,7 @@ def _leaf_columns(name: str, values: list[Any]) -> list[Column]:
     silent = (int, float, type, type(None), Raised, _Absent)
     texts = ["(none)" if n or isinstance(v, silent) else _text(v) for v, n in zip(values, is_number, strict=True)]
     if len(set(texts)) > 1:
-        columns.append(_coded(name, texts))
+        columns.append(_coded(f"text of {name}" if any(is_number) else name, texts))
     return columns
 
 

@@ -1,0 +1,86 @@
+import builtins
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from defocus.audit import Finding, batched, lower_bound
+from defocus.errors import MissingExtraError
+
+
+@pytest.fixture(scope="module")
+def leak() -> Finding:
+    return lower_bound(lambda data: data, ("<a>", "<b>"), trials=2000, claimed=1)
+
+
+@pytest.fixture(scope="module")
+def quiet() -> Finding:
+    rng = np.random.default_rng(1)
+    return lower_bound(batched(lambda _data, n: rng.normal(0, 1, n)), (0, 1), trials=2000, claimed=1)
+
+
+def test_the_verdict_is_a_violation_or_what_would_have_been_found(leak: Finding, quiet: Finding) -> None:
+    assert leak.verdict == "violation"
+    assert leak.violation
+    assert quiet.verdict == f"none found (would detect >= {quiet.detectable:.3g})"
+    assert not quiet.violation
+
+
+def test_nothing_is_ever_called_proved(leak: Finding, quiet: Finding) -> None:
+    for finding in (leak, quiet):
+        text = f"{finding} {finding.explain()} {finding._repr_html_()} {json.dumps(finding.to_json())}"
+        assert "prove" not in text.lower()
+        assert "safe" not in text.lower()
+
+
+def test_it_prints_the_bound_the_claim_the_event_and_the_pair(leak: Finding) -> None:
+    for text in (str(leak), leak.explain(), leak._repr_html_()):
+        for part in (f"{leak.epsilon_lower:.4g}", "99.9 %", "2000"):
+            assert part in text
+    assert "event: output is" in str(leak)
+    assert "the claim is false" in leak.explain()
+    assert "100.0000% and 0.0000%" in str(leak)
+
+
+def test_html_is_escaped(leak: Finding) -> None:
+    assert "<a>" not in leak._repr_html_()
+    assert "&lt;a&gt;" in leak._repr_html_()
+
+
+def test_it_survives_json(leak: Finding) -> None:
+    data = json.loads(json.dumps(leak.to_json()))
+    assert data["epsilon_lower"] == leak.epsilon_lower
+    assert data["verdict"] == "violation"
+    assert data["picture"]["marks"] == ["<a>", "<b>", "another value"]
+
+
+def test_without_a_claim_there_is_nothing_to_contradict() -> None:
+    finding = lower_bound(lambda data: data, (0, 1), trials=2000)
+    assert not finding.violation
+    assert finding.epsilon_lower > 4
+    assert "nothing to contradict" in finding.explain()
+
+
+def test_the_picture_has_both_distributions(leak: Finding, quiet: Finding) -> None:
+    assert leak.picture.first == (1.0, 0.0, 0.0)
+    assert leak.picture.second == (0.0, 1.0, 0.0)
+    assert len(quiet.picture.marks) == len(quiet.picture.first) + 1
+    assert 0.95 < sum(quiet.picture.first) <= 1
+    for finding in (leak, quiet):
+        axes = finding.plot().axes[0]
+        assert finding.verdict in axes.get_title()
+        assert axes.get_ylabel() == "share of runs"
+
+
+def test_a_missing_plotting_library_is_named_with_its_extra(leak: Finding, monkeypatch: pytest.MonkeyPatch) -> None:
+    original = builtins.__import__
+
+    def without(name: str, *args: Any, **kwargs: Any) -> Any:
+        if name.startswith("matplotlib"):
+            raise ImportError(name)
+        return original(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(MissingExtraError, match=r"(?s)matplotlib.*defocus\[plot\]"):
+        leak.plot()
