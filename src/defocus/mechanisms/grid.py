@@ -39,7 +39,7 @@ __all__ = ["Grid"]
 _WIDEST = 2**53
 """Bounds beyond this many steps could not be told apart as floats."""
 
-Values: TypeAlias = Sequence[float] | Sequence[Fraction] | NDArray[Any]
+Values: TypeAlias = Sequence[float | Fraction | Decimal | None] | NDArray[Any]
 
 
 @final
@@ -111,8 +111,8 @@ class Grid:
     @overload
     def nearest(self, value: int | Fraction) -> int: ...
     @overload
-    def nearest(self, value: Sequence[int] | Sequence[Fraction]) -> IntVector: ...
-    def nearest(self, value: int | Fraction | Sequence[int] | Sequence[Fraction]) -> int | IntVector:
+    def nearest(self, value: Sequence[int | Fraction]) -> IntVector: ...
+    def nearest(self, value: int | Fraction | Sequence[int | Fraction]) -> int | IntVector:
         """An exactly computed statistic in steps, halves rounded up; owes :meth:`sensitivity`.
 
         >>> Grid("0.01").nearest(Fraction(1, 3))

@@ -11,7 +11,7 @@ from defocus.errors import InvalidParameterError, Number, count, positive
 
 __all__ = ["Choice", "Utilities", "checked_choice", "checked_flag", "rate"]
 
-Utilities: TypeAlias = Sequence[int] | Sequence[Fraction] | NDArray[np.integer[Any]]
+Utilities: TypeAlias = Sequence[int | Fraction] | NDArray[np.integer[Any]]
 
 _EXTREME = 2**500
 

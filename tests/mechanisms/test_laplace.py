@@ -1,0 +1,60 @@
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from defocus.errors import CannotCalibrateError, InvalidParameterError
+from defocus.mechanisms import Laplace
+from defocus.noise.testing import seeded
+from defocus.privacy.budgets import Budget
+
+
+def test_epsilon_four_fifths_means_scale_five_quarters() -> None:
+    """Specification 2.1: ε = 0.8, Δ = 1 → b = 1.25, the expected absolute error of continuous noise."""
+    m = Laplace.calibrated(epsilon=0.8)
+    assert m.scale == 1.25
+    assert m.epsilon <= Fraction(0.8)
+    assert m.error == pytest.approx(1.1260, abs=1e-4)
+    assert Laplace(scale=125).error == pytest.approx(125, rel=1e-4)
+
+
+def test_a_budget_and_its_epsilon_give_the_same_noise_with_or_without_delta() -> None:
+    by_epsilon = Laplace.calibrated(epsilon=0.3, sensitivity=5)
+    assert Laplace.calibrated(Budget(0.3), sensitivity=5) == by_epsilon
+    assert Laplace.calibrated(Budget(0.3, 1e-6), sensitivity=5) == by_epsilon
+
+
+def test_a_budget_in_rho_uses_half_the_square_of_epsilon() -> None:
+    m = Laplace.calibrated(Budget(rho=0.5), sensitivity=2)
+    assert m.sensitivity == 2
+    assert 0.9 <= float(m.epsilon) <= 1.2
+
+
+def test_gaussian_dp_and_missing_budgets_are_refused() -> None:
+    with pytest.raises(CannotCalibrateError, match="Gaussian-DP") as refusal:
+        Laplace.calibrated(Budget(mu=1))
+    assert "epsilon or rho" in refusal.value.fix
+    for both in ({}, {"budget": Budget(1), "epsilon": 1}):
+        with pytest.raises(InvalidParameterError, match="either a budget or an epsilon"):
+            Laplace.calibrated(**both)  # type: ignore[arg-type]
+
+
+def test_a_tiny_epsilon_is_refused_at_once_not_when_it_is_sampled() -> None:
+    with pytest.raises(InvalidParameterError, match="up to 2\\*\\*40"):
+        Laplace.calibrated(epsilon=1e-13)
+
+
+def test_a_number_gives_a_number_and_a_vector_a_vector() -> None:
+    m, bits = Laplace(scale=1), seeded(1)
+    assert type(m.sample(5, bits)) is int
+    vector = m.sample([5, 6, 7], bits)
+    assert isinstance(vector, np.ndarray)
+    assert vector.shape == (3,)
+    assert m.sample(np.arange(100, dtype=np.uint8), bits).dtype == np.int64
+
+
+def test_the_noise_is_added_to_the_value_and_centred_on_it() -> None:
+    values = np.arange(0, 10**6, 1000)
+    noisy = Laplace(scale=2).sample(values, seeded(9))
+    assert abs((noisy - values).mean()) < 5 * 2.8 / np.sqrt(1000)
+    assert np.abs(noisy - values).max() < 60

@@ -1,0 +1,50 @@
+import math
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from defocus.errors import InvalidParameterError
+from defocus.mechanisms.parameters import checked_budget, noise_scale, outside, scale_for
+
+
+@given(st.integers(1, 1000), st.floats(1e-6, 1e6))
+def test_the_scale_for_an_epsilon_never_spends_more_than_it_and_hardly_less(bound: int, epsilon: float) -> None:
+    scale = scale_for(bound, epsilon)
+    assert bound / Fraction(scale) <= Fraction(epsilon)
+    assert bound / Fraction(math.nextafter(float(scale), 0)) > Fraction(epsilon)
+
+
+@given(st.integers(1, 1000), st.fractions(Fraction(1, 1000), 1000))
+def test_exact_parameters_give_an_exact_scale(bound: int, epsilon: Fraction) -> None:
+    assert scale_for(bound, epsilon) * epsilon == bound
+
+
+@pytest.mark.parametrize("scale", [2**40 + 1, 1e300, 10**400, Fraction(10**400, 3)])
+def test_scales_beyond_the_samplers_are_refused(scale: Fraction) -> None:
+    with pytest.raises(InvalidParameterError, match=r"2\*\*40") as refusal:
+        noise_scale("scale", scale)
+    assert "coarser grid" in refusal.value.fix
+
+
+@pytest.mark.parametrize("scale", [1e-300, Fraction(1, 10**400), 5e-324])
+def test_scales_that_protect_nobody_are_refused(scale: Fraction) -> None:
+    with pytest.raises(InvalidParameterError, match="no privacy"):
+        noise_scale("scale", scale)
+
+
+def test_the_widest_and_the_narrowest_scale_are_allowed() -> None:
+    assert noise_scale("scale", 2**40) == 2**40
+    assert noise_scale("scale", 2.0**-40) == 2.0**-40
+
+
+@pytest.mark.parametrize("budget", [1, 0.5, None, "1", (1, 1e-6)])
+def test_only_a_budget_is_a_budget(budget: object) -> None:
+    with pytest.raises(InvalidParameterError, match="needs a Budget") as refusal:
+        checked_budget(budget)
+    assert "Budget(1, 1e-6)" in refusal.value.fix
+
+
+def test_what_is_outside_is_what_confidence_leaves() -> None:
+    assert outside(Fraction(19, 20)) == 0.05
