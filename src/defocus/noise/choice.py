@@ -79,8 +79,9 @@ def _halvings(weights: Scores | list[Fraction], top: Fraction, rate: Fraction) -
         return np.zeros(len(weights), np.intp)
     gaps, grain = (_exact_gaps(weights), rate) if isinstance(weights, np.ndarray) else _gaps(weights, top, rate)
     limit = 64 + len(weights).bit_length()
-    ln2 = Fraction(ln2_bounds(128)[1], 1 << 128)
-    marks = [-(-m * ln2 // grain) for m in range(1, limit + 1)]  # least gap of which m halvings are proven
+    _, ln2 = ln2_bounds(128)
+    unit = grain.numerator << 128
+    marks = [-(-m * ln2 * grain.denominator // unit) for m in range(1, limit + 1)]  # least gap that is m halvings
     return np.searchsorted(np.array([mark for mark in marks if mark < 1 << 64], np.uint64), gaps, side="right")
 
 

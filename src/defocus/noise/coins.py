@@ -11,9 +11,11 @@ from defocus.errors import Number, non_negative, probability, whole
 from defocus.noise.bits import Bits, source
 from defocus.noise.enclosures import Enclosure, exp_bounds, ratio_bounds
 
-__all__ = ["bernoulli", "bernoulli_exp", "coin", "coin_exp"]
+__all__ = ["Coins", "bernoulli", "bernoulli_exp", "coin", "coin_exp", "coins"]
 
 Coins = npt.NDArray[np.bool_]
+"""An array of outcomes."""
+
 _GUARD = 32
 
 

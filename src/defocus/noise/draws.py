@@ -4,10 +4,9 @@ from fractions import Fraction
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
 from defocus.noise.bits import Bits, Words
-from defocus.noise.coins import coin, coin_exp
+from defocus.noise.coins import Coins, coin, coin_exp
 from defocus.noise.enclosures import exp_bounds
 from defocus.noise.integers import Integers, fitting
 from defocus.noise.laws import Law, geometric_one
@@ -54,7 +53,7 @@ def _settle(table: Table, words: Words, bits: Bits) -> Integers:
     return out
 
 
-def _attempt(table: Table, words: Words, bits: Bits) -> tuple[Integers, npt.NDArray[np.bool_]]:
+def _attempt(table: Table, words: Words, bits: Bits) -> tuple[Integers, Coins]:
     """Pick a cell by each word, then an integer of the cell by fresh bits; say which are kept."""
     grid = table.grid
     cells = np.searchsorted(table.lows, words, side="right")
@@ -76,46 +75,52 @@ def _attempt(table: Table, words: Words, bits: Bits) -> tuple[Integers, npt.NDAr
     return values, kept
 
 
-def _under(table: Table, blocks: Integers, offsets: Integers, bits: Bits) -> npt.NDArray[np.bool_]:
-    r"""Whether a uniform point of each block's wedge lies under the curve, with 32-bit fixed-point arithmetic.
+def _under(table: Table, blocks: Integers, offsets: Integers, bits: Bits) -> Coins:
+    """Whether a uniform point of each block's wedge lies under the curve.
 
-    Guarantee:
-        With :math:`t = (|x| - AW)/W`, the point (x, v) is kept iff
-        :math:`v D + H < D` where :math:`D = 1 - F_{A+1}/F_A`, :math:`H = 1 - e^{-e}`, :math:`e = t(\alpha + ct)`,
-        :math:`\alpha = aW + 2bW^2A`, :math:`c = bW^2`. In units of :math:`2^{-32}`:
-
-        * ``e`` is too small by less than 5: the slope and its curve lose at most 1 + 1 + 1 by their floors, the
-          truncated t less than 1 (and only if k > 32), the product's floor 1;
-        * e <= 1/4, because blocks are at most 1/32 of the scale and f >= exp(-16) there; so the Horner scheme of
-          :math:`e(1 - \frac e2(1 - \frac e3(\dots(1 - \frac e8))))` loses less than 2 by its floors, and the terms
-          left out are below :math:`2^{32}\,4^{-9}/9! < 0.1`; since H has slope at most 1, ``fall`` is
-          within 8 of :math:`2^{32}H`;
-        * ``drops`` is at most 2 below :math:`2^{32}D`, and ``(v * drops) >> 32`` at most 4 below
-          :math:`2^{32}vD`, the unseen bits of v included.
-
-        Hence ``room`` is within 14 of its true value; where it is within 16 of zero the exact comparison decides,
-        with the bits of v already drawn and as many more as it takes.
+    Where the fixed-point answer of :func:`_room` is too close to call, the exact comparison decides, with the bits
+    already drawn and as many more as it takes.
     """
     grid = table.grid
     negative = blocks < 0
     index = np.where(negative, ~blocks, blocks)
-    distance = np.where(negative, (1 << grid.k) - offsets, offsets).view(np.uint64)
-    half = np.uint64(32)
-    t = distance << np.uint64(32 - grid.k) if grid.k <= 32 else distance >> np.uint64(grid.k - 32)
-    e = (t * (table.slopes[index] + (t * np.uint64(table.curve) >> half))) >> half
-    one = np.uint64(1 << 32)
-    series = np.full(e.size, one)
-    for term in range(_TERMS, 1, -1):
-        series = one - (e * series >> half) // np.uint64(term)
-    fall = e * series >> half
-    v = bits.words(e.size)
-    drops = table.drops[index]
-    room = (drops - fall - ((v >> half) * drops >> half)).view(np.int64)
-    under: npt.NDArray[np.bool_] = room > 0
+    distance = np.where(negative, (1 << grid.k) - offsets, offsets)
+    heights = bits.words(index.size)
+    room = _room(table, index, distance, heights)
+    under: Coins = room > 0
     for i in np.flatnonzero(np.abs(room) <= _MARGIN):
         share = partial(_share, grid.unit, int(index[i]), Fraction(int(distance[i]), 1 << grid.k))
-        under[i] = coin(share, bits, prefix=int(v[i]), length=64)
+        under[i] = coin(share, bits, prefix=int(heights[i]), length=64)
     return under
+
+
+def _room(table: Table, index: Integers, distance: Integers, heights: Words) -> Integers:
+    r"""How far a point of a wedge lies under the curve, as a multiple of :math:`2^{-32} F_A`.
+
+    Guarantee:
+        Within 14 of the truth. For the A-th block, ``distance`` = :math:`|x| - AW = tW` and the height v = ``heights``
+        / 2**64, the truth is :math:`2^{32}(D - H - vD)` where :math:`D = 1 - F_{A+1}/F_A`, :math:`H = 1 - e^{-y}`,
+        :math:`y = t(\alpha + ct)`, :math:`\alpha = aW + 2bW^2A` and :math:`c = bW^2`. In units of :math:`2^{-32}`:
+
+        * ``y`` is too small by less than 5: ``slopes``, ``curve`` and its product with t lose less than 1 each, the
+          truncation of t less than 1 (and only if k > 32), the last floor less than 1;
+        * y <= 1/4, because blocks are at most 1/32 of the scale and f is above exp(-16) at their inner ends; so the
+          floors in the Horner scheme of :math:`y(1 - \frac y2(1 - \frac y3(\dots(1 - \frac y8))))` cost less than 2,
+          and the terms left out less than :math:`2^{32}\,4^{-9}/9! < 0.1`; since H grows no faster than y,
+          ``fall`` is within 8 of :math:`2^{32}H`;
+        * ``drops`` is too small by less than 2, and ``(v * drops) >> 32`` by less than 4, unseen bits of v included.
+    """
+    k, half, one = table.grid.k, np.uint64(32), np.uint64(1 << 32)
+    steps = distance.view(np.uint64)
+    t = steps << np.uint64(32 - k) if k <= 32 else steps >> np.uint64(k - 32)
+    y = t * (table.slopes[index] + (t * np.uint64(table.curve) >> half)) >> half
+    series = np.full(y.size, one)
+    for term in range(_TERMS, 1, -1):
+        series = one - (y * series >> half) // np.uint64(term)
+    fall = y * series >> half
+    drops = table.drops[index]
+    room: Integers = (drops - fall - ((heights >> half) * drops >> half)).view(np.int64)
+    return room
 
 
 def _share(unit: Law, block: int, t: Fraction, precision: int) -> tuple[int, int]:

@@ -1,6 +1,7 @@
 """Integer enclosures of real numbers: the arithmetic that settles every tie."""
 
 from collections.abc import Callable
+from functools import cache
 from typing import TypeAlias
 
 __all__ = ["Enclosure", "exp_bounds", "ln2_bounds", "ratio_bounds"]
@@ -56,6 +57,7 @@ def ratio_bounds(numerator: int, denominator: int, precision: int) -> tuple[int,
     return low, low + (rest > 0)
 
 
+@cache
 def ln2_bounds(precision: int) -> tuple[int, int]:
     r"""Return integers around :math:`2^{precision}\ln 2 = 2^{precision}\sum_{k\ge1} 2^{-k}/k`.
 
