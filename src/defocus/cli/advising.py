@@ -1,0 +1,56 @@
+"""``defocus advise``: which mechanism errs least at a budget."""
+
+import math
+
+from defocus.cli.terminal import console, shown, table, to_json
+from defocus.mechanisms import Advice, Candidate, advise, advise_choice
+from defocus.privacy.budgets import Budget
+
+__all__ = ["Budget", "show_choice", "show_numbers"]
+
+
+def show_numbers(
+    *, budget: Budget, dimension: int, l1: int | None, l2: float | None, linf: int | None, as_json: bool
+) -> None:
+    """Advice for numbers released together; the sensitivity is 1 if none is given for a single number."""
+    if dimension == 1 and l1 is None and l2 is None and linf is None:
+        l1 = 1
+    _show(advise(budget=budget, dimension=dimension, l1=l1, l2=l2, linf=linf), as_json=as_json)
+
+
+def show_choice(*, budget: Budget, candidates: int, l1: int | None, monotone: bool, as_json: bool) -> None:
+    """Advice for a choice; ``l1`` is how far one utility can move."""
+    sensitivity = 1 if l1 is None else l1
+    advice = advise_choice(budget=budget, candidates=candidates, sensitivity=sensitivity, monotone=monotone)
+    _show(advice, as_json=as_json)
+
+
+def _show(advice: Advice, *, as_json: bool) -> None:
+    if as_json:
+        to_json(
+            {
+                "task": advice.task,
+                "best": advice.best.name,
+                "why": advice.why,
+                "candidates": [
+                    {"name": c.name, "noise": c.noise, "error": _finite(c.error), "squared": _finite(c.squared)}
+                    for c in advice.candidates
+                ],
+            }
+        )
+        return
+    heads = ["mechanism", "noise", "error"] + ["squared error"] * (advice.best.squared is not None)
+    rows = [_row(candidate, squared=advice.best.squared is not None) for candidate in advice.candidates]
+    screen = console()
+    screen.print(advice.task)
+    screen.print(table(heads, rows, numbers=heads[2:]))
+    screen.print(advice.why)
+
+
+def _row(candidate: Candidate, *, squared: bool) -> tuple[str, ...]:
+    numbers = (candidate.error, candidate.squared) if squared else (candidate.error,)
+    return (candidate.name, candidate.noise, *("-" if _finite(x) is None else shown(x or 0.0) for x in numbers))
+
+
+def _finite(x: float | None) -> float | None:
+    return x if x is not None and math.isfinite(x) else None

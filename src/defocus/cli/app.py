@@ -1,0 +1,200 @@
+"""The commands and their options. Their work is in the other files, loaded when a command is called."""
+
+import importlib.metadata
+import sys
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from defocus.errors import DefocusError, ExpressionError, InvalidParameterError
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="defocus",
+    help="Differential privacy on one ledger: account, calibrate, audit, and read ledgers.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Exit codes: 0 done, 1 refused or a violation found, 2 the command was not understood.",
+)
+
+ledger = typer.Typer(help="Read and verify ledgers.", no_args_is_help=True)
+app.add_typer(ledger, name="ledger")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit code; a refusal is told in words, without a traceback."""
+    try:
+        app(list(sys.argv[1:] if arguments is None else arguments), prog_name="defocus")
+    except DefocusError as error:
+        from defocus.cli.terminal import tell  # noqa: PLC0415 # rich is loaded only by who needs it
+
+        tell(error)
+        return 2 if isinstance(error, ExpressionError | InvalidParameterError) else 1
+    except SystemExit as leaving:
+        return leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
+    return 0
+
+
+class _Adjacency(StrEnum):
+    """The ways to say which data sets are neighbours."""
+
+    ADD_REMOVE = "add-remove"
+    REPLACE = "replace"
+
+
+class _By(StrEnum):
+    """The accountants."""
+
+    PLD = "pld"
+    RDP = "rdp"
+    ZCDP = "zcdp"
+    GDP = "gdp"
+    ADVANCED = "advanced"
+    BASIC = "basic"
+
+
+_Expression = Annotated[str, typer.Argument(help="What happens, e.g. '1000 * sampled(gaussian(1.0), 0.01)'.")]
+_Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+_Neighbours = Annotated[_Adjacency, typer.Option("--adjacency", help="Which data sets are neighbours.")]
+_Epsilon = Annotated[float | None, typer.Option(help="The epsilon of the budget.")]
+_Delta = Annotated[float, typer.Option(help="The delta that goes with epsilon.")]
+_Rho = Annotated[float | None, typer.Option(help="A budget of zero-concentrated DP instead.")]
+_Mu = Annotated[float | None, typer.Option(help="A budget of Gaussian DP instead.")]
+_Where = Annotated[str, typer.Argument(metavar="FILE", help="The ledger: a file, or the URL of a database.")]
+
+
+@app.callback(invoke_without_command=True)
+def _start(version: Annotated[bool, typer.Option("--version", help="Print the version and leave.")] = False) -> None:
+    if version:
+        typer.echo(f"defocus {importlib.metadata.version('defocus')}")
+        raise typer.Exit
+
+
+@app.command()
+def account(
+    expression: _Expression,
+    *,
+    delta: Annotated[float, typer.Option(help="At which delta to give epsilon.")] = 1e-6,
+    by: Annotated[list[_By] | None, typer.Option(help="Ask this accountant only; may be repeated.")] = None,
+    adjacency: _Neighbours = _Adjacency.ADD_REMOVE,
+    plot: Annotated[Path | None, typer.Option(help="Plot epsilon against the number of repetitions.")] = None,
+    as_json: _Json = False,
+) -> None:
+    """Print every accountant's epsilon for an event, side by side."""
+    from defocus.cli import accounting  # noqa: PLC0415 # a command loads what it needs
+
+    accounting.show(
+        expression,
+        delta=delta,
+        by=[name.value for name in by or ()],
+        adjacency=accounting.Adjacency[adjacency.name],
+        as_json=as_json,
+        plot=plot,
+    )
+
+
+@app.command()
+def calibrate(
+    expression: Annotated[str, typer.Argument(help="An event with x for the number to find, e.g. 'gaussian(x)'.")],
+    *,
+    epsilon: _Epsilon = None,
+    delta: _Delta = 0.0,
+    rho: _Rho = None,
+    mu: _Mu = None,
+    by: Annotated[_By, typer.Option(help="Which accountant vouches for it.")] = _By.PLD,
+    adjacency: _Neighbours = _Adjacency.ADD_REMOVE,
+    as_json: _Json = False,
+) -> None:
+    """Find the least noise that meets a budget."""
+    from defocus.cli import calibrating  # noqa: PLC0415 # a command loads what it needs
+
+    calibrating.show(
+        expression,
+        budget=calibrating.Budget(epsilon, delta, rho, mu),
+        by=by.value,
+        adjacency=calibrating.Adjacency[adjacency.name],
+        as_json=as_json,
+    )
+
+
+@app.command()
+def advise(
+    *,
+    epsilon: _Epsilon = None,
+    delta: _Delta = 0.0,
+    rho: _Rho = None,
+    dimension: Annotated[int, typer.Option(help="How many numbers are released together.")] = 1,
+    l1: Annotated[int | None, typer.Option(help="Their L1 sensitivity on the integer grid.")] = None,
+    l2: Annotated[float | None, typer.Option(help="Their L2 sensitivity.")] = None,
+    linf: Annotated[int | None, typer.Option(help="How far one of them can move.")] = None,
+    candidates: Annotated[int | None, typer.Option(help="Choose one of so many candidates instead.")] = None,
+    monotone: Annotated[bool, typer.Option(help="All utilities move in one direction.")] = False,
+    as_json: _Json = False,
+) -> None:
+    """Say which mechanism errs least at a budget, and why."""
+    from defocus.cli import advising  # noqa: PLC0415 # a command loads what it needs
+
+    budget = advising.Budget(epsilon, delta, rho)
+    if candidates is None:
+        advising.show_numbers(budget=budget, dimension=dimension, l1=l1, l2=l2, linf=linf, as_json=as_json)
+    else:
+        advising.show_choice(budget=budget, candidates=candidates, l1=l1, monotone=monotone, as_json=as_json)
+
+
+@app.command()
+def audit(
+    name: Annotated[str | None, typer.Argument(help="A subject from --list, or your own as module:function.")] = None,
+    *,
+    claimed: Annotated[
+        float | None, typer.Option(help="The epsilon it is said to lose; required for your own.")
+    ] = None,
+    delta: Annotated[float | None, typer.Option(help="The delta that goes with it.")] = None,
+    pairs: Annotated[str | None, typer.Option(help="The kind of data your own takes: count, numbers, ...")] = None,
+    trials: Annotated[int | None, typer.Option(help="Runs on each data set.")] = None,
+    confidence: Annotated[float, typer.Option(help="How sure a violation must be.")] = 0.999,
+    seconds: Annotated[float, typer.Option(help="Stop after about so many seconds.")] = 60.0,
+    plot: Annotated[Path | None, typer.Option(help="Plot what tells the two data sets apart.")] = None,
+    listing: Annotated[bool, typer.Option("--list", help="List the subjects and leave.")] = False,
+    as_json: _Json = False,
+) -> None:
+    """Attack a mechanism: a sound lower bound on the epsilon it really loses. Exit code 1 on a violation."""
+    from defocus.cli import auditing  # noqa: PLC0415 # a command loads what it needs
+
+    if listing or name is None:
+        auditing.show_list(as_json=as_json)
+        raise typer.Exit(0 if listing else 2)
+    target = auditing.find(name, claimed=claimed, delta=delta, pairs=pairs)
+    found = auditing.show(target, trials=trials, confidence=confidence, seconds=seconds, plot=plot, as_json=as_json)
+    raise typer.Exit(1 if found.violation else 0)
+
+
+@ledger.command("show")
+def ledger_show(
+    where: _Where,
+    *,
+    last: Annotated[int | None, typer.Option(help="Only so many of the last entries.")] = None,
+    as_json: _Json = False,
+) -> None:
+    """Print what was charged and what is left."""
+    from defocus.cli import ledgers  # noqa: PLC0415 # a command loads what it needs
+
+    ledgers.show(where, last=last, as_json=as_json)
+
+
+@ledger.command("verify")
+def ledger_verify(
+    where: _Where,
+    *,
+    anchor: Annotated[str | None, typer.Option(help="An anchor kept elsewhere, written number:hash.")] = None,
+    as_json: _Json = False,
+) -> None:
+    """Check every entry of a ledger. Exit code 1 if it was tampered with."""
+    from defocus.cli import ledgers  # noqa: PLC0415 # a command loads what it needs
+
+    raise typer.Exit(0 if ledgers.verify(where, anchor=anchor, as_json=as_json) else 1)

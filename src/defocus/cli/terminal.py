@@ -1,0 +1,98 @@
+"""What the commands print: text that is safe to show, numbers rounded to the safe side, tables, JSON, errors."""
+
+import json
+import math
+import sys
+from collections.abc import Iterable, Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from defocus.errors import DefocusError
+
+__all__ = ["above", "below", "console", "plain", "shown", "table", "tell", "to_json"]
+
+_LAST_BITS = 2.0**-46
+
+
+def console(*, error: bool = False) -> Console:
+    """A console that takes text literally: no markup, no emoji codes, colour only on a terminal."""
+    return Console(stderr=error, markup=False, highlight=False, emoji=False)
+
+
+def plain(text: object) -> str:
+    r"""The text with everything that could move a cursor or turn the line replaced by its code.
+
+    >>> plain("erase\x1b[2J and \u202eturn")
+    'erase\\x1b[2J and \\u202eturn'
+    """
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in str(text))
+
+
+def above(value: float, digits: int = 6) -> str:
+    """The least number of so many digits that is not below ``value``: for upper bounds.
+
+    A number that is off by the last bits of a float only is shown as what it stands for; JSON has all digits.
+
+    >>> above(1.82823701), above(0.1 + 0.2), above(float("inf"))
+    ('1.82824', '0.3', 'inf')
+    """
+    return _rounded(value, digits, ROUND_CEILING)
+
+
+def below(value: float, digits: int = 6) -> str:
+    """The largest number of so many digits that is not above ``value``: for lower bounds.
+
+    >>> below(1.82823999)
+    '1.82823'
+    """
+    return _rounded(value, digits, ROUND_FLOOR)
+
+
+def shown(value: float, digits: int = 4) -> str:
+    """The nearest number of so many digits, for what is an estimate in any case.
+
+    >>> shown(3.14159), shown(20000.0)
+    ('3.142', '20000')
+    """
+    return _rounded(value, digits, ROUND_HALF_EVEN)
+
+
+def _rounded(value: float, digits: int, rounding: str) -> str:
+    if not math.isfinite(value):
+        return str(value)
+    exact = Decimal(value)
+    nearest = Context(prec=digits, rounding=ROUND_HALF_EVEN).create_decimal(exact)
+    close = abs(nearest - exact) <= abs(exact) * Decimal(_LAST_BITS)
+    number = (nearest if close else Context(prec=digits, rounding=rounding).create_decimal(exact)).normalize()
+    _, figures, exponent = number.as_tuple()
+    small_enough = isinstance(exponent, int) and -digits - 2 <= exponent and len(figures) + exponent <= digits + 3
+    return f"{number:f}" if small_enough else f"{number:e}"
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, numbers: Sequence[str] = ()) -> Table:
+    """A table without colour of its own; the columns in ``numbers`` are set to the right."""
+    made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in columns:
+        right = column in numbers
+        made.add_column(Text(plain(column)), justify="right" if right else "left", overflow="fold", no_wrap=right)
+    for row in rows:
+        made.add_row(*(Text(plain(cell)) for cell in row))
+    return made
+
+
+def to_json(value: Any) -> None:
+    """Print strict JSON and nothing else."""
+    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=True, allow_nan=False) + "\n")
+
+
+def tell(error: DefocusError) -> None:
+    """Print a refusal: what happened in red, then how to mend it. Never a traceback."""
+    what = "\n".join(plain(line) for line in error.what.split("\n"))
+    screen = console(error=True)
+    screen.print(Text(what, style="red"), soft_wrap=True)
+    screen.print(Text("To fix: ", style="bold") + Text(plain(error.fix), style="not bold"), soft_wrap=True)

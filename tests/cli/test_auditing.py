@@ -1,0 +1,64 @@
+"""Attacks from a terminal."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+def test_the_targets_are_listed(defocus: Callable[..., Any]) -> None:
+    ran = defocus("audit", "--list")
+    assert ran.code == 0
+    assert "laplace" in ran.out
+    assert "broken/half-noise" in ran.out
+    assert max(map(len, ran.out.splitlines())) <= 80
+    assert {"name", "about", "epsilon", "delta"} == set(defocus("audit", "--list", "--json").json[0])
+
+
+def test_a_broken_mechanism_exits_with_one(defocus: Callable[..., Any], tmp_path: Path) -> None:
+    ran = defocus("audit", "broken/half-noise", "--trials", 20_000, "--plot", tmp_path / "found.png")
+    assert ran.code == 1
+    assert "violation" in ran.out
+    assert "claimed" in ran.out
+    assert (tmp_path / "found.png").exists()
+    assert max(map(len, ran.out.splitlines())) <= 80
+
+
+def test_an_honest_mechanism_exits_with_zero_and_is_not_called_proved(defocus: Callable[..., Any]) -> None:
+    ran = defocus("audit", "laplace", "--trials", 10_000)
+    assert ran.code == 0
+    assert "none found (would detect >= " in ran.out
+    assert "prove" not in ran.out
+
+
+def test_the_finding_as_json(defocus: Callable[..., Any]) -> None:
+    ran = defocus("audit", "broken/half-noise", "--trials", 20_000, "--json")
+    assert ran.code == 1
+    assert ran.json["target"] == "broken/half-noise"
+    assert ran.json["violation"] is True
+    assert ran.json["epsilon_lower"] > 1
+
+
+def test_an_unknown_name_is_refused_with_a_remedy(defocus: Callable[..., Any]) -> None:
+    ran = defocus("audit", "laplase")
+    assert ran.code in {1, 2}
+    assert "To fix: " in ran.err
+
+
+def test_ones_own_mechanism_is_named_by_module_and_function(
+    defocus: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine_to_audit.py").write_text(
+        "def count(rows):\n    return len(rows)\nnot_callable = 3\n", encoding="utf-8"
+    )
+    monkeypatch.chdir(tmp_path)
+    options = ("--claimed", 1, "--pairs", "numbers", "--trials", 1000)
+    assert defocus("audit", "mine_to_audit:count", *options).code == 1
+    assert defocus("audit", "mine_to_audit:missing", *options).code == 2
+    assert defocus("audit", "mine_to_audit:not_callable", *options).code == 2
+    assert defocus("audit", "no_such_module:count", *options).code == 2
+    assert defocus("audit", ":count", *options).code == 2
+    assert defocus("audit", "mine_to_audit:count", "--claimed", 1).code == 2
+    assert defocus("audit", "mine_to_audit:count", "--claimed", 1, "--pairs", "nonsense").code == 2
+    assert defocus("audit", "laplace", "--claimed", 1).code == 2

@@ -1,0 +1,106 @@
+"""Reading and verifying a ledger from a terminal."""
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from defocus import Budget, user
+from defocus.ledger import Ledger
+from defocus.privacy import Laplace
+
+
+@pytest.fixture
+def where(tmp_path: Path) -> Path:
+    """A ledger with two charges and one recorded release."""
+    path = tmp_path / "stays.sqlite"
+    with Ledger.open(path, dataset="stays", unit=user("patient_id"), budget=Budget(1, 1e-6), who="Ada") as ledger:
+        receipt = ledger.charge(Laplace(20), purpose="patients in 2025", who="Ada")
+        ledger.record(receipt, 1402, keep=True)
+        ledger.charge(2 * Laplace(40), purpose="患者 [bold]not bold[/bold]", who="Grace")
+    return path
+
+
+def test_show_prints_terms_entries_and_what_is_left(defocus: Callable[..., Any], where: Path) -> None:
+    ran = defocus("ledger", "show", where)
+    assert ran.code == 0
+    for text in ("stays", "patient_id", "Budget(epsilon=1, delta=1e-06)", "laplace(20)", "Ada", "Grace", "1402"):
+        assert text in ran.out
+    assert "[bold]" in ran.out
+    assert "left" in ran.out
+
+
+def test_show_prints_the_newest_entries_only_when_asked(defocus: Callable[..., Any], where: Path) -> None:
+    out = defocus("ledger", "show", where, "--last", 1).out
+    assert "Grace" in out
+    assert "1402" not in out
+    assert defocus("ledger", "show", where, "--last", 0).code == 2
+
+
+def test_show_as_json_has_every_entry(defocus: Callable[..., Any], where: Path) -> None:
+    answer = defocus("ledger", "show", where, "--json").json
+    assert [entry["kind"] for entry in answer["entries"]] == ["genesis", "charge", "release", "charge"]
+    assert answer["terms"]["dataset"] == "stays"
+    assert answer["anchor"].startswith("3:")
+
+
+def test_an_honest_ledger_verifies(defocus: Callable[..., Any], where: Path) -> None:
+    ran = defocus("ledger", "verify", where)
+    assert ran.code == 0
+    assert "no problem found" in ran.out
+    anchor = defocus("ledger", "show", where, "--json").json["anchor"]
+    assert f"anchor: {anchor}" in ran.out
+    answer = defocus("ledger", "verify", where, "--anchor", anchor, "--json").json
+    assert answer["ok"] is True
+    assert answer["anchored"] is True
+
+
+def test_an_edited_ledger_exits_with_one(defocus: Callable[..., Any], where: Path) -> None:
+    with sqlite3.connect(where) as database:
+        database.execute("DROP TRIGGER ledger_entries_update")
+        database.execute("UPDATE ledger_entries SET body = replace(body, 'Ada', 'Eve') WHERE sequence = 1")
+    database.close()
+    ran = defocus("ledger", "verify", where)
+    assert ran.code == 1
+    assert "problem" in ran.out
+    assert defocus("ledger", "verify", where, "--json").json["ok"] is False
+
+
+def test_a_ledger_older_than_its_anchor_exits_with_one(defocus: Callable[..., Any], where: Path) -> None:
+    assert defocus("ledger", "verify", where, "--anchor", "99:" + "0" * 64).code == 1
+    assert defocus("ledger", "verify", where, "--anchor", "3:" + "0" * 64).code == 1
+
+
+@pytest.mark.parametrize("anchor", ["", "nonsense", "3:xyz", "\x1b[31m"])
+def test_an_anchor_that_is_none_is_not_understood(defocus: Callable[..., Any], where: Path, anchor: str) -> None:
+    assert defocus("ledger", "verify", where, "--anchor", anchor).code == 2
+
+
+def test_a_missing_ledger_is_refused_and_not_made(defocus: Callable[..., Any], tmp_path: Path) -> None:
+    for command in ("show", "verify"):
+        ran = defocus("ledger", command, tmp_path / "none.sqlite")
+        assert ran.code == 1
+    assert not (tmp_path / "none.sqlite").exists()
+
+
+def test_a_file_that_is_no_ledger_is_refused(defocus: Callable[..., Any], tmp_path: Path) -> None:
+    path = tmp_path / "letter.txt"
+    path.write_text("Dear \x1b[31mreader,\n" * 100, encoding="utf-8")
+    for command in ("show", "verify"):
+        ran = defocus("ledger", command, path)
+        assert ran.code == 1
+        assert "\x1b" not in ran.out + ran.err
+        assert "Traceback" not in ran.out + ran.err
+
+
+def test_escapes_that_were_smuggled_into_a_ledger_are_neutralised(defocus: Callable[..., Any], where: Path) -> None:
+    with sqlite3.connect(where) as database:
+        database.execute("DROP TRIGGER ledger_entries_update")
+        database.execute("UPDATE ledger_entries SET hash = '\x1b[2J' WHERE sequence = 1")
+    database.close()
+    for command in ("show", "verify"):
+        ran = defocus("ledger", command, where)
+        assert ran.code == 1
+        assert "\x1b" not in ran.out + ran.err
