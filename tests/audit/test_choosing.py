@@ -1,3 +1,4 @@
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -8,6 +9,7 @@ from numpy.typing import NDArray
 from defocus.audit.choosing import Event, choose
 from defocus.audit.codings import Split
 from defocus.audit.columns import read
+from defocus.audit.running import Raised
 
 N = 20_000
 SPLIT = Split(n=N, learn=N // 4, train=N // 2)
@@ -92,6 +94,24 @@ def test_an_event_is_not_changed_by_the_judging_runs() -> None:
     second[SPLIT.train :] = -77
     after = choose(read((first, second), SPLIT.train), SPLIT, alpha=1e-3, delta=0.0)
     assert (before.words, before.likelier, before.promise) == (after.words, after.likelier, after.promise)
+
+
+@pytest.mark.parametrize(
+    "late",
+    [math.nan, math.inf, -0.0, 0.5, 10**30, None, "text", (1, 2), {"a": 1}, Raised("ValueError", "late"), np.zeros(3)],
+)
+@pytest.mark.parametrize("early", [float, int, lambda x: {"a": float(x)}, lambda x: [x, x]])
+def test_nothing_the_judging_runs_show_changes_the_event(early: Callable[[float], Any], late: Any) -> None:
+    split = Split(n=400, learn=100, train=200)
+    rng = np.random.default_rng(8)
+    sides = [[early(x) for x in rng.normal(at, 3, 400).round(1).tolist()] for at in (0, 2)]
+    before = choose(read((sides[0], sides[1]), split.train), split, alpha=1e-3, delta=0.0)
+    for side in sides:
+        side[split.train :] = [late] * 200
+    after = choose(read((sides[0], sides[1]), split.train), split, alpha=1e-3, delta=0.0)
+    assert (before.words, before.likelier, before.promise) == (after.words, after.likelier, after.promise)
+    for one, other in zip(split.of(before.holds, "choose"), split.of(after.holds, "choose"), strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_the_same_output_always_gives_an_event_without_promise() -> None:

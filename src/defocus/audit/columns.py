@@ -1,8 +1,7 @@
 """What can be seen in an output: columns with one entry for each run, whatever type the outputs have.
 
-Every entry depends on its own output only, so a column may be computed before anyone
-decides which runs choose an event and which runs judge it. Which columns exist is read
-from the choosing runs alone.
+Every entry depends on its own output only, and which columns exist is read from the
+choosing runs alone: nothing that the judging runs show can change the event they judge.
 """
 
 import math
@@ -50,30 +49,31 @@ def read(outputs: tuple[Outputs, Outputs], train: int) -> list[Column]:
     ['kind of output', 'keys of output', 'order of the keys of output',
      "kind of output['a']", "output['a']", "kind of output['b']", "output['b']"]
     """
-    first, second = (_tidy(side) for side in outputs)
-    if isinstance(first, np.ndarray) and isinstance(second, np.ndarray) and _alike(first, second):
-        return _from_array(np.concatenate([first, second]))
+    first, second = outputs
+    n = len(first)
+    chosen = np.r_[0:train, n : n + train]
+    if _numeric(first) and _numeric(second) and first.shape[1:] == second.shape[1:]:
+        return _from_array(np.concatenate([first, second]), chosen)
     rows = [*_loose(first), *_loose(second)]
-    n = len(rows) // 2
-    return _from_rows(rows, [*range(train), *range(n, n + train)])
+    array = _uniform(rows, [rows[i] for i in chosen])
+    return _from_rows(rows, chosen) if array is None else _from_array(array, chosen)
 
 
 def views(column: Column) -> list[Column]:
     """More to see in a column of numbers: its float lattice, residues, sign and fraction."""
     x = column.values
-    found = [Column(f"lowest set bit of {column.name}", lattice(x), show=_power)]
-    usable = np.isfinite(x) if x.dtype.kind == "f" else np.ones(len(x), dtype=bool)
-    safe = np.where(usable, x, 0)
-    found.append(Column(f"sign of {column.name}", np.where(usable, np.sign(safe), np.nan)))
-    is_whole = usable & (np.floor(safe) == safe) if x.dtype.kind == "f" else usable
-    if not is_whole.all():
+    usable = np.isfinite(x)
+    safe = np.where(usable, x, np.zeros_like(x))
+    whole = usable & (np.floor(safe) == safe)
+    found = [
+        Column(f"lowest set bit of {column.name}", lattice(x), show=_power),
+        Column(f"sign of {column.name}", np.where(usable, np.sign(safe), np.nan)),
+    ]
+    if x.dtype.kind == "f":
         found.append(Column(f"fraction of {column.name}", np.where(usable, safe - np.floor(safe), np.nan)))
-    if is_whole.any():
-        found += [
-            Column(f"{column.name} mod {k}", np.where(is_whole, np.mod(safe, k), np.nan).astype(np.float64))
-            for k in _RESIDUES
-        ]
-    return found
+    return found + [
+        Column(f"{column.name} mod {k}", np.where(whole, np.mod(safe, k), np.nan).astype(np.float64)) for k in _RESIDUES
+    ]
 
 
 def lattice(x: Any) -> NDArray[np.float64]:
@@ -103,60 +103,67 @@ def _power(value: float) -> str:
     return "that of zero" if value >= _ZERO else f"2^{value:.0f}"
 
 
-def _alike(first: Array, second: Array) -> bool:
-    return first.dtype.kind == second.dtype.kind and first.shape[1:] == second.shape[1:]
+def _numeric(outputs: Outputs) -> bool:
+    return isinstance(outputs, np.ndarray) and outputs.dtype.kind in "iufb"
 
 
-def _tidy(outputs: Outputs) -> Array | list[Any]:
-    """An array of numbers where every output has the same simple type, a list of outputs otherwise."""
-    if isinstance(outputs, np.ndarray):
-        return outputs if outputs.dtype.kind in "iufb" else list(outputs)
-    kinds = {type(output) for output in outputs}
-    if kinds in ({float}, {int}, {bool}):
-        array = np.array(outputs)
-        return array if array.dtype.kind in "ifb" else list(outputs)
-    if kinds == {np.ndarray} and len({(output.dtype, output.shape) for output in outputs}) == 1:
-        return np.stack(outputs) if outputs[0].dtype.kind in "iufb" and outputs[0].ndim else list(outputs)
-    if len(kinds) == 1 and issubclass(next(iter(kinds)), np.integer | np.floating | np.bool_):
-        return np.array(outputs)
-    return list(outputs)
+def _loose(outputs: Outputs) -> list[Any]:
+    """One entry for each run, numbers as Python's own: how an array stores them is not part of an output."""
+    return [output.item() if isinstance(output, np.generic) else output for output in outputs]
 
 
-def _loose(outputs: Array | list[Any]) -> list[Any]:
-    """One plain entry for each run."""
-    plain: list[Any] = outputs.tolist() if isinstance(outputs, np.ndarray) else outputs
-    return plain
+def _uniform(rows: list[Any], seen: list[Any]) -> Array | None:
+    """An array of numbers where the choosing runs have one simple type; another type later reads as NaN or zero."""
+    kinds = {type(output) for output in seen}
+    if kinds == {float}:
+        return np.array([output if type(output) is float else math.nan for output in rows])
+    if kinds in ({int}, {bool}) and all(_fits(output) for output in seen):
+        return np.array([output if isinstance(output, int) and _fits(output) else 0 for output in rows], np.int64)
+    if kinds == {np.ndarray} and len({(output.dtype, output.shape) for output in seen}) == 1:
+        blank = np.zeros_like(seen[0])
+        if blank.dtype.kind in "iufb" and blank.ndim:
+            return np.stack([output if _same(output, blank) else blank for output in rows])
+    return None
 
 
-def _from_array(rows: Array) -> list[Column]:
+def _fits(number: int) -> bool:
+    return -(2**63) <= number < 2**63
+
+
+def _same(output: Any, blank: Array) -> bool:
+    return isinstance(output, np.ndarray) and (output.dtype, output.shape) == (blank.dtype, blank.shape)
+
+
+def _from_array(rows: Array, chosen: Array) -> list[Column]:
     if rows.ndim == 1:
-        return [*_kinds("output", rows), Column("output", rows, numeric=True)]
+        return [*_kinds("output", rows, chosen), Column("output", rows, numeric=True)]
     flat = rows.reshape(len(rows), -1)
     names = [f"output{list(where)}" for where in np.ndindex(rows.shape[1:])]
     columns: list[Column] = []
     for i, name in enumerate(names[:_MOST_LEAVES]):
-        columns += [*_kinds(name, flat[:, i]), Column(name, np.ascontiguousarray(flat[:, i]), numeric=True)]
+        entry = np.ascontiguousarray(flat[:, i])
+        columns += [*_kinds(name, entry, chosen), Column(name, entry, numeric=True)]
     return columns
 
 
-def _kinds(name: str, x: Array) -> list[Column]:
+def _kinds(name: str, x: Array, chosen: Array) -> list[Column]:
     """The class of each number: NaN, infinite, negative zero or none of these; nothing where all are plain."""
-    if x.dtype.kind != "f":
-        return []
     codes = np.zeros(len(x), dtype=np.int64)
-    codes[np.isnan(x)] = 1
-    codes[np.isinf(x)] = np.where(x[np.isinf(x)] > 0, 2, 3)
-    codes[(x == 0) & np.signbit(x)] = 4
-    return [Column(f"kind of {name}", codes, ("a number", "NaN", "inf", "-inf", "-0.0"))] if codes.any() else []
+    if x.dtype.kind == "f":
+        codes[np.isnan(x)] = 1
+        codes[np.isinf(x)] = np.where(x[np.isinf(x)] > 0, 2, 3)
+        codes[(x == 0) & np.signbit(x)] = 4
+    column = Column(f"kind of {name}", codes, ("a number", "NaN", "inf", "-inf", "-0.0"))
+    return [column] if codes[chosen].any() else []
 
 
-def _from_rows(rows: list[Any], train: list[int]) -> list[Column]:
+def _from_rows(rows: list[Any], chosen: Array) -> list[Column]:
     """Take outputs apart into leaves, then describe each leaf over all runs."""
     taken = [dict(_leaves("output", output, 0)) for output in rows]
-    seen = Counter(name for i in train for name in taken[i])
+    seen = Counter(name for i in chosen for name in taken[i])
     columns: list[Column] = []
     for name in sorted(dict(seen.most_common(_MOST_LEAVES)), key=_natural):
-        columns += _leaf_columns(name, [row.get(name, _ABSENT) for row in taken])
+        columns += _leaf_columns(name, [row.get(name, _ABSENT) for row in taken], chosen)
     return columns
 
 
@@ -199,25 +206,23 @@ def _keys(name: str, value: Mapping[Any, Any] | AbstractSet[Any]) -> list[tuple[
     return [(f"keys of {name}", ", ".join(sorted(map(repr, value))) or "no keys")]
 
 
-def _leaf_columns(name: str, values: list[Any]) -> list[Column]:
-    kinds = _coded(f"kind of {name}", [_kind(value) for value in values])
-    columns = [kinds] if name.startswith("output") and len(set(kinds.values.tolist())) > 1 else []
+def _leaf_columns(name: str, values: list[Any], chosen: Array) -> list[Column]:
+    columns: list[Column] = []
+    if name.startswith("output"):
+        columns += _coded(f"kind of {name}", [_kind(value) for value in values], chosen)
     is_number = [isinstance(value, Real | np.bool_) for value in values]
-    if any(is_number):
-        columns.append(Column(name, _numbers(values, is_number), numeric=True))
+    has_numbers = any(is_number[i] for i in chosen)
+    if has_numbers:
+        columns.append(Column(name, _numbers(values, is_number, chosen), numeric=True))
     silent = (int, float, type, type(None), Raised, _Absent)
     texts = ["(none)" if n or isinstance(v, silent) else _text(v) for v, n in zip(values, is_number, strict=True)]
-    if len(set(texts)) > 1:
-        columns.append(_coded(f"text of {name}" if any(is_number) else name, texts))
-    return columns
+    return columns + _coded(f"text of {name}" if has_numbers else name, texts, chosen)
 
 
-def _numbers(values: list[Any], is_number: list[bool]) -> Array:
-    """As int64 where that is exact, as floats otherwise, NaN where there is no number."""
-    if all(is_number) and all(isinstance(v, int | np.integer | np.bool_) for v in values):
-        whole = [int(v) for v in values]
-        if all(-(2**63) <= v < 2**63 for v in whole):
-            return np.array(whole, dtype=np.int64)
+def _numbers(values: list[Any], is_number: list[bool], chosen: Array) -> Array:
+    """As int64 where the choosing runs fit in it, as floats with NaN for what is no number otherwise."""
+    if all(isinstance(values[i], int) and _fits(values[i]) for i in chosen):
+        return np.array([v if isinstance(v, int) and _fits(v) else 0 for v in values], dtype=np.int64)
     return np.array([_float(v) if n else math.nan for v, n in zip(values, is_number, strict=True)])
 
 
@@ -245,6 +250,9 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else repr(value)
 
 
-def _coded(name: str, texts: list[str]) -> Column:
+def _coded(name: str, texts: list[str], chosen: Array) -> list[Column]:
+    """A column of labels, or none where the choosing runs all have the same."""
     labels, codes = np.unique(np.array(texts, dtype=object), return_inverse=True)
-    return Column(name, codes.astype(np.int64).reshape(-1), tuple(map(str, labels)))
+    codes = codes.astype(np.int64).reshape(-1)
+    varies = len(np.unique(codes[chosen])) > 1
+    return [Column(name, codes, tuple(map(str, labels)))] if varies else []
