@@ -35,6 +35,7 @@ from defocus.mechanisms import (
 from defocus.noise import Bits
 from defocus.noise.testing import seeded
 from defocus.privacy import events
+from defocus.privacy.accounting import account
 
 CTX = mpmath.MPContext()
 CTX.dps = 40
@@ -266,10 +267,10 @@ CASES = [
     ),
     Case(
         "Gaussian on vectors",
-        Gaussian(sigma=Fraction(1), sensitivity=1.4142135623730951, dimension=2),
+        Gaussian(sigma=Fraction(3), sensitivity=1.4142135623730951, dimension=2),
         cube(range(2), 2),
         within_l2(2),
-        additive(gaussian_pmf(Fraction(1)), 13),
+        additive(gaussian_pmf(Fraction(3)), 40),
         1.0,
     ),
     *choice_case(Exponential, "exponential", exponential_law, (1.0, 1.0)),
@@ -306,11 +307,15 @@ ONE_EACH = list({type(case.mechanism): case for case in CASES}.values())
 every_mechanism = pytest.mark.parametrize("case", ONE_EACH, ids=lambda case: type(case.mechanism).__name__)
 
 
+@cache
+def exact_laws(name: str) -> dict[Hashable, Law]:
+    (case,) = (case for case in CASES if case.name == name)
+    return {x: case.law(x) for x in case.domain}
+
+
 def neighbouring_laws(case: Case) -> Iterable[tuple[Law, Law]]:
-    laws = {x: case.law(x) for x in case.domain}
-    for a, b in itertools.permutations(case.domain, 2):
-        if case.neighbours(a, b):
-            yield laws[a], laws[b]
+    laws = exact_laws(case.name)
+    return [(laws[a], laws[b]) for a, b in itertools.permutations(case.domain, 2) if case.neighbours(a, b)]
 
 
 def log_ratios(p: Law, q: Law) -> list[Any]:
@@ -349,8 +354,24 @@ def test_no_neighbours_are_easier_to_tell_apart_than_the_event_says(case: Case) 
 
 
 @every_case
+def test_no_accountant_promises_more_than_the_exact_law_keeps(case: Case) -> None:
+    """Hockey-stick divergences of all neighbours, summed exactly, against what each accountant makes of the event."""
+    laws = [([float(x) for x in p.values()], [float(q.get(o, 0)) for o in p]) for p, q in neighbouring_laws(case)]
+    for epsilon in (0.0, 0.25, 1.0, 2.0):
+        factor = math.exp(epsilon)
+        delta = max(math.fsum(max(x - factor * y, 0.0) for x, y in zip(p, q, strict=True)) for p, q in laws)
+        for by in ("pld", "rdp", "zcdp", "basic"):
+            if by == "basic" and isinstance(case.mechanism, Gaussian):
+                continue  # has nothing to say about Gaussian noise
+            promised = account(case.mechanism.event, by=by).delta(epsilon)
+            assert delta <= promised + 1e-12
+            if by == "pld" and case.used == 1 and getattr(case.mechanism, "dimension", 1) == 1:
+                assert promised <= delta * 1.02 + 1e-6, "the default accountant is tight"
+
+
+@every_case
 def test_the_exact_law_is_a_probability_law(case: Case) -> None:
-    total = CTX.fsum(case.law(case.domain[0]).values())
+    total = CTX.fsum(exact_laws(case.name)[case.domain[0]].values())
     assert total <= 1 + CTX.mpf(10) ** -20
     assert not case.complete or total > 1 - CTX.mpf(10) ** -12
 
