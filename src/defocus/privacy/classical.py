@@ -83,6 +83,7 @@ def classical_gaussian_sigma(epsilon: Number, delta: Number, *, sensitivity: Num
 
     Guarantee:
         (epsilon, delta)-DP for epsilon at most 1; refused beyond, where it can be too little noise.
+
     Error:
         At delta = 1e-5, 30 % more noise than :func:`gaussian_sigma` at epsilon 1 and 58 % more at epsilon 0.1.
     Reference:

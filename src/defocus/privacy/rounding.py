@@ -1,7 +1,6 @@
 """From exact numbers to floats that err on the safe side, however large, small or long the number is."""
 
 import math
-from fractions import Fraction
 
 from defocus.errors import Number
 
@@ -14,6 +13,7 @@ PAD = 1 + 1e-12
 def above(value: Number) -> float:
     """The least float that is not below ``value``; infinite beyond the range of floats.
 
+    >>> from fractions import Fraction
     >>> above(Fraction(1, 3)) * 3 >= 1, above(10**400)
     (True, inf)
     """
@@ -24,6 +24,7 @@ def above(value: Number) -> float:
 def below(value: Number) -> float:
     """The largest float that is not above ``value``; the largest of all beyond their range.
 
+    >>> from fractions import Fraction
     >>> below(Fraction(1, 10**400)), below(10**400)
     (0.0, 1.7976931348623157e+308)
     """

@@ -1,0 +1,165 @@
+r"""Amplification by sampling, with and without replacement of neighbours, from the losses of the inner event.
+
+Let u be the law of the answer when the unit is not in the sample, :math:`p_1` (and :math:`q_1`) when it is, q the
+sampling rate, (P, Q) a symmetric pair that dominates each two of them, and :math:`L = 1 + q(P/Q - 1)`.
+
+*Unit added or removed* (Poisson), or *a fixed batch of a data set with one unit more or less*: the laws are
+:math:`(1-q)u + q p_1` and u, dominated by the pair :math:`((1-q)Q + qP,\ Q)` in one direction and its reverse
+in the other; the larger moment of :math:`E_Q[L^\alpha]` and :math:`E_Q[L^{1-\alpha}]` counts.
+
+*Unit replaced*: the laws are :math:`(1-q)u + q p_1` and :math:`(1-q)u + q q_1`. By advanced joint convexity the
+profile at :math:`\varepsilon' = \log(1+q(e^\varepsilon-1)) \ge 0` is at most q times that of (P, Q) at
+:math:`\varepsilon`, in both directions. A moment is an integral of the profile,
+
+.. math:: M - 1 = \alpha(\alpha-1)\int_1^\infty (s^{\alpha-2} H_s(p\|q) + s^{-\alpha-1} H_s(q\|p))\,ds,
+
+so :math:`M - 1 \le E_Q[(L^\alpha + L^{1-\alpha} - 1 - L)\,1_{L>1}]`, at every real order. This is never above the bound
+of Wang, Balle and Kasiviswanathan, whose triples (u, p1, q1) it also covers.
+
+Reference:
+    Mironov, Talwar, Zhang (2019), Rényi differential privacy of the sampled Gaussian mechanism (integer orders, and
+    Theorem 5: the first direction is the larger one for symmetric pairs); Balle, Barthe, Gaboardi (2018), Theorem 2
+    and Theorem 10 (advanced joint convexity); Zhu, Wang (2019); Wang, Balle, Kasiviswanathan (2019), Theorem 9.
+"""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+from scipy.special import gammaln
+
+from defocus.errors import Number, UnsupportedEventError
+from defocus.privacy.accounting.renyi.curves import curve, divergence
+from defocus.privacy.accounting.renyi.pairs import HalfPair, half_pair, squared_mu
+from defocus.privacy.accounting.renyi.special import Floats, log_bernoulli, log_expm1, log_sum
+from defocus.privacy.events import (
+    Composed,
+    DiscreteGaussian,
+    Event,
+    Gaussian,
+    Sampled,
+    SampledBatch,
+    Selected,
+    SelectedPoisson,
+)
+from defocus.privacy.rounding import PAD, above
+from defocus.privacy.units import Adjacency
+
+__all__ = ["amplified"]
+
+_LARGEST_SUM = 4096
+_ROUNDING = 2.0**-50
+
+
+@curve.register
+def _(event: Sampled, orders: Floats, adjacency: Adjacency) -> Floats:
+    if isinstance(event.event, Sampled):  # A Poisson sample of a Poisson sample is one, at the product of the rates.
+        rate = Fraction(event.rate) * Fraction(event.event.rate)
+        return curve(Sampled(event.event.event, rate), orders, adjacency)
+    return amplified(event.event, event.rate, orders, adjacency)
+
+
+@curve.register
+def _(event: SampledBatch, orders: Floats, adjacency: Adjacency) -> Floats:
+    return amplified(event.event, Fraction(event.size, event.population), orders, adjacency)
+
+
+def amplified(inner: Event, rate: Number, orders: Floats, adjacency: Adjacency) -> Floats:
+    """The divergence of ``inner`` run on a sample that holds a unit with probability ``rate``."""
+    _refuse_nested(inner)
+    q = min(above(rate), 1.0)
+    # A mixture is never further apart than its parts, so the inner divergence always bounds the result.
+    whole = curve(inner, orders, adjacency)
+    if q == 1.0:
+        return whole
+    return np.minimum(whole, [_amplified(inner, q, order, adjacency) for order in orders.tolist()])
+
+
+def _amplified(inner: Event, q: float, order: float, adjacency: Adjacency) -> float:
+    exact = adjacency is Adjacency.ADD_REMOVE and _half_squared_mu(inner) is not None
+    if not (exact and order.is_integer()) and (pair := half_pair(inner, order)) is not None:
+        return _from_pair(pair, q, order, adjacency)
+    if order > _LARGEST_SUM:
+        return math.inf
+    # The logarithm of a moment is convex in the order and zero at order one, so a chord bounds it from above.
+    low, high = math.floor(order), math.ceil(order)
+    at_low, at_high = (0.0 if n < 2 else _log_moment(inner, q, n, adjacency) for n in (low, high))
+    return (at_low + (order - low) * (at_high - at_low)) / (order - 1) * PAD
+
+
+def _from_pair(pair: HalfPair, q: float, order: float, adjacency: Adjacency) -> float:
+    """Moments over the losses of a pair: both halves for add/remove, the upper one for replacement."""
+    beta = np.array([[order], [1 - order]])
+    excess = log_bernoulli(beta, _sampled_loss(pair.losses, q)) + pair.log_q
+    if adjacency is Adjacency.REPLACE:
+        excess = excess.reshape(1, -1)
+    else:
+        mirrored = log_bernoulli(beta, np.log1p(q * np.expm1(-pair.losses))) + pair.losses + pair.log_q
+        excess = np.concatenate((excess, mirrored), axis=1)
+    moment = np.array([np.max(log_sum(excess))]) + _ROUNDING * np.max(np.abs(pair.log_q))
+    ceiling = float(_sampled_loss(np.array([pair.largest]), q)[0])
+    return float(divergence(moment, np.array([order]), ceiling=ceiling * PAD)[0])
+
+
+def _sampled_loss(losses: Floats, q: float) -> Floats:
+    """log(1 + q(e^ℓ − 1)) without overflow."""
+    with np.errstate(over="ignore"):
+        return np.where(
+            losses < 50,
+            np.log1p(q * np.expm1(np.minimum(losses, 50.0))),
+            losses + math.log(q) + (1 - q) / q * np.exp(-losses),
+        )
+
+
+def _log_moment(inner: Event, q: float, n: int, adjacency: Adjacency) -> float:
+    r"""The logarithm of a bound on the moment of integer order n, from the divergences of ``inner`` alone.
+
+    Gaussian noise, unit added or removed, exactly:
+    :math:`M - 1 = \sum_k \binom{n}{k} (1-q)^{n-k} q^k (e^{k(k-1)/2\sigma^2} - 1)`. For the
+    discrete Gaussian the same is an upper bound, since its pairs are symmetric (by reflection) and its moments smaller.
+
+    Otherwise, with :math:`K_j = (j-1) D_j`, expanding :math:`(p/q)^n` around 1 and using the joint convexity of
+    :math:`|a|^j b^{1-j}`: for a unit added or removed
+    :math:`M - 1 \le \binom n2 q^2 (e^{K_2}-1) + \sum_{j \ge 3} \binom nj q^j e^{K_j}`, because
+    :math:`E|r-1|^j \le E[r^j]` for a likelihood ratio r; for a unit replaced,
+    :math:`|p_1-q_1|^j \le p_1^j + q_1^j` costs a factor 2, and the triangle inequality gives
+    :math:`4(e^{K_2}-1)` at j = 2 (Wang, Balle, Kasiviswanathan, Theorem 9).
+    """
+    j = np.arange(2.0, n + 1)
+    ways = gammaln(n + 1) - gammaln(j + 1) - gammaln(n - j + 1)
+    half = _half_squared_mu(inner)
+    if half is not None and adjacency is Adjacency.ADD_REMOVE:
+        terms = ways + (n - j) * math.log1p(-q) + j * math.log(q) + log_expm1(j * (j - 1) * half)
+    else:
+        moments = (j - 1) * curve(inner, j, adjacency)
+        second = log_expm1(moments[:1])
+        if adjacency is Adjacency.REPLACE:
+            second = np.minimum(math.log(4) + second, math.log(2) + moments[:1])
+            moments = math.log(2) + moments
+        terms = ways + j * math.log(q) + np.concatenate((second, moments[1:]))
+    finite = terms[np.isfinite(terms)]
+    digits = float(gammaln(n + 1)) + n * abs(math.log(q)) + (float(np.max(np.abs(finite))) if finite.size else 0.0)
+    return float(np.logaddexp(0.0, log_sum(terms) + _ROUNDING * digits)) * PAD
+
+
+def _half_squared_mu(inner: Event) -> float | None:
+    """Half the squared sensitivity over the variance, for events that are Gaussian noise; else None."""
+    if isinstance(inner, Gaussian):
+        return above(1 / (2 * Fraction(inner.ratio) ** 2))
+    if isinstance(inner, DiscreteGaussian):
+        return above((Fraction(inner.sensitivity) / Fraction(inner.sigma)) ** 2 / 2)
+    if isinstance(inner, Composed) and inner.parts and all(isinstance(part, Gaussian) for part, _ in inner.parts):
+        return above(squared_mu(inner) / 2)
+    return None
+
+
+def _refuse_nested(inner: Event) -> None:
+    parts = inner.parts if isinstance(inner, Composed) else ((inner, 1),)
+    for part, _ in parts:
+        if isinstance(part, Sampled | SampledBatch | Selected | SelectedPoisson):
+            raise UnsupportedEventError(
+                part,
+                accountant="rdp",
+                why="inside a sample, nested sampling and selection have no proven bound here",
+                fix='describe the outer sampling of each release separately, or use account(event, by="pld").',
+            )

@@ -1,0 +1,208 @@
+r"""The zero-concentrated accountant: one number per event, and the numbers add.
+
+Guarantee:
+    ρ-zCDP means a Rényi divergence of at most αρ at every order α > 1.
+Reference:
+    Bun, Steinke (2016), Concentrated differential privacy; Canonne, Kamath, Steinke (2020), The discrete Gaussian,
+    Corollary 13 for the conversion; Harrison, Manurangsi (2026), Exact zCDP characterizations, for Laplace noise.
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache, singledispatch
+from typing import final
+
+import numpy as np
+
+from defocus.errors import Number, UnsupportedEventError
+from defocus.privacy.accounting.renyi.conversion import delta_at, epsilon_at
+from defocus.privacy.accounting.renyi.curves import curve
+from defocus.privacy.events import (
+    Composed,
+    Concentrated,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Event,
+    Exponential,
+    Gaussian,
+    Laplace,
+    Pure,
+    RandomizedResponse,
+    Sampled,
+    SampledBatch,
+)
+from defocus.privacy.losses import Loss, checked_delta, checked_epsilon, least
+from defocus.privacy.rounding import PAD, above
+from defocus.privacy.units import Adjacency
+
+__all__ = ["ConcentratedLoss", "account", "delta_from_rho", "epsilon_from_rho", "rho_for", "rho_of"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ConcentratedLoss(Loss):
+    """A total ρ."""
+
+    total: float
+
+    @property
+    def accountant(self) -> str:
+        """Which accountant made it."""
+        return "zcdp"
+
+    def rho(self) -> float:
+        """The zero-concentrated loss."""
+        return self.total
+
+    def epsilon(self, delta: Number = 0) -> float:
+        """The least epsilon over all orders at ``delta``."""
+        return epsilon_from_rho(self.total, checked_delta(delta))
+
+    def delta(self, epsilon: Number) -> float:
+        """The least delta over all orders at ``epsilon``."""
+        return delta_from_rho(self.total, checked_epsilon(epsilon))
+
+
+def account(event: Event, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> ConcentratedLoss:
+    """What ``event`` costs in ρ.
+
+    >>> from defocus.privacy.events import Gaussian, Pure
+    >>> round(account(2 * Gaussian(2) + Pure(0.1)).rho(), 6)
+    0.254996
+    """
+    del adjacency  # no event expressed here depends on it
+    return ConcentratedLoss(rho_of(event))
+
+
+def epsilon_from_rho(rho: float, delta: float) -> float:
+    """The epsilon of ρ-zCDP at ``delta``, the order chosen freely."""
+    if rho == 0:
+        return 0.0
+    if delta <= 0 or math.isinf(rho):
+        return math.inf
+
+    def at(t: float) -> float:
+        orders = np.array([1 + math.exp(t)])
+        return float(epsilon_at(rho * orders, orders, delta)[0])
+
+    centre = 0.5 * math.log(max(-math.log(delta), 1e-3) / rho)
+    return max(0.0, least(at, centre - 4, centre + 2, steps=40))
+
+
+def delta_from_rho(rho: float, epsilon: float) -> float:
+    """The delta of ρ-zCDP at ``epsilon``, the order chosen freely."""
+    if rho == 0:
+        return 0.0
+    if math.isinf(rho):
+        return 1.0
+
+    def at(t: float) -> float:
+        orders = np.array([1 + math.exp(t)])
+        return float(np.log(delta_at(rho * orders, orders, epsilon)[0]))
+
+    centre = math.log(max((epsilon - rho) / (2 * rho), 1e-3))
+    return min(1.0, math.exp(least(at, centre - 3, centre + 3, steps=40)) * PAD)
+
+
+def rho_for(epsilon: float, delta: float) -> float:
+    """The largest ρ found that is still (epsilon, delta)-DP."""
+    if delta <= 0 or epsilon <= 0:
+        return 0.0
+    low, high = 0.0, epsilon
+    while epsilon_from_rho(high, delta) <= epsilon:
+        low, high = high, 2 * high
+    for _ in range(60):
+        middle = (low + high) / 2 if low else high / 16
+        low, high = (middle, high) if epsilon_from_rho(middle, delta) <= epsilon else (low, middle)
+    return low
+
+
+@singledispatch
+def rho_of(event: Event) -> float:
+    """The ρ of an event, rounded up."""
+    raise UnsupportedEventError(
+        event,
+        accountant="zcdp",
+        why="it satisfies no useful zero-concentrated guarantee",
+        fix='use account(event, by="rdp"), or by="pld".',
+    )
+
+
+@rho_of.register
+def _(event: Composed) -> float:
+    """ρ adds up: the only composition rule of this accountant."""
+    return sum(above(times) * rho_of(part) for part, times in event.parts) * (PAD if event.parts else 1.0)
+
+
+@rho_of.register
+def _(event: Sampled | SampledBatch) -> float:
+    if (event.rate if isinstance(event, Sampled) else Fraction(event.size, event.population)) == 1:
+        return rho_of(event.event)
+    raise UnsupportedEventError(
+        event,
+        accountant="zcdp",
+        why="a sampled release has heavy tails that no ρ below the inner one covers",
+        fix='use account(event, by="pld"), or by="rdp".',
+    )
+
+
+@rho_of.register
+def _(event: Gaussian) -> float:
+    return above(1 / (2 * Fraction(event.ratio) ** 2))
+
+
+@rho_of.register
+def _(event: DiscreteGaussian) -> float:
+    return above((Fraction(event.sensitivity) / Fraction(event.sigma)) ** 2 / 2)
+
+
+@rho_of.register
+def _(event: Concentrated) -> float:
+    return above(event.rho)
+
+
+@rho_of.register
+def _(event: Pure) -> float:
+    """ε·tanh(ε/2): the divergence at order one, and αρ from there on. Tight."""
+    return _pure(above(event.epsilon))
+
+
+@rho_of.register
+def _(event: Laplace) -> float:
+    """ε + e^(−ε) − 1: tight, Harrison and Manurangsi (2026), Theorem 1."""
+    epsilon = above(1 / Fraction(event.ratio))
+    if epsilon < 0.01:
+        return epsilon * epsilon / 2 * (1 - epsilon / 3 * (1 - epsilon / 4)) * PAD
+    return (epsilon + math.expm1(-epsilon)) * PAD
+
+
+@rho_of.register
+def _(event: DiscreteLaplace | RandomizedResponse) -> float:
+    """The pure bound, or the supremum of the divergence over the order where that is smaller."""
+    ends = event.epsilon if isinstance(event, RandomizedResponse) else event.sensitivity / Fraction(event.scale)
+    epsilon = above(ends)
+    return min(_pure(epsilon), _largest_slope(event, epsilon))
+
+
+@rho_of.register
+def _(event: Exponential) -> float:
+    """ε²/8 for a bounded range of ε, or the pure bound where that is smaller."""
+    return min(above(Fraction(event.epsilon) ** 2 / 8), _pure(above(event.epsilon)))
+
+
+def _pure(epsilon: float) -> float:
+    return min(epsilon * math.tanh(epsilon / 2) * PAD, epsilon)
+
+
+@lru_cache(maxsize=256)
+def _largest_slope(event: Event, epsilon: float) -> float:
+    r"""A certified bound on the supremum of D(α)/α over all α > 1, from finitely many orders.
+
+    D increases, so between two orders a < b the quotient is at most :math:`D_b/a`; beyond the last order it is at
+    most the pure ``epsilon`` over that order. The orders are so close that at most 0.2 % is lost.
+    """
+    orders = np.exp(np.linspace(0.0, math.log(1000.0), 4001))
+    with np.errstate(over="ignore"):
+        divergences = curve(event, orders[1:], Adjacency.ADD_REMOVE)
+    return max(float(np.max(divergences / orders[:-1])), epsilon / 1000) * PAD

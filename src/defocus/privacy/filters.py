@@ -1,0 +1,317 @@
+r"""Privacy filters: does the next release, chosen after seeing all earlier answers, still fit in the budget?
+
+Composition theorems for fixed sequences need not hold when later privacy parameters depend on earlier answers. A
+filter is a rule that may be asked before each release, and keeps the budget for every analyst who obeys it.
+
+The default filter of an (epsilon, delta) budget is a *union* of elementary ones
+(:mod:`defocus.privacy.elementary`): a release is admitted if at least one elementary filter still admits the whole
+run, this release included. So Gaussian, pure, sampled and mixed runs each get the bound that suits them.
+
+Guarantee:
+    The union with shares :math:`\delta_j` is :math:`(\varepsilon, \sum_j\delta_j)`-DP. Proof. Let P, Q be the laws of
+    the final transcript (all proposals, refusals and answers, and the analyst's own randomness) on neighbouring data.
+    Costs are functions of the public proposals, and not negative, so whether filter j admits the whole run can be read off
+    the transcript, and if it does, it admitted every prefix. At least one does at the end; let :math:`E_j` be the
+    transcripts whose first such filter is j. These sets are disjoint and cover everything. Compare the run with that of
+    an analyst who behaves the same, works out the refusals of the union alone (they need no data), and is guarded by
+    filter j only, stopping when j first refuses. On a transcript in :math:`E_j` both runs take the same steps with
+    the same probabilities, under P and under Q. Filter j is :math:`(\varepsilon, \delta_j)`-DP against every
+    analyst, hence :math:`P(S \cap E_j) \le e^\varepsilon Q(S \cap E_j) + \delta_j`. Sum over j.
+
+    *Releases with a delta of their own.* An (ε, δ)-DP pair is, with probability 1−δ on both sides, an ε-DP pair
+    (Kairouz, Oh, Viswanath 2015). Toss these coins in public and stop at the first bad one: up to there the run is
+    one of pure releases with an analyst who tosses coins, covered by the above. Bad coins come up with probability
+    at most the sum of the deltas, which is held below a share of its own that serves all elementary filters at once.
+Assumes:
+    Releases happen one after the other, and the neighbours are those of the ``adjacency`` given.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from defocus.errors import InvalidParameterError, UnsupportedEventError
+from defocus.privacy import classical
+from defocus.privacy.accounting.renyi.conversion import epsilon_at
+from defocus.privacy.accounting.spends import spend
+from defocus.privacy.accounting.zcdp import rho_for
+from defocus.privacy.budgets import Budget
+from defocus.privacy.elementary import ConcentratedSum, Elementary, GaussianSum, PureSum, RenyiSum, price
+from defocus.privacy.events import Composed, Event, Gaussian, Pure
+from defocus.privacy.rounding import above, below
+from defocus.privacy.units import Adjacency
+
+__all__ = ["Comparison", "Cost", "Filter", "Remaining", "filter"]
+
+_ROOM = 1 + 1e-9
+"""A budget the owner states in decimals is kept to one part in a billion, so that ten charges of 0.1 fit in 1."""
+
+_BLUR = 1e-9
+"""The part of epsilon set aside for the difference between discrete and continuous Gaussians."""
+
+_SLACK_SHARE, _GAUSSIAN_SHARE = 1 / 8, 3 / 8
+_RENYI_SHARES = ((1.0, 3 / 16), (0.8, 1 / 8), (0.6, 1 / 8), (2.0, 1 / 16))
+"""Orders, as multiples of (the best order for Gaussian runs − 1), and their shares of delta."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a run added up to: its own deltas first, then one number per elementary filter, all rounded up.
+
+    >>> Cost([0.0, 0.5]) + Cost([1e-9, None])
+    Cost(amounts=(1e-09, inf))
+    """
+
+    amounts: tuple[float, ...]
+
+    def __init__(self, amounts: Iterable[float | None]) -> None:
+        found = tuple(math.inf if amount is None else float(amount) for amount in amounts)
+        if not found or not all(amount >= 0 for amount in found):
+            raise InvalidParameterError(
+                f"A cost is made of numbers of at least zero, but it is {found}.", fix="use filter.cost(event)."
+            )
+        object.__setattr__(self, "amounts", found)
+
+    def __add__(self, other: object) -> "Cost":
+        if not isinstance(other, Cost):
+            return NotImplemented
+        if len(other.amounts) != len(self.amounts):
+            raise InvalidParameterError("Costs of different filters cannot be added.", fix="use one filter per budget.")
+        return Cost(_sum_up(a, b) for a, b in zip(self.amounts, other.amounts, strict=True))
+
+    def __iter__(self) -> Iterator[float]:
+        return iter(self.amounts)
+
+    def to_json(self) -> list[float | None]:
+        """The amounts as JSON has them: null where a filter cannot express the run."""
+        return [amount if math.isfinite(amount) else None for amount in self.amounts]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A release beside what is left, in the measure in which it comes closest to fitting."""
+
+    requested: float
+    remaining: float
+    measure: str
+
+    @property
+    def difference(self) -> float:
+        """How much too much it is; negative if it fits."""
+        return self.requested - self.remaining
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Remaining:
+    """What still fits: the largest pure epsilon, or the least ratio of Gaussian noise, or so much delta."""
+
+    epsilon: float
+    ratio: float
+    delta: float
+
+    def __str__(self) -> str:
+        if not self.epsilon and math.isinf(self.ratio):
+            return "nothing"
+        gaussian = "" if math.isinf(self.ratio) else f", or Gaussian noise of {self.ratio:.6g} times the sensitivity"
+        return f"one release of epsilon {self.epsilon:.6g}{gaussian}"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """A rule that admits releases one by one and keeps a budget whatever the analyst does. Made by :func:`filter`.
+
+    The run so far is summed up in a :class:`Cost`, so a decision takes the same time after any number of releases.
+    """
+
+    budget: Budget
+    adjacency: Adjacency
+    by: str
+    slack: float
+    """How much the deltas of the releases themselves may add up to."""
+    parts: tuple[Elementary, ...]
+
+    @property
+    def definition(self) -> str:
+        """Names the rule, the split of delta and the choice of orders; it changes whenever one of them does."""
+        return f"{self.by}/1"
+
+    @property
+    def start(self) -> Cost:
+        """The cost of no release at all."""
+        return Cost([0.0] * (1 + len(self.parts)))
+
+    def cost(self, event: Event) -> Cost:
+        """What ``event`` adds; refused if no elementary filter of this budget can express it."""
+        total = self.start
+        for part, times in event.parts if isinstance(event, Composed) else ((event, 1),):
+            ideal, delta = _ideal(part)
+            amounts = [delta, *(price(elementary, ideal, self.adjacency) for elementary in self.parts)]
+            if not any(math.isfinite(amount) for amount in amounts[1:]):
+                raise UnsupportedEventError(
+                    part,
+                    accountant=f"{self.by} filter",
+                    why=f"no filter of {self.budget} has a finite cost for it",
+                    fix="use a budget with a delta, or an event that the measure of this budget knows.",
+                )
+            total += Cost(amount if times == 1 else _product_up(amount, times) for amount in amounts)
+        return total
+
+    def fits(self, spent: Cost) -> bool:
+        """Whether a run that added up to ``spent`` keeps the budget."""
+        own, *amounts = self._checked(spent)
+        return own <= self.slack and any(
+            amount <= elementary.limit for amount, elementary in zip(amounts, self.parts, strict=True)
+        )
+
+    def admits(self, spent: Cost, event: Event) -> bool:
+        """Whether ``event`` still fits after a run that added up to ``spent``."""
+        return self.fits(spent + self.cost(event))
+
+    def compare(self, spent: Cost, event: Event) -> Comparison:
+        """``event`` beside what is left, in the measure in which it comes closest to fitting."""
+        used, extra = self._checked(spent), self.cost(event).amounts
+        if used[0] + extra[0] > self.slack:
+            return Comparison(extra[0], max(0.0, self.slack - used[0]), "delta")
+
+        def fullness(i: int) -> float:
+            return (used[i + 1] + extra[i + 1]) / self.parts[i].limit
+
+        best = min(range(len(self.parts)), key=fullness)
+        left = self.parts[best].limit - used[best + 1]
+        return Comparison(extra[best + 1], max(0.0, left), self.parts[best].measure)
+
+    def remaining(self, spent: Cost) -> Remaining:
+        """What a single further release may cost, in words an analyst can use."""
+        if not self.fits(spent):
+            return Remaining(0.0, math.inf, 0.0)
+        epsilon = self._largest(lambda t: self._allows(spent, Pure(t)))
+        precision = self._largest(lambda t: self._allows(spent, Gaussian(1 / t)))
+        return Remaining(epsilon, 1 / precision if precision else math.inf, self.slack - spent.amounts[0])
+
+    def _allows(self, spent: Cost, event: Event) -> bool:
+        try:
+            return self.admits(spent, event)
+        except UnsupportedEventError:
+            return False
+
+    def _largest(self, allowed: Callable[[float], bool]) -> float:
+        """The largest t found that is allowed, between 1e-9 and 1e9; zero if none is."""
+        low, high = -21.0, 21.0
+        if not allowed(math.exp(low)):
+            return 0.0
+        while high - low > 1e-10:
+            middle = (low + high) / 2
+            low, high = (middle, high) if allowed(math.exp(middle)) else (low, middle)
+        return math.exp(low)
+
+    def _checked(self, spent: Cost) -> tuple[float, ...]:
+        if len(spent.amounts) != 1 + len(self.parts):
+            raise InvalidParameterError(
+                "This cost belongs to another filter.", fix="start from filter.start and add filter.cost(event)."
+            )
+        return spent.amounts
+
+
+def filter(  # noqa: A001 - the name users read: privacy.filter(budget)
+    budget: Budget, adjacency: Adjacency = Adjacency.ADD_REMOVE, *, by: str = "union"
+) -> Filter:
+    """The filter that keeps ``budget`` for adaptively chosen releases.
+
+    ``by`` is "union" (the default), or one elementary filter by name: "basic", "renyi", "zcdp", "gaussian".
+
+    >>> rule = filter(Budget(1, 1e-6))
+    >>> spent = rule.start
+    >>> while rule.admits(spent, Gaussian(50)):
+    ...     spent += rule.cost(Gaussian(50))
+    >>> rule.admits(spent, Pure(0.5)), rule.admits(spent, Pure(1e-3))
+    (False, True)
+    """
+    makers = _makers(budget)
+    if by not in makers:
+        raise InvalidParameterError(
+            f"There is no {by!r} filter for {budget}.", fix=f"choose one of {', '.join(makers)}."
+        )
+    slack, parts = makers[by]()
+    return Filter(budget, Adjacency(adjacency), by, slack, parts)
+
+
+_Made = tuple[float, tuple[Elementary, ...]]
+
+
+def _makers(budget: Budget) -> dict[str, Callable[[], _Made]]:
+    """The filters a budget can have, by name."""
+    if budget.rho is not None:
+        limit = below(budget.rho) * _ROOM
+        return dict.fromkeys(("union", "zcdp"), lambda: (0.0, (ConcentratedSum(limit),)))
+    if budget.mu is not None:
+        squared = below(budget.mu) ** 2 * _ROOM
+        return dict.fromkeys(("union", "gaussian"), lambda: (0.0, (GaussianSum(squared),)))
+    epsilon, delta = below(budget.epsilon or 0), below(budget.delta)
+    pure = PureSum(epsilon * _ROOM)
+    if delta == 0:
+        return dict.fromkeys(("union", "basic"), lambda: (0.0, (pure,)))
+    return {
+        "union": lambda: (
+            _SLACK_SHARE * delta,
+            (
+                pure,
+                _gaussian(epsilon, _GAUSSIAN_SHARE * delta),
+                *(_renyi(epsilon, share * delta, factor) for factor, share in _RENYI_SHARES),
+            ),
+        ),
+        "basic": lambda: (delta * _ROOM, (pure,)),
+        "renyi": lambda: (0.0, (_renyi(epsilon, delta, 1.0),)),
+        "zcdp": lambda: (0.0, (ConcentratedSum(rho_for(epsilon, delta)),)),
+        "gaussian": lambda: (0.0, (_gaussian(epsilon, delta),)),
+    }
+
+
+def _gaussian(epsilon: float, delta: float) -> GaussianSum:
+    blur = _BLUR * min(1.0, epsilon)
+    limit = classical.mu_for(epsilon - blur, delta * math.exp(-blur)) ** 2 * (1 - 1e-12)
+    return GaussianSum(limit, limit / blur)
+
+
+def _renyi(epsilon: float, delta: float, factor: float) -> RenyiSum:
+    """At ``factor`` times the order that admits the longest Gaussian run."""
+
+    def room(t: float) -> float:
+        order = 1 + math.exp(t)
+        return -_rest(epsilon, delta, order) / order
+
+    low, high = -6.0, 20.0
+    points = [low + (high - low) * i / 400 for i in range(401)]
+    order = 1 + factor * math.exp(min(points, key=room))
+    if order > 16:
+        order = float(round(order))
+    return RenyiSum(max(0.0, _rest(epsilon, delta, order)), order)
+
+
+def _rest(epsilon: float, delta: float, order: float) -> float:
+    """What is left of epsilon for the divergence once the conversion is paid."""
+    at = np.array([order])
+    return (epsilon - float(epsilon_at(np.zeros(1), at, delta)[0])) * (1 - 1e-12)
+
+
+def _ideal(part: Event) -> tuple[Event, float]:
+    """A release with a delta of its own as the pure one it is with probability 1 − δ, and that δ."""
+    try:
+        found = spend(part)
+    except UnsupportedEventError:
+        return part, 0.0
+    return (Pure(found.epsilon(0.0)), found.delta) if found.delta and not found.shares else (part, 0.0)
+
+
+def _sum_up(a: float, b: float) -> float:
+    return a + b if a == 0 or b == 0 else math.nextafter(a + b, math.inf)
+
+
+def _product_up(a: float, times: int) -> float:
+    return a if a == 0 else math.nextafter(a * above(times), math.inf)

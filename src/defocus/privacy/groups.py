@@ -1,0 +1,152 @@
+r"""Group privacy: what an event means for several units at once, and for a person who owns several of them.
+
+Guarantee:
+    If an event describes a release for one unit, ``group(event, k)`` describes the same release for any k units that
+    change together. Exact where the event names its noise, since the sensitivity of k units is k times that of one.
+Reference:
+    Dwork, Roth (2014), Theorem 2.2 (pure); Bun, Steinke (2016), Proposition 27 (ρk²); Vadhan (2017), Lemma 2.2
+    (approximate).
+"""
+
+import math
+from fractions import Fraction
+from functools import singledispatch
+
+from defocus.errors import FormulaOutOfRangeError, UnsupportedEventError, count
+from defocus.privacy.events import (
+    Approximate,
+    Composed,
+    Concentrated,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Event,
+    Exponential,
+    Gaussian,
+    Laplace,
+    Pure,
+    RandomizedResponse,
+    Sampled,
+    SampledBatch,
+    Selected,
+    SelectedPoisson,
+    compose,
+)
+from defocus.privacy.rounding import PAD, above
+
+__all__ = ["group", "user_level"]
+
+
+def group(event: Event, size: int) -> Event:
+    """``event`` for any ``size`` units that change together.
+
+    >>> group(Gaussian(10) + Pure(0.1), 5)
+    Composed(parts=((Gaussian(ratio=Fraction(2, 1)), 1), (Pure(epsilon=Fraction(...)), 1)))
+    """
+    return event if count("size", size) == 1 else _group(event, size)
+
+
+def user_level(event: Event, *, contributions: int) -> Event:
+    """``event``, described for single records, for a person who owns at most ``contributions`` of them.
+
+    Assumes:
+        No person really owns more; bound the contributions before the release.
+
+    >>> user_level(Laplace(30), contributions=3)
+    Laplace(ratio=Fraction(10, 1))
+    """
+    return group(event, count("contributions", contributions))
+
+
+@singledispatch
+def _group(event: Event, size: int) -> Event:
+    raise _refusal(event, size, "no group guarantee is known for it")
+
+
+@_group.register
+def _(event: Composed, size: int) -> Event:
+    return compose(group(part, size) * times for part, times in event.parts)
+
+
+@_group.register
+def _(event: Gaussian, size: int) -> Event:
+    return Gaussian(Fraction(event.ratio) / size)
+
+
+@_group.register
+def _(event: Laplace, size: int) -> Event:
+    return Laplace(Fraction(event.ratio) / size)
+
+
+@_group.register
+def _(event: DiscreteGaussian, size: int) -> Event:
+    return DiscreteGaussian(event.sigma, Fraction(event.sensitivity) * size, event.dimension)
+
+
+@_group.register
+def _(event: DiscreteLaplace, size: int) -> Event:
+    return DiscreteLaplace(event.scale, event.sensitivity * size)
+
+
+@_group.register
+def _(event: Pure, size: int) -> Event:
+    return Pure(Fraction(event.epsilon) * size)
+
+
+@_group.register
+def _(event: Exponential, size: int) -> Event:
+    """Ranges of log-likelihood ratios add along a chain of neighbours."""
+    return Exponential(Fraction(event.epsilon) * size)
+
+
+@_group.register
+def _(event: Concentrated, size: int) -> Event:
+    return Concentrated(Fraction(event.rho) * size * size)
+
+
+@_group.register
+def _(event: RandomizedResponse, size: int) -> Event:
+    """Each unit's own answer is randomised, so ``size`` of them are so many responses."""
+    return event * size
+
+
+@_group.register
+def _(event: Approximate, size: int) -> Event:
+    """Epsilon grows to kε and delta to δ(1 + e^ε + … + e^((k−1)ε))."""
+    epsilon = above(event.epsilon)
+    whole = above(Fraction(event.epsilon) * size)
+    if whole > 700:
+        growth = math.inf
+    else:
+        growth = math.expm1(whole) / math.expm1(epsilon) * PAD * PAD if epsilon > 0 else float(size)
+    delta = above(event.delta) * growth
+    if not delta < 1:
+        raise FormulaOutOfRangeError(
+            f"For a group of {size}, ({event.epsilon}, {event.delta})-DP promises nothing: delta grows beyond 1.",
+            fix="protect the group directly: give the release the sensitivity of the whole group.",
+        )
+    return Approximate(Fraction(event.epsilon) * size, delta)
+
+
+@_group.register
+def _(event: Selected, size: int) -> Event:
+    """The price of selection holds for any two data sets, so the group acts on the runs."""
+    return Selected(group(event.event, size), event.gamma, event.eta)
+
+
+@_group.register
+def _(event: SelectedPoisson, size: int) -> Event:
+    return SelectedPoisson(group(event.event, size), event.mean)
+
+
+@_group.register
+def _(event: Sampled | SampledBatch, size: int) -> Event:
+    raise _refusal(event, size, "a random part of the group is in the sample")
+
+
+def _refusal(event: Event, size: int, why: str) -> UnsupportedEventError:
+    return UnsupportedEventError(
+        event,
+        accountant="group",
+        why=why,
+        fix=f"account for it at one unit, then use group(Approximate(epsilon, delta), {size}).",
+    )
