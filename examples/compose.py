@@ -11,11 +11,11 @@ from rich.table import Table
 
 from defocus import privacy
 
-EVENT = privacy.Laplace(20)
-"""One release of a count with Laplace noise of scale 20: epsilon 0.05."""
+EVENT = privacy.Laplace(200)
+"""One release of a count with Laplace noise of scale 200: epsilon 0.005."""
 
 DELTA = 1e-6
-COUNTS = (1, 4, 16, 64, 256, 1024, 4096)
+COUNTS = (1, 16, 64, 256, 1024, 4096, 16384)
 ACCOUNTANTS = ("basic", "advanced", "zcdp", "rdp", "pld")
 
 
@@ -39,7 +39,8 @@ def main() -> None:
     console.print(table)
     console.print(
         "Four times as many releases cost four times as much by basic composition. The others come close to"
-        " twice as much: the last column settles, which is what growing like the square root of T means."
+        " twice as much once there are many: the last column levels off, which is what growing like the square"
+        " root of T means. (It rises again where epsilon is large.)"
     )
 
 

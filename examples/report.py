@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 from rich import box
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from defocus import Budget, user
+from defocus import Budget, privacy, user
 from defocus.errors import BudgetExceededError
 from defocus.ledger import Ledger
 from defocus.mechanisms import Exponential, Grid, Laplace, Mechanism, advise
@@ -134,21 +135,37 @@ def until_refused(stays: Stays, ledger: Ledger, console: Console) -> BudgetExcee
             found = release(mechanism, long_stays, ledger=ledger, purpose="stays above 14 days", who="curious")
         except BudgetExceededError as refusal:
             console.print(Text("   refused:", style="bold"))
-            console.print(Text(str(refusal), style="red"))
+            console.print(Padding(Text(str(refusal), style="red"), (0, 0, 0, 3)))
             return refusal
         console.print(Text(f"   {found}"))
 
 
 def announce(mechanism: Mechanism, ledger: Ledger, console: Console, *, grid: Grid | None = None) -> None:
     """What is known before anything is spent."""
-    for line in str(preview(mechanism, ledger=ledger, grid=grid)).split("\n"):
-        console.print(Text(f"   {line}", style="dim"))
+    console.print(facts(str(preview(mechanism, ledger=ledger, grid=grid)), style="dim"))
+
+
+def facts(text: str, style: str = "") -> Padding:
+    """Lines of the form "name: what it stands for", with the second part wrapped below itself."""
+    grid = Table.grid(padding=(0, 2))
+    for line in text.split("\n"):
+        name, _, rest = line.partition(": ")
+        grid.add_row(Text(name, style=style), Text(rest.strip(), style=style))
+    return Padding(grid, (0, 0, 0, 3))
 
 
 def burn_down(ledger: Ledger, console: Console) -> None:
     """How the budget went down, charge by charge."""
     console.print(Text("\n5. Where the budget went."))
-    console.print(ledger.table())
+    rule = privacy.filter(ledger.budget, ledger.unit.adjacency)
+    table = Table("who", "purpose", box=box.SIMPLE_HEAD)
+    table.add_column("epsilon left", justify="right")
+    table.add_column("")
+    for entry in ledger.entries():
+        if entry.kind != "release":
+            left = rule.remaining(privacy.Cost(entry.spent)).epsilon
+            table.add_row(Text(entry.who), Text(entry.purpose), f"{left:.2f}", "█" * round(20 * left))
+    console.print(table)
 
 
 def main(folder: Path = Path("demo")) -> None:
@@ -169,7 +186,7 @@ def main(folder: Path = Path("demo")) -> None:
         until_refused(stays, ledger, console)
         burn_down(ledger, console)
         console.print(Text("\n6. What the most common diagnosis promises, in words."))
-        console.print(Text(diagnosis.explain()))
+        console.print(facts(diagnosis.explain()))
         console.print(Text(f"\nThe ledger is in {path}. Look at it with: defocus ledger show {path}"))
 
 

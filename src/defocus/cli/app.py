@@ -1,6 +1,5 @@
 """The commands and their options. Their work is in the other files, loaded when a command is called."""
 
-import importlib.metadata
 import sys
 from collections.abc import Sequence
 from enum import StrEnum
@@ -72,7 +71,9 @@ _Where = Annotated[str, typer.Argument(metavar="FILE", help="The ledger: a file,
 @app.callback(invoke_without_command=True)
 def _start(version: Annotated[bool, typer.Option("--version", help="Print the version and leave.")] = False) -> None:
     if version:
-        typer.echo(f"defocus {importlib.metadata.version('defocus')}")
+        from importlib.metadata import version as installed  # noqa: PLC0415 # slow to load
+
+        typer.echo(f"defocus {installed('defocus')}")
         raise typer.Exit
 
 

@@ -10,7 +10,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from defocus.audit import Finding, Target, neighbours, search, targets
 from defocus.cli.plots import save
-from defocus.cli.terminal import console, plain, shown, table, to_json
+from defocus.cli.terminal import console, facts, plain, shown, table, to_json
 from defocus.errors import InvalidParameterError, UnknownTargetError
 
 __all__ = ["find", "show", "show_list"]
@@ -86,9 +86,7 @@ def show(
         ("runs", f"{found.trials} on each, {found.seconds:.1f} s"),
         *(("note", note) for note in found.notes),
     ]
-    made = table(("", ""), rows)
-    made.show_header = False
-    screen.print(made)
+    screen.print(facts(rows))
     return found
 
 

@@ -1,7 +1,7 @@
 """``defocus calibrate``: the least noise that meets a budget."""
 
 from defocus.cli.accounting import ask
-from defocus.cli.terminal import above, console, table, to_json
+from defocus.cli.terminal import above, console, facts, to_json
 from defocus.privacy.budgets import Budget
 from defocus.privacy.calibration import calibrate
 from defocus.privacy.expressions import family, unparse
@@ -37,6 +37,4 @@ def show(expression: str, *, budget: Budget, by: str, adjacency: Adjacency, as_j
     if answer is not None and answer.epsilon is not None:
         rows += [("epsilon", above(answer.epsilon)), ("", answer.note)]
     screen = console()
-    made = table(("", ""), rows)
-    made.show_header = False
-    screen.print(made)
+    screen.print(facts(rows))

@@ -3,7 +3,7 @@
 from collections import deque
 from typing import Any
 
-from defocus.cli.terminal import console, plain, table, to_json
+from defocus.cli.terminal import console, facts, plain, table, to_json
 from defocus.errors import count
 from defocus.ledger import Ledger
 from defocus.ledger import verify as examine
@@ -30,15 +30,14 @@ def show(where: str, *, last: int | None, as_json: bool) -> None:
             )
             return
         screen = console()
-        facts = [
+        terms = [
             ("data", ledger.dataset),
             ("unit", ledger.unit),
             ("budget", ledger.budget),
             ("left", ledger.remaining()),
             ("anchor", ledger.anchor()),
         ]
-        for name, value in facts:
-            screen.print(f"{name:<7} {plain(value)}")
+        screen.print(facts(terms))
         rows = [_row(entry) for entry in deque(ledger.entries(), newest)]
         screen.print(table(("#", "when (UTC)", "who", "purpose", "what"), rows, numbers=("#",)))
 
@@ -60,7 +59,8 @@ def verify(where: str, *, anchor: str | None, as_json: bool) -> bool:
 
 def _row(entry: Entry) -> tuple[Any, ...]:
     when = entry.time.removesuffix("+00:00").replace("T", " ")[:16]
-    return entry.sequence, when, entry.who, entry.purpose, _what(entry)
+    purpose = entry.purpose if entry.kind == CHARGE else ""  # that of a release is that of its charge
+    return entry.sequence, when, entry.who, purpose, _what(entry)
 
 
 def _what(entry: Entry) -> str:

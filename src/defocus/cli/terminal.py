@@ -14,7 +14,7 @@ from rich.text import Text
 
 from defocus.errors import DefocusError
 
-__all__ = ["above", "below", "console", "plain", "shown", "table", "tell", "to_json"]
+__all__ = ["above", "below", "console", "facts", "plain", "shown", "table", "tell", "to_json"]
 
 _LAST_BITS = 2.0**-46
 
@@ -82,6 +82,14 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, numbers: 
         made.add_column(Text(plain(column)), justify="right" if right else "left", overflow="fold", no_wrap=right)
     for row in rows:
         made.add_row(*(Text(plain(cell)) for cell in row))
+    return made
+
+
+def facts(rows: Iterable[tuple[str, object]]) -> Table:
+    """Names and what they stand for, one below the other."""
+    made = table(("", ""), rows)
+    made.show_header = False
+    made.box = None
     return made
 
 
