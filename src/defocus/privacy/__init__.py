@@ -35,6 +35,7 @@ from defocus.privacy.events import (
     SelectedPoisson,
     compose,
 )
+from defocus.privacy.expressions import family, parse, unparse
 from defocus.privacy.filters import Comparison, Cost, Filter, Remaining, filter  # noqa: A004 - privacy.filter(budget)
 from defocus.privacy.groups import group, user_level
 from defocus.privacy.guidance import check_delta, delta_for
@@ -85,6 +86,7 @@ __all__ = [
     "edge",
     "event",
     "expected_runs",
+    "family",
     "filter",
     "fixed_sequence_bound",
     "from_wire",
@@ -96,9 +98,11 @@ __all__ = [
     "laplace_scale",
     "node",
     "odometer",
+    "parse",
     "rows",
     "select",
     "to_wire",
+    "unparse",
     "user",
     "user_level",
     "weight",
