@@ -45,7 +45,8 @@ class _System(Bits):
     def __init__(self) -> None:
         self._pool: list[int] = []
         self._process = os.getpid()
-        os.register_at_fork(after_in_child=_forgetting(weakref.ref(self)))
+        if hasattr(os, "register_at_fork"):  # where processes can fork
+            os.register_at_fork(after_in_child=_forgetting(weakref.ref(self)))
 
     def words(self, n: int) -> Words:
         out = np.empty(n, np.uint64)
