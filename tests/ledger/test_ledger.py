@@ -1,6 +1,6 @@
 import pickle
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from defocus.errors import (
     BudgetExceededError,
-    DefocusError,
     InvalidParameterError,
     LedgerDamagedError,
     LedgerMismatchError,
@@ -50,7 +49,7 @@ def test_a_charge_gives_a_receipt_and_is_there_when_the_ledger_is_opened_again(o
     assert again.events() == Laplace(4)
 
 
-def test_an_existing_ledger_opens_without_repeating_its_terms(opened: Opener, where: str) -> None:
+def test_an_existing_ledger_opens_without_repeating_its_terms(opened: Opener) -> None:
     opened(budget=Budget(2, 1e-6), unit=user("patient", replace=True), dataset="visits 2026")
     ledger = opened(budget=None, unit=None, dataset=None)
     assert (ledger.budget, ledger.unit, ledger.dataset) == (
@@ -141,7 +140,7 @@ def test_only_events_are_charged(opened: Opener, event: Any) -> None:
 
 def test_an_event_that_cannot_be_stored_exactly_is_refused(opened: Opener) -> None:
     ledger = opened()
-    for event in (Pure(np.int64(1)), Laplace(10**5000), DiscreteLaplace(Fraction(10**5000, 3))):
+    for event in (Laplace(10**5000), DiscreteLaplace(Fraction(10**5000, 3))):
         with pytest.raises(InvalidParameterError, match="To fix"):
             ledger.charge(event, purpose="odd numbers")
     assert len(ledger) == 1
@@ -165,9 +164,7 @@ def test_an_event_that_cannot_be_stored_exactly_is_refused(opened: Opener) -> No
         b"bytes",
     ],
 )
-def test_hostile_purposes_and_names_are_refused_with_a_remedy_and_nothing_is_charged(
-    opened: Opener, bad: Any
-) -> None:
+def test_hostile_purposes_and_names_are_refused_with_a_remedy_and_nothing_is_charged(opened: Opener, bad: Any) -> None:
     ledger = opened()
     with pytest.raises(InvalidParameterError, match="To fix"):
         ledger.charge(Laplace(4), purpose=bad)
@@ -266,15 +263,8 @@ def test_a_ledger_opened_for_reading_refuses_to_charge(opened: Opener) -> None:
 def test_a_missing_ledger_is_not_made_by_opening_it_for_reading(opened: Opener) -> None:
     with pytest.raises(LedgerUnavailableError, match="no ledger"):
         opened(read_only=True)
-    assert not verify_says_ok(opened)
-
-
-def verify_says_ok(opened: Opener) -> bool:
-    try:
+    with pytest.raises(LedgerUnavailableError, match="no ledger"):
         opened(budget=None)
-    except LedgerUnavailableError:
-        return False
-    return True
 
 
 def test_a_closed_ledger_says_so(opened: Opener) -> None:
@@ -355,9 +345,7 @@ def test_an_anchor_file_without_its_ledger_stops_a_new_one_from_taking_its_place
         opened(anchor_file=file)
 
 
-def test_the_anchor_of_another_ledger_is_noticed_at_opening_and_at_charging(
-    opened: Opener, tmp_path: Path
-) -> None:
+def test_the_anchor_of_another_ledger_is_noticed_at_opening_and_at_charging(opened: Opener, tmp_path: Path) -> None:
     file = tmp_path / "anchor"
     ledger = opened(anchor_file=file)
     Anchor(5, "ab" * 32).save(file)
@@ -367,9 +355,7 @@ def test_the_anchor_of_another_ledger_is_noticed_at_opening_and_at_charging(
     assert len(opened()) == 1
 
 
-def test_a_charge_whose_anchor_cannot_be_written_stays_but_gives_no_receipt(
-    opened: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_charge_whose_anchor_cannot_be_written_stays_but_gives_no_receipt(opened: Opener, tmp_path: Path) -> None:
     ledger = opened(anchor_file=tmp_path / "anchor")
     (tmp_path / "anchor.new").mkdir()
     with pytest.raises(LedgerUnavailableError, match="already committed stays"):
@@ -414,6 +400,7 @@ def test_the_fixed_sequence_bound_is_labelled_and_not_above_the_sum(opened: Open
     assert "fixed" in str(bound)
 
 
+@settings(max_examples=25, deadline=None)
 @given(st.lists(st.integers(1, 40), max_size=6))
 def test_spent_is_the_sum_of_the_costs_of_what_was_charged(steps: list[int]) -> None:
     import tempfile  # noqa: PLC0415
@@ -440,8 +427,3 @@ def test_verify_by_path_matches_verify_by_object(opened: Opener, where: str) -> 
     ledger = opened()
     ledger.charge(Laplace(4), purpose="count")
     assert verify(where, ledger.anchor()).to_dict() == ledger.verify(ledger.anchor()).to_dict()
-
-
-def test_every_error_of_the_room_is_a_defocus_error() -> None:
-    assert issubclass(LedgerDamagedError, DefocusError)
-    assert Iterator  # imported for the fixtures' types

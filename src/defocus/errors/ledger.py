@@ -19,37 +19,47 @@ class LedgerError(DefocusError):
 class BudgetExceededError(LedgerError):
     """A charge does not fit in what is left of the budget. Nothing was charged.
 
-    ``requested``, ``remaining`` and ``difference`` are in ``measure`` (for example "epsilon at
-    delta 1e-06"); ``detail`` says the same in the units the filter counts in.
+    ``requested``, ``remaining`` and ``difference`` are in ``measure``, the one of the filter's units in which the
+    charge comes closest to fitting. ``requested_epsilon`` is what the release costs by itself, and
+    ``remaining_epsilon`` the largest pure epsilon that still fits.
 
     >>> print(BudgetExceededError(requested=0.5, remaining=0.25, difference=0.25, measure="epsilon",
-    ...                           budget="Budget(epsilon=1)", detail=""))
+    ...     budget="Budget(epsilon=1)", left="one release of epsilon 0.25",
+    ...     requested_epsilon=0.5, remaining_epsilon=0.25))
     The budget does not cover this release; nothing was charged.
-      requested   0.5      epsilon
-      remaining   0.25     epsilon
-      difference  0.25     epsilon  (of Budget(epsilon=1))
-    To fix: add noise until the release costs at most 0.25 epsilon, or ask the owner of the data for a larger budget.
+      requested   0.5 in epsilon (by itself the release has epsilon 0.5)
+      remaining   0.25 in epsilon, of Budget(epsilon=1)
+      difference  0.25 in epsilon
+    To fix: add noise until it fits in what is left, one release of epsilon 0.25, or ask the owner of the data for more.
     """
 
     def __init__(
-        self, *, requested: float, remaining: float, difference: float, measure: str, budget: str, detail: str
+        self,
+        *,
+        requested: float,
+        remaining: float,
+        difference: float,
+        measure: str,
+        budget: str,
+        left: str,
+        requested_epsilon: float,
+        remaining_epsilon: float,
     ) -> None:
         super().__init__(
             "The budget does not cover this release; nothing was charged.\n"
-            f"  requested   {requested:<8.6g} {measure}\n"
-            f"  remaining   {remaining:<8.6g} {measure}\n"
-            f"  difference  {difference:<8.6g} {measure}  (of {budget})" + (f"\n  {detail}" if detail else ""),
-            fix=f"add noise until the release costs at most {remaining:.6g} {measure},"
-            " or ask the owner of the data for a larger budget."
+            f"  requested   {requested:.6g} in {measure} (by itself the release has epsilon {requested_epsilon:.6g})\n"
+            f"  remaining   {remaining:.6g} in {measure}, of {budget}\n"
+            f"  difference  {difference:.6g} in {measure}",
+            fix=f"add noise until it fits in what is left, {left}, or ask the owner of the data for more."
             if remaining > 0
-            else "nothing is left to spend; read what was already released, which is free,"
-            " or ask the owner of the data for a larger budget.",
+            else "read again what was already released, which is free, or ask the owner of the data for more budget.",
         )
         self.requested = requested
         self.remaining = remaining
         self.difference = difference
         self.measure = measure
-        self.detail = detail
+        self.requested_epsilon = requested_epsilon
+        self.remaining_epsilon = remaining_epsilon
 
 
 class LedgerBusyError(LedgerError):

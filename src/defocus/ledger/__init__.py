@@ -1,1 +1,22 @@
-"""Being built."""
+"""Floor 3: what was charged, when, by whom and why; durable, transactional, tamper-evident."""
+
+from defocus.ledger.anchors import Anchor
+from defocus.ledger.entries import Entry
+from defocus.ledger.guards import FixedSequence, Remaining
+from defocus.ledger.ledger import Ledger, verify
+from defocus.ledger.receipts import Receipt, Recorded
+from defocus.ledger.terms import Terms
+from defocus.ledger.verification import Verification
+
+__all__ = [
+    "Anchor",
+    "Entry",
+    "FixedSequence",
+    "Ledger",
+    "Receipt",
+    "Recorded",
+    "Remaining",
+    "Terms",
+    "Verification",
+    "verify",
+]

@@ -98,18 +98,18 @@ class AnchorFile:
 
     def advance(self, anchor: Anchor) -> None:
         """Put ``anchor`` on file unless a later one is there already."""
-        with self._turn():
+        with self.turn():
             known = self.read()
             if known is None or known.sequence < anchor.sequence:
-                self._replace(anchor)
+                self.replace(anchor)
 
     def write(self, anchor: Anchor) -> None:
         """Put ``anchor`` on file, whatever was there."""
-        with self._turn():
-            self._replace(anchor)
+        with self.turn():
+            self.replace(anchor)
 
-    def _replace(self, anchor: Anchor) -> None:
-        """Write a temporary file, flush it, rename it over the old one, flush the directory."""
+    def replace(self, anchor: Anchor) -> None:
+        """Write a temporary file, flush it, rename it over the old one, flush the directory, in one's turn."""
         temporary = self.path.with_name(f"{self.path.name}.new")
         try:
             with temporary.open("w", encoding="ascii") as file:
@@ -122,7 +122,8 @@ class AnchorFile:
             raise self._unusable(error) from None
 
     @contextlib.contextmanager
-    def _turn(self) -> Iterator[None]:
+    def turn(self) -> Iterator[None]:
+        """Keep every other writer of this file waiting."""
         try:
             lock = os.open(self.path.with_name(f"{self.path.name}.lock"), os.O_CREAT | os.O_RDWR, 0o666)
         except OSError as error:

@@ -7,7 +7,8 @@ entry before it, so each hash vouches for everything that came before.
 
 import hashlib
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import MappingProxyType
@@ -15,7 +16,19 @@ from typing import Any, final
 
 from defocus.errors import LedgerDamagedError
 
-__all__ = ["CHARGE", "GENESIS", "NO_HASH", "RELEASE", "Entry", "canonical", "digest", "now", "read_body"]
+__all__ = [
+    "CHARGE",
+    "GENESIS",
+    "NO_HASH",
+    "RELEASE",
+    "Entry",
+    "amounts_in",
+    "amounts_out",
+    "canonical",
+    "digest",
+    "now",
+    "read_body",
+]
 
 GENESIS, CHARGE, RELEASE = "genesis", "charge", "release"
 NO_HASH = "0" * 64
@@ -58,7 +71,7 @@ class Entry:
                 "who": self.who,
                 "purpose": self.purpose,
                 "previous": self.previous,
-                "spent": list(self.spent),
+                "spent": amounts_out(self.spent),
                 **self.content,
             }
         )
@@ -110,13 +123,13 @@ def read_body(body: object) -> Entry:
         raise _unreadable("its fields are not those of a genesis, a charge or a release")
     entry = Entry(
         **{name: fields[name] for name in _COMMON - {"spent"}},
-        spent=_numbers(fields["spent"]),
+        spent=amounts_in(fields["spent"]),
         content=MappingProxyType({name: fields[name] for name in sorted(expected)}),
     )
     texts = [entry.time, entry.who, entry.purpose, entry.previous]
     numbers: list[Any] = [entry.sequence]
     if kind == CHARGE:
-        _numbers(entry.content["cost"])
+        amounts_in(entry.content["cost"])
         texts += [entry.content["request"] or ""]
     elif kind == RELEASE:
         texts += [entry.content["digest"], entry.content["description"] or ""]
@@ -126,10 +139,21 @@ def read_body(body: object) -> Entry:
     return entry
 
 
-def _numbers(value: Any) -> tuple[float, ...]:
-    if not isinstance(value, list) or not all(type(x) in {int, float} and abs(x) < 1e300 for x in value):
-        raise _unreadable("its cost or spending is not a list of numbers")
-    return tuple(value)
+def amounts_out(amounts: Iterable[float]) -> list[float | None]:
+    """Amounts as JSON has them: null for an infinite one.
+
+    >>> amounts_out((0.5, math.inf))
+    [0.5, None]
+    """
+    return [None if math.isinf(amount) else amount for amount in amounts]
+
+
+def amounts_in(value: Any) -> tuple[float, ...]:
+    """Amounts as :func:`amounts_out` wrote them."""
+    known = isinstance(value, list) and all(x is None or (type(x) in {int, float} and 0 <= x < 1e300) for x in value)
+    if not known:
+        raise _unreadable("its cost or spending is not a list of amounts")
+    return tuple(math.inf if x is None else x for x in value)
 
 
 def _unreadable(why: str) -> LedgerDamagedError:

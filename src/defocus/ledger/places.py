@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Engine
-from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from defocus.errors import InvalidParameterError, LedgerError, positive
 

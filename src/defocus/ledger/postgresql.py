@@ -63,7 +63,9 @@ class PostgresqlSchema(Place):
     def name(self) -> str:
         """The address without its password, which may also hide among the options."""
         host = self.url.host or self.url.query.get("host") or "localhost"
-        shown = URL.create("postgresql", self.url.username, host=str(host), port=self.url.port, database=self.url.database)
+        shown = URL.create(
+            "postgresql", self.url.username, host=str(host), port=self.url.port, database=self.url.database
+        )
         return f"{shown.render_as_string()} (schema {self.schema})"
 
     def engine(self, *, create: bool = False) -> Engine:  # noqa: ARG002  # a schema is made inside a transaction

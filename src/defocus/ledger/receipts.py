@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from defocus.ledger.anchors import Anchor
-from defocus.ledger.entries import Entry
+from defocus.ledger.entries import Entry, amounts_in, amounts_out
 from defocus.ledger.terms import Terms
 from defocus.privacy.events import Event
 from defocus.privacy.wire import to_wire
@@ -41,7 +41,7 @@ class Receipt:
             who=entry.who,
             purpose=entry.purpose,
             event=event,
-            cost=tuple(entry.content["cost"]),
+            cost=amounts_in(entry.content["cost"]),
             spent=entry.spent,
         )
 
@@ -60,8 +60,8 @@ class Receipt:
             "who": self.who,
             "purpose": self.purpose,
             "event": to_wire(self.event),
-            "cost": list(self.cost),
-            "spent": list(self.spent),
+            "cost": amounts_out(self.cost),
+            "spent": amounts_out(self.spent),
         }
 
     def __str__(self) -> str:

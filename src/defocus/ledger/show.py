@@ -10,6 +10,7 @@ from rich.text import Text
 from defocus.ledger.entries import CHARGE, RELEASE, Entry
 from defocus.ledger.guards import Remaining
 from defocus.ledger.terms import Terms
+from defocus.privacy.expressions import unparse
 from defocus.privacy.wire import from_wire
 
 __all__ = ["page", "summary", "table"]
@@ -55,7 +56,7 @@ def page(facts: Mapping[str, str], entries: Iterable[Entry]) -> str:
 
 def _cells(entry: Entry) -> tuple[str, ...]:
     if entry.kind == CHARGE:
-        what = str(from_wire(entry.content["event"]))
+        what = unparse(from_wire(entry.content["event"]))
     elif entry.kind == RELEASE:
         kept = entry.content["value"]
         what = f"for charge {entry.content['charge']}: " + (

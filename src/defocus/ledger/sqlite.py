@@ -80,7 +80,7 @@ class SqliteFile(Place):
         return not self.path.exists()
 
     def mark(self) -> object:
-        """Which file it is. Refuses a missing file and one with several names, which SQLite's journal cannot protect."""
+        """Which file it is. Refuses a missing one, and one with several names: SQLite would miss its journal."""
         try:
             status = self.path.stat()
         except OSError as error:
@@ -100,11 +100,11 @@ class SqliteFile(Place):
         connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
 
     def exists(self, connection: Connection) -> bool:
-        """Whether the file holds a ledger; an empty file does not."""
+        """Whether the file holds a ledger; a file of no bytes, as a crash while making one leaves it, does not."""
         names = {name for (name,) in connection.exec_driver_sql("SELECT name FROM sqlite_master")}
         application = connection.exec_driver_sql("PRAGMA application_id").scalar()
         version = connection.exec_driver_sql("PRAGMA user_version").scalar()
-        if not names and not application:
+        if not names and not application and self.path.stat().st_size == 0:
             return False
         if application != _APPLICATION:
             raise LedgerUnavailableError(
@@ -152,8 +152,9 @@ class SqliteFile(Place):
             return LedgerDamagedError(f"The ledger {self.path} contradicts itself: {text}.", fix=_TRUSTED)
         if code == "SQLITE_READONLY_ROLLBACK":
             return LedgerUnavailableError(
-                f"A write to {self.path} was interrupted, and its journal must be rolled back before it can be read.",
-                fix="open the ledger once for writing: Ledger.open(path).",
+                f"A write to {self.path} was interrupted, and its journal must be rolled back before it can be read;"
+                " opening it once for writing does that",
+                fix="open the ledger once for writing, Ledger.open(path).close(), and try again.",
             )
         return LedgerUnavailableError(
             f"The ledger {self.path} cannot be used: {text}. No receipt was given.",

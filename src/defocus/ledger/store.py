@@ -173,7 +173,9 @@ class Store:
     def _own_engine(self) -> Engine:
         """The engine of this process: one inherited through a fork is left to the parent, untouched."""
         if self._closed:
-            raise LedgerUnavailableError(f"The ledger {self.place.name} is closed.", fix="open it again: Ledger.open(…).")
+            raise LedgerUnavailableError(
+                f"The ledger {self.place.name} is closed.", fix="open it again: Ledger.open(…)."
+            )
         engine = self._engine
         if engine is None or self._process != os.getpid():
             if engine is not None:
@@ -194,6 +196,4 @@ def checked(row: Row) -> Entry:
         why = "its columns differ from its text"
     else:
         return entry
-    raise LedgerDamagedError(
-        f"Entry {row.sequence} was altered: {why}.", fix="restore the ledger from a trusted copy."
-    )
+    raise LedgerDamagedError(f"Entry {row.sequence} was altered: {why}.", fix="restore the ledger from a trusted copy.")

@@ -53,9 +53,7 @@ class Terms:
             unit = dict(data["unit"])
             return cls(
                 dataset=line("dataset", data["dataset"]),
-                unit=Unit(
-                    unit["kind"], unit["column"], _read(unit["bound"]), adjacency=Adjacency(unit["adjacency"])
-                ),
+                unit=Unit(unit["kind"], unit["column"], _read(unit["bound"]), adjacency=Adjacency(unit["adjacency"])),
                 budget=Budget(**{name: _read(value) for name, value in data["budget"].items()}),
                 filter=line("filter", data["filter"]),
                 id=line("id", data["id"]),

@@ -1,5 +1,6 @@
 """What was released, as a ledger keeps it: a digest always, the value itself on request (it is public by then)."""
 
+import dataclasses
 import hashlib
 from collections.abc import Mapping
 from fractions import Fraction
@@ -52,17 +53,21 @@ def _plain(value: Any, depth: int) -> Any:
         return value
     if isinstance(value, np.ndarray | np.generic):
         return _plain(value.tolist(), depth + 1)
-    if isinstance(value, Integral):
-        return int(value)
-    if isinstance(value, Fraction):
-        return f"{value.numerator}/{value.denominator}"
     if isinstance(value, Real):
-        return float(value)
+        return _number(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
         return {key: _plain(item, depth + 1) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(item, depth + 1) for item in value]
     raise _unkept(f"it is a {type(value).__name__}")
+
+
+def _number(value: Real) -> int | float | str:
+    if isinstance(value, Integral):
+        return int(value)
+    return f"{value.numerator}/{value.denominator}" if isinstance(value, Fraction) else float(value)
 
 
 def _unkept(why: str) -> InvalidParameterError:

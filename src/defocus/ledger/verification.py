@@ -6,7 +6,7 @@ from typing import Any, final
 
 from defocus.errors import DefocusError, LedgerBusyError, LedgerDamagedError
 from defocus.ledger.anchors import Anchor
-from defocus.ledger.entries import CHARGE, GENESIS, NO_HASH, RELEASE, Entry
+from defocus.ledger.entries import CHARGE, GENESIS, NO_HASH, RELEASE, Entry, amounts_in
 from defocus.ledger.guards import Guard
 from defocus.ledger.store import Row, Session, Store, checked
 from defocus.ledger.terms import Terms
@@ -202,12 +202,15 @@ class _Trail:
         if self.guard is None:
             return
         event = from_wire(entry.content["event"])
-        due, paid = self.guard.cost(event), tuple(entry.content["cost"])
-        if len(due) != len(paid) or any(have < owed * (1 - _SLACK) for have, owed in zip(paid, due, strict=True)):
+        due, paid = self.guard.cost(event), amounts_in(entry.content["cost"])
+        if len(due) != len(paid):
+            self.problem(f"entry {entry.sequence} is charged in units that its filter does not count in")
+            return
+        if any(have < owed * (1 - _SLACK) for have, owed in zip(paid, due, strict=True)):
             self.problem(f"entry {entry.sequence} is charged less than its event costs")
         elif any(have > owed * (1 + _SLACK) for have, owed in zip(paid, due, strict=True)):
             self.notes.append(f"entry {entry.sequence} is charged more than its event costs")
-        if self.previous is not None:
+        if self.previous is not None and len(self.previous.spent) == len(paid):
             self._sum(entry, self.guard.add(self.previous.spent, paid))
             if not self.guard.admits(self.previous.spent, event):
                 self.problem(f"entry {entry.sequence} was charged although the budget did not cover it")

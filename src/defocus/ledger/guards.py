@@ -1,0 +1,140 @@
+"""The filter that guards a budget, as a ledger uses it: costs in, one sum, yes or no, and words for a no."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, TypeAlias, final
+
+from defocus.errors import BudgetExceededError, LedgerUnavailableError, Number, UnsupportedEventError, probability
+from defocus.ledger.terms import Terms
+from defocus.privacy.accounting import account
+from defocus.privacy.budgets import Budget
+from defocus.privacy.events import Event
+from defocus.privacy.filters import Cost, Filter, Remaining
+from defocus.privacy.filters import filter as make_filter
+from defocus.privacy.losses import Loss
+from defocus.privacy.units import Adjacency
+
+__all__ = ["Amounts", "FixedSequence", "Guard", "Remaining"]
+
+Amounts: TypeAlias = tuple[float, ...]
+"""A cost or a sum of costs, in the units the filter counts in; infinite where one of its parts cannot express it."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """The filter of one ledger. Decisions rest on the sum so far, so they take the same time after any history.
+
+    Guarantee:
+        That of :mod:`defocus.privacy.filters`: the budget is kept for releases chosen adaptively.
+    """
+
+    filter: Filter
+
+    @classmethod
+    def of(cls, terms: Terms) -> "Guard":
+        """The guard that a ledger was made with, if this version still has exactly that rule."""
+        made = make_filter(terms.budget, terms.unit.adjacency)
+        if made.definition != terms.filter:
+            raise LedgerUnavailableError(
+                f"This ledger is guarded by the filter {terms.filter}, and this version has {made.definition}.",
+                fix="use the version of Defocus that the ledger was made with.",
+            )
+        return cls(made)
+
+    @staticmethod
+    def definition(budget: Budget) -> str:
+        """The name and version of the filter that a new ledger gets."""
+        return make_filter(budget).definition
+
+    @property
+    def start(self) -> Amounts:
+        """Nothing spent."""
+        return tuple(self.filter.start)
+
+    def cost(self, event: Event) -> Amounts:
+        """What ``event`` adds to the sum."""
+        return tuple(self.filter.cost(event))
+
+    def add(self, spent: Amounts, cost: Amounts) -> Amounts:
+        """The sum with a cost added, rounded up."""
+        return tuple(Cost(spent) + Cost(cost))
+
+    def admits(self, spent: Amounts, event: Event) -> bool:
+        """Whether ``event`` still fits."""
+        return self.filter.admits(Cost(spent), event)
+
+    def remaining(self, spent: Amounts) -> Remaining:
+        """What still fits."""
+        return self.filter.remaining(Cost(spent))
+
+    def refusal(self, spent: Amounts, event: Event) -> BudgetExceededError:
+        """Why ``event`` does not fit: in the units the filter counts in, and in epsilon."""
+        found = self.filter.compare(Cost(spent), event)
+        left = self.remaining(spent)
+        alone = _alone(event, self.filter.budget, self.filter.adjacency)
+        return BudgetExceededError(
+            requested=found.requested,
+            remaining=found.remaining,
+            difference=found.difference,
+            measure=found.measure,
+            budget=str(self.filter.budget),
+            left=str(left),
+            requested_epsilon=alone,
+            remaining_epsilon=left.epsilon,
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class FixedSequence:
+    """A tighter bound on everything charged, with the condition under which it holds.
+
+    Assumes:
+        All releases, and their noise, were fixed before the first answer was seen.
+    """
+
+    epsilon: float
+    delta: float
+    accountant: str
+
+    @classmethod
+    def of(cls, event: Event, terms: Terms, delta: Number | None) -> "FixedSequence":
+        """The bound at ``delta``; that of the budget unless told, 1e-6 for budgets in rho and mu."""
+        level = _delta(terms.budget) if delta is None else float(probability("delta", delta, one=False))
+        loss = _loss(event, terms.unit.adjacency)
+        return cls(loss.epsilon(level), level, loss.accountant)
+
+    def __str__(self) -> str:
+        return (
+            f"epsilon {self.epsilon:.6g} at delta {self.delta:.3g} by the {self.accountant} accountant,"
+            " if all releases were fixed beforehand (not valid for releases chosen after seeing answers)"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The bound with JSON types only, labelled."""
+        return {
+            "epsilon": self.epsilon if math.isfinite(self.epsilon) else None,
+            "delta": self.delta,
+            "accountant": self.accountant,
+            "valid": "only if all releases were fixed beforehand",
+        }
+
+
+def _delta(budget: Budget) -> float:
+    return float(budget.delta) if budget.epsilon is not None else 1e-6
+
+
+def _loss(event: Event, adjacency: Adjacency) -> Loss:
+    try:
+        return account(event, by="pld", adjacency=adjacency)
+    except UnsupportedEventError:
+        return account(event, by="rdp", adjacency=adjacency)
+
+
+def _alone(event: Event, budget: Budget, adjacency: Adjacency) -> float:
+    """The epsilon of ``event`` by itself; infinite where no accountant has one at this delta."""
+    try:
+        return _loss(event, adjacency).epsilon(_delta(budget))
+    except UnsupportedEventError:
+        return math.inf

@@ -1,0 +1,372 @@
+"""The ledger: the only thing in the house that changes, and it only grows."""
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, final
+
+from rich.table import Table
+
+from defocus.errors import InvalidParameterError, LedgerDamagedError, LedgerUnavailableError, Number
+from defocus.ledger import show
+from defocus.ledger.anchors import Anchor, AnchorFile, as_anchor
+from defocus.ledger.entries import CHARGE, RELEASE, Entry, amounts_out, now
+from defocus.ledger.guards import FixedSequence, Guard, Remaining
+from defocus.ledger.making import check_kinds, make, terms_of
+from defocus.ledger.opening import anchor_file_of, place_of
+from defocus.ledger.receipts import Receipt, Recorded
+from defocus.ledger.store import Session, Store, checked
+from defocus.ledger.storing import stored_event
+from defocus.ledger.terms import Terms
+from defocus.ledger.text import line, whoever
+from defocus.ledger.values import fingerprint, plain
+from defocus.ledger.verification import Verification, examine
+from defocus.privacy.budgets import Budget
+from defocus.privacy.events import Event, compose
+from defocus.privacy.units import Unit
+from defocus.privacy.wire import from_wire
+
+__all__ = ["Ledger", "verify"]
+
+_BATCH = 500
+
+
+@final
+class Ledger:
+    """Everything that was ever charged against one data set and unit. Made by :meth:`open`.
+
+    Guarantee:
+        A receipt is given only when its charge is committed and flushed to disk, and only while
+        the filter of the budget admits it, whoever else charges at the same time from whatever
+        process. A crash can waste budget; it can never lose a charge.
+    Assumes:
+        The disk honours flushes. Who can write to the database can rewrite it; keep an anchor
+        (:meth:`anchor`, or ``anchor_file=``) where they cannot reach, and :meth:`verify` tells.
+
+    Error:
+        A charge looks at the last entry only, so its time does not grow with the ledger.
+
+    Threads may share a ledger. A forked child may go on using it: it opens connections of its own.
+
+    >>> import tempfile
+    >>> from defocus.privacy.events import Laplace
+    >>> from defocus.privacy.units import user
+    >>> home = tempfile.TemporaryDirectory()
+    >>> path = f"{home.name}/visits.ledger"
+    >>> with Ledger.open(path, budget=Budget(1), unit=user("patient"), dataset="visits") as book:
+    ...     receipt = book.charge(Laplace(2), purpose="number of visits", who="Ada")
+    ...     entry = book.record(receipt, 1041)
+    ...     book.verify().ok, len(book)
+    (True, 3)
+    >>> home.cleanup()
+    """
+
+    __slots__ = ("_anchor_file", "_guard", "_read_only", "_seen", "_store", "_terms")
+
+    def __init__(
+        self, store: Store, terms: Terms, guard: Guard, anchor_file: AnchorFile | None, read_only: bool
+    ) -> None:
+        self._store = store
+        self._terms = terms
+        self._guard = guard
+        self._anchor_file = anchor_file
+        self._read_only = read_only
+        self._seen: Anchor | None = None
+
+    @classmethod
+    def open(
+        cls,
+        where: str | Path,
+        *,
+        budget: Budget | None = None,
+        unit: Unit | None = None,
+        dataset: str | None = None,
+        anchor_file: str | Path | None = None,
+        timeout: Number = 10.0,
+        read_only: bool = False,
+        who: str | None = None,
+    ) -> "Ledger":
+        """Open the ledger at ``where``, or make it if there is none.
+
+        Args:
+            where: the path of an SQLite file, or ``postgresql://user@host/database?schema=name``.
+            budget: how much may ever be lost. Needed to make a ledger; may be repeated later, and must then agree.
+            unit: what one person is, and which data sets are neighbours. Likewise.
+            dataset: the name of the data. Likewise.
+            anchor_file: a file, best on another disk, that follows the last entry: an older copy of the
+                ledger put back is then refused. It must exist if the ledger does.
+            timeout: how many seconds to wait while someone else is writing.
+            read_only: never write; charging is refused.
+            who: who makes the ledger; the account's name unless told.
+        """
+        check_kinds(budget=budget, unit=unit)
+        store = Store(place_of(where, timeout=timeout, read_only=read_only))
+        file = anchor_file_of(anchor_file)
+        try:
+            # Making a ledger and starting its anchor file must look like one step to others who open it.
+            with contextlib.nullcontext() if file is None or read_only else file.turn():
+                there = not store.place.missing() and store.exists()
+                if not there:
+                    make(store, None if read_only else (dataset, unit, budget), who, file)
+                with store.session() as session:
+                    terms = terms_of(session)
+                terms.hold(dataset=dataset, unit=unit, budget=budget)
+                ledger = cls(store, terms, Guard.of(terms), file, read_only)
+                ledger._follow(new=not there)  # its own constructor
+        except BaseException:
+            store.close()
+            raise
+        return ledger
+
+    def charge(self, event: Event, *, purpose: str, who: str | None = None, request: str | None = None) -> Receipt:
+        """Charge ``event``, durably, and return the receipt that allows one sample; or refuse and charge nothing.
+
+        Args:
+            event: what is about to be released.
+            purpose: why, in one line.
+            who: by whom; the account's name unless told.
+            request: a name under which the recorded answer can be found again with :meth:`recall`.
+        """
+        wire = stored_event(event)
+        purpose, who = line("purpose", purpose), whoever(who)
+        request = None if request is None else line("request", request, longest=500)
+        cost = self._guard.cost(event)
+        with self._writing() as session:
+            last = self._last(session, lock=True)
+            if self._guard.admits(last.spent, event):
+                content = {"event": wire, "cost": amounts_out(cost), "request": request}
+                spent = self._guard.add(last.spent, cost)
+                entry = _after(last, CHARGE, by=(who, purpose), spent=spent, content=content)
+                session.append(entry)
+            else:
+                entry = None
+        if entry is None:
+            raise self._guard.refusal(last.spent, event)
+        self._noted(entry)
+        return Receipt.of(entry, event, self._terms)
+
+    def record(self, receipt: Receipt, value: Any, *, description: str | None = None, keep: bool = False) -> Entry:
+        """Note what was released for a charge: its digest, and with ``keep`` the value itself, which is public now.
+
+        A charge pays for one release; a second one is refused.
+        """
+        content = {
+            "charge": receipt.sequence,
+            "digest": fingerprint(value),
+            "description": None if description is None else line("description", description),
+            "value": [plain(value)] if keep else None,
+        }
+        with self._writing() as session:
+            last = self._last(session, lock=True)
+            row = session.row(receipt.sequence)
+            if row is None or row.hash != receipt.hash or row.kind != CHARGE:
+                raise InvalidParameterError(
+                    f"Receipt {receipt.sequence} was not given by this ledger.",
+                    fix="record a release in the ledger that was charged for it.",
+                )
+            if session.release_of(receipt.sequence) is not None:
+                raise InvalidParameterError(
+                    f"Charge {receipt.sequence} already paid for a release.", fix="charge again for another sample."
+                )
+            by = (receipt.who, receipt.purpose)
+            entry = _after(last, RELEASE, by=by, spent=last.spent, content=content)
+            session.append(entry)
+        self._noted(entry)
+        return entry
+
+    def recall(self, request: str) -> Recorded | None:
+        """The newest kept answer to a named request, free of charge: showing it again is post-processing."""
+        with self._store.session() as session:
+            self._last(session)
+            for row in session.requests(line("request", request, longest=500)):
+                answer = session.release_of(row.sequence)
+                kept = None if answer is None else checked(answer).content["value"]
+                if kept is not None:
+                    charge = checked(row)
+                    event = from_wire(charge.content["event"])
+                    return Recorded(kept[0], Receipt.of(charge, event, self._terms))
+        return None
+
+    @property
+    def terms(self) -> Terms:
+        """Data set, unit, budget and filter, as the first entry has them."""
+        return self._terms
+
+    @property
+    def dataset(self) -> str:
+        """The name of the data."""
+        return self._terms.dataset
+
+    @property
+    def unit(self) -> Unit:
+        """What one person is, and which data sets are neighbours."""
+        return self._terms.unit
+
+    @property
+    def budget(self) -> Budget:
+        """How much may ever be lost."""
+        return self._terms.budget
+
+    @property
+    def where(self) -> str:
+        """Where the ledger is kept, without a password."""
+        return self._store.place.name
+
+    def spent(self) -> tuple[float, ...]:
+        """Everything charged so far, in the units the filter counts in."""
+        with self._store.session() as session:
+            return self._last(session).spent
+
+    def remaining(self) -> Remaining:
+        """What is left to spend."""
+        return self._guard.remaining(self.spent())
+
+    def admits(self, event: Event) -> bool:
+        """Whether ``event`` would be admitted now. Free, and no promise: someone else may charge first."""
+        return self._guard.admits(self.spent(), event)
+
+    def anchor(self) -> Anchor:
+        """The number and hash of the last entry. Keep it elsewhere, and pass it to :meth:`verify` later."""
+        with self._store.session() as session:
+            last = self._last(session)
+        return Anchor(last.sequence, last.hash)
+
+    def verify(self, anchor: Anchor | tuple[int, str] | str | None = None) -> Verification:
+        """Read the whole chain and say everything that is wrong with it; see :class:`Verification`."""
+        return examine(self._store, _anchors(as_anchor(anchor), self._seen, self._anchor_file))
+
+    def entries(self) -> Iterator[Entry]:
+        """Every entry, from the first, read in batches. An altered one is refused."""
+        after = -1
+        while True:
+            with self._store.session() as session:
+                batch = session.batch(after, _BATCH)
+            for row in batch:
+                yield checked(row)
+            if len(batch) < _BATCH:
+                return
+            after = batch[-1].sequence
+
+    def events(self) -> Event:
+        """Everything charged so far as one event."""
+        return compose(from_wire(entry.content["event"]) for entry in self.entries() if entry.kind == CHARGE)
+
+    def fixed_sequence(self, delta: Number | None = None) -> FixedSequence:
+        """The loss of everything charged, by the tightest accountant, *if the sequence was fixed beforehand*.
+
+        The filter holds even when each release was chosen after seeing the ones before; this
+        bound does not, so it is reported beside the filter's and never used to admit anything.
+        """
+        return FixedSequence.of(self.events(), self._terms, delta)
+
+    def history(self) -> list[dict[str, Any]]:
+        """Every entry as a plain dictionary."""
+        return [entry.to_dict() for entry in self.entries()]
+
+    def table(self, *, newest: int = 20) -> Table:
+        """The newest entries for a terminal."""
+        return show.table(self._summary(), self._newest(newest))
+
+    def close(self) -> None:
+        """Give up the connections. The ledger itself stays."""
+        self._store.close()
+
+    def __enter__(self) -> "Ledger":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        return self.anchor().sequence + 1
+
+    def __repr__(self) -> str:
+        return f"Ledger({self.dataset!r}, unit={str(self.unit)!r}, budget={self.budget}, where={self.where!r})"
+
+    def _repr_html_(self) -> str:
+        return show.page(self._summary(), self._newest(20))
+
+    def __reduce__(self) -> Any:
+        raise InvalidParameterError(
+            "A ledger cannot be sent to another process.", fix="send its path and open it there: Ledger.open(path)."
+        )
+
+    def _summary(self) -> Mapping[str, str]:
+        return show.summary(self._terms, self.remaining(), self.where, len(self))
+
+    def _newest(self, count: int) -> list[Entry]:
+        with self._store.session() as session:
+            last = self._last(session).sequence
+            return [checked(row) for row in session.batch(last - count, count)]
+
+    def _writing(self) -> Any:
+        if self._read_only:
+            raise LedgerUnavailableError(
+                f"The ledger {self.where} was opened for reading only.", fix="open it without read_only=True."
+            )
+        return self._store.session(write=True)
+
+    def _last(self, session: Session, *, lock: bool = False) -> Entry:
+        """The last entry, whose sum all later decisions rest on, checked against everything known about the chain."""
+        head = session.head(lock=lock)
+        row = None if head is None else session.row(head.sequence)
+        if head is None or row is None or row.hash != head.hash:
+            raise LedgerDamagedError(
+                f"The last entry of {self.where} is missing or was altered.",
+                fix="run ledger.verify() and restore the ledger from a trusted copy.",
+            )
+        entry = checked(row)
+        for known in _anchors(self._seen, None, self._anchor_file):
+            witness = row if known.sequence == head.sequence else session.row(known.sequence)
+            if witness is None or witness.hash != known.hash:
+                raise LedgerDamagedError(
+                    f"The ledger {self.where} ends at entry {head.sequence} and no longer holds entry"
+                    f" {known.sequence} as it was: an older copy was put back, or its history was rewritten.",
+                    fix="put the newest copy back; nothing may be charged until the ledger holds that entry again.",
+                )
+        self._seen = Anchor(entry.sequence, row.hash)
+        return entry
+
+    def _follow(self, *, new: bool) -> None:
+        """Check the last entry, and start the anchor file of a new ledger."""
+        with self._store.session() as session:
+            last = self._last(session)
+        file = self._anchor_file
+        if file is None or file.read() is not None:
+            return
+        if not new:
+            raise LedgerDamagedError(
+                f"The anchor file {file.path} is missing, although the ledger has {last.sequence + 1} entries.",
+                fix="put it back; if this ledger never had one, verify it and save one:"
+                " Ledger.open(where).anchor().save(path).",
+            )
+        file.replace(Anchor(last.sequence, last.hash))
+
+    def _noted(self, entry: Entry) -> None:
+        anchor = Anchor(entry.sequence, entry.hash)
+        self._seen = anchor
+        if self._anchor_file is not None:
+            self._anchor_file.advance(anchor)
+
+
+def verify(where: str | Path, anchor: Any = None, *, anchor_file: str | Path | None = None) -> Verification:
+    """Examine the ledger at ``where`` without opening it for use: works on a damaged one and says what is wrong."""
+    store = Store(place_of(where, timeout=10.0, read_only=True))
+    try:
+        return examine(store, _anchors(as_anchor(anchor), None, anchor_file_of(anchor_file)))
+    finally:
+        store.close()
+
+
+def _anchors(one: Anchor | None, other: Anchor | None, file: AnchorFile | None) -> list[Anchor]:
+    return [anchor for anchor in (one, other, file.read() if file else None) if anchor is not None]
+
+
+def _after(
+    last: Entry, kind: str, *, by: tuple[str, str], spent: tuple[float, ...], content: Mapping[str, Any]
+) -> Entry:
+    who, purpose = by
+    return Entry(last.sequence + 1, kind, now(), who, purpose, last.hash, spent, content)

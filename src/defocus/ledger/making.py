@@ -1,0 +1,63 @@
+"""Making a ledger, and reading what it was made for."""
+
+from typing import Any
+
+from defocus.errors import InvalidParameterError, LedgerDamagedError, LedgerUnavailableError
+from defocus.ledger.anchors import AnchorFile
+from defocus.ledger.entries import GENESIS, NO_HASH, Entry, now
+from defocus.ledger.guards import Guard
+from defocus.ledger.store import Session, Store, checked
+from defocus.ledger.terms import Terms
+from defocus.ledger.text import whoever
+from defocus.privacy.budgets import Budget
+from defocus.privacy.units import Unit
+
+__all__ = ["check_kinds", "make", "terms_of"]
+
+
+def check_kinds(*, budget: object, unit: object) -> None:
+    """Refuse a budget or unit of the wrong type."""
+    if budget is not None and not isinstance(budget, Budget):
+        raise InvalidParameterError(
+            f"budget must be a Budget, but it is {type(budget).__name__}.", fix="write Budget(1, 1e-6)."
+        )
+    if unit is not None and not isinstance(unit, Unit):
+        raise InvalidParameterError(
+            f"unit must be a Unit, but it is {type(unit).__name__}.", fix='write rows() or user("patient_id").'
+        )
+
+
+def make(store: Store, given: tuple[Any, Any, Any] | None, who: str | None, file: AnchorFile | None) -> None:
+    """Make a ledger for the data set, unit and budget that were ``given``; None if it may not be made."""
+    if given is None or None in given:
+        raise LedgerUnavailableError(
+            f"There is no ledger at {store.place.name}.",
+            fix="check the path; to make a new ledger, give budget=, unit= and dataset=.",
+        )
+    if file is not None and file.read() is not None:
+        raise LedgerDamagedError(
+            f"The anchor file {file.path} vouches for a ledger, but there is none at {store.place.name}.",
+            fix="put the ledger back, or use another anchor file for a new ledger.",
+        )
+    dataset, unit, budget = given
+    terms = Terms.new(dataset=dataset, unit=unit, budget=budget, filter_version=Guard.definition(budget))
+    first = Entry(
+        sequence=0,
+        kind=GENESIS,
+        time=now(),
+        who=whoever(who),
+        purpose="open the ledger",
+        previous=NO_HASH,
+        spent=Guard.of(terms).start,
+        content={"terms": terms.to_dict()},
+    )
+    store.create(first)
+
+
+def terms_of(session: Session) -> Terms:
+    """What the ledger was made for, as its first entry says."""
+    row = session.row(0)
+    entry = None if row is None else checked(row)
+    if entry is None or entry.kind != GENESIS:
+        raise LedgerDamagedError("The first entry is missing.", fix="restore the ledger from a trusted copy.")
+    return Terms.read(entry.content["terms"])

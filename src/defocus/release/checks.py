@@ -1,0 +1,54 @@
+"""What can be refused before anything is charged: every public part of a release."""
+
+import math
+from typing import Any
+
+from defocus.errors import InvalidParameterError
+from defocus.mechanisms import (
+    AboveThreshold,
+    Exponential,
+    Grid,
+    Mechanism,
+    PermuteAndFlip,
+    RandomizedResponse,
+    ReportNoisyMax,
+)
+from defocus.privacy.events import Event
+
+__all__ = ["checked_mechanism", "in_units", "named"]
+
+_CHOOSERS = (AboveThreshold, Exponential, PermuteAndFlip, RandomizedResponse, ReportNoisyMax)
+
+
+def checked_mechanism(mechanism: object, grid: object) -> Event:
+    """The event of ``mechanism``, once it and the grid are known to be what they should be."""
+    if isinstance(mechanism, type) or not isinstance(mechanism, Mechanism):
+        name = mechanism.__name__ if isinstance(mechanism, type) else type(mechanism).__name__
+        raise InvalidParameterError(
+            f"A release needs a mechanism, but got {name}.", fix="pass for example mechanisms.Laplace(scale=2)."
+        )
+    if not isinstance(mechanism.event, Event):
+        raise InvalidParameterError(
+            f"The mechanism {type(mechanism).__name__} does not say what it owes.",
+            fix="let its event property return a privacy event.",
+        )
+    if grid is not None and not isinstance(grid, Grid):
+        raise InvalidParameterError(
+            f"grid must be a Grid, but it is {type(grid).__name__}.", fix='write for example Grid("0.01").'
+        )
+    if grid is not None and isinstance(mechanism, _CHOOSERS):
+        raise InvalidParameterError(
+            f"{type(mechanism).__name__} releases a choice, which has no grid.", fix="leave grid out."
+        )
+    return mechanism.event
+
+
+def in_units(number: float, grid: Grid | None) -> float:
+    """An error or half-width in the units of the data."""
+    return float(number) if grid is None or not math.isfinite(number) else float(grid.step) * float(number)
+
+
+def named(mechanism: Any) -> str:
+    """A mechanism with its public parameters, in one line."""
+    text = " ".join(repr(mechanism).split())
+    return text if len(text) <= 300 else f"{text[:299]}…"

@@ -1,0 +1,42 @@
+"""What one release promises by itself, in numbers and in words."""
+
+from dataclasses import dataclass
+from typing import final
+
+from defocus.errors import UnsupportedEventError
+from defocus.privacy.accounting import account
+from defocus.privacy.budgets import Budget
+from defocus.privacy.events import Event
+from defocus.privacy.units import Adjacency
+
+__all__ = ["Promise", "promise"]
+
+_CUSTOMARY = 1e-6
+"""The delta to speak in when the budget is in rho or mu and names none."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """(epsilon, delta) of a single release, and how sure anyone can become who started from even odds."""
+
+    epsilon: float
+    delta: float
+    odds: float
+    posterior: float
+    accountant: str
+
+    def __str__(self) -> str:
+        return f"epsilon {self.epsilon:.4g}" + (f" at delta {self.delta:.3g}" if self.delta else "")
+
+
+def promise(event: Event, budget: Budget, adjacency: Adjacency) -> Promise:
+    """The tightest statement that an accountant can make about ``event`` alone."""
+    delta = float(budget.delta) if budget.epsilon is not None else _CUSTOMARY
+    try:
+        loss = account(event, by="pld", adjacency=adjacency)
+    except UnsupportedEventError:
+        loss = account(event, by="rdp", adjacency=adjacency)
+    posterior = loss.posterior(0.5, delta=delta)
+    odds = posterior / (1 - posterior) if posterior < 1 else float("inf")
+    return Promise(loss.epsilon(delta), delta, odds, posterior, loss.accountant)

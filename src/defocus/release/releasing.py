@@ -1,0 +1,101 @@
+"""Charge, then sample, then show."""
+
+from typing import Any
+
+import numpy as np
+
+from defocus.errors import DefocusError, InvalidParameterError, NotRecordedError, ReleaseFailedError
+from defocus.ledger import Ledger, Receipt
+from defocus.mechanisms import Grid, Mechanism
+from defocus.noise import Bits
+from defocus.noise.bits import source
+from defocus.release.checks import checked_mechanism, in_units, named
+from defocus.release.results import CONFIDENCE, Release
+
+__all__ = ["release"]
+
+
+def release(
+    mechanism: Mechanism,
+    value: Any,
+    *,
+    ledger: Ledger,
+    purpose: str,
+    who: str | None = None,
+    bits: Bits | None = None,
+    grid: Grid | None = None,
+    request: str | None = None,
+) -> Release:
+    """Release ``value`` through ``mechanism``, charged to ``ledger`` before the first random bit is drawn.
+
+    Guarantee:
+        Everything public is validated first, and a refusal then costs nothing. The charge is on
+        disk before noise is drawn. Whatever fails afterwards keeps the charge and says nothing
+        about private values. The ledger notes a digest of what is shown before it is shown.
+    Assumes:
+        ``value`` was computed from the data of this ledger, and its sensitivity under the
+        ledger's unit and adjacency is the one the mechanism was made for.
+
+    Args:
+        mechanism: what to release through.
+        value: the private value, in integers.
+        ledger: what to charge.
+        purpose: why, in one line.
+        who: by whom; the account's name unless told.
+        bits: the source of random bits; the system's unless told.
+        grid: brings the noisy integers back to the units of the data.
+        request: a name for this request. If an answer to it was recorded, that answer is
+            returned again, free of charge and without looking at ``value``.
+
+    >>> import tempfile
+    >>> from defocus import Budget, rows
+    >>> from defocus.mechanisms import Laplace
+    >>> home = tempfile.TemporaryDirectory()
+    >>> with Ledger.open(f"{home.name}/a.ledger", budget=Budget(1), unit=rows(), dataset="visits") as book:
+    ...     result = release(Laplace(scale=2), 1041, ledger=book, purpose="number of visits")
+    >>> result.error, result.interval
+    (1.919..., 6.0)
+    >>> home.cleanup()
+    """
+    event = checked_mechanism(mechanism, grid)
+    if not isinstance(ledger, Ledger):
+        raise InvalidParameterError(
+            f"A release is charged to a Ledger, but got {type(ledger).__name__}.", fix="open one: Ledger.open(path, …)."
+        )
+    drawn_from = source(bits)
+    error, interval = in_units(mechanism.error, grid), in_units(mechanism.interval(CONFIDENCE), grid)
+
+    def shown(result: Any, receipt: Receipt) -> Release:
+        return Release(result, event, error, interval, receipt, named(mechanism))
+
+    recorded = None if request is None else ledger.recall(request)
+    if recorded is not None:
+        if recorded.receipt.event != event:
+            raise InvalidParameterError(
+                "An answer to this request was recorded, but with other noise.",
+                fix="give the new request another name.",
+            )
+        return shown(recorded.value, recorded.receipt)
+    mechanism.check(value)
+    receipt = ledger.charge(event, purpose=purpose, who=who, request=request)
+    answer, failed = _sampled(mechanism, value, drawn_from, grid)
+    if failed:
+        # Raised out here, so that the private failure is not attached to it as its context.
+        raise ReleaseFailedError(charge=receipt.sequence, mechanism=type(mechanism).__name__)
+    result = shown(answer, receipt)
+    try:
+        ledger.record(receipt, answer, description=named(mechanism), keep=request is not None)
+    except DefocusError as problem:
+        raise NotRecordedError(result, charge=receipt.sequence, why=problem.what) from problem
+    return result
+
+
+def _sampled(mechanism: Mechanism, value: Any, bits: Bits, grid: Grid | None) -> tuple[Any, bool]:
+    """The noisy value in the units of the data, and whether anything went wrong, without saying what."""
+    try:
+        noisy = mechanism.sample(value, bits)
+        if grid is None:
+            return noisy, False
+        return grid.decimal(noisy if isinstance(noisy, np.ndarray) else int(noisy)), False
+    except Exception:  # noqa: BLE001  # its text may hold private values, so nothing of it may leave
+        return None, True

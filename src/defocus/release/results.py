@@ -1,0 +1,101 @@
+"""A release: a noisy value with everything needed to read it."""
+
+import html
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from defocus.ledger import Receipt
+from defocus.ledger.guards import Guard
+from defocus.ledger.values import plain
+from defocus.privacy.events import Event
+from defocus.privacy.expressions import unparse
+from defocus.privacy.units import Adjacency
+from defocus.release.promises import Promise, promise
+
+__all__ = ["CONFIDENCE", "Release"]
+
+CONFIDENCE = 0.95
+"""The confidence of the interval that a release carries."""
+
+_NEIGHBOURS = {
+    Adjacency.ADD_REMOVE: "with or without it",
+    Adjacency.REPLACE: "with it or with another in its place",
+}
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A noisy value, what it owed, how far off it may be, and the receipt that paid for it.
+
+    ``error`` is the expected absolute error of an entry and ``interval`` the half-width that
+    holds with 95 % probability: both describe the noise alone, and both are public.
+    Everything here may be shown to anyone.
+    """
+
+    value: Any
+    event: Event
+    error: float
+    interval: float
+    receipt: Receipt
+    mechanism: str
+
+    def promise(self) -> Promise:
+        """(epsilon, delta) and posterior odds of this release alone."""
+        terms = self.receipt.terms
+        return promise(self.event, terms.budget, terms.unit.adjacency)
+
+    def explain(self) -> str:
+        """The release in plain words: what was protected, from whom, how well, and at which cost."""
+        return "\n".join(f"{name + ':':<12} {text}" for name, text in self._facts().items())
+
+    def to_dict(self) -> dict[str, Any]:
+        """The release with JSON types only."""
+        return {
+            "value": plain(self.value),
+            "error": self.error,
+            "interval": self.interval,
+            "confidence": CONFIDENCE,
+            "mechanism": self.mechanism,
+            "receipt": self.receipt.to_dict(),
+        }
+
+    def __str__(self) -> str:
+        return f"{_shown(self.value)} ± {self.interval:.6g} (95 %), {self.receipt.purpose}"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th align='left'>{html.escape(name)}</th><td>{html.escape(text)}</td></tr>"
+            for name, text in self._facts().items()
+        )
+        return f"<table>{rows}</table>"
+
+    def _facts(self) -> Mapping[str, str]:
+        terms, owed = self.receipt.terms, self.promise()
+        left = Guard.of(terms).remaining(self.receipt.spent)
+        exception = f", except with probability {owed.delta:.3g}" if owed.delta else ""
+        return {
+            "value": f"{_shown(self.value)}, off by {self.error:.4g} on average"
+            f" and by at most {self.interval:.6g} with 95 % probability",
+            "purpose": f"{self.receipt.purpose} ({self.receipt.who}, {self.receipt.time[:10]})",
+            "protected": f"{terms.unit}, in {terms.dataset}: the value comes out almost as often"
+            f" {_NEIGHBOURS[terms.unit.adjacency]}",
+            "guarantee": f"{owed} for this release alone",
+            "in odds": "whatever someone knows already, this value multiplies their odds about one such unit"
+            f" by at most {owed.odds:.4g}{exception}; from 50 % sure they get to at most {100 * owed.posterior:.3g} %",
+            "mechanism": self.mechanism,
+            "cost": f"{unparse(self.event)}, entry {self.receipt.sequence} of the ledger",
+            "remaining": f"{left} of {terms.budget}",
+        }
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return np.array2string(value, threshold=8, edgeitems=3, separator=", ")
+    if isinstance(value, float):
+        return f"{value:.10g}"
+    text = str(value)
+    return text if len(text) <= 80 else f"{text[:79]}…"
