@@ -1,11 +1,13 @@
 import math
 
+import numpy as np
 import pytest
 
-from defocus.errors import CannotCalibrateError, UnfitDataError
+from defocus.errors import CannotCalibrateError, InvalidParameterError, UnfitDataError
 from defocus.mechanisms import Gaussian
 from defocus.noise.testing import seeded
 from defocus.privacy import events
+from defocus.privacy.accounting import account
 from defocus.privacy.budgets import Budget
 
 
@@ -20,10 +22,43 @@ def test_rho_is_met_and_hardly_more() -> None:
     assert float(m.sigma) == pytest.approx(6, rel=1e-3)
 
 
-def test_epsilon_and_delta_need_no_more_noise_than_the_continuous_analytic_formula() -> None:
-    """Balle, Wang (2018): σ = 3.7304… at ε = 1, δ = 1e-5, Δ = 1; discrete noise follows closely."""
-    m = Gaussian.calibrated(Budget(1, 1e-5))
-    assert float(m.sigma) == pytest.approx(3.7304, rel=2e-3)
+def hockey_stick(sigma: float, shift: int, epsilon: float) -> float:
+    k = np.arange(-500, 501)
+    p = np.exp(-(k**2) / (2 * sigma**2))
+    q = np.exp(-((k - shift) ** 2) / (2 * sigma**2))
+    return float(np.maximum(p - math.exp(epsilon) * q, 0).sum() / p.sum())
+
+
+@pytest.mark.parametrize(("epsilon", "delta", "shift"), [(1, 1e-5, 1), (0.3, 1e-6, 2), (4, 1e-8, 3)])
+def test_epsilon_and_delta_are_met_by_the_exact_discrete_law_and_hardly_more(
+    epsilon: float, delta: float, shift: int
+) -> None:
+    m = Gaussian.calibrated(Budget(epsilon, delta), sensitivity=shift)
+    assert hockey_stick(float(m.sigma), shift, epsilon) <= delta
+    assert hockey_stick(0.999 * float(m.sigma), shift, epsilon) > delta
+
+
+def test_the_noise_is_close_to_that_of_the_continuous_analytic_formula() -> None:
+    """Balle, Wang (2018): σ = 3.7304… at ε = 1, δ = 1e-5, Δ = 1."""
+    assert float(Gaussian.calibrated(Budget(1, 1e-5)).sigma) == pytest.approx(3.7304, rel=5e-3)
+
+
+@pytest.mark.parametrize("budget", [Budget(1, 1e-5), Budget(0.1, 1e-6), Budget(10, 1e-6)])
+@pytest.mark.parametrize(("sensitivity", "dimension"), [(1, 10), (1.5, 1), (10, 100), (1000, 10**6)])
+def test_vectors_and_fractional_sensitivities_are_calibrated_too(
+    budget: Budget, sensitivity: float, dimension: int
+) -> None:
+    m = Gaussian.calibrated(budget, sensitivity=sensitivity, dimension=dimension)
+    assert budget.covers(account(m.event, by="rdp")) or budget.covers(account(m.event))
+    analytic = Gaussian.calibrated(budget, sensitivity=1000).sigma
+    assert float(m.sigma) <= 1.35 * float(analytic) * sensitivity / 1000
+
+
+@pytest.mark.parametrize("sensitivity", [0.5, 1e-9])
+def test_a_sensitivity_below_one_step_of_the_grid_is_a_slip(sensitivity: float) -> None:
+    with pytest.raises(InvalidParameterError, match="at least 1 apart") as refusal:
+        Gaussian(sigma=1, sensitivity=sensitivity)
+    assert "Grid.bound" in refusal.value.fix
 
 
 def test_budgets_it_cannot_meet_are_refused() -> None:

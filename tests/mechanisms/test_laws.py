@@ -246,7 +246,7 @@ CASES = [
         Laplace(scale=HALF, sensitivity=2),
         cube(range(3), 2),
         within_l1(2),
-        additive(laplace_pmf(HALF), 20),
+        additive(laplace_pmf(HALF), 16),
         1.0,
     ),
     Case(
@@ -270,7 +270,7 @@ CASES = [
         Gaussian(sigma=Fraction(3), sensitivity=1.4142135623730951, dimension=2),
         cube(range(2), 2),
         within_l2(2),
-        additive(gaussian_pmf(Fraction(3)), 40),
+        additive(gaussian_pmf(Fraction(3)), 30),
         1.0,
     ),
     *choice_case(Exponential, "exponential", exponential_law, (1.0, 1.0)),
@@ -640,8 +640,6 @@ def test_parameters_out_of_range_are_refused_and_named(case: Case) -> None:
         bad: tuple[Any, ...] = (1, "yes", None, 0.5)
         if field.name in numbers:
             bad = (0, -1, math.nan, math.inf, -math.inf, True, "1", None, 10**400, 1j)
-            if field.name == "sensitivity" and isinstance(case.mechanism, Gaussian):
-                bad = tuple(x for x in bad if x != 10**400)
         elif field.name == "threshold":
             bad = (0.5, math.nan, True, "1", None, 2**63, -(2**63) - 1)
         for value in bad:

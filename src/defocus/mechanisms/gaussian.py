@@ -1,17 +1,22 @@
 """The Gaussian mechanism: discrete Gaussian noise on integers."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self, final, overload
 
-from defocus.errors import CannotCalibrateError, Number, count, positive
+from defocus.errors import CannotCalibrateError, InvalidParameterError, Number, UnsupportedEventError, count, positive
 from defocus.mechanisms import previews
 from defocus.mechanisms.parameters import checked_budget, noise_scale
 from defocus.mechanisms.values import Integers, IntVector, add, integers
 from defocus.noise import Bits, discrete_gaussian
 from defocus.privacy import events
 from defocus.privacy.budgets import Budget
+from defocus.privacy.calibration import calibrate
 
 __all__ = ["Gaussian"]
+
+_WIDE = 4.5
+"""From this sigma on, the certified accountant expresses discrete Gaussians of every dimension and sensitivity."""
 
 
 @final
@@ -46,16 +51,17 @@ class Gaussian:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sigma", noise_scale("sigma", self.sigma))
-        object.__setattr__(self, "sensitivity", positive("sensitivity", self.sensitivity))
+        object.__setattr__(self, "sensitivity", _distance(self.sensitivity))
         object.__setattr__(self, "dimension", count("dimension", self.dimension))
 
     @classmethod
     def calibrated(cls, budget: Budget, *, sensitivity: Number = 1, dimension: int = 1) -> Self:
         """The least noise whose exact discrete law the ``budget`` covers.
 
-        A budget of rho is met through zCDP, one of (epsilon, delta) through the certified accountant.
+        A budget of rho is met through zCDP, one of (epsilon, delta) through the certified accountant, or
+        through Rényi DP where the noise is too narrow for that one to express it.
         """
-        bound, size = positive("sensitivity", sensitivity), count("dimension", dimension)
+        bound, size = _distance(sensitivity), count("dimension", dimension)
         checked_budget(budget)
         if budget.epsilon is not None and not budget.delta:
             raise CannotCalibrateError(
@@ -67,11 +73,12 @@ class Gaussian:
                 "Discrete Gaussian noise has no exact Gaussian-DP guarantee.",
                 fix="give the budget as (epsilon, delta) or rho.",
             )
-        from defocus.privacy.calibration import calibrate  # noqa: PLC0415
+        per_step = float(bound)  # searched as sigma over sensitivity, which is of ordinary size
 
-        sigma = calibrate(
-            lambda s: events.DiscreteGaussian(s, bound, size), budget, by="pld" if budget.rho is None else "zcdp"
-        )
+        def family(ratio: float) -> events.DiscreteGaussian:
+            return events.DiscreteGaussian(ratio * per_step, bound, size)
+
+        sigma = _least_ratio(family, budget, wide=_WIDE / per_step) * per_step
         return cls(sigma=sigma, sensitivity=bound, dimension=size)
 
     @property
@@ -109,3 +116,25 @@ class Gaussian:
         vector, single = integers(value, length=self.dimension)
         noisy = add(vector, discrete_gaussian(self.sigma, len(vector), bits))
         return int(noisy[0]) if single else noisy
+
+
+def _distance(sensitivity: object) -> Number:
+    """An L2 distance on the integer grid. Below one it would say that no neighbours differ: a slip of the grid."""
+    bound = positive("sensitivity", sensitivity)
+    if bound < 1:
+        raise InvalidParameterError(
+            f"sensitivity is {float(bound):.6g}, but integer vectors that differ are at least 1 apart.",
+            fix="give the sensitivity in steps of the integer grid, for example Grid.bound(low=0, high=1).",
+        )
+    if bound >= 2**63:
+        raise InvalidParameterError("sensitivity does not fit in 64 bits.", fix="use a coarser grid.")
+    return bound
+
+
+def _least_ratio(family: Callable[[float], events.Event], budget: Budget, *, wide: float) -> float:
+    if budget.rho is not None:
+        return calibrate(family, budget, by="zcdp")
+    try:
+        return calibrate(family, budget, by="pld")
+    except UnsupportedEventError:
+        return min(calibrate(family, budget, by="pld", low=wide), calibrate(family, budget, by="rdp"))

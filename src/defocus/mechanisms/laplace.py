@@ -11,6 +11,7 @@ from defocus.mechanisms.values import Integers, IntVector, add, integers
 from defocus.noise import Bits, discrete_laplace
 from defocus.privacy import events
 from defocus.privacy.budgets import Budget
+from defocus.privacy.calibration import calibrate
 
 __all__ = ["Laplace"]
 
@@ -71,12 +72,8 @@ class Laplace:
                 "Laplace noise has no exact Gaussian-DP guarantee.", fix="give the budget as epsilon or rho."
             )
         if budget is not None and budget.rho is not None:
-            from defocus.privacy.calibration import calibrate  # noqa: PLC0415
-
-            return cls(
-                scale=calibrate(lambda scale: events.DiscreteLaplace(scale, bound), budget, by="zcdp"),
-                sensitivity=bound,
-            )
+            ratio = calibrate(lambda x: events.DiscreteLaplace(x * bound, bound), budget, by="zcdp")
+            return cls(scale=ratio * bound, sensitivity=bound)
         target = positive("epsilon", epsilon if budget is None else budget.epsilon)
         return cls(scale=scale_for(bound, target), sensitivity=bound)
 
