@@ -112,8 +112,8 @@ def test_the_threshold_is_drawn_once_for_the_whole_run() -> None:
 @pytest.mark.statistical
 def test_stream_and_sample_have_one_law() -> None:
     m, bits = AboveThreshold(epsilon=2, threshold=1, positives=2), seeded(4)
-    once = Counter(m.sample([0, 2, 1], bits).positions for _ in range(3000))
-    one_by_one = Counter(tuple(i for i, a in enumerate(m.stream([0, 2, 1], bits)) if a.above) for _ in range(3000))
+    once = Counter(m.sample([0, 2, 1], bits).positions for _ in range(2000))
+    one_by_one = Counter(tuple(i for i, a in enumerate(m.stream([0, 2, 1], bits)) if a.above) for _ in range(2000))
     for outcome in once | one_by_one:
         a, b = once[outcome], one_by_one[outcome]
         assert abs(a - b) < 5 * math.sqrt(a + b + 1)
