@@ -41,7 +41,7 @@ class ReportNoisyMax:
     Reference:
         Dwork, Roth (2014), The algorithmic foundations of differential privacy, Claim 3.9 (for continuous
         noise without ties). With exponential noise it is :class:`PermuteAndFlip`, with Gumbel noise
-        :class:`Exponential`: prefer those, they lose less.
+        :class:`Exponential`; :func:`advise_choice` compares the three.
 
     >>> ReportNoisyMax(epsilon=1, candidates=3).event
     Pure(epsilon=1)
