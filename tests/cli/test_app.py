@@ -1,10 +1,12 @@
 """The command as a whole: versions, help, exit codes, and no traceback ever."""
 
 import importlib.metadata
+import os
 import re
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -95,3 +97,31 @@ def test_a_cold_start_does_not_load_what_it_does_not_need() -> None:
     code = f"import sys; import defocus.cli; print([name for name in {heavy} if name in sys.modules])"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)  # noqa: S603
     assert ran.stdout == "[]\n"
+
+
+def test_a_terminal_without_greek_still_gets_its_answer() -> None:
+    ran = subprocess.run(  # our own command
+        [sys.executable, "-m", "defocus", "account", "laplace(20)"],
+        capture_output=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )
+    assert ran.returncode == 0
+    assert b"R\\xe9nyi" in ran.stdout
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a disk that is always full")
+def test_a_full_disk_is_told_in_words() -> None:
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        ran = subprocess.run(  # our own command
+            [sys.executable, "-m", "defocus", "account", "pure(1)", "--by", "basic"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert ran.returncode == 1
+    assert "could not be written" in ran.stderr
+    assert "Traceback" not in ran.stderr

@@ -1,5 +1,6 @@
 """The commands and their options. Their work is in the other files, loaded when a command is called."""
 
+import io
 import sys
 from collections.abc import Sequence
 from enum import StrEnum
@@ -28,13 +29,21 @@ app.add_typer(ledger, name="ledger")
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code; a refusal is told in words, without a traceback."""
+    if arguments is None:
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="backslashreplace")  # a terminal without Greek still gets its answer
+        arguments = sys.argv[1:]
     try:
-        app(list(sys.argv[1:] if arguments is None else arguments), prog_name="defocus")
+        app(list(arguments), prog_name="defocus")
     except DefocusError as error:
         from defocus.cli.terminal import tell  # noqa: PLC0415 # rich is loaded only by who needs it
 
         tell(error)
         return 2 if isinstance(error, ExpressionError | InvalidParameterError) else 1
+    except OSError as error:
+        typer.echo(f"The output could not be written: {error.strerror}.", err=True)
+        return 1
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
     return 0
