@@ -76,6 +76,8 @@ def upper_epsilon(parts: Sequence[Dots], step: float, found: Saddle, delta: floa
     pure = sum(part.times * float(part.losses[-1]) for part in parts) * (1 + 8 * U)
     lost = sum(part.times * part.lost for part in parts)
     ceiling = pure if lost == 0 else math.inf
+    if lost >= delta:
+        return ceiling
     centre = min(max(found.epsilon, 0.0), pure)
     best = ceiling
     for _ in range(12):

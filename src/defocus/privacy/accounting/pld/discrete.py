@@ -7,11 +7,12 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from defocus.privacy.accounting.pld.profiles import Curve, Floats, Tails, U
+from defocus.privacy.accounting.pld.profiles import Atoms, Curve, Floats, Tails, U
 
 __all__ = ["DiscreteGaussianProfile", "DiscreteLaplaceProfile"]
 
 _FEW = 256
+_FEWEST = 8
 
 
 @final
@@ -79,6 +80,19 @@ class DiscreteLaplaceProfile:
             np.where(never, 1.0, np.where(always, 0.0, back)),
             np.full_like(l, 16 * U * (1 + self.top)),
         )
+
+    def atoms(self) -> Atoms | None:
+        """See the protocol: the loss takes the values (Δ-2x)/b for x = 0 … Δ, the ends gathering both tails."""
+        if self.shift > _FEWEST:
+            return None
+        x = np.arange(int(self.shift), -1, -1, dtype=np.float64)
+        a = math.exp(-1 / self.scale)
+        at = -math.expm1(-1 / self.scale) / (1 + a)
+        inside = np.where((x > 0) & (x < self.shift), at, 1 / (1 + a))
+        p, q = inside * np.exp(-x / self.scale), inside * np.exp(-(self.shift - x) / self.scale)
+        losses = (self.shift - 2 * x) / self.scale
+        error = 32 * U * (1 + self.top)
+        return Atoms(tuple(losses.tolist()), tuple(p.tolist()), tuple(q.tolist()), error=error)
 
     def grid(self, step: float, log_tail: float) -> Floats:
         """See the protocol."""
@@ -150,6 +164,9 @@ class DiscreteGaussianProfile:
             np.exp(self._cdf(self.shift - m - 1)),
             np.full_like(l, U * 1000),
         )
+
+    def atoms(self) -> None:
+        """See the protocol."""
 
     def grid(self, step: float, log_tail: float) -> Floats:
         """See the protocol: each integer while there are few, equal steps beyond."""

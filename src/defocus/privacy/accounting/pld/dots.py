@@ -28,7 +28,8 @@ from defocus.privacy.accounting.pld.profiles import Floats, Profile, U
 __all__ = ["Dots", "connect", "lattice"]
 
 _WIDE_U = float(np.finfo(np.longdouble).eps)
-_LARGEST = 700.0 if np.finfo(np.longdouble).maxexp < 2048 else 11000.0
+_LARGEST = 700.0 if np.finfo(np.longdouble).maxexp < 2048 else 10000.0
+_LEAST = -700.0
 
 
 @final
@@ -62,7 +63,9 @@ class Dots:
 
 def connect(profile: Profile, losses: Floats, times: int) -> Dots:
     """The measure on ``losses`` that dominates ``profile``, with its certified shortfall."""
-    losses = losses[losses < _LARGEST]
+    losses = losses[(losses < _LARGEST) & (losses > _LEAST)]
+    if len(losses) < 2:
+        losses = np.array([-1.0, 0.0, 1.0])
     curve = profile.curve(losses)
     excess = (curve.excess + curve.pad).astype(np.longdouble)
     l = losses.astype(np.longdouble)
@@ -83,7 +86,7 @@ def connect(profile: Profile, losses: Floats, times: int) -> Dots:
         p[middle] = r[middle] * (slope[middle] - slope[middle - 1] + 1)
     p[-1] = -r[-1] * (slope[-1] - (1 if middle >= len(losses) - 1 else 0))
     masses = np.maximum(p, 0).astype(np.float64)
-    lost = float(np.nextafter(float(excess[-1]) + max(0.0, -math.expm1(float(losses[-1]))), 1.0))
+    lost = float(np.nextafter(float(excess[-1]) + -math.expm1(min(float(losses[-1]), 0.0)), 1.0))
     shortfall = _shortfall(l, r, width, masses.astype(np.longdouble), lost, excess)
     keep = masses > 0
     gaps = np.empty(len(losses))

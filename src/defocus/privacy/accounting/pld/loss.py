@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import final
 
 import numpy as np
@@ -10,7 +11,8 @@ import numpy as np
 from defocus.errors import DefocusError, Number
 from defocus.privacy import events
 from defocus.privacy.accounting.pld.bounds import UpperWindow, lower_epsilon, upper_epsilon
-from defocus.privacy.accounting.pld.lowering import Term, lower
+from defocus.privacy.accounting.pld.exact import enumerated
+from defocus.privacy.accounting.pld.lowering import Term, lower, round_up
 from defocus.privacy.accounting.pld.plan import coarse_for, plan_at, plan_for
 from defocus.privacy.accounting.pld.profiles import Profile, Reversed, U
 from defocus.privacy.accounting.pld.saddle import saddle_for
@@ -19,8 +21,9 @@ from defocus.privacy.units import Adjacency
 
 __all__ = ["PldLoss", "account"]
 
-_TOLERANCE = 2e-5
+_TOLERANCE = 5e-6
 """Default width of the certified interval, relative to epsilon."""
+_ROUGH = 1e-3
 
 
 def account(
@@ -64,7 +67,14 @@ class PldLoss(Loss):
         pure = self._pure()
         if d == 0 or not self.terms:
             return pure
-        return min(pure, max(self._epsilon(direction, d) for direction in self._directions()))
+        first, *others = self._directions()
+        answer = self._epsilon(first, d)
+        rough = replace(self, tolerance=max(self.tolerance, _ROUGH))
+        for direction in others:
+            # Usually one direction is clearly worse, and a rough bound on the other shows it.
+            if rough._delta(direction, answer) > d:
+                answer = max(answer, self._epsilon(direction, d))
+        return min(pure, answer)
 
     def delta(self, epsilon: Number) -> float:
         """The certified upper bound on delta at ``epsilon``."""
@@ -84,21 +94,26 @@ class PldLoss(Loss):
             )
         if d == 0 or upper == 0 or not self.terms:
             return Interval(upper if d == 0 and upper < math.inf else 0.0, upper)
-        return Interval(min(upper, max(self._lower(direction, d) for direction in self._directions())), upper)
+        real = [Term(term.witness, term.times, term.witness, term.pure) for term in self.terms if term.witness]
+        attained = PldLoss(tuple(real), self.tolerance)
+        rough = replace(attained, tolerance=max(self.tolerance, _ROUGH))
+        lower = 0.0
+        for direction in attained._directions():
+            if lower == 0 or rough._delta(direction, lower) > d:
+                lower = max(lower, attained._lower(direction, d))
+        return Interval(min(upper, lower), upper)
 
     def estimate(self, delta: float) -> float:
         """A fast saddle-point estimate of epsilon, for searches; carries no guarantee."""
-        found = [
-            saddle_for(coarse_for(direction, math.log(delta)), delta, 2.0, 1e-3).epsilon
-            for direction in self._directions()
-        ]
-        return max(0.0, *found)
+        terms = self._directions()[0]
+        if len(terms) == 1 and terms[0].times == 1:
+            return _crossing(terms[0].profile, delta, 0.0, math.inf)
+        return max(0.0, saddle_for(coarse_for(terms, math.log(delta)), delta, 2.0, 1e-3).epsilon)
 
     def _pure(self) -> float:
-        if any(term.profile.at_infinity for term in self.terms):
-            return math.inf
-        sums = [sum(term.times * term.profile.top for term in direction) for direction in self._directions()]
-        return max(0.0, *sums) * (1 + 4 * U * len(self.terms))
+        """The sum of the largest losses: exact where the parameters are."""
+        bounds = [term.times * term.pure for term in self.terms if term.pure is not None]
+        return round_up(sum(bounds, Fraction(0))) if len(bounds) == len(self.terms) else math.inf
 
     def _directions(self) -> list[Sequence[Term]]:
         """The terms, and the terms with each pair exchanged unless that changes nothing."""
@@ -107,23 +122,28 @@ class PldLoss(Loss):
         return [self.terms, [_reverse(term) for term in self.terms]]
 
     def _epsilon(self, direction: Sequence[Term], delta: float) -> float:
-        if _alone(direction):
-            return _crossing(direction[0].profile, delta, 1.0, self._pure())
+        whole = _whole([(term.profile, term.times) for term in direction])
+        if whole is not None:
+            return _crossing(whole, delta, 1.0, self._pure())
         plan = plan_for(direction, delta, self.tolerance)
+        if plan.found.epsilon < 0.3 * plan.found.spread and self._delta(direction, 0.0) <= delta:
+            return 0.0
         return upper_epsilon(plan.dots, plan.step, plan.found, delta, plan.accuracy)
 
     def _lower(self, direction: Sequence[Term], delta: float) -> float:
-        witnesses = [term._replace(profile=term.witness) for term in direction if term.witness is not None]
-        if _alone(direction):
-            return _crossing(witnesses[0].profile, delta, -1.0, self._pure())
+        profiles = [(term.profile, term.times) for term in direction]
+        whole = _whole(profiles)
+        if whole is not None:
+            return _crossing(whole, delta, -1.0, self._pure())
         plan = plan_for(direction, delta, self.tolerance)
         upper = upper_epsilon(plan.dots, plan.step, plan.found, delta, plan.accuracy)
-        bins = [(w.profile, w.times, i) for w, i in zip(witnesses, plan.indices, strict=True)]
+        bins = [(profile, times, i) for (profile, times), i in zip(profiles, plan.indices, strict=True)]
         return lower_epsilon(bins, plan.step, plan.found, delta, upper)
 
     def _delta(self, direction: Sequence[Term], epsilon: float) -> float:
-        if _alone(direction):
-            curve = direction[0].profile.curve(np.array([epsilon]))
+        whole = _whole([(term.profile, term.times) for term in direction])
+        if whole is not None:
+            curve = whole.curve(np.array([epsilon]))
             return float(curve.excess[0] + curve.pad[0])
         plan = plan_at(direction, epsilon, self.tolerance)
         view = UpperWindow(plan.dots, plan.step, plan.found, epsilon, plan.found.log_delta)
@@ -131,12 +151,16 @@ class PldLoss(Loss):
 
 
 def _reverse(term: Term) -> Term:
-    return Term(Reversed(term.profile), term.times, None if term.witness is None else Reversed(term.witness))
+    return term._replace(
+        profile=Reversed(term.profile), witness=None if term.witness is None else Reversed(term.witness)
+    )
 
 
-def _alone(terms: Sequence[Term]) -> bool:
-    """Whether there is nothing to compose, so that the profile itself answers."""
-    return len(terms) == 1 and terms[0].times == 1
+def _whole(profiles: Sequence[tuple[Profile, int]]) -> Profile | None:
+    """The profile of everything, where nothing needs composing or the atoms can be enumerated."""
+    if len(profiles) == 1 and profiles[0][1] == 1:
+        return profiles[0][0]
+    return enumerated(profiles)
 
 
 def _crossing(profile: Profile, delta: float, side: float, pure: float) -> float:
@@ -150,12 +174,12 @@ def _crossing(profile: Profile, delta: float, side: float, pure: float) -> float
         return 0.0
     low, high = 0.0, 1.0
     while high < 1e300 and exceeds(high):
-        low, high = high, 2 * high
+        low, high = high, 16 * high
     if high >= 1e300:
-        return math.inf if side > 0 else low
+        return low if side < 0 else math.inf
     for _ in range(200):
         middle = (low + high) / 2
         if not low < middle < high:
             break
         low, high = (middle, high) if exceeds(middle) else (low, middle)
-    return min(high, pure) if side > 0 else low
+    return low if side < 0 else min(high, pure)

@@ -4,6 +4,7 @@ Every parameter is rounded to the side that loses more privacy before it becomes
 """
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from functools import singledispatch
 from typing import NamedTuple
@@ -22,7 +23,7 @@ from defocus.privacy.accounting.pld.profiles import (
 )
 from defocus.privacy.units import Adjacency
 
-__all__ = ["Smoothed", "Term", "lower", "smoothed"]
+__all__ = ["Smoothed", "Term", "lower", "round_up", "smoothed"]
 
 _TABLE_SIGMA = 4096
 _TABLE_SHIFT = 4096
@@ -34,6 +35,8 @@ class Term(NamedTuple):
     profile: Profile
     times: int
     witness: Profile | None
+    pure: Fraction | None
+    """The largest loss, exactly or rounded up; None where it is unbounded."""
 
 
 class Smoothed(NamedTuple):
@@ -61,11 +64,11 @@ def lower(event: events.Event, adjacency: Adjacency) -> list[Term]:
             witnessed &= witness is not None
             below += times * witness.mu**2 if isinstance(witness, GaussianProfile) else 0.0
         else:
-            terms.append(Term(profile, times, witness))
+            terms.append(Term(profile, times, witness, _pure(part, profile)))
     if above:
         grown = 1 + 8 * len(parts) * 2.0**-53
         real = GaussianProfile(math.sqrt(below) / grown, blur) if witnessed else None
-        terms.append(Term(GaussianProfile(math.sqrt(above) * grown, blur), 1, real))
+        terms.append(Term(GaussianProfile(math.sqrt(above) * grown, blur), 1, real, None))
     return terms
 
 
@@ -88,13 +91,25 @@ def smoothed(event: events.DiscreteGaussian) -> Smoothed:
         raise UnsupportedEventError(
             event,
             accountant="pld",
-            why=f"with {event.dimension} entries or a fractional sensitivity it needs sigma >= {2 * math.sqrt(tau2):.3g}",
+            why=f"with {event.dimension} entries at sensitivity {float(shift):g} it needs sigma >= {2 * math.sqrt(tau2):.3g}",
             fix="use a finer grid, so that sigma is larger in grid units; or account by rdp or zcdp.",
         )
     blur = event.dimension * 8 * math.exp(-2 * math.pi**2 * tau2)
-    mu = _up(shift) / math.sqrt(_down(sigma2 - Fraction(tau2)))
-    mu_below = _down(shift) / math.sqrt(_up(sigma2 + Fraction(tau2) * Fraction(4, 3)))
+    mu = round_up(shift) / math.sqrt(_down(sigma2 - Fraction(tau2)))
+    mu_below = _down(shift) / math.sqrt(round_up(sigma2 + Fraction(tau2) * Fraction(4, 3)))
     return Smoothed(mu * (1 + 2.0**-50), mu_below * (1 - 2.0**-50), blur)
+
+
+def _pure(event: events.Event, profile: Profile) -> Fraction | None:
+    match event:
+        case events.Laplace(ratio):
+            return 1 / Fraction(ratio)
+        case events.DiscreteLaplace(scale, sensitivity):
+            return sensitivity / Fraction(scale)
+        case events.Pure(epsilon) | events.Exponential(epsilon) | events.RandomizedResponse(epsilon, _):
+            return Fraction(epsilon)
+    end = max(profile.top, -profile.bottom)
+    return None if profile.at_infinity or math.isinf(end) else Fraction(end)
 
 
 @singledispatch
@@ -112,20 +127,20 @@ def _term(event: events.Event, adjacency: Adjacency) -> tuple[Profile, Profile |
 def _(event: events.Gaussian, adjacency: Adjacency) -> tuple[Profile, Profile | None]:
     del adjacency
     mu = Fraction(1) / Fraction(event.ratio)
-    return GaussianProfile(_up(mu)), GaussianProfile(_down(mu))
+    return GaussianProfile(round_up(mu)), GaussianProfile(_down(mu))
 
 
 @_term.register
 def _(event: events.Laplace, adjacency: Adjacency) -> tuple[Profile, Profile | None]:
     del adjacency
     epsilon = Fraction(1) / Fraction(event.ratio)
-    return LaplaceProfile(_up(epsilon)), LaplaceProfile(_down(epsilon))
+    return LaplaceProfile(round_up(epsilon)), LaplaceProfile(_down(epsilon))
 
 
 @_term.register
 def _(event: events.DiscreteLaplace, adjacency: Adjacency) -> tuple[Profile, Profile | None]:
     del adjacency
-    profile = DiscreteLaplaceProfile(_down(Fraction(event.scale)), _up(Fraction(event.sensitivity)))
+    profile = DiscreteLaplaceProfile(_down(Fraction(event.scale)), round_up(Fraction(event.sensitivity)))
     exact = Fraction(profile.scale) == Fraction(event.scale) and Fraction(profile.shift) == event.sensitivity
     return profile, profile if exact else None
 
@@ -134,10 +149,12 @@ def _(event: events.DiscreteLaplace, adjacency: Adjacency) -> tuple[Profile, Pro
 def _(event: events.DiscreteGaussian, adjacency: Adjacency) -> tuple[Profile, Profile | None]:
     del adjacency
     shift = Fraction(event.sensitivity)
-    if event.dimension == 1 and shift.denominator == 1 and event.sigma <= _TABLE_SIGMA and shift <= _TABLE_SHIFT:
-        profile = DiscreteGaussianProfile(_down(Fraction(event.sigma)), int(shift))
+    # Integer vectors within the sensitivity differ in at most floor(shift²) entries, so one entry where that is 1.
+    entries = min(event.dimension, max(1, math.floor(shift * shift)))
+    if entries == 1 and event.sigma <= _TABLE_SIGMA and shift <= _TABLE_SHIFT:
+        profile = DiscreteGaussianProfile(_down(Fraction(event.sigma)), max(1, math.floor(shift)))
         return profile, profile if Fraction(profile.sigma) == Fraction(event.sigma) else None
-    around = smoothed(event)
+    around = smoothed(replace(event, dimension=entries))
     below = GaussianProfile(around.mu_below, around.blur) if shift.denominator == 1 else None
     return GaussianProfile(around.mu, around.blur), below
 
@@ -163,7 +180,7 @@ def _(event: events.RandomizedResponse, adjacency: Adjacency) -> tuple[Profile, 
 @_term.register
 def _(event: events.Exponential, adjacency: Adjacency) -> tuple[Profile, Profile | None] | None:
     del adjacency
-    return (BoundedRange(_up(Fraction(event.epsilon))), None) if event.epsilon else None
+    return (BoundedRange(round_up(Fraction(event.epsilon))), None) if event.epsilon else None
 
 
 @_term.register
@@ -190,19 +207,19 @@ def _sampled(
             why="several releases that are not all Gaussian share one sample",
             fix="sample for each release, use Gaussian noise throughout, or account for the releases without sampling.",
         )
-    profile, _, witness = terms[0]
+    profile, _, witness, _ = terms[0]
     if rate == 1:
         return profile, witness
     wrap = SampledProfile if adjacency is Adjacency.ADD_REMOVE else Batched
     real = None if witness is None else SampledProfile(witness, _down(rate))
-    return wrap(profile, _up(rate)), real
+    return wrap(profile, round_up(rate)), real
 
 
 def _response(epsilon: Number, categories: int, delta: Number) -> tuple[Profile, Profile | None] | None:
     """Randomised response, optionally failing openly with probability delta: the worst mechanism of its kind."""
     if not epsilon and not delta:
         return None
-    e, lost = _up(Fraction(epsilon)), _up(Fraction(delta))
+    e, lost = round_up(Fraction(epsilon)), round_up(Fraction(delta))
     other = math.exp(-e) / (1 + (categories - 1) * math.exp(-e))
     truth = 1 / (1 + (categories - 1) * math.exp(-e))
     masses = [(1 - lost) * m for m in ([other, truth] if categories == 2 else [other, (categories - 2) * other, truth])]
@@ -215,7 +232,7 @@ def _response(epsilon: Number, categories: int, delta: Number) -> tuple[Profile,
     return profile, profile if exact else None
 
 
-def _up(value: Fraction) -> float:
+def round_up(value: Fraction) -> float:
     """The least float not below ``value``."""
     number = _float(value)
     return math.nextafter(number, math.inf) if Fraction(number) < value else number

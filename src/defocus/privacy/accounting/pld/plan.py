@@ -15,7 +15,7 @@ __all__ = ["Plan", "coarse_for", "plan_at", "plan_for"]
 
 _TAIL = 18.0
 """Mass beyond the grid is e^-18 of delta, shared by all steps."""
-_LARGEST_WINDOW = 2**20
+_LARGEST_WINDOW = 2**19
 _NORMAL = -690.0
 """Log of the least delta that is resolved; smaller ones are rounded up to it."""
 
@@ -46,7 +46,7 @@ def plan_for(terms: Sequence[Term], delta: float, tolerance: float) -> Plan:
 def plan_at(terms: Sequence[Term], epsilon: float, tolerance: float) -> Plan:
     """The plan for delta at ``epsilon``."""
     log_delta = -30.0
-    for _ in range(3):
+    for _ in range(12):
         coarse = coarse_for(terms, log_delta)
         found = saddle_at(coarse, epsilon)
         previous, log_delta = log_delta, min(max(found.log_delta, _NORMAL), -0.5)
@@ -67,6 +67,7 @@ def _refine(terms: Sequence[Term], coarse: list[Dots], found: Saddle, log_delta:
     step = math.sqrt(7.2 * error / ((1 + found.theta) * total))
     widest = window(coarse, found.theta, max(found.epsilon, 0.0), log_delta).width
     step = _short(max(step, widest / _LARGEST_WINDOW))
+    error = max(error, (1 + found.theta) * total * step * step / 7.2)
     tail = log_delta - _TAIL - math.log(total)
     resolution = 0.03
     for _ in range(6):

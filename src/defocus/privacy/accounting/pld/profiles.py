@@ -92,6 +92,9 @@ class Profile(Protocol):
     def tails(self, l: Floats) -> Tails:
         """Both laws' probabilities beyond ``l``."""
 
+    def atoms(self) -> "Atoms | None":
+        """The pair as finitely many atoms, where it is one with few."""
+
     def grid(self, step: float, log_tail: float) -> Floats:
         """Increasing losses that resolve the law, leaving out about e^log_tail of mass at each end."""
 
@@ -141,6 +144,9 @@ class GaussianProfile:
         worst = np.minimum(np.maximum(z0 * z0, z1 * z1), 1500.0)
         return Tails(ndtr(-z1), ndtr(z1), ndtr(-z0), ndtr(z0), U * (24 + 4 * worst) + 4 * self.blur)
 
+    def atoms(self) -> None:
+        """See the protocol."""
+
     def grid(self, step: float, log_tail: float) -> Floats:
         """See the protocol: equal steps of the underlying normal variable."""
         reach = min(math.sqrt(max(2.0, -2 * log_tail)), 37.0)
@@ -188,6 +194,9 @@ class LaplaceProfile:
         p_left = np.where(above, 1.0, np.where(below, 0.0, 0.5 * np.exp(-self.epsilon * y)))
         q_left = np.where(above, 1.0, np.where(below, 0.0, 0.5 - 0.5 * np.expm1(-self.epsilon * (1 - y))))
         return Tails(p, p_left, q, q_left, np.full_like(l, 16 * U * (1 + self.epsilon)))
+
+    def atoms(self) -> None:
+        """See the protocol."""
 
     def grid(self, step: float, log_tail: float) -> Floats:
         """See the protocol."""
@@ -237,6 +246,9 @@ class BoundedRange:
         """There is no single pair."""
         raise NotImplementedError
 
+    def atoms(self) -> None:
+        """See the protocol."""
+
     def grid(self, step: float, log_tail: float) -> Floats:
         """See the protocol."""
         del log_tail
@@ -283,7 +295,7 @@ class Atoms:
         excess = gain.sum(axis=0) + damp
         slope = steep.sum(axis=0) + damp
         worst = max(abs(self.losses[0]), abs(self.losses[-1]))
-        return Curve(excess, (self.error + 16 * U) * excess + 4 * U * (1 + worst) * slope + 1e-300, slope)
+        return Curve(excess, (self.error + 16 * U) * excess + 32 * U * (1 + worst) * slope + 1e-300, slope)
 
     def tails(self, l: Floats) -> Tails:
         """See the protocol."""
@@ -297,6 +309,10 @@ class Atoms:
             (q * ~above).sum(axis=0) + lost,
             np.full_like(l, self.error + 8 * U * len(self.losses)),
         )
+
+    def atoms(self) -> "Atoms":
+        """See the protocol."""
+        return self
 
     def grid(self, step: float, log_tail: float) -> Floats:
         """See the protocol."""
@@ -343,6 +359,14 @@ class Reversed:
         """See the protocol; an atom exactly at a threshold may fall on either side, which no bound relies on."""
         inner = self.inner.tails(-l)
         return Tails(inner.q_below, inner.q_above, inner.p_below, inner.p_above, inner.error)
+
+    def atoms(self) -> Atoms | None:
+        """See the protocol; P's own mass is given up where Q has none, which the reversed pair does not need."""
+        inner = self.inner.atoms()
+        if inner is None or inner.at_infinity:
+            return None
+        losses = tuple(-l for l in reversed(inner.losses))
+        return Atoms(losses, inner.q[::-1], inner.p[::-1], 0.0, symmetric=inner.symmetric, error=inner.error)
 
     def grid(self, step: float, log_tail: float) -> Floats:
         """See the protocol."""
@@ -406,14 +430,25 @@ class SampledProfile:
             inner.error + 8 * U,
         )
 
+    def atoms(self) -> Atoms | None:
+        """See the protocol."""
+        inner = self.inner.atoms()
+        if inner is None or inner.at_infinity:
+            return None
+        p = tuple(self.rate * a + (1 - self.rate) * b for a, b in zip(inner.p, inner.q, strict=True))
+        losses = tuple(self._outer(l) for l in inner.losses)
+        return Atoms(losses, p, inner.q, 0.0, symmetric=False, error=inner.error + 16 * U)
+
     def grid(self, step: float, log_tail: float) -> Floats:
         """See the protocol."""
         return np.unique(self._outer_array(self.inner.grid(step, log_tail)))
 
     def _outer(self, l: float) -> float:
-        if math.isinf(l):
-            return l if l > 0 else (math.log1p(-self.rate) if self.rate < 1 else -math.inf)
-        return float(self._outer_array(np.asarray([l]))[0])
+        """The outer loss of an inner end of the support, rounded outward."""
+        if l == math.inf or self.rate == 1:
+            return l
+        outer = math.log1p(self.rate * math.expm1(l)) if l < 40 else l + math.log(self.rate) + math.exp(-l) / self.rate
+        return outer * (1 + 16 * U)
 
     def _outer_array(self, l: Floats) -> Floats:
         if self.rate == 1:
@@ -481,6 +516,9 @@ class Batched:
     def tails(self, l: Floats) -> Tails:
         """The pair with the unit's data removed is one that occurs."""
         return self._removed.tails(l)
+
+    def atoms(self) -> None:
+        """See the protocol: the worse of two pairs is not one pair."""
 
     def grid(self, step: float, log_tail: float) -> Floats:
         """See the protocol."""

@@ -88,6 +88,11 @@ def _search(parts: Sequence[Dots], excess: Callable[[Saddle], float], guess: flo
             below = (position, value)
         else:
             above = (position, value)
+        # Nothing is gained by tilting beyond the last atom, or by hardly tilting at all.
+        if value > 0 and found.spread < 1e-9 * max(abs(found.epsilon), 1e-290):
+            break
+        if value < 0 and found.theta * found.spread < 0.02:
+            break
         if below and above:
             span = above[0] - below[0]
             if span < 1e-3:

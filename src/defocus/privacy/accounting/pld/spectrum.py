@@ -16,6 +16,9 @@ Error of the computed sum, bounded and returned with it:
 - *Power.* Repeated squaring errs by 4T units relative.
 - *Dropped coefficients.* Each is at most e^-80 even with its error.
 
+Where most coefficients matter (few steps), one inverse transform and a direct sum are
+faster; its error is bounded in the same way.
+
 Wrapping only ever adds positive mass to the window.
 """
 
@@ -25,14 +28,15 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.fft import rfft
+from scipy.fft import irfft, rfft
 
 from defocus.privacy.accounting.pld.dots import Dots
-from defocus.privacy.accounting.pld.profiles import U
+from defocus.privacy.accounting.pld.profiles import Floats, U
 
 __all__ = ["Spectrum", "TailSum"]
 
 _NEGLIGIBLE = 80.0
+_MANY = 1024
 
 
 class TailSum(NamedTuple):
@@ -48,45 +52,66 @@ class Spectrum:
     def __init__(self, parts: Sequence[Dots], step: float, theta: float, size: int) -> None:
         self.step, self.size = step, size
         transform = _transform_error(size) * math.sqrt(size)
-        log_bound = np.zeros(size // 2 + 1)
+        kept = np.arange(size // 2 + 1)
+        log_bound = np.zeros(len(kept))
         coefficients: list[NDArray[np.complex128]] = []
         wobbles: list[float] = []
         self.cumulant, self.slack = 0.0, 0.0
+        parts = sorted(parts, key=lambda part: -part.times)
         for part in parts:
             weights, cumulant = part.tilted(theta)
             self.cumulant += part.times * cumulant
             self.slack += part.times * (part.digits(theta) * U - math.log1p(-min(part.shortfall, 0.5)))
             index = np.rint(part.losses / step).astype(np.int64)
             wrapped = np.bincount(index % size, weights=weights, minlength=size)
-            coefficients.append(rfft(wrapped))
+            coefficients.append(rfft(wrapped)[kept])
             wobbles.append(transform * math.sqrt(float(wrapped @ wrapped)) * (1 + 1e-6))
-            with np.errstate(divide="ignore"):
-                log_bound += part.times * np.log(np.abs(coefficients[-1]) + wobbles[-1])
-        kept = np.flatnonzero(log_bound > -_NEGLIGIBLE)
+            bound = np.abs(coefficients[-1]) + wobbles[-1]
+            # Later factors exceed one by less than their own rounding, so what is dropped here stays dropped.
+            alive = bound > math.exp(-(_NEGLIGIBLE + 20) / part.times)
+            kept, log_bound, bound = kept[alive], log_bound[alive], bound[alive]
+            coefficients = [values[alive] for values in coefficients]
+            log_bound = log_bound + part.times * np.log(bound)
+        alive = log_bound > -_NEGLIGIBLE
+        kept, log_bound = kept[alive], log_bound[alive]
         self._index = kept
         self._twice = np.where((kept == 0) | (2 * kept == size), 1.0, 2.0)
         self._angle = 2 * math.pi * kept / size
         power = np.ones(len(kept), dtype=np.complex128)
         self._error_squared = np.zeros(len(kept))
-        for part, full, wobble in zip(parts, coefficients, wobbles, strict=True):
-            value = full[kept]
+        for part, values, wobble in zip(parts, coefficients, wobbles, strict=True):
+            value = values[alive]
             power *= _power(value, part.times)
             # T|e|(|F|+|e|)^(T-1) times the other factors, the |e| kept apart for Cauchy-Schwarz.
-            rest = np.exp(log_bound[kept] - np.log(np.abs(value) + wobble)) * part.times * wobble
+            rest = np.exp(log_bound - np.log(np.abs(value) + wobble)) * part.times * wobble
             self._error_squared += len(parts) * rest * rest
         self._power = power
         self._operations = (64.0 + 4.0 * sum(part.times for part in parts)) * U
+        self._law: Floats | None = None
+        self._suffixes: dict[tuple[int, float], Floats] = {}
+        self._inverse = 0.0
+        if len(kept) > _MANY:
+            full = np.zeros(size // 2 + 1, dtype=np.complex128)
+            full[kept] = power
+            self._law = irfft(full, size)
+            self._inverse = _transform_error(size) * math.sqrt(float(self._law @ self._law))
 
     def tail(self, first: int, last: int, rate: float, reference: int) -> TailSum:
         r"""The sum over k in [first, last] of :math:`e^{-a h (k - reference)}` times the tilted law, a = ``rate``."""
         count = last - first + 1
-        decay = math.exp(-rate * self.step * count)
-        turned = np.exp(1j * (2 * math.pi / self.size) * ((self._index * (count % self.size)) % self.size))
-        start = np.exp(1j * (2 * math.pi / self.size) * ((self._index * (first % self.size)) % self.size))
         below = -np.expm1(-rate * self.step + 1j * self._angle)
-        value = float((self._twice * (self._power * start * ((1 - decay * turned) / below)).real).sum()) / self.size
+        decay = math.exp(-rate * self.step * count)
+        if self._law is None:
+            turned, start = self._turn(count), self._turn(first)
+            value = float((self._twice * (self._power * start * ((1 - decay * turned) / below)).real).sum()) / self.size
+            rounding = 0.0
+        else:
+            before = self.size - count
+            value = float(self._suffix(last, rate)[before]) * math.exp(rate * self.step * before)
+            norm = 1 / math.sqrt(-math.expm1(-2 * rate * self.step))
+            rounding = self._inverse * norm + abs(value) * U * (64 + count + 4 * rate * self.step * self.size)
         reach = (1 + decay) / np.abs(below)
-        rounding = self._operations * float((self._twice * reach * np.abs(self._power)).sum()) / self.size
+        rounding += self._operations * float((self._twice * reach * np.abs(self._power)).sum()) / self.size
         # Each of the two conjugate halves meets its own errors, so the 2-norm counts both.
         spread = math.sqrt(float((self._twice * reach * reach * self._error_squared).sum())) / self.size
         dropped = 2 * math.exp(-_NEGLIGIBLE) / -math.expm1(-rate * self.step)
@@ -94,6 +119,18 @@ class Spectrum:
         scale = math.exp(shift)
         scaling = abs(value) * 4 * U * (4 + abs(shift))
         return TailSum(value * scale, (rounding + spread + dropped + scaling) * scale * 1.01)
+
+    def _suffix(self, last: int, rate: float) -> Floats:
+        """Sums of the law from each place in the window to its ``last``, weighted from the window's start."""
+        if (last, rate) not in self._suffixes:
+            law = np.roll(self._law if self._law is not None else np.zeros(self.size), -((last + 1) % self.size))
+            weighted = np.exp(-rate * self.step * np.arange(self.size)) * law
+            self._suffixes[last, rate] = np.cumsum(weighted[::-1])[::-1]
+        return self._suffixes[last, rate]
+
+    def _turn(self, places: int) -> NDArray[np.complex128]:
+        """Each kept frequency's phase after ``places`` lattice steps, reduced in whole numbers."""
+        return np.exp((2j * math.pi / self.size) * ((self._index * (places % self.size)) % self.size))
 
 
 def _power(base: NDArray[np.complex128], exponent: int) -> NDArray[np.complex128]:
