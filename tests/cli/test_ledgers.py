@@ -104,3 +104,21 @@ def test_escapes_that_were_smuggled_into_a_ledger_are_neutralised(defocus: Calla
         ran = defocus("ledger", command, where)
         assert ran.code == 1
         assert "\x1b" not in ran.out + ran.err
+
+
+def test_looking_changes_nothing_and_opens_for_reading_only(
+    defocus: Callable[..., Any], where: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[Any] = []
+    original = Ledger.open
+
+    def spy(*words: Any, **options: Any) -> Ledger:
+        opened.append(options)
+        return original(*words, **options)
+
+    monkeypatch.setattr(Ledger, "open", spy)
+    before = where.read_bytes(), sorted(where.parent.iterdir())
+    defocus("ledger", "show", where)
+    defocus("ledger", "verify", where)
+    assert (where.read_bytes(), sorted(where.parent.iterdir())) == before
+    assert opened == [{"read_only": True}]

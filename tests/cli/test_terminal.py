@@ -76,3 +76,8 @@ def test_a_long_refusal_is_not_broken_in_the_middle_of_a_path(
     monkeypatch.setenv("COLUMNS", "80")
     tell(DefocusError("a" * 200, fix="b" * 200))
     assert capsys.readouterr().err.splitlines() == ["a" * 200, "To fix: " + "b" * 200]
+
+
+def test_markup_in_a_line_is_taken_literally(capsys: pytest.CaptureFixture[str]) -> None:
+    console().print("[red]x[/red] :smile:")
+    assert capsys.readouterr().out == "[red]x[/red] :smile:\n"
