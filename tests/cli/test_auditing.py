@@ -52,6 +52,7 @@ def test_ones_own_mechanism_is_named_by_module_and_function(
     (tmp_path / "mine_to_audit.py").write_text(
         "def count(rows):\n    return len(rows)\nnot_callable = 3\n", encoding="utf-8"
     )
+    (tmp_path / "unfinished_to_audit.py").write_text("def count(rows:\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     options = ("--claimed", 1, "--pairs", "numbers", "--trials", 1000)
     assert defocus("audit", "mine_to_audit:count", *options).code == 1
@@ -59,6 +60,9 @@ def test_ones_own_mechanism_is_named_by_module_and_function(
     assert defocus("audit", "mine_to_audit:not_callable", *options).code == 2
     assert defocus("audit", "no_such_module:count", *options).code == 2
     assert defocus("audit", ":count", *options).code == 2
+    ran = defocus("audit", "unfinished_to_audit:count", *options)
+    assert ran.code == 2
+    assert "SyntaxError" in ran.err
     assert defocus("audit", "mine_to_audit:count", "--claimed", 1).code == 2
     assert defocus("audit", "mine_to_audit:count", "--claimed", 1, "--pairs", "nonsense").code == 2
     assert defocus("audit", "laplace", "--claimed", 1).code == 2

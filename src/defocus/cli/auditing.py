@@ -97,9 +97,9 @@ def _own(name: str) -> Any:
         sys.path.insert(0, here)
     try:
         found = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
+    except Exception as error:  # whatever the user's module raises while it is loaded
         raise InvalidParameterError(
-            f"{plain(name)} could not be loaded: {plain(error)}.",
+            f"{plain(name)} could not be loaded: {type(error).__name__}: {plain(error)}.",
             fix="write it as module:function, for example mine:noisy_count.",
         ) from error
     if not callable(found):
