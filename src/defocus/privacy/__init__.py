@@ -8,6 +8,7 @@
 
 from defocus.privacy.accounting import ACCOUNTANTS, account
 from defocus.privacy.budgets import Budget
+from defocus.privacy.calibration import calibrate
 from defocus.privacy.classical import (
     classical_gaussian_sigma,
     gaussian_delta,
@@ -79,6 +80,7 @@ __all__ = [
     "Sensitivity",
     "Unit",
     "account",
+    "calibrate",
     "check_delta",
     "classical_gaussian_sigma",
     "compose",

@@ -119,6 +119,7 @@ def log_delta(mu: float, epsilon: float) -> float:
         return -math.inf
     if not math.isfinite(mu):
         return 0.0
+    mu = max(mu, 1e-150)  # delta grows with mu, and below this it underflows anyway
     a, b = epsilon / mu - mu / 2, epsilon / mu + mu / 2
     if not math.isfinite(b):
         return 0.0 if a < 0 or math.isnan(a) else -math.inf

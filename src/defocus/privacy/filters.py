@@ -10,13 +10,13 @@ run, this release included. So Gaussian, pure, sampled and mixed runs each get t
 Guarantee:
     The union with shares :math:`\delta_j` is :math:`(\varepsilon, \sum_j\delta_j)`-DP. Proof. Let P, Q be the laws of
     the final transcript (all proposals, refusals and answers, and the analyst's own randomness) on neighbouring data.
-    Costs are functions of the public proposals, and not negative, so whether filter j admits the whole run can be read off
-    the transcript, and if it does, it admitted every prefix. At least one does at the end; let :math:`E_j` be the
-    transcripts whose first such filter is j. These sets are disjoint and cover everything. Compare the run with that of
-    an analyst who behaves the same, works out the refusals of the union alone (they need no data), and is guarded by
-    filter j only, stopping when j first refuses. On a transcript in :math:`E_j` both runs take the same steps with
-    the same probabilities, under P and under Q. Filter j is :math:`(\varepsilon, \delta_j)`-DP against every
-    analyst, hence :math:`P(S \cap E_j) \le e^\varepsilon Q(S \cap E_j) + \delta_j`. Sum over j.
+    Costs are functions of the public proposals, and not negative, so whether filter j admits the whole run can be
+    read off the transcript, and if it does, it admitted every prefix. At least one does at the end; let :math:`E_j`
+    be the transcripts whose first such filter is j. These sets are disjoint and cover everything. Compare the run
+    with that of an analyst who behaves the same, works out the refusals of the union alone (they need no data), and
+    is guarded by filter j only, stopping when j first refuses. On a transcript in :math:`E_j` both runs take the same
+    steps with the same probabilities, under P and under Q. Filter j is :math:`(\varepsilon, \delta_j)`-DP against
+    every analyst, hence :math:`P(S \cap E_j) \le e^\varepsilon Q(S \cap E_j) + \delta_j`. Sum over j.
 
     *Releases with a delta of their own.* An (ε, δ)-DP pair is, with probability 1−δ on both sides, an ε-DP pair
     (Kairouz, Oh, Viswanath 2015). Toss these coins in public and stop at the first bad one: up to there the run is

@@ -35,12 +35,18 @@ def select(event: Event, *, runs: Number, eta: Number = 0) -> Selected:
             f"The mean number of runs must lie between 1 and 1e12, but it is {runs}.",
             fix="pass runs > 1, for example 20.",
         )
-    low, high = -80.0, -1e-14  # the logarithm of gamma: the mean falls as gamma grows
+    low, high = -690.0, -1e-14  # the logarithm of gamma: the mean falls as gamma grows
     shape = float(finite("eta", eta))
     for _ in range(200):
         middle = (low + high) / 2
         low, high = (middle, high) if _mean(math.exp(middle), shape) > wished else (low, middle)
-    return Selected(event, math.exp(high), eta)
+    chosen = Selected(event, math.exp(high), eta)
+    if not math.isclose(_mean(math.exp(high), shape), wished, rel_tol=1e-6):
+        raise InvalidParameterError(
+            f"No law of the number of runs with eta {eta} has a mean of {runs} within floating-point range.",
+            fix="choose fewer runs, or eta nearer to 0.",
+        )
+    return chosen
 
 
 def expected_runs(event: Selected) -> float:

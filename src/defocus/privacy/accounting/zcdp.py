@@ -173,7 +173,9 @@ def _(event: Laplace) -> float:
     """ε + e^(−ε) − 1: tight, Harrison and Manurangsi (2026), Theorem 1."""
     epsilon = above(1 / Fraction(event.ratio))
     if epsilon < 0.01:
-        return epsilon * epsilon / 2 * (1 - epsilon / 3 * (1 - epsilon / 4)) * PAD
+        # An alternating series, cut after a positive term.
+        series = 1 - epsilon / 3 * (1 - epsilon / 4 * (1 - epsilon / 5 * (1 - epsilon / 6)))
+        return epsilon * epsilon / 2 * series * PAD
     return (epsilon + math.expm1(-epsilon)) * PAD
 
 

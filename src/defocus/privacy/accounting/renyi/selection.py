@@ -20,6 +20,7 @@ Reference:
 """
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -38,21 +39,30 @@ _HELPERS = np.concatenate((1 + np.geomspace(0.01, 8, 24), np.geomspace(10, 4000,
 
 @curve.register
 def _(event: Selected, orders: Floats, adjacency: Adjacency) -> Floats:
-    one = curve(event.event, orders, adjacency)
-    return (one + overhead(event, adjacency) + math.log(expected_runs(event)) / (orders - 1)) * PAD
+    fixed, runs = overhead(event, adjacency), math.log(expected_runs(event))
+    return _monotone(lambda at: curve(event.event, at, adjacency) + fixed + runs / (at - 1), orders)
 
 
 @curve.register
 def _(event: SelectedPoisson, orders: Floats, adjacency: Adjacency) -> Floats:
-    one = curve(event.event, orders, adjacency)
-    mean = above(event.mean)
     helpers = curve(event.event, _HELPERS, adjacency)
-    found = []
-    for order, divergence in zip(orders.tolist(), one.tolist(), strict=True):
-        slack = float(np.min(delta_at(helpers, _HELPERS, -math.log1p(-1 / order) * (1 - 1e-15))))
-        exponent = math.log(mean) + (order - 1) * (divergence + mean * slack)
-        found.append(float(np.logaddexp(-below(event.mean), exponent)) / (order - 1))
-    return np.array(found) * PAD
+    mean = above(event.mean)
+
+    def bound(at: Floats) -> Floats:
+        slack = [np.min(delta_at(helpers, _HELPERS, -math.log1p(-1 / order) * (1 - 1e-15))) for order in at.tolist()]
+        exponent = math.log(mean) + (at - 1) * (curve(event.event, at, adjacency) + mean * np.array(slack))
+        found: Floats = np.logaddexp(-below(event.mean), exponent) / (at - 1)
+        return found
+
+    return _monotone(bound, orders)
+
+
+def _monotone(bound: Callable[[Floats], Floats], orders: Floats) -> Floats:
+    """Divergences increase with the order, so a bound at a higher order holds at all lower ones."""
+    later = np.minimum.accumulate(bound(_HELPERS)[::-1])[::-1]
+    reach = np.append(later, np.inf)[np.searchsorted(_HELPERS, orders)]
+    found: Floats = np.minimum(bound(orders), reach) * PAD
+    return found
 
 
 def overhead(event: Selected, adjacency: Adjacency) -> float:

@@ -32,14 +32,17 @@ def log_bernoulli(beta: Floats, base: Floats) -> Floats:
 
     For beta above 1 or below 0, with ``base`` = log(1 + u); both are broadcast. With :math:`v = (\beta-1)\log(1+u)`
     and :math:`s = u/(1+u)` it is :math:`(1+u)\,(e^v - 1 - (\beta-1)s)`: the Taylor series where everything is
-    small, this form where it is not, and the same divided by :math:`e^v` where that would overflow.
+    small, this form where it is not (its sibling :math:`e^{\beta\log(1+u)} - 1 - \beta u` for beta near zero), and
+    the same divided by :math:`e^v` where that would overflow.
     """
     beta, base = np.broadcast_arrays(beta, base)
     power = beta - 1
     v = power * base
     with np.errstate(divide="ignore", over="ignore", invalid="ignore", under="ignore"):
         u, s = np.expm1(base), -np.expm1(-base)
-        plain = base + np.log(np.expm1(np.minimum(v, _LARGE)) - power * s)
+        near_one = np.expm1(np.minimum(v, _LARGE)) - power * s
+        near_zero = np.expm1(np.minimum(beta * base, _LARGE)) * (1 - s) - beta * s
+        plain = base + np.log(np.where(np.abs(beta) < 0.5, near_zero, near_one))
         steep = base + v + np.log1p(-np.exp(-v) * (1 + power * s))
         series = np.ones_like(v)
         for k in range(_TERMS, 1, -1):

@@ -1,0 +1,353 @@
+"""Filters against analysts who choose on the way: exact laws of small adaptive games, and the interface."""
+
+import json
+import math
+import operator
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import ndtr
+
+from defocus.errors import InvalidParameterError, UnsupportedEventError
+from defocus.privacy.budgets import Budget
+from defocus.privacy.elementary import GaussianSum, PureSum, RenyiSum
+from defocus.privacy.events import (
+    NOTHING,
+    Approximate,
+    Concentrated,
+    DiscreteGaussian,
+    Event,
+    Exponential,
+    Gaussian,
+    Laplace,
+    Pure,
+    Sampled,
+    Selected,
+)
+from defocus.privacy.filters import Cost, Filter
+from defocus.privacy.filters import filter as filter_for
+from defocus.privacy.units import Adjacency
+
+Policy = Callable[[tuple[int, ...]], Event | None]
+
+
+def branches(event: Event) -> list[tuple[float, float]]:
+    """The worst law of a release on two neighbours: randomised response, with a revealing outcome of its delta."""
+    assert isinstance(event, Pure | Approximate)
+    e = math.exp(float(event.epsilon))
+    delta = float(event.delta) if isinstance(event, Approximate) else 0.0
+    keep = 1 - delta
+    found = [(keep * e / (1 + e), keep / (1 + e)), (keep / (1 + e), keep * e / (1 + e))]
+    return [*found, (delta, 0.0), (0.0, delta)] if delta else found
+
+
+def play(rule: Filter, policy: Policy, depth: int) -> list[tuple[float, float]]:
+    """The laws of the final transcript on the two data sets, for an analyst who follows ``policy``."""
+    leaves: list[tuple[float, float]] = []
+
+    def go(history: tuple[int, ...], p: float, q: float, spent: Cost) -> None:
+        event = policy(history) if len(history) < depth else None
+        if event is None:
+            leaves.append((p, q))
+        elif not rule.admits(spent, event):
+            go((*history, -1), p, q, spent)
+        else:
+            after = spent + rule.cost(event)
+            for i, (a, b) in enumerate(branches(event)):
+                if p * a or q * b:
+                    go((*history, i), p * a, q * b, after)
+
+    go((), 1.0, 1.0, rule.start)
+    return leaves
+
+
+def excess(leaves: list[tuple[float, float]], epsilon: float) -> float:
+    one = math.fsum(max(0.0, p - math.exp(epsilon) * q) for p, q in leaves)
+    other = math.fsum(max(0.0, q - math.exp(epsilon) * p) for p, q in leaves)
+    return max(one, other)
+
+
+def random_policy(seed: int, choices: list[Event]) -> Policy:
+    """A data-dependent analyst: each history leads to a release of its own, or to the end."""
+
+    def choose(history: tuple[int, ...]) -> Event | None:
+        rng = np.random.default_rng([seed, *(x + 1 for x in history)])
+        return None if rng.random() < 0.03 else choices[int(rng.integers(len(choices)))]
+
+    return choose
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32), st.sampled_from([(1.0, 0.0), (1.0, 0.01), (2.0, 0.05), (0.6, 0.2)]))
+def test_no_adaptive_analyst_exceeds_the_budget(seed: int, terms: tuple[float, float]) -> None:
+    epsilon, delta = terms
+    choices: list[Event] = [Pure(x) for x in (0.05, 0.1, 0.2, 0.35, 0.5)]
+    if delta:
+        choices += [Approximate(0.1, delta / 40), Approximate(0.3, delta / 20)]
+    leaves = play(filter_for(Budget(epsilon, delta)), random_policy(seed, choices), 8)
+    assert math.fsum(p for p, _ in leaves) == pytest.approx(1)
+    assert excess(leaves, epsilon * (1 + 1e-9)) <= delta + 1e-12
+
+
+def greedy(history: tuple[int, ...]) -> Event:
+    """Doubles the stakes while the evidence points one way, as an attacker of adaptive composition would."""
+    lead = sum(1 if x == 0 else -1 for x in history if x >= 0)
+    return Pure(0.4 if lead > 0 else 0.1)
+
+
+def test_an_analyst_who_doubles_the_stakes_when_ahead_stays_within_the_budget() -> None:
+    for epsilon, delta in ((1.0, 0.1), (1.5, 0.3), (0.8, 0.0)):
+        assert excess(play(filter_for(Budget(epsilon, delta)), greedy, 13), epsilon * (1 + 1e-9)) <= delta + 1e-12
+
+
+def test_the_game_catches_a_filter_that_allows_too_much() -> None:
+    honest = filter_for(Budget(0.8))
+    lenient = replace(honest, parts=(PureSum(1.6),))
+    assert excess(play(lenient, greedy, 13), 0.8) > 0.05
+    loose = replace(filter_for(Budget(1.0, 0.01)), parts=(RenyiSum(1.5, 3.0),))
+    assert excess(play(loose, lambda _: Pure(0.5), 12), 1.0) > 0.01
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32), st.floats(0.2, 2), st.floats(0.0, 3.0))
+def test_gaussian_noise_chosen_after_the_first_answer_keeps_the_gaussian_bound(
+    seed: int, mu: float, epsilon: float
+) -> None:
+    """Two releases, the second one's noise any function of the first answer with the squares within the limit."""
+    rng = np.random.default_rng(seed)
+    first = mu * rng.uniform(0.1, 0.95)
+    y = np.linspace(-9, 9 + first, 40_001)
+    knots = rng.uniform(0, 1, 12)
+    second = math.sqrt(mu * mu - first * first) * knots[(np.floor(y * 2).astype(int)) % 12]
+    loss = first * y - first * first / 2
+    rest = epsilon - loss
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        a, b = rest / second - second / 2, rest / second + second / 2
+        inner = np.where(second > 1e-9, ndtr(-a) - np.exp(rest) * ndtr(-b), np.maximum(0.0, -np.expm1(rest)))
+    density = np.exp(-((y - first) ** 2) / 2) / math.sqrt(2 * math.pi)
+    found = float(np.trapezoid(density * inner, y))
+    allowed = float(ndtr(mu / 2 - epsilon / mu) - math.exp(epsilon) * ndtr(-mu / 2 - epsilon / mu))
+    assert found <= allowed + 1e-6
+    rule = filter_for(Budget(mu=mu))
+    spent = rule.cost(Gaussian(1 / first))
+    assert all(rule.admits(spent, Gaussian(1 / x)) for x in set(second[second > 1e-6].tolist()))
+
+
+@pytest.mark.parametrize(
+    ("event", "least_share"),
+    [
+        (Gaussian(50), 0.85),
+        (DiscreteGaussian(500, 10), 0.85),
+        (Laplace(100), 0.7),
+        (Laplace(10), 1.0),
+        (Exponential(0.02), 0.7),
+        (Sampled(Gaussian(4), 0.01), 0.65),
+    ],
+)
+def test_adaptivity_costs_little_against_the_best_fixed_sequence(event: Event, least_share: float) -> None:
+    from defocus.privacy.accounting import account  # noqa: PLC0415 - only this test compares with accountants
+
+    rule = filter_for(Budget(1, 1e-6))
+    unit = rule.cost(event)
+    steps = max(
+        math.floor(part.limit / amount) for part, amount in zip(rule.parts, unit.amounts[1:], strict=True) if amount
+    )
+    assert rule.fits(rule.cost(steps * event) if steps else rule.start)
+    fixed = account(max(1, math.floor(steps / least_share) + 2) * event, "rdp").epsilon(1e-6)
+    assert fixed > 1 or least_share < 1
+
+
+def test_runs_of_different_kinds_are_each_judged_by_what_suits_them() -> None:
+    rule = filter_for(Budget(1, 1e-6))
+    measure = {}
+    for event in (Gaussian(50), Pure(0.3), Sampled(Gaussian(3), 0.01), Laplace(100)):
+        spent = rule.start
+        while rule.admits(spent, event):
+            spent += rule.cost(event)
+        measure[type(event).__name__] = rule.compare(spent, event).measure.split(" of ")[0]
+    assert measure == {
+        "Gaussian": "squared mu",
+        "Pure": "epsilon",
+        "Sampled": "Rényi divergence",
+        "Laplace": "Rényi divergence",
+    }
+
+
+def test_the_shares_of_delta_add_up_to_the_budget() -> None:
+    from defocus.privacy import filters  # noqa: PLC0415 - looks at the constants of one module
+
+    total = filters._SLACK_SHARE + filters._GAUSSIAN_SHARE + sum(share for _, share in filters._RENYI_SHARES)
+    assert total == 1.0
+
+
+def test_each_limit_is_what_its_share_of_delta_buys() -> None:
+    from defocus.privacy import classical, filters  # noqa: PLC0415 - recomputes limits from first principles
+    from defocus.privacy.accounting.renyi.conversion import epsilon_at  # noqa: PLC0415
+
+    rule = filter_for(Budget(2, 1e-6))
+    _, gaussian, *renyi = rule.parts
+    assert isinstance(gaussian, GaussianSum)
+    assert classical.log_delta(math.sqrt(gaussian.limit), 2 - 1e-9) <= math.log(1e-6 * filters._GAUSSIAN_SHARE)
+    for part, (_, share) in zip(renyi, filters._RENYI_SHARES, strict=True):
+        assert isinstance(part, RenyiSum)
+        assert epsilon_at(np.array([part.limit]), np.array([part.order]), 1e-6 * share)[0] <= 2 * (1 + 1e-11)
+
+
+def test_ten_charges_of_a_tenth_fit_in_one_and_an_eleventh_does_not() -> None:
+    for budget, event in (
+        (Budget(1), Pure(0.1)),
+        (Budget(1, 1e-6), Pure(0.1)),
+        (Budget(rho=1), Concentrated(0.1)),
+        (Budget(rho=1), Concentrated(Fraction(1, 10))),
+    ):
+        rule = filter_for(budget)
+        spent = rule.start
+        for _ in range(10):
+            assert rule.admits(spent, event)
+            spent += rule.cost(event)
+        if budget.delta == 0:
+            assert not rule.admits(spent, event)
+
+
+def test_releases_with_a_delta_of_their_own_use_up_its_share() -> None:
+    rule = filter_for(Budget(1, 1e-6))
+    assert rule.admits(rule.start, Approximate(0.1, 1e-7))
+    assert not rule.admits(rule.start, Approximate(0.1, 2e-7))
+    assert rule.compare(rule.start, Approximate(0.1, 2e-7)).measure == "delta"
+    mixed = rule.cost(Approximate(0.1, 1e-7)) + rule.cost(Gaussian(50))
+    assert rule.fits(mixed)
+    plain = filter_for(Budget(1, 1e-6), by="basic")
+    assert plain.admits(plain.start, Approximate(1, 1e-6))
+    assert not plain.admits(plain.cost(Approximate(0.5, 9e-7)), Approximate(0.1, 2e-7))
+    sampled = rule.cost(Sampled(Approximate(1, 1e-6), 0.1))
+    assert sampled.amounts[0] == pytest.approx(1e-7)
+
+
+def test_a_composed_charge_costs_its_parts() -> None:
+    rule = filter_for(Budget(1, 1e-6))
+    whole = rule.cost(3 * Laplace(30) + 2 * Gaussian(40))
+    parts = rule.start
+    for event in [Laplace(30)] * 3 + [Gaussian(40)] * 2:
+        parts += rule.cost(event)
+    assert whole.amounts == pytest.approx(parts.amounts, rel=1e-12)
+    assert rule.cost(NOTHING) == rule.start
+    assert rule.admits(rule.start, NOTHING)
+    assert not rule.admits(rule.start, 10**400 * Pure(1))
+
+
+@given(st.lists(st.floats(0, 1e3), min_size=2, max_size=2), st.lists(st.floats(0, 1e3), min_size=2, max_size=2))
+def test_costs_are_added_upwards(a: list[float], b: list[float]) -> None:
+    total = Cost(a) + Cost(b)
+    assert all(Fraction(s) >= Fraction(x) + Fraction(y) for s, x, y in zip(total, a, b, strict=True))
+    assert Cost(json.loads(json.dumps(total.to_json()))) == total
+
+
+def test_an_inexpressible_amount_survives_json_and_stays_infinite() -> None:
+    cost = filter_for(Budget(1, 1e-6)).cost(Gaussian(10))
+    assert cost.amounts[1] == math.inf
+    assert Cost(json.loads(json.dumps(cost.to_json(), allow_nan=False))) == cost
+    assert (cost + Cost(cost)).amounts[1] == math.inf
+
+
+def test_what_remains_is_said_in_words_and_really_fits() -> None:
+    rule = filter_for(Budget(1, 1e-6))
+    spent = rule.cost(60 * Gaussian(50))
+    left = rule.remaining(spent)
+    assert rule.admits(spent, Pure(left.epsilon))
+    assert not rule.admits(spent, Pure(left.epsilon * 1.001))
+    assert rule.admits(spent, Gaussian(left.ratio))
+    assert not rule.admits(spent, Gaussian(left.ratio / 1.001))
+    assert "one release of epsilon" in str(left)
+    assert "Gaussian noise" in str(left)
+    gone = rule.remaining(rule.cost(10_000 * Gaussian(10)))
+    assert str(gone) == "nothing"
+    assert str(filter_for(Budget(1)).remaining(filter_for(Budget(1)).start)) == "one release of epsilon 1"
+
+
+def test_a_comparison_gives_requested_remaining_and_difference() -> None:
+    rule = filter_for(Budget(1))
+    found = rule.compare(rule.cost(Pure(0.75)), Pure(0.5))
+    assert (found.requested, found.measure) == (0.5, "epsilon")
+    assert found.remaining == pytest.approx(0.25)
+    assert found.difference == pytest.approx(0.25)
+    assert rule.compare(rule.start, Pure(0.5)).difference < 0
+
+
+def test_a_run_of_any_length_is_summed_up_in_as_few_numbers() -> None:
+    rule = filter_for(Budget(10, 1e-6))
+    spent = rule.start
+    for i in range(2000):
+        spent += rule.cost(Gaussian(1000 + i % 7))
+    assert len(spent.amounts) == len(rule.start.amounts) == 1 + len(rule.parts)
+    assert rule.admits(spent, Gaussian(1000))
+
+
+def test_adjacency_reaches_the_price_of_sampled_releases() -> None:
+    event = Sampled(Gaussian(2), 0.1)
+    add, swap = (filter_for(Budget(4, 1e-6), a).cost(event) for a in Adjacency)
+    assert all(x < y for x, y in zip(add.amounts[3:], swap.amounts[3:], strict=True))
+
+
+@pytest.mark.parametrize(
+    ("budget", "event"),
+    [
+        (Budget(1), Gaussian(1)),
+        (Budget(1), Approximate(0.5, 1e-9)),
+        (Budget(rho=1), Sampled(Gaussian(1), 0.5)),
+        (Budget(mu=1), Concentrated(0.1)),
+        (Budget(mu=1), DiscreteGaussian(100)),
+        (Budget(1, 1e-6), Selected(Approximate(1, 1e-9), 0.5)),
+    ],
+)
+def test_releases_a_budget_cannot_measure_are_refused_by_name(budget: Budget, event: Event) -> None:
+    rule = filter_for(budget)
+    if isinstance(event, Approximate):
+        assert not rule.admits(rule.start, event)
+        return
+    with pytest.raises(UnsupportedEventError, match=rf"filter accountant cannot express {type(event).__name__}"):
+        rule.admits(rule.start, event)
+
+
+def test_filters_can_be_asked_for_by_name() -> None:
+    budget = Budget(1, 1e-6)
+    for by in ("basic", "renyi", "zcdp", "gaussian", "union"):
+        rule = filter_for(budget, by=by)
+        assert rule.definition == f"{by}/1"
+        assert rule.admits(rule.start, Pure(0.01))
+    alone, union = filter_for(budget, by="gaussian"), filter_for(budget)
+    assert alone.parts[0].limit > union.parts[1].limit
+    with pytest.raises(InvalidParameterError, match="union, basic, renyi, zcdp, gaussian"):
+        filter_for(budget, by="hope")
+    with pytest.raises(InvalidParameterError, match="union, basic"):
+        filter_for(Budget(1), by="renyi")
+
+
+@pytest.mark.parametrize("bad", [[], [-1.0], [float("nan")], [0.0, -1e-9]])
+def test_a_cost_that_is_no_cost_is_refused(bad: list[Any]) -> None:
+    with pytest.raises(InvalidParameterError, match="at least zero"):
+        Cost(bad)
+
+
+def test_costs_of_another_filter_are_refused() -> None:
+    small, large = filter_for(Budget(1)), filter_for(Budget(1, 1e-6))
+    with pytest.raises(InvalidParameterError, match="another filter"):
+        small.fits(large.start)
+    with pytest.raises(InvalidParameterError, match="different filters"):
+        small.start + large.start
+    with pytest.raises(TypeError):
+        operator.add(small.start, (0.0, 0.0))
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 0.01, 50, 1000])
+@pytest.mark.parametrize("delta", [1e-100, 1e-6, 0.5])
+def test_extreme_budgets_have_a_filter(epsilon: float, delta: float) -> None:
+    rule = filter_for(Budget(epsilon, delta))
+    assert all(part.limit >= 0 for part in rule.parts)
+    assert rule.admits(rule.start, Pure(epsilon))
+    assert not rule.admits(rule.start, Pure(4 * epsilon + 20))
