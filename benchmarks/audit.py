@@ -5,7 +5,8 @@
 
 All mechanisms claim epsilon = 1 (the Gaussian at delta = 1e-6) on the neighbours 0 and 1, at 99.9 % confidence.
 Every case is measured twice in each of three interleaved rounds: until a violation is called, and with all its
-runs. Times are the least of the rounds, sampling included.
+runs. The time to a verdict and its runs are the most of the rounds, since luck decides them; the time of all runs is
+the least, and the bound on epsilon the lowest. Sampling is included.
 """
 
 import json
@@ -47,7 +48,7 @@ def own_cases() -> dict[str, Case]:
         import opendp.prelude as dp
     except ImportError:
         return cases
-    dp.enable_features("contrib", "floating-point", "honest-but-curious")
+    dp.enable_features("contrib", "idealized-numerics", "honest-but-curious")
     noisy = dp.m.make_laplace(dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float), scale=1.0)
     cases["OpenDP 0.16 Laplace (honest)"] = (noisy, (0.0, 1.0), 10_000, 0.0)
     cases["OpenDP noise at 0.0, then added as a float"] = (lambda x: x + noisy(0.0), (0.0, 1.0), 10_000, 0.0)
@@ -70,11 +71,13 @@ def measure(cases: dict[str, Case]) -> dict[str, Any]:
         for name, (mechanism, pair, trials, delta) in cases.items():
             quick = lower_bound(mechanism, pair, trials, claimed=1, delta=delta, seconds=LIMIT)
             full = lower_bound(mechanism, pair, trials, claimed=1, delta=delta)
-            before = found.get(name, {"seconds_to_verdict": np.inf, "seconds": np.inf, "epsilon_lower": np.inf})
+            before = found.get(
+                name, {"seconds_to_verdict": 0.0, "seconds": np.inf, "epsilon_lower": np.inf, "runs_to_verdict": 0}
+            )
             found[name] = {
                 "verdict": full.verdict,
-                "runs_to_verdict": quick.trials,
-                "seconds_to_verdict": min(before["seconds_to_verdict"], quick.seconds),
+                "runs_to_verdict": max(before["runs_to_verdict"], quick.trials),
+                "seconds_to_verdict": max(before["seconds_to_verdict"], quick.seconds),
                 "runs": full.trials,
                 "seconds": min(before["seconds"], full.seconds),
                 "epsilon_lower": min(before["epsilon_lower"], full.epsilon_lower),
@@ -99,15 +102,12 @@ def main() -> None:
         print(json.dumps(measure(peer_cases())))
         return
     found = measure(own_cases()) | peers()
-    print(
-        f"{'mechanism (claims epsilon = 1)':44s} {'verdict':36s} {'called in':>18s} {'all runs':>17s} {'epsilon >=':>10s}"
-    )
+    print(f"{'claims epsilon = 1':44s} {'verdict':36s} {'called in':>18s} {'all runs':>17s} {'epsilon >=':>10s}")
     for name, row in found.items():
-        called = (
-            f"{row['seconds_to_verdict']:.2f} s {row['runs_to_verdict']:>9d}" if row["verdict"] == "violation" else "-"
-        )
+        called = f"{1000 * row['seconds_to_verdict']:.0f} ms {row['runs_to_verdict']:>8d}"
         every = f"{row['seconds']:.2f} s {row['runs']:>9d}"
-        print(f"{name:44s} {row['verdict']:36s} {called:>18s} {every:>17s} {row['epsilon_lower']:10.3f}")
+        shown = called if row["verdict"] == "violation" else "-"
+        print(f"{name:44s} {row['verdict']:36s} {shown:>18s} {every:>17s} {row['epsilon_lower']:10.3f}")
     (HERE / "results" / "audit.json").write_text(json.dumps(found, indent=1) + "\n")
 
 

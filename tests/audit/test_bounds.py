@@ -55,6 +55,27 @@ def test_the_bound_falls_with_delta_and_rises_with_alpha(k: int, j: int, delta: 
     assert strict <= bound((k, j), 1000, 1e-6, delta=delta / 2, claimed=None).epsilon
 
 
+@pytest.mark.parametrize(("p", "q", "delta"), [(0.5, 0.2, 0.0), (0.9, 0.05, 0.1), (0.3, 0.3, 0.0), (0.2, 0.01, 0.05)])
+@pytest.mark.parametrize("alpha", [0.05, 0.2])
+def test_the_bound_exceeds_the_truth_with_at_most_the_stated_probability(
+    p: float, q: float, delta: float, alpha: float
+) -> None:
+    counts = range(41)
+    truth = max(0.0, math.log((p - delta) / q))
+    wrong = sum(
+        binom.pmf(k, 40, p) * binom.pmf(j, 40, q)
+        for k in counts
+        for j in counts
+        if bound((k, j), 40, alpha, delta=delta, claimed=None).epsilon > truth
+    )
+    assert wrong <= alpha
+
+
+def test_each_probability_gets_half_of_the_error() -> None:
+    p, q = float(below(600, 1000, 0.005)), float(upto(200, 1000, 0.005))
+    assert bound((600, 200), 1000, 0.01, delta=0.1, claimed=None).epsilon == pytest.approx(math.log((p - 0.1) / q))
+
+
 def test_a_huge_claim_does_not_overflow() -> None:
     assert bound((1000, 0), 1000, 1e-3, delta=0.0, claimed=1e6).delta == 0
 

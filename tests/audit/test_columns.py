@@ -128,6 +128,13 @@ def test_which_columns_exist_is_read_from_the_choosing_runs_only() -> None:
     assert not any("secret" in c.name for c in read((outputs, outputs), 1) if c.name.startswith("output["))
 
 
+def test_what_varies_in_the_judging_runs_only_is_not_looked_at() -> None:
+    outputs: list[Any] = ["a", "a", "b", None]
+    assert read((outputs, outputs), 2) == []
+    assert len(read((outputs, outputs), 3)) == 1
+    assert [c.name for c in read((np.array([1.0, 2.0, math.nan]),) * 2, 2)] == ["output"]
+
+
 @given(st.lists(anything, min_size=1, max_size=8))
 def test_any_outputs_can_be_read(outputs: list[Any]) -> None:
     for one in read((outputs, outputs[::-1]), len(outputs)):

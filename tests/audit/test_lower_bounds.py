@@ -7,7 +7,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from defocus.audit import Pair, batched, lower_bound, neighbours, search
+from defocus.audit import Finding, Pair, batched, lower_bound, neighbours, search
+from defocus.audit.auditing import Setting, audit
 from defocus.errors import InvalidParameterError
 from defocus.noise import discrete_laplace
 from defocus.noise.testing import seeded
@@ -77,6 +78,23 @@ def test_a_search_accuses_the_honest_no_more_often_than_the_confidence_allows() 
     pairs = [(0, 1)] * 5
     accused = sum(search(honest, pairs, 1000, 0.9, claimed=1).violation for _ in range(40))
     assert accused <= binom.ppf(0.999, 40, 0.1)
+
+
+def test_the_pairs_that_are_judged_share_the_error_and_the_ranking_is_not_judged(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[tuple[int, float]] = []
+
+    def spy(mechanism: Any, pair: Pair, setting: Setting) -> Finding:
+        seen.append((setting.trials, round(1 - setting.confidence, 9)))
+        return audit(mechanism, pair, setting)
+
+    monkeypatch.setattr("defocus.audit.lower_bounds.audit", spy)
+    search(batched(quiet), "count", 16_000, 0.97)
+    assert seen == [(1000, 0.03)] * 6 + [(16_000, 0.01)] * 3
+    seen.clear()
+    assert search(batched(quiet), [(0, 1)], 16_000, 0.97).confidence == 0.97
+    assert seen == [(16_000, 0.03)]
 
 
 def test_pairs_may_be_a_kind_a_list_or_a_function() -> None:

@@ -42,6 +42,13 @@ def test_the_hostile_ones_are_there() -> None:
         assert word in text
 
 
+@pytest.mark.parametrize("replace", [False, True])
+def test_a_nan_joins_other_rows(replace: bool) -> None:
+    pairs = neighbours("numbers", replace=replace)
+    assert any(np.isnan(pair.second).any() and len(pair.second) > 2 for pair in pairs)
+    assert not any(np.isnan(pair.first).any() for pair in pairs)
+
+
 def test_names_are_unique_and_long_data_is_shortened() -> None:
     for kind in KINDS:
         names = [pair.name for pair in neighbours(kind)]

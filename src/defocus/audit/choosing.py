@@ -1,5 +1,6 @@
 """Choosing one event that tells two data sets apart, from the choosing runs only."""
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -17,7 +18,6 @@ __all__ = ["Event", "choose"]
 _LOOKED_INTO = 12  # columns of numbers whose lattice, residues, … are looked at one by one
 _PAIRED = 6
 _CELLS = 32
-_PLAIN = 0.01  # a learned event must promise this much more than one that reads well
 
 
 @final
@@ -48,7 +48,7 @@ def choose(columns: list[Column], split: Split, *, alpha: float, delta: float) -
     learned += [ranges(score, split) for score in _scores(columns, split)]
     for coding in learned:
         event = _best(coding, split, alpha, delta)
-        found.append(replace(event, promise=event.promise - _PLAIN))
+        found.append(replace(event, promise=event.promise - _doubt(split)))
     nothing = Event("any output at all", 0, float("-inf"), np.ones(2 * split.n, dtype=bool))
     return max([nothing, *found], key=lambda event: event.promise)
 
@@ -79,7 +79,12 @@ def _orders(coding: Coding, split: Split) -> Iterator[tuple[NDArray[np.int64], f
         yield np.concatenate([classes[-2::-1], classes[-1:]]), 0.0  # the last class is what is not a number
     likelier = np.argsort(-ratios(coding, split), kind="stable")
     for order in (likelier, likelier[::-1]):
-        yield order, 0.0 if coding.plain else _PLAIN
+        yield order, 0.0 if coding.plain else _doubt(split)
+
+
+def _doubt(split: Split) -> float:
+    """What a learned event must promise more than a plain one, since the best of many promises too much."""
+    return max(0.01, 1 / math.sqrt(split.train - split.learn))
 
 
 def _codings(columns: Iterable[Column], split: Split) -> Iterator[Coding]:

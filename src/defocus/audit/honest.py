@@ -1,6 +1,6 @@
 """Every mechanism of this project as a target: claims are read from its event by the accountant, not typed here."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -29,7 +29,7 @@ def _additive(bits: Bits | None) -> tuple[Target, ...]:
     several = mechanisms.Laplace(scale=3, sensitivity=3)
     geometric = mechanisms.Geometric(epsilon=1)
     gaussian = mechanisms.Gaussian(sigma=1)
-    wide = mechanisms.Gaussian(sigma=2, sensitivity=2, dimension=4)
+    wide = mechanisms.Gaussian(sigma=4, sensitivity=4, dimension=4)
 
     def wide_runs(data: NDArray[np.int64], n: int) -> Any:
         # The noise of each entry is independent, so n runs are one run on n times as many entries.
@@ -38,13 +38,26 @@ def _additive(bits: Bits | None) -> tuple[Target, ...]:
     return (
         _target("laplace", "one count", one, _repeated(one, bits), _counts),
         _target("laplace/single", "one count, one draw at a time", one, _single(one, bits), _counts, trials=_FEW),
-        _target("laplace/vector", "four counts that move by 3 together", several, _rows(several, bits), _moves(3)),
+        _target(
+            "laplace/vector",
+            "four counts that move by 3 together",
+            several,
+            _rows(several, bits),
+            _moves([1, -1, 1, 0], 3),
+        ),
         _target("geometric", "one count", geometric, _repeated(geometric, bits), _counts),
         _target("gaussian", "one count", gaussian, _many_gaussians(gaussian, bits), _counts, delta=0.01),
         _target(
             "gaussian/single", "one draw at a time", gaussian, _single(gaussian, bits), _counts, delta=0.01, trials=_FEW
         ),
-        _target("gaussian/vector", "four counts, L2 sensitivity 2", wide, batched(wide_runs), _moves(2), delta=0.01),
+        _target(
+            "gaussian/vector",
+            "four counts, L2 sensitivity 4",
+            wide,
+            batched(wide_runs),
+            _moves([2, -2, 2, 2], 4),
+            delta=0.01,
+        ),
     )
 
 
@@ -167,17 +180,16 @@ def _counts() -> tuple[Pair, ...]:
     return neighbours("count")
 
 
-def _moves(size: int) -> Callable[[], tuple[Pair, ...]]:
-    """Four counts that move by ``size`` in L1 norm (3) or L2 norm (2): all at once, or one alone."""
+def _moves(spread: Sequence[int], alone: int) -> Callable[[], tuple[Pair, ...]]:
+    """Four counts that move by ``spread``, or one of them by ``alone``."""
 
     def pairs() -> tuple[Pair, ...]:
-        start = np.array([5, 0, -5, 1000])
-        spread = np.array([1, -1, 1, 0]) if size == 3 else np.array([1, -1, 1, 1])
-        alone = np.array([0, size, 0, 0])
+        start, top = np.array([5, 0, -5, 1000]), np.full(4, _TOP - alone)
+        one = np.array([0, alone, 0, 0])
         return (
             Pair("moves spread out", start, start + spread),
-            Pair("one entry moves", start, start + alone),
-            Pair("at the largest integers", np.full(4, _TOP - size), np.full(4, _TOP - size) + alone),
+            Pair("one entry moves", start, start + one),
+            Pair("at the largest integers", top, top + one),
         )
 
     return pairs
