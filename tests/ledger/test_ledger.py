@@ -158,7 +158,7 @@ def test_an_event_that_cannot_be_stored_exactly_is_refused(opened: Opener) -> No
         "\ud800",
         "turn \u202e around",
         "line\u2028separator",
-        "x" * 1_000_000,
+        pytest.param("x" * 1_000_000, id="a million characters"),
         None,
         7,
         b"bytes",

@@ -42,8 +42,17 @@ def fingerprint(value: Any) -> str:
     try:
         text = canonical(_plain(value, 0))
     except (InvalidParameterError, ValueError):
-        text = f"{type(value).__name__} {value!r}"
+        text = _described(value)
     return hashlib.sha256(b"defocus released value 1\n" + text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _described(value: Any) -> str:
+    """What is left to take a digest of when a value has no JSON form; it must not fail, the value is paid for."""
+    name = type(value).__name__
+    try:
+        return f"{name} {value:x}" if isinstance(value, int) else f"{name} {value!r}"
+    except Exception:  # noqa: BLE001  # a repr may raise anything
+        return name
 
 
 def _plain(value: Any, depth: int) -> Any:

@@ -15,7 +15,7 @@ from defocus.mechanisms import (
 )
 from defocus.privacy.events import Event
 
-__all__ = ["checked_mechanism", "in_units", "named"]
+__all__ = ["checked_mechanism", "chooses", "in_units", "named"]
 
 _CHOOSERS = (AboveThreshold, Exponential, PermuteAndFlip, RandomizedResponse, ReportNoisyMax)
 
@@ -36,11 +36,16 @@ def checked_mechanism(mechanism: object, grid: object) -> Event:
         raise InvalidParameterError(
             f"grid must be a Grid, but it is {type(grid).__name__}.", fix='write for example Grid("0.01").'
         )
-    if grid is not None and isinstance(mechanism, _CHOOSERS):
+    if grid is not None and chooses(mechanism):
         raise InvalidParameterError(
             f"{type(mechanism).__name__} releases a choice, which has no grid.", fix="leave grid out."
         )
     return mechanism.event
+
+
+def chooses(mechanism: object) -> bool:
+    """Whether a mechanism releases a choice and no number."""
+    return isinstance(mechanism, _CHOOSERS)
 
 
 def in_units(number: float, grid: Grid | None) -> float:

@@ -52,7 +52,7 @@ def preview(
     >>> print(preview(Laplace(scale=2)))
     mechanism:   Laplace(scale=2, sensitivity=1)
     error:       1.919 on average, at most 6 at 95 %
-    cost:        discrete_laplace(2, 1)
+    cost:        discrete_laplace(2)
     """
     event = checked_mechanism(mechanism, grid)
     level = float(probability("confidence", confidence, zero=False, one=False))

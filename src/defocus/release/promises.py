@@ -37,6 +37,9 @@ def promise(event: Event, budget: Budget, adjacency: Adjacency) -> Promise:
         loss = account(event, by="pld", adjacency=adjacency)
     except UnsupportedEventError:
         loss = account(event, by="rdp", adjacency=adjacency)
+    pure, epsilon = loss.epsilon(0), loss.epsilon(delta)
+    if pure <= 1.01 * epsilon:
+        epsilon, delta = pure, 0.0  # a delta would only weaken the statement
     posterior = loss.posterior(0.5, delta=delta)
     odds = posterior / (1 - posterior) if posterior < 1 else float("inf")
-    return Promise(loss.epsilon(delta), delta, odds, posterior, loss.accountant)
+    return Promise(epsilon, delta, odds, posterior, loss.accountant)

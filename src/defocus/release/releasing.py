@@ -9,7 +9,7 @@ from defocus.ledger import Ledger, Receipt
 from defocus.mechanisms import Grid, Mechanism
 from defocus.noise import Bits
 from defocus.noise.bits import source
-from defocus.release.checks import checked_mechanism, in_units, named
+from defocus.release.checks import checked_mechanism, chooses, in_units, named
 from defocus.release.results import CONFIDENCE, Release
 
 __all__ = ["release"]
@@ -66,7 +66,7 @@ def release(
     error, interval = in_units(mechanism.error, grid), in_units(mechanism.interval(CONFIDENCE), grid)
 
     def shown(result: Any, receipt: Receipt) -> Release:
-        return Release(result, event, error, interval, receipt, named(mechanism))
+        return Release(result, event, error, interval, receipt, named(mechanism), chooses(mechanism))
 
     recorded = None if request is None else ledger.recall(request)
     if recorded is not None:
@@ -75,7 +75,7 @@ def release(
                 "An answer to this request was recorded, but with other noise.",
                 fix="give the new request another name.",
             )
-        return shown(recorded.value, recorded.receipt)
+        return shown(_arrayed(recorded.value), recorded.receipt)
     mechanism.check(value)
     receipt = ledger.charge(event, purpose=purpose, who=who, request=request)
     answer, failed = _sampled(mechanism, value, drawn_from, grid)
@@ -88,6 +88,12 @@ def release(
     except DefocusError as problem:
         raise NotRecordedError(result, charge=receipt.sequence, why=problem.what) from problem
     return result
+
+
+def _arrayed(kept: Any) -> Any:
+    """A kept vector of numbers as the array it was."""
+    numbers = isinstance(kept, list) and all(type(x) in {int, float} for x in kept)
+    return np.array(kept) if numbers else kept
 
 
 def _sampled(mechanism: Mechanism, value: Any, bits: Bits, grid: Grid | None) -> tuple[Any, bool]:

