@@ -55,6 +55,12 @@ def test_it_survives_json(leak: Finding) -> None:
     assert data["picture"]["marks"] == ["<a>", "<b>", "another value"]
 
 
+def test_too_few_runs_to_detect_anything_are_still_json() -> None:
+    finding = lower_bound(lambda _data: 0, (0, 1), trials=64, claimed=9)
+    assert finding.verdict == "none found (would detect >= inf)"
+    assert json.loads(json.dumps(finding.to_json(), allow_nan=False))["detectable"] is None
+
+
 def test_without_a_claim_there_is_nothing_to_contradict() -> None:
     finding = lower_bound(lambda data: data, (0, 1), trials=2000)
     assert not finding.violation

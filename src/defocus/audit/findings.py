@@ -1,6 +1,7 @@
 """What an audit found: a bound with its evidence, in words, as JSON and as a picture."""
 
 import html
+import math
 from dataclasses import asdict, dataclass, field
 from typing import Any, final
 
@@ -107,8 +108,9 @@ class Finding:
         return " ".join([*text, *self.notes])
 
     def to_json(self) -> dict[str, Any]:
-        """All fields and the verdict, with JSON types only."""
-        return asdict(self) | {"verdict": self.verdict, "violation": self.violation}
+        """All fields and the verdict, with JSON types only; an infinite ``detectable`` is null."""
+        reach = self.detectable if math.isfinite(self.detectable) else None
+        return asdict(self) | {"detectable": reach, "verdict": self.verdict, "violation": self.violation}
 
     def plot(self) -> Any:
         """A matplotlib figure of the two output distributions; needs the extra ``plot``."""
