@@ -43,7 +43,8 @@ def lower_bound(
         each of the J possible rounds judges with new runs at α/J, so stopping at any of them is
         covered by the union bound.
     Assumes:
-        Runs on one data set are independent and identically distributed, and the data sets are neighbours.
+        Runs on one data set are independent and identically distributed, so the mechanism keeps no state
+        and does not change its data; and the data sets are neighbours.
 
     Error:
         One-sided: a low bound says nothing about privacy. The loss of the best event is reached up to
