@@ -31,7 +31,7 @@ def finite(name: str, value: object) -> Number:
         number = int(value)
     elif isinstance(value, Rational):
         number = Fraction(int(value.numerator), int(value.denominator))
-    elif isinstance(value, Real):
+    elif isinstance(value, Real) and (isinstance(value, float) or float(value) == value):
         number = float(value)
     if number is None or (isinstance(number, float) and not math.isfinite(number)):
         raise InvalidParameterError(
@@ -100,5 +100,8 @@ def count(name: str, value: object) -> int:
 
 
 def _show(value: object) -> str:
-    text = repr(value)
+    try:
+        text = repr(value)
+    except ValueError:  # an int of more digits than Python prints
+        return "an integer of very many digits"
     return text if len(text) <= 60 else f"{text[:57]}..."

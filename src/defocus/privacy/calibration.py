@@ -86,20 +86,17 @@ class _Search:
         """Bracket the answer around a fast estimate, close the bracket, and check the family beyond it."""
         bottom, top = math.log(low), math.log(high)
         t, slope = self._start(bottom, top)
-        below = above = None
+        below, above = -math.inf, math.inf
         stride = precision
-        while above is None or below is None or above - below > precision:
+        while above - below > precision:
             value = self._excess(t)
-            if value <= 0:
-                above = t if above is None else min(above, t)
-            else:
-                below = t if below is None else max(below, t)
-            if above is not None and below is not None:
+            below, above = (below, min(above, t)) if value <= 0 else (max(below, t), above)
+            if math.isfinite(below) and math.isfinite(above):
                 t = self._between(below, above, precision)
                 continue
-            if t >= top and above is None:
+            if t >= top and math.isinf(above):
                 raise self._unreachable(high)
-            if t <= bottom and below is None:
+            if t <= bottom and math.isinf(below):
                 break
             # Step by Newton's rule, a little too far so that the other side is met, further each time.
             move = -value / slope if math.isfinite(value) else math.copysign(2.0, value)

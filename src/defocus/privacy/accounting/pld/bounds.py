@@ -15,7 +15,6 @@ rounded up, and what wrapping may have added to P's tail taken off.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import final
 
 import numpy as np
@@ -36,7 +35,7 @@ class UpperWindow:
     """Upper bounds on delta for epsilons around ``centre``."""
 
     def __init__(self, parts: Sequence[Dots], step: float, found: Saddle, centre: float, log_delta: float) -> None:
-        chosen = window(parts, found.theta, centre, log_delta)
+        chosen = window(parts, found, centre, log_delta)
         self._step = step
         self._theta = chosen.theta
         back = int(0.2 * found.spread / step) + 16
@@ -51,7 +50,9 @@ class UpperWindow:
         tail = min(value - steeper * top for steeper, value in chosen.cumulants)
         mass = max(0.0, cumulant(parts, 0.0))
         lost = sum(part.times * part.lost for part in parts)
-        self._beyond = (math.exp(min(tail, 0.0)) * (1 + 1e-9) + lost * math.exp(mass + lost + 1e-9)) * math.exp(self.slack)
+        self._beyond = (math.exp(min(tail, 0.0)) * (1 + 1e-9) + lost * math.exp(mass + lost + 1e-9)) * math.exp(
+            self.slack
+        )
         self.low = self._first * step
         self.high = (self._last - 1) * step
 
@@ -147,9 +148,11 @@ def lower_epsilon(
     sure = -math.expm1(certain)
     centre = upper + bias
     spread = math.sqrt(moments(ours, found.theta)[2])
-    chosen = window(ours, found.theta, centre, math.log(delta))
+    chosen = window(ours, found._replace(spread=spread), centre, math.log(delta))
     first = math.floor((centre - 0.3 * spread) / step) - 16
-    size = next_fast_len(min(math.ceil(chosen.width / step) + 32 + int(0.3 * spread / step), _LARGEST_WINDOW), real=True)
+    size = next_fast_len(
+        min(math.ceil(chosen.width / step) + 32 + int(0.3 * spread / step), _LARGEST_WINDOW), real=True
+    )
     last, reference = first + size - 1, round(centre / step)
     p_side = Spectrum(ours, step, chosen.theta, size)
     q_side = Spectrum(theirs, step, chosen.theta + 1, size)

@@ -60,7 +60,9 @@ class DiscreteLaplaceProfile:
         a = math.exp(-1 / self.scale)
         live = size < self.top
         damp = np.exp(np.minimum(l, 0.0)) / (1 + a)
-        excess = np.where(live, np.maximum(-np.expm1(np.minimum(gap, 0.0)) - a * np.expm1(-m / self.scale), 0.0), 0.0) * damp
+        excess = (
+            np.where(live, np.maximum(-np.expm1(np.minimum(gap, 0.0)) - a * np.expm1(-m / self.scale), 0.0), 0.0) * damp
+        )
         steep = np.where(live, 1.0, 0.0) * damp
         return Curve(excess, 16 * U * (excess + (1 + self.top) * steep) + 1e-300, steep + excess)
 

@@ -18,7 +18,7 @@ Reference:
 
 import math
 from dataclasses import dataclass
-from typing import final
+from typing import TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ from defocus.privacy.accounting.pld.profiles import Floats, Profile, U
 
 __all__ = ["Dots", "connect", "lattice"]
 
+Wide: TypeAlias = NDArray[np.longdouble]
 _WIDE_U = float(np.finfo(np.longdouble).eps)
 _LARGEST = 700.0 if np.finfo(np.longdouble).maxexp < 2048 else 10000.0
 _LEAST = -700.0
@@ -56,8 +57,10 @@ class Dots:
 
     def digits(self, theta: float) -> float:
         """Relative error of the tilted weights and of their sum, in units of the last place."""
-        return 32.0 + 4 * float(np.max(np.abs(self.log_p) + abs(theta) * np.abs(self.losses))) + 2 * math.log2(
-            len(self.losses) + 2
+        return (
+            32.0
+            + 4 * float(np.max(np.abs(self.log_p) + abs(theta) * np.abs(self.losses)))
+            + 2 * math.log2(len(self.losses) + 2)
         )
 
 
@@ -87,35 +90,34 @@ def connect(profile: Profile, losses: Floats, times: int) -> Dots:
     p[-1] = -r[-1] * (slope[-1] - (1 if middle >= len(losses) - 1 else 0))
     masses = np.maximum(p, 0).astype(np.float64)
     lost = float(np.nextafter(float(excess[-1]) + -math.expm1(min(float(losses[-1]), 0.0)), 1.0))
-    shortfall = _shortfall(l, r, width, masses.astype(np.longdouble), lost, excess)
+    shortfall = _shortfall(l, width, masses.astype(np.longdouble) / r, lost, excess)
     keep = masses > 0
-    gaps = np.empty(len(losses))
-    gaps[1:-1] = (losses[2:] - losses[:-2]) / 2
-    gaps[0], gaps[-1] = losses[1] - losses[0], losses[-1] - losses[-2]
-    return Dots(losses[keep], np.log(masses[keep]), lost, shortfall, times, gaps[keep])
+    return Dots(losses[keep], np.log(masses[keep]), lost, shortfall, times, _gaps(losses, atomic=profile.atomic)[keep])
 
 
-def _shortfall(
-    l: NDArray[np.longdouble],
-    r: NDArray[np.longdouble],
-    width: NDArray[np.longdouble],
-    p: NDArray[np.longdouble],
-    lost: float,
-    excess: NDArray[np.longdouble],
-) -> float:
-    """How far the stored measure's profile can lie below the padded one, relatively."""
-    beyond = np.cumsum((p / r)[::-1])[::-1][1:]
+def _gaps(losses: Floats, *, atomic: bool) -> Floats:
+    """How far a loss near each point was moved: half-way to its neighbours, or one bracket where it is an atom."""
+    widths = np.diff(losses)
+    if atomic:
+        return np.full(len(losses), float(widths.min()))
+    return np.concatenate((widths[:1], (widths[1:] + widths[:-1]) / 2, widths[-1:]))
+
+
+def _shortfall(l: Wide, width: Wide, q: Wide, lost: float, excess: Wide) -> float:
+    """How far the profile of the stored measure can lie below the padded one, relatively."""
+    beyond = np.cumsum(q[::-1])[::-1][1:]
     rise = np.cumsum((width * beyond)[::-1])[::-1]
     reached = np.append(rise, np.longdouble(0)) + lost
     needed = excess + np.where(l < 0, -np.expm1(l), 0)
-    at_zero = (p.sum() + lost) * (1 - len(p) * _WIDE_U)
-    worst = max(float(np.max(1 - reached / needed)), float(1 - at_zero), 0.0)
-    return worst + 4 * len(p) * _WIDE_U + 8 * U
+    at_zero = float((q * np.exp(l)).sum()) + lost
+    worst = max(float(np.max(1 - reached / needed)), 1 - at_zero, 0.0)
+    return worst + 4 * len(l) * _WIDE_U + 8 * U
 
 
 def lattice(profile: Profile, step: float, resolution: float, log_tail: float) -> NDArray[np.int64]:
     """Increasing multiples of ``step`` that resolve the profile; finite ends of its support are bracketed."""
-    positions = profile.grid(resolution, log_tail) / step
+    losses = profile.grid(resolution, log_tail)
+    positions = losses[np.abs(losses) < _LARGEST] / step
     found = [np.ceil(positions)]
     if profile.atomic:
         found.append(np.floor(positions))

@@ -91,7 +91,8 @@ def smoothed(event: events.DiscreteGaussian) -> Smoothed:
         raise UnsupportedEventError(
             event,
             accountant="pld",
-            why=f"with {event.dimension} entries at sensitivity {float(shift):g} it needs sigma >= {2 * math.sqrt(tau2):.3g}",
+            why=f"with {event.dimension} entries at sensitivity {float(shift):g} it needs sigma at least "
+            f"{2 * math.sqrt(tau2):.3g}",
             fix="use a finer grid, so that sigma is larger in grid units; or account by rdp or zcdp.",
         )
     blur = event.dimension * 8 * math.exp(-2 * math.pi**2 * tau2)

@@ -16,6 +16,7 @@ __all__ = ["Plan", "coarse_for", "plan_at", "plan_for"]
 _TAIL = 18.0
 """Mass beyond the grid is e^-18 of delta, shared by all steps."""
 _LARGEST_WINDOW = 2**19
+_FINEST = 5e-4
 _NORMAL = -690.0
 """Log of the least delta that is resolved; smaller ones are rounded up to it."""
 
@@ -45,13 +46,14 @@ def plan_for(terms: Sequence[Term], delta: float, tolerance: float) -> Plan:
 
 def plan_at(terms: Sequence[Term], epsilon: float, tolerance: float) -> Plan:
     """The plan for delta at ``epsilon``."""
-    log_delta = -30.0
-    for _ in range(12):
+    previous, log_delta = 0.0, -30.0
+    coarse = coarse_for(terms, log_delta)
+    found = saddle_at(coarse, epsilon)
+    # The grid must reach the tail that is asked for, whose size is only known once it does.
+    while log_delta < previous - 5:
         coarse = coarse_for(terms, log_delta)
         found = saddle_at(coarse, epsilon)
         previous, log_delta = log_delta, min(max(found.log_delta, _NORMAL), -0.5)
-        if log_delta > previous - 5:
-            break
     found = found._replace(log_delta=log_delta)
     return _refine(terms, coarse, found, log_delta, tolerance)
 
@@ -65,19 +67,20 @@ def _refine(terms: Sequence[Term], coarse: list[Dots], found: Saddle, log_delta:
     total = sum(term.times for term in terms)
     error = tolerance * max(found.epsilon, 0.05 * found.spread)
     step = math.sqrt(7.2 * error / ((1 + found.theta) * total))
-    widest = window(coarse, found.theta, max(found.epsilon, 0.0), log_delta).width
+    widest = window(coarse, found, max(found.epsilon, 0.0), log_delta).width
     step = _short(max(step, widest / _LARGEST_WINDOW))
     error = max(error, (1 + found.theta) * total * step * step / 7.2)
     tail = log_delta - _TAIL - math.log(total)
-    resolution = 0.03
-    for _ in range(6):
+    resolution, made = 0.03, math.inf
+    indices: tuple[NDArray[np.int64], ...] = ()
+    dots: tuple[Dots, ...] = ()
+    while made > error and resolution > _FINEST:
         indices = tuple(lattice(term.profile, step, resolution, tail) for term in terms)
         dots = tuple(
-            connect(term.profile, places * step, term.times) for term, places in zip(terms, indices, strict=True)
+            connect(term.profile, np.asarray(places * step), term.times)
+            for term, places in zip(terms, indices, strict=True)
         )
         made = _error(dots, found.theta)
-        if made <= error or all(len(places) > 200_000 for places in indices):
-            break
         resolution /= max(1.4, min(6.0, math.sqrt(max(made - 0.6 * error, 0.3 * error) / (0.35 * error))))
     return Plan(step, indices, dots, found, 0.1 * error)
 

@@ -290,7 +290,9 @@ class Atoms:
             np.where(atoms > l, p * -np.expm1(np.minimum(l - atoms, 0.0)), 0.0),
             np.where(atoms < l, p * np.expm1(np.clip(l - atoms, 0.0, 700.0)), 0.0),
         )
-        steep = np.where(l >= 0, np.where(atoms >= l, p, 0.0), np.where(atoms <= l, q * np.exp(np.minimum(l, 0.0)), 0.0))
+        steep = np.where(
+            l >= 0, np.where(atoms >= l, p, 0.0), np.where(atoms <= l, q * np.exp(np.minimum(l, 0.0)), 0.0)
+        )
         damp = np.exp(np.minimum(l, 0.0)) * self.at_infinity
         excess = gain.sum(axis=0) + damp
         slope = steep.sum(axis=0) + damp

@@ -17,6 +17,8 @@ __all__ = ["Saddle", "Window", "cumulant", "moments", "saddle_at", "saddle_for",
 _SQRT2 = math.sqrt(2.0)
 _ALIAS = math.log(1e7)
 """Wrapped mass is kept below this fraction of delta (log of its inverse)."""
+_DEEPEST = 6.0
+"""How much smaller than at the saddle the tail may look under the tilt (log)."""
 
 
 class Saddle(NamedTuple):
@@ -106,9 +108,14 @@ def _search(parts: Sequence[Dots], excess: Callable[[Saddle], float], guess: flo
     return found
 
 
-def window(parts: Sequence[Dots], theta: float, epsilon: float, log_delta: float) -> Window:
-    """The tilt near ``theta`` whose window is narrowest while wrapped mass stays negligible."""
-    need = _ALIAS - log_delta
+def window(parts: Sequence[Dots], found: Saddle, epsilon: float, log_delta: float) -> Window:
+    """The tilt near the saddle whose window is narrowest while wrapped mass and rounding stay negligible.
+
+    A tilt that is too weak leaves the tail a small part of the tilted law, and rounding,
+    which is relative to the whole, shows in it: by convexity of the cumulant the part is
+    about exp(-(θ-θ')²spread²/2) of what it is at the saddle.
+    """
+    theta, need = found.theta, _ALIAS - log_delta
     table: list[tuple[float, float]] = []
     for factor in (1.0, 1.12, 1.25, 1.45, 1.7, 2.0, 2.5, 3.2):
         steeper = theta * factor
@@ -119,8 +126,14 @@ def window(parts: Sequence[Dots], theta: float, epsilon: float, log_delta: float
     best: tuple[float, float] | None = None
     for factor in (1.1, 1.0, 0.92, 0.85, 0.77, 0.7, 0.62, 0.55, 0.48, 0.4, 0.3):
         tilt = theta * factor
+        if best is not None and ((theta - tilt) * found.spread) ** 2 > 2 * _DEEPEST:
+            break
         above = min(
-            ((value - steeper * epsilon + need) / (steeper - tilt) for steeper, value in table if steeper > tilt * 1.02),
+            (
+                (value - steeper * epsilon + need) / (steeper - tilt)
+                for steeper, value in table
+                if steeper > tilt * 1.02
+            ),
             default=math.inf,
         )
         width = max(need / tilt, above)

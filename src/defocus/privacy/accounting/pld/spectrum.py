@@ -130,7 +130,8 @@ class Spectrum:
 
     def _turn(self, places: int) -> NDArray[np.complex128]:
         """Each kept frequency's phase after ``places`` lattice steps, reduced in whole numbers."""
-        return np.exp((2j * math.pi / self.size) * ((self._index * (places % self.size)) % self.size))
+        turns = (self._index * (places % self.size)) % self.size
+        return np.asarray(np.exp((2j * math.pi / self.size) * turns))
 
 
 def _power(base: NDArray[np.complex128], exponent: int) -> NDArray[np.complex128]:
@@ -154,4 +155,3 @@ def _transform_error(size: int) -> float:
             size //= factor
         factor += 1
     return units * U
-
