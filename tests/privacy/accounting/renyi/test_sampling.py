@@ -172,6 +172,32 @@ def test_events_known_only_by_their_divergence_cover_those_known_exactly() -> No
                 assert at(Sampled(DiscreteGaussian(2), q), order, adjacency) <= general * (1 + 1e-12)
 
 
+@pytest.mark.parametrize("order", [2, 3, 7, 20])
+@pytest.mark.parametrize("q", [0.01, 0.2])
+def test_events_known_only_by_their_divergence_follow_the_published_expansion(order: int, q: float) -> None:
+    """Wang, Balle, Kasiviswanathan (2019), Theorem 9; a unit added or removed saves the factors 2 and 4."""
+    rho = 0.05
+    for adjacency, second, factor in (
+        (ADD, math.expm1(2 * rho), 1),
+        (REPLACE, min(4 * math.expm1(2 * rho), 2 * math.exp(2 * rho)), 2),
+    ):
+        total = math.comb(order, 2) * q**2 * second
+        total += sum(math.comb(order, j) * q**j * factor * math.exp(j * (j - 1) * rho) for j in range(3, order + 1))
+        bound = min(math.log1p(total) / (order - 1), order * rho)
+        assert at(Sampled(Concentrated(rho), q), order, adjacency) == pytest.approx(bound, rel=1e-9)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, 2**32), st.floats(0.05, 3), st.floats(0.01, 0.99), st.integers(2, 12))
+def test_no_composed_mechanism_on_a_sample_exceeds_its_bound(seed: int, epsilon: float, q: float, order: int) -> None:
+    rng = np.random.default_rng(seed)
+    u, p, r = (np.outer(a, b).ravel() for a, b in zip(laws(rng, epsilon, 3), laws(rng, epsilon, 3), strict=True))
+    inner = Sampled(2 * Pure(epsilon), q)
+    mixed, other = (1 - q) * u + q * p, (1 - q) * u + q * r
+    assert max(divergence(mixed, u, order), divergence(u, mixed, order)) <= at(inner, order) + 1e-12
+    assert divergence(mixed, other, order) <= at(inner, order, REPLACE) + 1e-12
+
+
 @pytest.mark.parametrize("sigma", [1.0, 3.0])
 def test_the_sampled_discrete_gaussian_is_covered_in_both_directions(sigma: float) -> None:
     x = np.arange(-int(12 * sigma), int(12 * sigma) + 2)
