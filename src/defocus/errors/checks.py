@@ -31,7 +31,7 @@ def finite(name: str, value: object) -> Number:
         number = int(value)
     elif isinstance(value, Rational):
         number = Fraction(int(value.numerator), int(value.denominator))
-    elif isinstance(value, Real) and (isinstance(value, float) or float(value) == value):
+    elif isinstance(value, Real):
         number = float(value)
     if number is None or (isinstance(number, float) and not math.isfinite(number)):
         raise InvalidParameterError(

@@ -9,8 +9,9 @@ from defocus.privacy.accounting.pld.bounds import UpperWindow, lower_epsilon, up
 from defocus.privacy.accounting.pld.exact import enumerated
 from defocus.privacy.accounting.pld.lowering import Term
 from defocus.privacy.accounting.pld.plan import coarse_for, plan_at, plan_for
-from defocus.privacy.accounting.pld.profiles import Profile, Reversed
+from defocus.privacy.accounting.pld.profiles import Profile
 from defocus.privacy.accounting.pld.saddle import saddle_for
+from defocus.privacy.accounting.pld.sampling import Reversed
 
 __all__ = ["both_ways", "delta_above", "epsilon_above", "epsilon_below", "epsilon_near"]
 

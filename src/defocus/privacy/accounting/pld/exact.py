@@ -7,7 +7,8 @@ from itertools import combinations_with_replacement
 import numpy as np
 from scipy.special import gammaln
 
-from defocus.privacy.accounting.pld.profiles import Atoms, Floats, Profile, U
+from defocus.privacy.accounting.pld.atoms import Atoms
+from defocus.privacy.accounting.pld.profiles import Floats, Profile, U
 
 __all__ = ["enumerated"]
 

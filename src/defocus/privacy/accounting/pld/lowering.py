@@ -11,16 +11,11 @@ from typing import NamedTuple
 
 from defocus.errors import InvalidParameterError, Number, UnsupportedEventError
 from defocus.privacy import events
+from defocus.privacy.accounting.pld.atoms import Atoms
+from defocus.privacy.accounting.pld.continuous import BoundedRange, GaussianProfile, LaplaceProfile
 from defocus.privacy.accounting.pld.discrete import DiscreteGaussianProfile, DiscreteLaplaceProfile
-from defocus.privacy.accounting.pld.profiles import (
-    Atoms,
-    Batched,
-    BoundedRange,
-    GaussianProfile,
-    LaplaceProfile,
-    Profile,
-    SampledProfile,
-)
+from defocus.privacy.accounting.pld.profiles import Profile
+from defocus.privacy.accounting.pld.sampling import Batched, SampledProfile
 from defocus.privacy.units import Adjacency
 
 __all__ = ["Smoothed", "Term", "lower", "round_up", "smoothed"]
@@ -181,7 +176,9 @@ def _(event: events.RandomizedResponse, adjacency: Adjacency) -> tuple[Profile, 
 @_term.register
 def _(event: events.Exponential, adjacency: Adjacency) -> tuple[Profile, Profile | None] | None:
     del adjacency
-    return (BoundedRange(round_up(Fraction(event.epsilon))), None) if event.epsilon else None
+    if not event.epsilon:
+        return None
+    return BoundedRange(round_up(Fraction(event.epsilon))), BoundedRange(_down(Fraction(event.epsilon))).balanced()
 
 
 @_term.register

@@ -16,30 +16,15 @@ Reference:
     function, Theorem 11; Doroshenko et al. (2022), Connect the dots.
 """
 
-import math
-from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeAlias, final
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import erfcx, ndtr
 
-__all__ = [
-    "Atoms",
-    "Batched",
-    "BoundedRange",
-    "Curve",
-    "GaussianProfile",
-    "LaplaceProfile",
-    "Profile",
-    "Reversed",
-    "SampledProfile",
-    "Tails",
-]
+__all__ = ["Curve", "Floats", "Masses", "Profile", "Tails", "U"]
 
 Floats: TypeAlias = NDArray[np.float64]
 U = 2.0**-53
-_SQRT2 = math.sqrt(2.0)
 
 
 class Curve(NamedTuple):
@@ -61,6 +46,34 @@ class Tails(NamedTuple):
     q_above: Floats
     q_below: Floats
     error: Floats
+
+
+class Masses(Protocol):
+    """A loss with few values: what can be enumerated."""
+
+    @property
+    def losses(self) -> tuple[float, ...]:
+        """The values, increasing."""
+
+    @property
+    def p(self) -> tuple[float, ...]:
+        """P's masses there."""
+
+    @property
+    def q(self) -> tuple[float, ...]:
+        """Q's masses there."""
+
+    @property
+    def at_infinity(self) -> float:
+        """What each law puts where the other has none."""
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether swapping P and Q gives the same profile."""
+
+    @property
+    def error(self) -> float:
+        """Relative error of the masses."""
 
 
 class Profile(Protocol):
@@ -90,440 +103,10 @@ class Profile(Protocol):
         """The profile at losses ``l``."""
 
     def tails(self, l: Floats) -> Tails:
-        """Both laws' probabilities beyond ``l``."""
+        """Probabilities beyond ``l`` under both laws of a pair that occurs."""
 
-    def atoms(self) -> "Atoms | None":
+    def atoms(self) -> Masses | None:
         """The pair as finitely many atoms, where it is one with few."""
 
     def grid(self, step: float, log_tail: float) -> Floats:
         """Increasing losses that resolve the law, leaving out about e^log_tail of mass at each end."""
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class GaussianProfile:
-    r"""N(μ, 1) against N(0, 1), or a pair within :math:`e^{\pm\text{blur}}` of it pointwise.
-
-    :math:`\delta(l) = \bar\Phi(z_1) - e^l\bar\Phi(z_0)` with :math:`z_0 = l/\mu + \mu/2`,
-    :math:`z_1 = z_0 - \mu` (Balle, Wang 2018). Where :math:`z_0 > 0` the second term is
-    :math:`\varphi(z_1)` times Mills' ratio of :math:`z_0`, which neither overflows nor
-    loses digits.
-
-    Assumes:
-        ``ndtr``, ``erfcx`` and ``exp`` are accurate to 8 units in the last place at the
-        argument given; the error of the argument itself adds z² units. The test suite
-        checks this against 60-digit arithmetic.
-    """
-
-    mu: float
-    blur: float = 0.0
-    at_infinity = 0.0
-    symmetric = True
-    atomic = False
-    top = math.inf
-    bottom = -math.inf
-
-    def curve(self, l: Floats) -> Curve:
-        """See the protocol."""
-        z0 = l / self.mu + self.mu / 2
-        z1 = l / self.mu - self.mu / 2
-        up = l >= 0
-        outward = np.where(up, z0, -z0)
-        mills = 0.5 * np.exp(-0.5 * np.minimum(z1 * z1, 1480.0)) * erfcx(np.maximum(outward, 0.0) / _SQRT2)
-        # e^l Q(L > l) above zero, e^l Q(L <= l) below it.
-        far = np.where(outward > 0, mills, np.exp(np.minimum(l, 0.0)) * ndtr(-outward))
-        near = np.where(up, ndtr(-z1), ndtr(z1))
-        pad = (U * (24 + 4 * z0 * z0 + 4 * z1 * z1) + 4 * self.blur) * (near + far) + 1e-300
-        return Curve(np.maximum(np.where(up, near - far, far - near), 0.0), pad, far)
-
-    def tails(self, l: Floats) -> Tails:
-        """See the protocol."""
-        z0 = l / self.mu + self.mu / 2
-        z1 = l / self.mu - self.mu / 2
-        # Beyond 38 standard deviations the tails are 0 and 1 to within 1e-300.
-        worst = np.minimum(np.maximum(z0 * z0, z1 * z1), 1500.0)
-        return Tails(ndtr(-z1), ndtr(z1), ndtr(-z0), ndtr(z0), U * (24 + 4 * worst) + 4 * self.blur)
-
-    def atoms(self) -> None:
-        """See the protocol."""
-
-    def grid(self, step: float, log_tail: float) -> Floats:
-        """See the protocol: equal steps of the underlying normal variable."""
-        reach = min(math.sqrt(max(2.0, -2 * log_tail)), 37.0)
-        low, high = -reach, self.mu + reach
-        x = np.linspace(low, high, max(8, math.ceil((high - low) / step) + 1))
-        return np.asarray(self.mu * (x - self.mu / 2))
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class LaplaceProfile:
-    r"""Lap(1, b) against Lap(0, b) with :math:`\varepsilon = 1/b`: :math:`\delta(l) = 1 - e^{(l-\varepsilon)/2}`."""
-
-    epsilon: float
-    at_infinity = 0.0
-    symmetric = True
-    atomic = False
-
-    @property
-    def top(self) -> float:
-        """See the protocol."""
-        return self.epsilon
-
-    @property
-    def bottom(self) -> float:
-        """See the protocol."""
-        return -self.epsilon
-
-    def curve(self, l: Floats) -> Curve:
-        """See the protocol: for l < 0 the excess is that of -l, times e^l, since the pair is symmetric."""
-        inside = np.minimum(np.abs(l), self.epsilon)
-        damp = np.exp(np.minimum(l, 0.0))
-        excess = -np.expm1((inside - self.epsilon) / 2) * damp
-        steep = np.where(np.abs(l) <= self.epsilon, 1.0, 0.0) * damp
-        return Curve(excess, 16 * U * (excess + (self.epsilon + inside) * damp * (excess > 0)) + 1e-300, steep)
-
-    def tails(self, l: Floats) -> Tails:
-        """See the protocol: L > l where the noise lies left of (1 - l/epsilon)/2, atoms at both ends."""
-        y = (1 - np.clip(l / self.epsilon, -1.0, 1.0)) / 2
-        inside_p = 0.5 - 0.5 * np.expm1(-self.epsilon * y)
-        inside_q = 0.5 * np.exp(-self.epsilon * (1 - y))
-        above, below = l >= self.epsilon, l < -self.epsilon
-        p = np.where(above, 0.0, np.where(below, 1.0, inside_p))
-        q = np.where(above, 0.0, np.where(below, 1.0, inside_q))
-        p_left = np.where(above, 1.0, np.where(below, 0.0, 0.5 * np.exp(-self.epsilon * y)))
-        q_left = np.where(above, 1.0, np.where(below, 0.0, 0.5 - 0.5 * np.expm1(-self.epsilon * (1 - y))))
-        return Tails(p, p_left, q, q_left, np.full_like(l, 16 * U * (1 + self.epsilon)))
-
-    def atoms(self) -> None:
-        """See the protocol."""
-
-    def grid(self, step: float, log_tail: float) -> Floats:
-        """See the protocol."""
-        del log_tail
-        return np.linspace(-self.epsilon, self.epsilon, max(3, math.ceil(2 / step)))
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class BoundedRange:
-    r"""The worst of all pairs whose losses span at most ``epsilon``: the exponential mechanism.
-
-    The extreme pairs put losses t and t−ε, so
-    :math:`\delta(l) = \sup_t \frac{(e^\varepsilon - e^t)(1 - e^{l-t})}{e^\varepsilon - 1}`, whose
-    maximum lies at t = (ε+l)/2:
-    :math:`\delta(l) = (e^{\varepsilon/2} - e^{l/2})^2/(e^\varepsilon - 1)` for |l| ≤ ε.
-    A supremum of profiles is a profile, and dominates every member under composition.
-    No single pair attains it, so there is no lower bound.
-    Reference: Dong, Durfee, Rogers (2020).
-    """
-
-    epsilon: float
-    at_infinity = 0.0
-    symmetric = True
-    atomic = False
-
-    @property
-    def top(self) -> float:
-        """See the protocol."""
-        return self.epsilon
-
-    @property
-    def bottom(self) -> float:
-        """See the protocol."""
-        return -self.epsilon
-
-    def curve(self, l: Floats) -> Curve:
-        """See the protocol."""
-        inside = np.minimum(np.abs(l), self.epsilon)
-        damp = np.exp(np.minimum(l, 0.0))
-        root = -np.expm1((inside - self.epsilon) / 2)
-        excess = root * root / -math.expm1(-self.epsilon) * damp
-        steep = np.where(root > 0, 1.0, 0.0) * damp
-        return Curve(excess, 32 * U * (1 + self.epsilon) * (excess + root * damp) + 1e-300, steep)
-
-    def tails(self, l: Floats) -> Tails:
-        """There is no single pair."""
-        raise NotImplementedError
-
-    def atoms(self) -> None:
-        """See the protocol."""
-
-    def grid(self, step: float, log_tail: float) -> Floats:
-        """See the protocol."""
-        del log_tail
-        return np.linspace(-self.epsilon, self.epsilon, max(3, math.ceil(2 / step)))
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Atoms:
-    """A loss with finitely many values: randomised response, and the worst pure or approximate mechanism.
-
-    ``losses`` increase; ``p`` and ``q`` are the masses of P and Q there, correct to ``error`` relative;
-    each law puts ``at_infinity`` where the other has none.
-    """
-
-    losses: tuple[float, ...]
-    p: tuple[float, ...]
-    q: tuple[float, ...]
-    at_infinity: float = 0.0
-    symmetric: bool = True
-    error: float = 16 * U
-    atomic = True
-
-    @property
-    def top(self) -> float:
-        """See the protocol."""
-        return self.losses[-1]
-
-    @property
-    def bottom(self) -> float:
-        """See the protocol."""
-        return -math.inf if self.at_infinity else self.losses[0]
-
-    def curve(self, l: Floats) -> Curve:
-        """See the protocol: a sum over the atoms beyond l."""
-        atoms, p, q = (np.asarray(a)[:, None] for a in (self.losses, self.p, self.q))
-        gain = np.where(
-            l >= 0,
-            np.where(atoms > l, p * -np.expm1(np.minimum(l - atoms, 0.0)), 0.0),
-            np.where(atoms < l, p * np.expm1(np.clip(l - atoms, 0.0, 700.0)), 0.0),
-        )
-        steep = np.where(
-            l >= 0, np.where(atoms >= l, p, 0.0), np.where(atoms <= l, q * np.exp(np.minimum(l, 0.0)), 0.0)
-        )
-        damp = np.exp(np.minimum(l, 0.0)) * self.at_infinity
-        excess = gain.sum(axis=0) + damp
-        slope = steep.sum(axis=0) + damp
-        worst = max(abs(self.losses[0]), abs(self.losses[-1]))
-        return Curve(excess, (self.error + 16 * U) * excess + 32 * U * (1 + worst) * slope + 1e-300, slope)
-
-    def tails(self, l: Floats) -> Tails:
-        """See the protocol."""
-        atoms, p, q = (np.asarray(a)[:, None] for a in (self.losses, self.p, self.q))
-        above = atoms > l
-        lost = self.at_infinity
-        return Tails(
-            (p * above).sum(axis=0) + lost,
-            (p * ~above).sum(axis=0),
-            (q * above).sum(axis=0),
-            (q * ~above).sum(axis=0) + lost,
-            np.full_like(l, self.error + 8 * U * len(self.losses)),
-        )
-
-    def atoms(self) -> "Atoms":
-        """See the protocol."""
-        return self
-
-    def grid(self, step: float, log_tail: float) -> Floats:
-        """See the protocol."""
-        del step, log_tail
-        return np.asarray(self.losses)
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Reversed:
-    """The same pair with P and Q exchanged."""
-
-    inner: Profile
-    at_infinity = 0.0
-
-    @property
-    def top(self) -> float:
-        """See the protocol."""
-        return -self.inner.bottom
-
-    @property
-    def bottom(self) -> float:
-        """See the protocol."""
-        return -self.inner.top
-
-    @property
-    def symmetric(self) -> bool:
-        """See the protocol."""
-        return self.inner.symmetric
-
-    @property
-    def atomic(self) -> bool:
-        """See the protocol."""
-        return self.inner.atomic
-
-    def curve(self, l: Floats) -> Curve:
-        """See the protocol: x'(l) = e^l x(-l)."""
-        inner = self.inner.curve(-l)
-        scale = np.exp(np.minimum(l, 700.0))
-        excess = scale * inner.excess
-        return Curve(excess, scale * inner.pad + 4 * U * (1 + np.abs(l)) * excess, scale * inner.steep + excess)
-
-    def tails(self, l: Floats) -> Tails:
-        """See the protocol; an atom exactly at a threshold may fall on either side, which no bound relies on."""
-        inner = self.inner.tails(-l)
-        return Tails(inner.q_below, inner.q_above, inner.p_below, inner.p_above, inner.error)
-
-    def atoms(self) -> Atoms | None:
-        """See the protocol; P's own mass is given up where Q has none, which the reversed pair does not need."""
-        inner = self.inner.atoms()
-        if inner is None or inner.at_infinity:
-            return None
-        losses = tuple(-l for l in reversed(inner.losses))
-        return Atoms(losses, inner.q[::-1], inner.p[::-1], 0.0, symmetric=inner.symmetric, error=inner.error)
-
-    def grid(self, step: float, log_tail: float) -> Floats:
-        """See the protocol."""
-        return -self.inner.grid(step, log_tail)[::-1]
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class SampledProfile:
-    r"""Poisson sampling at ``rate``: qP + (1−q)Q against Q, the unit being removed.
-
-    :math:`x'(l') = q\,x(l)` with :math:`l' = \log(1-q+qe^l)`; l and l' have the same sign.
-    The unit being added is this profile reversed (Zhu, Dong, Wang 2022, Theorem 11).
-    """
-
-    inner: Profile
-    rate: float
-    symmetric = False
-
-    @property
-    def at_infinity(self) -> float:
-        """See the protocol."""
-        return self.rate * self.inner.at_infinity * (1 + 4 * U)
-
-    @property
-    def top(self) -> float:
-        """See the protocol."""
-        return self._outer(self.inner.top)
-
-    @property
-    def bottom(self) -> float:
-        """See the protocol."""
-        return self._outer(self.inner.bottom)
-
-    @property
-    def atomic(self) -> bool:
-        """See the protocol."""
-        return self.inner.atomic
-
-    def curve(self, l: Floats) -> Curve:
-        """See the protocol."""
-        inside, wobble = self._inner(l)
-        inner = self.inner.curve(inside)
-        known = np.isfinite(inside) & (inside > -690.0)
-        excess = np.where(known, self.rate * inner.excess, 0.0)
-        pad = np.where(known, self.rate * (inner.pad + inner.steep * wobble), 1e-300)
-        # dl/dl' = e^(l'-l)/q, and steep holds e^l Q(...), so |dx'/dl'| = e^l' Q(...).
-        outer = np.where(known, inner.steep * np.exp(np.clip(l - inside, -700.0, 700.0)), np.exp(np.minimum(l, 0.0)))
-        return Curve(excess, pad + 4 * U * excess, outer)
-
-    def tails(self, l: Floats) -> Tails:
-        """See the protocol."""
-        inside, _ = self._inner(l)
-        inner = self.inner.tails(np.clip(inside, -1e300, 1e300))
-        q, rest = self.rate, 1 - self.rate
-        return Tails(
-            q * inner.p_above + rest * inner.q_above,
-            q * inner.p_below + rest * inner.q_below,
-            inner.q_above,
-            inner.q_below,
-            inner.error + 8 * U,
-        )
-
-    def atoms(self) -> Atoms | None:
-        """See the protocol."""
-        inner = self.inner.atoms()
-        if inner is None or inner.at_infinity:
-            return None
-        p = tuple(self.rate * a + (1 - self.rate) * b for a, b in zip(inner.p, inner.q, strict=True))
-        losses = tuple(self._outer(l) for l in inner.losses)
-        return Atoms(losses, p, inner.q, 0.0, symmetric=False, error=inner.error + 16 * U)
-
-    def grid(self, step: float, log_tail: float) -> Floats:
-        """See the protocol."""
-        return np.unique(self._outer_array(self.inner.grid(step, log_tail)))
-
-    def _outer(self, l: float) -> float:
-        """The outer loss of an inner end of the support, rounded outward."""
-        if l == math.inf or self.rate == 1:
-            return l
-        outer = math.log1p(self.rate * math.expm1(l)) if l < 40 else l + math.log(self.rate) + math.exp(-l) / self.rate
-        return outer * (1 + 16 * U)
-
-    def _outer_array(self, l: Floats) -> Floats:
-        if self.rate == 1:
-            return l
-        return np.asarray(np.logaddexp(math.log1p(-self.rate), math.log(self.rate) + l))
-
-    def _inner(self, l: Floats) -> tuple[Floats, Floats]:
-        """The inner loss of an outer one, and a bound on its rounding error."""
-        if self.rate == 1:
-            return l, np.zeros_like(l)
-        grown = np.maximum(np.expm1(np.minimum(l, 40.0)) / self.rate, -1.0)
-        with np.errstate(divide="ignore"):
-            inside = np.where(l > 40.0, l - math.log(self.rate), np.log1p(grown))
-        clipped = np.clip(inside, -690.0, None)
-        return clipped, 8 * U * (1 + np.abs(clipped) + np.exp(np.clip(-clipped, 0.0, 690.0)))
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Batched:
-    r"""Sampling where the unit's data is exchanged rather than absent: the worse of both directions.
-
-    For l ≥ 0 the profile of :math:`(qP+(1-q)Q, Q)`, for l < 0 that of :math:`(P, (1-q)P+qQ)`,
-    whose slopes meet convexly at 0 (Zhu, Dong, Wang 2022, Theorem 11). It covers sampling
-    without replacement, and Poisson sampling under replace-one when the inner pair bounds a
-    unit added, removed or replaced: by advanced joint convexity (Balle, Barthe, Gaboardi
-    2018) :math:`\delta'(\log(1+q(e^l-1))) \le q\,\delta(l)` in both cases.
-    """
-
-    inner: Profile
-    rate: float
-    symmetric = True
-
-    @property
-    def _removed(self) -> SampledProfile:
-        return SampledProfile(self.inner, self.rate)
-
-    @property
-    def at_infinity(self) -> float:
-        """See the protocol."""
-        return self._removed.at_infinity
-
-    @property
-    def top(self) -> float:
-        """See the protocol."""
-        return self._removed.top
-
-    @property
-    def bottom(self) -> float:
-        """See the protocol."""
-        return -self._removed.top
-
-    @property
-    def atomic(self) -> bool:
-        """See the protocol."""
-        return self.inner.atomic
-
-    def curve(self, l: Floats) -> Curve:
-        """See the protocol: symmetric, so the excess below zero is that above, times e^l."""
-        outer = self._removed.curve(np.abs(l))
-        damp = np.exp(np.minimum(l, 0.0))
-        excess = outer.excess * damp
-        return Curve(excess, outer.pad * damp + 4 * U * (1 + np.abs(l)) * excess, (outer.steep + outer.excess) * damp)
-
-    def tails(self, l: Floats) -> Tails:
-        """The pair with the unit's data removed is one that occurs."""
-        return self._removed.tails(l)
-
-    def atoms(self) -> None:
-        """See the protocol: the worse of two pairs is not one pair."""
-
-    def grid(self, step: float, log_tail: float) -> Floats:
-        """See the protocol."""
-        above = self._removed.grid(step, log_tail)
-        above = above[above > 0]
-        return np.unique(np.concatenate((-above, [0.0], above)))

@@ -93,7 +93,7 @@ def _search(parts: Sequence[Dots], excess: Callable[[Saddle], float], guess: flo
         # Nothing is gained by tilting beyond the last atom, or by hardly tilting at all.
         if value > 0 and found.spread < 1e-9 * max(abs(found.epsilon), 1e-290):
             break
-        if value < 0 and found.theta * found.spread < 0.02:
+        if value < 0 and found.theta * found.spread < 0.7:
             break
         if below and above:
             span = above[0] - below[0]
