@@ -132,7 +132,11 @@ def log_delta(mu: float, epsilon: float) -> float:
 
 
 def epsilon_of(mu: float, delta: float) -> float:
-    """The least epsilon at which Gaussian noise of ``mu`` has at most ``delta``, found from above."""
+    r"""The least epsilon at which Gaussian noise of ``mu`` has at most ``delta``, found from above.
+
+    :math:`\delta(\varepsilon)` is the probability that a normal variable less an exponential one exceeds
+    :math:`\varepsilon`, so its logarithm is concave: every Newton step from above ends above the root.
+    """
     if mu == 0:
         return 0.0
     if delta <= 0 or mu * mu == math.inf:
@@ -140,13 +144,31 @@ def epsilon_of(mu: float, delta: float) -> float:
     target = math.log(delta)
     if log_delta(mu, 0.0) <= target:
         return 0.0
-    low, high = 0.0, (mu * mu / 2 + mu * math.sqrt(-2 * target)) * (1 + 1e-9)
+    high = (mu * mu / 2 + mu * math.sqrt(-2 * target)) * (1 + 1e-9)
     while log_delta(mu, high) > target:
-        low, high = high, 2 * high
+        high *= 2
+    low, tried = 0.0, high
+    for _ in range(100):
+        tried = high + (log_delta(mu, high) - target) / _fall(mu, high) * (1 - 1e-9)
+        if not tried < high * (1 - 2**-46):
+            return high
+        if log_delta(mu, tried) > target:  # rounding carried the last step too far
+            low = max(0.0, tried)
+            break
+        high = tried
     while high - low > 2**-46 * high:
         middle = (low + high) / 2
         low, high = (low, middle) if log_delta(mu, middle) <= target else (middle, high)
     return high
+
+
+def _fall(mu: float, epsilon: float) -> float:
+    """How fast log delta falls at ``epsilon``: e^ε Φ(−b)/δ."""
+    mu = max(mu, 1e-150)
+    a, b = epsilon / mu - mu / 2, epsilon / mu + mu / 2
+    if a < -5:
+        return max(math.exp(-a * a / 2 - _LOG_ROOT_TWO_PI) * _mills(b), 1e-300)
+    return _mills(b) / _mills_drop(a, b, mu)
 
 
 def mu_for(epsilon: float, delta: float) -> float:

@@ -11,7 +11,7 @@ filter    adds up                                reference
 ========  =====================================  ======================================================
 basic     epsilon of pure releases               Rogers, Roth, Ullman, Vadhan (2016); Whitehouse,
                                                  Ramdas, Rogers, Wu (2023)
-Rényi     divergence at one order, fixed first   Feldman, Zrnic (2021), Theorem 4.3; Lécuyer (2021)
+Rényi     divergence at one order, fixed first   Feldman, Zrnic (2021); Lécuyer (2021)
 zCDP      ρ                                      Feldman, Zrnic (2021); Whitehouse et al. (2023)
 Gaussian  squared μ                              Koskela, Tobaben, Honkela (2023); Smith, Thakurta (2022)
 ========  =====================================  ======================================================

@@ -4,7 +4,7 @@ Guarantee:
     If an event describes a release for one unit, ``group(event, k)`` describes the same release for any k units that
     change together. Exact where the event names its noise, since the sensitivity of k units is k times that of one.
 Reference:
-    Dwork, Roth (2014), Theorem 2.2 (pure); Bun, Steinke (2016), Proposition 27 (ρk²); Vadhan (2017), Lemma 2.2
+    Dwork, Roth (2014), Theorem 2.2 (pure); Bun, Steinke (2016), Proposition 1.9 (ρk²); Vadhan (2017), Lemma 2.2
     (approximate).
 """
 

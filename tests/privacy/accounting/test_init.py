@@ -24,6 +24,16 @@ def test_tighter_accountants_give_less_and_none_less_than_the_truth() -> None:
     assert found["pld"] == pytest.approx(found["gdp"], rel=1e-3)
 
 
+@pytest.mark.parametrize("by", ACCOUNTANTS)
+def test_every_loss_answers_every_question(by: str) -> None:
+    loss = account(10 * Gaussian(10), by=by)
+    exact = account(10 * Gaussian(10), by="gdp")
+    assert exact.delta(1.0) * (1 - 1e-9) <= loss.delta(1.0) <= 1
+    assert loss.epsilon(1e-3) <= loss.epsilon(1e-9)
+    assert 0 <= loss.tradeoff(0.1) <= exact.tradeoff(0.1) * (1 + 1e-3) <= 0.9
+    assert 0.5 <= loss.posterior(0.5, delta=1e-6) <= 1
+
+
 def test_replacing_a_unit_may_cost_more_than_adding_one() -> None:
     event = 100 * Sampled(Gaussian(2), 0.1)
     assert account(event, "rdp", "replace").epsilon(1e-6) > account(event, "rdp", Adjacency.ADD_REMOVE).epsilon(1e-6)

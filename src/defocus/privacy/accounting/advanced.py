@@ -20,11 +20,13 @@ from defocus.privacy.accounting.basic import fixed_delta
 from defocus.privacy.accounting.inversion import least_delta
 from defocus.privacy.accounting.spends import Spend, spends
 from defocus.privacy.events import Event
-from defocus.privacy.losses import Loss, checked_delta, checked_epsilon, least
+from defocus.privacy.losses import Loss, checked_delta, checked_epsilon
 from defocus.privacy.rounding import PAD, above
 from defocus.privacy.units import Adjacency
 
 __all__ = ["AdvancedLoss", "account"]
+
+_SPLITS = (1 / 2, 1 / 8, 1 / 64, 1 / 1024)
 
 
 @final
@@ -61,8 +63,8 @@ class AdvancedLoss(Loss):
         shares = sum(one.shares * times for one, times in self.releases)
         if not shares:
             return self._compose(left, 0.0)
-        # Any split of delta between the theorem and the Gaussian releases is valid; the best one found counts.
-        return least(lambda t: self._compose(left * t, left * (1 - t) / shares * (1 - 1e-15)), 0.02, 0.98)
+        # Any split of delta between the theorem and the Gaussian releases is valid; the best of these counts.
+        return min(self._compose(left * t, left * (1 - t) / shares * (1 - 1e-15)) for t in _SPLITS)
 
     def _compose(self, spare: float, share: float) -> float:
         """The theorem: the only composition rule of this accountant."""
@@ -70,6 +72,8 @@ class AdvancedLoss(Loss):
         plain = sum(e * times for e, times in found)
         if not found or math.isinf(plain):
             return plain
+        if spare <= 0:
+            return plain * PAD if self.theorem == "optimal" else math.inf
         drift = math.tanh if self.theorem == "optimal" else math.expm1
         half = 0.5 if self.theorem == "optimal" else 1.0
         mean = sum(times * e * drift(min(e * half, 700.0)) for e, times in found)

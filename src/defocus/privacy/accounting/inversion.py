@@ -14,7 +14,7 @@ def least_delta(epsilon_at: Callable[[float], float], epsilon: float) -> float:
     if epsilon_at(math.exp(high)) > epsilon:
         return 1.0
     low = _SMALLEST
-    while high - low > 1e-12:
+    while high - low > 1e-10:
         middle = (low + high) / 2
         low, high = (low, middle) if epsilon_at(math.exp(middle)) <= epsilon else (middle, high)
         if high - low <= 2**-50 * abs(low):

@@ -5,7 +5,7 @@ A release either comes with a fixed pair (pure and approximate ones), or it trad
 :math:`(\log(1+q(e^\varepsilon-1)),\ q\delta)`, for Poisson samples and fixed batches, under both adjacencies.
 
 Reference:
-    Balle, Barthe, Gaboardi (2018), Privacy amplification by subsampling, Theorems 8 to 11.
+    Balle, Barthe, Gaboardi (2018), Privacy amplification by subsampling, Theorems 8 and 9.
 """
 
 import math

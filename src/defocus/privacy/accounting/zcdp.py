@@ -164,13 +164,18 @@ def _(event: Concentrated) -> float:
 
 @rho_of.register
 def _(event: Pure) -> float:
-    """ε·tanh(ε/2): the divergence at order one, and αρ from there on. Tight."""
+    r"""ε·tanh(ε/2), which is tight: it is the divergence of randomised response at order one.
+
+    Its log-moment is :math:`\log\cosh(\varepsilon\sqrt w) - \log\cosh(\varepsilon/2)` with
+    :math:`w = (\alpha-1/2)^2`, concave in w since tanh(s)/s decreases, hence below its tangent at w = 1/4:
+    :math:`(w - 1/4)\,\varepsilon\tanh(\varepsilon/2) = \alpha(\alpha-1)\,\varepsilon\tanh(\varepsilon/2)`.
+    """
     return _pure(above(event.epsilon))
 
 
 @rho_of.register
 def _(event: Laplace) -> float:
-    """ε + e^(−ε) − 1: tight, Harrison and Manurangsi (2026), Theorem 1."""
+    """ε + e^(−ε) − 1: tight, Harrison and Manurangsi (2026)."""
     epsilon = above(1 / Fraction(event.ratio))
     if epsilon < 0.01:
         # An alternating series, cut after a positive term.

@@ -144,7 +144,7 @@ def _(event: Exponential, orders: Floats, adjacency: Adjacency) -> Floats:
     :math:`x^{\alpha-1}[e^\varepsilon - c - x(1-c)]/(e^\varepsilon-1)`, largest at
     :math:`x = (\alpha-1)(e^\varepsilon-c)/(\alpha(1-c))`. Never above :math:`\alpha\varepsilon^2/8`.
 
-    Reference: Dong, Durfee, Rogers (2020); Cesar, Rogers (2021), Lemma 3.2.
+    Reference: Dong, Durfee, Rogers (2020); Cesar, Rogers (2021), for ε²/8.
     """
     del adjacency
     quadratic = concentrated(Fraction(event.epsilon) ** 2 / 8, orders)

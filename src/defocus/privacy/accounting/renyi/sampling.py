@@ -19,7 +19,7 @@ of Wang, Balle and Kasiviswanathan, whose triples (u, p1, q1) it also covers.
 Reference:
     Mironov, Talwar, Zhang (2019), Rényi differential privacy of the sampled Gaussian mechanism (integer orders, and
     Theorem 5: the first direction is the larger one for symmetric pairs); Balle, Barthe, Gaboardi (2018), Theorem 2
-    and Theorem 10 (advanced joint convexity); Zhu, Wang (2019); Wang, Balle, Kasiviswanathan (2019), Theorem 9.
+    (advanced joint convexity); Zhu, Wang (2019); Wang, Balle, Kasiviswanathan (2019), Theorem 9.
 """
 
 import math
@@ -83,7 +83,8 @@ def _amplified(inner: Event, q: float, order: float, adjacency: Adjacency) -> fl
         return math.inf
     # The logarithm of a moment is convex in the order and zero at order one, so a chord bounds it from above.
     low, high = math.floor(order), math.ceil(order)
-    at_low, at_high = (0.0 if n < 2 else _log_moment(inner, q, n, adjacency) for n in (low, high))
+    at_high = _log_moment(inner, q, high, adjacency)
+    at_low = at_high if low == high else 0.0 if low < 2 else _log_moment(inner, q, low, adjacency)
     return (at_low + (order - low) * (at_high - at_low)) / (order - 1) * PAD
 
 
