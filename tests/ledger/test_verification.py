@@ -139,14 +139,21 @@ def test_a_duplicated_entry_is_found(tampering: Tampering, where: str) -> None:
     assert says(verify(where), "Entry 6 was altered")
 
 
-def test_a_duplicated_number_is_found_even_if_the_table_allows_it(tampering: Tampering, where: str) -> None:
-    tampering(
-        "CREATE TABLE copied AS SELECT * FROM ledger_entries",
-        "DROP TABLE ledger_entries",
-        "ALTER TABLE copied RENAME TO ledger_entries",
-        "INSERT INTO ledger_entries SELECT * FROM ledger_entries WHERE sequence = 3",
-    ) if "postgresql" in where else _duplicate_in_sqlite(where)
-    assert says(verify(where), "entry 3 appears twice")
+@pytest.mark.parametrize(("batch", "word"), [(500, "entry 3 appears twice"), (4, "some numbers are used twice")])
+def test_a_duplicated_number_is_found_even_if_the_table_allows_it(  # fixtures
+    tampering: Tampering, where: str, monkeypatch: pytest.MonkeyPatch, batch: int, word: str
+) -> None:
+    monkeypatch.setattr("defocus.ledger.verification._BATCH", batch)
+    if "postgresql" in where:
+        tampering(
+            "CREATE TABLE copied AS SELECT * FROM ledger_entries",
+            "DROP TABLE ledger_entries",
+            "ALTER TABLE copied RENAME TO ledger_entries",
+            "INSERT INTO ledger_entries SELECT * FROM ledger_entries WHERE sequence = 3",
+        )
+    else:
+        _duplicate_in_sqlite(where)
+    assert says(verify(where), word)
 
 
 def _duplicate_in_sqlite(where: str) -> None:

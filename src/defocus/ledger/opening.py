@@ -35,12 +35,13 @@ def anchor_file_of(path: object) -> AnchorFile | None:
 def _resolved(what: str, path: str | Path) -> Path:
     try:
         full = Path(path).expanduser().resolve()
-        inside = full.parent.is_dir()
+        inside, folder = full.parent.is_dir(), full.is_dir()
     except (OSError, RuntimeError, ValueError) as error:
         raise LedgerUnavailableError(
-            f"The path of the {what} cannot be used: {error}.", fix="pass the path of a file."
+            f"The path of the {what} cannot be used: {getattr(error, 'strerror', None) or str(error)[:100]}.",
+            fix="pass the path of a file.",
         ) from None
-    if not inside or full.is_dir():
+    if folder or not inside:
         raise LedgerUnavailableError(
             f"The {what} cannot be kept at {full}: {'it is a directory' if inside else 'its directory is missing'}.",
             fix="pass the path of a file in a directory that exists.",
