@@ -329,6 +329,14 @@ def test_filters_can_be_asked_for_by_name() -> None:
         filter_for(Budget(1), by="renyi")
 
 
+@pytest.mark.parametrize("bad", [None, 1.0, "1", (1, 1e-6), True])
+def test_something_that_is_no_budget_or_no_event_is_refused(bad: Any) -> None:
+    with pytest.raises(InvalidParameterError, match="Budget"):
+        filter_for(bad)
+    with pytest.raises(InvalidParameterError, match="prices events"):
+        filter_for(Budget(1)).cost(bad)
+
+
 @pytest.mark.parametrize("bad", [[], [-1.0], [float("nan")], [0.0, -1e-9]])
 def test_a_cost_that_is_no_cost_is_refused(bad: list[Any]) -> None:
     with pytest.raises(InvalidParameterError, match="at least zero"):

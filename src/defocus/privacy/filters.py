@@ -149,6 +149,10 @@ class Filter:
 
     def cost(self, event: Event) -> Cost:
         """What ``event`` adds; refused if no elementary filter of this budget can express it."""
+        if not isinstance(event, Event):
+            raise InvalidParameterError(
+                f"A filter prices events, but got {type(event).__name__}.", fix="pass for example Gaussian(10)."
+            )
         total = self.start
         for part, times in event.parts if isinstance(event, Composed) else ((event, 1),):
             ideal, delta = _ideal(part)
@@ -233,6 +237,10 @@ def filter(  # noqa: A001 - the name users read: privacy.filter(budget)
     >>> rule.admits(spent, Pure(0.5)), rule.admits(spent, Pure(1e-3))
     (False, True)
     """
+    if not isinstance(budget, Budget):
+        raise InvalidParameterError(
+            f"A filter keeps a Budget, but got {type(budget).__name__}.", fix="pass for example Budget(1, 1e-6)."
+        )
     makers = _makers(budget)
     if by not in makers:
         raise InvalidParameterError(
