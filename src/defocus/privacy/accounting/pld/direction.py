@@ -29,6 +29,8 @@ def epsilon_above(terms: Sequence[Term], delta: float, tolerance: float) -> floa
     if whole is not None:
         return _crossing(whole, delta, 1.0)
     plan = plan_for(terms, delta, tolerance)
+    if plan is None:
+        return math.inf
     if plan.found.epsilon < 0.3 * plan.found.spread and delta_above(terms, 0.0, tolerance) <= delta:
         return 0.0
     return upper_epsilon(plan.dots, plan.step, plan.found, delta, plan.accuracy)
@@ -40,6 +42,8 @@ def epsilon_below(terms: Sequence[Term], delta: float, tolerance: float) -> floa
     if whole is not None:
         return _crossing(whole, delta, -1.0)
     plan = plan_for(terms, delta, tolerance)
+    if plan is None:
+        return 0.0
     upper = upper_epsilon(plan.dots, plan.step, plan.found, delta, plan.accuracy)
     bins = [(term.profile, term.times, places) for term, places in zip(terms, plan.indices, strict=True)]
     return lower_epsilon(bins, plan.step, plan.found, delta, upper)

@@ -117,7 +117,7 @@ def _shortfall(l: Wide, width: Wide, q: Wide, lost: float, excess: Wide) -> floa
 def lattice(profile: Profile, step: float, resolution: float, log_tail: float) -> NDArray[np.int64]:
     """Increasing multiples of ``step`` that resolve the profile; finite ends of its support are bracketed."""
     losses = profile.grid(resolution, log_tail)
-    positions = losses[np.abs(losses) < _LARGEST] / step
+    positions = np.clip(losses[np.abs(losses) < _LARGEST] / step, -(2.0**52), 2.0**52)
     found = [np.ceil(positions)]
     if profile.atomic:
         found.append(np.floor(positions))

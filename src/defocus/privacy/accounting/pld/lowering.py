@@ -183,19 +183,21 @@ def _(event: events.Exponential, adjacency: Adjacency) -> tuple[Profile, Profile
 
 @_term.register
 def _(event: events.Sampled, adjacency: Adjacency) -> tuple[Profile, Profile | None] | None:
-    return _sampled(event, event.event, Fraction(event.rate), adjacency)
+    return _sampled(event, lower(event.event, adjacency), Fraction(event.rate), adjacency)
 
 
 @_term.register
 def _(event: events.SampledBatch, adjacency: Adjacency) -> tuple[Profile, Profile | None] | None:
-    del adjacency
-    return _sampled(event, event.event, Fraction(event.size, event.population), Adjacency.REPLACE)
+    # A batch of fixed size sees one unit replaced by another. Where the unit is added to the data, the sample is
+    # the old one with probability 1 - size/(population + 1) and one replacement away otherwise, so the two
+    # directions are those of Poisson sampling; where it is replaced in the data, the worse of both applies.
+    inner = lower(event.event, Adjacency.REPLACE)
+    return _sampled(event, inner, Fraction(event.size, event.population), adjacency)
 
 
 def _sampled(
-    event: events.Event, inner: events.Event, rate: Fraction, adjacency: Adjacency
+    event: events.Event, terms: list[Term], rate: Fraction, adjacency: Adjacency
 ) -> tuple[Profile, Profile | None] | None:
-    terms = lower(inner, adjacency)
     if not terms:
         return None
     if len(terms) > 1 or terms[0].times > 1:

@@ -37,10 +37,12 @@ def coarse_for(terms: Sequence[Term], log_delta: float) -> list[Dots]:
     return [connect(term.profile, _thinned(term.profile.grid(0.1, tail)), term.times) for term in terms]
 
 
-def plan_for(terms: Sequence[Term], delta: float, tolerance: float) -> Plan:
-    """The plan for epsilon at ``delta``."""
+def plan_for(terms: Sequence[Term], delta: float, tolerance: float) -> Plan | None:
+    """The plan for epsilon at ``delta``, or None where losses too large for the grid already weigh more."""
     log_delta = math.log(delta)
     coarse = coarse_for(terms, log_delta)
+    if sum(part.times * part.lost for part in coarse) >= delta:
+        return None
     return _refine(terms, coarse, saddle_for(coarse, delta, 2.0, 0.05), log_delta, tolerance)
 
 

@@ -17,6 +17,8 @@ __all__ = ["Saddle", "Window", "cumulant", "moments", "saddle_at", "saddle_for",
 _SQRT2 = math.sqrt(2.0)
 _ALIAS = math.log(1e7)
 """Wrapped mass is kept below this fraction of delta (log of its inverse)."""
+_LEAST_TILT = 0.7
+"""Least tilt, in units of the spread."""
 _DEEPEST = 6.0
 """How much smaller than at the saddle the tail may look under the tilt (log)."""
 
@@ -93,7 +95,7 @@ def _search(parts: Sequence[Dots], excess: Callable[[Saddle], float], guess: flo
         # Nothing is gained by tilting beyond the last atom, or by hardly tilting at all.
         if value > 0 and found.spread < 1e-9 * max(abs(found.epsilon), 1e-290):
             break
-        if value < 0 and found.theta * found.spread < 0.7:
+        if value < 0 and found.theta * found.spread < _LEAST_TILT:
             break
         if below and above:
             span = above[0] - below[0]
@@ -105,7 +107,8 @@ def _search(parts: Sequence[Dots], excess: Callable[[Saddle], float], guess: flo
             position += 0.7 if value > 0 else -0.7
             if abs(position) > 40:
                 break
-    return found
+    # A tail that is not rare needs no tilt to be seen, but the window does, to be narrow.
+    return found._replace(theta=max(found.theta, _LEAST_TILT / found.spread))
 
 
 def window(parts: Sequence[Dots], found: Saddle, epsilon: float, log_delta: float) -> Window:
