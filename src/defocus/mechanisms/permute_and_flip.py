@@ -6,7 +6,6 @@ from fractions import Fraction
 from typing import final
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from defocus.errors import Number
 from defocus.mechanisms.parameters import outside
@@ -14,6 +13,7 @@ from defocus.mechanisms.selection import Utilities, checked_choice, rate
 from defocus.mechanisms.values import rationals
 from defocus.noise import Bits, bernoulli_exp, uniform
 from defocus.privacy import events
+from defocus.privacy.losses import least
 
 __all__ = ["PermuteAndFlip"]
 
@@ -68,8 +68,7 @@ class PermuteAndFlip:
         n = self.candidates
         if n == 1:
             return 0.0
-        worst = minimize_scalar(lambda g: -g * _loses(g, n), bounds=(0.0, 3 + 2 * math.log(n)), method="bounded")
-        return -float(worst.fun) / float(rate(self))
+        return -least(lambda g: -g * _loses(g, n), 0.0, 3 + 2 * math.log(n)) / float(rate(self))
 
     def interval(self, confidence: Number) -> float:
         r"""The loss of utility that is not exceeded with probability ``confidence``, whatever the utilities.
