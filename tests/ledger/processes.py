@@ -218,6 +218,9 @@ def kill_randomly(where: str, home: Path, times: int) -> dict[str, Any]:
     wrong: list[str] = []
     killed = shown = 0
     show_one(where, home)
+    start = time.perf_counter()
+    show_one(where, home)
+    pace = time.perf_counter() - start
 
     def keep_showing() -> None:
         mechanism = Laplace(scale=1000)
@@ -231,7 +234,7 @@ def kill_randomly(where: str, home: Path, times: int) -> dict[str, Any]:
             where, home = _fresh(where, home, number)
             show_one(where, home)
         child = forked(keep_showing)
-        time.sleep(luck.uniform(0, 0.08))
+        time.sleep(luck.uniform(0, 4 * pace))
         os.kill(child, signal.SIGKILL)
         killed += ended(child) == -signal.SIGKILL
         wrong += [f"round {number}: {text}" for text in unpaid(where, home)]

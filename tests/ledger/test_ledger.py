@@ -307,6 +307,25 @@ def test_threads_share_a_ledger_and_cannot_overspend(opened: Opener) -> None:
     assert ledger.verify().ok
 
 
+def test_readers_never_mistake_a_charge_made_meanwhile_for_an_older_copy(opened: Opener, tmp_path: Path) -> None:
+    ledger = opened(anchor_file=tmp_path / "anchor", timeout=60)
+    done = threading.Event()
+
+    def read() -> int:
+        seen = 0
+        while not done.is_set():
+            with opened(anchor_file=tmp_path / "anchor") as other:
+                seen = max(seen, ledger.anchor().sequence, other.anchor().sequence)
+        return seen
+
+    with ThreadPoolExecutor(2) as pool:
+        readers = [pool.submit(read) for _ in range(2)]
+        for _ in range(15):
+            ledger.charge(Pure(Fraction(1, 1000)), purpose="meanwhile")
+        done.set()
+        assert all(reader.result() <= 15 for reader in readers)
+
+
 def test_two_ledger_objects_on_one_place_see_each_other(opened: Opener) -> None:
     one, two = opened(), opened()
     one.charge(Pure(Fraction(1, 2)), purpose="half")

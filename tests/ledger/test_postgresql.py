@@ -116,8 +116,8 @@ def test_a_connection_cut_while_charging_gives_no_receipt(
     ledger = opened()
     real = Ledger._last
 
-    def cutting(self: Ledger, session: Any, *, lock: bool = False) -> Any:
-        last = real(self, session, lock=lock)
+    def cutting(self: Ledger, session: Any, anchors: Any, *, lock: bool) -> Any:
+        last = real(self, session, anchors, lock=lock)
         with engine.begin() as connection:
             connection.execute(CUT)
         return last

@@ -152,8 +152,8 @@ def test_a_file_swapped_during_a_charge_gives_no_receipt(
     shutil.copy(where, f"{where}.backup")
     real = Ledger._last
 
-    def swapping(self: Ledger, session: Any, *, lock: bool = False) -> Any:
-        last = real(self, session, lock=lock)
+    def swapping(self: Ledger, session: Any, anchors: Any, *, lock: bool) -> Any:
+        last = real(self, session, anchors, lock=lock)
         Path(f"{where}.backup").replace(where)
         return last
 

@@ -1,7 +1,7 @@
 """The ledger: the only thing in the house that changes, and it only grows."""
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, final
@@ -132,8 +132,7 @@ class Ledger:
         purpose, who = line("purpose", purpose), whoever(who)
         request = None if request is None else line("request", request, longest=500)
         cost = self._guard.cost(event)
-        with self._writing() as session:
-            last = self._last(session, lock=True)
+        with self._at_end(write=True) as (session, last):
             if self._guard.admits(last.spent, event):
                 content = {"event": wire, "cost": amounts_out(cost), "request": request}
                 spent = self._guard.add(last.spent, cost)
@@ -157,8 +156,7 @@ class Ledger:
             "description": None if description is None else line("description", description),
             "value": [plain(value)] if keep else None,
         }
-        with self._writing() as session:
-            last = self._last(session, lock=True)
+        with self._at_end(write=True) as (session, last):
             row = session.row(receipt.sequence)
             if row is None or row.hash != receipt.hash or row.kind != CHARGE:
                 raise InvalidParameterError(
@@ -177,8 +175,7 @@ class Ledger:
 
     def recall(self, request: str) -> Recorded | None:
         """The newest kept answer to a named request, free of charge: showing it again is post-processing."""
-        with self._store.session() as session:
-            self._last(session)
+        with self._at_end() as (session, _):
             for row in session.requests(line("request", request, longest=500)):
                 answer = session.release_of(row.sequence)
                 kept = None if answer is None else checked(answer).content["value"]
@@ -215,8 +212,8 @@ class Ledger:
 
     def spent(self) -> tuple[float, ...]:
         """Everything charged so far, in the units the filter counts in."""
-        with self._store.session() as session:
-            return self._last(session).spent
+        with self._at_end() as (_, last):
+            return last.spent
 
     def remaining(self) -> Remaining:
         """What is left to spend."""
@@ -228,9 +225,8 @@ class Ledger:
 
     def anchor(self) -> Anchor:
         """The number and hash of the last entry. Keep it elsewhere, and pass it to :meth:`verify` later."""
-        with self._store.session() as session:
-            last = self._last(session)
-        return Anchor(last.sequence, last.hash)
+        with self._at_end() as (_, last):
+            return Anchor(last.sequence, last.hash)
 
     def verify(self, anchor: Anchor | tuple[int, str] | str | None = None) -> Verification:
         """Read the whole chain and say everything that is wrong with it; see :class:`Verification`."""
@@ -298,18 +294,22 @@ class Ledger:
         return show.summary(self._terms, self.remaining(), self.where, len(self))
 
     def _newest(self, count: int) -> list[Entry]:
-        with self._store.session() as session:
-            last = self._last(session).sequence
-            return [checked(row) for row in session.batch(last - count, count)]
+        with self._at_end() as (session, last):
+            return [checked(row) for row in session.batch(last.sequence - count, count)]
 
-    def _writing(self) -> Any:
-        if self._read_only:
+    @contextlib.contextmanager
+    def _at_end(self, *, write: bool = False) -> Iterator[tuple[Session, Entry]]:
+        """A transaction and the last entry in it; while one writes, nobody else can append another."""
+        if write and self._read_only:
             raise LedgerUnavailableError(
                 f"The ledger {self.where} was opened for reading only.", fix="open it without read_only=True."
             )
-        return self._store.session(write=True)
+        # Read first: what others append and vouch for after the transaction began is not in its view of the chain.
+        known = _anchors(self._seen, None, self._anchor_file)
+        with self._store.session(write=write) as session:
+            yield session, self._last(session, known, lock=write)
 
-    def _last(self, session: Session, *, lock: bool = False) -> Entry:
+    def _last(self, session: Session, anchors: Iterable[Anchor], *, lock: bool) -> Entry:
         """The last entry, whose sum all later decisions rest on, checked against everything known about the chain."""
         head = session.head(lock=lock)
         row = None if head is None else session.row(head.sequence)
@@ -319,7 +319,7 @@ class Ledger:
                 fix="run ledger.verify() and restore the ledger from a trusted copy.",
             )
         entry = checked(row)
-        for known in _anchors(self._seen, None, self._anchor_file):
+        for known in anchors:
             witness = row if known.sequence == head.sequence else session.row(known.sequence)
             if witness is None or witness.hash != known.hash:
                 raise LedgerDamagedError(
@@ -332,8 +332,8 @@ class Ledger:
 
     def _follow(self, *, new: bool) -> None:
         """Check the last entry, and start the anchor file of a new ledger."""
-        with self._store.session() as session:
-            last = self._last(session)
+        with self._at_end() as (_, last):
+            pass
         file = self._anchor_file
         if file is None or file.read() is not None:
             return

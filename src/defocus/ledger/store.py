@@ -121,6 +121,8 @@ class Store:
                 yield connection
         except SQLAlchemyError as error:
             raise self.place.explain(error) from error
+        except UnicodeError as error:  # what the driver raises for a damaged name or text
+            raise _garbled(self.place.name) from error
         if write and self.place.mark() != mark:
             raise LedgerDamagedError(
                 f"The ledger {self.place.name} was replaced by another file while an entry was written to it."
@@ -142,6 +144,8 @@ class Store:
             self.place.settle()
         except SQLAlchemyError as error:
             raise self.place.explain(error) from error
+        except UnicodeError as error:
+            raise _garbled(self.place.name) from error
         finally:
             engine.dispose()
         return made
@@ -183,6 +187,12 @@ class Store:
             engine = self._engine = self.place.engine()
             self._process = os.getpid()
         return engine
+
+
+def _garbled(name: str) -> LedgerDamagedError:
+    return LedgerDamagedError(
+        f"The ledger {name} holds text that cannot be read.", fix="restore the ledger from a trusted copy."
+    )
 
 
 def checked(row: Row) -> Entry:
