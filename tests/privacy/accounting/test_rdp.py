@@ -102,7 +102,7 @@ def test_a_gaussian_is_never_below_the_exact_value_at_any_delta(sigma: float, lo
     delta = 10**log_delta
     exact = classical.gaussian_epsilon(sigma, delta)
     found = rdp.account(Gaussian(sigma)).epsilon(delta)
-    assert exact * (1 - 1e-9) <= found <= 1.35 * exact + 0.4
+    assert exact * (1 - 1e-9) <= found <= 1.35 * exact + 0.6
 
 
 def test_ten_thousand_gaussians_at_tiny_delta_are_not_under_reported() -> None:
