@@ -44,7 +44,7 @@ class Atoms:
         gain = np.where(
             l >= 0,
             np.where(atoms > l, p * -np.expm1(np.minimum(l - atoms, 0.0)), 0.0),
-            np.where(atoms < l, p * np.expm1(np.clip(l - atoms, 0.0, 700.0)), 0.0),
+            np.where(atoms < l, q * np.exp(np.minimum(l, 0.0)) * -np.expm1(np.minimum(atoms - l, 0.0)), 0.0),
         )
         steep = np.where(
             l >= 0, np.where(atoms >= l, p, 0.0), np.where(atoms <= l, q * np.exp(np.minimum(l, 0.0)), 0.0)

@@ -50,9 +50,10 @@ class UpperWindow:
         tail = min(value - steeper * top for steeper, value in chosen.cumulants)
         mass = max(0.0, cumulant(parts, 0.0))
         lost = sum(part.times * part.lost for part in parts)
-        self._beyond = (math.exp(min(tail, 0.0)) * (1 + 1e-9) + lost * math.exp(mass + lost + 1e-9)) * math.exp(
-            self.slack
-        )
+        self._beyond = math.inf
+        if self.slack < 700:
+            escaped = math.exp(min(tail, 0.0)) * (1 + 1e-9) + lost * math.exp(mass + lost + 1e-9)
+            self._beyond = escaped * math.exp(self.slack)
         self.low = self._first * step
         self.high = (self._last - 1) * step
 

@@ -15,6 +15,10 @@ from defocus.privacy.accounting.pld.sampling import Reversed
 
 __all__ = ["both_ways", "delta_above", "epsilon_above", "epsilon_below", "epsilon_near"]
 
+_MOST_STEPS = 2**43
+_FARTHEST = 1e18
+"""No loss on a grid is larger than this, so delta is flat beyond it."""
+
 
 def both_ways(terms: Sequence[Term]) -> list[Sequence[Term]]:
     """The terms, and the terms with each pair exchanged unless that changes nothing."""
@@ -28,6 +32,8 @@ def epsilon_above(terms: Sequence[Term], delta: float, tolerance: float) -> floa
     whole = _whole(terms)
     if whole is not None:
         return _crossing(whole, delta, 1.0)
+    if _too_many(terms):
+        return math.inf
     plan = plan_for(terms, delta, tolerance)
     if plan is None:
         return math.inf
@@ -41,6 +47,8 @@ def epsilon_below(terms: Sequence[Term], delta: float, tolerance: float) -> floa
     whole = _whole(terms)
     if whole is not None:
         return _crossing(whole, delta, -1.0)
+    if _too_many(terms):
+        return 0.0
     plan = plan_for(terms, delta, tolerance)
     if plan is None:
         return 0.0
@@ -62,9 +70,17 @@ def delta_above(terms: Sequence[Term], epsilon: float, tolerance: float) -> floa
     if whole is not None:
         curve = whole.curve(np.array([epsilon]))
         return float(curve.excess[0] + curve.pad[0])
+    if _too_many(terms):
+        return 1.0
+    epsilon = min(epsilon, _FARTHEST)
     plan = plan_at(terms, epsilon, tolerance)
     view = UpperWindow(plan.dots, plan.step, plan.found, epsilon, plan.found.log_delta)
     return math.exp(min(view.log_delta(epsilon), 0.0)) * (1 + 1e-12)
+
+
+def _too_many(terms: Sequence[Term]) -> bool:
+    """Whether the rounding of so many steps, some hundred units each, would drown the answer."""
+    return sum(term.times for term in terms) > _MOST_STEPS
 
 
 def _whole(terms: Sequence[Term]) -> Profile | None:
@@ -79,7 +95,8 @@ def _crossing(profile: Profile, delta: float, side: float) -> float:
 
     def exceeds(epsilon: float) -> bool:
         curve = profile.curve(np.array([epsilon]))
-        return float(curve.excess[0] + side * curve.pad[0]) > delta
+        value = float(curve.excess[0] + side * curve.pad[0])
+        return value > delta if side < 0 else not value <= delta
 
     if not exceeds(0.0):
         return 0.0

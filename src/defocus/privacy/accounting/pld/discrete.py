@@ -152,7 +152,9 @@ class DiscreteGaussianProfile:
         m = self._last(size)
         log_near, log_far = self._cdf(m), self._cdf(m - self.shift)
         near, far = np.exp(log_near), np.exp(np.minimum(size + log_far, 0.0))
-        digits = 24 + 4 * size + 4 * np.minimum(np.abs(log_near), 800.0)
+        # Each addition that filled the table may have rounded.
+        table = 2 * len(self._log_cdf) * float(np.finfo(np.longdouble).eps) / U
+        digits = 24 + table + 4 * size + 4 * np.minimum(np.abs(log_near), 800.0)
         damp = np.exp(np.minimum(l, 0.0))
         excess = np.maximum(near - far, 0.0) * damp
         return Curve(excess, U * digits * (near + far) * damp + 1e-300, (far + near) * damp)
@@ -165,7 +167,7 @@ class DiscreteGaussianProfile:
             np.exp(self._cdf(-m - 1)),
             np.exp(self._cdf(m - self.shift)),
             np.exp(self._cdf(self.shift - m - 1)),
-            np.full_like(l, U * 1000),
+            np.full_like(l, U * 4000 + 2 * len(self._log_cdf) * float(np.finfo(np.longdouble).eps)),
         )
 
     def atoms(self) -> None:

@@ -23,7 +23,7 @@ def enumerated(profiles: Sequence[tuple[Profile, int]]) -> Atoms | None:
     merged, which changes no answer.
     """
     losses, log_p, log_q = np.zeros(1), np.zeros(1), np.zeros(1)
-    kept, symmetric, error = 1.0, True, 0.0
+    log_kept, symmetric, error = 0.0, True, 0.0
     for profile, times in profiles:
         atoms = profile.atoms()
         if atoms is None:
@@ -35,23 +35,32 @@ def enumerated(profiles: Sequence[tuple[Profile, int]]) -> Atoms | None:
         with np.errstate(divide="ignore"):
             p, q = np.log(atoms.p), np.log(atoms.q)
         losses = np.add.outer(losses, shares @ np.asarray(atoms.losses)).ravel()
-        log_p = np.add.outer(log_p, ways + shares @ p).ravel()
-        log_q = np.add.outer(log_q, ways + shares @ q).ravel()
-        largest = float(np.max(np.abs(p))) + float(np.max(np.abs(q))) + 1
+        log_p = np.add.outer(log_p, ways + _weighted(shares, p)).ravel()
+        log_q = np.add.outer(log_q, ways + _weighted(shares, q)).ravel()
+        # A mass that underflowed to nothing is off by less than the 1e-300 that every curve is padded with.
+        largest = float(np.max(np.abs(p[p > -np.inf]))) + float(np.max(np.abs(q[q > -np.inf]))) + 1
         error += times * (atoms.error + 8 * U * largest) + 16 * U * float(gammaln(times + 2)) + 32 * U
-        kept *= (1 - atoms.at_infinity) ** times
+        log_kept += times * math.log1p(-atoms.at_infinity)
         symmetric &= atoms.symmetric
     order = np.argsort(losses, kind="stable")
-    lost = 0.0 if kept == 1 else (1 - kept) * (1 + 1e-12) + 4 * U
+    lost = -math.expm1(log_kept)
     return Atoms(
         _tuple(losses[order]), _tuple(np.exp(log_p[order])), _tuple(np.exp(log_q[order])), lost, symmetric, error
     )
+
+
+def _weighted(shares: Floats, logs: Floats) -> Floats:
+    """The sum of ``shares`` times ``logs`` in each row, where none of an impossible outcome counts as nothing."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.where(shares > 0, shares * logs, 0.0).sum(axis=1))
 
 
 def _shares(atoms: int, times: int) -> Floats | None:
     """All ways to share ``times`` among ``atoms``, one a row."""
     if math.comb(times + atoms - 1, atoms - 1) > _MOST:
         return None
+    if atoms == 1:
+        return np.full((1, 1), float(times))
     if atoms == 2:
         first = np.arange(times + 1, dtype=np.float64)
         return np.column_stack((times - first, first))

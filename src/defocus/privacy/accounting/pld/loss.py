@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
 
-from defocus.errors import DefocusError, Number
+from defocus.errors import DefocusError, Number, positive
 from defocus.privacy import events
 from defocus.privacy.accounting.pld.direction import (
     both_ways,
@@ -34,7 +34,7 @@ def account(
     >>> round(loss.epsilon(1e-5), 3)
     1.828
     """
-    return PldLoss(tuple(lower(event, Adjacency(adjacency))), tolerance)
+    return PldLoss(tuple(lower(event, Adjacency(adjacency))), float(positive("tolerance", tolerance)))
 
 
 @final
@@ -72,7 +72,7 @@ class PldLoss(Loss):
         answer = epsilon_above(first, d, self.tolerance)
         for direction in others:
             # Usually one direction is clearly worse, and a rough bound on the other shows it.
-            if answer < math.inf and delta_above(direction, answer, max(self.tolerance, _ROUGH)) > d:
+            if answer < math.inf and not delta_above(direction, answer, max(self.tolerance, _ROUGH)) <= d:
                 answer = max(answer, epsilon_above(direction, d, self.tolerance))
         return min(pure, answer)
 
@@ -93,7 +93,8 @@ class PldLoss(Loss):
                 fix="use epsilon(delta), which is certified from above.",
             )
         if d == 0 or upper in {0.0, math.inf}:
-            return Interval(upper if d == 0 and upper < math.inf else 0.0, upper)
+            # The largest loss was rounded up, by a few hundred units at most.
+            return Interval(upper * (1 - 1e-12) if d == 0 and upper < math.inf else 0.0, upper)
         best = 0.0
         for direction in both_ways([term._replace(profile=term.witness or term.profile) for term in self.terms]):
             if best == 0 or delta_above(direction, best, max(self.tolerance, _ROUGH)) > d:

@@ -54,10 +54,10 @@ def lower(event: events.Event, adjacency: Adjacency) -> list[Term]:
             continue
         profile, witness = term
         if isinstance(profile, GaussianProfile):
-            above += times * profile.mu * profile.mu
-            blur += times * profile.blur
+            above += _float(times * Fraction(profile.mu) ** 2)
+            blur += _float(times * Fraction(profile.blur))
             witnessed &= witness is not None
-            below += times * witness.mu**2 if isinstance(witness, GaussianProfile) else 0.0
+            below += _float(times * Fraction(witness.mu) ** 2) if isinstance(witness, GaussianProfile) else 0.0
         else:
             terms.append(Term(profile, times, witness, _pure(part, profile)))
     if above:

@@ -108,7 +108,9 @@ def _search(parts: Sequence[Dots], excess: Callable[[Saddle], float], guess: flo
             if abs(position) > 40:
                 break
     # A tail that is not rare needs no tilt to be seen, but the window does, to be narrow.
-    return found._replace(theta=max(found.theta, _LEAST_TILT / found.spread))
+    # A law that is all but one atom has no spread of its own to go by.
+    spread = max(found.spread, 1e-9 * abs(found.epsilon))
+    return found._replace(theta=max(found.theta, _LEAST_TILT / spread))
 
 
 def window(parts: Sequence[Dots], found: Saddle, epsilon: float, log_delta: float) -> Window:

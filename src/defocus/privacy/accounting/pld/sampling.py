@@ -140,7 +140,7 @@ class SampledProfile:
         if l == math.inf or self.rate == 1:
             return l
         outer = math.log1p(self.rate * math.expm1(l)) if l < 40 else l + math.log(self.rate) + math.exp(-l) / self.rate
-        return outer * (1 + 16 * U)
+        return outer + 16 * U * math.copysign(abs(outer) + (l if l > 40 else 0.0), outer)
 
     def _outer_array(self, l: Floats) -> Floats:
         if self.rate == 1:

@@ -61,7 +61,8 @@ class Spectrum:
         for part in parts:
             weights, cumulant = part.tilted(theta)
             self.cumulant += part.times * cumulant
-            self.slack += part.times * (part.digits(theta) * U - math.log1p(-min(part.shortfall, 0.5)))
+            short = -math.log1p(-part.shortfall) if part.shortfall < 1 else math.inf
+            self.slack += part.times * (part.digits(theta) * U + short)
             index = np.rint(part.losses / step).astype(np.int64)
             wrapped = np.bincount(index % size, weights=weights, minlength=size)
             coefficients.append(rfft(wrapped)[kept])
