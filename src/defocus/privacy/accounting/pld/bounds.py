@@ -22,7 +22,7 @@ from scipy.fft import next_fast_len
 
 from defocus.privacy.accounting.pld.dots import Dots
 from defocus.privacy.accounting.pld.profiles import Floats, Profile, U
-from defocus.privacy.accounting.pld.saddle import Saddle, cumulant, moments, window
+from defocus.privacy.accounting.pld.saddle import Saddle, Window, cumulant, moments, window
 from defocus.privacy.accounting.pld.spectrum import Spectrum
 
 __all__ = ["UpperWindow", "lower_epsilon", "upper_epsilon"]
@@ -158,16 +158,7 @@ def lower_epsilon(
     p_side = Spectrum(ours, step, chosen.theta, size)
     q_side = Spectrum(theirs, step, chosen.theta + 1, size)
     width = size * step
-    wrapped = math.exp(-chosen.theta * width + max(cumulant(ours, 0.0), 0.0)) / -math.expm1(-chosen.theta * width)
-    wrapped += min(
-        (
-            math.exp(min(value - steeper * first * step - (steeper - chosen.theta) * width, 50.0))
-            / -math.expm1(-(steeper - chosen.theta) * width)
-            for steeper, value in chosen.cumulants
-            if steeper > chosen.theta * 1.01
-        ),
-        default=1.0,
-    )
+    from_below = math.exp(-chosen.theta * width + max(cumulant(ours, 0.0), 0.0)) / -math.expm1(-chosen.theta * width)
     beyond = min(cumulant(theirs, s + 1) - (s + 1) * last * step for s, _ in chosen.cumulants) + 1e-9
     best = 0.0
     for shift in (-0.1, -0.05, -0.02, 0.0, 0.03):
@@ -178,6 +169,7 @@ def lower_epsilon(
         false = q_side.tail(threshold, last, chosen.theta + 1, reference)
         if hit.value <= hit.error or false.value + false.error <= 0:
             continue
+        wrapped = from_below + _from_above(chosen, threshold * step, width)
         exponent = p_side.cumulant - chosen.theta * reference * step - p_side.slack
         power = math.exp(min(exponent + math.log(hit.value - hit.error), 1.0)) * (1 - 1e-9) - wrapped * 1.001
         power += sure
@@ -194,6 +186,19 @@ def lower_epsilon(
         if power > delta:
             best = max(best, (math.log(power - delta) - level) * (1 - 1e-12))
     return best
+
+
+def _from_above(chosen: Window, start: float, width: float) -> float:
+    """What wrapping can add to a tail that starts at ``start``: Chernoff's bound at each further turn, summed."""
+    return min(
+        (
+            math.exp(min(value - steeper * start - (steeper - chosen.theta) * width, 50.0))
+            / -math.expm1(-(steeper - chosen.theta) * width)
+            for steeper, value in chosen.cumulants
+            if steeper > chosen.theta * 1.01
+        ),
+        default=math.inf,
+    )
 
 
 def _bins(above: Floats, below: Floats, error: Floats, side: float) -> Floats:
