@@ -1,47 +1,33 @@
-import math
-from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
 
 import pytest
 
 from defocus.errors import InvalidParameterError
-from defocus.mechanisms import Exponential, Grid, Laplace
-from defocus.release.checks import checked_mechanism, chooses, in_units, named
+from defocus.ledger import Ledger
+from defocus.mechanisms import AboveThreshold, Exponential, Mechanism, PermuteAndFlip, ReportNoisyMax
+from defocus.privacy.budgets import Budget
+from defocus.privacy.units import rows
+from defocus.release import release
+
+MONOTONE: list[tuple[Mechanism, Mechanism]] = [
+    (kind(epsilon=1, candidates=2, monotone=True), kind(epsilon=1, candidates=2))
+    for kind in (Exponential, PermuteAndFlip, ReportNoisyMax)
+] + [
+    (AboveThreshold(epsilon=1, threshold=3, monotone=True), AboveThreshold(epsilon=1, threshold=3)),
+]
 
 
-@dataclass(frozen=True)
-class Silent:
-    """Has everything but an event."""
-
-    event: Any = None
-    error: float = 1.0
-
-    def interval(self, confidence: float) -> float:
-        return confidence
-
-    def check(self, value: Any) -> None:
-        """Accept anything."""
-
-    def sample(self, value: Any, bits: Any = None) -> Any:
-        return value, bits
-
-
-def test_a_mechanism_must_say_what_it_owes() -> None:
-    with pytest.raises(InvalidParameterError, match="does not say what it owes"):
-        checked_mechanism(Silent(), None)
-
-
-def test_choices_are_known() -> None:
-    assert chooses(Exponential(epsilon=1, candidates=2))
-    assert not chooses(Laplace(scale=1))
-
-
-def test_errors_scale_with_the_grid_and_infinity_stays() -> None:
-    assert in_units(3, Grid("0.5")) == 1.5
-    assert in_units(3, None) == 3.0
-    assert in_units(math.inf, Grid("0.5")) == math.inf
-
-
-def test_long_descriptions_are_one_short_line() -> None:
-    assert named(Laplace(scale=2)) == "Laplace(scale=2, sensitivity=1)"
-    assert len(named("x\n" * 500)) == 300
+@pytest.mark.parametrize(("halved", "full"), MONOTONE, ids=lambda m: type(m).__name__)
+def test_half_the_noise_for_monotone_utilities_is_refused_where_a_unit_is_replaced(
+    halved: Mechanism, full: Mechanism, tmp_path: Path
+) -> None:
+    """One person moving from one candidate to another raises one count and lowers the other."""
+    with Ledger.open(tmp_path / "a.ledger", budget=Budget(2), unit=rows(replace=True), dataset="votes") as book:
+        with pytest.raises(InvalidParameterError, match="some can rise while others fall") as refusal:
+            release(halved, [5, 2], ledger=book, purpose="best")
+        assert "monotone=False" in refusal.value.fix
+        assert len(book) == 1  # nothing was charged
+        release(full, [5, 2], ledger=book, purpose="best")
+    with Ledger.open(tmp_path / "b.ledger", budget=Budget(2), unit=rows(), dataset="votes") as book:
+        release(halved, [5, 2], ledger=book, purpose="best")
+        assert len(book) == 3

@@ -14,8 +14,9 @@ from defocus.mechanisms import (
     ReportNoisyMax,
 )
 from defocus.privacy.events import Event
+from defocus.privacy.units import Adjacency, Unit
 
-__all__ = ["checked_mechanism", "chooses", "in_units", "named"]
+__all__ = ["checked_mechanism", "checked_neighbours", "chooses", "in_units", "named"]
 
 _CHOOSERS = (AboveThreshold, Exponential, PermuteAndFlip, RandomizedResponse, ReportNoisyMax)
 
@@ -41,6 +42,16 @@ def checked_mechanism(mechanism: object, grid: object) -> Event:
             f"{type(mechanism).__name__} releases a choice, which has no grid.", fix="leave grid out."
         )
     return mechanism.event
+
+
+def checked_neighbours(mechanism: Mechanism, unit: Unit) -> None:
+    """Refuse half the noise for "monotone" utilities where a unit is replaced: some then rise while others fall."""
+    if getattr(mechanism, "monotone", False) and unit.adjacency is Adjacency.REPLACE:
+        raise InvalidParameterError(
+            f"{type(mechanism).__name__} was made for utilities that all move in one direction between neighbours,"
+            f" but this ledger protects {unit}, so some can rise while others fall.",
+            fix="make the mechanism with monotone=False.",
+        )
 
 
 def chooses(mechanism: object) -> bool:

@@ -9,7 +9,7 @@ from defocus.ledger import Ledger, Receipt
 from defocus.mechanisms import Grid, Mechanism
 from defocus.noise import Bits
 from defocus.noise.bits import source
-from defocus.release.checks import checked_mechanism, chooses, in_units, named
+from defocus.release.checks import checked_mechanism, checked_neighbours, chooses, in_units, named
 from defocus.release.results import CONFIDENCE, Release
 
 __all__ = ["release"]
@@ -62,6 +62,7 @@ def release(
         raise InvalidParameterError(
             f"A release is charged to a Ledger, but got {type(ledger).__name__}.", fix="open one: Ledger.open(path, …)."
         )
+    checked_neighbours(mechanism, ledger.unit)
     drawn_from = source(bits)
     error, interval = in_units(mechanism.error, grid), in_units(mechanism.interval(CONFIDENCE), grid)
 
