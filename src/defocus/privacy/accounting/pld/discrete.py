@@ -147,17 +147,26 @@ class DiscreteGaussianProfile:
         return np.ceil(self.shift / 2 - self.sigma * self.sigma * l / self.shift) - 1
 
     def curve(self, l: Floats) -> Curve:
-        """See the protocol: symmetric, so only l >= 0 is computed."""
+        """See the protocol: symmetric, so only l >= 0 is computed.
+
+        Where l all but equals a loss that occurs, rounding may leave its atom out, which may
+        outweigh all the others beyond l; what that can cost is added to the pad.
+        """
         size = np.abs(l)
         m = self._last(size)
+        scaled = self.sigma * self.sigma * size / self.shift
+        place = self.shift / 2 - scaled
+        unsure = np.abs(place - np.rint(place)) <= 8 * U * (self.shift + scaled)
+        left_out = np.where(unsure, np.exp(self._cdf(m + 1)), 0.0)
         log_near, log_far = self._cdf(m), self._cdf(m - self.shift)
         near, far = np.exp(log_near), np.exp(np.minimum(size + log_far, 0.0))
         # Each addition that filled the table may have rounded.
         table = 2 * len(self._log_cdf) * float(np.finfo(np.longdouble).eps) / U
-        digits = 24 + table + 4 * size + 4 * np.minimum(np.abs(log_near), 800.0)
+        digits = 24 + table + 8 * size + 4 * np.minimum(np.abs(log_near), 800.0)
         damp = np.exp(np.minimum(l, 0.0))
         excess = np.maximum(near - far, 0.0) * damp
-        return Curve(excess, U * digits * (near + far) * damp + 1e-300, (far + near) * damp)
+        pad = U * (digits * (near + far) + (8 * size + (self.shift / self.sigma) ** 2) * left_out)
+        return Curve(excess, pad * damp + 1e-300, (far + near + left_out) * damp)
 
     def tails(self, l: Floats) -> Tails:
         """See the protocol; probabilities above a threshold come from the left sums, those below by symmetry."""

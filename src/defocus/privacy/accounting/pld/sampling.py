@@ -11,6 +11,9 @@ from defocus.privacy.accounting.pld.profiles import Curve, Floats, Profile, Tail
 
 __all__ = ["Batched", "Reversed", "SampledProfile"]
 
+_DEEPEST = -690.0
+"""Inner losses below this are taken for it: their odds are below 1e-299."""
+
 
 @final
 @dataclass(frozen=True, slots=True)
@@ -102,12 +105,31 @@ class SampledProfile:
         """See the protocol."""
         inside, wobble = self._inner(l)
         inner = self.inner.curve(inside)
-        known = np.isfinite(inside) & (inside > -690.0)
+        steep = self._steepest(inside, wobble, inner.steep)
+        known = inside > _DEEPEST
+        # At the least loss itself, rounding decides whether anything lies below.
+        edge = np.expm1(np.minimum(l, 0.0)) >= -self.rate * (1 + 8 * U)
         excess = np.where(known, self.rate * inner.excess, 0.0)
-        pad = np.where(known, self.rate * (inner.pad + inner.steep * wobble), 1e-300)
+        pad = np.where(known | edge, self.rate * (inner.pad + steep * wobble), 0.0) + 1e-300
         # dl/dl' = e^(l'-l)/q, and steep holds e^l Q(...), so |dx'/dl'| = e^l' Q(...).
-        outer = np.where(known, inner.steep * np.exp(np.clip(l - inside, -700.0, 700.0)), np.exp(np.minimum(l, 0.0)))
+        outer = np.where(known, steep * np.exp(np.clip(l - inside, -700.0, 700.0)), np.exp(np.minimum(l, 0.0)))
         return Curve(excess, pad + 4 * U * excess, outer)
+
+    def _steepest(self, inside: Floats, wobble: Floats, steep: Floats) -> Floats:
+        """A bound on the slope wherever the inner loss may really lie.
+
+        The slope of x in e^l is a probability that grows towards zero, so its value at the
+        nearer end of the uncertainty bounds it. That matters beside atoms, and close to the
+        least loss, where rounding of the outer loss moves the inner one far.
+        """
+        doubtful = np.full(inside.shape, self.inner.atomic) | (inside < -14.0)
+        if not doubtful.any():
+            return steep
+        at, off = inside[doubtful], wobble[doubtful]
+        nearer = np.where(at < 0, np.minimum(at + np.log1p(off), -1e-300), np.maximum(at - off, 0.0))
+        found = steep.copy()
+        found[doubtful] = np.maximum(steep[doubtful], self.inner.curve(nearer).steep * np.exp(at - nearer))
+        return found
 
     def tails(self, l: Floats) -> Tails:
         """See the protocol."""
@@ -154,8 +176,8 @@ class SampledProfile:
         grown = np.maximum(np.expm1(np.minimum(l, 40.0)) / self.rate, -1.0)
         with np.errstate(divide="ignore"):
             inside = np.where(l > 40.0, l - math.log(self.rate), np.log1p(grown))
-        clipped = np.clip(inside, -690.0, None)
-        return clipped, 8 * U * (1 + np.abs(clipped) + np.exp(np.clip(-clipped, 0.0, 690.0)))
+        clipped = np.clip(inside, _DEEPEST, None)
+        return clipped, 8 * U * (1 + np.abs(clipped) + np.exp(np.maximum(-clipped, 0.0)))
 
 
 @final
