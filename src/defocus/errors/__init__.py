@@ -5,7 +5,10 @@
     DefocusError
     ├── InvalidParameterError (ValueError)
     │   ├── FormulaOutOfRangeError      a textbook formula used where it is unsound
+    │   ├── MismatchedDomainError       two things that must be about the same domain are not
     │   ├── NotBitsError                a seed or a generator where random bits belong
+    │   ├── UnanswerableWorkloadError   a strategy does not determine the answers to a workload
+    │   ├── WrongSensitivityError       a strategy was declared with a sensitivity it does not have
     │   └── UnfitDataError              data of the wrong type, shape or length; never quotes the data
     │       └── NotExactError           fractional data where exact integers are needed
     ├── NoiseOverflowError (OverflowError)  a sample beyond 64-bit integers
@@ -26,7 +29,17 @@
 
 from defocus.errors.audit import UnknownTargetError
 from defocus.errors.base import DefocusError, InvalidParameterError, MissingExtraError
-from defocus.errors.checks import Number, count, finite, in_range, non_negative, positive, probability, whole
+from defocus.errors.checks import (
+    Number,
+    count,
+    finite,
+    in_range,
+    non_negative,
+    positive,
+    probability,
+    storable,
+    whole,
+)
 from defocus.errors.ledger import (
     BudgetExceededError,
     LedgerBusyError,
@@ -44,6 +57,7 @@ from defocus.errors.privacy import (
     UnsupportedEventError,
 )
 from defocus.errors.release import NotRecordedError, ReleaseFailedError
+from defocus.errors.workloads import MismatchedDomainError, UnanswerableWorkloadError, WrongSensitivityError
 
 __all__ = [
     "BudgetExceededError",
@@ -57,6 +71,7 @@ __all__ = [
     "LedgerError",
     "LedgerMismatchError",
     "LedgerUnavailableError",
+    "MismatchedDomainError",
     "MissingExtraError",
     "NoiseOverflowError",
     "NotBitsError",
@@ -64,14 +79,17 @@ __all__ = [
     "NotRecordedError",
     "Number",
     "ReleaseFailedError",
+    "UnanswerableWorkloadError",
     "UnfitDataError",
     "UnknownTargetError",
     "UnsupportedEventError",
+    "WrongSensitivityError",
     "count",
     "finite",
     "in_range",
     "non_negative",
     "positive",
     "probability",
+    "storable",
     "whole",
 ]

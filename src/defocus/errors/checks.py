@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from defocus.errors.base import InvalidParameterError
 
-__all__ = ["Number", "count", "finite", "in_range", "non_negative", "positive", "probability", "whole"]
+__all__ = ["Number", "count", "finite", "in_range", "non_negative", "positive", "probability", "storable", "whole"]
 
 Number: TypeAlias = int | float | Fraction
 """What a parameter may be. Exact types stay exact; a float means the dyadic rational it stores."""
@@ -32,7 +32,7 @@ def finite(name: str, value: object) -> Number:
     elif isinstance(value, Rational):
         number = Fraction(int(value.numerator), int(value.denominator))
     elif isinstance(value, Real):
-        number = float(value)
+        number = _exact(value)
     if number is None or (isinstance(number, float) and not math.isfinite(number)):
         raise InvalidParameterError(
             f"{name} must be a finite number, but it is {_show(value)}.", fix="pass an int, a float or a Fraction."
@@ -99,9 +99,27 @@ def count(name: str, value: object) -> int:
     return number
 
 
+def storable(name: str, value: Number) -> Number:
+    """Return ``value`` if it can be written down: numerator and denominator of at most 4096 bits, 1233 digits."""
+    if not isinstance(value, float) and max(value.numerator.bit_length(), value.denominator.bit_length()) > 4096:
+        raise InvalidParameterError(
+            f"{name} has too many digits to be stored: more than 4096 bits.", fix=f"round {name} to fewer digits."
+        )
+    return value
+
+
+def _exact(value: Real) -> Number:
+    """A float where it holds the value, else the fraction: long doubles keep all their digits."""
+    number = float(value)
+    if number == value or not math.isfinite(number):
+        return number
+    ratio = getattr(value, "as_integer_ratio", None)
+    return number if ratio is None else Fraction(*map(int, ratio()))
+
+
 def _show(value: object) -> str:
     try:
         text = repr(value)
     except ValueError:  # an int of more digits than Python prints
-        return "an integer of very many digits"
+        return "a number of very many digits"
     return text if len(text) <= 60 else f"{text[:57]}..."

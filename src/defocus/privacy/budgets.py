@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import final
 
-from defocus.errors import InvalidParameterError, Number, non_negative, positive, probability
+from defocus.errors import InvalidParameterError, Number, positive, probability, storable
 from defocus.privacy.losses import Loss
 
 __all__ = ["Budget"]
@@ -27,15 +27,16 @@ class Budget:
 
     def __post_init__(self) -> None:
         given = [name for name in ("epsilon", "rho", "mu") if getattr(self, name) is not None]
-        if len(given) != 1 or (self.delta and given != ["epsilon"]):
+        delta = storable("delta", probability("delta", self.delta, one=False))
+        if len(given) != 1 or (delta and given != ["epsilon"]):
             raise InvalidParameterError(
                 f"A budget is one of (epsilon, delta), rho or mu, but got {', '.join(given) or 'none'}"
-                f"{' with a delta' if self.delta and given != ['epsilon'] else ''}.",
+                f"{' with a delta' if delta and given != ['epsilon'] else ''}.",
                 fix="write Budget(1, 1e-6), Budget(rho=0.5) or Budget(mu=1).",
             )
-        positive(given[0], getattr(self, given[0]))
-        probability("delta", self.delta, one=False)
-        non_negative("delta", self.delta)
+        (name,) = given
+        object.__setattr__(self, name, storable(name, positive(name, getattr(self, name))))
+        object.__setattr__(self, "delta", delta)
 
     def __repr__(self) -> str:
         if self.epsilon is None:
@@ -47,8 +48,17 @@ class Budget:
 
     def covers(self, loss: Loss) -> bool:
         """Whether everything ``loss`` describes fits in this budget, as far as its accountant can tell."""
+        _is_a_loss(loss)
         if self.epsilon is not None:
             return loss.epsilon(self.delta) <= self.epsilon
         if self.rho is not None:
             return loss.rho() <= self.rho
-        return loss.mu() <= float(self.mu or 0)
+        return self.mu is not None and loss.mu() <= self.mu
+
+
+def _is_a_loss(loss: object) -> None:
+    if not isinstance(loss, Loss):
+        raise InvalidParameterError(
+            f"A budget covers the loss of an event, but got {type(loss).__name__}.",
+            fix="write budget.covers(account(event)).",
+        )

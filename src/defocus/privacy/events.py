@@ -9,7 +9,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, final
 
-from defocus.errors import InvalidParameterError, Number, count, finite, non_negative, positive, probability, whole
+from defocus.errors import (
+    InvalidParameterError,
+    Number,
+    count,
+    finite,
+    non_negative,
+    positive,
+    probability,
+    storable,
+    whole,
+)
 
 __all__ = [
     "NOTHING",
@@ -33,9 +43,11 @@ __all__ = [
 
 
 class Event:
-    """One or more releases. ``a + b`` is both, ``1000 * a`` is a thousand independent ones.
+    """One or more releases. ``a + b`` is both, ``1000 * a`` is a thousand independent ones, ``sum`` adds many.
 
-    >>> Gaussian(1) + Gaussian(1) == 2 * Gaussian(1)
+    Parameters are kept as plain int, float or Fraction, whatever numeric type they came in.
+
+    >>> sum([Gaussian(1), Gaussian(1)]) == 2 * Gaussian(1)
     True
     """
 
@@ -43,6 +55,10 @@ class Event:
 
     def __add__(self, other: object) -> "Event":
         return compose((self, other)) if isinstance(other, Event) else NotImplemented
+
+    def __radd__(self, other: object) -> "Event":
+        """``0 + a`` is ``a``: where ``sum`` begins."""
+        return self if type(other) is int and other == 0 else NotImplemented
 
     def __mul__(self, times: object) -> "Event":
         return compose((self,), times=whole("the number of repetitions", times))
@@ -61,7 +77,7 @@ class Gaussian(Event):
     ratio: Number
 
     def __post_init__(self) -> None:
-        positive("ratio", self.ratio)
+        _keep(self, ratio=positive("ratio", self.ratio))
 
 
 @final
@@ -78,7 +94,7 @@ class Laplace(Event):
     ratio: Number
 
     def __post_init__(self) -> None:
-        positive("ratio", self.ratio)
+        _keep(self, ratio=positive("ratio", self.ratio))
 
 
 @final
@@ -94,9 +110,9 @@ class DiscreteGaussian(Event):
     dimension: int = 1
 
     def __post_init__(self) -> None:
-        positive("sigma", self.sigma)
-        positive("sensitivity", self.sensitivity)
-        count("dimension", self.dimension)
+        _keep(self, sigma=positive("sigma", self.sigma))
+        _keep(self, sensitivity=positive("sensitivity", self.sensitivity))
+        _keep(self, dimension=count("dimension", self.dimension))
 
 
 @final
@@ -108,8 +124,8 @@ class DiscreteLaplace(Event):
     sensitivity: int = 1
 
     def __post_init__(self) -> None:
-        positive("scale", self.scale)
-        count("sensitivity", self.sensitivity)
+        _keep(self, scale=positive("scale", self.scale))
+        _keep(self, sensitivity=count("sensitivity", self.sensitivity))
 
 
 @final
@@ -120,7 +136,7 @@ class Pure(Event):
     epsilon: Number
 
     def __post_init__(self) -> None:
-        non_negative("epsilon", self.epsilon)
+        _keep(self, epsilon=non_negative("epsilon", self.epsilon))
 
 
 @final
@@ -132,8 +148,8 @@ class Approximate(Event):
     delta: Number
 
     def __post_init__(self) -> None:
-        non_negative("epsilon", self.epsilon)
-        probability("delta", self.delta, one=False)
+        _keep(self, epsilon=non_negative("epsilon", self.epsilon))
+        _keep(self, delta=probability("delta", self.delta, one=False))
 
 
 @final
@@ -144,7 +160,7 @@ class Concentrated(Event):
     rho: Number
 
     def __post_init__(self) -> None:
-        non_negative("rho", self.rho)
+        _keep(self, rho=non_negative("rho", self.rho))
 
 
 @final
@@ -159,7 +175,7 @@ class Exponential(Event):
     epsilon: Number
 
     def __post_init__(self) -> None:
-        non_negative("epsilon", self.epsilon)
+        _keep(self, epsilon=non_negative("epsilon", self.epsilon))
 
 
 @final
@@ -171,8 +187,9 @@ class RandomizedResponse(Event):
     categories: int = 2
 
     def __post_init__(self) -> None:
-        non_negative("epsilon", self.epsilon)
+        _keep(self, epsilon=non_negative("epsilon", self.epsilon))
         whole("categories", self.categories, at_least=2)
+        _keep(self, categories=count("categories", self.categories))
 
 
 @final
@@ -189,7 +206,7 @@ class Sampled(Event):
 
     def __post_init__(self) -> None:
         _inner(self.event)
-        probability("rate", self.rate, zero=False)
+        _keep(self, rate=probability("rate", self.rate, zero=False))
 
 
 @final
@@ -207,8 +224,8 @@ class SampledBatch(Event):
 
     def __post_init__(self) -> None:
         _inner(self.event)
-        count("size", self.size)
-        if count("population", self.population) < self.size:
+        _keep(self, size=count("size", self.size), population=count("population", self.population))
+        if self.population < self.size:
             raise InvalidParameterError(
                 f"A batch of {self.size} cannot be drawn without replacement from a population of {self.population}.",
                 fix="pass size <= population.",
@@ -230,8 +247,8 @@ class Selected(Event):
 
     def __post_init__(self) -> None:
         _inner(self.event)
-        probability("gamma", self.gamma, zero=False, one=False)
-        if finite("eta", self.eta) <= -1:
+        _keep(self, gamma=probability("gamma", self.gamma, zero=False, one=False), eta=finite("eta", self.eta))
+        if self.eta <= -1:
             raise InvalidParameterError(f"eta must be above -1, but it is {self.eta}.", fix="pass eta > -1, often 0.")
 
 
@@ -245,7 +262,7 @@ class SelectedPoisson(Event):
 
     def __post_init__(self) -> None:
         _inner(self.event)
-        positive("mean", self.mean)
+        _keep(self, mean=positive("mean", self.mean))
 
 
 @final
@@ -256,13 +273,19 @@ class Composed(Event):
     parts: tuple[tuple[Event, int], ...]
 
     def __post_init__(self) -> None:
-        for part, times in self.parts:
+        try:
+            parts = tuple((part, times) for part, times in self.parts)
+        except (TypeError, ValueError):
+            raise InvalidParameterError(
+                "Composed needs pairs of an event and how often it happened.", fix="build compositions with + and *."
+            ) from None
+        for part, _ in parts:
             if isinstance(part, Composed) or not isinstance(part, Event):
                 raise InvalidParameterError(
                     f"A part of Composed must be a single event, but it is {type(part).__name__}.",
                     fix="build compositions with + and *.",
                 )
-            whole("the number of repetitions", times, at_least=1)
+        object.__setattr__(self, "parts", tuple((part, _times(times, at_least=1)) for part, times in parts))
 
 
 def compose(events: Iterable[Event], *, times: int = 1) -> Event:
@@ -272,10 +295,16 @@ def compose(events: Iterable[Event], *, times: int = 1) -> Event:
     Composed(parts=((Pure(epsilon=1), 2), (Gaussian(ratio=2), 1)))
     """
     counts: dict[Event, int] = {}
+    repeated = _times(times)
     for event in events:
+        if not isinstance(event, Event):
+            raise InvalidParameterError(
+                f"Only events can be composed, but one is {type(event).__name__}.",
+                fix="write for example compose([Gaussian(1.0), Laplace(2)]).",
+            )
         parts = event.parts if isinstance(event, Composed) else ((event, 1),)
         for part, number in parts:
-            counts[part] = counts.get(part, 0) + number * times
+            counts[part] = counts.get(part, 0) + number * repeated
     kept = tuple((part, number) for part, number in counts.items() if number)
     if len(kept) == 1 and kept[0][1] == 1:
         return kept[0][0]
@@ -284,6 +313,17 @@ def compose(events: Iterable[Event], *, times: int = 1) -> Event:
 
 NOTHING: Event = Composed(())
 """No release at all: costs nothing, and is the neutral element of ``+``."""
+
+
+def _keep(event: Event, **checked: Number) -> None:
+    """Hold what the checks made of the parameters, if it is of a length that a ledger can store."""
+    for name, value in checked.items():
+        object.__setattr__(event, name, storable(name, value))
+
+
+def _times(times: object, *, at_least: int = 0) -> int:
+    name = "the number of repetitions"
+    return int(storable(name, whole(name, times, at_least=at_least)))
 
 
 def _inner(event: Any) -> None:

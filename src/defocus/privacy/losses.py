@@ -6,8 +6,12 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from defocus.errors import DefocusError, Number, non_negative, probability
+from defocus.privacy.rounding import PAD, above, below
 
 __all__ = ["Interval", "Loss", "checked_delta", "checked_epsilon", "least"]
+
+_ROUNDING = 1e-15
+"""More than the rounding of a difference of probabilities."""
 
 
 class Interval(NamedTuple):
@@ -58,14 +62,14 @@ class Loss(ABC):
         Reference:
             Dong, Roth, Su (2022), Gaussian differential privacy, Proposition 2.12.
         """
-        a = float(probability("alpha", alpha))
+        a = above(probability("alpha", alpha))
 
         def bound(epsilon: float) -> float:
-            d = min(self.delta(epsilon), 1.0)
-            e = math.exp(min(epsilon, 700.0))
-            return max(0.0, 1 - d - e * a, (1 - d - a) / e)
+            kept = 1 - min(self.delta(epsilon), 1.0) - _ROUNDING
+            e = math.exp(epsilon)
+            return max(0.0, kept - e * a, (kept - a) / e)
 
-        return max(bound(0.0), -least(lambda t: -bound(math.expm1(t)), 0.0, 5.0)) * (1 - 1e-12)
+        return max(bound(0.0), -least(lambda t: -bound(math.expm1(t)), 0.0, 5.0)) / PAD
 
     def posterior(self, prior: Number, *, delta: Number = 0) -> float:
         r"""The highest probability anyone can reach about one unit's secret, starting from ``prior``.
@@ -77,12 +81,12 @@ class Loss(ABC):
             for every :math:`\varepsilon < \varepsilon'`, and the least such
             :math:`\varepsilon'` found is used.
         """
-        p = float(probability("prior", prior))
-        target = float(probability("delta", delta, one=False))
+        p = above(probability("prior", prior))
+        target = checked_delta(delta)
         if p in {0.0, 1.0}:
             return p
         odds = math.log(p) - math.log1p(-p) + self._certain(target)
-        return 1 / (1 + math.exp(-odds)) if odds > -700 else 0.0
+        return min(1.0, PAD / (1 + math.exp(-odds))) if odds > -40 else math.nextafter(math.exp(odds) * PAD, 1)
 
     def _certain(self, target: float) -> float:
         """The least epsilon' found such that the loss exceeds it with probability at most ``target``."""
@@ -91,7 +95,7 @@ class Loss(ABC):
 
         def reach(share: float) -> float:
             # delta(eps) = share * target at eps, so 1 - e^(eps - eps') must be at least share.
-            return self.epsilon(share * target) - math.log1p(-share)
+            return self.epsilon(share * target) - math.log1p(-share) * PAD
 
         return least(reach, 1e-3, 1 - 1e-3)
 
@@ -99,37 +103,43 @@ class Loss(ABC):
 def least(function: Callable[[float], float], low: float, high: float, *, steps: int = 32) -> float:
     """The least value found on [low, high]: a coarse scan, then golden-section search around its best point.
 
-    For bounds that hold at every point, so that a missed minimum costs tightness and never soundness.
+    For bounds that hold at every point, so that a missed minimum costs tightness and never soundness;
+    where the function is not a number, there is no bound.
     """
+
+    def at(x: float) -> float:
+        value = function(x)
+        return math.inf if math.isnan(value) else value
+
     points = [low + (high - low) * i / 12 for i in range(13)]
-    values = [function(x) for x in points]
+    values = [at(x) for x in points]
     best = min(range(13), key=values.__getitem__)
     a, b = points[max(best - 1, 0)], points[min(best + 1, 12)]
     found = values[best]
     golden = (math.sqrt(5) - 1) / 2
     c, d = b - golden * (b - a), a + golden * (b - a)
-    at_c, at_d = function(c), function(d)
+    at_c, at_d = at(c), at(d)
     for _ in range(steps):
         found = min(found, at_c, at_d)
         if at_c < at_d:
             b, d, at_d = d, c, at_c
             c = b - golden * (b - a)
-            at_c = function(c)
+            at_c = at(c)
         else:
             a, c, at_c = c, d, at_d
             d = a + golden * (b - a)
-            at_d = function(d)
+            at_d = at(d)
     return min(found, at_c, at_d)
 
 
 def checked_delta(delta: Number) -> float:
-    """Return ``delta`` as a float in [0, 1)."""
-    return float(probability("delta", delta, one=False))
+    """Return ``delta`` as a float in [0, 1), rounded down: a smaller delta is never cheaper."""
+    return below(probability("delta", delta, one=False))
 
 
 def checked_epsilon(epsilon: Number) -> float:
-    """Return ``epsilon`` as a float of at least zero."""
-    return float(non_negative("epsilon", epsilon))
+    """Return ``epsilon`` as a float of at least zero, rounded down: a smaller epsilon is never cheaper."""
+    return below(non_negative("epsilon", epsilon))
 
 
 def _lacks(loss: Loss, what: str, fix: str) -> DefocusError:

@@ -5,7 +5,7 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import final
 
-from defocus.errors import Number, positive
+from defocus.errors import InvalidParameterError, Number, positive
 
 __all__ = ["Norm", "Sensitivity"]
 
@@ -31,5 +31,10 @@ class Sensitivity:
     bound: Fraction
 
     def __init__(self, norm: Norm | str, bound: Number) -> None:
-        object.__setattr__(self, "norm", Norm(norm))
+        try:
+            object.__setattr__(self, "norm", Norm(norm))
+        except ValueError:
+            raise InvalidParameterError(
+                f"There is no norm called {norm!r}.", fix=f"use one of {', '.join(Norm)}."
+            ) from None
         object.__setattr__(self, "bound", Fraction(positive("bound", bound)))

@@ -2,11 +2,14 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import final
+from typing import Any, final
 
 from defocus.errors import InvalidParameterError, Number, count, positive
 
 __all__ = ["Adjacency", "Unit", "edge", "event", "node", "rows", "user", "weight"]
+
+
+_KINDS = ("rows", "user", "edge", "node", "event", "weight")
 
 
 class Adjacency(StrEnum):
@@ -31,6 +34,13 @@ class Unit:
     column: str | None = None
     bound: Number | None = None
     adjacency: Adjacency = Adjacency.ADD_REMOVE
+
+    def __post_init__(self) -> None:
+        known = self.kind in _KINDS and (self.column is None) != (self.kind == "user")
+        if not known or not isinstance(self.adjacency, Adjacency):
+            raise InvalidParameterError(
+                f"{self!r} is not a unit.", fix=f"make one with {', '.join(f'{kind}()' for kind in _KINDS)}."
+            )
 
     def __str__(self) -> str:
         thing = {
@@ -80,5 +90,10 @@ def weight(*, bound: Number) -> Unit:
     return Unit("weight", bound=positive("bound", bound), adjacency=Adjacency.REPLACE)
 
 
-def _adjacency(*, replace: bool) -> Adjacency:
+def _adjacency(*, replace: Any) -> Adjacency:
+    if not isinstance(replace, bool):
+        raise InvalidParameterError(
+            f"replace must be True or False, but it is of type {type(replace).__name__}.",
+            fix="pass replace=True for neighbours that replace one unit by another, and leave it out otherwise.",
+        )
     return Adjacency.REPLACE if replace else Adjacency.ADD_REMOVE

@@ -1,5 +1,6 @@
 """Events as JSON and back: what a ledger stores. Exact numbers stay exact, and nothing is evaluated."""
 
+import re
 from collections.abc import Callable
 from dataclasses import fields
 from fractions import Fraction
@@ -29,6 +30,8 @@ _KINDS: dict[str, Callable[..., events.Event]] = {
     )
 }
 _DEEPEST = 32
+_FRACTION = re.compile(r"-?[0-9]{1,1300}/[0-9]{1,1300}")
+"""How a fraction is written; nothing else is read, and nothing so long that reading it takes time."""
 
 
 def to_wire(event: events.Event) -> dict[str, Any]:
@@ -37,12 +40,7 @@ def to_wire(event: events.Event) -> dict[str, Any]:
     >>> to_wire(3 * events.Laplace(Fraction(1, 3)))
     {'kind': 'Composed', 'parts': [[{'kind': 'Laplace', 'ratio': '1/3'}, 3]]}
     """
-    if isinstance(event, events.Composed):
-        return {"kind": "Composed", "parts": [[to_wire(part), times] for part, times in event.parts]}
-    kind = type(event).__name__
-    if kind not in _KINDS:
-        raise InvalidParameterError(f"{kind} is not an event a ledger can store.", fix="charge a defocus event.")
-    return {"kind": kind} | {field.name: _write(getattr(event, field.name)) for field in fields(event)}  # type: ignore[arg-type]
+    return _written(event, 0)
 
 
 def from_wire(data: Any) -> events.Event:
@@ -54,9 +52,22 @@ def from_wire(data: Any) -> events.Event:
     return _event(data, 0)
 
 
-def _write(value: Any) -> Any:
+def _written(event: Any, depth: int) -> dict[str, Any]:
+    kind = type(event).__name__
+    if depth > _DEEPEST:
+        raise InvalidParameterError(
+            f"An event nested more than {_DEEPEST} deep cannot be stored.", fix="describe the release by fewer layers."
+        )
+    if isinstance(event, events.Composed):
+        return {"kind": kind, "parts": [[_written(part, depth + 1), times] for part, times in event.parts]}
+    if not isinstance(event, events.Event) or kind not in _KINDS:
+        raise InvalidParameterError(f"{kind} is not an event a ledger can store.", fix="charge a defocus event.")
+    return {"kind": kind} | {field.name: _write(getattr(event, field.name), depth) for field in fields(event)}  # type: ignore[arg-type]  # every kind is a dataclass
+
+
+def _write(value: Any, depth: int) -> Any:
     if isinstance(value, events.Event):
-        return to_wire(value)
+        return _written(value, depth + 1)
     return f"{value.numerator}/{value.denominator}" if isinstance(value, Fraction) else value
 
 
@@ -64,21 +75,26 @@ def _event(data: Any, depth: int) -> events.Event:
     try:
         if depth > _DEEPEST:
             raise _malformed("nested too deeply")
-        fields_of = dict(data)
-        kind = fields_of.pop("kind")
-        if kind == "Composed":
-            return events.Composed(tuple((_event(part, depth + 1), times) for part, times in fields_of["parts"]))
-        return _KINDS[kind](**{name: _read(value, depth) for name, value in fields_of.items()})
+        if not isinstance(data, dict):
+            raise _malformed(f"{type(data).__name__} where an event belongs")
+        given = {name: value for name, value in data.items() if name != "kind"}
+        if data["kind"] == "Composed" and given.keys() == {"parts"}:
+            return events.Composed(tuple((_event(part, depth + 1), times) for part, times in given["parts"]))
+        return _KINDS[data["kind"]](**{name: _read(value, depth) for name, value in given.items()})
     except DefocusError:
         raise
-    except (KeyError, TypeError, ValueError, AttributeError, ZeroDivisionError) as error:
-        raise _malformed(str(error)[:80]) from error
+    except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
+        raise _malformed(f"{type(error).__name__}, {str(error)[:80]}") from error
 
 
 def _read(value: Any, depth: int) -> Any:
     if isinstance(value, dict):
         return _event(value, depth + 1)
-    return Fraction(value) if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    if not _FRACTION.fullmatch(value):
+        raise _malformed(f"{value[:40]!r} is not a fraction")
+    return Fraction(value)
 
 
 def _malformed(why: str) -> InvalidParameterError:
