@@ -5,10 +5,7 @@
     DefocusError
     ├── InvalidParameterError (ValueError)
     │   ├── FormulaOutOfRangeError      a textbook formula used where it is unsound
-    │   ├── MismatchedDomainError       two things that must be about the same domain are not
     │   ├── NotBitsError                a seed or a generator where random bits belong
-    │   ├── UnanswerableWorkloadError   a strategy does not determine the answers to a workload
-    │   ├── WrongSensitivityError       a strategy was declared with a sensitivity it does not have
     │   └── UnfitDataError              data of the wrong type, shape or length; never quotes the data
     │       └── NotExactError           fractional data where exact integers are needed
     ├── NoiseOverflowError (OverflowError)  a sample beyond 64-bit integers
@@ -57,7 +54,6 @@ from defocus.errors.privacy import (
     UnsupportedEventError,
 )
 from defocus.errors.release import NotRecordedError, ReleaseFailedError
-from defocus.errors.workloads import MismatchedDomainError, UnanswerableWorkloadError, WrongSensitivityError
 
 __all__ = [
     "BudgetExceededError",
@@ -71,7 +67,6 @@ __all__ = [
     "LedgerError",
     "LedgerMismatchError",
     "LedgerUnavailableError",
-    "MismatchedDomainError",
     "MissingExtraError",
     "NoiseOverflowError",
     "NotBitsError",
@@ -79,11 +74,9 @@ __all__ = [
     "NotRecordedError",
     "Number",
     "ReleaseFailedError",
-    "UnanswerableWorkloadError",
     "UnfitDataError",
     "UnknownTargetError",
     "UnsupportedEventError",
-    "WrongSensitivityError",
     "count",
     "finite",
     "in_range",
