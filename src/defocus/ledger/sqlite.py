@@ -1,26 +1,31 @@
 """A ledger in one SQLite file.
 
-Durability. The rollback journal is used (``journal_mode=DELETE``) with ``synchronous=EXTRA``:
-a commit flushes the journal, then the file, then deletes the journal and flushes the directory, so
-a power cut cannot bring the journal back and undo a charge that was already answered (FULL would
-allow that in this mode). A write-ahead log would need one flush instead of about five, but then
-the newest charges live in a second file: copying the ledger without it, or deleting it, silently
-gives spent budget back. At rest this ledger is one file.
+Durability. A rollback journal is used with ``synchronous=EXTRA``. A commit flushes the journal
+twice, then the file, then blanks the journal's header and flushes that, so a power cut cannot
+bring the journal back to life and undo a charge that was already answered. (``DELETE`` with
+``FULL`` allows just that, because the directory is not flushed; ``PERSIST`` blanks the journal
+where it is, and needs four flushes where ``DELETE`` with ``EXTRA`` needs five.) A write-ahead log
+would need one flush, but then the newest charges live in a second file: copying the ledger
+without it, or tidying it away after a crash, silently gives spent budget back. Here the file alone
+is the whole ledger after every commit, and the blank journal beside it is removed on closing.
 
-Every transaction opens the path afresh. That costs about a millisecond, and means that no
-connection crosses a fork or a thread, and that a file put in the place of the old one is noticed.
+Connections are kept between transactions, and are idle there: they hold no lock and no unwritten
+page, so a forked child can drop those it inherits and open its own. Before each transaction the
+path is compared with the file that the connection has open, so that a file put in the place of
+the old one is noticed instead of written past.
 
 Locks are the file system's: keep the file on a local disk. Network file systems often lie about
 locks; use PostgreSQL there.
 """
 
+import contextlib
 import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
-from typing import final
+from typing import Any, final
 
-from sqlalchemy import Connection, Engine, NullPool, create_engine
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy import Connection, Engine, QueuePool, create_engine, event
+from sqlalchemy.exc import DisconnectionError, SQLAlchemyError
 
 from defocus.errors import LedgerBusyError, LedgerDamagedError, LedgerError, LedgerUnavailableError
 from defocus.ledger.disk import sync_directory
@@ -48,12 +53,14 @@ class SqliteFile(Place):
         return str(self.path)
 
     def engine(self, *, create: bool = False) -> Engine:
-        """An engine that opens the file anew for each transaction, and never makes it by accident."""
+        """An engine whose connections follow the path, and never make the file by accident."""
         mode = "ro" if self.read_only else "rwc" if create else "rw"
         uri = f"{self.path.as_uri()}?mode={mode}"
 
         def connect() -> sqlite3.Connection:
-            connection = sqlite3.connect(uri, uri=True, timeout=self.timeout, isolation_level=None)
+            connection = sqlite3.connect(
+                uri, uri=True, timeout=self.timeout, isolation_level=None, check_same_thread=False
+            )
             try:
                 self._prepare(connection)
             except BaseException:
@@ -61,7 +68,25 @@ class SqliteFile(Place):
                 raise
             return connection
 
-        return create_engine("sqlite+pysqlite://", creator=connect, poolclass=NullPool, hide_parameters=True)
+        engine = create_engine("sqlite+pysqlite://", creator=connect, poolclass=QueuePool, hide_parameters=True)
+        event.listen(engine, "connect", self._connected)
+        event.listen(engine, "checkout", self._followed)
+        event.listen(engine, "close", self._tidied)
+        return engine
+
+    def _connected(self, _connection: Any, record: Any) -> None:
+        record.info["mark"] = self.mark()
+
+    def _followed(self, _connection: Any, record: Any, _proxy: Any) -> None:
+        if record.info["mark"] != self.mark():
+            raise DisconnectionError("the path names another file now")
+
+    def _tidied(self, connection: Any, _record: Any) -> None:
+        """Remove the blank journal, unless someone else is using it."""
+        if not self.read_only:
+            with contextlib.suppress(sqlite3.Error):
+                connection.execute("PRAGMA busy_timeout=0").close()
+                connection.execute("PRAGMA journal_mode=DELETE").close()
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         for pragma in ("trusted_schema=OFF", "cell_size_check=ON", "mmap_size=0"):
@@ -71,8 +96,8 @@ class SqliteFile(Place):
             return
         for pragma in ("fullfsync=ON", "synchronous=EXTRA"):
             connection.execute(f"PRAGMA {pragma}").close()
-        (mode,) = connection.execute("PRAGMA journal_mode=DELETE").fetchone()
-        if mode != "delete":
+        (mode,) = connection.execute("PRAGMA journal_mode=PERSIST").fetchone()
+        if mode != "persist":
             raise sqlite3.OperationalError(f"journal mode is {mode}")
 
     def missing(self) -> bool:
