@@ -1,0 +1,231 @@
+"""A stream under way: one step in, one noisy running sum out."""
+
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, final
+
+import numpy as np
+
+from defocus.errors import (
+    Number,
+    ReleaseFailedError,
+    StreamEndedError,
+    StreamStateError,
+    UnfitDataError,
+)
+from defocus.mechanisms import Laplace
+from defocus.mechanisms.values import integers
+from defocus.noise import Bits, discrete_gaussian, discrete_laplace
+from defocus.workloads.streams_designs import Design
+from defocus.workloads.streams_errors import Errors
+from defocus.workloads.streams_factors import Tree
+from defocus.workloads.streams_memory import FactorMemory, Memory, TreeMemory
+from defocus.workloads.streams_states import StateFile, sealed
+from defocus.workloads.toeplitz import Floats, Ints
+
+__all__ = ["Running", "Step", "memory_of"]
+
+_AHEAD = 1024
+"""How many noisy numbers are drawn at a time: one by one costs thirty times as much."""
+
+
+def memory_of(design: Design) -> Memory:
+    """An empty memory for this strategy."""
+    strategy = design.strategy
+    if isinstance(strategy, Tree):
+        return TreeMemory(strategy, design.entries)
+    return FactorMemory(strategy, design.entries)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The noisy running sum after one step. Everything here may be shown to anyone."""
+
+    step: int
+    """How many steps the sum covers."""
+    value: float | Floats
+    """The sum: a number for a stream of counts, a vector for a stream of vectors."""
+    _errors: Errors
+
+    @property
+    def standard_error(self) -> float:
+        """The standard deviation of the noise in each entry."""
+        return float(np.sqrt(self._errors.variance(self.step)))
+
+    def interval(self, confidence: Number = 0.95) -> float:
+        """The half-width that the noise of one entry stays within with probability ``confidence``."""
+        return self._errors.half_width(self.step, confidence)
+
+    def __str__(self) -> str:
+        return (
+            f"step {self.step}: {np.array2string(np.asarray(self.value), precision=1)} ± {self.interval():.4g} (95 %)"
+        )
+
+
+@final
+class Running:
+    """A charged stream. Made by :meth:`RunningSum.start` and :meth:`RunningSum.resume`; takes one step after another.
+
+    Guarantee:
+        The stream as a whole is one release of its event, however each step is chosen after seeing the sums
+        before it. A step is noised once: it is kept, if there is a state file, before it is shown; a run that
+        failed, was closed or was handed over takes no more steps; a forked child is refused.
+
+    Threads may share it; steps then come in the order in which they get hold of it.
+    """
+
+    __slots__ = (
+        "_ahead",
+        "_bits",
+        "_closed",
+        "_design",
+        "_errors",
+        "_file",
+        "_header",
+        "_last",
+        "_lock",
+        "_memory",
+        "_pid",
+        "_single",
+        "_width",
+    )
+
+    def __init__(
+        self,
+        design: Design,
+        errors: Errors,
+        memory: Memory,
+        *,
+        single: bool,
+        bits: Bits,
+        header: dict[str, Any],
+        file: StateFile | None,
+        last: list[float] | None,
+    ) -> None:
+        self._design, self._errors, self._memory = design, errors, memory
+        self._width, self._single = design.entries, single
+        self._bits, self._header, self._file, self._last = bits, header, file, last
+        self._ahead: Ints = np.zeros((0, self._width), dtype=np.int64)
+        self._closed: str | None = None
+        self._pid = os.getpid()
+        self._lock = threading.Lock()
+        if file is not None:
+            file.write(self._state())
+
+    @property
+    def step(self) -> int:
+        """How many steps have been released."""
+        return self._memory.step
+
+    @property
+    def last(self) -> Step | None:
+        """The newest released step again, free of charge: after a crash it may not have been seen."""
+        return None if self._last is None else self._shown(np.array(self._last))
+
+    def add(self, x: object) -> Step:
+        """Take in the data of the next step, exact integers, and release the running sum after it.
+
+        Entries beyond the plan's ±``largest`` are cut to it. Wrong types and lengths are refused and use up no step.
+        """
+        if isinstance(x, np.ndarray | list | tuple) == self._single:
+            raise UnfitDataError(
+                f"A step of this stream is {'one integer' if self._single else f'a vector of {self._width} integers'}.",
+                fix="pass one integer." if self._single else f"pass {self._width} integers, whatever their values.",
+            )
+        vector, _ = integers(x, length=self._width)
+        with self._lock:
+            self._ready()
+            step, failed = self._released(np.clip(vector, -self._design.largest, self._design.largest))
+        if failed or step is None:
+            raise ReleaseFailedError(charge=self._header["charge"], mechanism="RunningSum")
+        return step
+
+    def save(self) -> dict[str, Any]:
+        """Hand the stream over: return its secret state, with JSON types only, and take no more steps here.
+
+        Go on with :meth:`RunningSum.resume`. Each saved state can be resumed once.
+        """
+        with self._lock:
+            self._usable()
+            state = self._state()
+            self._shut("was handed over by save()")
+        return state
+
+    def close(self) -> None:
+        """Take no more steps here. With a state file the stream can be resumed, without one it has ended."""
+        with self._lock:
+            self._shut("was closed")
+
+    def __enter__(self) -> "Running":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Running(step {self.step} of {self._design.strategy.steps}, {self._closed or 'open'})"
+
+    def __reduce__(self) -> Any:
+        raise StreamStateError(
+            "A running stream cannot be copied: two copies would noise the same steps twice.",
+            fix="hand it over with save() and RunningSum.resume().",
+        )
+
+    def _usable(self) -> None:
+        if self._closed is not None:
+            raise StreamStateError(f"This stream {self._closed}.", fix="go on where it was resumed, or resume it.")
+        if os.getpid() != self._pid:
+            raise StreamStateError(
+                "This process was forked from the one that runs the stream.",
+                fix="let one process run it; hand it over with save() and RunningSum.resume().",
+            )
+
+    def _ready(self) -> None:
+        self._usable()
+        if self._memory.step >= self._design.strategy.steps:
+            raise StreamEndedError(self._design.strategy.steps)
+
+    def _released(self, x: Ints) -> tuple[Step | None, bool]:
+        """The step, kept before it is shown; if anything fails the run ends, since its noise may have been drawn."""
+        try:
+            total = self._memory.advance(x, self._noise)
+            self._last = total.tolist()
+            if self._file is not None:
+                self._file.write(self._state())
+            return self._shown(total), False
+        except Exception:  # noqa: BLE001  # its text may hold private values, so nothing of it may leave
+            self._shut("failed in a step")
+            return None, True
+        except BaseException:
+            self._shut("was interrupted in a step")
+            raise
+
+    def _shown(self, total: Floats) -> Step:
+        return Step(self._memory.step, float(total[0]) if self._single else total, self._errors)
+
+    def _noise(self, rows: int) -> Ints:
+        """Fresh noise, drawn ahead for speed; what was drawn and not used is forgotten with this object."""
+        if len(self._ahead) < rows:
+            more = max(rows, _AHEAD // self._width)
+            noise = self._design.noise
+            draw: Callable[..., Ints] = discrete_laplace if isinstance(noise, Laplace) else discrete_gaussian
+            scale = noise.scale if isinstance(noise, Laplace) else noise.sigma
+            fresh = draw(scale, more * self._width, self._bits).reshape(more, self._width)
+            self._ahead = np.concatenate((self._ahead, fresh))
+        taken, self._ahead = self._ahead[:rows], self._ahead[rows:]
+        return taken
+
+    def _state(self) -> dict[str, Any]:
+        return sealed({**self._header, "memory": self._memory.dump(), "last": self._last})
+
+    def _shut(self, why: str) -> None:
+        self._closed = self._closed or why
+        self._ahead = np.zeros((0, self._width), dtype=np.int64)
+        if self._file is not None:
+            self._file.let_go()

@@ -1,0 +1,154 @@
+r"""States of a stream, kept so that no step is ever noised twice.
+
+Two releases of one step with fresh noise each could be averaged; two of one noise with different data could be
+subtracted. Either breaks the promise that was charged. So:
+
+- A step is *kept before it is shown*: with a ``state_file`` the new state is on disk (written beside, flushed,
+  renamed, directory flushed) before the running sum is returned. After a crash the file says either that the step
+  never happened, and nobody saw it, or that it did, and its sum is in the file.
+- A state is *left once*: going on from it first takes its number in the ledger, by a charge of nothing under a
+  name of its own. The first to do so wins, in whatever process; every other copy of that state is refused.
+- One process at a time: whoever runs a stream with a ``state_file`` holds a lock beside it.
+
+What this cannot see is an older copy of a state file put back over a newer one that was never resumed.
+The file is secret (it holds sums of the data without noise); its access is for its owner only.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, final
+
+from defocus.errors import StreamStateError
+from defocus.ledger import Ledger
+from defocus.ledger.disk import sync_directory
+from defocus.ledger.entries import CHARGE
+from defocus.privacy.events import NOTHING, Event
+from defocus.privacy.wire import from_wire
+
+__all__ = ["StateFile", "opened", "sealed", "take"]
+
+_FORMAT = "defocus running sum 1"
+
+
+def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
+    """A state with its format and a checksum, with JSON types only."""
+    body = {"format": _FORMAT, **content}
+    return {**body, "checksum": _checksum(body)}
+
+
+def opened(state: object) -> dict[str, Any]:
+    """The content of a sealed state, if it is whole."""
+    if not isinstance(state, Mapping) or state.get("format") != _FORMAT:
+        raise StreamStateError(
+            "This is not the state of a running sum.", fix="pass what save() returned, or the path of a state file."
+        )
+    body = {name: value for name, value in state.items() if name != "checksum"}
+    try:
+        whole = state.get("checksum") == _checksum(body)
+    except (TypeError, ValueError):
+        whole = False
+    if not whole:
+        raise StreamStateError(
+            "The state of this running sum is damaged: its checksum does not fit.",
+            fix="restore the newest copy, or start a new stream, which is charged on its own.",
+        )
+    return body
+
+
+def _checksum(body: Mapping[str, Any]) -> str:
+    text = json.dumps(body, sort_keys=True, allow_nan=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def take(ledger: Ledger, *, sequence: int, digest: str, number: int, event: Event, who: str | None) -> None:
+    """Leave state ``number`` of the stream that charge ``sequence`` paid for, or refuse if that was done before.
+
+    The ledger appends one entry at a time, so of several that try, one comes first.
+    """
+    paid = next((entry for entry in ledger.entries() if entry.sequence == sequence), None)
+    if paid is None or paid.kind != CHARGE or paid.hash != digest or from_wire(paid.content["event"]) != event:
+        raise StreamStateError(
+            "This stream was not charged to this ledger.", fix="resume it with the ledger that it was started with."
+        )
+    name = f"running sum {digest[:32]}: state {number} is left"
+    mine = ledger.charge(NOTHING, purpose="resume a running sum", who=who, request=name)
+    takers = (entry for entry in ledger.entries() if entry.kind == CHARGE and entry.content["request"] == name)
+    if next(takers).sequence != mine.sequence:
+        raise StreamStateError(
+            "This state of the stream was resumed before: going on from it again would noise the same steps twice.",
+            fix="resume the newest state, or start a new stream, which is charged on its own.",
+        )
+
+
+@final
+class StateFile:
+    """A file that holds the newest state of one running stream, and the lock that keeps it to one process."""
+
+    __slots__ = ("_lock", "path")
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self._lock: int | None = None
+
+    def hold(self, *, new: bool) -> None:
+        """Take the lock; ``new`` says that there must be no file yet."""
+        try:
+            self._lock = os.open(self.path.with_name(f"{self.path.name}.lock"), os.O_CREAT | os.O_RDWR, 0o600)
+        except OSError as error:
+            raise self._unusable(error) from None
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self.let_go()
+            raise StreamStateError(
+                f"Another process is running the stream of {self.path}.", fix="stop it first, or use another file."
+            ) from None
+        if new and self.path.exists():
+            self.let_go()
+            raise StreamStateError(
+                f"{self.path} already exists.", fix="resume it: RunningSum.resume(path, ledger=…); or name a new file."
+            )
+
+    def let_go(self) -> None:
+        """Give up the lock."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def read(self) -> dict[str, Any]:
+        """The newest state."""
+        try:
+            return opened(json.loads(self.path.read_text(encoding="ascii")))
+        except OSError as error:
+            raise self._unusable(error) from None
+        except ValueError:
+            raise StreamStateError(
+                f"{self.path} is not a state file, or is damaged.", fix="restore the newest copy of it."
+            ) from None
+
+    def write(self, state: Mapping[str, Any]) -> None:
+        """Put a state on disk, whole or not at all; when this returns, a crash cannot lose it."""
+        temporary = self.path.with_name(f"{self.path.name}.new")
+        try:
+            with contextlib.suppress(FileNotFoundError):
+                temporary.unlink()
+            handle = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+            with open(handle, "w", encoding="ascii") as file:  # noqa: PTH123 # a descriptor, for its permissions
+                json.dump(state, file, allow_nan=False)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(self.path)
+            sync_directory(self.path.parent)
+        except OSError as error:
+            raise self._unusable(error) from None
+
+    def _unusable(self, error: OSError) -> StreamStateError:
+        return StreamStateError(
+            f"The state file {self.path} cannot be used: {error.strerror or type(error).__name__}.",
+            fix="check that its folder exists and can be written to.",
+        )
