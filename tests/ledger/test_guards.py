@@ -52,3 +52,21 @@ def test_the_fixed_sequence_bound_is_tighter_than_adding_up_and_says_when_it_hol
     assert "only if" in bound.to_dict()["valid"]
     assert FixedSequence.of(Pure(1), terms(Budget(rho=1)), None).delta == 1e-6
     assert FixedSequence.of(Pure(1), terms(Budget(1)), 0).epsilon == 1
+
+
+def test_a_refusal_says_at_which_delta_the_release_has_its_epsilon() -> None:
+    guard = Guard.of(terms(Budget(0.05, 1e-6)))
+    assert "by itself the release has epsilon 0.0999" in str(guard.refusal(guard.start, Laplace(10)))
+    assert " at delta 1e-06)" in str(guard.refusal(guard.start, Laplace(10)))
+    pure = Guard.of(terms(Budget(0.05)))
+    assert "(by itself the release has epsilon 0.1)" in str(pure.refusal(pure.start, Pure(Fraction(1, 10))))
+
+
+def test_the_remedy_for_a_spent_budget_does_not_offer_what_would_be_refused() -> None:
+    guard = Guard.of(terms(Budget(1)))
+    spent = guard.start
+    for step in (Pure(0.4), Pure(0.4), Pure(0.2)):
+        spent = guard.add(spent, guard.cost(step))
+    refusal = guard.refusal(spent, Pure(1e-3))
+    assert refusal.remaining == 0
+    assert "read again what was already released" in refusal.fix

@@ -3,6 +3,7 @@
 import json
 import math
 import operator
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
@@ -17,6 +18,7 @@ from scipy.special import ndtr
 from defocus.errors import InvalidParameterError, UnsupportedEventError
 from defocus.privacy.accounting import rdp
 from defocus.privacy.budgets import Budget
+from defocus.privacy.calibration import calibrate
 from defocus.privacy.elementary import GaussianSum, PureSum, RenyiSum
 from defocus.privacy.events import (
     NOTHING,
@@ -269,6 +271,80 @@ def test_what_remains_is_said_in_words_and_really_fits() -> None:
     gone = rule.remaining(rule.cost(10_000 * Gaussian(10)))
     assert str(gone) == "nothing"
     assert str(filter_for(Budget(1)).remaining(filter_for(Budget(1)).start)) == "one release of epsilon 1"
+
+
+BEFORE: list[Event] = [
+    NOTHING,
+    Pure(0.3),
+    7 * Gaussian(50),
+    Sampled(Gaussian(1), 0.01),
+    DiscreteGaussian(30) + Pure(0.1),
+]
+
+
+@pytest.mark.parametrize("budget", [Budget(1, 1e-6), Budget(0.3, 1e-9), Budget(7), Budget(rho=0.1), Budget(mu=0.7)])
+@pytest.mark.parametrize("before", BEFORE, ids=str)
+def test_what_is_printed_as_left_is_admitted_when_it_is_followed(budget: Budget, before: Event) -> None:
+    rule = filter_for(budget)
+    try:
+        spent = rule.cost(before)
+    except UnsupportedEventError:
+        spent = rule.start
+    printed = str(rule.remaining(spent))
+    for pattern, make in ((r"epsilon ([-+.e\d]+)", Pure), (r"noise of ([-+.e\d]+) times", Gaussian)):
+        for number in re.findall(pattern, printed):
+            assert rule.admits(spent, make(float(number))), printed
+
+
+@pytest.mark.parametrize(
+    ("budget", "steps"),
+    [
+        (Budget(1), [Pure(0.4), Pure(0.4), Pure(0.2)]),
+        (Budget(1, 1e-6), [Pure(0.4), Pure(0.4), Pure(0.2)]),
+        (Budget(1), 10 * [Pure(0.1)]),
+        (Budget(rho=0.5), [Concentrated(0.1), Concentrated(0.4)]),
+        (Budget(mu=1), [Gaussian(1)]),
+    ],
+)
+def test_a_budget_that_was_spent_to_the_last_has_nothing_left(budget: Budget, steps: list[Event]) -> None:
+    rule = filter_for(budget)
+    spent = rule.start
+    for step in steps:
+        assert rule.admits(spent, step)
+        spent += rule.cost(step)
+    assert str(rule.remaining(spent)) == "nothing"
+    assert rule.compare(spent, Pure(1e-3)).remaining == 0
+
+
+def test_a_little_more_than_the_tolerance_is_still_offered() -> None:
+    rule = filter_for(Budget(1))
+    assert rule.remaining(rule.cost(Pure(1 - 1e-7))).epsilon == pytest.approx(1e-7, rel=0.02)
+
+
+@pytest.mark.parametrize("by", ["union", "gaussian", "renyi"])
+def test_planned_releases_are_all_admitted_one_by_one_and_no_further_one(by: str) -> None:
+    budget = Budget(1, 1e-6)
+    rule = filter_for(budget, by=by)
+    ratio = rule.calibrate(lambda x: 50 * Gaussian(x))
+    assert ratio >= calibrate(lambda x: 50 * Gaussian(x), budget)
+    spent = rule.start
+    for _ in range(50):
+        assert rule.admits(spent, Gaussian(ratio))
+        spent += rule.cost(Gaussian(ratio))
+    assert not rule.admits(spent, Gaussian(ratio))
+    assert not rule.admits(rule.start, 50 * Gaussian(ratio * (1 - 1e-4)))
+
+
+def test_a_plan_takes_what_was_spent_before_into_account() -> None:
+    rule = filter_for(Budget(1, 1e-6))
+    spent = rule.cost(10 * Gaussian(40))
+    ratio = rule.calibrate(lambda x: 5 * Gaussian(x), spent=spent)
+    assert ratio > rule.calibrate(lambda x: 5 * Gaussian(x))
+    assert rule.admits(spent, 5 * Gaussian(ratio))
+    with pytest.raises(InvalidParameterError, match="another filter"):
+        rule.calibrate(Gaussian, spent=filter_for(Budget(1)).start)
+    with pytest.raises(InvalidParameterError, match="prices events"):
+        rule.calibrate(lambda x: x)  # type: ignore[arg-type,return-value] # refused
 
 
 def test_a_comparison_gives_requested_remaining_and_difference() -> None:

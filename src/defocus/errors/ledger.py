@@ -20,8 +20,8 @@ class BudgetExceededError(LedgerError):
     """A charge does not fit in what is left of the budget. Nothing was charged.
 
     ``requested``, ``remaining`` and ``difference`` are in ``measure``, the one of the filter's units in which the
-    charge comes closest to fitting. ``requested_epsilon`` is what the release costs by itself, and
-    ``remaining_epsilon`` the largest pure epsilon that still fits.
+    charge comes closest to fitting. ``requested_epsilon`` is what the release costs by itself, at
+    ``requested_delta``, and ``remaining_epsilon`` the largest pure epsilon that still fits.
 
     >>> print(BudgetExceededError(requested=0.5, remaining=0.25, difference=0.25, measure="epsilon",
     ...     budget="Budget(epsilon=1)", left="one release of epsilon 0.25",
@@ -44,14 +44,16 @@ class BudgetExceededError(LedgerError):
         left: str,
         requested_epsilon: float,
         remaining_epsilon: float,
+        requested_delta: float = 0.0,
     ) -> None:
+        alone = f"epsilon {requested_epsilon:.6g}" + (f" at delta {requested_delta:.3g}" if requested_delta else "")
         super().__init__(
             "The budget does not cover this release; nothing was charged.\n"
-            f"  requested   {requested:.6g} in {measure} (by itself the release has epsilon {requested_epsilon:.6g})\n"
+            f"  requested   {requested:.6g} in {measure} (by itself the release has {alone})\n"
             f"  remaining   {remaining:.6g} in {measure}, of {budget}\n"
             f"  difference  {difference:.6g} in {measure}",
             fix=f"add noise until it fits in what is left, {left}, or ask the owner of the data for more."
-            if remaining > 0
+            if left != "nothing"
             else "read again what was already released, which is free, or ask the owner of the data for more budget.",
         )
         self.requested = requested
@@ -59,6 +61,7 @@ class BudgetExceededError(LedgerError):
         self.difference = difference
         self.measure = measure
         self.requested_epsilon = requested_epsilon
+        self.requested_delta = requested_delta
         self.remaining_epsilon = remaining_epsilon
 
 

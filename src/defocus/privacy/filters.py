@@ -22,6 +22,10 @@ Guarantee:
     (Kairouz, Oh, Viswanath 2015). Toss these coins in public and stop at the first bad one: up to there the run is
     one of pure releases with an analyst who tosses coins, covered by the above. Bad coins come up with probability
     at most the sum of the deltas, which is held below a share of its own that serves all elementary filters at once.
+    *Tolerance.* Limits stated in decimals are kept to one part in 10⁹: ten charges of 0.1, each a binary fraction
+    slightly above, fit in a budget of 1. So a run may reach (1 + 10⁻⁹) times the epsilon, rho or squared mu of its
+    budget, and delta as well where ``by="basic"`` adds deltas up; the Gaussian and Rényi filters of an
+    (epsilon, delta) budget have no tolerance. What is left of a limit because of it is never offered as remaining.
 Assumes:
     Releases happen one after the other, and the neighbours are those of the ``adjacency`` given.
 """
@@ -39,8 +43,10 @@ from defocus.privacy.accounting.renyi.conversion import epsilon_at
 from defocus.privacy.accounting.spends import spend
 from defocus.privacy.accounting.zcdp import rho_for
 from defocus.privacy.budgets import Budget
+from defocus.privacy.digits import at_least, at_most
 from defocus.privacy.elementary import ConcentratedSum, Elementary, GaussianSum, PureSum, RenyiSum, price
 from defocus.privacy.events import Composed, Event, Gaussian, Pure
+from defocus.privacy.planning import least_allowed
 from defocus.privacy.rounding import above, below
 from defocus.privacy.units import Adjacency
 
@@ -48,6 +54,12 @@ __all__ = ["Comparison", "Cost", "Filter", "Remaining", "filter"]
 
 _ROOM = 1 + 1e-9
 """A budget the owner states in decimals is kept to one part in a billion, so that ten charges of 0.1 fit in 1."""
+
+_USED_UP = 1 - 2e-9
+"""A run this close to a limit has used it up: what is left is no more than the tolerance."""
+
+_MARGIN = 1 + 1e-10
+"""What a planned run is charged more than its price, so that it fits when its releases are added up one by one."""
 
 _BLUR = 1e-9
 """The part of epsilon set aside for the difference between discrete and continuous Gaussians."""
@@ -109,17 +121,22 @@ class Comparison:
 @final
 @dataclass(frozen=True, slots=True)
 class Remaining:
-    """What still fits: the largest pure epsilon, or the least ratio of Gaussian noise, or so much delta."""
+    """What still fits: the largest pure epsilon, or the least ratio of Gaussian noise, or so much delta.
+
+    As text, epsilon is rounded down and noise up, so that what is printed is admitted.
+
+    >>> print(Remaining(epsilon=0.25, ratio=4.4224501, delta=0))
+    one release of epsilon 0.25, or Gaussian noise of 4.42246 times the sensitivity
+    """
 
     epsilon: float
     ratio: float
     delta: float
 
     def __str__(self) -> str:
-        if not self.epsilon and math.isinf(self.ratio):
-            return "nothing"
-        gaussian = "" if math.isinf(self.ratio) else f", or Gaussian noise of {self.ratio:.6g} times the sensitivity"
-        return f"one release of epsilon {self.epsilon:.6g}{gaussian}"
+        pure = f"one release of epsilon {at_most(self.epsilon)}" if self.epsilon else ""
+        noise = f"Gaussian noise of {at_least(self.ratio)} times the sensitivity" if math.isfinite(self.ratio) else ""
+        return ", or ".join(text for text in (pure, noise) if text) or "nothing"
 
 
 @final
@@ -188,16 +205,59 @@ class Filter:
             return (used[i + 1] + extra[i + 1]) / self.parts[i].limit
 
         best = min(range(len(self.parts)), key=fullness)
-        left = self.parts[best].limit - used[best + 1]
+        left = 0.0 if self._used_up(spent) else self.parts[best].limit - used[best + 1]
         return Comparison(extra[best + 1], max(0.0, left), self.parts[best].measure)
 
     def remaining(self, spent: Cost) -> Remaining:
         """What a single further release may cost, in words an analyst can use."""
-        if not self.fits(spent):
+        if self._used_up(spent):
             return Remaining(0.0, math.inf, 0.0)
         epsilon = self._largest(lambda t: self._allows(spent, Pure(t)))
         precision = self._largest(lambda t: self._allows(spent, Gaussian(1 / t)))
         return Remaining(epsilon, 1 / precision if precision else math.inf, self.slack - spent.amounts[0])
+
+    def calibrate(
+        self,
+        make_event: Callable[[float], Event],
+        *,
+        spent: Cost | None = None,
+        low: float = 1e-6,
+        high: float = 1e12,
+        precision: float = 1e-6,
+    ) -> float:
+        """The least x in [low, high] whose whole event this filter admits, to a relative ``precision``.
+
+        For planning releases that are chosen adaptively: if ``make_event`` returns fifty releases, all fifty will be
+        admitted, in any order and in one charge or fifty. :func:`defocus.privacy.calibrate` answers for a fixed
+        sequence and finds less noise, with which a filter refuses the last few.
+
+        Guarantee:
+            ``admits(spent, make_event(x))`` was evaluated and true for the x returned.
+        Assumes:
+            The family loses less privacy as x grows; what is seen of it is checked.
+
+        >>> from defocus.privacy.calibration import calibrate
+        >>> rule = filter(Budget(1, 1e-6))
+        >>> round(calibrate(lambda x: 50 * Gaussian(x), Budget(1, 1e-6)), 2), round(rule.calibrate(
+        ...     lambda x: 50 * Gaussian(x)), 2)
+        (29.87, 31.27)
+        """
+        before = self.start if spent is None else spent
+        self._checked(before)
+
+        def allows(x: float) -> bool:
+            return self.fits(Cost(_MARGIN * amount for amount in before + self.cost(make_event(x))))
+
+        return least_allowed(
+            allows, low=low, high=high, precision=precision, what=f"{self.budget!r} by the {self.by} filter"
+        )
+
+    def _used_up(self, spent: Cost) -> bool:
+        """Whether nothing but the tolerance is left, or less."""
+        own, *amounts = self._checked(spent)
+        return own > self.slack or all(
+            amount >= elementary.limit * _USED_UP for amount, elementary in zip(amounts, self.parts, strict=True)
+        )
 
     def _allows(self, spent: Cost, event: Event) -> bool:
         try:
