@@ -15,6 +15,12 @@ __all__ = ["BoundedRange", "GaussianProfile", "LaplaceProfile"]
 _SQRT2 = math.sqrt(2.0)
 
 
+def _square(z: Floats) -> Floats:
+    """z², but no more than 1600: beyond 40 standard deviations tails are 0 and 1 to within 1e-300."""
+    near = np.minimum(np.abs(z), 40.0)
+    return near * near
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class GaussianProfile:
@@ -41,24 +47,28 @@ class GaussianProfile:
 
     def curve(self, l: Floats) -> Curve:
         """See the protocol."""
-        z0 = l / self.mu + self.mu / 2
-        z1 = l / self.mu - self.mu / 2
+        z0, z1 = self._normal(l)
+        square0, square1 = _square(z0), _square(z1)
         up = l >= 0
         outward = np.where(up, z0, -z0)
-        mills = 0.5 * np.exp(-0.5 * np.minimum(z1 * z1, 1480.0)) * erfcx(np.maximum(outward, 0.0) / _SQRT2)
+        mills = 0.5 * np.exp(-0.5 * square1) * erfcx(np.maximum(outward, 0.0) / _SQRT2)
         # e^l Q(L > l) above zero, e^l Q(L <= l) below it.
         far = np.where(outward > 0, mills, np.exp(np.minimum(l, 0.0)) * ndtr(-outward))
         near = np.where(up, ndtr(-z1), ndtr(z1))
-        pad = (U * (24 + 4 * z0 * z0 + 4 * z1 * z1) + 4 * self.blur) * (near + far) + 1e-300
+        pad = (U * (24 + 4 * square0 + 4 * square1) + 4 * self.blur) * (near + far) + 1e-300
         return Curve(np.maximum(np.where(up, near - far, far - near), 0.0), pad, far)
 
     def tails(self, l: Floats) -> Tails:
         """See the protocol."""
-        z0 = l / self.mu + self.mu / 2
-        z1 = l / self.mu - self.mu / 2
-        # Beyond 38 standard deviations the tails are 0 and 1 to within 1e-300.
-        worst = np.minimum(np.maximum(z0 * z0, z1 * z1), 1500.0)
+        z0, z1 = self._normal(l)
+        worst = np.maximum(_square(z0), _square(z1))
         return Tails(ndtr(-z1), ndtr(z1), ndtr(-z0), ndtr(z0), U * (24 + 4 * worst) + 4 * self.blur)
+
+    def _normal(self, l: Floats) -> tuple[Floats, Floats]:
+        """How many standard deviations from the centres of Q and of P the loss is l."""
+        with np.errstate(over="ignore"):
+            middle = l / self.mu
+        return middle + self.mu / 2, middle - self.mu / 2
 
     def atoms(self) -> None:
         """See the protocol."""

@@ -91,6 +91,8 @@ def connect(profile: Profile, losses: Floats, times: int) -> Dots:
     masses = np.maximum(p, 0).astype(np.float64)
     lost = float(np.nextafter(float(excess[-1]) + -math.expm1(min(float(losses[-1]), 0.0)), 1.0))
     shortfall = _shortfall(l, width, masses.astype(np.longdouble) / r, lost, excess)
+    if not masses.any():  # all is lost; a trace of mass, which only adds, keeps the measure one
+        masses[-1] = 1e-300
     keep = masses > 0
     return Dots(losses[keep], np.log(masses[keep]), lost, shortfall, times, _gaps(losses, atomic=profile.atomic)[keep])
 

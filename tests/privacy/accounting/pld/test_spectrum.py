@@ -1,0 +1,174 @@
+"""Tail sums from Fourier coefficients: the exact convolution lies within the error returned, on both paths."""
+
+import math
+
+import mpmath as mp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.fft import rfft
+from tests.privacy.accounting.pld.oracles import Real
+
+from defocus.privacy.accounting.pld import spectrum
+from defocus.privacy.accounting.pld.dots import Dots
+from defocus.privacy.accounting.pld.profiles import U
+from defocus.privacy.accounting.pld.spectrum import Spectrum
+
+STEP = 0.125
+
+
+def part(masses: dict[int, float], times: int, shortfall: float = 0.0) -> Dots:
+    places = sorted(masses)
+    log_p = np.log([masses[k] for k in places])
+    return Dots(np.array(places) * STEP, log_p, 0.0, shortfall, times, np.full(len(places), STEP))
+
+
+def convolved(parts: list[Dots]) -> dict[int, Real]:
+    """The whole composition on the lattice, from the logarithms as stored."""
+    law = {0: mp.mpf(1)}
+    for one in parts:
+        masses = [
+            (round(l / STEP), mp.exp(mp.mpf(p))) for l, p in zip(one.losses.tolist(), one.log_p.tolist(), strict=True)
+        ]
+        for _ in range(one.times):
+            grown: dict[int, Real] = {}
+            for k, a in law.items():
+                for j, b in masses:
+                    grown[k + j] = grown.get(k + j, mp.mpf(0)) + a * b
+            law = grown
+    return law
+
+
+def exact_tail(
+    parts: list[Dots], theta: float, size: int, *, first: int, last: int, rate: float, reference: int
+) -> Real:
+    """What ``tail`` computes: the tilted law, scaled to one, wrapped onto the window, weighted and summed."""
+    law = {k: p * mp.exp(mp.mpf(theta) * STEP * k) for k, p in convolved(parts).items()}
+    total = mp.fsum(law.values())
+    found = mp.mpf(0)
+    for k, p in law.items():
+        place = first + (k - first) % size
+        if place <= last:
+            found += p * mp.exp(-mp.mpf(rate) * STEP * (place - reference))
+    return found / total
+
+
+masses = st.dictionaries(st.integers(-6, 8), st.floats(1e-6, 1.0), min_size=1, max_size=6)
+
+
+@pytest.mark.parametrize("many", [0, 10**9], ids=["inverse transform", "frequencies"])
+@settings(max_examples=40)
+@given(
+    parts=st.lists(st.tuples(masses, st.integers(1, 6)), min_size=1, max_size=2),
+    theta=st.floats(0.05, 4),
+    size=st.sampled_from([40, 64, 81, 97, 250, 1024]),
+    start=st.integers(-30, 30),
+    count=st.floats(0.02, 1.0),
+    steeper=st.sampled_from([0.0, 1.0]),
+)
+def test_the_exact_convolution_lies_within_the_error(
+    *,
+    many: int,
+    parts: list[tuple[dict[int, float], int]],
+    theta: float,
+    size: int,
+    start: int,
+    count: float,
+    steeper: float,
+) -> None:
+    made = [part(m, times) for m, times in parts]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(spectrum, "_MANY", many)
+        view = Spectrum(made, STEP, theta, size)
+    assert (view._law is None) == (len(view._index) <= many)
+    last, rate = start + max(1, int(count * size)) - 1, theta + steeper
+    computed = view.tail(start, last, rate, start + 2)
+    exact = exact_tail(made, theta, size, first=start, last=last, rate=rate, reference=start + 2)
+    weights = exact * math.expm1(view.slack)
+    assert abs(computed.value - exact) <= computed.error + weights
+    assert computed.error <= 1e-9 * (1 + math.exp(2 * rate * STEP))
+
+
+@pytest.mark.parametrize("many", [0, 10**9], ids=["inverse transform", "frequencies"])
+@pytest.mark.parametrize("times", [30, 200])
+def test_long_compositions_of_a_coin_match_the_binomial(many: int, times: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spectrum, "_MANY", many)
+    p, theta, size = 0.25, 1.2, 512
+    made = [part({-1: 1 - p, 1: p}, times)]
+    view = Spectrum(made, STEP, theta, size)
+    first, last = 10, 10 + size // 2
+    computed = view.tail(first, last, theta, first)
+    # The stored logarithms are the masses, not p itself.
+    log_p = [mp.mpf(x) for x in made[0].log_p.tolist()]
+    law = {
+        2 * k - times: mp.binomial(times, k)
+        * mp.exp(k * log_p[1] + (times - k) * log_p[0] + theta * STEP * (2 * k - times))
+        for k in range(times + 1)
+    }
+    total = mp.fsum(law.values())
+    exact = mp.fsum(
+        w * mp.exp(-theta * STEP * ((k - first) % size)) for k, w in law.items() if (k - first) % size <= last - first
+    )
+    assert abs(computed.value - exact / total) <= computed.error + math.expm1(view.slack) * exact / total
+    assert abs(view.cumulant - mp.log(total)) <= view.slack
+
+
+@given(size=st.integers(2, 3000), seed=st.integers(0, 99))
+@settings(max_examples=60)
+def test_the_transform_errs_by_less_than_its_bound(size: int, seed: int) -> None:
+    """Against the transform in extended precision by direct summation at a few frequencies, scaled to all."""
+    x = np.random.default_rng(seed).exponential(1, size)
+    computed = rfft(x)
+    picked = np.unique(np.linspace(0, size // 2, 12).astype(int))
+    turns = np.outer(picked, np.arange(size)) % size
+    angle = 2 * np.pi * turns.astype(np.longdouble) / size
+    exact = (x * np.cos(angle)).sum(axis=1) - 1j * (x * np.sin(angle)).sum(axis=1)
+    error = np.sqrt(float((np.abs(computed[picked] - exact) ** 2).sum()))
+    assert error <= spectrum._transform_error(size) * math.sqrt(size) * math.sqrt(float(x @ x)) + 1e-15 * size
+
+
+def test_both_paths_agree() -> None:
+    made = [part({-3: 0.2, 0: 0.5, 5: 0.3}, 20), part({-1: 0.5, 1: 0.5}, 7)]
+    found = []
+    for many in (0, 10**9):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(spectrum, "_MANY", many)
+            view = Spectrum(made, STEP, 0.7, 600)
+        found.append([view.tail(first, 300, 1.7, 12) for first in (12, 13, 40, 80)])
+    for one, other in zip(*found, strict=True):
+        assert abs(one.value - other.value) <= one.error + other.error
+
+
+def test_the_order_of_the_parts_changes_nothing() -> None:
+    a, b = part({-3: 0.2, 5: 0.8}, 3), part({-1: 0.5, 1: 0.5}, 70)
+    one, other = Spectrum([a, b], STEP, 0.7, 600), Spectrum([b, a], STEP, 0.7, 600)
+    assert one.tail(3, 200, 0.7, 3) == other.tail(3, 200, 0.7, 3)
+    assert one.cumulant == other.cumulant
+
+
+def test_a_shortfall_is_paid_for_once_per_repetition() -> None:
+    for shortfall in (1e-9, 1e-3, 0.75):
+        plain, short = (Spectrum([part({0: 0.5, 1: 0.5}, 10, s)], STEP, 1.0, 64) for s in (0.0, shortfall))
+        assert short.slack - plain.slack == pytest.approx(-10 * math.log1p(-shortfall), rel=1e-9, abs=1e-15)
+
+
+def test_a_measure_that_falls_short_entirely_proves_nothing() -> None:
+    assert Spectrum([part({0: 0.5, 1: 0.5}, 10, 1.0)], STEP, 1.0, 64).slack == math.inf
+
+
+@pytest.mark.parametrize("exponent", [1, 2, 3, 17, 64, 1000, 99999])
+def test_powers_are_right_to_four_units_per_factor(exponent: int) -> None:
+    base = np.exp(1j * np.linspace(0, 3, 9)) * (1 - 1e-6)
+    for computed, value in zip(spectrum._power(base, exponent).tolist(), base.tolist(), strict=True):
+        exact = mp.mpc(value) ** exponent
+        assert abs(computed - exact) <= (4 * exponent + 4) * U * abs(exact)
+
+
+def test_the_error_grows_when_the_transform_is_worse(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The returned error really contains the transform's."""
+    made = [part({-3: 0.2, 0: 0.5, 5: 0.3}, 20)]
+    before = Spectrum(made, STEP, 0.7, 600).tail(12, 300, 0.7, 12).error
+    honest = spectrum._transform_error
+    monkeypatch.setattr(spectrum, "_transform_error", lambda size: 1e6 * honest(size))
+    assert Spectrum(made, STEP, 0.7, 600).tail(12, 300, 0.7, 12).error > 1e4 * before
