@@ -20,6 +20,8 @@
     │   └── LedgerUnavailableError      cannot be reached, read or written
     ├── ReleaseFailedError              sampling failed after the charge, which stays
     ├── NotRecordedError                charged and sampled, but the ledger could not note it
+    ├── StreamEndedError                a step past the last one that was charged
+    ├── StreamStateError                a stream closed, handed over, already resumed or damaged
     ├── UnknownTargetError (LookupError)  an audit was asked for by a name nothing has
     └── MissingExtraError (ImportError)
 """
@@ -54,6 +56,7 @@ from defocus.errors.privacy import (
     UnsupportedEventError,
 )
 from defocus.errors.release import NotRecordedError, ReleaseFailedError
+from defocus.errors.streams import StreamEndedError, StreamStateError
 
 __all__ = [
     "BudgetExceededError",
@@ -74,6 +77,8 @@ __all__ = [
     "NotRecordedError",
     "Number",
     "ReleaseFailedError",
+    "StreamEndedError",
+    "StreamStateError",
     "UnfitDataError",
     "UnknownTargetError",
     "UnsupportedEventError",

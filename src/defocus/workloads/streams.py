@@ -84,7 +84,7 @@ class RunningSum:
     >>> from defocus import Budget
     >>> visits = RunningSum(365, budget=Budget(1, 1e-6))
     >>> visits.method, round(visits.standard_error(365), 1), round(visits.interval(365), 1)
-    ('square root', 11.4, 22.3)
+    ('square root', 10.1, 19.8)
     >>> round(RunningSum(365, budget=Budget(1, 1e-6), method="tree").standard_error(365), 1)
     31.0
     """
@@ -119,7 +119,11 @@ class RunningSum:
         times = min(
             count("participations", self.participations), -(-self.steps // count("separation", self.separation))
         )
-        replace = Adjacency(self.adjacency) is Adjacency.REPLACE
+        if not isinstance(self.adjacency, Adjacency):
+            raise InvalidParameterError(
+                "adjacency must be an Adjacency.", fix="pass the ledger's: ledger.unit.adjacency."
+            )
+        replace = self.adjacency is Adjacency.REPLACE
         object.__setattr__(self, "method", self._chosen(times))
         made = design(
             steps=self.steps,
@@ -214,11 +218,11 @@ class RunningSum:
                 f"A stream is charged to a Ledger, but got {type(ledger).__name__}.",
                 fix="open one: Ledger.open(path, …).",
             )
-        if ledger.unit.adjacency is not Adjacency(self.adjacency):
+        if ledger.unit.adjacency is not self.adjacency:
             raise InvalidParameterError(
                 f"This stream was planned for units that are {_words(self.adjacency)}, but in this ledger they are"
                 f" {_words(ledger.unit.adjacency)}.",
-                fix=f"plan it with adjacency=Adjacency.{ledger.unit.adjacency.name}.",
+                fix="plan it with adjacency=ledger.unit.adjacency.",
             )
         file = None if state_file is None else StateFile(state_file)
         if file is not None:
@@ -312,5 +316,5 @@ def _unreadable() -> StreamStateError:
     )
 
 
-def _words(adjacency: object) -> str:
-    return "replaced" if Adjacency(str(adjacency)) is Adjacency.REPLACE else "added or removed"
+def _words(adjacency: Adjacency) -> str:
+    return "replaced" if adjacency is Adjacency.REPLACE else "added or removed"

@@ -10,6 +10,7 @@ from typing import Protocol, final
 
 import numpy as np
 
+from defocus.errors import InvalidParameterError
 from defocus.workloads.toeplitz import Floats, Ints, coefficients, energies, inverse, separated, toeplitz_variances
 
 __all__ = ["Factor", "Strategy", "Tree", "merging"]
@@ -160,8 +161,10 @@ class Factor:
                 self._longest = self.largest_column()
             return self._longest
         if self.normalised:
-            message = "normalised columns are accounted for one participation only"
-            raise AssertionError(message)
+            raise InvalidParameterError(
+                "Normalised columns are made for one participation of each unit.",
+                fix="use the plain square root, a band or groups for several.",
+            )
         column = self.coefficients(np.arange(self.bandwidth, dtype=np.int64))
         return separated(column, self.steps, participations, separation)
 

@@ -1,0 +1,158 @@
+import copy
+import os
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+from defocus import Budget
+from defocus.errors import ReleaseFailedError, StreamEndedError, StreamStateError, UnfitDataError
+from defocus.ledger import Ledger
+from defocus.noise import Bits
+from defocus.noise.testing import seeded
+from defocus.workloads.streams import RunningSum
+
+PLAN = RunningSum(20, budget=Budget(1, 1e-6))
+VECTORS = RunningSum(20, budget=Budget(1, 1e-6), entries=3)
+
+
+class Failing(Bits):
+    __slots__ = ()
+
+    def words(self, n: int) -> Any:
+        del n
+        message = "secret 12345"
+        raise OSError(message)
+
+    def integer(self, nbits: int) -> int:
+        return int(self.words(nbits))
+
+
+def test_each_step_releases_the_sum_so_far(ledger: Ledger) -> None:
+    with PLAN.start(ledger=ledger, purpose="visits", bits=seeded(1)) as stream:
+        steps = [stream.add(10**6) for _ in range(20)]
+    for number, step in enumerate(steps, start=1):
+        assert step.step == number
+        assert isinstance(step.value, float)
+        assert abs(step.value - number * 10**6) < 6 * step.standard_error
+        assert step.standard_error == PLAN.standard_error(number)
+        assert step.interval(0.9) == PLAN.interval(number, 0.9)
+    assert "step 20" in str(steps[-1])
+
+
+def test_vectors_stay_vectors(ledger: Ledger) -> None:
+    stream = VECTORS.start(ledger=ledger, purpose="visits by ward")
+    stream.add([10**6, 0, -(10**6)])
+    found = stream.add(np.array([1, 2, 3])).value
+    assert isinstance(found, np.ndarray)
+    assert np.abs(found - [10**6, 0, -(10**6)]).max() < 1000
+
+
+def test_a_step_past_the_end_is_refused_and_releases_nothing(ledger: Ledger) -> None:
+    stream = PLAN.start(ledger=ledger, purpose="visits")
+    for _ in range(20):
+        stream.add(1)
+    before, last = len(ledger), stream.last
+    with pytest.raises(StreamEndedError, match="20 steps") as refusal:
+        stream.add(1)
+    assert "another RunningSum" in refusal.value.fix
+    assert len(ledger) == before
+    assert stream.last == last
+
+
+@pytest.mark.parametrize("x", [1.5, float("nan"), float("inf"), "7", None, True, 2**64, [1], np.array([1]), {}])
+def test_what_is_no_integer_is_refused_and_uses_up_no_step(ledger: Ledger, x: object) -> None:
+    stream = PLAN.start(ledger=ledger, purpose="visits")
+    with pytest.raises(UnfitDataError):
+        stream.add(x)
+    assert stream.step == 0
+    assert stream.add(5).step == 1
+
+
+@pytest.mark.parametrize("x", [1, [1, 2], [1, 2, 3, 4], [1.5, 2, 3], [[1, 2, 3]], "abc", [float("nan"), 1, 2]])
+def test_what_is_no_vector_of_the_right_length_is_refused(ledger: Ledger, x: object) -> None:
+    stream = VECTORS.start(ledger=ledger, purpose="visits")
+    with pytest.raises(UnfitDataError):
+        stream.add(x)
+    assert stream.step == 0
+
+
+def test_large_entries_are_cut(ledger: Ledger) -> None:
+    plan = RunningSum(4, budget=Budget(1, 1e-6), largest=100)
+    stream = plan.start(ledger=ledger, purpose="visits", bits=seeded(2))
+    total = [float(stream.add(x).value) for x in (2**62, -(2**62), 100, 2**63 - 1)][-1]
+    assert abs(total - 200) < 60
+
+
+def test_a_failing_step_ends_the_stream_and_says_nothing_private(ledger: Ledger) -> None:
+    stream = PLAN.start(ledger=ledger, purpose="visits", bits=Failing())
+    with pytest.raises(ReleaseFailedError) as refusal:
+        stream.add(5)
+    assert "12345" not in str(refusal.value)
+    assert refusal.value.__context__ is None
+    with pytest.raises(StreamStateError, match="failed in a step"):
+        stream.add(5)
+
+
+def test_an_interrupted_step_ends_the_stream(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = PLAN.start(ledger=ledger, purpose="visits")
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(type(stream._memory), "advance", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        stream.add(5)
+    monkeypatch.undo()
+    with pytest.raises(StreamStateError, match="interrupted"):
+        stream.add(5)
+
+
+def test_a_closed_stream_takes_no_steps(ledger: Ledger) -> None:
+    stream = PLAN.start(ledger=ledger, purpose="visits")
+    stream.close()
+    with pytest.raises(StreamStateError, match="was closed"):
+        stream.add(1)
+    with pytest.raises(StreamStateError, match="was closed"):
+        stream.save()
+    assert "was closed" in repr(stream)
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_stream_cannot_be_copied(ledger: Ledger, duplicate: Any) -> None:
+    stream = PLAN.start(ledger=ledger, purpose="visits")
+    with pytest.raises(StreamStateError, match="noise the same steps twice"):
+        duplicate(stream)
+
+
+def test_a_forked_child_is_refused(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = PLAN.start(ledger=ledger, purpose="visits")
+    stream.add(1)
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    with pytest.raises(StreamStateError, match="forked"):
+        stream.add(1)
+    with pytest.raises(StreamStateError, match="forked"):
+        stream.save()
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("method", ["square root", "binned", "tree"])
+def test_the_noise_of_released_sums_has_the_predicted_scale_and_no_other(ledger: Ledger, method: str) -> None:
+    """20 000 entries of one stream are as many samples."""
+    plan = RunningSum(12, budget=Budget(1, 1e-6), entries=20_000, method=method)
+    stream = plan.start(ledger=ledger, purpose="noise alone", bits=seeded(8))
+    for step in range(1, 13):
+        measured = float(np.std(stream.add([0] * 20_000).value))
+        assert measured == pytest.approx(plan.standard_error(step), rel=0.03)
+        assert measured != pytest.approx(1.1 * plan.standard_error(step), rel=0.03)
+
+
+@pytest.mark.statistical
+def test_noise_drawn_ahead_is_used_once(ledger: Ledger) -> None:
+    """Differences of rows that shared noise would repeat."""
+    plan = RunningSum(3000, budget=Budget(1, 1e-6), method="tree")
+    stream = plan.start(ledger=ledger, purpose="noise alone", bits=seeded(9))
+    odd = [float(stream.add(0).value) for _ in range(3000)]
+    single = np.diff(odd)[1::2]  # the block of one step that ends each odd step
+    assert len(set(single.tolist())) == len(single)

@@ -1,0 +1,187 @@
+import json
+import shutil
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from defocus import Budget, user
+from defocus.errors import ReleaseFailedError, StreamStateError
+from defocus.ledger import Ledger
+from defocus.noise.testing import seeded
+from defocus.workloads.streams import RunningSum
+from defocus.workloads.streams_states import StateFile, opened, sealed
+
+PLAN = RunningSum(30, budget=Budget(0.5, 1e-7))
+PLANS = [
+    PLAN,
+    RunningSum(30, budget=Budget(0.5, 1e-7), method="binned", spread=2, entries=2),
+    RunningSum(30, budget=Budget(0.5, 1e-7), method="banded", bandwidth=4),
+    RunningSum(30, budget=Budget(0.5), noise="laplace"),
+]
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=lambda p: p.method)
+def test_a_stream_handed_over_goes_on_with_the_same_sums(plan: RunningSum, ledger: Ledger) -> None:
+    x: Any = 10**6 if plan.entries is None else [10**6] * plan.entries
+    stream = plan.start(ledger=ledger, purpose="visits")
+    for _ in range(13):
+        stream.add(x)
+    state = json.loads(json.dumps(stream.save()))
+    again = RunningSum.resume(state, ledger=ledger)
+    assert again.step == 13
+    assert again.last is not None
+    assert again.last.step == 13
+    for number in range(14, 31):
+        step = again.add(x)
+        entry = step.value if plan.entries is None else step.value[0]  # type: ignore[index]
+        assert abs(entry - number * 10**6) < 7 * plan.standard_error(number)
+        assert step.standard_error == plan.standard_error(number)
+
+
+def test_a_resumed_stream_costs_nothing_more(ledger: Ledger) -> None:
+    stream = PLAN.start(ledger=ledger, purpose="visits")
+    spent = ledger.spent()
+    for _ in range(5):
+        stream.add(1)
+        stream = RunningSum.resume(stream.save(), ledger=ledger)
+    assert ledger.spent() == spent
+    assert ledger.verify().ok
+
+
+def test_a_state_is_left_once(ledger: Ledger) -> None:
+    stream = PLAN.start(ledger=ledger, purpose="visits")
+    stream.add(1)
+    state = stream.save()
+    with pytest.raises(StreamStateError, match="handed over"):
+        stream.add(1)
+    RunningSum.resume(state, ledger=ledger)
+    with pytest.raises(StreamStateError, match="resumed before") as refusal:
+        RunningSum.resume(state, ledger=ledger)
+    assert "start a new stream" in refusal.value.fix
+
+
+def test_a_step_is_on_disk_before_it_is_shown(ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A crash right after the write: the sum was paid for, and the file still has it."""
+    path = tmp_path / "visits.state"
+    stream = PLAN.start(ledger=ledger, purpose="visits", state_file=path)
+    shown = stream.add(10)
+    write = StateFile.write
+
+    def dies(self: StateFile, state: Any) -> None:
+        write(self, state)
+        message = "power cut"
+        raise OSError(message)
+
+    monkeypatch.setattr(StateFile, "write", dies)
+    with pytest.raises(ReleaseFailedError):
+        stream.add(20)
+    monkeypatch.undo()
+    again = RunningSum.resume(path, ledger=ledger)
+    assert again.step == 2
+    assert again.last is not None
+    assert again.last.value != shown.value
+    assert again.add(1).step == 3
+
+
+def test_a_step_that_was_not_kept_was_not_shown(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "visits.state"
+    stream = PLAN.start(ledger=ledger, purpose="visits", state_file=path)
+    shown = stream.add(10)
+
+    def dies(self: StateFile, state: Any) -> None:
+        del self, state
+        message = "disk full"
+        raise OSError(message)
+
+    monkeypatch.setattr(StateFile, "write", dies)
+    with pytest.raises(ReleaseFailedError):
+        stream.add(20)
+    monkeypatch.undo()
+    again = RunningSum.resume(path, ledger=ledger)
+    assert again.step == 1
+    assert again.last is not None
+    assert again.last.value == shown.value
+
+
+def test_copies_of_a_state_file_are_refused_once_one_was_resumed(ledger: Ledger, tmp_path: Path) -> None:
+    path, copied = tmp_path / "visits.state", tmp_path / "copy.state"
+    with PLAN.start(ledger=ledger, purpose="visits", state_file=path) as stream:
+        stream.add(10)
+    shutil.copy(path, copied)
+    RunningSum.resume(path, ledger=ledger).close()
+    with pytest.raises(StreamStateError, match="resumed before"):
+        RunningSum.resume(copied, ledger=ledger)
+    assert RunningSum.resume(path, ledger=ledger).step == 1
+
+
+def test_one_process_at_a_time(ledger: Ledger, tmp_path: Path) -> None:
+    path = tmp_path / "visits.state"
+    stream = PLAN.start(ledger=ledger, purpose="visits", state_file=path)
+    with pytest.raises(StreamStateError, match="Another process"):
+        RunningSum.resume(path, ledger=ledger)
+    stream.close()
+    RunningSum.resume(path, ledger=ledger).close()
+
+
+def test_a_file_in_the_way_is_refused_and_nothing_is_charged(ledger: Ledger, tmp_path: Path) -> None:
+    path = tmp_path / "visits.state"
+    path.write_text("precious")
+    for where, why in ((path, "already exists"), (tmp_path / "no folder" / "x", "cannot be used")):
+        with pytest.raises(StreamStateError, match=why):
+            PLAN.start(ledger=ledger, purpose="visits", state_file=where)
+    assert len(ledger) == 1
+    assert path.read_text() == "precious"
+
+
+def test_the_file_is_for_its_owner_only(ledger: Ledger, tmp_path: Path) -> None:
+    path = tmp_path / "visits.state"
+    with PLAN.start(ledger=ledger, purpose="visits", state_file=path) as stream:
+        stream.add(1)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert not (tmp_path / "visits.state.new").exists()
+
+
+def test_another_ledger_is_refused(ledger: Ledger, tmp_path: Path) -> None:
+    state = PLAN.start(ledger=ledger, purpose="visits").save()
+    unit = user("patient_id")
+    with (
+        Ledger.open(tmp_path / "b.ledger", budget=Budget(3, 1e-5), unit=unit, dataset="ward visits") as other,
+        pytest.raises(StreamStateError, match="not charged to this ledger"),
+    ):
+        RunningSum.resume(state, ledger=other)
+    RunningSum.resume(state, ledger=ledger)
+
+
+@pytest.mark.parametrize("state", [None, {}, 7, {"format": "defocus running sum 2"}, []])
+def test_what_is_no_state_is_refused(ledger: Ledger, state: Any) -> None:
+    with pytest.raises(StreamStateError, match="not the state"):
+        RunningSum.resume(state, ledger=ledger)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"format": "defocus running sum 1"}', "\x00"])
+def test_what_is_no_state_file_is_refused(ledger: Ledger, tmp_path: Path, text: str) -> None:
+    (tmp_path / "bad.state").write_text(text)
+    with pytest.raises(StreamStateError):
+        RunningSum.resume(tmp_path / "bad.state", ledger=ledger)
+    with pytest.raises(StreamStateError, match="cannot be used"):
+        RunningSum.resume(tmp_path / "absent.state", ledger=ledger)
+
+
+def test_an_altered_state_is_noticed(ledger: Ledger) -> None:
+    stream = PLAN.start(ledger=ledger, purpose="visits", bits=seeded(1))
+    stream.add(1)
+    state = stream.save()
+    with pytest.raises(StreamStateError, match="damaged"):
+        opened(state | {"number": 7})
+    design = state["design"] | {"participation": [9, 1, "1", False]}
+    forged = sealed({k: v for k, v in state.items() if k not in {"checksum", "format"}} | {"design": design})
+    with pytest.raises(StreamStateError, match="cannot be read"):
+        RunningSum.resume(forged, ledger=ledger)
+    garbled = sealed({k: v for k, v in state.items() if k not in {"checksum", "format"}} | {"memory": {"step": 1}})
+    with pytest.raises(StreamStateError, match="cannot be read"):
+        RunningSum.resume(garbled, ledger=ledger)
+    RunningSum.resume(state, ledger=ledger)
