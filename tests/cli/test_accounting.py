@@ -49,6 +49,22 @@ def test_an_infinite_epsilon_is_null_in_json_and_said_in_words(defocus: Callable
     assert "inf" in defocus("account", "gaussian(1)", "--delta", "0", "--by", "pld").out
 
 
+@pytest.mark.parametrize("event", ["10 * pure(0.1)", "gaussian(1)"])
+def test_an_accountant_that_refuses_a_delta_keeps_its_row_and_the_others_answer(
+    defocus: Callable[..., Any], event: str
+) -> None:
+    ran = defocus("account", event, "--delta", 0)
+    assert ran.code == 0
+    assert re.search(r"advanced +- +Advanced composition needs a delta", ran.out)
+    rows = {row["accountant"]: row for row in defocus("account", event, "--delta", 0, "--json").json["accountants"]}
+    assert rows["advanced"]["epsilon"] is None
+    assert (rows["basic"]["epsilon"] is None) == (event == "gaussian(1)")
+
+
+def test_a_plot_at_delta_zero_leaves_out_who_cannot_answer(defocus: Callable[..., Any], tmp_path: Path) -> None:
+    assert defocus("account", "10 * pure(0.1)", "--delta", 0, "--plot", tmp_path / "growth.png").code == 0
+
+
 def test_one_accountant_can_be_asked_alone(defocus: Callable[..., Any]) -> None:
     assert set(epsilons(defocus("account", "10 * pure(0.1)", "--by", "basic", "--by", "zcdp").out)) == {"basic", "zcdp"}
 

@@ -35,6 +35,7 @@ def test_every_command_explains_itself_in_80_columns(defocus: Callable[..., Any]
     ran = defocus(*words)
     assert ran.code == 0
     assert "Usage: defocus" in ran.out
+    assert not re.search(r"--(json|list|monotone|adaptive) +<", ran.out)  # a flag takes no value
     assert max(map(len, ran.out.splitlines())) <= 80
 
 

@@ -1,5 +1,6 @@
 """Reading and verifying a ledger from a terminal."""
 
+import re
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -39,6 +40,38 @@ def test_show_prints_the_newest_entries_only_when_asked(defocus: Callable[..., A
     assert defocus("ledger", "show", where, "--last", 0).code == 2
 
 
+def test_show_says_what_each_charge_cost_and_how_much_is_used(defocus: Callable[..., Any], where: Path) -> None:
+    out = defocus("ledger", "show", where).out
+    assert "epsilon  of each release alone, at delta 1e-06 where it is not pure" in out
+    first, second = map(float, re.findall(r"0\.05 +([.\d]+) %", out))
+    assert 0 < first < second < 10  # less than the sum of the epsilons, since the filter counts in what suits best
+    assert max(map(len, out.splitlines())) <= 80
+
+
+def test_show_as_json_labels_its_numbers(defocus: Callable[..., Any], where: Path) -> None:
+    answer = defocus("ledger", "show", where, "--json").json
+    measures = {row["measure"]: row for row in answer["spent"]}
+    assert measures["epsilon"]["spent"] == pytest.approx(0.1)
+    assert measures["epsilon"]["limit"] == pytest.approx(1)
+    assert {"delta", "squared mu"} < measures.keys()
+    assert answer["used"] == min(row["spent"] / row["limit"] for row in answer["spent"] if row["measure"] != "delta")
+    assert answer["used"] == answer["charges"][-1]["used"] > answer["charges"][0]["used"]
+    assert [(row["sequence"], row["what"]) for row in answer["charges"]] == [(1, "laplace(20)"), (3, "2 * laplace(40)")]
+    assert [row["epsilon"] for row in answer["charges"]] == pytest.approx([0.05, 0.05], rel=1e-3)
+
+
+def test_many_kinds_of_releases_are_shown_without_asking_an_accountant_for_each(
+    defocus: Callable[..., Any], tmp_path: Path
+) -> None:
+    path = tmp_path / "many.sqlite"
+    with Ledger.open(path, dataset="stays", unit=user("patient_id"), budget=Budget(1, 1e-6)) as ledger:
+        for i in range(65):
+            ledger.charge(Laplace(1000 + i), purpose="one of many")
+    assert "--last 20" in defocus("ledger", "show", path).out
+    assert defocus("ledger", "show", path, "--json").json["charges"][0]["epsilon"] is None
+    assert "of each release alone" in defocus("ledger", "show", path, "--last", 20).out
+
+
 def test_show_as_json_has_every_entry(defocus: Callable[..., Any], where: Path) -> None:
     answer = defocus("ledger", "show", where, "--json").json
     assert [entry["kind"] for entry in answer["entries"]] == ["genesis", "charge", "release", "charge"]
@@ -65,7 +98,11 @@ def test_an_edited_ledger_exits_with_one(defocus: Callable[..., Any], where: Pat
     ran = defocus("ledger", "verify", where)
     assert ran.code == 1
     assert "problem" in ran.out
+    assert "anchor: " not in ran.out  # nobody should keep it
     assert defocus("ledger", "verify", where, "--json").json["ok"] is False
+    ran = defocus("ledger", "show", where)
+    assert (ran.code, ran.out) == (1, "")  # no header that looks like that of an honest ledger
+    assert "defocus ledger verify" in ran.err
 
 
 def test_a_ledger_older_than_its_anchor_exits_with_one(defocus: Callable[..., Any], where: Path) -> None:

@@ -1,6 +1,7 @@
 import json
 from collections.abc import Callable
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -307,3 +308,22 @@ def test_many_problems_are_summed_up(ledger: Ledger, tampering: Tampering, where
     with pytest.raises(LedgerDamagedError):
         found.require()
     assert found.to_dict()["ok"] is False
+
+
+def test_an_edited_charge_is_one_problem_and_its_release_is_not_called_unpaid(tampering: Tampering, where: str) -> None:
+    tampering("UPDATE ledger_entries SET body = replace(body, 'Ada', 'Eve') WHERE sequence = 1")
+    found = verify(where)
+    assert len(found.problems) == 1, found.problems
+    assert "Entry 1 was altered" in found.problems[0]
+
+
+def test_what_is_no_ledger_is_told_once(tmp_path: Path) -> None:
+    (tmp_path / "patients.csv").write_text("patient,days\n1,2\n" * 100, encoding="utf-8")
+    (tmp_path / "empty").touch()
+    for name in ("patients.csv", "empty", "missing"):
+        found = verify(tmp_path / name)
+        assert len(found.problems) == 1, found.problems
+        assert "entry -1" not in found.problems[0]
+    with pytest.raises(LedgerDamagedError) as refused:
+        Ledger.open(tmp_path / "patients.csv")
+    assert refused.value.fix.startswith("check the path")

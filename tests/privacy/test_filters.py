@@ -436,3 +436,14 @@ def test_extreme_budgets_have_a_filter(epsilon: float, delta: float) -> None:
     assert all(part.limit >= 0 for part in rule.parts)
     assert rule.admits(rule.start, Pure(epsilon))
     assert not rule.admits(rule.start, Pure(4 * epsilon + 20))
+
+
+def test_the_part_used_is_that_of_the_measure_that_suits_best() -> None:
+    rule = filter_for(Budget(1, 1e-6))
+    assert rule.used(rule.start) == 0
+    assert rule.used(rule.cost(Pure(0.5))) == pytest.approx(0.5)
+    assert rule.used(rule.cost(Gaussian(rule.remaining(rule.start).ratio))) == pytest.approx(1)
+    assert rule.used(rule.cost(Pure(3))) > 1
+    assert rule.used(rule.cost(Approximate(0.001, 1e-7))) == pytest.approx(1e-7 / rule.slack)
+    assert [name for name, _ in rule.measures][:3] == ["delta", "epsilon", "squared mu"]
+    assert len(rule.measures) == len(rule.start.amounts)

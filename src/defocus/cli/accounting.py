@@ -8,7 +8,7 @@ from typing import Any, final
 
 from defocus.cli.plots import growth, save
 from defocus.cli.terminal import above, below, console, table, to_json
-from defocus.errors import DefocusError, Number, UnsupportedEventError
+from defocus.errors import DefocusError, Number, probability
 from defocus.privacy.accounting import account
 from defocus.privacy.events import Event
 from defocus.privacy.expressions import parse, unparse
@@ -52,11 +52,12 @@ class Answer:
 
 
 def ask(event: Event, delta: Number, by: str, adjacency: Adjacency) -> Answer:
-    """Ask one accountant; a refusal becomes a note."""
+    """Ask one accountant; a refusal of the event, or of this delta, becomes a note."""
+    probability("delta", delta, one=False)
     try:
         loss = account(event, by=by, adjacency=adjacency)
         epsilon = loss.epsilon(delta)
-    except UnsupportedEventError as refusal:
+    except DefocusError as refusal:
         return Answer(by, None, None, refusal.what.removeprefix(f"The {by} accountant ").rstrip("."))
     if math.isinf(epsilon):
         return Answer(by, epsilon, None, "no finite epsilon at this delta")

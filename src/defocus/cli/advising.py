@@ -2,11 +2,12 @@
 
 import math
 
+from defocus.cli.budgeting import budget
 from defocus.cli.terminal import console, shown, table, to_json
 from defocus.mechanisms import Advice, Candidate, advise, advise_choice
 from defocus.privacy.budgets import Budget
 
-__all__ = ["Budget", "show_choice", "show_numbers"]
+__all__ = ["budget", "show_choice", "show_numbers"]
 
 
 def show_numbers(

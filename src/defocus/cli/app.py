@@ -68,17 +68,19 @@ class _By(StrEnum):
 
 
 _Expression = Annotated[str, typer.Argument(help="What happens, e.g. '1000 * sampled(gaussian(1.0), 0.01)'.")]
-_Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+_Json = Annotated[bool, typer.Option("--json", metavar="", help="Print JSON instead of a table.")]
 _Neighbours = Annotated[_Adjacency, typer.Option("--adjacency", help="Which data sets are neighbours.")]
 _Epsilon = Annotated[float | None, typer.Option(help="The epsilon of the budget.")]
-_Delta = Annotated[float, typer.Option(help="The delta that goes with epsilon.")]
+_Delta = Annotated[float | None, typer.Option(help="The delta that goes with epsilon; 1e-6 unless told.")]
 _Rho = Annotated[float | None, typer.Option(help="A budget of zero-concentrated DP instead.")]
 _Mu = Annotated[float | None, typer.Option(help="A budget of Gaussian DP instead.")]
 _Where = Annotated[str, typer.Argument(metavar="FILE", help="The ledger: a file, or the URL of a database.")]
 
 
 @app.callback(invoke_without_command=True)
-def _start(version: Annotated[bool, typer.Option("--version", help="Print the version and leave.")] = False) -> None:
+def _start(
+    version: Annotated[bool, typer.Option("--version", metavar="", help="Print the version and leave.")] = False,
+) -> None:
     if version:
         from importlib.metadata import version as installed  # noqa: PLC0415 # slow to load
 
@@ -114,10 +116,16 @@ def calibrate(
     expression: Annotated[str, typer.Argument(help="An event with x for the number to find, e.g. 'gaussian(x)'.")],
     *,
     epsilon: _Epsilon = None,
-    delta: _Delta = 0.0,
+    delta: _Delta = None,
     rho: _Rho = None,
     mu: _Mu = None,
-    by: Annotated[_By, typer.Option(help="Which accountant vouches for it.")] = _By.PLD,
+    by: Annotated[
+        _By | None, typer.Option(help="Which accountant vouches for it; the one that suits the budget unless told.")
+    ] = None,
+    adaptive: Annotated[
+        bool,
+        typer.Option("--adaptive", metavar="", help="For a ledger: releases chosen after seeing earlier answers."),
+    ] = False,
     adjacency: _Neighbours = _Adjacency.ADD_REMOVE,
     as_json: _Json = False,
 ) -> None:
@@ -126,8 +134,9 @@ def calibrate(
 
     calibrating.show(
         expression,
-        budget=calibrating.Budget(epsilon, delta, rho, mu),
-        by=by.value,
+        budget=calibrating.budget(epsilon=epsilon, delta=delta, rho=rho, mu=mu),
+        by=None if by is None else by.value,
+        adaptive=adaptive,
         adjacency=calibrating.Adjacency[adjacency.name],
         as_json=as_json,
     )
@@ -137,20 +146,24 @@ def calibrate(
 def advise(
     *,
     epsilon: _Epsilon = None,
-    delta: _Delta = 0.0,
+    delta: Annotated[
+        float | None, typer.Option(help="The delta that goes with epsilon; none unless told, which rules Gaussian out.")
+    ] = None,
     rho: _Rho = None,
     dimension: Annotated[int, typer.Option(help="How many numbers are released together.")] = 1,
     l1: Annotated[int | None, typer.Option(help="Their L1 sensitivity on the integer grid.")] = None,
     l2: Annotated[float | None, typer.Option(help="Their L2 sensitivity.")] = None,
     linf: Annotated[int | None, typer.Option(help="How far one of them can move.")] = None,
     candidates: Annotated[int | None, typer.Option(help="Choose one of so many candidates instead.")] = None,
-    monotone: Annotated[bool, typer.Option(help="All utilities move in one direction.")] = False,
+    monotone: Annotated[
+        bool, typer.Option("--monotone", metavar="", help="All utilities move in one direction.")
+    ] = False,
     as_json: _Json = False,
 ) -> None:
     """Say which mechanism errs least at a budget, and why."""
     from defocus.cli import advising  # noqa: PLC0415 # a command loads what it needs
 
-    budget = advising.Budget(epsilon, delta, rho)
+    budget = advising.budget(epsilon=epsilon, delta=delta, rho=rho, usual=0.0, choices="--epsilon and --rho")
     if candidates is None:
         advising.show_numbers(budget=budget, dimension=dimension, l1=l1, l2=l2, linf=linf, as_json=as_json)
     else:
@@ -165,12 +178,14 @@ def audit(
         float | None, typer.Option(help="The epsilon it is said to lose; required for your own.")
     ] = None,
     delta: Annotated[float | None, typer.Option(help="The delta that goes with it.")] = None,
-    pairs: Annotated[str | None, typer.Option(help="The kind of data your own takes: count, numbers, ...")] = None,
+    pairs: Annotated[
+        str | None, typer.Option(help="What your own takes: count, value, numbers, integers or keys.")
+    ] = None,
     trials: Annotated[int | None, typer.Option(help="Runs on each data set.")] = None,
     confidence: Annotated[float, typer.Option(help="How sure a violation must be.")] = 0.999,
     seconds: Annotated[float, typer.Option(help="Stop after about so many seconds.")] = 60.0,
     plot: Annotated[Path | None, typer.Option(help="Plot what tells the two data sets apart.")] = None,
-    listing: Annotated[bool, typer.Option("--list", help="List the subjects and leave.")] = False,
+    listing: Annotated[bool, typer.Option("--list", metavar="", help="List the subjects and leave.")] = False,
     as_json: _Json = False,
 ) -> None:
     """Attack a mechanism: a sound lower bound on the epsilon it really loses. Exit code 1 on a violation."""

@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from defocus.audit import Finding, Target, neighbours, search, targets
 from defocus.cli.plots import save
 from defocus.cli.terminal import console, facts, plain, shown, table, to_json
-from defocus.errors import InvalidParameterError, UnknownTargetError
+from defocus.errors import InvalidParameterError
 
 __all__ = ["find", "show", "show_list"]
 
@@ -21,7 +22,7 @@ def find(name: str, *, claimed: float | None, delta: float | None, pairs: str | 
     if ":" not in name:
         known = targets()
         if name not in known:
-            raise UnknownTargetError(name, known)
+            raise _unknown(name, list(known))
         if claimed is not None or delta is not None or pairs is not None:
             raise InvalidParameterError(
                 f"{name} has a claim of its own.", fix="give --claimed, --delta and --pairs only for module:function."
@@ -43,6 +44,17 @@ def find(name: str, *, claimed: float | None, delta: float | None, pairs: str | 
     )
 
 
+def _unknown(name: str, known: list[str]) -> InvalidParameterError:
+    near = get_close_matches(name[:60], known, n=1)
+    module, _, function = name.rpartition(".")
+    own = f"write {plain(module)}:{plain(function)}" if module and function else "write module:function"
+    return InvalidParameterError(
+        f"There is nothing to audit called {plain(name[:60])!r}.",
+        fix=f"{f'did you mean {near[0]}? ' if near and not module else ''}for a function of your own {own},"
+        " and run defocus audit --list for all other names.",
+    )
+
+
 def show_list(*, as_json: bool) -> None:
     """Print what can be audited by name."""
     known = targets().values()
@@ -60,10 +72,11 @@ def show(
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     with Progress(*columns, console=console(error=True), transient=True) as progress:
         progress.add_task(f"attacking {plain(target.name)}", total=None)
+        wanted = target.trials if trials is None else trials
         found = search(
             target.mechanism,
             target.pairs,
-            target.trials if trials is None else trials,
+            wanted,
             confidence,
             delta=target.delta,
             claimed=target.epsilon,
@@ -83,11 +96,18 @@ def show(
         ("event", found.event),
         ("happens in", f"{found.p:.4%} and {found.q:.4%} of runs"),
         ("data sets", found.pair),
-        ("runs", f"{found.trials} on each, {found.seconds:.1f} s"),
+        ("runs", _runs(found, wanted)),
         *(("note", note) for note in found.notes),
     ]
     screen.print(facts(rows))
     return found
+
+
+def _runs(found: Finding, wanted: int) -> str:
+    made = f"{found.trials} on each, {found.seconds:.1f} s"
+    if found.trials >= wanted:
+        return made
+    return f"{made}; stopped early, {'since this is enough' if found.violation else 'since time was up'}"
 
 
 def _own(name: str) -> Any:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from defocus.errors import InvalidParameterError, MissingExtraError, Number, UnsupportedEventError
+from defocus.errors import DefocusError, InvalidParameterError, MissingExtraError, Number
 from defocus.privacy.accounting import account
 from defocus.privacy.events import Composed, Event, compose
 from defocus.privacy.units import Adjacency
@@ -40,10 +40,10 @@ def steps(largest: int) -> list[int]:
 
 
 def curve(event: Event, delta: Number, by: str, adjacency: Adjacency, counts: Sequence[int]) -> list[float] | None:
-    """Epsilon after each number of repetitions, or None if the accountant cannot express the event."""
+    """Epsilon after each number of repetitions, or None if the accountant has none for the event at this delta."""
     try:
         return [account(times * event, by=by, adjacency=adjacency).epsilon(delta) for times in counts]
-    except UnsupportedEventError:
+    except DefocusError:
         return None
 
 

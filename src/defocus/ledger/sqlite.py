@@ -171,7 +171,12 @@ class SqliteFile(Place):
         text = str(cause or error)[:200]
         if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
             return LedgerBusyError(self.name, seconds=self.timeout)
-        if code.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_ERROR", "SQLITE_MISMATCH")):
+        if code == "SQLITE_NOTADB":
+            return LedgerDamagedError(
+                f"The ledger {self.path} cannot be read: {text}.",
+                fix=f"check the path; if it is the right one, {_TRUSTED}",
+            )
+        if code.startswith(("SQLITE_CORRUPT", "SQLITE_ERROR", "SQLITE_MISMATCH")):
             return LedgerDamagedError(f"The ledger {self.path} cannot be read: {text}.", fix=_TRUSTED)
         if code.startswith("SQLITE_CONSTRAINT"):
             return LedgerDamagedError(f"The ledger {self.path} contradicts itself: {text}.", fix=_TRUSTED)

@@ -206,4 +206,8 @@ def checked(row: Row) -> Entry:
         why = "its columns differ from its text"
     else:
         return entry
-    raise LedgerDamagedError(f"Entry {row.sequence} was altered: {why}.", fix="restore the ledger from a trusted copy.")
+    raise LedgerDamagedError(
+        f"Entry {row.sequence} was altered: {why}.",
+        fix="see what else was altered with ledger.verify(), in the terminal defocus ledger verify, and restore the"
+        " ledger from a trusted copy.",
+    )

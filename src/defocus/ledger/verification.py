@@ -103,7 +103,7 @@ def examine(store: Store, anchors: Iterable[Anchor]) -> Verification:
     except LedgerBusyError:
         raise
     except DefocusError as error:
-        trail.problem(f"reading stopped after entry {trail.last}: {error.what}")
+        trail.stopped(error.what)
     else:
         head = trail.finish()
     shown = trail.problems[:_SHOWN]
@@ -149,11 +149,19 @@ class _Trail:
     guard: Guard | None = None
     charges: set[int] = field(default_factory=set)
     released: set[int] = field(default_factory=set)
+    unread: set[int] = field(default_factory=set)
     head: Anchor | None = None
     stored: int = 0
 
     def problem(self, text: str) -> None:
         self.problems.append(text)
+
+    def stopped(self, why: str) -> None:
+        """Note where reading ended; what is no ledger at all has been told already."""
+        if self.entries:
+            self.problem(f"reading stopped after entry {self.last}: {why}")
+        elif not self.problems:
+            self.problem(why)
 
     def ending(self, session: Session) -> None:
         self.head, self.stored = session.head(), session.count()
@@ -172,6 +180,7 @@ class _Trail:
                 )
             self._content(entry)
         except DefocusError as error:
+            self.unread.add(row.sequence)
             self.problem(error.what if str(row.sequence) in error.what else f"entry {row.sequence}: {error.what}")
         self.previous, self.last, self.hash = entry, row.sequence, row.hash
 
@@ -217,7 +226,7 @@ class _Trail:
 
     def _release(self, entry: Entry) -> None:
         charge = entry.content["charge"]
-        if charge not in self.charges:
+        if charge not in self.charges | self.unread:  # an altered charge has been told already
             self.problem(f"entry {entry.sequence} releases something that no earlier entry charged")
         if charge in self.released:
             self.problem(f"entry {entry.sequence} releases a second value for the charge {charge}")

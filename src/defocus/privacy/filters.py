@@ -208,6 +208,24 @@ class Filter:
         left = 0.0 if self._used_up(spent) else self.parts[best].limit - used[best + 1]
         return Comparison(extra[best + 1], max(0.0, left), self.parts[best].measure)
 
+    @property
+    def measures(self) -> tuple[tuple[str, float], ...]:
+        """What the numbers of a :class:`Cost` count, in their order, each with its limit."""
+        return (("delta", self.slack), *((part.measure, part.limit) for part in self.parts))
+
+    def used(self, spent: Cost) -> float:
+        """The part of the budget that a run has used, in the measure that suits it best: 1 is all of it.
+
+        >>> rule = filter(Budget(1))
+        >>> round(rule.used(rule.cost(Pure(0.25))), 6)
+        0.25
+        """
+        own, *amounts = self._checked(spent)
+        share = min(
+            amount / part.limit if part.limit else math.inf for amount, part in zip(amounts, self.parts, strict=True)
+        )
+        return max(share, own / self.slack if own else 0.0)
+
     def remaining(self, spent: Cost) -> Remaining:
         """What a single further release may cost, in words an analyst can use."""
         if self._used_up(spent):
