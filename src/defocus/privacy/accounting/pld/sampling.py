@@ -48,7 +48,8 @@ class Reversed:
         inner = self.inner.curve(-l)
         scale = np.exp(np.minimum(l, 700.0))
         excess = scale * inner.excess
-        return Curve(excess, scale * inner.pad + 4 * U * (1 + np.abs(l)) * excess, scale * inner.steep + excess)
+        pad = scale * inner.pad + 4 * U * (1 + np.abs(l)) * excess + 1e-300
+        return Curve(excess, pad, scale * inner.steep + excess)
 
     def tails(self, l: Floats) -> Tails:
         """See the protocol; an atom exactly at a threshold may fall on either side, which no bound relies on."""
@@ -105,18 +106,18 @@ class SampledProfile:
         """See the protocol."""
         inside, wobble = self._inner(l)
         inner = self.inner.curve(inside)
-        steep = self._steepest(inside, wobble, inner.steep)
+        steep, moved = self._steepest(inside, wobble, inner.steep)
         known = inside > _DEEPEST
         # At the least loss itself, rounding decides whether anything lies below.
         edge = np.expm1(np.minimum(l, 0.0)) >= -self.rate * (1 + 8 * U)
         excess = np.where(known, self.rate * inner.excess, 0.0)
-        pad = np.where(known | edge, self.rate * (inner.pad + steep * wobble), 0.0) + 1e-300
+        pad = np.where(known | edge, self.rate * (inner.pad + moved), 0.0) + 1e-300
         # dl/dl' = e^(l'-l)/q, and steep holds e^l Q(...), so |dx'/dl'| = e^l' Q(...).
         outer = np.where(known, steep * np.exp(np.clip(l - inside, -700.0, 700.0)), np.exp(np.minimum(l, 0.0)))
         return Curve(excess, pad + 4 * U * excess, outer)
 
-    def _steepest(self, inside: Floats, wobble: Floats, steep: Floats) -> Floats:
-        """A bound on the slope wherever the inner loss may really lie.
+    def _steepest(self, inside: Floats, wobble: Floats, steep: Floats) -> tuple[Floats, Floats]:
+        """A bound on the slope wherever the inner loss may really lie, and what the uncertainty costs.
 
         The slope of x in e^l is a probability that grows towards zero, so its value at the
         nearer end of the uncertainty bounds it. That matters beside atoms, and close to the
@@ -124,12 +125,15 @@ class SampledProfile:
         """
         doubtful = np.full(inside.shape, self.inner.atomic) | (inside < -14.0)
         if not doubtful.any():
-            return steep
+            return steep, steep * wobble
         at, off = inside[doubtful], wobble[doubtful]
         nearer = np.where(at < 0, np.minimum(at + np.log1p(off), -1e-300), np.maximum(at - off, 0.0))
-        found = steep.copy()
-        found[doubtful] = np.maximum(steep[doubtful], self.inner.curve(nearer).steep * np.exp(at - nearer))
-        return found
+        slope = self.inner.curve(nearer).steep
+        found, moved = steep.copy(), steep * wobble
+        found[doubtful] = np.maximum(steep[doubtful], slope * np.exp(at - nearer))
+        # The slope may underflow where its product with the uncertainty does not.
+        moved[doubtful] = np.maximum(moved[doubtful], slope * np.exp(at - nearer + np.log(np.maximum(off, U))))
+        return found, moved
 
     def tails(self, l: Floats) -> Tails:
         """See the protocol."""
@@ -225,7 +229,8 @@ class Batched:
         outer = self._removed.curve(np.abs(l))
         damp = np.exp(np.minimum(l, 0.0))
         excess = outer.excess * damp
-        return Curve(excess, outer.pad * damp + 4 * U * (1 + np.abs(l)) * excess, (outer.steep + outer.excess) * damp)
+        pad = outer.pad * damp + 4 * U * (1 + np.abs(l)) * excess + 1e-300
+        return Curve(excess, pad, (outer.steep + outer.excess) * damp)
 
     def tails(self, l: Floats) -> Tails:
         """The pair with the unit's data removed is one that occurs."""

@@ -1,0 +1,137 @@
+"""Profiles made of others: exchange, Poisson sampling, and exchange under sampling."""
+
+import math
+
+import mpmath as mp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.privacy.accounting.pld import oracles
+from tests.privacy.accounting.pld.cases import CASES, PLAIN, Case
+
+from defocus.privacy.accounting.pld.continuous import BoundedRange, GaussianProfile, LaplaceProfile
+from defocus.privacy.accounting.pld.profiles import Profile
+from defocus.privacy.accounting.pld.sampling import Batched, Reversed, SampledProfile
+
+rates = st.floats(-9, -0.0005).map(lambda t: 10**t)
+INNER: list[Profile] = [GaussianProfile(1.0), GaussianProfile(0.05), LaplaceProfile(2.0), BoundedRange(1.5)]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_reversing_twice_changes_nothing(case: Case) -> None:
+    l = np.linspace(-2, 2, 41)
+    once, twice = case.profile.curve(l), Reversed(Reversed(case.profile)).curve(l)
+    assert np.all(np.abs(once.excess - twice.excess) <= twice.pad)
+    assert np.all(twice.pad >= once.pad * (1 - 1e-12))
+    back = Reversed(Reversed(case.profile))
+    assert (back.top, back.bottom) == (case.profile.top, case.profile.bottom)
+    before, after = case.profile.tails(l), back.tails(l)
+    for one, other in zip(before, after, strict=True):
+        assert one.tolist() == other.tolist()
+
+
+@pytest.mark.parametrize("case", PLAIN, ids=str)
+def test_a_rate_of_one_changes_nothing(case: Case) -> None:
+    l = np.linspace(-2, 2, 41)
+    inner, outer = case.profile.curve(l), SampledProfile(case.profile, 1.0).curve(l)
+    assert outer.excess.tolist() == inner.excess.tolist()
+    assert SampledProfile(case.profile, 1.0).top == case.profile.top
+
+
+@settings(max_examples=60)
+@given(mu=st.floats(-3, 1).map(lambda t: 10**t), rate=rates, z=st.floats(-36, 36))
+def test_the_sampling_identity_holds_for_any_gaussian_and_rate(mu: float, rate: float, z: float) -> None:
+    """Zhu, Dong, Wang (2022), Theorem 11: x'(log(1 - q + q e^l)) = q x(l)."""
+    inner, q = mp.mpf(mu) * z, mp.mpf(rate)
+    outer = float(mp.log(1 - q + q * mp.exp(inner)))
+    curve = SampledProfile(GaussianProfile(mu), rate).curve(np.array([outer]))
+    # The outer loss was rounded, so ask for the profile exactly there.
+    exact = oracles.sampled_law(oracles.gaussian(mu), rate).excess(outer)
+    assert abs(float(curve.excess[0]) - exact) <= curve.pad[0]
+    backwards = Reversed(SampledProfile(GaussianProfile(mu), rate)).curve(np.array([-outer]))
+    assert abs(float(backwards.excess[0]) - mp.exp(-mp.mpf(outer)) * exact) <= backwards.pad[0]
+
+
+@pytest.mark.parametrize("mu", [0.3, 1.0, 3.0, 7.5])
+@pytest.mark.parametrize("rate", [0.5, 1e-3, 1e-7])
+def test_close_to_the_least_loss_the_pad_covers_what_rounding_moves(mu: float, rate: float) -> None:
+    """There the inner loss runs off to minus infinity, and one unit of the outer one moves it far."""
+    least = math.log1p(-rate)
+    l = [least, *(least + k * math.ulp(least) for k in (-3, -2, -1, 1, 2, 3, 10, 100, 10_000, 10**6, 10**9))]
+    law = oracles.sampled_law(oracles.gaussian(mu), rate)
+    curve = SampledProfile(GaussianProfile(mu), rate).curve(np.array(l))
+    for place, value, pad in zip(l, curve.excess.tolist(), curve.pad.tolist(), strict=True):
+        assert abs(value - law.excess(place)) <= pad, place
+
+
+def test_well_below_the_least_loss_nothing_is_left() -> None:
+    curve = SampledProfile(GaussianProfile(1.0), 0.01).curve(np.array([-0.02, -1.0, -600.0]))
+    assert curve.excess.tolist() == [0, 0, 0]
+    assert np.all(curve.pad <= 1e-299)
+
+
+def test_sampling_twice_is_sampling_once_at_the_product() -> None:
+    l = np.linspace(-0.005, 0.02, 60)
+    twice = SampledProfile(SampledProfile(GaussianProfile(1.0), 0.125), 0.25).curve(l)
+    once = SampledProfile(GaussianProfile(1.0), 0.03125).curve(l)
+    assert np.all(np.abs(twice.excess - once.excess) <= twice.pad + once.pad)
+
+
+@pytest.mark.parametrize("inner", INNER, ids=str)
+@pytest.mark.parametrize("rate", [0.9, 0.1, 1e-4])
+def test_the_exchanged_profile_is_the_worse_of_both_directions(inner: Profile, rate: float) -> None:
+    top = min(SampledProfile(inner, rate).top, 3.0)
+    l = np.linspace(-1.2 * top, 1.2 * top, 61)
+    removed = SampledProfile(inner, rate)
+    both = Batched(inner, rate).curve(l)
+    for direction in (removed, Reversed(removed)):
+        curve = direction.curve(l)
+        assert np.all(both.excess + both.pad >= curve.excess - curve.pad)
+    up, down = l >= 0, l < 0
+    first, second = removed.curve(l), Reversed(removed).curve(l)
+    worse = np.where(up, first.excess, second.excess)
+    assert np.all(np.abs(both.excess - worse) <= both.pad + first.pad + second.pad)
+    assert np.any(down)
+
+
+@pytest.mark.parametrize("rate", [0.3, 0.01, 1e-6])
+@pytest.mark.parametrize("end", [0.5, 5.0, 39.0, 41.0, 200.0, 700.0])
+def test_ends_of_the_support_are_rounded_outward(rate: float, end: float) -> None:
+    q = mp.mpf(rate)
+    profile = SampledProfile(LaplaceProfile(end), rate)
+    assert profile.top >= mp.log(1 - q + q * mp.exp(mp.mpf(end)))
+    assert profile.bottom <= mp.log(1 - q + q * mp.exp(-mp.mpf(end)))
+    assert profile.top <= mp.log(1 - q + q * mp.exp(mp.mpf(end))) * (1 + 1e-12) + mp.exp(-34)
+
+
+@given(end=st.floats(40, 707), log_rate=st.floats(-300, -3))
+def test_ends_are_rounded_outward_where_rate_and_loss_cancel(end: float, log_rate: float) -> None:
+    rate = 10**log_rate
+    exact = mp.log(1 - mp.mpf(rate) + mp.mpf(rate) * mp.exp(mp.mpf(end)))
+    assert SampledProfile(LaplaceProfile(end), rate).top >= exact
+
+
+def test_mass_at_infinity_shrinks_with_the_rate_and_is_never_rounded_down() -> None:
+    case = next(case for case in PLAIN if case.name == "approximate 1.0 1e-08")
+    profile = SampledProfile(case.profile, 0.3)
+    assert profile.at_infinity >= mp.mpf(0.3) * mp.mpf(1e-8)
+    assert profile.at_infinity == pytest.approx(3e-9)
+    assert Batched(case.profile, 0.3).at_infinity == profile.at_infinity
+    assert profile.atoms() is None
+    assert Reversed(case.profile).atoms() is None
+
+
+def test_the_atoms_of_a_sampled_coin_are_the_mixture() -> None:
+    inner = next(case for case in PLAIN if case.name == "response 3.0 of 5").profile
+    atoms = SampledProfile(inner, 0.1).atoms()
+    assert atoms is not None
+    exact = sorted(oracles.sampled(oracles.response(3.0, 5), 0.1), key=lambda pair: pair[0] / pair[1])
+    for p, q, (a, b) in zip(atoms.p, atoms.q, exact, strict=True):
+        assert abs(mp.mpf(p) / a - 1) <= atoms.error
+        assert abs(mp.mpf(q) / b - 1) <= atoms.error
+    swapped = Reversed(SampledProfile(inner, 0.1)).atoms()
+    assert swapped is not None
+    assert swapped.p == atoms.q[::-1]
+    assert swapped.losses == tuple(-l for l in reversed(atoms.losses))
+    assert Batched(inner, 0.1).atoms() is None
