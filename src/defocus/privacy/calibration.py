@@ -5,12 +5,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from defocus.errors import CannotCalibrateError, InvalidParameterError, positive
+from defocus.errors import CannotCalibrateError, DefocusError, InvalidParameterError, UnsupportedEventError, in_range
 from defocus.privacy.accounting import account
 from defocus.privacy.accounting.pld import PldLoss
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event
 from defocus.privacy.losses import Loss
+from defocus.privacy.rounding import below as rounded_down
 from defocus.privacy.units import Adjacency
 
 __all__ = ["calibrate"]
@@ -38,10 +39,15 @@ def calibrate(
     ``make_event`` must describe a family that loses less privacy as x grows; what is seen
     of it is checked, and a family that goes the other way is refused. The accountant is
     the one that speaks the budget's language unless named: pld for epsilon and delta, zcdp for
-    rho, gdp for mu.
+    rho, gdp for mu. Where it cannot express the event of some x, such an x is passed over;
+    if that decides the answer, it is refused with the accountant's reason.
 
     Guarantee:
         ``budget.covers(account(make_event(x)))`` was evaluated and true for the x returned.
+
+    Error:
+        x is too large by at most ``precision`` and what the accountant's tolerance hides:
+        with pld, the search bounds epsilon to a relative 2e-5 before the answer is confirmed.
 
     >>> from defocus.privacy.events import Gaussian, Laplace
     >>> round(calibrate(Gaussian, Budget(1, 1e-5)), 3)
@@ -50,19 +56,30 @@ def calibrate(
     2.0
     """
     search = _Search(_checked(make_event), budget, _accountant(budget, by), adjacency)
-    least, most = float(positive("low", low)), float(positive("high", high))
+    least, most = (float(in_range(name, x, 1e-300, 1e300)) for name, x in (("low", low), ("high", high)))
     if not least < most:
         raise InvalidParameterError(f"low must be below high, but they are {low} and {high}.", fix="pass low < high.")
-    return search.run(least, most, float(positive("precision", precision)))
+    return search.run(least, most, float(in_range("precision", precision, 1e-12, 0.5)))
 
 
-def _accountant(budget: Budget, by: str | None) -> str:
+def _accountant(budget: Any, by: str | None) -> str:
+    if not isinstance(budget, Budget):
+        raise InvalidParameterError(
+            f"Noise is calibrated to a budget, but got {type(budget).__name__}.",
+            fix="pass for example Budget(1, 1e-6).",
+        )
     if by is not None:
         return by
     return "pld" if budget.epsilon is not None else ("zcdp" if budget.rho is not None else "gdp")
 
 
-def _checked(make_event: Callable[[float], Event]) -> Callable[[float], Event]:
+def _checked(make_event: Any) -> Callable[[float], Event]:
+    if not callable(make_event):
+        raise InvalidParameterError(
+            f"calibrate() needs a function from a number to an event, but got {type(make_event).__name__}.",
+            fix="pass for example Gaussian, or lambda x: 1000 * Sampled(Gaussian(x), 0.01).",
+        )
+
     def make(x: float) -> Event:
         made: Any = make_event(x)
         if not isinstance(made, Event):
@@ -81,6 +98,7 @@ class _Search:
     def __init__(self, make: Callable[[float], Event], budget: Budget, by: str, adjacency: Adjacency) -> None:
         self._make, self._budget, self._by, self._adjacency = make, budget, by, adjacency
         self._seen: dict[float, float] = {}
+        self._inexpressible: dict[float, UnsupportedEventError] = {}
 
     def run(self, low: float, high: float, precision: float) -> float:
         """Bracket the answer around a fast estimate, close the bracket, and check the family beyond it."""
@@ -95,36 +113,38 @@ class _Search:
                 t = self._between(below, above, precision)
                 continue
             if t >= top and math.isinf(above):
-                raise self._unreachable(high)
+                raise self._unreachable(bottom, high)
             if t <= bottom and math.isinf(below):
                 break
             # Step by Newton's rule, a little too far so that the other side is met, further each time.
             move = -value / slope if math.isfinite(value) else math.copysign(2.0, value)
             t = min(max(t + min(max(move, -4.0), 4.0) + math.copysign(stride, value), bottom), top)
             stride *= 8
+        if below in self._inexpressible:
+            raise self._inexpressible[below]
         self._excess(min(above + 1.0, top))
-        return self._final(math.exp(above), precision)
+        return self._final(min(max(math.exp(above), low), high), low, high, precision)
 
     def _start(self, bottom: float, top: float) -> tuple[float, float]:
         """Where to begin and the slope there, from the saddle-point estimate: cheap and nearly right."""
-        epsilon, delta = self._budget.epsilon, self._budget.delta
+        epsilon, delta = rounded_down(self._budget.epsilon or 0), rounded_down(self._budget.delta)
         t = min(max(0.0, bottom), top)
-        if self._by != "pld" or epsilon is None or not delta:
+        if self._by != "pld" or not epsilon or not delta:
             return t, -1.0
-        below, above, slope = bottom, top, -1.0
+        lower, upper, slope = bottom, top, -1.0
         last: tuple[float, float] | None = None
         for _ in range(60):
             loss = self._loss(t)
-            guess = loss.estimate(float(delta)) if isinstance(loss, PldLoss) and loss.terms else 0.0
-            value = math.log(guess / float(epsilon)) if guess > 0 else -1.0
+            guess = loss.estimate(delta) if isinstance(loss, PldLoss) else math.inf
+            value = min(math.log(guess) - math.log(epsilon), 8.0) if guess > 0 else -1.0
             if last is not None and last[0] != t and last[1] != value:
                 slope = min(max((value - last[1]) / (t - last[0]), -4.0), -0.25)
             last = (t, value)
-            below, above = (t, above) if value > 0 else (below, t)
-            if abs(value) < 1e-4 or above - below < 1e-6:
+            lower, upper = (t, upper) if value > 0 else (lower, t)
+            if abs(value) < 1e-4 or upper - lower < 1e-6:
                 break
             step = t - min(max(value / slope, -2.0), 2.0)
-            t = step if below < step < above else (below + above) / 2
+            t = step if lower < step < upper else (lower + upper) / 2
         return t, slope
 
     def _between(self, below: float, above: float, precision: float) -> float:
@@ -137,12 +157,21 @@ class _Search:
         aimed = secant + 0.4 * precision if secant - below < above - secant else secant - 0.4 * precision
         return min(max(aimed, below + 0.1 * precision), above - 0.1 * precision)
 
-    def _loss(self, t: float) -> Loss:
-        return account(self._make(math.exp(t)), by=self._by, adjacency=self._adjacency)
+    def _loss(self, t: float) -> Loss | None:
+        """What the family loses at e^t; None where the accountant cannot express it."""
+        event = self._make(math.exp(t))
+        try:
+            return account(event, by=self._by, adjacency=self._adjacency)
+        except UnsupportedEventError as error:
+            self._inexpressible[t] = error
+            return None
 
     def _excess(self, t: float) -> float:
         """log(spent / allowed) at e^t, certified; remembered, and checked against all that was seen before."""
         budget, loss = self._budget, self._loss(t)
+        if loss is None:
+            self._seen[t] = math.inf
+            return math.inf
         if isinstance(loss, PldLoss):
             loss = replace(loss, tolerance=max(loss.tolerance, _TOLERANCE))
         if budget.epsilon is not None:
@@ -151,27 +180,50 @@ class _Search:
             spent, allowed = loss.rho(), budget.rho
         else:
             spent, allowed = loss.mu(), budget.mu or 0
-        value = -math.inf if spent <= 0 else math.log(spent) - math.log(allowed)
+        least = max(rounded_down(allowed), 5e-324)
+        value = -math.inf if spent <= 0 else math.log(spent) - math.log(least)
         value = min(value, 0.0) if spent <= allowed else max(value, 5e-324)
         for other, was in self._seen.items():
-            if (other < t and was < value - _SLACK) or (other > t and was > value + _SLACK):
+            higher = (other < t and was < value - _SLACK) or (other > t and was > value + _SLACK)
+            if higher and other not in self._inexpressible and self._rises(min(other, t), max(other, t)):
                 raise _not_monotone(math.exp(min(other, t)), math.exp(max(other, t)))
         self._seen[t] = value
         return value
 
-    def _final(self, answer: float, precision: float) -> float:
+    def _rises(self, t: float, further: float) -> bool:
+        """Whether the family itself loses more further on, and not only the bound, which may be loose there."""
+        delta = rounded_down(self._budget.delta)
+        losses = (self._loss(t), self._loss(further))
+        if not delta or not all(isinstance(loss, PldLoss) for loss in losses):
+            return True
+        here, there = (loss.estimate(delta) for loss in losses if isinstance(loss, PldLoss))
+        return there > here * (1 + _SLACK)
+
+    def _final(self, answer: float, low: float, high: float, precision: float) -> float:
         """The answer with as few digits as the precision allows, confirmed at the accountant's own tolerance."""
         candidates = [float(f"{answer:.{digits}g}") for digits in range(1, 8)]
-        near = [short for short in candidates if abs(short - answer) <= 2 * precision * answer]
-        for x in (*near[:1], *(answer * (1 + k * precision) for k in range(1000))):
-            if self._budget.covers(account(self._make(x), by=self._by, adjacency=self._adjacency)):
+        near = [short for short in candidates if abs(short - answer) <= 2 * precision * answer][:1]
+        just_above = [short * (1 + 1e-11) for short in near]  # where the accountant's padding spoils a round number
+        further = (answer * (1 + precision * (2**k - 1)) for k in range(math.ceil(-math.log2(precision)) + 1))
+        for x in (*near, *just_above, *further):
+            if low <= x <= high and self._budget.covers(account(self._make(x), by=self._by, adjacency=self._adjacency)):
                 return x
-        raise self._unreachable(answer)
+        raise self._unreachable(math.log(low), high)
 
-    def _unreachable(self, high: float) -> CannotCalibrateError:
+    def _unreachable(self, bottom: float, high: float) -> DefocusError:
+        """Why nothing was found: cannot be expressed, goes the wrong way, has no pure epsilon, or needs more noise."""
+        if self._inexpressible.keys() >= self._seen.keys():
+            return next(iter(self._inexpressible.values()))
+        try:
+            self._excess(bottom)
+        except CannotCalibrateError as error:
+            return error
+        pure = self._budget.epsilon is not None and not self._budget.delta
         return CannotCalibrateError(
             f"No value up to {high:g} meets {self._budget!r} by the {self._by} accountant.",
-            fix="raise the budget, release less, or pass a larger high=; the family must get safer as its "
+            fix="give the budget a delta, for example Budget(1, 1e-6): this noise has no finite epsilon without one."
+            if pure and math.inf in self._seen.values()
+            else "raise the budget, release less, or pass a larger high=; the family must get safer as its "
             "parameter grows.",
         )
 
