@@ -3,6 +3,7 @@ from fractions import Fraction
 
 import pytest
 
+from defocus import mechanisms
 from defocus.errors import InvalidParameterError
 from defocus.ledger.storing import stored_event
 from defocus.privacy.events import Event, Gaussian, Laplace, Pure, Sampled, compose
@@ -25,3 +26,11 @@ def test_an_event_of_a_foreign_class_is_refused() -> None:
 def test_an_endless_event_is_refused() -> None:
     with pytest.raises(InvalidParameterError, match="several parts"):
         stored_event(compose(Pure(Fraction(1, 10**80 + n)) for n in range(12_000)))
+
+
+def test_a_mechanism_in_place_of_its_event_is_named_as_one() -> None:
+    with pytest.raises(InvalidParameterError, match="got the mechanism Laplace") as refusal:
+        stored_event(mechanisms.Laplace(scale=2))
+    assert "mechanism.event" in refusal.value.fix
+    with pytest.raises(InvalidParameterError, match="got the class Laplace"):
+        stored_event(Laplace)

@@ -1,4 +1,5 @@
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -86,3 +87,18 @@ def test_a_single_number_may_be_a_vector_of_one() -> None:
 def test_absolute_error_is_close_to_sigma_times_root_two_over_pi() -> None:
     """Specification 2.5."""
     assert Gaussian(sigma=50).error == pytest.approx(50 * math.sqrt(2 / math.pi), rel=1e-4)
+
+
+def test_epsilon_and_delta_may_stand_for_a_budget() -> None:
+    assert Gaussian.calibrated(epsilon=1, delta=1e-6) == Gaussian.calibrated(Budget(1, 1e-6))
+    with pytest.raises(CannotCalibrateError, match="without a delta"):
+        Gaussian.calibrated(epsilon=1)
+
+
+@pytest.mark.parametrize(
+    ("budget", "named"),
+    [(None, {}), (None, {"delta": 1e-6}), (Budget(1, 1e-6), {"epsilon": 1}), (Budget(1, 1e-6), {"delta": 1e-6})],
+)
+def test_two_budgets_or_none_are_refused(budget: Budget | None, named: dict[str, Any]) -> None:
+    with pytest.raises(InvalidParameterError, match="either a budget or an epsilon with a delta"):
+        Gaussian.calibrated(budget, **named)

@@ -1,12 +1,17 @@
+import copy
 import math
+import pickle
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from defocus.errors import InvalidParameterError
+from defocus.mechanisms import Gaussian, Laplace
 from defocus.mechanisms.parameters import checked_budget, noise_scale, outside, scale_for
+from defocus.privacy.budgets import Budget
 
 
 @given(st.integers(1, 1000), st.floats(1e-6, 1e6))
@@ -48,3 +53,28 @@ def test_only_a_budget_is_a_budget(budget: object) -> None:
 
 def test_what_is_outside_is_what_confidence_leaves() -> None:
     assert outside(Fraction(19, 20)) == 0.05
+
+
+def test_a_number_in_place_of_a_budget_is_told_its_name() -> None:
+    with pytest.raises(InvalidParameterError) as refusal:
+        Laplace.calibrated(0.1)  # type: ignore[arg-type] # refused
+    assert "epsilon=0.1" in refusal.value.fix
+
+
+@pytest.mark.parametrize("named", [{"epsilon": 0.1}, {"epsilon": 1, "sensitivity": 2}, {"delta": 1e-6}])
+@pytest.mark.parametrize("mechanism", [Laplace, Gaussian])
+def test_an_epsilon_in_place_of_noise_is_told_where_it_belongs(mechanism: Any, named: dict[str, Any]) -> None:
+    with pytest.raises(InvalidParameterError, match="described by its noise") as refusal:
+        mechanism(**named)
+    assert f"{mechanism.__name__}.calibrated(epsilon=" in refusal.value.fix
+
+
+def test_noise_for_a_budget_that_is_no_promise_is_refused() -> None:
+    for calibrate in (Laplace.calibrated, Gaussian.calibrated):
+        with pytest.raises(InvalidParameterError, match="may be broken altogether"):
+            calibrate(Budget(1e-6, 0.9))
+
+
+@pytest.mark.parametrize("mechanism", [Laplace(scale=2), Gaussian(sigma=3, dimension=2)])
+def test_a_mechanism_survives_pickling_and_copying(mechanism: Any) -> None:
+    assert pickle.loads(pickle.dumps(mechanism)) == copy.deepcopy(mechanism) == mechanism  # noqa: S301 # our own

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from defocus.errors import InvalidParameterError
+from defocus.privacy.budgets import Budget
 from defocus.privacy.classical import classical_gaussian_sigma
-from defocus.privacy.guidance import check_delta, delta_for
+from defocus.privacy.guidance import check_budget, check_delta, delta_for
 
 
 @given(st.integers(2, 10**12))
@@ -38,3 +39,15 @@ def test_a_number_of_people_that_makes_no_sense_is_refused(bad: Any) -> None:
 def test_an_exponent_of_at_most_one_is_refused(bad: Any) -> None:
     with pytest.raises(InvalidParameterError):
         delta_for(100, exponent=bad)
+
+
+@pytest.mark.parametrize("budget", [Budget(1e-6, 0.9), Budget(1, 0.5), Budget(1, 0.02)])
+def test_a_budget_that_may_be_broken_altogether_is_refused(budget: Budget) -> None:
+    with pytest.raises(InvalidParameterError, match="may be broken altogether") as refusal:
+        check_budget(budget)
+    assert ("Budget(0.9, 1e-06)? Epsilon comes first" in refusal.value.fix) == (budget.delta == 0.9)
+
+
+@pytest.mark.parametrize("budget", [Budget(1), Budget(1, 1e-6), Budget(1e-9, 1e-3), Budget(1, 0.01), Budget(rho=1)])
+def test_other_budgets_may_be_promised(budget: Budget) -> None:
+    assert check_budget(budget) is budget

@@ -2,12 +2,14 @@ from pathlib import Path
 
 import pytest
 
+from defocus import privacy
 from defocus.errors import InvalidParameterError
 from defocus.ledger import Ledger
-from defocus.mechanisms import AboveThreshold, Exponential, Mechanism, PermuteAndFlip, ReportNoisyMax
+from defocus.mechanisms import AboveThreshold, Exponential, Laplace, Mechanism, PermuteAndFlip, ReportNoisyMax
 from defocus.privacy.budgets import Budget
 from defocus.privacy.units import rows
 from defocus.release import release
+from defocus.release.checks import checked_mechanism
 
 MONOTONE: list[tuple[Mechanism, Mechanism]] = [
     (kind(epsilon=1, candidates=2, monotone=True), kind(epsilon=1, candidates=2))
@@ -31,3 +33,10 @@ def test_half_the_noise_for_monotone_utilities_is_refused_where_a_unit_is_replac
     with Ledger.open(tmp_path / "b.ledger", budget=Budget(2), unit=rows(), dataset="votes") as book:
         release(halved, [5, 2], ledger=book, purpose="best")
         assert len(book) == 3
+
+
+def test_an_event_or_a_class_in_place_of_a_mechanism_is_named_as_one() -> None:
+    with pytest.raises(InvalidParameterError, match=r"got the event privacy\.Laplace"):
+        checked_mechanism(privacy.Laplace(20), None)
+    with pytest.raises(InvalidParameterError, match="got the class Laplace"):
+        checked_mechanism(Laplace, None)

@@ -2,6 +2,7 @@
 
 from defocus.errors import InvalidParameterError
 from defocus.privacy.budgets import Budget
+from defocus.privacy.guidance import check_budget
 
 __all__ = ["DELTA", "budget"]
 
@@ -33,4 +34,4 @@ def budget(
         raise InvalidParameterError(f"A budget of {given[0]} has no delta.", fix="leave --delta out.")
     if epsilon is None:
         return Budget(rho=rho, mu=mu)
-    return Budget(epsilon, usual if delta is None else delta)
+    return check_budget(Budget(epsilon, usual if delta is None else delta))

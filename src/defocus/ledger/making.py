@@ -10,6 +10,7 @@ from defocus.ledger.store import Session, Store, checked
 from defocus.ledger.terms import Terms
 from defocus.ledger.text import whoever
 from defocus.privacy.budgets import Budget
+from defocus.privacy.guidance import check_budget
 from defocus.privacy.units import Unit
 
 __all__ = ["check_kinds", "make", "terms_of"]
@@ -40,6 +41,7 @@ def make(store: Store, given: tuple[Any, Any, Any] | None, who: str | None, file
             fix="put the ledger back, or use another anchor file for a new ledger.",
         )
     dataset, unit, budget = given
+    check_budget(budget)
     terms = Terms.new(dataset=dataset, unit=unit, budget=budget, filter_version=Guard.definition(budget))
     first = Entry(
         sequence=0,

@@ -5,6 +5,7 @@ from typing import Any
 from defocus.errors import DefocusError, InvalidParameterError
 from defocus.ledger.entries import canonical
 from defocus.privacy.events import Event
+from defocus.privacy.naming import described
 from defocus.privacy.wire import from_wire, to_wire
 
 __all__ = ["stored_event"]
@@ -21,7 +22,7 @@ def stored_event(event: object) -> Any:
     """
     if not isinstance(event, Event):
         raise InvalidParameterError(
-            f"A ledger is charged with an event, but got {type(event).__name__}.",
+            f"A ledger is charged with an event, but got {described(event)}.",
             fix="pass for example privacy.Laplace(2), or mechanism.event.",
         )
     try:

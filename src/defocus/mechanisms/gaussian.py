@@ -6,7 +6,7 @@ from typing import Self, final, overload
 
 from defocus.errors import CannotCalibrateError, InvalidParameterError, Number, UnsupportedEventError, count, positive
 from defocus.mechanisms import previews
-from defocus.mechanisms.parameters import checked_budget, noise_scale
+from defocus.mechanisms.parameters import checked_budget, noise_scale, not_by_epsilon
 from defocus.mechanisms.values import Integers, IntVector, add, integers
 from defocus.noise import Bits, discrete_gaussian
 from defocus.privacy import events
@@ -49,20 +49,33 @@ class Gaussian:
     sensitivity: Number = 1
     dimension: int = 1
 
+    def __new__(cls, **named: object) -> Self:
+        """Before the fields are set: an epsilon given by name is told where it belongs."""
+        not_by_epsilon("Gaussian", named, usual="epsilon=1, delta=1e-6")
+        return object.__new__(cls)
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "sigma", noise_scale("sigma", self.sigma))
         object.__setattr__(self, "sensitivity", _distance(self.sensitivity))
         object.__setattr__(self, "dimension", count("dimension", self.dimension))
 
     @classmethod
-    def calibrated(cls, budget: Budget, *, sensitivity: Number = 1, dimension: int = 1) -> Self:
-        """The least noise whose exact discrete law the ``budget`` covers.
+    def calibrated(
+        cls,
+        budget: Budget | None = None,
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        sensitivity: Number = 1,
+        dimension: int = 1,
+    ) -> Self:
+        """The least noise whose exact discrete law the ``budget`` covers, or ``epsilon`` and ``delta`` in its place.
 
         A budget of rho is met through zCDP, one of (epsilon, delta) through the certified accountant, or
         through Rényi DP where the noise is too narrow for that one to express it.
         """
         bound, size = _distance(sensitivity), count("dimension", dimension)
-        checked_budget(budget)
+        budget = _budget(budget, epsilon, delta)
         if budget.epsilon is not None and not budget.delta:
             raise CannotCalibrateError(
                 "Gaussian noise cannot meet a budget without a delta.",
@@ -116,6 +129,15 @@ class Gaussian:
         vector, single = integers(value, length=self.dimension)
         noisy = add(vector, discrete_gaussian(self.sigma, len(vector), bits))
         return int(noisy[0]) if single else noisy
+
+
+def _budget(budget: Budget | None, epsilon: Number | None, delta: Number | None) -> Budget:
+    if (budget is None) == (epsilon is None) or (budget is not None and delta is not None):
+        raise InvalidParameterError(
+            "Calibration needs either a budget or an epsilon with a delta.",
+            fix="write Gaussian.calibrated(epsilon=1, delta=1e-6) or Gaussian.calibrated(Budget(1, 1e-6)).",
+        )
+    return checked_budget(Budget(epsilon, 0 if delta is None else delta) if budget is None else budget)
 
 
 def _distance(sensitivity: object) -> Number:

@@ -6,7 +6,7 @@ from typing import Self, final, overload
 
 from defocus.errors import CannotCalibrateError, InvalidParameterError, Number, count, positive
 from defocus.mechanisms import previews
-from defocus.mechanisms.parameters import checked_budget, noise_scale, scale_for
+from defocus.mechanisms.parameters import checked_budget, noise_scale, not_by_epsilon, scale_for
 from defocus.mechanisms.values import Integers, IntVector, add, integers
 from defocus.noise import Bits, discrete_laplace
 from defocus.privacy import events
@@ -45,6 +45,11 @@ class Laplace:
 
     scale: Number
     sensitivity: int = 1
+
+    def __new__(cls, **named: object) -> Self:
+        """Before the fields are set: an epsilon given by name is told where it belongs."""
+        not_by_epsilon("Laplace", named, usual="epsilon=0.1")
+        return object.__new__(cls)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", noise_scale("scale", self.scale))

@@ -1,12 +1,23 @@
 """Checks of a mechanism's parameters, and rounding that always lands on the private side."""
 
 import math
+from collections.abc import Mapping
 from fractions import Fraction
+from numbers import Real
 
 from defocus.errors import InvalidParameterError, Number, positive, probability
 from defocus.privacy.budgets import Budget
+from defocus.privacy.guidance import check_budget
 
-__all__ = ["LARGEST_SCALE", "SMALLEST_SCALE", "checked_budget", "noise_scale", "outside", "scale_for"]
+__all__ = [
+    "LARGEST_SCALE",
+    "SMALLEST_SCALE",
+    "checked_budget",
+    "noise_scale",
+    "not_by_epsilon",
+    "outside",
+    "scale_for",
+]
 
 LARGEST_SCALE = 2**40
 """The widest noise the samplers draw, in steps of the integer grid."""
@@ -45,12 +56,24 @@ def scale_for(sensitivity: Number, epsilon: Number) -> Number:
 
 
 def checked_budget(value: object) -> Budget:
-    """Return ``value`` if it is a budget."""
+    """Return ``value`` if it is a budget that may be promised to people."""
     if not isinstance(value, Budget):
+        number = isinstance(value, Real) and not isinstance(value, bool)
         raise InvalidParameterError(
-            f"Calibration needs a Budget, but got {type(value).__name__}.", fix="write for example Budget(1, 1e-6)."
+            f"Calibration needs a Budget, but got {type(value).__name__}.",
+            fix=f"write for example Budget(1, 1e-6){f', or epsilon={value} by name' if number else ''}.",
         )
-    return value
+    return check_budget(value)
+
+
+def not_by_epsilon(kind: str, named: Mapping[str, object], *, usual: str) -> None:
+    """Refuse an epsilon where a scale of noise belongs, and say where it can be given."""
+    given = [name for name in ("epsilon", "delta", "budget") if name in named]
+    if given:
+        raise InvalidParameterError(
+            f"{kind} is described by its noise, and takes no {given[0]}.",
+            fix=f"let the noise be found: {kind}.calibrated({usual}).",
+        )
 
 
 def outside(value: object) -> float:

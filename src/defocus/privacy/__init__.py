@@ -39,7 +39,7 @@ from defocus.privacy.events import (
 from defocus.privacy.expressions import family, parse, unparse
 from defocus.privacy.filters import Comparison, Cost, Filter, Remaining, filter  # noqa: A004 - privacy.filter(budget)
 from defocus.privacy.groups import group, user_level
-from defocus.privacy.guidance import check_delta, delta_for
+from defocus.privacy.guidance import check_budget, check_delta, delta_for
 from defocus.privacy.losses import Interval, Loss
 from defocus.privacy.odometers import Odometer, odometer
 from defocus.privacy.selection import expected_runs, select
@@ -81,6 +81,7 @@ __all__ = [
     "Unit",
     "account",
     "calibrate",
+    "check_budget",
     "check_delta",
     "classical_gaussian_sigma",
     "compose",

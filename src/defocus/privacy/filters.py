@@ -46,6 +46,7 @@ from defocus.privacy.budgets import Budget
 from defocus.privacy.digits import at_least, at_most
 from defocus.privacy.elementary import ConcentratedSum, Elementary, GaussianSum, PureSum, RenyiSum, price
 from defocus.privacy.events import Composed, Event, Gaussian, Pure
+from defocus.privacy.naming import described
 from defocus.privacy.planning import least_allowed
 from defocus.privacy.rounding import above, below
 from defocus.privacy.units import Adjacency
@@ -168,7 +169,7 @@ class Filter:
         """What ``event`` adds; refused if no elementary filter of this budget can express it."""
         if not isinstance(event, Event):
             raise InvalidParameterError(
-                f"A filter prices events, but got {type(event).__name__}.", fix="pass for example Gaussian(10)."
+                f"A filter prices events, but got {described(event)}.", fix="pass for example Gaussian(10)."
             )
         total = self.start
         for part, times in event.parts if isinstance(event, Composed) else ((event, 1),):

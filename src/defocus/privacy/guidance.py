@@ -7,8 +7,32 @@ people. The default is :math:`n^{-1.1}`; for a million people it needs 4.8 % mor
 import math
 
 from defocus.errors import InvalidParameterError, Number, count, finite, probability
+from defocus.privacy.budgets import Budget
 
-__all__ = ["check_delta", "delta_for"]
+__all__ = ["check_budget", "check_delta", "delta_for"]
+
+_LARGEST_DELTA = 0.01
+"""One in a hundred: with it, publishing one record in a hundred in full would be allowed."""
+
+
+def check_budget(budget: Budget) -> Budget:
+    """Return ``budget`` if it may be promised to people; refuse a delta above 1/100, which is most often a slip.
+
+    >>> check_budget(Budget(1e-6, 0.9))
+    Traceback (most recent call last):
+    ...
+    defocus.errors.base.InvalidParameterError: A budget with delta 0.9 may be broken altogether with that probability.
+    To fix: did you mean Budget(0.9, 1e-06)? Epsilon comes first.
+    """
+    if budget.delta <= _LARGEST_DELTA:
+        return budget
+    epsilon, delta = float(budget.epsilon or 0), float(budget.delta)
+    raise InvalidParameterError(
+        f"A budget with delta {delta:g} may be broken altogether with that probability.",
+        fix=f"did you mean Budget({delta:g}, {epsilon:g})? Epsilon comes first."
+        if epsilon < _LARGEST_DELTA
+        else f"choose delta well below one over the number of people, for example Budget({epsilon:g}, 1e-06).",
+    )
 
 
 def delta_for(n: int, *, exponent: Number = 1.1) -> float:

@@ -14,6 +14,7 @@ from defocus.mechanisms import (
     ReportNoisyMax,
 )
 from defocus.privacy.events import Event
+from defocus.privacy.naming import described
 from defocus.privacy.units import Adjacency, Unit
 
 __all__ = ["checked_mechanism", "checked_neighbours", "chooses", "in_units", "named"]
@@ -24,9 +25,9 @@ _CHOOSERS = (AboveThreshold, Exponential, PermuteAndFlip, RandomizedResponse, Re
 def checked_mechanism(mechanism: object, grid: object) -> Event:
     """The event of ``mechanism``, once it and the grid are known to be what they should be."""
     if isinstance(mechanism, type) or not isinstance(mechanism, Mechanism):
-        name = mechanism.__name__ if isinstance(mechanism, type) else type(mechanism).__name__
         raise InvalidParameterError(
-            f"A release needs a mechanism, but got {name}.", fix="pass for example mechanisms.Laplace(scale=2)."
+            f"A release needs a mechanism, but got {described(mechanism)}.",
+            fix="pass for example mechanisms.Laplace(scale=2).",
         )
     if not isinstance(mechanism.event, Event):
         raise InvalidParameterError(

@@ -51,3 +51,11 @@ def test_an_unknown_name_lists_the_known_ones() -> None:
 def test_something_that_is_no_event_is_refused(bad: Any) -> None:
     with pytest.raises(InvalidParameterError, match="needs an event"):
         account(bad)
+
+
+def test_text_in_place_of_an_event_is_told_how_to_be_read() -> None:
+    with pytest.raises(InvalidParameterError) as refusal:
+        account("gaussian(1)")  # type: ignore[arg-type] # refused
+    assert "account(parse(text))" in refusal.value.fix
+    with pytest.raises(InvalidParameterError, match="got the class Gaussian"):
+        account(Gaussian)  # type: ignore[arg-type] # refused

@@ -14,6 +14,7 @@ from defocus.errors import InvalidParameterError
 from defocus.privacy.accounting import advanced, basic, gdp, pld, rdp, zcdp
 from defocus.privacy.events import Event
 from defocus.privacy.losses import Loss
+from defocus.privacy.naming import described
 from defocus.privacy.units import Adjacency
 
 __all__ = ["ACCOUNTANTS", "account", "advanced", "basic", "gdp", "pld", "rdp", "zcdp"]
@@ -41,7 +42,10 @@ def account(event: Event, by: str = "pld", adjacency: Adjacency | str = Adjacenc
     """
     if not isinstance(event, Event):
         raise InvalidParameterError(
-            f"account() needs an event, but got {type(event).__name__}.", fix="pass for example Gaussian(1.0)."
+            f"account() needs an event, but got {described(event)}.",
+            fix="read the text first, as in account(parse(text))."
+            if isinstance(event, str)
+            else "pass for example Gaussian(1.0), or the event of a mechanism.",
         )
     if by not in ACCOUNTANTS:
         raise InvalidParameterError(
