@@ -63,7 +63,7 @@ class RunningSum:
     Reference:
         Denisov, McMahan, Rush, Smith, Thakurta (2022), Improved differential privacy for SGD via optimal private
         linear operators on adaptive streams, Theorem 2.1 (adaptivity); Henzinger, Upadhyay, Upadhyay (2023);
-        Kalinin, Lampert (2024); Andersson, Pagh (2024).
+        Henzinger, Kalinin, Upadhyay (2025); Kalinin, Lampert (2024); Andersson, Pagh (2024).
 
     Args:
         steps: how many steps the stream has, at most.

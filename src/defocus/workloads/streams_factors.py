@@ -70,9 +70,9 @@ class Factor:
 
     Reference:
         Henzinger, Upadhyay, Upadhyay (2023), Almost tight error bounds on differentially private continual
-        counting; Henzinger, Upadhyay (2025), Improved differentially private continual observation using group
-        algebra (normalised columns); Kalinin, Lampert (2024) (bands); Andersson, Pagh (2024), Streaming private
-        continual counting via binning (groups).
+        counting; Henzinger, Kalinin, Upadhyay (2025), Normalized square root (normalised columns); Kalinin, Lampert
+        (2024), Banded square root matrix factorization (bands); Andersson, Pagh (2024), Streaming private continual
+        counting via binning (groups).
     """
 
     __slots__ = ("_ends", "_longest", "_weights", "bandwidth", "bits", "normalised", "spread", "steps")

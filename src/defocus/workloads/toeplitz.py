@@ -89,8 +89,8 @@ def separated(column: Ints, steps: int, participations: int, separation: int) ->
         participations, :math:`\|\sum_i c_i v_i^T\|_F^2 = \sum_{ij} \langle c_i, c_j\rangle \langle v_i,
         v_j\rangle` is largest when all are equal, because no inner product of columns is negative.
     Reference:
-        Choquette-Choo, Dvijotham, Pillutla, Ganesh, Steinke, Thakurta (2023), Correlated noise provably beats
-        independent noise; Kalinin, Lampert (2024), Banded square root matrix factorization, Theorem 2.
+        Choquette-Choo, Ganesh, McKenna, McMahan, Rush, Thakurta, Xu (2023), (Amplified) banded matrix
+        factorization; Kalinin, Lampert (2024), Banded square root matrix factorization, Theorem 2.
 
     >>> separated(np.array([4, 2, 1]), steps=5, participations=2, separation=2)  # 4, 2, 1+4, 2, 1
     50
