@@ -1,9 +1,53 @@
 """Defocus: learn from a crowd without showing a person.
 
 A release is a mechanism applied to data under a unit, charged to one ledger before it is sampled.
+
+>>> import defocus as dp
+>>> count = dp.mechanisms.Laplace.calibrated(epsilon=0.1)
+>>> count.error, count.interval(0.95)
+(9.98..., 30)
+>>> dp.Budget(1, 1e-6).covers(dp.privacy.account(5 * count.event))
+True
+
+Rooms are opened when they are first asked for, so that importing this page stays quick.
 """
 
+from importlib import import_module
+from typing import Any
+
+from defocus import errors, privacy
 from defocus.privacy.budgets import Budget
 from defocus.privacy.units import edge, event, node, rows, user, weight
 
-__all__ = ["Budget", "edge", "event", "node", "rows", "user", "weight"]
+__all__ = [
+    "Budget",
+    "Ledger",
+    "audit",
+    "edge",
+    "errors",
+    "event",
+    "ledger",
+    "mechanisms",
+    "node",
+    "noise",
+    "privacy",
+    "release",
+    "rows",
+    "user",
+    "weight",
+]
+
+_ROOMS = ("audit", "ledger", "mechanisms", "noise", "release")
+
+
+def __getattr__(name: str) -> Any:
+    """Open a room. What type checkers see of it is in ``__init__.pyi``."""
+    if name == "Ledger":
+        return import_module("defocus.ledger").Ledger
+    if name in _ROOMS:
+        return import_module(f"defocus.{name}")
+    raise AttributeError(f"module 'defocus' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

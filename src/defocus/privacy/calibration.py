@@ -204,7 +204,9 @@ class _Search:
         candidates = [float(f"{answer:.{digits}g}") for digits in range(1, 8)]
         near = [short for short in candidates if abs(short - answer) <= 2 * precision * answer][:1]
         just_above = [short * (1 + 1e-11) for short in near]  # where the accountant's padding spoils a round number
-        further = (answer * (1 + precision * (2**k - 1)) for k in range(math.ceil(-math.log2(precision)) + 1))
+        further = (
+            answer * (1 + precision * (math.ldexp(1.0, k) - 1)) for k in range(math.ceil(-math.log2(precision)) + 1)
+        )
         for x in (*near, *just_above, *further):
             if low <= x <= high and self._budget.covers(account(self._make(x), by=self._by, adjacency=self._adjacency)):
                 return x
