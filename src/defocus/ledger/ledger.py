@@ -47,7 +47,8 @@ class Ledger:
     Error:
         A charge looks at the last entry only, so its time does not grow with the ledger.
 
-    Threads may share a ledger. A forked child may go on using it: it opens connections of its own.
+    Threads may share a ledger. A forked child may go on using it, with connections of its own, unless another
+    thread was using it at the moment of the fork.
 
     >>> import tempfile
     >>> from defocus.privacy.events import Laplace
@@ -88,6 +89,9 @@ class Ledger:
         who: str | None = None,
     ) -> "Ledger":
         """Open the ledger at ``where``, or make it if there is none.
+
+        A new ledger starts with its whole budget, also where an old one was deleted: with an ``anchor_file`` that
+        is refused, without one nobody can tell. Leave out ``budget``, ``unit`` and ``dataset`` to open and never make.
 
         Args:
             where: the path of an SQLite file, or ``postgresql://user@host/database?schema=name``.

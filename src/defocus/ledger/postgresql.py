@@ -73,6 +73,7 @@ class PostgresqlSchema(Place):
         return create_engine(
             self.url,
             pool_pre_ping=True,
+            max_overflow=-1,
             hide_parameters=True,
             # Prepared statements belong to a session, which a pooler may swap between two transactions.
             connect_args={"connect_timeout": max(2, math.ceil(self.timeout)), "prepare_threshold": None},

@@ -68,7 +68,9 @@ class SqliteFile(Place):
                 raise
             return connection
 
-        engine = create_engine("sqlite+pysqlite://", creator=connect, poolclass=QueuePool, hide_parameters=True)
+        engine = create_engine(
+            "sqlite+pysqlite://", creator=connect, poolclass=QueuePool, max_overflow=-1, hide_parameters=True
+        )
         event.listen(engine, "connect", self._connected)
         event.listen(engine, "checkout", self._followed)
         event.listen(engine, "close", self._tidied)
