@@ -6,6 +6,7 @@ releases counts, a mean and a most common diagnosis, and goes on asking until th
 
 import csv
 import shutil
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -168,12 +169,21 @@ def burn_down(ledger: Ledger, console: Console) -> None:
     console.print(table)
 
 
+def command() -> str:
+    """How to call ``defocus`` from here: by its name where the shell finds it, else by its path."""
+    beside = Path(sys.executable).with_name("defocus")
+    if shutil.which("defocus") or not beside.exists():
+        return "defocus"
+    return str(beside.relative_to(Path.cwd()) if beside.is_relative_to(Path.cwd()) else beside)
+
+
 def main(folder: Path = Path("demo")) -> None:
     """Make the report."""
     console = Console()
     # A new made-up hospital each time, and with it a new ledger. A real data set keeps its ledger for good.
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("stays.csv", "stays.sqlite", "stays.sqlite-journal"):
+        (folder / name).unlink(missing_ok=True)
     everything = generate()
     save(everything, folder / "stays.csv")
     stays = everything.bounded()
@@ -187,7 +197,7 @@ def main(folder: Path = Path("demo")) -> None:
         burn_down(ledger, console)
         console.print(Text("\n6. What the most common diagnosis promises, in words."))
         console.print(facts(diagnosis.explain()))
-        console.print(Text(f"\nThe ledger is in {path}. Look at it with: defocus ledger show {path}"))
+        console.print(Text(f"\nThe ledger is in {path}. Look at it with: {command()} ledger show {path}"))
 
 
 if __name__ == "__main__":

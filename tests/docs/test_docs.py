@@ -102,6 +102,31 @@ def test_every_block_runs(page: Path, tmp_path: Path, monkeypatch: pytest.Monkey
             run_console(block, where)
 
 
+def test_pages_about_one_ledger_can_be_tried_in_one_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    for page in ("README.md", "README.zh.md", "docs/index.md", "docs/getting-started.md", "docs/ledger.md"):
+        namespace: dict[str, Any] = {"__name__": "__main__"}
+        for block in blocks((ROOT / page).read_text(encoding="utf-8")):
+            if block.language == "python":
+                run_python(block, namespace, page)
+
+
+def test_both_readmes_compare_as_the_comparison_does() -> None:
+    """Rows that a table shares with the full comparison say the same there."""
+    full = rows(ROOT / "docs" / "comparison.md")
+    short = rows(ROOT / "README.md")
+    shared = short.keys() & full.keys()
+    assert len(shared) >= 5
+    for name in shared:
+        assert short[name] == full[name], name
+
+
+def rows(page: Path) -> dict[str, str]:
+    lines = [line for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
+    return {line.split("|")[1].strip(): line for line in lines}
+
+
 def test_the_pages_have_code_to_run() -> None:
     number = {page.name: len(list(blocks(page.read_text(encoding="utf-8")))) for page in PAGES}
     assert number["README.md"] == number["README.zh.md"] > 0

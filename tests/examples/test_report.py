@@ -44,6 +44,27 @@ def test_it_can_be_run_again_because_the_hospital_is_new_each_time(example: dict
         example["main"](tmp_path / "demo")
 
 
+def test_what_lies_in_the_folder_already_is_left_alone(example: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "demo").mkdir()
+    (tmp_path / "demo" / "thesis.txt").write_text("the only copy", encoding="utf-8")
+    example["main"](tmp_path / "demo")
+    assert (tmp_path / "demo" / "thesis.txt").read_text(encoding="utf-8") == "the only copy"
+
+
+def test_the_command_it_recommends_can_be_typed(
+    example: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tools = tmp_path / ".venv" / "bin"
+    tools.mkdir(parents=True)
+    (tools / "defocus").touch(mode=0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.executable", str(tools / "python"))
+    monkeypatch.setenv("PATH", "")
+    assert example["command"]() == ".venv/bin/defocus"
+    monkeypatch.setenv("PATH", str(tools))
+    assert example["command"]() == "defocus"
+
+
 def test_nobody_counts_more_often_than_declared(example: dict[str, Any]) -> None:
     stays = example["generate"](500, seed=7)
     kept = stays.bounded()
