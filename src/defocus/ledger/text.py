@@ -6,7 +6,7 @@ import unicodedata
 
 from defocus.errors import InvalidParameterError
 
-__all__ = ["line", "whoever"]
+__all__ = ["LONGEST", "line", "whoever"]
 
 LONGEST = 2_000
 _FORBIDDEN = {

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from defocus.errors import InvalidParameterError, NotExactError, Number, UnfitDataError, count, finite, positive
 from defocus.mechanisms.values import IntVector, saturate
 
-__all__ = ["Grid"]
+__all__ = ["Grid", "Values"]
 
 _WIDEST = 2**53
 """Bounds beyond this many steps could not be told apart as floats."""

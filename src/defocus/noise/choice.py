@@ -14,7 +14,7 @@ from defocus.noise.coins import coin
 from defocus.noise.enclosures import exp_bounds, ln2_bounds
 from defocus.noise.ranges import uniform_below
 
-__all__ = ["exponential_choice"]
+__all__ = ["Scores", "exponential_choice"]
 
 Scores: TypeAlias = npt.NDArray[np.int64] | npt.NDArray[np.uint64]
 

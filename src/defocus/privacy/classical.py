@@ -23,11 +23,14 @@ from defocus.privacy.rounding import above, below
 
 __all__ = [
     "classical_gaussian_sigma",
+    "epsilon_of",
     "gaussian_delta",
     "gaussian_epsilon",
     "gaussian_log_delta",
     "gaussian_sigma",
     "laplace_scale",
+    "log_delta",
+    "mu_for",
 ]
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)

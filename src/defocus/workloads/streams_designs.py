@@ -17,7 +17,7 @@ from defocus.privacy.wire import from_wire, to_wire
 from defocus.workloads.streams_factors import Factor, Strategy, Tree
 from defocus.workloads.toeplitz import coefficients, separated, toeplitz_variances
 
-__all__ = ["METHODS", "SHORT", "Design", "Participation", "design"]
+__all__ = ["METHODS", "SHORT", "Design", "Noise", "Participation", "best_bandwidth", "design"]
 
 METHODS = ("square root", "banded", "binned", "tree")
 SHORT = 4096

@@ -18,7 +18,7 @@ from defocus.privacy.losses import Loss, checked_delta, checked_epsilon
 from defocus.privacy.rounding import PAD, above
 from defocus.privacy.units import Adjacency
 
-__all__ = ["BasicLoss", "account", "pure_epsilon"]
+__all__ = ["BasicLoss", "account", "fixed_delta", "pure_epsilon"]
 
 
 @final

@@ -21,7 +21,7 @@ from defocus.privacy.losses import Interval, Loss, checked_delta, checked_epsilo
 from defocus.privacy.rounding import above
 from defocus.privacy.units import Adjacency
 
-__all__ = ["GaussianLoss", "account"]
+__all__ = ["GaussianLoss", "account", "squared_mu"]
 
 
 @final

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from defocus.privacy.accounting.pld.profiles import Floats, Profile, U
 
-__all__ = ["Dots", "connect", "lattice"]
+__all__ = ["Dots", "Wide", "connect", "lattice"]
 
 Wide: TypeAlias = NDArray[np.longdouble]
 _WIDE_U = float(np.finfo(np.longdouble).eps)

@@ -28,7 +28,7 @@ from defocus.privacy.events import (
 )
 from defocus.privacy.rounding import above
 
-__all__ = ["HalfPair", "half_pair"]
+__all__ = ["HalfPair", "half_pair", "squared_mu"]
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 _PANELS = 4000
