@@ -1,0 +1,108 @@
+"""Habits that no linter knows: short files, finished work, and one source of randomness."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import defocus
+from defocus.noise import Bits, system
+
+SOURCE = Path(defocus.__file__).parent
+FILES = sorted(SOURCE.rglob("*.py"))
+NAMES = [str(path.relative_to(SOURCE)) for path in FILES]
+
+DECLARED = {
+    "audit/broken.py": "mechanisms that are broken on purpose, for the auditor to catch",
+    "noise/bits.py": "the source of random bits itself",
+    "ledger/terms.py": "the identity of a new ledger",
+    "workloads/p_identity.py": "a public starting point of a search: no privacy rests on it",
+}
+"""Where a module may touch another source of randomness than Bits, and why."""
+
+_MODULES = {"random", "secrets", "numpy.random", "uuid", "torch", "scipy.stats"}
+_ATTRIBUTES = {"urandom", "SystemRandom", "default_rng", "RandomState", "Generator", "rvs", "getrandbits"}
+
+
+def randomness(tree: ast.AST) -> Iterator[str]:
+    """Every way in this code to draw at random that does not go through Bits."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=names):
+                yield from (each.name for each in names if each.name in _MODULES)
+            case ast.ImportFrom(module=module, names=names):
+                if module in _MODULES:
+                    yield str(module)
+                yield from (f"{module}.{each.name}" for each in names if f"{module}.{each.name}" in _MODULES)
+                yield from (each.name for each in names if each.name == "urandom")
+            case ast.Attribute(value=ast.Name(id="np" | "numpy"), attr="random"):
+                yield "np.random"
+            case ast.Attribute(attr=attribute) if attribute in _ATTRIBUTES:
+                yield attribute
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("import random", ["random"]),
+        ("from random import gauss", ["random"]),
+        ("import numpy as np; np.random.laplace()", ["np.random"]),
+        ("from numpy import random", ["numpy.random"]),
+        ("import os; os.urandom(8)", ["urandom"]),
+        ("from os import urandom", ["urandom"]),
+        ("law.rvs(10)", ["rvs"]),
+        ("bits.words(8); noise.permutation(3); x.random_walk()", []),
+    ],
+)
+def test_the_search_for_randomness_finds_it(code: str, found: list[str]) -> None:
+    assert list(randomness(ast.parse(code))) == found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_randomness_comes_from_bits_and_nowhere_else(name: str) -> None:
+    found = sorted(set(randomness(ast.parse((SOURCE / name).read_text("utf-8")))))
+    assert not found or name in DECLARED, f"{name} uses {found}: draw through Bits, or declare it here with a reason"
+
+
+def test_a_source_of_bits_offers_whole_numbers_and_no_floats() -> None:
+    offered = {name for name in dir(Bits) if not name.startswith("_")}
+    assert offered == {"words", "integer"}
+    assert system().words(3).dtype == np.uint64
+    assert type(system().integer(70)) is int
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_files_stay_short(name: str) -> None:
+    lines = len((SOURCE / name).read_text("utf-8").splitlines())
+    assert lines <= 400, f"{name} has {lines} lines: give one of its jobs a file of its own"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_is_left_for_later_and_nothing_hides_an_import(name: str) -> None:
+    text = (SOURCE / name).read_text("utf-8")
+    assert not re.search(r"\b(TODO|FIXME|XXX|HACK|TYPE_CHECKING|NotImplementedError)\b", text)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_is_evaluated_or_unpickled(name: str) -> None:
+    tree = ast.parse((SOURCE / name).read_text("utf-8"))
+    called = {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
+    assert not called & {"eval", "exec", "compile", "__import__"}
+    imported = {each.name for node in ast.walk(tree) if isinstance(node, ast.Import) for each in node.names}
+    assert not imported & {"pickle", "marshal", "shelve"}
+
+
+def test_every_declared_place_still_needs_its_declaration() -> None:
+    for name in set(DECLARED) & set(NAMES):
+        assert set(randomness(ast.parse((SOURCE / name).read_text("utf-8")))), f"{name} may leave the list"
+
+
+def test_tests_mirror_the_source() -> None:
+    """A folder of tests belongs to a room, and a test file of a room's own name to a module of that name."""
+    root = Path(__file__).parent
+    rooms = {path.name for path in SOURCE.iterdir() if path.is_dir() and not path.name.startswith("_")}
+    folders = {path.name for path in root.iterdir() if path.is_dir() and not path.name.startswith((".", "_"))}
+    assert folders - {"docs", "examples", "scripts", "benchmarks"} <= rooms

@@ -1,0 +1,105 @@
+"""What each module offers is what it names, and the front door opens quickly."""
+
+import ast
+import importlib
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import defocus
+
+SOURCE = Path(defocus.__file__).parent
+MODULES = ["defocus", *sorted(found.name for found in pkgutil.walk_packages(defocus.__path__, "defocus."))]
+COMMANDS = {"defocus.cli.app"}  # its functions are commands of the terminal, named by their decorators
+HEAVY = ("scipy.optimize", "scipy.stats", "matplotlib", "sqlalchemy", "duckdb", "cryptography", "typer", "mpmath")
+
+
+def source_of(name: str) -> ast.Module:
+    path = SOURCE.joinpath(*name.split(".")[1:])
+    return ast.parse((path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).read_text("utf-8"))
+
+
+def defined(tree: ast.Module) -> set[str]:
+    """Public names that the body of a module makes: functions, classes, assignments; not what it imports."""
+    names: set[str] = set()
+    for node in tree.body:
+        match node:
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                names.add(name)
+            case ast.Assign(targets=targets):
+                names |= {each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name)}
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                names.add(name)
+    return {name for name in names if not name.startswith("_")}
+
+
+def python(code: str) -> str:
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603 - our own interpreter
+    return found.stdout.strip()
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if name != "defocus.__main__"])
+def test_every_name_offered_exists_and_is_offered_once(name: str) -> None:
+    module = importlib.import_module(name)
+    offered = list(module.__all__)
+    assert len(offered) == len(set(offered))
+    for each in offered:
+        assert getattr(module, each) is not None
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if name not in {"defocus.__main__", *COMMANDS}])
+def test_no_public_name_is_left_out(name: str) -> None:
+    module = importlib.import_module(name)
+    missing = defined(source_of(name)) - set(module.__all__)
+    assert not missing, f"name {sorted(missing)} in __all__ of {name}, or begin with an underscore"
+
+
+def test_the_check_for_names_left_out_sees_them() -> None:
+    tree = ast.parse("import x\nA: int = 1\nB = C = 2\n_d = 3\ndef e(): f = 1\nclass G: h = 2\n")
+    assert defined(tree) == {"A", "B", "C", "e", "G"}
+
+
+def test_everything_at_the_front_door_can_be_imported_with_a_star() -> None:
+    code = "from defocus import *; import defocus; print(all(name in globals() for name in defocus.__all__))"
+    assert python(code) == "True"
+
+
+def test_type_checkers_see_what_is_there() -> None:
+    """The stub names what the module names, each under its own name, from where the module takes it."""
+    stub = ast.parse((SOURCE / "__init__.pyi").read_text("utf-8"))
+    seen: dict[str, object] = {}
+    for node in stub.body:
+        if isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                assert alias.asname == alias.name
+                home = importlib.import_module(str(node.module))
+                seen[alias.name] = getattr(home, alias.name)
+        else:
+            assert isinstance(node, ast.Assign)
+            assert ast.literal_eval(node.value) == defocus.__all__
+    assert sorted(seen) == defocus.__all__
+    assert all(getattr(defocus, name) is thing for name, thing in seen.items())
+
+
+def test_rooms_open_when_asked_for_and_are_the_rooms_themselves() -> None:
+    code = "import defocus as dp; import defocus.release as room; print(dp.release is room, dp.Ledger.__module__)"
+    assert python(code) == "True defocus.ledger.ledger"
+    code = (
+        "import defocus as dp; print(dp.mechanisms.Laplace.calibrated(epsilon=1).event, callable(dp.release.release))"
+    )
+    assert python(code) == "DiscreteLaplace(scale=Fraction(1, 1), sensitivity=1) True"
+
+
+def test_what_is_not_there_is_refused_like_any_attribute() -> None:
+    with pytest.raises(AttributeError, match="'defocus' has no attribute 'lodger'"):
+        defocus.lodger  # type: ignore[attr-defined]  # noqa: B018 - the look is the test
+    assert dir(defocus) == sorted(defocus.__all__)
+    assert not hasattr(defocus, "__wrapped__")
+
+
+@pytest.mark.parametrize("module", ["defocus", "defocus.privacy", "defocus.errors"])
+def test_importing_stays_light(module: str) -> None:
+    assert python(f"import sys, {module}; print([m for m in {HEAVY!r} if m in sys.modules])") == "[]"
