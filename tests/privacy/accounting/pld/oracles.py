@@ -187,19 +187,17 @@ def sampled_gaussian_epsilon(sigma: float, rate: float, times: int, delta: float
 
     :math:`\delta(\varepsilon) = \frac{1}{2\pi i}\int e^{K(z) - z\varepsilon}/(z(1+z))\,dz` along a vertical
     line; K by the trapezoidal rule, which converges geometrically. No grid of losses is involved.
+    The unit is removed, the worse direction at small delta.
     """
-    return max(_Contour(sigma, rate, times, sign).epsilon(delta) for sign in (1, -1))
+    return _Contour(sigma, rate, times).epsilon(delta)
 
 
 class _Contour:
-    """One direction: the unit removed (1) or added (-1)."""
-
-    def __init__(self, sigma: float, rate: float, times: int, sign: int) -> None:
-        self._sigma, self._rate, self._times, self._sign = sigma, rate, times, sign
+    def __init__(self, sigma: float, rate: float, times: int) -> None:
+        self._sigma, self._rate, self._times = sigma, rate, times
 
     def cumulant(self, z: Any) -> Any:
         z = np.atleast_1d(np.asarray(z, dtype=complex))
-        z = z if self._sign > 0 else -1 - z
         s = self._sigma
         low = -14 * s + min(0.0, float(z.real.min()) + 1)
         high = 14 * s + max(0.0, float(z.real.max()) + 1) + 1
@@ -216,9 +214,11 @@ class _Contour:
         a, b, c = self.cumulant(np.array([theta - h, theta, theta + h])).real
         return b, (c - a) / (2 * h), (a + c - 2 * b) / h**2
 
-    def log_delta(self, epsilon: float, theta: float, spread: float) -> float:
-        turn = 2 * math.pi / max(14 * spread, 45 / theta)
-        t = turn * np.arange(int(10 / spread / turn) + 2)
+    def log_delta(self, epsilon: float, theta: float, spread: float, need: float) -> float:
+        # What lies a window below is smaller by e^(theta window), and must be small beside delta.
+        # The law is a bulk and a few rare large losses, so its transform is as wide as the bulk is narrow.
+        turn = 2 * math.pi / max(20 * spread, need / theta)
+        t = turn * np.arange(int(10 / min(spread / 2, 0.2) / turn) + 2)
         z = theta + 1j * t
         k = self.cumulant(z)
         values = (np.exp(k - k[0].real - 1j * t * epsilon) / (z * (1 + z))).real
@@ -234,11 +234,10 @@ class _Contour:
             share = 0.5 * (erfcx(theta * spread / math.sqrt(2)) - erfcx((1 + theta) * spread / math.sqrt(2)))
             rare = value - theta * mean + math.log(max(share, 1e-300)) < math.log(delta)
             low, high = (low, math.log(theta)) if rare else (math.log(theta), high)
-        theta *= 0.8
-        spread = 0.6 * math.sqrt(self.moments(theta)[2])
+        spread = math.sqrt(self.moments(theta)[2])
         epsilon = mean
         for _ in range(30):
-            here, there = (self.log_delta(e, theta, spread) for e in (epsilon, epsilon + 1e-6))
+            here, there = (self.log_delta(e, theta, spread, 40 - math.log(delta)) for e in (epsilon, epsilon + 1e-6))
             move = (math.log(delta) - here) * 1e-6 / (there - here)
             epsilon += move
             if abs(move) < 1e-11:

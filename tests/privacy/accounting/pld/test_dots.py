@@ -85,7 +85,7 @@ def test_all_mass_is_kept_and_none_is_negative(case: Case) -> None:
 def test_a_fine_grid_is_tight() -> None:
     """Domination alone would allow putting everything at infinity."""
     profile = GaussianProfile(1.0)
-    measure = connect(profile, lattice(profile, 2.0**-8, 0.01, -40.0) * 2.0**-8, 1)
+    measure = connect(profile, np.asarray(lattice(profile, 2.0**-8, 0.01, -40.0) * 2.0**-8), 1)
     l = np.linspace(-2, 4, 25)
     curve = profile.curve(l)
     exact = stored(measure)

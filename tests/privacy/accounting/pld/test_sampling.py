@@ -134,4 +134,5 @@ def test_the_atoms_of_a_sampled_coin_are_the_mixture() -> None:
     assert swapped is not None
     assert swapped.p == atoms.q[::-1]
     assert swapped.losses == tuple(-l for l in reversed(atoms.losses))
-    assert Batched(inner, 0.1).atoms() is None
+    both: Profile = Batched(inner, 0.1)
+    assert both.atoms() is None

@@ -99,7 +99,8 @@ def _short(step: float) -> float:
 
 
 def _thinned(losses: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Drop points that all but coincide, whose slopes would be noise."""
-    gap = (losses[-1] - losses[0]) * 1e-7
-    keep = np.concatenate(([True], np.diff(losses) > gap))
-    return losses[keep]
+    """Drop points that all but coincide, whose slopes would be noise; the last one always stays."""
+    if len(losses) < 2:
+        return losses
+    cells = np.floor((losses - losses[0]) / ((losses[-1] - losses[0]) * 1e-7))
+    return np.asarray(losses[np.append(np.diff(cells) > 0, True)])
