@@ -142,10 +142,13 @@ def test_numbers_of_numpy_are_written_plainly() -> None:
         ("gaussian", "gaussian needs its parameters", 0, "write gaussian(ratio)."),
         ("sampled(gaussian(1))", "sampled needs rate", 0, "write sampled(event, rate)."),
         ("gaussian(1, 2)", "gaussian does not take another argument", 12, "write gaussian(ratio)."),
-        ("gaussian(sigma=2)", "gaussian does not take sigma", 9, "write gaussian(ratio)."),
+        ("gaussian(sigma=2)", "gaussian does not take sigma", 9, "write gaussian(ratio), where ratio is the noise"),
+        ("laplace(scale=2)", "laplace does not take scale", 8, "write laplace(ratio), where ratio is the noise"),
+        ("pure(scale=2)", "pure does not take scale", 5, "write pure(epsilon)."),
         ("gaussian(ratio=1, ratio=2)", "gaussian already has its ratio", 18, "write gaussian(ratio)."),
-        ("laplace(1) + gaussian(-1)", "ratio must be positive, but it is -1", 13, "pass ratio > 0."),
-        ("sampled(gaussian(1), 2)", "rate must lie in (0, 1], but it is 2", 0, "choose rate in (0, 1]."),
+        ("laplace(1) + gaussian(-1)", "ratio must be positive, but it is -1", 22, "pass ratio > 0."),
+        ("sampled(gaussian(1), 2)", "rate must lie in (0, 1], but it is 2", 21, "write 2/N, with N the number"),
+        ("sampled(gaussian(1), 1.5)", "rate must lie in (0, 1], but it is 1.5", 21, "choose rate in (0, 1]."),
         ("sampled(1, 0.1)", "A number is not an event", 8, "write an event"),
         ("gaussian(laplace(1))", "The ratio of gaussian is one number", 9, "write the number out."),
         ("gaussian(2 * 3)", "The ratio of gaussian is one number", 9, "write the number out."),
@@ -158,7 +161,7 @@ def test_numbers_of_numpy_are_written_plainly() -> None:
         ("-2 * gaussian(1)", "An event is repeated a whole number of times", 0, "write 10 * "),
         ("1e200 * gaussian(1)", "There are too many repetitions", 0, "repeat less than 2**63 times."),
         ("1e10 * 1e10 * gaussian(1)", "There are too many repetitions", 0, "repeat less than 2**63 times."),
-        ("randomized_response(1, 2.5)", "categories must be a whole number", 0, "pass an int"),
+        ("randomized_response(1, 2.5)", "categories must be a whole number", 23, "pass an int"),
     ],
 )
 def test_a_refusal_says_what_is_wrong_where_and_what_to_do(text: str, what: str, position: int, fix: str) -> None:
@@ -192,4 +195,4 @@ def test_a_refusal_survives_a_process_boundary() -> None:
         parse("gaussian(0)")
     copy = pickle.loads(pickle.dumps(caught.value))  # noqa: S301 # our own bytes
     assert str(copy) == str(caught.value)
-    assert copy.position == 0
+    assert copy.position == 9

@@ -149,6 +149,9 @@ def test_thirty_levels_are_read_and_forty_are_not() -> None:
         ("f(1e400)", "The number is out of range", 2, "use numbers between 1e-300 and 1e300."),
         ("f(1e-400)", "The number is out of range", 2, "use numbers between 1e-300 and 1e300."),
         ("f(\x00)", "The character U+0000 has no meaning here", 2, "use names, decimal digits"),
+        ("1,000 * f(1)", "A number is written without commas", 1, "write 1000."),
+        ("10 × f(1)", "The character × has no meaning here", 3, "write * instead."),
+        ("f(1 ÷ 3)", "The character ÷ has no meaning here", 4, "write / instead."),
         ("", "The expression ends too early", 0, "complete it"),
     ],
 )
@@ -158,6 +161,7 @@ def test_a_refusal_says_what_is_wrong_where_and_what_to_do(text: str, what: str,
     assert caught.value.what.startswith(what)
     assert caught.value.position == position
     assert caught.value.fix.startswith(fix)
+    assert not set("×÷") & set(text) or "?" not in caught.value.what
 
 
 @pytest.mark.parametrize("value", [None, 3, b"gaussian(1)", ["gaussian(1)"]])

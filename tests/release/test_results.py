@@ -2,7 +2,7 @@ import json
 import math
 
 from defocus.ledger import Ledger
-from defocus.mechanisms import Gaussian, Laplace
+from defocus.mechanisms import Exponential, Gaussian, Laplace
 from defocus.noise.testing import seeded
 from defocus.release import Release, release
 
@@ -50,3 +50,9 @@ def test_a_release_is_json_and_a_page_without_markup_from_its_purpose(ledger: Le
 
 def test_str_is_one_line_with_the_interval(ledger: Ledger) -> None:
     assert str(one(ledger)) == "1046 ± 6 (95 %), number of visits"
+
+
+def test_the_position_of_a_choice_is_called_one(ledger: Ledger) -> None:
+    found = release(Exponential(epsilon=0.5, candidates=2), [900, 0], ledger=ledger, purpose="most common")
+    assert "value:       0 (the position of what was chosen, counted from 0)" in found.explain()
+    assert "position" not in one(ledger).explain()

@@ -22,6 +22,8 @@ from defocus.privacy.grammar import Argument, Call, Literal, Name, Node, Product
 __all__ = ["family", "names", "parse", "unparse"]
 
 _MOST_REPETITIONS = 2**63 - 1
+_NOISE = ("sigma", "scale", "std", "b")
+_RATIO = ", where ratio is the noise divided by the sensitivity"
 
 
 def _spelling(kind: str) -> str:
@@ -87,6 +89,11 @@ def unparse(event: Event) -> str:
     >>> unparse(2 * events.Laplace(0.5) + events.RandomizedResponse(1, categories=3))
     '2 * laplace(0.5) + randomized_response(1, categories=3)'
     """
+    if not isinstance(event, Event):
+        raise InvalidParameterError(
+            f"Only an event can be written as an expression, but got {type(event).__name__}.",
+            fix="pass for example Gaussian(1).",
+        )
     if isinstance(event, Composed):
         parts = (unparse(part) if times == 1 else f"{times} * {unparse(part)}" for part, times in event.parts)
         return " + ".join(parts) or "nothing"
@@ -172,8 +179,10 @@ class _Builder:
             raise self._no_event(call.name, call.at)
         fields = {field.name: field for field in dataclasses.fields(kind)}
         given: dict[str, Any] = {}
+        places: dict[str, int] = {}
         for argument in call.arguments:
             name = self._bound(call, argument, list(fields), given)
+            places[name] = argument.at
             wants_event = fields[name].type is Event
             given[name] = (
                 self.event(argument.value)
@@ -186,7 +195,9 @@ class _Builder:
         try:
             made: Event = kind(**given)
         except DefocusError as error:
-            raise ExpressionError(error.what.rstrip("."), text=self.text, position=call.at, fix=error.fix) from error
+            at = places.get(error.what.partition(" ")[0], call.at)  # a refusal begins with the parameter it is about
+            fix = _rate(given, error.fix)
+            raise ExpressionError(error.what.rstrip("."), text=self.text, position=at, fix=fix) from error
         return made
 
     def _bound(self, call: Call, argument: Argument, wanted: list[str], given: dict[str, Any]) -> str:
@@ -198,7 +209,8 @@ class _Builder:
             return argument.name
         what = "already has its" if argument.name in given else "does not take"
         name = "another argument" if argument.name is None else argument.name[:60]
-        raise self._wrong(f"{call.name} {what} {name}", argument.at, f"write {_usage(call.name)}.")
+        fix = f"write {_usage(call.name)}{_RATIO if argument.name in _NOISE and 'ratio' in wanted else ''}."
+        raise self._wrong(f"{call.name} {what} {name}", argument.at, fix)
 
     def _number(self, what: str, node: Node, *, whole: bool) -> Number:
         match node:
@@ -221,6 +233,14 @@ class _Builder:
 
     def _wrong(self, what: str, at: int, fix: str) -> ExpressionError:
         return ExpressionError(what, text=self.text, position=at, fix=fix)
+
+
+def _rate(given: dict[str, Any], fix: str) -> str:
+    """Whoever writes a batch size for a rate is told how to make it one."""
+    rate = given.get("rate")
+    if isinstance(rate, int) and rate > 1:
+        return f"write {rate}/N, with N the number of units in the data."
+    return fix
 
 
 def _usage(name: str) -> str:

@@ -122,17 +122,23 @@ _TOKEN = re.compile(
 )
 
 
+_MEANT = {"×": "*", "·": "*", "÷": "/", "−": "-"}
+"""Signs of mathematics that have another spelling here."""
+
+
 def _tokens(text: str) -> Iterator[_Token]:
     at = 0
     while at < len(text):
         match = _TOKEN.match(text, at)
         if match is None:
-            shown = text[at] if "!" <= text[at] <= "~" else f"U+{ord(text[at]):04X}"
+            shown = text[at] if "!" <= text[at] <= "~" or text[at] in _MEANT else f"U+{ord(text[at]):04X}"
             raise ExpressionError(
                 f"The character {shown} has no meaning here",
                 text=text,
                 position=at,
-                fix="use names, decimal digits and + * / ( ) , = only.",
+                fix=f"write {_MEANT[text[at]]} instead."
+                if text[at] in _MEANT
+                else "use names, decimal digits and + * / ( ) , = only.",
             )
         if match.lastgroup != "space":
             yield _Token(str(match.lastgroup), match.group(), at)
@@ -248,14 +254,18 @@ class _Reader:
     def _unexpected(self) -> ExpressionError:
         token, previous = self._peek(), self._tokens[max(self._next - 1, 0)]
         signs = [t.text for t in self._tokens]
-        if token.kind == "end" and signs.count("(") > signs.count(")"):
-            return self._wrong("A parenthesis is not closed", token.at, "add ).")
         if token.kind == "end":
+            open_ended = signs.count("(") > signs.count(")")
             return self._wrong(
-                "The expression ends too early", token.at, "complete it, for example: 10 * gaussian(1.0)."
+                "A parenthesis is not closed" if open_ended else "The expression ends too early",
+                token.at,
+                "add )." if open_ended else "complete it, for example: 10 * gaussian(1.0).",
             )
         if token.text == "*" == previous.text:
             return self._wrong("There are no powers", token.at, "write the number out.")
+        if token.text == "," and previous.kind == "number" and self._tokens[self._next + 1].kind == "number":
+            whole = f"{previous.text[:20]}{self._tokens[self._next + 1].text[:20]}"
+            return self._wrong("A number is written without commas", token.at, f"write {whole}.")
         if token.text == "-":
             return self._wrong("A loss cannot be subtracted", token.at, "compose events with + only.")
         if previous.kind == "number" and token.kind in {"name", "number"}:

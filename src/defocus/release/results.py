@@ -20,6 +20,8 @@ __all__ = ["CONFIDENCE", "Release"]
 CONFIDENCE = 0.95
 """The confidence of the interval that a release carries."""
 
+_POSITION = " (the position of what was chosen, counted from 0)"
+
 _NEIGHBOURS = {
     Adjacency.ADD_REMOVE: "with or without it",
     Adjacency.REPLACE: "with it or with another in its place",
@@ -81,7 +83,7 @@ class Release:
         left = Guard.of(terms).remaining(self.receipt.spent)
         exception = f", except with probability {owed.delta:.3g}" if owed.delta else ""
         return {
-            "value": _shown(self.value),
+            "value": _shown(self.value) + (_POSITION if self.choice and isinstance(self.value, int) else ""),
             "error": f"{self.error:.4g} on average, at most {self.interval:.6g} with 95 % probability"
             f"{', in the utility of what was chosen' if self.choice else ''}",
             "purpose": f"{self.receipt.purpose} ({self.receipt.who}, {self.receipt.time[:10]})",
