@@ -104,7 +104,16 @@ def test_a_guarantee_that_promises_nothing_is_refused() -> None:
     for event, size in ((Approximate(1, 1e-3), 10), (Approximate(10, 1e-300), 10**6), (Approximate(0, 0.6), 2)):
         with pytest.raises(FormulaOutOfRangeError, match="promises nothing"):
             group(event, size)
-    assert group(Approximate(0, 0.3), 2) == Approximate(0, 0.6)
+    found = group(Approximate(0, 0.3), 2)
+    assert isinstance(found, Approximate)
+    assert float(found.delta) == pytest.approx(0.6, rel=1e-9)
+    assert Fraction(found.delta) >= 2 * Fraction(0.3)
+
+
+def test_a_group_of_ten_costs_ten_deltas_even_where_epsilon_is_below_the_least_float() -> None:
+    found = group(Approximate(Fraction(1, 10**400), 1e-6), 10)
+    assert isinstance(found, Approximate)
+    assert float(found.delta) >= 1e-5
 
 
 @pytest.mark.parametrize("bad", [0, -1, 1.5, True, "2", None, 2**63, float("nan")])

@@ -78,3 +78,8 @@ def test_a_gamma_that_makes_no_sense_is_refused(bad: Any) -> None:
         Selected(Gaussian(1), bad)
     with pytest.raises(InvalidParameterError, match="need the event"):
         SelectedPoisson(bad, 3)
+
+
+def test_an_eta_without_a_law_is_refused_before_the_search() -> None:
+    with pytest.raises(InvalidParameterError, match="eta"):
+        select(Pure(1), runs=20, eta=-2)

@@ -40,7 +40,8 @@ class RandomizedResponse:
         bias p, an irrational number, is decided by integer enclosures of p and as many random bits as it takes.
     Assumes:
         The categories 0, …, k − 1 are public, and each person is in one of them; give everyone
-        else a declared category of their own before reporting.
+        else a declared category of their own before reporting. In a vector every entry belongs to
+        another unit, so that each unit owes one event, and how many there are is public.
 
     Error:
         A report is wrong with probability :math:`1 - p`, which is ``error``. Of n reports,

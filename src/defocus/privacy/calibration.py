@@ -117,8 +117,9 @@ class _Search:
             if t <= bottom and math.isinf(below):
                 break
             # Step by Newton's rule, a little too far so that the other side is met, further each time.
-            move = -value / slope if math.isfinite(value) else math.copysign(2.0, value)
-            t = min(max(t + min(max(move, -4.0), 4.0) + math.copysign(stride, value), bottom), top)
+            onward = 1.0 if value > 0 else -1.0
+            move = -value / slope if math.isfinite(value) else 2.0 * onward
+            t = min(max(t + min(max(move, -4.0), 4.0) + stride * onward, bottom), top)
             stride *= 8
         if below in self._inexpressible:
             raise self._inexpressible[below]

@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from numbers import Integral, Rational
 from typing import Any, final
 
-from defocus.errors import DefocusError, ExpressionError, Number
+from defocus.errors import DefocusError, ExpressionError, InvalidParameterError, Number
 from defocus.privacy import events
 from defocus.privacy.events import NOTHING, Composed, Event, compose
 from defocus.privacy.grammar import Argument, Call, Literal, Name, Node, Product, Sum, read

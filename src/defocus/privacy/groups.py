@@ -117,8 +117,9 @@ def _(event: Approximate, size: int) -> Event:
     if whole > 700:
         growth = math.inf
     else:
-        growth = math.expm1(whole) / math.expm1(epsilon) * PAD * PAD if epsilon > 0 else float(size)
-    delta = above(event.delta) * growth
+        # The sum has ``size`` terms of at least one; the quotient loses them where epsilon is below the least float.
+        growth = max(float(size), math.expm1(whole) / math.expm1(epsilon) * PAD * PAD if epsilon > 0 else 0.0)
+    delta = above(event.delta) * growth * PAD
     if not delta < 1:
         raise FormulaOutOfRangeError(
             f"For a group of {size}, ({event.epsilon}, {event.delta})-DP promises nothing: delta grows beyond 1.",

@@ -35,6 +35,7 @@ def select(event: Event, *, runs: Number, eta: Number = 0) -> Selected:
             f"The mean number of runs must lie between 1 and 1e12, but it is {runs}.",
             fix="pass runs > 1, for example 20.",
         )
+    Selected(event, Fraction(1, 2), eta)  # refuses an eta for which there is no law, before it is searched
     low, high = -690.0, -1e-14  # the logarithm of gamma: the mean falls as gamma grows
     shape = float(finite("eta", eta))
     for _ in range(200):

@@ -20,6 +20,12 @@ class Adjacency(StrEnum):
     REPLACE = "replace"
     """One unit has other data in the other data set; the number of units is public."""
 
+    @classmethod
+    def _missing_(cls, value: object) -> "Adjacency":
+        raise InvalidParameterError(
+            f"There is no adjacency {value!r:.60}.", fix=f"choose one of {', '.join(kind.value for kind in cls)}."
+        )
+
 
 @final
 @dataclass(frozen=True, slots=True)
