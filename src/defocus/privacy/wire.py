@@ -60,9 +60,9 @@ def _written(event: Any, depth: int) -> dict[str, Any]:
         )
     if isinstance(event, events.Composed):
         return {"kind": kind, "parts": [[_written(part, depth + 1), times] for part, times in event.parts]}
-    if not isinstance(event, events.Event) or kind not in _KINDS:
+    if kind not in _KINDS or not isinstance(event, getattr(events, kind)):
         raise InvalidParameterError(f"{kind} is not an event a ledger can store.", fix="charge a defocus event.")
-    return {"kind": kind} | {field.name: _write(getattr(event, field.name), depth) for field in fields(event)}  # type: ignore[arg-type]  # every kind is a dataclass
+    return {"kind": kind} | {field.name: _write(getattr(event, field.name), depth) for field in fields(event)}
 
 
 def _write(value: Any, depth: int) -> Any:
