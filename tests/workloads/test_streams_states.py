@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from defocus import Budget, user
+from defocus import Budget, rows
 from defocus.errors import ReleaseFailedError, StreamStateError
 from defocus.ledger import Ledger
 from defocus.noise.testing import seeded
@@ -147,13 +147,20 @@ def test_the_file_is_for_its_owner_only(ledger: Ledger, tmp_path: Path) -> None:
 
 def test_another_ledger_is_refused(ledger: Ledger, tmp_path: Path) -> None:
     state = PLAN.start(ledger=ledger, purpose="visits").save()
-    unit = user("patient_id")
     with (
-        Ledger.open(tmp_path / "b.ledger", budget=Budget(3, 1e-5), unit=unit, dataset="ward visits") as other,
+        Ledger.open(tmp_path / "b.ledger", budget=Budget(3, 1e-5), unit=rows(), dataset="ward visits") as other,
         pytest.raises(StreamStateError, match="not charged to this ledger"),
     ):
         RunningSum.resume(state, ledger=other)
     RunningSum.resume(state, ledger=ledger)
+
+
+def test_noise_other_than_what_was_charged_is_refused(ledger: Ledger) -> None:
+    state = PLAN.start(ledger=ledger, purpose="visits").save()
+    less = state["design"]["event"] | {"sigma": float(state["design"]["event"]["sigma"]) / 2}
+    forged = sealed(opened(state) | {"design": state["design"] | {"event": less}})
+    with pytest.raises(StreamStateError, match="not charged to this ledger"):
+        RunningSum.resume(forged, ledger=ledger)
 
 
 @pytest.mark.parametrize("state", [None, {}, 7, {"format": "defocus running sum 2"}, []])

@@ -21,7 +21,7 @@ from defocus.noise import Bits
 from defocus.noise.bits import source
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import DiscreteGaussian, DiscreteLaplace
-from defocus.privacy.units import Adjacency
+from defocus.privacy.units import Adjacency, Unit, rows
 from defocus.workloads.streams_designs import METHODS, SHORT, Design, Participation, design
 from defocus.workloads.streams_errors import Errors
 from defocus.workloads.streams_running import Running, memory_of
@@ -72,7 +72,8 @@ class RunningSum:
         contribution: how much one participation moves the sum of its step.
         participations: in how many steps one unit may take part.
         separation: how many steps apart any two of them are, at least.
-        adjacency: the ledger's: whether units are added and removed, or replaced.
+        unit: what the ledger protects; one row, added or removed, unless told. What is said above about one unit is
+            said about this one.
         noise: "gaussian", or "laplace" for a budget without a delta (with the tree only).
         method: "square root" (column-normalised for single participation; remembers every step), "binned" (nearly the
             same error, remembers O(log T) partial sums), "banded" (remembers ``bandwidth`` steps; best for many
@@ -95,11 +96,11 @@ class RunningSum:
     contribution: Number = field(default=1, kw_only=True)
     participations: int = field(default=1, kw_only=True)
     separation: int = field(default=1, kw_only=True)
-    adjacency: Adjacency = field(default=Adjacency.ADD_REMOVE, kw_only=True)
+    unit: Unit = field(default_factory=rows, kw_only=True)
     noise: str = field(default="gaussian", kw_only=True)
     method: str = field(default="auto", kw_only=True)
     bandwidth: int | None = field(default=None, kw_only=True)
-    spread: int = field(default=8, kw_only=True)
+    spread: int = field(default=16, kw_only=True)
     largest: int = field(default=2**24, kw_only=True)
     _design: Design = field(init=False, repr=False, compare=False)
     _errors: Errors = field(init=False, repr=False, compare=False)
@@ -119,11 +120,11 @@ class RunningSum:
         times = min(
             count("participations", self.participations), -(-self.steps // count("separation", self.separation))
         )
-        if not isinstance(self.adjacency, Adjacency):
+        if not isinstance(self.unit, Unit):
             raise InvalidParameterError(
-                "adjacency must be an Adjacency.", fix="pass the ledger's: ledger.unit.adjacency."
+                "unit must be a Unit.", fix="write for example unit=rows() or unit=ledger.unit."
             )
-        replace = self.adjacency is Adjacency.REPLACE
+        replace = self.unit.adjacency is Adjacency.REPLACE
         object.__setattr__(self, "method", self._chosen(times))
         made = design(
             steps=self.steps,
@@ -218,11 +219,10 @@ class RunningSum:
                 f"A stream is charged to a Ledger, but got {type(ledger).__name__}.",
                 fix="open one: Ledger.open(path, …).",
             )
-        if ledger.unit.adjacency is not self.adjacency:
+        if ledger.unit != self.unit:
             raise InvalidParameterError(
-                f"This stream was planned for units that are {_words(self.adjacency)}, but in this ledger they are"
-                f" {_words(ledger.unit.adjacency)}.",
-                fix="plan it with adjacency=ledger.unit.adjacency.",
+                f"The plan protects {self.unit}, but the ledger protects {ledger.unit}; nothing was charged.",
+                fix="plan with unit=ledger.unit, and say how often such a unit takes part and how much it contributes.",
             )
         file = None if state_file is None else StateFile(state_file)
         if file is not None:
@@ -314,7 +314,3 @@ def _unreadable() -> StreamStateError:
         "The state of this running sum cannot be read.",
         fix="resume it with the version of Defocus that saved it, or start a new stream, which is charged on its own.",
     )
-
-
-def _words(adjacency: Adjacency) -> str:
-    return "replaced" if adjacency is Adjacency.REPLACE else "added or removed"

@@ -1,6 +1,7 @@
 """How far off the running sums will be: public, from the strategy and the noise alone."""
 
 import math
+import threading
 from array import array
 from collections.abc import Iterator
 from statistics import NormalDist
@@ -20,18 +21,20 @@ __all__ = ["Errors"]
 class Errors:
     """The variance of the running sum after each step, computed as far as it was asked for and kept."""
 
-    __slots__ = ("_design", "_known", "_more")
+    __slots__ = ("_design", "_known", "_lock", "_more")
 
     def __init__(self, design: Design) -> None:
         self._design = design
         self._more: Iterator[float] = design.strategy.variances()
         self._known = array("d")
+        self._lock = threading.Lock()
 
     def variance(self, step: int) -> float:
         """The variance of one entry after ``step`` steps, counted from one."""
         noise = self._design.noise.variance
-        while len(self._known) < step:
-            self._known.append(next(self._more) * noise)
+        with self._lock:
+            while len(self._known) < step:
+                self._known.append(next(self._more) * noise)
         return self._known[step - 1]
 
     def all(self) -> Floats:

@@ -14,7 +14,7 @@ import numpy as np
 from defocus.workloads.streams_factors import Factor, Tree, merging
 from defocus.workloads.toeplitz import Floats, Ints
 
-__all__ = ["FactorMemory", "Memory", "TreeMemory"]
+__all__ = ["FactorMemory", "Memory", "Noise", "TreeMemory"]
 
 Noise = Callable[[int], Ints]
 
@@ -125,7 +125,7 @@ class TreeMemory:
         self._noisy[:done] = self._tree.scale * self._exact[:done] + noise(done)
         self._exact[:done] = 0
         parts = [level for level in range(self._tree.levels) if self.step >> level & 1]
-        return np.asarray(self._noisy[parts].sum(axis=0) / self._tree.scale, dtype=np.float64)
+        return np.asarray(self._noisy[parts].astype(np.float64).sum(axis=0) / self._tree.scale)
 
     def dump(self) -> dict[str, Any]:
         """Level by level."""
