@@ -5,7 +5,10 @@
     DefocusError
     ├── InvalidParameterError (ValueError)
     │   ├── FormulaOutOfRangeError      a textbook formula used where it is unsound
+    │   ├── MismatchedDomainError       two things that must be about the same domain are not
     │   ├── NotBitsError                a seed or a generator where random bits belong
+    │   ├── UnanswerableWorkloadError   a strategy does not determine the answers to a workload
+    │   ├── WrongSensitivityError       a strategy was declared with a sensitivity it does not have
     │   └── UnfitDataError              data of the wrong type, shape or length; never quotes the data
     │       └── NotExactError           fractional data where exact integers are needed
     ├── NoiseOverflowError (OverflowError)  a sample beyond 64-bit integers
@@ -57,6 +60,7 @@ from defocus.errors.privacy import (
 )
 from defocus.errors.release import NotRecordedError, ReleaseFailedError
 from defocus.errors.streams import StreamEndedError, StreamStateError
+from defocus.errors.workloads import MismatchedDomainError, UnanswerableWorkloadError, WrongSensitivityError
 
 __all__ = [
     "BudgetExceededError",
@@ -70,6 +74,7 @@ __all__ = [
     "LedgerError",
     "LedgerMismatchError",
     "LedgerUnavailableError",
+    "MismatchedDomainError",
     "MissingExtraError",
     "NoiseOverflowError",
     "NotBitsError",
@@ -79,9 +84,11 @@ __all__ = [
     "ReleaseFailedError",
     "StreamEndedError",
     "StreamStateError",
+    "UnanswerableWorkloadError",
     "UnfitDataError",
     "UnknownTargetError",
     "UnsupportedEventError",
+    "WrongSensitivityError",
     "count",
     "finite",
     "in_range",

@@ -1,6 +1,45 @@
-"""Floor 5: workloads."""
+"""Floor 5: workloads. Many linear questions about one histogram, answered together with the least noise.
 
+A workload is described, a plan finds what to measure for it, and a release measures that with exact noise and
+reconstructs every answer.
+
+>>> from defocus import Budget, workloads as w
+>>> ages = w.plan(w.ranges(100), Budget(1, 1e-6), noise="gaussian")
+>>> ages.error.total < 0.5 * ages.identity_error
+True
+"""
+
+from defocus.workloads.answers import Answers
+from defocus.workloads.counting import Records, records
+from defocus.workloads.describing import explicit, identity, kron, prefix, ranges, total, union
+from defocus.workloads.given import GivenStrategy, strategy
+from defocus.workloads.marginals import Marginals, marginals
+from defocus.workloads.planning import plan
+from defocus.workloads.plans import Error, Plan
 from defocus.workloads.streams import RunningSum
 from defocus.workloads.streams_running import Running, Step
+from defocus.workloads.workload import Workload
 
-__all__ = ["Running", "RunningSum", "Step"]
+__all__ = [
+    "Answers",
+    "Error",
+    "GivenStrategy",
+    "Marginals",
+    "Plan",
+    "Records",
+    "Running",
+    "RunningSum",
+    "Step",
+    "Workload",
+    "explicit",
+    "identity",
+    "kron",
+    "marginals",
+    "plan",
+    "prefix",
+    "ranges",
+    "records",
+    "strategy",
+    "total",
+    "union",
+]

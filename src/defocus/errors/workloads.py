@@ -1,0 +1,36 @@
+"""Refusals of the workloads room. They are raised before anything is charged, and name public facts only."""
+
+from defocus.errors.base import InvalidParameterError
+
+__all__ = ["MismatchedDomainError", "UnanswerableWorkloadError", "WrongSensitivityError"]
+
+
+class MismatchedDomainError(InvalidParameterError):
+    """Two things that must be about the same domain are not."""
+
+    def __init__(self, what: str, given: object, expected: object) -> None:
+        super().__init__(
+            f"{what} is over the domain {given}, but {expected} is needed.",
+            fix="describe both over the same attributes, with the same public number of values each.",
+        )
+
+
+class UnanswerableWorkloadError(InvalidParameterError):
+    """A strategy does not determine the answers to a workload: a query lies outside its row space."""
+
+    def __init__(self, rank: int, cells: int, share: float) -> None:
+        super().__init__(
+            f"The strategy has rank {rank} over {cells} cells and does not determine the workload: "
+            f"a share of {share:.2g} of its weight lies outside the strategy's row space.",
+            fix="add rows to the strategy until every query is a combination of them, for example an identity.",
+        )
+
+
+class WrongSensitivityError(InvalidParameterError):
+    """A strategy was declared with a sensitivity that its matrix does not have."""
+
+    def __init__(self, norm: str, declared: object, actual: object) -> None:
+        super().__init__(
+            f"The strategy was declared with {norm} sensitivity {declared}, but its columns reach {actual}.",
+            fix=f"leave the declaration out, since it is computed exactly, or declare {actual}.",
+        )

@@ -1,0 +1,137 @@
+"""Which strategies are worth considering for a workload, and the best of them before rounding."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from defocus.errors import InvalidParameterError
+from defocus.workloads import marginal_planning, residuals
+from defocus.workloads.atoms import Array, Atom
+from defocus.workloads.marginals import Marginals
+from defocus.workloads.matrices import matrix_design
+from defocus.workloads.optimum import flattest, least_total, singular_values
+from defocus.workloads.p_identity import p_identity
+from defocus.workloads.products import product_design, product_factors
+from defocus.workloads.strategy import Design
+from defocus.workloads.workload import LARGEST_DENSE, Workload
+
+__all__ = ["GAUSSIAN", "LAPLACE", "best_design", "spectrum"]
+
+GAUSSIAN, LAPLACE = "gaussian", "laplace"
+_DIRECT = 4_000_000
+"""Workload matrices of up to this many entries are also considered as strategies."""
+_LARGE = 2048
+"""Above this number of cells an eigendecomposition takes so long that two iterations must do."""
+
+
+def best_design(workload: Workload | Marginals, noise: str, objective: str) -> Design:
+    """The best strategy found for one kind of noise and one objective, ``total`` or ``max``."""
+    if objective == "max" and noise == LAPLACE:
+        raise InvalidParameterError(
+            "The largest variance is minimised for Gaussian noise only.", fix='use objective="total" or a delta.'
+        )
+    if isinstance(workload, Marginals):
+        if noise == LAPLACE:
+            return marginal_planning.laplace_design(workload)
+        weights = marginal_planning.flat_weights(workload) if objective == "max" else None
+        return marginal_planning.residual_design(workload, weights)
+    if objective == "max":
+        return _flat(workload)
+    return _least(workload, noise)
+
+
+def spectrum(workload: Workload | Marginals) -> tuple[float, float]:
+    """The sum and the largest of the workload's weighted singular values over √cells; from below for large unions."""
+    if isinstance(workload, Marginals):
+        whole = math.sqrt(residuals.total_bound(workload))
+        return whole, whole - math.sqrt(residuals.total_bound(workload, without_total=True))
+    if workload.cells <= LARGEST_DENSE and (len(workload.sizes) == 1 or len(workload.terms) > 1):
+        roots = singular_values(workload.gram())
+        return float(roots.sum()) / math.sqrt(workload.cells), float(roots.max()) / math.sqrt(workload.cells)
+    found = []
+    for term in workload.terms:
+        each = [singular_values(atom.gram()) for atom in term.atoms]
+        scale = math.sqrt(term.weight / workload.cells)
+        found.append(
+            (scale * math.prod(float(r.sum()) for r in each), scale * math.prod(float(r.max()) for r in each))
+        )
+    return max(found)
+
+
+def _optimiser(noise: str) -> Callable[[Array], tuple[Array, float]]:
+    def gaussian(gram: Array) -> tuple[Array, float]:
+        found = least_total(gram, rounds=20 if len(gram) <= _LARGE else 2)
+        return found.matrix, found.error
+
+    return gaussian if noise == GAUSSIAN else p_identity
+
+
+def _least(workload: Workload, noise: str) -> Design:
+    """The least total variance among an optimised matrix, optimised factors, and the workload itself."""
+    optimise = _optimiser(noise)
+    options: list[tuple[float, Callable[[], Design]]] = []
+    single = len(workload.sizes) == 1
+    if single or (workload.cells <= 1024 and len(workload.terms) > 1):
+        _dense_only(workload)
+        gram = workload.gram()
+        real, error = optimise(gram)
+        cells = np.eye(workload.cells)
+        options.append((error, lambda: matrix_design("optimised matrix", workload.sizes, real, 1.0)))
+        options.append((float(np.trace(gram)), lambda: matrix_design("every cell", workload.sizes, cells, 1.0)))
+    if not single:
+        factors = product_factors(workload, optimise)
+        inverses = [np.linalg.pinv(f.T @ f, hermitian=True) for f in factors]
+        error = math.fsum(
+            term.weight * math.prod(float((a.gram() * c).sum()) for a, c in zip(term.atoms, inverses, strict=True))
+            for term in workload.terms
+        )
+        options.append((error, lambda: product_design("product of optimised matrices", factors)))
+    direct = _direct(workload, noise)
+    if direct is not None:
+        options.append(direct)
+    return min(options, key=lambda option: option[0])[1]()
+
+
+def _direct(workload: Workload, noise: str) -> tuple[float, Callable[[], Design]] | None:
+    """The workload measured as it is, improved by least squares; only if its coefficients are whole numbers."""
+    if workload.cells > LARGEST_DENSE or workload.queries * workload.cells > _DIRECT:
+        return None
+    matrix = workload.matrix()
+    if not (matrix == np.rint(matrix)).all() or float(np.abs(matrix).max()) > 2**20:
+        return None
+    columns = np.abs(matrix).sum(axis=0) if noise == LAPLACE else np.sqrt((matrix**2).sum(axis=0))
+    norm = float(columns.max())
+    inverse = np.linalg.pinv(matrix.T @ matrix, hermitian=True)
+    error = float((workload.gram() * inverse).sum()) * norm**2
+    return error, lambda: matrix_design("the workload itself", workload.sizes, matrix, norm)
+
+
+def _flat(workload: Workload) -> Design:
+    """The least largest variance: of a single product the product of each attribute's."""
+    if len(workload.terms) == 1:
+        factors = [_flat_factor(atom) for atom in workload.terms[0].atoms]
+        if len(factors) == 1:
+            return matrix_design("optimised matrix", workload.sizes, factors[0], 1.0)
+        return product_design("product of optimised matrices", factors)
+    _dense_only(workload)
+    matrix = workload.matrix()
+
+    def gram(weights: Array) -> Array:
+        weighted: Array = matrix.T @ (weights[:, None] * matrix)
+        return weighted
+
+    found = flattest(gram, workload.variances, workload.queries)
+    return matrix_design("optimised matrix", workload.sizes, found.matrix, 1.0)
+
+
+def _flat_factor(atom: Atom) -> Array:
+    return flattest(atom.weighted_gram, atom.variances, atom.queries).matrix
+
+
+def _dense_only(workload: Workload) -> None:
+    if workload.cells > LARGEST_DENSE:
+        raise InvalidParameterError(
+            f"The domain has {workload.cells} cells, and matrices are optimised for up to {LARGEST_DENSE}.",
+            fix="describe the workload as a product of smaller ones or as marginals, or group the values.",
+        )

@@ -1,0 +1,152 @@
+"""Strategies held as a dense integer matrix, for domains of at most 4096 cells."""
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, final
+
+import numpy as np
+from scipy.linalg import lapack
+
+from defocus.errors import UnanswerableWorkloadError
+from defocus.workloads.atoms import Array
+from defocus.workloads.counting import histogram
+from defocus.workloads.strategy import Design, IntArray, Norms
+from defocus.workloads.workload import Workload
+
+__all__ = ["MatrixStrategy", "column_norms", "matrix_design"]
+
+_FLAT = 1e-12
+"""Directions in which the squared strategy is this much smaller than at its largest count as not measured."""
+_EXACT = 53
+"""Floats hold sums of products of integers exactly up to this many bits."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class MatrixStrategy:
+    r"""An integer matrix over the cells of a domain, with the covariance of the least-squares estimate of the cells.
+
+    Error:
+        With independent noise of variance v on each row, the estimate of the cells
+        :math:`\hat x = (A^T A)^+ A^T y` has covariance :math:`v (A^T A)^+`, and by Gauss and Markov no unbiased linear
+        estimate of an answerable query has a smaller variance.
+    """
+
+    sizes: tuple[int, ...]
+    matrix: IntArray = field(repr=False)
+    covariance: Array = field(repr=False)
+    rank: int
+
+    @staticmethod
+    def of(sizes: tuple[int, ...], matrix: IntArray) -> "MatrixStrategy":
+        """The strategy with these integer rows."""
+        unit = float(np.abs(matrix).max())
+        scaled = matrix / unit
+        covariance, rank = _inverse(scaled.T @ scaled)
+        return MatrixStrategy(sizes, matrix, covariance / unit**2, rank)
+
+    @property
+    def rows(self) -> int:
+        """The rows of the matrix."""
+        return int(self.matrix.shape[0])
+
+    @property
+    def largest(self) -> int:
+        """The largest coefficient."""
+        return int(np.abs(self.matrix).max())
+
+    def norms(self) -> Norms:
+        """Exact column norms."""
+        return column_norms(self.matrix)
+
+    def measure(self, data: Any) -> IntArray:
+        """The matrix times the histogram, modulo 2**64."""
+        product: IntArray = self.matrix @ histogram(data, self.sizes)
+        return product
+
+    def check(self, workload: Workload) -> None:
+        """Refuse a workload that the rows do not determine."""
+        if self.rank == self.matrix.shape[1]:
+            return
+        gram = workload.gram()
+        squared = self.matrix.astype(np.float64)
+        seen = self.covariance @ (squared.T @ squared)
+        share = 1 - float((gram * seen.T).sum()) / float(np.trace(gram))
+        if share > 1e-9:
+            raise UnanswerableWorkloadError(self.rank, self.matrix.shape[1], share)
+
+    def cells(self, noisy: Any) -> Array:
+        """The estimate of every cell."""
+        estimate: Array = self.covariance @ (self.matrix.T.astype(np.float64) @ np.asarray(noisy, np.float64))
+        return estimate
+
+    def answers(self, workload: Workload, noisy: Any) -> Array:
+        """The workload on the estimated cells."""
+        return workload.answer(self.cells(noisy))
+
+    def variances(self, workload: Workload) -> Array:
+        """From the covariance of the cells."""
+        return workload.variances(self.covariance)
+
+    def greatest(self, workload: Workload) -> float:
+        """The largest of these variances."""
+        return float(self.variances(workload).max())
+
+    def total(self, workload: Workload) -> float:
+        """The trace of gram times covariance."""
+        return float((workload.gram() * self.covariance).sum())
+
+
+def matrix_design(name: str, sizes: tuple[int, ...], real: Array, norm: float) -> Design:
+    """A design that brings ``real``, whose largest column has this ``norm``, to integers.
+
+    A matrix of integers is multiplied by a whole number, which keeps its row space; any other is scaled by a power
+    of two and rounded.
+    """
+    whole = bool((real == np.rint(real)).all()) and norm < 2**40
+    peak = float(np.abs(real).max()) / norm
+    bits = (_EXACT - math.ceil(math.log2(len(real) + 1))) // 2 - max(0, math.frexp(peak)[1])
+
+    def make(precision: int) -> MatrixStrategy:
+        if whole:
+            return MatrixStrategy.of(sizes, real.astype(np.int64) * max(1, math.floor(2.0**precision / norm)))
+        return MatrixStrategy.of(sizes, np.rint(real * (2.0**precision / norm)).astype(np.int64))
+
+    return Design(name, make, peak, bits)
+
+
+def column_norms(matrix: IntArray) -> Norms:
+    """The norms of the columns and of their differences, without a rounding anywhere.
+
+    Differences are compared through inner products: in floats where these are exact integers, else bounded by
+    the sum of both norms.
+    """
+    peak, rows = int(np.abs(matrix).max()), matrix.shape[0]
+    if rows * peak * peak < 1 << 62:
+        l1, squares = np.abs(matrix).sum(axis=0), (matrix * matrix).sum(axis=0)
+    else:
+        exact = matrix.astype(object)
+        l1, squares = np.abs(exact).sum(axis=0), (exact * exact).sum(axis=0)
+    largest = int(squares.max())
+    if rows * peak * peak < 1 << _EXACT:
+        floats = matrix.astype(np.float64)
+        inner = floats.T @ floats
+        own = np.diagonal(inner)
+        apart = int((own[:, None] + own - 2 * inner).max())
+    else:
+        apart = 4 * largest
+    return Norms(int(l1.max()), largest, 2 * int(l1.max()), apart)
+
+
+def _inverse(gram: Array) -> tuple[Array, int]:
+    """The inverse, or the pseudoinverse where some directions were not measured, and the rank."""
+    factor, failed = lapack.dpotrf(gram, lower=1)
+    diagonal = np.diagonal(factor)
+    if not failed and diagonal.min() > 1e-5 * diagonal.max():
+        half, _ = lapack.dpotri(factor, lower=1)
+        lower = np.tril(half)
+        return lower + np.tril(half, -1).T, len(gram)
+    values, vectors = np.linalg.eigh(gram)
+    kept = values > _FLAT * values[-1]
+    basis = vectors[:, kept]
+    return (basis / values[kept]) @ basis.T, int(kept.sum())

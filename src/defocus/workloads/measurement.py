@@ -1,0 +1,66 @@
+"""The matrix mechanism: a strategy measured with exact noise."""
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from defocus.errors import Number
+from defocus.mechanisms import Gaussian, Laplace
+from defocus.noise import Bits, discrete_gaussian, discrete_laplace
+from defocus.privacy.events import Event
+from defocus.workloads.counting import checked
+from defocus.workloads.strategy import IntArray, Strategy
+
+__all__ = ["Measurement"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """Release Ax + z for an integer strategy A and independent discrete noise z.
+
+    Guarantee:
+        That of ``noise`` for its sensitivity, which a plan computes from the integers of A; see
+        :mod:`defocus.workloads.strategy` for the derivation. The sum is reduced modulo 2**64, which is
+        post-processing.
+    Assumes:
+        One unit of the ledger's kind holds at most the contribution the plan was made for.
+
+    Error:
+        Unbiased in every row, with the variance of ``noise``; ``error`` and ``interval`` are in integer steps of a row.
+    """
+
+    strategy: Strategy
+    noise: Gaussian | Laplace
+    name: str
+
+    def __repr__(self) -> str:
+        return f"Measurement({self.name}, rows={self.strategy.rows}, noise={self.noise!r})"
+
+    @property
+    def event(self) -> Event:
+        """What one measurement owes."""
+        return self.noise.event
+
+    @property
+    def error(self) -> float:
+        """The expected absolute error of one row."""
+        return self.noise.error
+
+    def interval(self, confidence: Number) -> float:
+        """The half-width for one row."""
+        return float(self.noise.interval(confidence))
+
+    def check(self, value: Any) -> None:
+        """Refuse data over another domain, by its type and shape alone."""
+        checked(value, self.strategy.sizes)
+
+    def sample(self, value: Any, bits: Bits | None = None) -> IntArray:
+        """The noisy rows."""
+        rows = self.strategy.measure(value)
+        if isinstance(self.noise, Gaussian):
+            noise = discrete_gaussian(self.noise.sigma, len(rows), bits)
+        else:
+            noise = discrete_laplace(self.noise.scale, len(rows), bits)
+        return np.add(rows, noise)

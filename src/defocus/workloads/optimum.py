@@ -1,0 +1,144 @@
+r"""The best strategy for Gaussian noise, by its convex dual.
+
+With :math:`V = \sum_q w_q q q^T` and :math:`X = A^T A`, the weighted total variance per unit of squared sensitivity
+is :math:`\mathrm{tr}(V X^{-1})` subject to :math:`X_{jj} \le 1`: convex in X. For multipliers u > 0,
+:math:`D = \mathrm{diag}(u)`, the Lagrangian is least at
+:math:`X = D^{-1/2} (D^{1/2} V D^{1/2})^{1/2} D^{-1/2}`, which gives for every u the lower bound
+
+.. math:: \mathrm{tr}\big((D^{1/2} V D^{1/2})^{1/2}\big)^2 / \sum_j u_j,
+
+the SVD bound where all :math:`u_j` are equal. At the optimum :math:`X_{jj} = 1`, that is
+:math:`u = \mathrm{diag}((D^{1/2} V D^{1/2})^{1/2})`, which is iterated. Scaling the columns of A to norm one turns each
+iterate into a strategy, and the distance to the best bound seen says how far from the optimum it can be.
+
+For the largest variance instead of the total, the weights w are variables of the dual as well. For fixed u
+the bound is, up to a constant, a sum of square roots of functions linear in w, and Jensen's inequality gives the
+minorant whose maximum is at :math:`w_q \propto w_q \mathrm{Var}_q^2`.
+
+Reference: Li, Miklau (2013), Optimal error of query sets under the differentially-private matrix mechanism (the SVD
+bound); Yuan, Yang, Zhang, Hao (2016), Convex optimization for linear query processing; Denisov, McMahan, Rush, Smith,
+Thakurta (2022), Improved differential privacy for SGD via optimal private linear operators on adaptive streams (the
+fixed point).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import final
+
+import numpy as np
+
+from defocus.workloads.atoms import Array
+
+__all__ = ["Optimum", "flattest", "least_total", "singular_values"]
+
+_RIDGE = 1e-12
+"""Directions that no query asks about are measured this faintly, so that every strategy has full rank."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Optimum:
+    """A strategy whose columns have norm one, its error at sensitivity one, and a bound that no strategy beats."""
+
+    matrix: Array = field(repr=False)
+    error: float
+    bound: float
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Point:
+    """One iterate: the strategy at multipliers u, scaled to columns of norm one."""
+
+    matrix: Array
+    covariance: Array
+    diagonal: Array
+    bound: float
+
+
+def singular_values(gram: Array) -> Array:
+    """The singular values of the workload, what is only rounding left out: their sum squared over the cells bounds."""
+    values = np.linalg.eigvalsh(gram)
+    return np.sqrt(np.where(values > len(gram) * 2.3e-16 * values[-1], values, 0.0))
+
+
+def least_total(gram: Array, *, tolerance: float = 5e-3, rounds: int = 20) -> Optimum:
+    """The strategy of least total variance, to within ``tolerance`` of a proven bound or ``rounds`` iterations."""
+    u = np.full(len(gram), 1 / len(gram))
+    best, bound = None, 0.0
+    for _ in range(rounds):
+        point = _at(gram, u)
+        error = float((gram * point.covariance).sum())
+        bound = max(bound, point.bound)
+        settled = best is not None and error > (1 - tolerance / 10) * best.error
+        if best is None or error < best.error:
+            best = Optimum(point.matrix, error, bound)
+        if settled or best.error <= (1 + tolerance) * bound:
+            break
+        u = point.diagonal
+    assert best is not None  # noqa: S101  # there is at least one round
+    return Optimum(best.matrix, best.error, bound)
+
+
+def flattest(
+    gram: Callable[[Array], Array],
+    variances: Callable[[Array], Array],
+    queries: int,
+    *,
+    tolerance: float = 1e-2,
+    rounds: int = 40,
+) -> Optimum:
+    """The strategy whose largest variance is least. ``gram`` takes weights of the queries that sum to one."""
+    weights = np.full(queries, 1 / queries)
+    u: Array | None = None
+    best, bound = None, 0.0
+    for _ in range(rounds):
+        weighted = gram(weights)
+        point = _at(weighted, np.full(len(weighted), 1 / len(weighted)) if u is None else u)
+        spread = variances(point.covariance)
+        bound = max(bound, point.bound)
+        if best is None or float(spread.max()) < best.error:
+            best = Optimum(point.matrix, float(spread.max()), bound)
+        if best.error <= (1 + tolerance) * bound:
+            break
+        u = point.diagonal
+        weights = weights * (spread / spread.max()) ** 2
+        weights /= weights.sum()
+    assert best is not None  # noqa: S101  # there is at least one round
+    return Optimum(best.matrix, best.error, bound)
+
+
+def _at(gram: Array, u: Array) -> _Point:
+    r"""The strategy and the bound at multipliers u.
+
+    The ridge :math:`\delta I` raises the trace by at most :math:`\sqrt\delta \sum_j \sqrt{u_j}`, since the trace
+    of the square root is subadditive; that much is taken off the bound again.
+    """
+    half = np.sqrt(u)
+    ridge = _RIDGE * float(np.linalg.norm(gram))
+    values, vectors = _eigen(half[:, None] * (gram + ridge * np.eye(len(gram))) * half)
+    roots = np.sqrt(np.maximum(values, values[-1] * 1e-18 if values[-1] > 0 else 1e-300))
+    diagonal = (vectors * vectors) @ roots
+    norms = np.sqrt(diagonal) / half  # of the columns, before scaling
+    stretched = (half * norms)[:, None] * (vectors / np.sqrt(roots))
+    matrix = (vectors * np.sqrt(roots)).T / (half * norms)
+    bound = float((roots.sum() - np.sqrt(ridge) * half.sum()) ** 2 / u.sum())
+    return _Point(matrix, stretched @ stretched.T, diagonal, bound)
+
+
+def _eigen(matrix: Array) -> tuple[Array, Array]:
+    """Eigenvalues and vectors; in two halves, and four times as fast, where the matrix is its own mirror image."""
+    n = len(matrix)
+    if n % 2 or n < 64 or not np.allclose(matrix, matrix[::-1, ::-1], rtol=1e-9, atol=0):
+        values, vectors = np.linalg.eigh(matrix)
+        return values, vectors
+    middle = n // 2
+    corner, across = matrix[:middle, :middle], matrix[:middle, middle:][:, ::-1]
+    even, even_vectors = np.linalg.eigh(corner + across)
+    odd, odd_vectors = np.linalg.eigh(corner - across)
+    vectors = np.empty((n, n))
+    vectors[:middle, :middle], vectors[middle:, :middle] = even_vectors, even_vectors[::-1]
+    vectors[:middle, middle:], vectors[middle:, middle:] = odd_vectors, -odd_vectors[::-1]
+    values = np.concatenate([even, odd])
+    order = np.argsort(values)
+    return values[order], vectors[:, order] / np.sqrt(2)

@@ -1,0 +1,125 @@
+"""From a workload and a budget to the best strategy found, with its error, free of charge."""
+
+import math
+from collections.abc import Sequence
+
+from defocus.errors import CannotCalibrateError, InvalidParameterError, MismatchedDomainError, Number, count
+from defocus.mechanisms import Gaussian, Laplace
+from defocus.mechanisms.parameters import checked_budget
+from defocus.privacy.budgets import Budget
+from defocus.privacy.units import Unit, rows
+from defocus.workloads.designing import GAUSSIAN, LAPLACE, best_design
+from defocus.workloads.given import GivenStrategy
+from defocus.workloads.marginals import Marginals
+from defocus.workloads.measurement import Measurement
+from defocus.workloads.plans import Plan
+from defocus.workloads.strategy import Design, Norms, l1_sensitivity, l2_sensitivity
+from defocus.workloads.workload import Workload
+
+__all__ = ["plan"]
+
+_COARSEST = 8
+"""A strategy must be worth at least this many bits, so that rounding it to integers costs next to nothing."""
+_WIDEST = 39
+"""The noise is kept below 2**39 steps: the samplers draw scales up to 2**40."""
+_ONE = Norms(1 << 20, 1 << 40, 1 << 21, 1 << 41)
+"""Columns of norm one at twenty bits, to learn how wide the noise will be."""
+_FULL = 61
+"""What is measured stays below 2**61, and the noise far below the rest."""
+
+
+def plan(
+    workload: Workload | Marginals,
+    budget: Budget,
+    *,
+    noise: str | None = None,
+    objective: str = "total",
+    unit: Unit | None = None,
+    contribution: int = 1,
+    total: int = 2**31,
+    strategy: GivenStrategy | None = None,
+) -> Plan:
+    """The best strategy found for a workload under a budget, with everything known about its error.
+
+    Guarantee:
+        Looks at public descriptions only and charges nothing. The sensitivity is computed from the integers that
+        will be used, and the noise calibrated to the whole budget for it.
+
+    Args:
+        workload: what is to be answered.
+        budget: what one release may cost.
+        noise: ``"gaussian"``, ``"laplace"``, or None for whichever gives the smaller error.
+        objective: ``"total"`` for the weighted sum of variances, ``"max"`` for the largest one.
+        unit: what the ledger protects; one row, added or removed, unless told.
+        contribution: how many records one unit holds at most.
+        total: a public bound on how many records there are. Privacy does not rest on it; answers about more
+            records may wrap around.
+        strategy: a strategy to use instead of searching for one, made by ``workloads.strategy``.
+
+    >>> from defocus import Budget, workloads as w
+    >>> found = w.plan(w.prefix(64), Budget(1, 1e-6), noise="gaussian")
+    >>> found.error.total < 0.2 * found.direct_error
+    True
+    """
+    checked_budget(budget)
+    if not isinstance(workload, Workload | Marginals):
+        raise InvalidParameterError(
+            f"A plan needs a workload, but got {type(workload).__name__}.",
+            fix="make one with workloads.prefix, ranges, marginals, explicit, kron or union.",
+        )
+    if objective not in {"total", "max"}:
+        raise InvalidParameterError("The objective is neither total nor max.", fix='write objective="total".')
+    protected = rows() if unit is None else unit
+    if not isinstance(protected, Unit):
+        raise InvalidParameterError("unit must be a Unit.", fix="write for example unit=rows() or ledger.unit.")
+    held, most = count("contribution", contribution), count("total", total)
+    if strategy is not None and strategy.sizes != (workload.cells,):
+        raise MismatchedDomainError("The strategy", strategy.sizes, (workload.cells,))
+    found: list[Plan] = []
+    for kind in _kinds(noise, budget, objective):
+        design = best_design(workload, kind, objective) if strategy is None else strategy.design(workload.sizes, kind)
+        made, law = _realised(design, kind, budget, unit=protected, contribution=held, total=most)
+        if strategy is not None:
+            made.strategy.check(workload)
+        found.append(Plan(workload, budget, made, law, protected, held, objective))
+    return min(found, key=lambda each: each.error.total if objective == "total" else each.error.largest)
+
+
+def _kinds(noise: str | None, budget: Budget, objective: str) -> Sequence[str]:
+    if noise is not None and noise not in {GAUSSIAN, LAPLACE}:
+        raise InvalidParameterError("The noise is neither gaussian nor laplace.", fix='write noise="gaussian".')
+    if noise is not None:
+        return [noise]
+    if budget.epsilon is not None and not budget.delta:
+        return [LAPLACE]
+    return [GAUSSIAN] if objective == "max" or budget.epsilon is None else [GAUSSIAN, LAPLACE]
+
+
+def _realised(
+    design: Design, kind: str, budget: Budget, *, unit: Unit, contribution: int, total: int
+) -> tuple[Measurement, float]:
+    """The design in integers, as fine as noise and numbers allow, and its noise's variance per squared sensitivity."""
+    probe = _noise(kind, budget, _ONE, unit=unit, contribution=contribution, dimension=1)
+    width = float(probe.sigma if isinstance(probe, Gaussian) else probe.scale) / 2**20
+    fine = min(
+        design.bits,
+        math.floor(_WIDEST - math.log2(width) - 1),
+        math.floor(_FULL - math.log2(total * design.peak)),
+    )
+    if fine < _COARSEST:
+        raise CannotCalibrateError(
+            f"This budget and bound leave {max(fine, 0)} bits for the strategy, and {_COARSEST} are needed.",
+            fix="declare a smaller total= or contribution=, or raise the budget.",
+        )
+    strategy = design.make(fine)
+    noise = _noise(kind, budget, strategy.norms(), unit=unit, contribution=contribution, dimension=strategy.rows)
+    return Measurement(strategy, noise, design.name), noise.variance / float(noise.sensitivity) ** 2
+
+
+def _noise(
+    kind: str, budget: Budget, norms: Norms, *, unit: Unit, contribution: int, dimension: int
+) -> Gaussian | Laplace:
+    if kind == GAUSSIAN:
+        reach: Number = l2_sensitivity(norms, unit, contribution)
+        return Gaussian.calibrated(budget, sensitivity=reach, dimension=dimension)
+    return Laplace.calibrated(budget, sensitivity=l1_sensitivity(norms, unit, contribution))
