@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from defocus.privacy.accounting.pld.dots import Dots, connect, lattice
 from defocus.privacy.accounting.pld.lowering import Term
+from defocus.privacy.accounting.pld.profiles import Profile
 from defocus.privacy.accounting.pld.saddle import Saddle, saddle_at, saddle_for, window
 
 __all__ = ["Plan", "coarse_for", "plan_at", "plan_for"]
@@ -34,7 +35,7 @@ class Plan(NamedTuple):
 def coarse_for(terms: Sequence[Term], log_delta: float) -> list[Dots]:
     """Dots on a coarse grid of each term's own, good enough to find the tilt."""
     tail = log_delta - _TAIL - math.log(sum(term.times for term in terms))
-    return [connect(term.profile, _thinned(term.profile.grid(0.1, tail)), term.times) for term in terms]
+    return [connect(term.profile, _coarse(term.profile, tail), term.times) for term in terms]
 
 
 def plan_for(terms: Sequence[Term], delta: float, tolerance: float) -> Plan | None:
@@ -96,6 +97,15 @@ def _short(step: float) -> float:
     """Round down to five significant bits, so that multiples are exact floats."""
     mantissa, exponent = math.frexp(step)
     return math.ldexp(math.floor(mantissa * 32) / 32, exponent)
+
+
+def _coarse(profile: Profile, tail: float) -> NDArray[np.float64]:
+    """A coarse grid that reaches beyond the largest loss, where rounding can leave nothing behind."""
+    losses = _thinned(profile.grid(0.1, tail))
+    if math.isinf(profile.top):
+        return losses
+    beyond = profile.top + 1e-6 * max(float(losses[-1] - losses[0]), abs(profile.top))
+    return np.append(losses[losses < profile.top], beyond)
 
 
 def _thinned(losses: NDArray[np.float64]) -> NDArray[np.float64]:
