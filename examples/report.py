@@ -197,7 +197,9 @@ def main(folder: Path = Path("demo")) -> None:
         burn_down(ledger, console)
         console.print(Text("\n6. What the most common diagnosis promises, in words."))
         console.print(facts(diagnosis.explain()))
-        console.print(Text(f"\nThe ledger is in {path}. Look at it with: {command()} ledger show {path}"))
+        console.print(
+            Text(f"\nThe ledger is in {path}. Look at it with:\n  {command()} ledger show {path}"), soft_wrap=True
+        )
 
 
 if __name__ == "__main__":
