@@ -161,7 +161,6 @@ def test_a_refusal_says_what_is_wrong_where_and_what_to_do(text: str, what: str,
     assert caught.value.what.startswith(what)
     assert caught.value.position == position
     assert caught.value.fix.startswith(fix)
-    assert not set("×÷") & set(text) or "?" not in caught.value.what
 
 
 @pytest.mark.parametrize("value", [None, 3, b"gaussian(1)", ["gaussian(1)"]])

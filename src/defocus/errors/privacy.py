@@ -39,6 +39,6 @@ class ExpressionError(DefocusError, ValueError):
 def _pointing_at(text: str, position: int, *, around: int = 32) -> str:
     """The neighbourhood of ``position`` on one line with a caret under it; odd characters become question marks."""
     start, end = max(0, position - around), min(len(text), position + around)
-    shown = "".join(c if " " <= c <= "~" or c in "×·÷−" else " " if c.isspace() else "?" for c in text[start:end])
+    shown = "".join(c if " " <= c <= "~" else " " if c.isspace() else "?" for c in text[start:end])
     before, after = "..." if start else "", "..." if end < len(text) else ""
     return f"    {before}{shown}{after}\n    {' ' * (len(before) + position - start)}^"
