@@ -5,7 +5,6 @@ a chain rewritten from scratch, is consistent too. Whoever holds an anchor can t
 """
 
 import contextlib
-import fcntl
 import os
 import re
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from typing import Any, final
 
 from defocus.errors import InvalidParameterError, LedgerDamagedError, LedgerUnavailableError
 from defocus.ledger.disk import sync_directory
+from defocus.ledger.turns import turn
 
 __all__ = ["Anchor", "AnchorFile", "as_anchor"]
 
@@ -102,6 +102,11 @@ class AnchorFile:
             known = self.read()
             if known is None or known.sequence < anchor.sequence:
                 self.replace(anchor)
+            elif known.sequence == anchor.sequence and known.hash != anchor.hash:
+                raise LedgerDamagedError(
+                    f"The anchor file {self.path} already holds another entry {anchor.sequence}. No receipt was given.",
+                    fix="find out who wrote past the ledger's lock, and run ledger.verify().",
+                )
 
     def write(self, anchor: Anchor) -> None:
         """Put ``anchor`` on file, whatever was there."""
@@ -124,15 +129,14 @@ class AnchorFile:
     @contextlib.contextmanager
     def turn(self) -> Iterator[None]:
         """Keep every other writer of this file waiting."""
+        waiting = turn(self.path, exclusive=True, timeout=None)
         try:
-            lock = os.open(self.path.with_name(f"{self.path.name}.lock"), os.O_CREAT | os.O_RDWR, 0o666)
+            waiting.__enter__()
         except OSError as error:
             raise self._unusable(error) from None
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with contextlib.ExitStack() as stack:
+            stack.push(waiting)
             yield
-        finally:
-            os.close(lock)
 
     def _unusable(self, error: Exception) -> LedgerUnavailableError:
         return LedgerUnavailableError(

@@ -1,6 +1,7 @@
 """Where a ledger lives: what every kind of database must offer, and how a place is named."""
 
 from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,10 @@ class Place(ABC):
     @abstractmethod
     def mark(self) -> object:
         """Something that changes when the whole ledger is swapped for another; refuses a place that is gone."""
+
+    @abstractmethod
+    def turn(self, *, write: bool) -> AbstractContextManager[None]:
+        """Keep others away from a transaction where the database's own locks do not suffice."""
 
     @abstractmethod
     def begin(self, connection: Connection, *, write: bool) -> None:

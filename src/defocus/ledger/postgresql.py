@@ -12,6 +12,7 @@ synchronous, or keep an anchor file, which notices.
 import importlib.util
 import math
 import re
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -86,6 +87,11 @@ class PostgresqlSchema(Place):
     def mark(self) -> object:
         """Nothing: a server's tables are not swapped by renaming a file."""
         return None
+
+    def turn(self, *, write: bool) -> AbstractContextManager[None]:
+        """Nothing: the server's locks belong to its sessions."""
+        del write
+        return nullcontext()
 
     def begin(self, connection: Connection, *, write: bool) -> None:
         """Begin, and set what this transaction's durability and waiting depend on."""

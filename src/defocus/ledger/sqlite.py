@@ -15,11 +15,14 @@ path is compared with the file that the connection has open, so that a file put 
 the old one is noticed instead of written past.
 
 Locks are the file system's: keep the file on a local disk. Network file systems often lie about
-locks; use PostgreSQL there.
+locks; use PostgreSQL there. SQLite's locks vanish when anything else in the process opens and
+closes the file, so each transaction also holds a lock of its own on ``<ledger>.lock``
+(:mod:`defocus.ledger.turns`), which stays there, empty.
 """
 
 import contextlib
 import sqlite3
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
@@ -31,6 +34,7 @@ from defocus.errors import LedgerBusyError, LedgerDamagedError, LedgerError, Led
 from defocus.ledger.disk import sync_directory
 from defocus.ledger.places import Place
 from defocus.ledger.schema import FORMAT, TABLES, TRIGGERS, sqlite_triggers
+from defocus.ledger.turns import lock_path, turn
 
 __all__ = ["SqliteFile"]
 
@@ -85,8 +89,10 @@ class SqliteFile(Place):
 
     def _tidied(self, connection: Any, _record: Any) -> None:
         """Remove the blank journal, unless someone else is using it."""
-        if not self.read_only:
-            with contextlib.suppress(sqlite3.Error):
+        if self.read_only:
+            return
+        with contextlib.suppress(sqlite3.Error, OSError), turn(self.path, exclusive=True, timeout=0) as had:
+            if had:
                 connection.execute("PRAGMA busy_timeout=0").close()
                 connection.execute("PRAGMA journal_mode=DELETE").close()
 
@@ -121,6 +127,26 @@ class SqliteFile(Place):
                 fix="give the ledger one path of its own, without hard links; use copies for backups.",
             )
         return status.st_dev, status.st_ino
+
+    @contextlib.contextmanager
+    def turn(self, *, write: bool) -> Iterator[None]:
+        """Hold the lock beside the file for the whole transaction; see :mod:`defocus.ledger.turns`."""
+        try:
+            waiting = turn(self.path, exclusive=write, timeout=self.timeout)
+            had = waiting.__enter__()
+        except OSError as error:
+            if self.read_only:  # a directory that cannot be written to has no writers either
+                yield
+                return
+            raise LedgerUnavailableError(
+                f"The lock file {lock_path(self.path)} cannot be used: {error.strerror}. No receipt was given.",
+                fix="make the directory of the ledger writable for this process.",
+            ) from None
+        with contextlib.ExitStack() as stack:
+            stack.push(waiting)
+            if not had:
+                raise LedgerBusyError(self.name, seconds=self.timeout)
+            yield
 
     def begin(self, connection: Connection, *, write: bool) -> None:
         """Take the write lock at once, so that what is read stays true until the commit."""

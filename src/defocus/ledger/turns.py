@@ -1,0 +1,81 @@
+"""Taking turns on a file beside the ledger, with a lock that nothing else in the process can drop.
+
+SQLite's own locks are POSIX record locks. When any other part of the process opens the ledger's
+file and closes it again, to copy it, to hash it or to upload it, the kernel drops all of them, and
+a second writer walks in. The lock here is ``flock`` on a file of its own: it belongs to one open
+descriptor, which nobody else holds.
+"""
+
+import contextlib
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+__all__ = ["lock_path", "turn"]
+
+_PAUSE = 0.002
+
+
+def lock_path(path: Path) -> Path:
+    """The lock file beside ``path``."""
+    return path.with_name(f"{path.name}.lock")
+
+
+@contextlib.contextmanager
+def turn(path: Path, *, exclusive: bool, timeout: float | None) -> Iterator[bool]:
+    """Hold the lock beside ``path``, shared or exclusive; yields False if it was not had within ``timeout`` seconds.
+
+    Without a timeout it waits for as long as it takes. A lock file that is removed or replaced
+    meanwhile is opened again, so that all who hold the lock hold the same one.
+    """
+    kind = fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH
+    deadline = None if timeout is None else time.monotonic() + timeout
+    descriptor = _locked(lock_path(path), kind, deadline)
+    try:
+        yield descriptor is not None
+    finally:
+        if descriptor is not None:
+            # A child forked meanwhile shares the descriptor: unlock it for both, then let go.
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+            os.close(descriptor)
+
+
+def _locked(path: Path, kind: int, deadline: float | None) -> int | None:
+    while True:
+        descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o666)
+        try:
+            had = _waited(descriptor, kind, deadline)
+            same = had and _is_at(descriptor, path)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        if same:
+            return descriptor
+        os.close(descriptor)
+        if not had:
+            return None
+
+
+def _waited(descriptor: int, kind: int, deadline: float | None) -> bool:
+    if deadline is None:
+        fcntl.flock(descriptor, kind)
+        return True
+    while True:
+        try:
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(_PAUSE)
+        else:
+            return True
+
+
+def _is_at(descriptor: int, path: Path) -> bool:
+    try:
+        found, held = path.stat(), os.fstat(descriptor)
+    except FileNotFoundError:
+        return False
+    return (found.st_dev, found.st_ino) == (held.st_dev, held.st_ino)

@@ -1,0 +1,86 @@
+import multiprocessing
+import threading
+from pathlib import Path
+
+import pytest
+
+from defocus.errors import BudgetExceededError, LedgerBusyError
+from defocus.ledger import Ledger
+from defocus.ledger.turns import lock_path, turn
+from defocus.privacy.budgets import Budget
+from defocus.privacy.events import Pure
+from defocus.privacy.units import rows
+
+
+def test_one_holder_keeps_all_others_out_and_sharers_share(tmp_path: Path) -> None:
+    path = tmp_path / "a.ledger"
+    with turn(path, exclusive=True, timeout=1) as first:
+        assert first
+        with turn(path, exclusive=True, timeout=0) as second, turn(path, exclusive=False, timeout=0) as reader:
+            assert not second
+            assert not reader
+    with turn(path, exclusive=False, timeout=0) as one, turn(path, exclusive=False, timeout=0) as two:
+        assert one
+        assert two
+        with turn(path, exclusive=True, timeout=0) as writer:
+            assert not writer
+
+
+def test_a_lock_file_that_was_replaced_is_opened_again(tmp_path: Path) -> None:
+    path = tmp_path / "a.ledger"
+    with turn(path, exclusive=True, timeout=1):
+        lock_path(path).unlink()
+    with turn(path, exclusive=True, timeout=0) as had:
+        assert had
+        assert lock_path(path).exists()
+
+
+def test_a_ledger_whose_turn_never_comes_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "a.ledger"
+    with Ledger.open(path, budget=Budget(1), unit=rows(), dataset="visits", timeout=0.2) as book:
+        with turn(path, exclusive=True, timeout=1), pytest.raises(LedgerBusyError):
+            book.charge(Pure(0.1), purpose="count")
+        book.charge(Pure(0.1), purpose="count")
+
+
+def _charge_all(path: str, given: "multiprocessing.Queue[list[int]]") -> None:
+    receipts: list[int] = []
+    with Ledger.open(path, timeout=60) as book:
+        try:
+            while True:
+                receipts.append(book.charge(Pure(0.01), purpose="count").sequence)
+        except BudgetExceededError:
+            given.put(receipts)
+
+
+def test_reading_the_file_inside_a_charging_process_gives_no_receipt_twice(tmp_path: Path) -> None:
+    """Closing any descriptor of the file drops SQLite's own locks in this process: a backup must not cost privacy."""
+    path = tmp_path / "a.ledger"
+    context = multiprocessing.get_context("spawn")
+    given: multiprocessing.Queue[list[int]] = context.Queue()
+    done = threading.Event()
+
+    def back_up() -> None:
+        while not done.is_set():
+            path.read_bytes()
+            done.wait(0.0005)
+
+    with Ledger.open(path, budget=Budget(1), unit=rows(), dataset="visits", timeout=60) as book:
+        other = context.Process(target=_charge_all, args=(str(path), given))
+        copier = threading.Thread(target=back_up)
+        other.start()
+        copier.start()
+        ours: list[int] = []
+        try:
+            while True:
+                ours.append(book.charge(Pure(0.01), purpose="count").sequence)
+        except BudgetExceededError:
+            pass
+        finally:
+            done.set()
+            copier.join()
+        theirs = given.get(timeout=120)
+        other.join()
+        assert len(ours) + len(theirs) == 100
+        assert not set(ours) & set(theirs)
+        assert book.verify().ok
