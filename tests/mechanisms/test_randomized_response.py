@@ -69,11 +69,13 @@ def test_reports_are_categories_and_keep_their_shape() -> None:
     assert set(reports.tolist()) == {0, 1, 2, 3}
 
 
-@pytest.mark.parametrize("value", [-1, 4, [0, 9], 2**62])
-def test_categories_out_of_range_are_refused_without_being_quoted(value: int) -> None:
-    with pytest.raises(UnfitDataError, match=r"outside range\(4\)") as refusal:
-        RandomizedResponse(epsilon=1, categories=4).sample(value)
-    assert "declared category" in refusal.value.fix
+@pytest.mark.parametrize(("value", "nearest"), [(-1, 0), (4, 3), (2**62, 3), (-(2**63), 0)])
+def test_who_is_in_no_category_is_taken_to_be_in_the_nearest(value: int, nearest: int) -> None:
+    """An error would tell, before or after the charge, what the noise was to hide."""
+    asked = RandomizedResponse(epsilon=50, categories=4)
+    asked.check(value)
+    assert asked.sample(value) == nearest
+    assert asked.sample([value, value]).tolist() == [nearest, nearest]
 
 
 def test_an_estimate_needs_one_count_for_each_category() -> None:

@@ -3,9 +3,16 @@ from pathlib import Path
 import pytest
 
 from defocus import privacy
-from defocus.errors import InvalidParameterError
+from defocus.errors import BudgetExceededError, InvalidParameterError
 from defocus.ledger import Ledger
-from defocus.mechanisms import AboveThreshold, Exponential, Laplace, Mechanism, PermuteAndFlip, ReportNoisyMax
+from defocus.mechanisms import (
+    AboveThreshold,
+    Exponential,
+    Mechanism,
+    PermuteAndFlip,
+    RandomizedResponse,
+    ReportNoisyMax,
+)
 from defocus.privacy.budgets import Budget
 from defocus.privacy.units import rows
 from defocus.release import release
@@ -40,3 +47,27 @@ def test_an_event_or_a_class_in_place_of_a_mechanism_is_named_as_one() -> None:
         checked_mechanism(privacy.Laplace(20), None)
     with pytest.raises(InvalidParameterError, match="got the class Laplace"):
         checked_mechanism(Laplace, None)
+
+
+def test_a_list_of_reports_is_refused_where_its_length_shows_who_is_there(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "a.ledger", budget=Budget(2), unit=rows(), dataset="votes") as book:
+        with pytest.raises(InvalidParameterError, match="number itself would show") as refusal:
+            release(RandomizedResponse(epsilon=1), [0, 1, 1], ledger=book, purpose="vote")
+        assert "replace=True" in refusal.value.fix
+        assert len(book) == 1
+        release(RandomizedResponse(epsilon=1), 1, ledger=book, purpose="one person's vote")
+    with Ledger.open(tmp_path / "b.ledger", budget=Budget(2), unit=rows(replace=True), dataset="votes") as book:
+        assert len(release(RandomizedResponse(epsilon=1), [0, 1, 1], ledger=book, purpose="vote").value) == 3
+
+
+@pytest.mark.parametrize("secret", [0, 1, 2, 137, -5])
+def test_no_refusal_tells_which_category_someone_is_in(secret: int, tmp_path: Path) -> None:
+    """A refusal that depends on the value could be asked for again and again, for nothing."""
+    with Ledger.open(tmp_path / "a.ledger", budget=Budget(1), unit=rows(), dataset="votes") as book:
+        with pytest.raises(BudgetExceededError):
+            release(RandomizedResponse(epsilon=10, categories=3), secret, ledger=book, purpose="probe")
+        assert release(RandomizedResponse(epsilon=1, categories=3), secret, ledger=book, purpose="vote").value in {
+            0,
+            1,
+            2,
+        }

@@ -8,7 +8,7 @@ from typing import final, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from defocus.errors import Number, UnfitDataError, count, in_range, whole
+from defocus.errors import Number, count, in_range, whole
 from defocus.mechanisms.parameters import outside
 from defocus.mechanisms.values import Integers, IntVector, integers
 from defocus.noise import Bits, uniform
@@ -39,8 +39,8 @@ class RandomizedResponse:
         under one truth and :math:`q = (1-p)/(k-1) = e^{-\varepsilon}p` under any other. The coin of
         bias p, an irrational number, is decided by integer enclosures of p and as many random bits as it takes.
     Assumes:
-        The categories 0, …, k − 1 are public, and each person is in one of them; give everyone
-        else a declared category of their own before reporting. In a vector every entry belongs to
+        The categories 0, …, k − 1 are public; whoever is in none of them is taken to be in the
+        nearest, because an error that depends on data is a leak. In a vector every entry belongs to
         another unit, so that each unit owes one event, and how many there are is public.
 
     Error:
@@ -97,8 +97,8 @@ class RandomizedResponse:
         return min(hoeffding, bernstein) / self._contrast
 
     def check(self, value: object) -> None:
-        """Refuse anything but categories in range(k)."""
-        self._categories(value)
+        """Refuse anything but 64-bit integers; which category they are is private."""
+        integers(value)
 
     @overload
     def sample(self, value: int, bits: Bits | None = None) -> int: ...
@@ -146,9 +146,4 @@ class RandomizedResponse:
 
     def _categories(self, value: object) -> tuple[IntVector, bool]:
         vector, single = integers(value)
-        if bool(((vector < 0) | (vector >= self.categories)).any()):
-            raise UnfitDataError(
-                f"A category lies outside range({self.categories}).",
-                fix="number the categories 0, 1, … and map everything else to one declared category.",
-            )
-        return vector, single
+        return np.clip(vector, 0, self.categories - 1), single

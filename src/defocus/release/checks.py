@@ -3,6 +3,8 @@
 import math
 from typing import Any
 
+import numpy as np
+
 from defocus.errors import InvalidParameterError
 from defocus.mechanisms import (
     AboveThreshold,
@@ -45,8 +47,19 @@ def checked_mechanism(mechanism: object, grid: object) -> Event:
     return mechanism.event
 
 
-def checked_neighbours(mechanism: Mechanism, unit: Unit) -> None:
-    """Refuse half the noise for "monotone" utilities where a unit is replaced: some then rise while others fall."""
+def checked_neighbours(mechanism: Mechanism, value: Any, unit: Unit) -> None:
+    """Refuse what does not hold for the neighbours of this ledger.
+
+    Half the noise for "monotone" utilities, where a unit is replaced: some rise while others fall. One report for
+    each unit, where units are added or removed: their number shows who is there.
+    """
+    if isinstance(mechanism, RandomizedResponse) and np.ndim(value) and unit.adjacency is Adjacency.ADD_REMOVE:
+        raise InvalidParameterError(
+            f"A list of reports has as many entries as there are units, but this ledger protects {unit}, so the"
+            " number itself would show who is there.",
+            fix="protect the answers where the number of people is public: open the ledger with a unit made by"
+            " rows(replace=True) or user(column, replace=True).",
+        )
     if getattr(mechanism, "monotone", False) and unit.adjacency is Adjacency.REPLACE:
         raise InvalidParameterError(
             f"{type(mechanism).__name__} was made for utilities that all move in one direction between neighbours,"

@@ -62,7 +62,7 @@ def release(
         raise InvalidParameterError(
             f"A release is charged to a Ledger, but got {type(ledger).__name__}.", fix="open one: Ledger.open(path, …)."
         )
-    checked_neighbours(mechanism, ledger.unit)
+    checked_neighbours(mechanism, value, ledger.unit)
     drawn_from = source(bits)
     error, interval = in_units(mechanism.error, grid), in_units(mechanism.interval(CONFIDENCE), grid)
 
