@@ -2,7 +2,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.workloads.streaming import FACTORS, factor, matrix, noisy_rows
 
@@ -42,6 +42,7 @@ def test_noise_reaches_the_sums_through_the_inverse_of_the_strategy(strategy: Fa
     assert run(strategy, [0] * 30, z) == pytest.approx(expected.tolist(), rel=1e-9)
 
 
+@settings(max_examples=30)
 @given(st.integers(0, len(STRATEGIES) - 1), st.lists(st.integers(-1000, 1000), min_size=30, max_size=30))
 def test_two_streams_with_the_same_noisy_rows_release_the_same_bits(which: int, x: list[int]) -> None:
     """The sums are a function of the noisy rows alone: data that noise makes up for leaves no trace, not even in the
