@@ -8,6 +8,7 @@ from defocus.ledger import Ledger
 from defocus.mechanisms import (
     AboveThreshold,
     Exponential,
+    Laplace,
     Mechanism,
     PermuteAndFlip,
     RandomizedResponse,
