@@ -33,6 +33,7 @@ Assumes:
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import final
 
 import numpy as np
@@ -182,7 +183,8 @@ class Filter:
                     why=f"no filter of {self.budget} has a finite cost for it",
                     fix="use a budget with a delta, or an event that the measure of this budget knows.",
                 )
-            total += Cost(amount if times == 1 else _product_up(amount, times) for amount in amounts)
+            own = above(times * Fraction(delta))
+            total += Cost((own, *(amount if times == 1 else _product_up(amount, times) for amount in amounts[1:])))
         return total
 
     def fits(self, spent: Cost) -> bool:
@@ -401,4 +403,5 @@ def _sum_up(a: float, b: float) -> float:
 
 
 def _product_up(a: float, times: int) -> float:
-    return a if a == 0 else math.nextafter(a * above(times), math.inf)
+    """``times`` the amount, rounded up; one too small for a float may still add up to something."""
+    return math.nextafter((a or math.ulp(0.0)) * above(times), math.inf)

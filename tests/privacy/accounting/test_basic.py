@@ -22,6 +22,7 @@ from defocus.privacy.events import (
     Sampled,
     Selected,
     SelectedPoisson,
+    compose,
 )
 
 
@@ -87,3 +88,9 @@ def test_events_without_a_plain_form_are_refused_by_name() -> None:
 
 def test_nothing_costs_nothing() -> None:
     assert basic.account(NOTHING).epsilon() == basic.account(NOTHING).delta(0) == 0
+
+
+@given(st.lists(st.floats(1e-21, 1e-19), min_size=2, max_size=5))
+def test_deltas_are_added_without_rounding_down(deltas: list[float]) -> None:
+    total = basic.account(compose(Approximate(0, delta) for delta in deltas)).delta(0)
+    assert Fraction(total) >= sum(map(Fraction, deltas)) * (1 - Fraction(1, 10**17))

@@ -130,3 +130,11 @@ def test_events_without_rho_are_refused_by_name(event: Event) -> None:
 def test_mu_is_not_given() -> None:
     with pytest.raises(DefocusError, match="does not give mu"):
         zcdp.account(Gaussian(1)).mu()
+
+
+def test_a_rho_too_small_for_a_float_is_not_nothing() -> None:
+    loss = zcdp.account(10**170 * Pure(1e-170))
+    assert loss.rho() > 0
+    assert loss.epsilon(0) == math.inf
+    assert zcdp.account(Pure(1e-200)).epsilon(0) == math.inf
+    assert zcdp.account(Pure(0)).epsilon(0) == 0

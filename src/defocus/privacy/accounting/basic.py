@@ -8,6 +8,7 @@ Reference:
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import final
 
 from defocus.errors import Number, UnsupportedEventError
@@ -68,7 +69,7 @@ def account(event: Event, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> BasicL
 
 def fixed_delta(releases: tuple[tuple[Spend, int], ...]) -> float:
     """The sum of the deltas that were already part of the releases."""
-    return sum(above(times) * one.delta for one, times in releases)
+    return above(sum((times * Fraction(one.delta) for one, times in releases), Fraction(0)))
 
 
 def pure_epsilon(event: Event, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> float:

@@ -72,7 +72,7 @@ def account(event: Event, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Concen
     0.254996
     """
     del adjacency  # no event expressed here depends on it
-    return ConcentratedLoss(rho_of(event))
+    return ConcentratedLoss(rho_of(event) if isinstance(event, Composed) else _something(event))
 
 
 def epsilon_from_rho(rho: float, delta: float) -> float:
@@ -132,7 +132,14 @@ def rho_of(event: Event) -> float:
 @rho_of.register
 def _(event: Composed) -> float:
     """ρ adds up: the only composition rule of this accountant."""
-    return sum(above(times) * rho_of(part) for part, times in event.parts) * (PAD if event.parts else 1.0)
+    return sum(above(times) * _something(part) for part, times in event.parts) * (PAD if event.parts else 1.0)
+
+
+def _something(part: Event) -> float:
+    """The ρ of one release, never nothing where something is lost: so small a number may yet be multiplied."""
+    found = rho_of(part)
+    free = 0 in (getattr(part, "epsilon", None), getattr(part, "rho", None))
+    return found if found or free else math.ulp(0.0)
 
 
 @rho_of.register

@@ -120,10 +120,11 @@ class SampledProfile:
         """A bound on the slope wherever the inner loss may really lie, and what the uncertainty costs.
 
         The slope of x in e^l is a probability that grows towards zero, so its value at the
-        nearer end of the uncertainty bounds it. That matters beside atoms, and close to the
-        least loss, where rounding of the outer loss moves the inner one far.
+        nearer end of the uncertainty bounds it. That matters beside atoms, at the ends of the
+        support, and close to the least loss, where rounding of the outer loss moves the inner one far.
         """
-        doubtful = np.full(inside.shape, self.inner.atomic) | (inside < -14.0)
+        ends = np.abs(inside) >= self.inner.top * (1 - 16 * U) - wobble  # never, where losses are unbounded
+        doubtful = np.full(inside.shape, self.inner.atomic) | (inside < -14.0) | ends
         if not doubtful.any():
             return steep, steep * wobble
         at, off = inside[doubtful], wobble[doubtful]
