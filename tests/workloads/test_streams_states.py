@@ -1,6 +1,9 @@
 import json
 import shutil
 import stat
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +128,50 @@ def test_one_process_at_a_time(ledger: Ledger, tmp_path: Path) -> None:
         RunningSum.resume(path, ledger=ledger)
     stream.close()
     RunningSum.resume(path, ledger=ledger).close()
+
+
+def test_of_many_who_resume_at_once_one_goes_on(ledger: Ledger) -> None:
+    stream = PLAN.start(ledger=ledger, purpose="visits")
+    stream.add(1)
+    state = stream.save()
+
+    def went_on(_: int) -> bool:
+        try:
+            RunningSum.resume(state, ledger=ledger)
+        except StreamStateError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(6) as pool:
+        assert sum(pool.map(went_on, range(6))) == 1
+
+
+KILLED = """
+import sys
+from defocus import Budget
+from defocus.ledger import Ledger
+from defocus.workloads import RunningSum
+with Ledger.open(sys.argv[1]) as ledger:
+    stream = RunningSum(1000, budget=Budget(0.5, 1e-7)).start(ledger=ledger, purpose="visits", state_file=sys.argv[2])
+    while True:
+        print(repr(stream.add(3).value), flush=True)
+"""
+
+
+def test_a_killed_process_loses_no_step_that_was_shown(ledger: Ledger, tmp_path: Path) -> None:
+    path = tmp_path / "visits.state"
+    arguments = [sys.executable, "-c", KILLED, str(tmp_path / "visits.ledger"), str(path)]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603 # our own text
+        assert process.stdout is not None
+        shown = [float(process.stdout.readline()) for _ in range(5)]
+        process.kill()
+        shown += [float(line) for line in process.stdout if line.endswith("\n")]
+    again = RunningSum.resume(path, ledger=ledger)
+    assert again.step in {len(shown), len(shown) + 1}
+    if again.step == len(shown):
+        assert again.last is not None
+        assert again.last.value == shown[-1]
+    assert again.add(3).step == again.step
 
 
 def test_a_file_in_the_way_is_refused_and_nothing_is_charged(ledger: Ledger, tmp_path: Path) -> None:
