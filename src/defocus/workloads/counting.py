@@ -103,7 +103,9 @@ def _tops(sets: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
     return [chosen for chosen in sets if chosen not in inner]
 
 
-def _passes(tops: list[tuple[int, ...]], sizes: tuple[int, ...]) -> list[tuple[tuple[int, ...], list[tuple[int, ...]]]]:
+def _passes(
+    tops: Sequence[tuple[int, ...]], sizes: tuple[int, ...]
+) -> list[tuple[tuple[int, ...], list[tuple[int, ...]]]]:
     """Blocks of attributes to count at once, and which tables to take from each: grown greedily."""
     if len(tops) > _MANY:
         return [(chosen, [chosen]) for chosen in tops]

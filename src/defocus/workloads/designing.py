@@ -9,7 +9,7 @@ from defocus.errors import InvalidParameterError
 from defocus.workloads import marginal_planning, residuals
 from defocus.workloads.atoms import Array, Atom
 from defocus.workloads.marginals import Marginals
-from defocus.workloads.matrices import matrix_design
+from defocus.workloads.matrices import matrix_design, whole_multiple
 from defocus.workloads.optimum import flattest, least_total, singular_values
 from defocus.workloads.p_identity import p_identity
 from defocus.workloads.products import product_design, product_factors
@@ -53,9 +53,7 @@ def spectrum(workload: Workload | Marginals) -> tuple[float, float]:
     for term in workload.terms:
         each = [singular_values(atom.gram()) for atom in term.atoms]
         scale = math.sqrt(term.weight / workload.cells)
-        found.append(
-            (scale * math.prod(float(r.sum()) for r in each), scale * math.prod(float(r.max()) for r in each))
-        )
+        found.append((scale * math.prod(float(r.sum()) for r in each), scale * math.prod(float(r.max()) for r in each)))
     return max(found)
 
 
@@ -94,11 +92,11 @@ def _least(workload: Workload, noise: str) -> Design:
 
 
 def _direct(workload: Workload, noise: str) -> tuple[float, Callable[[], Design]] | None:
-    """The workload measured as it is, improved by least squares; only if its coefficients are whole numbers."""
+    """The workload measured as it is, improved by least squares; only if its coefficients are exact."""
     if workload.cells > LARGEST_DENSE or workload.queries * workload.cells > _DIRECT:
         return None
     matrix = workload.matrix()
-    if not (matrix == np.rint(matrix)).all() or float(np.abs(matrix).max()) > 2**20:
+    if whole_multiple(matrix) is None:
         return None
     columns = np.abs(matrix).sum(axis=0) if noise == LAPLACE else np.sqrt((matrix**2).sum(axis=0))
     norm = float(columns.max())

@@ -27,7 +27,7 @@ def levels_of(sets: Sequence[tuple[int, ...]]) -> tuple[dict[int, Index], dict[i
     groups: dict[int, list[int]] = {}
     for position, chosen in enumerate(sets):
         groups.setdefault(len(chosen), []).append(position)
-    levels = {order: np.array([sets[i] for i in at], np.int64).reshape(-1, order) for order, at in groups.items()}
+    levels = {order: np.array([sets[i] for i in at], np.int64).reshape(len(at), order) for order, at in groups.items()}
     return levels, {order: np.array(at, np.int64) for order, at in groups.items()}
 
 

@@ -15,6 +15,7 @@ by their precision is generalised least squares, and the :math:`\theta` are foun
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, final
 
@@ -24,7 +25,7 @@ from defocus.errors import UnanswerableWorkloadError
 from defocus.workloads import residuals as core
 from defocus.workloads.atoms import Array
 from defocus.workloads.counting import tables
-from defocus.workloads.lattice import Lattice
+from defocus.workloads.lattice import Index, Lattice
 from defocus.workloads.marginals import Marginals
 from defocus.workloads.strategy import IntArray, Norms
 
@@ -70,11 +71,9 @@ class MarginalStrategy:
         l1 = l2 = apart = 0
         for order in sorted(self.lattice.subsets):
             start, rows = self.lattice.start[order], self.lattice.subsets[order]
-            sizes = np.array(self.sizes, np.int64)[rows]
-            kinds, where = np.unique(sizes, axis=0, return_inverse=True)
-            for kind, shape in enumerate(kinds.tolist()):
-                chosen = self.multiples[start : start + len(rows)][where.reshape(-1) == kind].astype(object)
-                once, squared = int(chosen.sum()), int((chosen * chosen).sum())
+            own = self.multiples[start : start + len(rows)]
+            for shape, chosen in _shapes(np.array(self.sizes, np.int64), rows):
+                once, squared = _sums(own if chosen is None else own[chosen])
                 if not self.residual:
                     l1, l2, apart = l1 + once, l2 + squared, apart + (2 * squared if order else 0)
                     continue
@@ -190,6 +189,32 @@ class MarginalStrategy:
             terms = own[:, None] * whole.spread(order, ones, 1 / np.array(self.sizes, np.float64))
             found += np.bincount(links.ravel(), terms.ravel(), self.lattice.count)
         return found
+
+
+def _shapes(sizes: Index, rows: Index) -> Iterator[tuple[list[int], Any]]:
+    """The distinct shapes of tables over these sets, and which sets have each; None for all of them."""
+    distinct, kind = np.unique(sizes, return_inverse=True)
+    if len(distinct) == 1 or not rows.shape[1]:
+        yield [int(distinct[0])] * rows.shape[1], None
+        return
+    kinds = np.sort(kind.reshape(-1)[rows], axis=1)
+    if len(distinct) ** rows.shape[1] < 1 << 62:
+        keys = kinds @ np.array([len(distinct) ** c for c in range(rows.shape[1])], np.int64)
+        _, first, where = np.unique(keys, return_index=True, return_inverse=True)
+        shapes = kinds[first]
+    else:
+        shapes, where = np.unique(kinds, axis=0, return_inverse=True)
+    for number, shape in enumerate(shapes.tolist()):
+        yield [int(distinct[k]) for k in shape], where.reshape(-1) == number
+
+
+def _sums(values: IntArray) -> tuple[int, int]:
+    """The sum and the sum of squares, exactly."""
+    peak = int(values.max(initial=0))
+    if len(values) * peak * peak < 1 << 62:
+        return int(values.sum()), int((values * values).sum())
+    exact = values.astype(object)
+    return int(exact.sum()), int((exact * exact).sum())
 
 
 def _collect(sums: list[Any], number: dict[tuple[int, ...], int], name: tuple[int, ...], block: Array) -> None:

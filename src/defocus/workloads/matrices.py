@@ -13,7 +13,7 @@ from defocus.workloads.counting import histogram
 from defocus.workloads.strategy import Design, IntArray, Norms
 from defocus.workloads.workload import Workload
 
-__all__ = ["MatrixStrategy", "column_norms", "matrix_design"]
+__all__ = ["MatrixStrategy", "column_norms", "matrix_design", "whole_multiple"]
 
 _FLAT = 1e-12
 """Directions in which the squared strategy is this much smaller than at its largest count as not measured."""
@@ -100,19 +100,31 @@ class MatrixStrategy:
 def matrix_design(name: str, sizes: tuple[int, ...], real: Array, norm: float) -> Design:
     """A design that brings ``real``, whose largest column has this ``norm``, to integers.
 
-    A matrix of integers is multiplied by a whole number, which keeps its row space; any other is scaled by a power
-    of two and rounded.
+    A matrix of integers, or of fractions that a small power of two makes integers, is multiplied by a whole number,
+    which keeps its row space; any other is scaled by a power of two and rounded.
     """
-    whole = bool((real == np.rint(real)).all()) and norm < 2**40
+    exact = whole_multiple(real)
     peak = float(np.abs(real).max()) / norm
     bits = (_EXACT - math.ceil(math.log2(len(real) + 1))) // 2 - max(0, math.frexp(peak)[1])
 
     def make(precision: int) -> MatrixStrategy:
-        if whole:
-            return MatrixStrategy.of(sizes, real.astype(np.int64) * max(1, math.floor(2.0**precision / norm)))
+        if exact is not None:
+            times = norm * float(np.abs(exact).max() / np.abs(real).max())
+            return MatrixStrategy.of(sizes, exact * max(1, math.floor(2.0**precision / times)))
         return MatrixStrategy.of(sizes, np.rint(real * (2.0**precision / norm)).astype(np.int64))
 
     return Design(name, make, peak, bits)
+
+
+def whole_multiple(real: Array) -> IntArray | None:
+    """The matrix times the least power of two that makes it whole and below 2**20; None if there is none."""
+    for bits in range(17):
+        scaled = real * 2.0**bits
+        if float(np.abs(scaled).max()) >= 2**20:
+            return None
+        if (scaled == np.rint(scaled)).all():
+            return scaled.astype(np.int64)
+    return None
 
 
 def column_norms(matrix: IntArray) -> Norms:

@@ -8,8 +8,9 @@ is :math:`\mathrm{tr}(V X^{-1})` subject to :math:`X_{jj} \le 1`: convex in X. F
 .. math:: \mathrm{tr}\big((D^{1/2} V D^{1/2})^{1/2}\big)^2 / \sum_j u_j,
 
 the SVD bound where all :math:`u_j` are equal. At the optimum :math:`X_{jj} = 1`, that is
-:math:`u = \mathrm{diag}((D^{1/2} V D^{1/2})^{1/2})`, which is iterated. Scaling the columns of A to norm one turns each
-iterate into a strategy, and the distance to the best bound seen says how far from the optimum it can be.
+:math:`u = \mathrm{diag}((D^{1/2} V D^{1/2})^{1/2})`, which is iterated. Scaling the columns of A,
+each to norm one or all by the largest norm, turns each iterate into a strategy, and the distance to the best bound
+seen says how far from the optimum it can be.
 
 For the largest variance instead of the total, the weights w are variables of the dual as well. For fixed u
 the bound is, up to a constant, a sum of square roots of functions linear in w, and Jensen's inequality gives the
@@ -70,7 +71,7 @@ def least_total(gram: Array, *, tolerance: float = 5e-3, rounds: int = 20) -> Op
         point = _at(gram, u)
         error = float((gram * point.covariance).sum())
         bound = max(bound, point.bound)
-        settled = best is not None and error > (1 - tolerance / 10) * best.error
+        settled = best is not None and (1 - tolerance / 10) * best.error < error < 1.05 * bound
         if best is None or error < best.error:
             best = Optimum(point.matrix, error, bound)
         if settled or best.error <= (1 + tolerance) * bound:
@@ -120,10 +121,16 @@ def _at(gram: Array, u: Array) -> _Point:
     roots = np.sqrt(np.maximum(values, values[-1] * 1e-18 if values[-1] > 0 else 1e-300))
     diagonal = (vectors * vectors) @ roots
     norms = np.sqrt(diagonal) / half  # of the columns, before scaling
-    stretched = (half * norms)[:, None] * (vectors / np.sqrt(roots))
-    matrix = (vectors * np.sqrt(roots)).T / (half * norms)
+    points = [_scaled(vectors, roots, half * norms), _scaled(vectors, roots, half * norms.max())]
+    matrix, covariance = min(points, key=lambda point: float((gram * point[1]).sum()))
     bound = float((roots.sum() - np.sqrt(ridge) * half.sum()) ** 2 / u.sum())
-    return _Point(matrix, stretched @ stretched.T, diagonal, bound)
+    return _Point(matrix, covariance, diagonal, bound)
+
+
+def _scaled(vectors: Array, roots: Array, scale: Array) -> tuple[Array, Array]:
+    """The strategy with these eigenvectors and columns divided by ``scale``, and the inverse of its square."""
+    stretched = scale[:, None] * (vectors / np.sqrt(roots))
+    return (vectors * np.sqrt(roots)).T / scale, stretched @ stretched.T
 
 
 def _eigen(matrix: Array) -> tuple[Array, Array]:

@@ -82,6 +82,8 @@ def plan(
         if strategy is not None:
             made.strategy.check(workload)
         found.append(Plan(workload, budget, made, law, protected, held, objective))
+    if len(found) == 1:
+        return found[0]
     return min(found, key=lambda each: each.error.total if objective == "total" else each.error.largest)
 
 

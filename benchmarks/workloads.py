@@ -1,0 +1,158 @@
+"""What the workloads room claims: errors beside published ones and bounds, and times, in one run.
+
+    .venv/bin/python benchmarks/workloads.py [folder of the discretised Adult table]
+
+Variances are in multiples of the noise's at sensitivity one unless said otherwise. Peers: the binary tree and the
+(normalised) square root for prefix sums and an independent implementation of the strategy family of HDMM (p-identity,
+Laplace) for ranges. HDMM and ResidualPlanner themselves are not on the package index.
+"""
+
+import csv
+import json
+import math
+import platform
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from defocus import Budget, rows
+from defocus import workloads as w
+from defocus.ledger import Ledger
+from defocus.noise.testing import seeded
+
+HERE = Path(__file__).parent
+BUDGET = Budget(1, 1e-6)
+ROUNDS = 3
+
+
+def fastest(work: Callable[[], Any], rounds: int = ROUNDS) -> tuple[Any, float]:
+    best, made = math.inf, None
+    for _ in range(rounds):
+        start = time.perf_counter()
+        made = work()
+        best = min(best, time.perf_counter() - start)
+    return made, best
+
+
+def tree(n: int) -> tuple[float, float]:
+    height = int(math.log2(n)) + 1
+    ones = np.array([i.bit_count() for i in range(1, n + 1)])
+    return float(height * ones.mean()), float(height * ones.max())
+
+
+def square_root(n: int, *, normalised: bool) -> tuple[float, float]:
+    f = np.cumprod([1.0, *((2 * k - 1) / (2 * k) for k in range(1, n))])
+    matrix = np.array([np.concatenate([np.zeros(j), f[: n - j]]) for j in range(n)]).T
+    norms = np.sqrt((matrix**2).sum(axis=0))
+    matrix = matrix / norms if normalised else matrix / norms.max()
+    spread = (np.linalg.solve(matrix.T, np.tri(n).T) ** 2).sum(axis=0)
+    return float(spread.mean()), float(spread.max())
+
+
+def prefix_sums(n: int = 1024) -> dict[str, Any]:
+    total, seconds = fastest(lambda: w.plan(w.prefix(n), BUDGET, noise="gaussian"), 1)
+    flat, flat_seconds = fastest(lambda: w.plan(w.prefix(n), BUDGET, noise="gaussian", objective="max"), 1)
+    found = {
+        "binary tree": tree(n),
+        "square root": square_root(n, normalised=False),
+        "normalised square root": square_root(n, normalised=True),
+        "Defocus, least total": (total.error.mean / total.law, total.error.largest / total.law),
+        "Defocus, least largest": (flat.error.mean / flat.law, flat.error.largest / flat.law),
+        "bound on the mean": (total.lower_bound / n / total.law, None),
+        "seconds": (seconds, flat_seconds),
+    }
+    for name, (mean, largest) in found.items():
+        print(f"prefix sums {n}: {name:26s} {mean:10.4f} {'' if largest is None else f'{largest:10.4f}'}", flush=True)
+    return found
+
+
+def many_marginals() -> dict[str, Any]:
+    plan, seconds = fastest(lambda: w.plan(w.marginals([10] * 100, up_to=3), BUDGET, noise="gaussian"), 5)
+    off = plan.error.total / plan.lower_bound - 1
+    print(
+        f"marginals up to 3 of 100 attributes of 10: planned in {seconds:.3f} s, {off:.1e} above the bound", flush=True
+    )
+    return {"seconds": seconds, "above_bound": off, "tables": plan.workload.number}
+
+
+def ranges(n: int = 1024) -> dict[str, Any]:
+    gaussian, seconds = fastest(lambda: w.plan(w.ranges(n), BUDGET, noise="gaussian"), 1)
+    laplace, slower = fastest(lambda: w.plan(w.ranges(n), Budget(1), noise="laplace"), 1)
+    found = {
+        "gaussian": gaussian.error.mean / gaussian.law,
+        "gaussian bound": gaussian.lower_bound / gaussian.workload.queries / gaussian.law,
+        "gaussian seconds": seconds,
+        "laplace (per 2/eps^2)": laplace.error.mean / laplace.law,
+        "laplace identity": laplace.identity_error / laplace.workload.queries / laplace.law,
+        "laplace seconds": slower,
+    }
+    for name, value in found.items():
+        print(f"all ranges {n}: {name:26s} {value:10.4f}", flush=True)
+    return found
+
+
+def adult(folder: Path, runs: int = 200) -> dict[str, Any]:
+    domain = json.loads((folder / "adult-domain.json").read_text())
+    with (folder / "adult-discretised.csv").open() as file:
+        reader = csv.reader(file)
+        names = next(reader)
+        codes = np.array([[int(x) for x in row] for row in reader])
+    sizes = [int(domain[name]) for name in names]
+    workload = w.marginals(sizes, ways=2)
+    found: dict[str, Any] = {"attributes": len(sizes), "tables": workload.number, "queries": workload.queries}
+    for budget, noise in ((BUDGET, "gaussian"), (Budget(1), "laplace")):
+        plan = w.plan(workload, budget, noise=noise)
+        exact = plan.measurement.strategy.measure(w.records(codes))
+        truth = plan.measurement.strategy.answers(workload, exact)
+        bits, squares = seeded(1), []
+        zeros = w.records(codes[:0])
+        for _ in range(runs):
+            noisy = exact + plan.measurement.sample(zeros, bits)  # the noise of a fresh measurement
+            squares.append(float(((plan.measurement.strategy.answers(workload, noisy) - truth) ** 2).sum()))
+        measured = float(np.mean(squares))
+        found[noise] = {"predicted": plan.error.total, "measured": measured, "rmse": plan.error.rmse}
+        print(f"Adult, all 2-way, {noise}: predicted {plan.error.total:.6g}, measured {measured:.6g}, "
+              f"{100 * (measured / plan.error.total - 1):+.2f} %", flush=True)  # fmt: skip
+    return found
+
+
+def reconstruction(attributes: int = 20, size: int = 10, number: int = 1_000_000) -> dict[str, Any]:
+    rng = np.random.default_rng(1)
+    codes = rng.integers(0, size, (number, attributes), dtype=np.int32)
+    plan = w.plan(w.marginals([size] * attributes, ways=3), BUDGET, noise="gaussian")
+    with tempfile.TemporaryDirectory() as home:
+        terms: dict[str, Any] = {"budget": Budget(100, 1e-4), "unit": rows(), "dataset": "table"}
+        with Ledger.open(f"{home}/a.ledger", **terms) as book:
+            answers, seconds = fastest(
+                lambda: plan.release(w.records(codes), ledger=book, purpose="all 3-way marginals"), 3
+            )
+    noisy = answers.release.value
+    _, alone = fastest(lambda: plan.measurement.strategy.answers(plan.workload, noisy))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(f"3-way marginals of {attributes} attributes, {number} rows: counted, measured, charged and reconstructed in "
+          f"{seconds:.2f} s, reconstruction alone {alone:.2f} s, peak {peak:.2f} GiB", flush=True)  # fmt: skip
+    return {"seconds": seconds, "reconstruction_seconds": alone, "peak_gib": peak, "tables": plan.workload.number}
+
+
+def main() -> None:
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else HERE.parent.parent / "shared" / "data" / "adult"
+    found: dict[str, Any] = {"python": platform.python_version(), "numpy": np.__version__}
+    found["reconstruction"] = reconstruction()
+    found["many_marginals"] = many_marginals()
+    if folder.exists():
+        found["adult"] = adult(folder)
+    else:
+        print("Adult is left out: name the folder of the discretised table.")
+    found["ranges"] = ranges()
+    found["prefix_sums"] = prefix_sums()
+    (HERE / "results" / "workloads.json").write_text(json.dumps(found, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from defocus.workloads import counting
+
+
+@settings(max_examples=30)
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=5), st.integers(0, 3), st.integers(0, 10**6))
+def test_tables_of_records_are_those_of_their_histogram(sizes: list[int], order: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    codes = np.stack([rng.integers(0, n, 40) for n in sizes], axis=1)
+    x = np.zeros(sizes, np.int64)
+    np.add.at(x, tuple(codes.T), 1)
+    highest = min(order, len(sizes))
+    sets = [s for r in range(highest + 1) for s in itertools.combinations(range(len(sizes)), r)]
+    counted = counting.tables(counting.records(codes), tuple(sizes), sets)
+    summed = counting.tables(x, tuple(sizes), sets)
+    for chosen, one, other in zip(sets, counted, summed, strict=True):
+        away = tuple(i for i in range(len(sizes)) if i not in chosen)
+        assert np.array_equal(one, x.sum(axis=away))
+        assert np.array_equal(other, one)
+
+
+def test_several_tables_are_counted_in_one_pass() -> None:
+    tops = list(itertools.combinations(range(20), 3))
+    passes = counting._passes(tops, (10,) * 20)
+    assert sorted(chosen for _, inside in passes for chosen in inside) == tops
+    assert len(passes) < len(tops) / 4
+    assert all(10 ** len(block) <= counting._BLOCK for block, _ in passes)
+
+
+def test_no_records_are_no_counts() -> None:
+    empty = counting.records(np.zeros((0, 2), np.int64))
+    assert [t.sum() for t in counting.tables(empty, (2, 3), [(), (0,), (1,), (0, 1)])] == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.uint64])
+def test_codes_of_any_integer_type_are_counted(dtype: type[np.integer[np.typing.NBitBase]]) -> None:
+    made = counting.records(np.array([[0, 1], [1, 2], [1, 2]], dtype))
+    assert counting.histogram(made, (2, 3)).tolist() == [0, 1, 0, 0, 0, 2]

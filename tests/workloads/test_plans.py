@@ -1,0 +1,145 @@
+"""Releases of plans: charged first, unbiased, with the predicted error, and refused without a charge."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from defocus import Budget, rows, user
+from defocus import workloads as w
+from defocus.errors import BudgetExceededError, InvalidParameterError, MismatchedDomainError, UnfitDataError
+from defocus.ledger import Ledger
+from defocus.noise.testing import seeded
+
+BUDGET = Budget(1, 1e-6)
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Iterator[Ledger]:
+    with Ledger.open(tmp_path / "a.ledger", budget=Budget(3, 1e-5), unit=rows(), dataset="visits") as made:
+        yield made
+
+
+def charges(book: Ledger) -> int:
+    return sum(entry.kind == "charge" for entry in book.entries())
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+@pytest.mark.parametrize(
+    "workload",
+    [w.prefix(12), w.kron(w.prefix(4), w.identity(3)), w.marginals([2, 3, 2], up_to=2)],
+    ids=["matrix", "product", "marginals"],
+)
+def test_errors_have_the_predicted_variance_and_no_other(workload: Any, noise: str) -> None:
+    plan = w.plan(workload, BUDGET, noise=noise)
+    x, bits, runs = 50 * np.arange(12), seeded(11), 1000
+    measure = plan.measurement
+    truth = workload.answer(x)
+    errors = np.array([measure.strategy.answers(workload, measure.sample(x, bits)) - truth for _ in range(runs)])
+    ratio = float((errors**2).sum(axis=1).mean() / plan.variances().sum())
+    spread = float((errors**2).sum(axis=1).std() / plan.variances().sum()) / runs**0.5
+    assert abs(ratio - 1) < 4.5 * spread
+    assert abs(ratio - 1.21) > 4.5 * spread  # noise 10 % off
+    assert np.abs(errors.mean(axis=0) / np.sqrt(plan.variances() / runs)).max() < 4.5
+    for confidence in (0.5, 0.95):
+        held = (np.abs(errors) <= plan.intervals(confidence)).mean(axis=0)
+        assert held.min() > confidence - 4.5 * (confidence * (1 - confidence) / runs) ** 0.5
+        assert noise == "laplace" or held.max() < confidence + 4.5 * (confidence * (1 - confidence) / runs) ** 0.5
+
+
+def test_a_release_is_charged_once_and_carries_intervals(book: Ledger) -> None:
+    plan = w.plan(w.prefix(5), BUDGET, noise="gaussian")
+    answers = plan.release([100, 50, 0, 3, 7], ledger=book, purpose="ages", bits=seeded(1))
+    assert charges(book) == 1
+    assert answers.release.event == plan.event
+    low, high = answers.intervals(0.999999)
+    assert (low <= [100, 150, 150, 153, 160]).all()
+    assert (high >= [100, 150, 150, 153, 160]).all()
+    assert "least squares" in str(answers)
+
+
+def test_one_release_answers_other_questions_free_of_charge(book: Ledger) -> None:
+    answers = w.plan(w.prefix(4), BUDGET).release([9, 8, 7, 6], ledger=book, purpose="ages", bits=seeded(2))
+    assert answers.ask(w.identity(4)).cumsum() == pytest.approx(answers.values, rel=1e-9)
+    assert charges(book) == 1
+    with pytest.raises(MismatchedDomainError):
+        answers.ask(w.identity(5))
+
+
+def test_least_squares_answers_agree_with_each_other(book: Ledger) -> None:
+    plan = w.plan(w.marginals([3, 4, 2], ways=2), BUDGET, noise="gaussian")
+    answers = plan.release(np.arange(24).reshape(3, 4, 2), ledger=book, purpose="tables", bits=seeded(3))
+    np.testing.assert_allclose(answers.table((0, 1)).sum(axis=1), answers.table((0, 2)).sum(axis=1), rtol=1e-9)
+    np.testing.assert_allclose(answers.table((0, 1)).sum(axis=0), answers.table((1, 2)).sum(axis=1), rtol=1e-9)
+
+
+@pytest.mark.parametrize("workload", [w.prefix(24), w.marginals([3, 4, 2], ways=2)], ids=["prefix", "marginals"])
+def test_without_negatives_the_total_stays_and_bias_is_declared(book: Ledger, workload: Any) -> None:
+    plan = w.plan(workload, BUDGET, noise="gaussian")
+    made = plan.release(np.full(24, 2), ledger=book, purpose="few", nonnegative=True, bits=seeded(4))
+    assert made.values.min() >= 0
+    assert "biased" in made.processing
+    with pytest.raises(InvalidParameterError, match="no interval"):
+        made.intervals()
+
+
+def test_records_and_their_histogram_are_the_same_data() -> None:
+    rng = np.random.default_rng(5)
+    codes = np.stack([rng.integers(0, n, 500) for n in (3, 4, 2)], axis=1)
+    x = np.zeros((3, 4, 2), np.int64)
+    np.add.at(x, tuple(codes.T), 1)
+    for workload in (w.marginals([3, 4, 2], up_to=3), w.kron(w.prefix(3), w.identity(4), w.total(2))):
+        strategy = w.plan(workload, BUDGET, noise="gaussian").measurement.strategy
+        assert strategy.measure(w.records(codes)).tolist() == strategy.measure(x).tolist()
+
+
+def test_codes_outside_their_range_count_as_the_nearest() -> None:
+    strategy = w.plan(w.marginals([3, 2], ways=1), BUDGET, noise="gaussian").measurement.strategy
+    wild, tame = w.records(np.array([[-7, 9], [1, 1]])), w.records(np.array([[0, 1], [1, 1]]))
+    assert strategy.measure(wild).tolist() == strategy.measure(tame).tolist()
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        ([1, 2, 3], MismatchedDomainError),
+        (np.zeros((2, 2), np.int64), MismatchedDomainError),
+        ([1.0, 2.0, 3.0, 4.0], UnfitDataError),
+        ("abcd", UnfitDataError),
+        ([True, False, True, True], UnfitDataError),
+        (w.records(np.zeros((5, 2), np.int64)), MismatchedDomainError),
+    ],
+)
+def test_unfit_data_is_refused_and_nothing_is_charged(book: Ledger, data: Any, kind: type[Exception]) -> None:
+    with pytest.raises(kind):
+        w.plan(w.prefix(4), BUDGET).release(data, ledger=book, purpose="x")
+    assert charges(book) == 0
+
+
+def test_a_ledger_that_protects_something_else_is_refused(tmp_path: Path) -> None:
+    terms: dict[str, Any] = {"budget": Budget(3, 1e-5), "unit": user("id"), "dataset": "visits"}
+    with Ledger.open(tmp_path / "b.ledger", **terms) as book:
+        with pytest.raises(InvalidParameterError, match="plan protects one row") as refusal:
+            w.plan(w.prefix(4), BUDGET).release([1, 2, 3, 4], ledger=book, purpose="x")
+        assert "contribution" in refusal.value.fix
+        assert charges(book) == 0
+        plan = w.plan(w.prefix(4), BUDGET, unit=book.unit, contribution=4)
+        plan.release([1, 2, 3, 4], ledger=book, purpose="x", bits=seeded(6))
+        assert charges(book) == 1
+
+
+def test_a_budget_that_is_gone_is_refused_before_anything_is_drawn(tmp_path: Path) -> None:
+    terms: dict[str, Any] = {"budget": Budget(0.5, 1e-6), "unit": rows(), "dataset": "visits"}
+    with Ledger.open(tmp_path / "c.ledger", **terms) as book:
+        with pytest.raises(BudgetExceededError):
+            w.plan(w.prefix(4), BUDGET).release([1, 2, 3, 4], ledger=book, purpose="x")
+        assert charges(book) == 0
+
+
+@pytest.mark.parametrize("codes", [np.zeros(3, np.int64), np.zeros((2, 2)), [["a"]], np.zeros((3, 0), np.int64)])
+def test_records_are_tables_of_integers(codes: Any) -> None:
+    with pytest.raises(UnfitDataError, match="two-dimensional"):
+        w.records(codes)
