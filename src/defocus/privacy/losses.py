@@ -12,6 +12,8 @@ __all__ = ["Interval", "Loss", "checked_delta", "checked_epsilon", "least"]
 
 _ROUNDING = 1e-15
 """More than the rounding of a difference of probabilities."""
+_FAR = 150.0
+"""An epsilon beyond which no guarantee is worth the name."""
 
 
 class Interval(NamedTuple):
@@ -69,7 +71,11 @@ class Loss(ABC):
             e = math.exp(epsilon)
             return max(0.0, kept - e * a, (kept - a) / e)
 
-        return max(bound(0.0), -least(lambda t: -bound(math.expm1(t)), 0.0, 5.0)) / PAD
+        # Beyond the epsilon where only what is lost for certain remains of delta, bounds get worse.
+        failing = self.delta(_FAR) * PAD + 1e-9
+        end = min(self.epsilon(failing), _FAR) if failing < 1 else _FAR
+        found = -least(lambda t: -bound(math.expm1(t)), 0.0, math.log1p(end), points=8, steps=16) if end else 0.0
+        return max(bound(0.0), bound(end), found) / PAD
 
     def posterior(self, prior: Number, *, delta: Number = 0) -> float:
         r"""The highest probability anyone can reach about one unit's secret, starting from ``prior``.
@@ -97,10 +103,10 @@ class Loss(ABC):
             # delta(eps) = share * target at eps, so 1 - e^(eps - eps') must be at least share.
             return self.epsilon(share * target) - math.log1p(-share) * PAD
 
-        return least(reach, 1e-3, 1 - 1e-3)
+        return least(reach, 1e-3, 1 - 1e-3, points=6, steps=8)
 
 
-def least(function: Callable[[float], float], low: float, high: float, *, steps: int = 32) -> float:
+def least(function: Callable[[float], float], low: float, high: float, *, points: int = 12, steps: int = 32) -> float:
     """The least value found on [low, high]: a coarse scan, then golden-section search around its best point.
 
     For bounds that hold at every point, so that a missed minimum costs tightness and never soundness;
@@ -111,10 +117,10 @@ def least(function: Callable[[float], float], low: float, high: float, *, steps:
         value = function(x)
         return math.inf if math.isnan(value) else value
 
-    points = [low + (high - low) * i / 12 for i in range(13)]
-    values = [at(x) for x in points]
-    best = min(range(13), key=values.__getitem__)
-    a, b = points[max(best - 1, 0)], points[min(best + 1, 12)]
+    scanned = [low + (high - low) * i / points for i in range(points + 1)]
+    values = [at(x) for x in scanned]
+    best = min(range(points + 1), key=values.__getitem__)
+    a, b = scanned[max(best - 1, 0)], scanned[min(best + 1, points)]
     found = values[best]
     golden = (math.sqrt(5) - 1) / 2
     c, d = b - golden * (b - a), a + golden * (b - a)
