@@ -113,13 +113,8 @@ def test_nothing_costs_nothing_by_every_accountant(by: str) -> None:
 
 @given(st.integers(1, 1000))
 def test_one_number_in_three_types_is_one_event(n: int) -> None:
-    forms: list[Event] = [
-        Gaussian(n),
-        Gaussian(float(n)),
-        Gaussian(Fraction(n)),
-        Gaussian(np.float32(n)),
-        Gaussian(np.int16(n)),
-    ]  # type: ignore[arg-type]  # numpy's own are taken too
+    numbers: list[Any] = [n, float(n), Fraction(n), np.float32(n), np.int16(n)]
+    forms: list[Event] = [Gaussian(number) for number in numbers]
     assert len(set(forms)) == 1
     assert sum(forms[1:], forms[0]) == 5 * Gaussian(n)
     assert all(form != Laplace(n) for form in forms)
