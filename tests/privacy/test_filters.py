@@ -450,6 +450,6 @@ def test_the_part_used_is_that_of_the_measure_that_suits_best() -> None:
 
 
 def test_costs_too_small_for_a_float_still_add_up() -> None:
-    rule = filter(Budget(1, 1e-6))
+    rule = filter_for(Budget(1, 1e-6))
     assert not rule.admits(rule.start, 10**500 * Pure(Fraction(1, 10**200)))
     assert rule.admits(rule.start, 10**6 * Pure(Fraction(1, 10**200)))

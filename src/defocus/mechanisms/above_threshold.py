@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple, final
+from typing import ClassVar, NamedTuple, final
 
 import numpy as np
 
@@ -81,6 +81,7 @@ class AboveThreshold:
     (1, 3)
     """
 
+    answers_with: ClassVar[str] = "crossings"
     epsilon: Number
     threshold: int
     positives: int = 1

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import final
+from typing import ClassVar, final
 
 from scipy.special import lambertw
 
@@ -49,6 +49,7 @@ class Exponential:
     0
     """
 
+    answers_with: ClassVar[str] = "candidate"
     epsilon: Number
     candidates: int
     sensitivity: Number = 1

@@ -15,6 +15,10 @@ class Mechanism(Protocol):
     Guarantee:
         Reading :attr:`event`, :attr:`error` and :meth:`interval`, and calling :meth:`check`,
         draws no random bit. The event describes exactly the noise that :meth:`sample` draws.
+
+    One whose answer is not a number also says so: ``answers_with`` is "candidate" for a position, whose
+    error is in units of utility; "crossings" for comparisons, which are off by the error; and "report" for
+    an answer that is false with probability ``error``.
     """
 
     @property

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import final
+from typing import ClassVar, final
 
 import numpy as np
 
@@ -49,6 +49,7 @@ class PermuteAndFlip:
     0
     """
 
+    answers_with: ClassVar[str] = "candidate"
     epsilon: Number
     candidates: int
     sensitivity: Number = 1

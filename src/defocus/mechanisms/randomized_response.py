@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import final, overload
+from typing import ClassVar, final, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +57,7 @@ class RandomizedResponse:
     array([600., 400.])
     """
 
+    answers_with: ClassVar[str] = "report"
     epsilon: Number
     categories: int = 2
 

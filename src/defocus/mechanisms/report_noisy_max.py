@@ -1,7 +1,7 @@
 """Report noisy max: the candidate whose utility plus discrete Laplace noise is largest."""
 
 from dataclasses import dataclass
-from typing import final
+from typing import ClassVar, final
 
 import numpy as np
 
@@ -49,6 +49,7 @@ class ReportNoisyMax:
     0
     """
 
+    answers_with: ClassVar[str] = "candidate"
     epsilon: Number
     candidates: int
     sensitivity: int = 1

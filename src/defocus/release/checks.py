@@ -6,22 +6,12 @@ from typing import Any
 import numpy as np
 
 from defocus.errors import InvalidParameterError
-from defocus.mechanisms import (
-    AboveThreshold,
-    Exponential,
-    Grid,
-    Mechanism,
-    PermuteAndFlip,
-    RandomizedResponse,
-    ReportNoisyMax,
-)
+from defocus.mechanisms import Grid, Mechanism, RandomizedResponse
 from defocus.privacy.events import Event
 from defocus.privacy.naming import described
 from defocus.privacy.units import Adjacency, Unit
 
-__all__ = ["checked_mechanism", "checked_neighbours", "chooses", "in_units", "named"]
-
-_CHOOSERS = (AboveThreshold, Exponential, PermuteAndFlip, RandomizedResponse, ReportNoisyMax)
+__all__ = ["answers_with", "checked_mechanism", "checked_neighbours", "in_units", "named"]
 
 
 def checked_mechanism(mechanism: object, grid: object) -> Event:
@@ -40,9 +30,9 @@ def checked_mechanism(mechanism: object, grid: object) -> Event:
         raise InvalidParameterError(
             f"grid must be a Grid, but it is {type(grid).__name__}.", fix='write for example Grid("0.01").'
         )
-    if grid is not None and chooses(mechanism):
+    if grid is not None and answers_with(mechanism) != "number":
         raise InvalidParameterError(
-            f"{type(mechanism).__name__} releases a choice, which has no grid.", fix="leave grid out."
+            f"{type(mechanism).__name__} does not release a number, so it has no grid.", fix="leave grid out."
         )
     return mechanism.event
 
@@ -68,9 +58,9 @@ def checked_neighbours(mechanism: Mechanism, value: Any, unit: Unit) -> None:
         )
 
 
-def chooses(mechanism: object) -> bool:
-    """Whether a mechanism releases a choice and no number."""
-    return isinstance(mechanism, _CHOOSERS)
+def answers_with(mechanism: object) -> str:
+    """What a mechanism answers with: a number unless it says otherwise."""
+    return str(getattr(mechanism, "answers_with", "number"))
 
 
 def in_units(number: float, grid: Grid | None) -> float:

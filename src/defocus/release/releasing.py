@@ -9,7 +9,7 @@ from defocus.ledger import Ledger, Receipt
 from defocus.mechanisms import Grid, Mechanism
 from defocus.noise import Bits
 from defocus.noise.bits import source
-from defocus.release.checks import checked_mechanism, checked_neighbours, chooses, in_units, named
+from defocus.release.checks import answers_with, checked_mechanism, checked_neighbours, in_units, named
 from defocus.release.results import CONFIDENCE, Release
 
 __all__ = ["release"]
@@ -67,7 +67,7 @@ def release(
     error, interval = in_units(mechanism.error, grid), in_units(mechanism.interval(CONFIDENCE), grid)
 
     def shown(result: Any, receipt: Receipt) -> Release:
-        return Release(result, event, error, interval, receipt, named(mechanism), chooses(mechanism))
+        return Release(result, event, error, interval, receipt, named(mechanism), answers_with(mechanism))
 
     recorded = None if request is None else ledger.recall(request)
     if recorded is not None:

@@ -44,8 +44,8 @@ class Release:
     interval: float
     receipt: Receipt
     mechanism: str
-    choice: bool = False
-    """Whether the value is a choice, whose error is in units of the utility it was chosen by."""
+    answer: str = "number"
+    """What kind of answer the value is; see :class:`~defocus.mechanisms.Mechanism`."""
 
     def promise(self) -> Promise:
         """(epsilon, delta) and posterior odds of this release alone."""
@@ -68,7 +68,7 @@ class Release:
         }
 
     def __str__(self) -> str:
-        spread = "" if self.choice else f" ± {self.interval:.6g} (95 %)"
+        spread = "" if self.answer != "number" else f" ± {self.interval:.6g} (95 %)"
         return f"{_shown(self.value)}{spread}, {self.receipt.purpose}"
 
     def _repr_html_(self) -> str:
@@ -78,14 +78,21 @@ class Release:
         )
         return f"<table>{rows}</table>"
 
+    def _accuracy(self) -> str:
+        if self.answer == "report":
+            return f"a report is not the truth with probability {self.error:.4g}"
+        size = f"{self.error:.4g} on average, at most {self.interval:.6g} with 95 % probability"
+        if self.answer == "crossings":
+            return f"one comparison is off by {size}"
+        return f"{size}, in the utility of what was chosen" if self.answer == "candidate" else size
+
     def _facts(self) -> Mapping[str, str]:
         terms, owed = self.receipt.terms, self.promise()
         left = Guard.of(terms).remaining(self.receipt.spent)
         exception = f", except with probability {owed.delta:.3g}" if owed.delta else ""
         return {
-            "value": _shown(self.value) + (_POSITION if self.choice and isinstance(self.value, int) else ""),
-            "error": f"{self.error:.4g} on average, at most {self.interval:.6g} with 95 % probability"
-            f"{', in the utility of what was chosen' if self.choice else ''}",
+            "value": _shown(self.value) + (_POSITION if self.answer == "candidate" else ""),
+            "error": self._accuracy(),
             "purpose": f"{self.receipt.purpose} ({self.receipt.who}, {self.receipt.time[:10]})",
             "protected": f"{terms.unit}, in {terms.dataset}: the value comes out almost as often"
             f" {_NEIGHBOURS[terms.unit.adjacency]}",
