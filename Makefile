@@ -35,7 +35,13 @@ slow: $(READY)
 	$(BIN)/pytest -n 2 -m slow
 
 docs: $(READY)
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+# Peers and us side by side; each script prints its table and writes benchmarks/results/.
+bench: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test,bench]'
+	bash benchmarks/setup.sh
+	for script in noise accounting ledger audit workloads streams; do $(BIN)/python benchmarks/$$script.py || exit 1; done
 
 format: $(READY)
 	$(BIN)/ruff check --fix
