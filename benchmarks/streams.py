@@ -98,7 +98,7 @@ def measured(ledger: Ledger, entries: int = 2000) -> float:
 
 
 def long_stream(ledger: Ledger, steps: int) -> dict[str, Any]:
-    """Plan, run in full and save a stream of counts. Allocations are traced in the first 4000 steps alone: it is slow."""
+    """Plan, run in full and save a stream of counts. Allocations are traced in the first 4000 steps only."""
     start = time.perf_counter()
     plan = RunningSum(steps, budget=BUDGET)
     planned = time.perf_counter() - start
