@@ -68,7 +68,7 @@ def checked(data: Any, sizes: tuple[int, ...]) -> None:
 def histogram(data: Any, sizes: tuple[int, ...]) -> IntArray:
     """The counts of all cells."""
     if isinstance(data, Records):
-        return _counted(data.columns, sizes, tuple(range(len(sizes)))).ravel()
+        return _counted(_inside(data, sizes), sizes, tuple(range(len(sizes)))).ravel()
     return integers(data.ravel() if isinstance(data, np.ndarray) else data)[0]
 
 
@@ -81,8 +81,9 @@ def tables(data: Any, sizes: tuple[int, ...], sets: Sequence[tuple[int, ...]]) -
     found: dict[tuple[int, ...], IntArray] = {}
     tops = _tops(sets)
     if isinstance(data, Records):
+        columns = _inside(data, sizes)
         for block, inside in _passes(tops, sizes):
-            counts = _counted(data.columns, sizes, block)
+            counts = _counted(columns, sizes, block)
             found |= {chosen: _summed(counts, block, chosen) for chosen in inside}
     else:
         x = histogram(data, sizes).reshape(sizes)
@@ -136,14 +137,20 @@ def _passes(
     return passes
 
 
-def _counted(columns: IntArray, sizes: tuple[int, ...], block: tuple[int, ...]) -> IntArray:
+def _inside(data: Records, sizes: tuple[int, ...]) -> list[Any]:
+    """The columns as codes of their public range, in as few bytes as all passes can use."""
+    narrow = np.int32 if max(sizes) < 1 << 31 else np.int64
+    return [np.clip(column, 0, size - 1).astype(narrow) for column, size in zip(data.columns, sizes, strict=True)]
+
+
+def _counted(columns: list[Any], sizes: tuple[int, ...], block: tuple[int, ...]) -> IntArray:
     cells = math.prod(sizes[i] for i in block)
     if not block:
-        return np.array(columns.shape[1], np.int64)
-    key: Any = np.zeros(columns.shape[1], np.int32 if cells < 1 << 31 else np.int64)
+        return np.array(len(columns[0]), np.int64)
+    key: Any = np.zeros(len(columns[0]), np.int32 if cells < 1 << 31 else np.int64)
     for i in block:
         key *= key.dtype.type(sizes[i])
-        key += np.clip(columns[i], 0, sizes[i] - 1).astype(key.dtype)
+        key += columns[i]
     return np.bincount(key, minlength=cells).reshape([sizes[i] for i in block])
 
 

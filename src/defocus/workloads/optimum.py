@@ -121,8 +121,9 @@ def _at(gram: Array, u: Array) -> _Point:
     roots = np.sqrt(np.maximum(values, values[-1] * 1e-18 if values[-1] > 0 else 1e-300))
     diagonal = (vectors * vectors) @ roots
     norms = np.sqrt(diagonal) / half  # of the columns, before scaling
-    points = [_scaled(vectors, roots, half * norms), _scaled(vectors, roots, half * norms.max())]
-    matrix, covariance = min(points, key=lambda point: float((gram * point[1]).sum()))
+    matrix, covariance = _scaled(vectors, roots, half * norms)
+    if float((gram * covariance).sum()) > float(roots.sum()) * float(norms.max()) ** 2:
+        matrix, covariance = _scaled(vectors, roots, half * norms.max())
     bound = float((roots.sum() - np.sqrt(ridge) * half.sum()) ** 2 / u.sum())
     return _Point(matrix, covariance, diagonal, bound)
 

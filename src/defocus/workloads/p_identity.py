@@ -31,7 +31,7 @@ def p_identity(gram: Array, *, rounds: int | None = None) -> tuple[Array, float]
     n = len(gram)
     scale = float(np.trace(gram))
     best: tuple[float, Array] | None = None
-    steps = (150 if n <= 256 else 40) if rounds is None else rounds
+    steps = (150 if n <= 1024 else 60) if rounds is None else rounds
     for start in _starts(gram, max(1, min(n // 8, 64))):
         shape = start.shape
 

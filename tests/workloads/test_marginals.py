@@ -1,0 +1,84 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from defocus import Budget
+from defocus import workloads as w
+from defocus.errors import UnanswerableWorkloadError
+from defocus.workloads import residuals
+from defocus.workloads.marginal_planning import flat_weights, laplace_design, residual_design
+
+BUDGET = Budget(1, 1e-6)
+SIZES = st.lists(st.integers(1, 4), min_size=1, max_size=4)
+
+
+@settings(max_examples=25)
+@given(SIZES, st.integers(0, 3), st.integers(0, 10**6))
+def test_the_closed_form_attains_the_svd_bound_whatever_the_weights(sizes: list[int], most: int, seed: int) -> None:
+    """Xiao, He, Zhang, Kifer (2023)."""
+    count = sum(math.comb(len(sizes), r) for r in range(min(most, len(sizes)) + 1))
+    weights = np.random.default_rng(seed).uniform(0.1, 10, count).tolist()
+    workload = w.marginals(sizes, up_to=min(most, len(sizes)), weights=weights)
+    gram = workload.products().gram()
+    roots = np.sqrt(np.maximum(np.linalg.eigvalsh(gram), 0))
+    bound = float(roots[roots > 1e-7 * roots.max()].sum()) ** 2 / len(gram)
+    assert residuals.total_bound(workload) == pytest.approx(bound, rel=1e-6)
+    strategy = residual_design(workload).make(30)
+    assert strategy.total(workload) * strategy.norms().l2_squared == pytest.approx(bound, rel=1e-6)
+
+
+@settings(max_examples=15)
+@given(SIZES, st.booleans())
+def test_exact_measurements_give_exact_marginals(sizes: list[int], gaussian: bool) -> None:
+    workload = w.marginals(sizes, up_to=min(2, len(sizes)))
+    x = np.arange(math.prod(sizes)) ** 2
+    strategy = (residual_design if gaussian else laplace_design)(workload).make(20)
+    np.testing.assert_allclose(strategy.answers(workload, strategy.measure(x)), workload.answer(x), atol=1e-6)
+
+
+def test_all_two_way_marginals_of_two_three_and_four_values() -> None:
+    """The closed form by hand: (Σ_A √(v_A p_A))², equal to the squared sum of singular values over 24."""
+    workload = w.marginals([2, 3, 4], [(0, 1), (0, 2), (1, 2)])
+    gram = workload.products().gram()
+    assert residuals.total_bound(workload) == pytest.approx(np.sqrt(np.linalg.eigvalsh(gram).clip(0)).sum() ** 2 / 24)
+
+
+def test_no_marginal_is_much_worse_than_another_when_the_largest_variance_is_minimised() -> None:
+    workload = w.marginals([2, 3, 8, 5], ways=2)
+    weights = flat_weights(workload)
+    p, v = residuals.shares(workload), residuals.importances(workload, weights)
+    dual = float(np.sqrt(v * p).sum()) ** 2
+    strategy = residual_design(workload, weights).make(30)
+    assert strategy.greatest(workload) * strategy.norms().l2_squared == pytest.approx(dual, rel=2e-3)
+
+
+def test_attributes_with_one_value_and_the_empty_marginal_are_welcome() -> None:
+    workload = w.marginals([1, 3], [(), (0,), (0, 1)])
+    plan = w.plan(workload, BUDGET, noise="gaussian")
+    assert np.isfinite(plan.variances()).all()
+    assert plan.variances()[0] == pytest.approx(plan.variances()[1])
+
+
+def test_sets_that_were_not_planned_for_are_refused() -> None:
+    strategy = residual_design(w.marginals([2, 3, 2], [(0, 1)])).make(10)
+    strategy.check(w.marginals([2, 3, 2], [(1,)]))
+    with pytest.raises(UnanswerableWorkloadError):
+        strategy.check(w.marginals([2, 3, 2], [(0, 2)]))
+
+
+def test_weights_move_accuracy_to_where_it_matters() -> None:
+    even, uneven = (
+        w.plan(w.marginals([4, 4, 4], ways=2, weights=k), BUDGET, noise="gaussian") for k in ([1] * 3, [9, 1, 1])
+    )
+    assert uneven.variances()[0] < even.variances()[0]
+    assert uneven.variances()[-1] > even.variances()[-1]
+
+
+def test_weights_follow_sets_given_in_any_order() -> None:
+    workload = w.marginals([2, 3, 4], [(0, 1), (2,), (1,)], weights=[5, 7, 11])
+    assert workload.sets() == [(2,), (1,), (0, 1)]
+    assert workload.importance().tolist() == [7] * 4 + [11] * 3 + [5] * 6
+    assert (2 * workload).importance()[0] == 14
