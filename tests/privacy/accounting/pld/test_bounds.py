@@ -17,6 +17,7 @@ from defocus.privacy.accounting.pld.dots import Dots
 from defocus.privacy.accounting.pld.loss import PldLoss
 from defocus.privacy.accounting.pld.lowering import Term
 from defocus.privacy.accounting.pld.plan import plan_for
+from defocus.privacy.accounting.pld.saddle import Window, cumulant
 from defocus.privacy.events import Gaussian, Sampled
 
 
@@ -126,9 +127,28 @@ def test_a_small_window_never_makes_the_lower_bound_too_high(monkeypatch: pytest
     assert plan is not None
     true = oracles.gaussian_epsilon(mp.mpf(mu) * mp.sqrt(times), delta)
     bins = [(terms[0].profile, times, plan.indices[0])]
-    for size in (64, 1024, 2**14, 2**23):
+    found = []
+    for size in (64, 1024, 2**13, 2**14, 2**23):
         monkeypatch.setattr(bounds, "_LARGEST_WINDOW", size)
-        assert lower_epsilon(bins, plan.step, plan.found, delta, float(true)) <= true
+        found.append(lower_epsilon(bins, plan.step, plan.found, delta, float(true)))
+        assert found[-1] <= true
+    # What may have wrapped is taken off, so that a window far too small shows nothing at all.
+    assert found[0] == 0.0
+    assert found[-1] >= 0.999 * true
+
+
+def test_what_may_wrap_from_above_is_bounded_by_what_lies_there() -> None:
+    """A coin of losses ±1: all that lies a turn or more above the start, weighted as wrapping weighs it."""
+    coin = [Dots(np.array([-1.0, 1.0]), np.log([0.5, 0.5]), 0.0, 0.0, 30, np.ones(2))]
+    theta, width, start = 0.2, 12.0, 4.0
+    chosen = Window(theta, width, tuple((s, cumulant(coin, s)) for s in (0.3, 0.5, 0.8, 1.2)))
+    exact = mp.mpf(0)
+    for k in range(31):
+        place = 2 * k - 30
+        turns = math.floor((place - start) / width)
+        if turns >= 1:
+            exact += mp.binomial(30, k) / mp.mpf(2) ** 30 * mp.exp(theta * turns * width)
+    assert 0 < exact <= bounds._from_above(chosen, start, width) <= 100 * exact
 
 
 def test_a_tilt_and_a_start_far_from_the_best_cost_tightness_only() -> None:

@@ -11,7 +11,7 @@ from defocus.privacy.accounting.pld.profiles import Floats, Profile, U
 from defocus.privacy.accounting.pld.sampling import Reversed
 
 
-def losses_for(profile: Profile, count: int = 40) -> Floats:
+def losses_for(profile: Profile, count: int = 24) -> Floats:
     """Losses where the law lives, between its places and beyond them, on both sides of zero."""
     grid = profile.grid(0.3, -80.0)
     picked = grid[np.linspace(0, len(grid) - 1, min(len(grid), count)).astype(int)]

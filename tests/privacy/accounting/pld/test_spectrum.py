@@ -140,6 +140,20 @@ def test_both_paths_agree() -> None:
         assert abs(one.value - other.value) <= one.error + other.error
 
 
+def test_a_tail_that_starts_far_into_the_window_is_summed_all_the_same() -> None:
+    """Weights from the window's start would have underflowed there."""
+    made = [part({-3: 0.2, 0: 0.5, 5: 0.3}, 20)]
+    for many in (0, 10**9):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(spectrum, "_MANY", many)
+            view = Spectrum(made, STEP, 4.0, 1200)
+        far = view.tail(80, 99, 8.0, 80)
+        exact = exact_tail(made, 4.0, 1200, first=80, last=99, rate=8.0, reference=80)
+        assert abs(far.value - exact) <= far.error + exact * math.expm1(view.slack)
+        late = view.tail(800, 1199, 8.0, 800)
+        assert abs(late.value) <= late.error
+
+
 def test_the_order_of_the_parts_changes_nothing() -> None:
     a, b = part({-3: 0.2, 5: 0.8}, 3), part({-1: 0.5, 1: 0.5}, 70)
     one, other = Spectrum([a, b], STEP, 0.7, 600), Spectrum([b, a], STEP, 0.7, 600)

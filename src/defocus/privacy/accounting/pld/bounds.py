@@ -37,8 +37,9 @@ class UpperWindow:
     def __init__(self, parts: Sequence[Dots], step: float, found: Saddle, centre: float, log_delta: float) -> None:
         chosen = window(parts, found, centre, log_delta)
         self._step = step
-        self._theta = chosen.theta
-        back = int(0.2 * found.spread / step) + 16
+        back = int(min(0.2 * found.spread, 300.0) / step) + 16
+        # A tilt much finer than the lattice resolves nothing, and its weights would overflow.
+        self._theta = min(chosen.theta, 300 / (step * back))
         size = next_fast_len(min(math.ceil(chosen.width / step) + 2 * back, _LARGEST_WINDOW), real=True)
         self._first = math.floor(centre / step) - back
         self._last = self._first + size - 1
@@ -51,7 +52,7 @@ class UpperWindow:
         mass = max(0.0, cumulant(parts, 0.0))
         lost = sum(part.times * part.lost for part in parts)
         self._beyond = math.inf
-        if self.slack < 700:
+        if self.slack < 700 and mass + lost < 600:  # more rounding or more mass than that proves nothing
             escaped = math.exp(min(tail, 0.0)) * (1 + 1e-9) + lost * math.exp(mass + lost + 1e-9)
             self._beyond = escaped * math.exp(self.slack)
         self.low = self._first * step
@@ -59,13 +60,16 @@ class UpperWindow:
 
     def log_delta(self, epsilon: float) -> float:
         """Log of an upper bound on delta at ``epsilon``, which must lie between ``low`` and ``high``."""
+        if math.isinf(self._beyond):
+            return math.inf
         j = min(max(math.ceil(epsilon / self._step), self._first), self._last)
         while j * self._step < epsilon:
             j += 1
         above = self._spectrum.tail(j, self._last, self._theta, self._reference)
         against = self._spectrum.tail(j, self._last, self._theta + 1, self._reference)
         offset = epsilon - self._reference * self._step
-        inside = above.value + above.error - math.exp(offset) * max(against.value - against.error, 0.0) * (1 - 8 * U)
+        credit = math.exp(offset) * max(against.value - against.error, 0.0) * (1 - 8 * U) if offset < 700 else 0.0
+        inside = above.value + above.error - credit
         inside = max(inside, 0.0) + 8 * U * above.value
         exponent = self._scale + self.slack + 8 * U * (abs(self._scale) + abs(self._spectrum.cumulant))
         window_part = math.log(inside) + exponent if inside > 0 else -math.inf

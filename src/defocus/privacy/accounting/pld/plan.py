@@ -100,12 +100,12 @@ def _short(step: float) -> float:
 
 
 def _coarse(profile: Profile, tail: float) -> NDArray[np.float64]:
-    """A coarse grid that reaches beyond the largest loss, where rounding can leave nothing behind."""
+    """A coarse grid; one that ends at the largest loss reaches beyond it, where rounding can leave nothing behind."""
     losses = _thinned(profile.grid(0.1, tail))
-    if math.isinf(profile.top):
+    span = max(float(losses[-1] - losses[0]), abs(float(losses[-1])))
+    if profile.top - float(losses[-1]) > 1e-9 * span:
         return losses
-    beyond = profile.top + 1e-6 * max(float(losses[-1] - losses[0]), abs(profile.top))
-    return np.append(losses[losses < profile.top], beyond)
+    return np.append(losses[losses < profile.top], profile.top + 1e-6 * span)
 
 
 def _thinned(losses: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -131,9 +131,11 @@ class SampledProfile:
         nearer = np.where(at < 0, np.minimum(at + np.log1p(off), -1e-300), np.maximum(at - off, 0.0))
         slope = self.inner.curve(nearer).steep
         found, moved = steep.copy(), steep * wobble
-        found[doubtful] = np.maximum(steep[doubtful], slope * np.exp(at - nearer))
+        found[doubtful] = np.maximum(steep[doubtful], slope * np.exp(np.minimum(at - nearer, 700.0)))
         # The slope may underflow where its product with the uncertainty does not.
-        moved[doubtful] = np.maximum(moved[doubtful], slope * np.exp(at - nearer + np.log(np.maximum(off, U))))
+        moved[doubtful] = np.maximum(
+            moved[doubtful], slope * np.exp(np.minimum(at - nearer + np.log(np.maximum(off, U)), 700.0))
+        )
         return found, moved
 
     def tails(self, l: Floats) -> Tails:

@@ -107,8 +107,7 @@ class Spectrum:
             value = float((self._twice * (self._power * start * ((1 - decay * turned) / below)).real).sum()) / self.size
             rounding = 0.0
         else:
-            before = self.size - count
-            value = float(self._suffix(last, rate)[before]) * math.exp(rate * self.step * before)
+            value = self._summed(self._law, last, count, rate)
             norm = 1 / math.sqrt(-math.expm1(-2 * rate * self.step))
             rounding = self._inverse * norm + abs(value) * U * (64 + count + 4 * rate * self.step * self.size)
         reach = (1 + decay) / np.abs(below)
@@ -121,13 +120,17 @@ class Spectrum:
         scaling = abs(value) * 4 * U * (4 + abs(shift))
         return TailSum(value * scale, (rounding + spread + dropped + scaling) * scale * 1.01)
 
-    def _suffix(self, last: int, rate: float) -> Floats:
-        """Sums of the law from each place in the window to its ``last``, weighted from the window's start."""
+    def _summed(self, law: Floats, last: int, count: int, rate: float) -> float:
+        """The weighted sum over the ``count`` places up to ``last``, from suffixes kept for the next question."""
+        before = self.size - count
+        turned = -((last + 1) % self.size)
+        if rate * self.step * before > 600:  # weights from the window's start would underflow
+            weights = np.exp(-rate * self.step * np.arange(count))
+            return float(weights @ np.roll(law, turned)[before:])
         if (last, rate) not in self._suffixes:
-            law = np.roll(self._law if self._law is not None else np.zeros(self.size), -((last + 1) % self.size))
-            weighted = np.exp(-rate * self.step * np.arange(self.size)) * law
+            weighted = np.exp(-rate * self.step * np.arange(self.size)) * np.roll(law, turned)
             self._suffixes[last, rate] = np.cumsum(weighted[::-1])[::-1]
-        return self._suffixes[last, rate]
+        return float(self._suffixes[last, rate][before]) * math.exp(rate * self.step * before)
 
     def _turn(self, places: int) -> NDArray[np.complex128]:
         """Each kept frequency's phase after ``places`` lattice steps, reduced in whole numbers."""
