@@ -205,7 +205,8 @@ class Filter:
             return Comparison(extra[0], max(0.0, self.slack - used[0]), "delta")
 
         def fullness(i: int) -> float:
-            return (used[i + 1] + extra[i + 1]) / self.parts[i].limit
+            limit = self.parts[i].limit
+            return (used[i + 1] + extra[i + 1]) / limit if limit else math.inf
 
         best = min(range(len(self.parts)), key=fullness)
         left = 0.0 if self._used_up(spent) else self.parts[best].limit - used[best + 1]
