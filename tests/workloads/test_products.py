@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from defocus import Budget
+from defocus import Budget, rows
 from defocus import workloads as w
 from defocus.errors import InvalidParameterError, UnanswerableWorkloadError
 from defocus.workloads.matrices import MatrixStrategy
@@ -53,3 +53,15 @@ def test_measuring_along_the_axes_is_multiplying_by_the_product() -> None:
     assert strategy.measure(x).tolist() == (np.kron(left, right) @ x).tolist()
     assert strategy.rows == 6
     assert strategy.largest >= np.abs(np.kron(left, right)).max()
+
+
+def test_attributes_that_need_no_precision_take_none() -> None:
+    many = w.kron(w.prefix(8), *[w.total(3)] * 6, w.identity(4))
+    plan = w.plan(many, BUDGET, noise="gaussian")
+    alone = w.plan(w.prefix(8), BUDGET, noise="gaussian")
+    assert plan.error.total / plan.law == pytest.approx(4 * alone.error.total / alone.law, rel=1e-3)
+
+
+def test_the_total_is_public_when_rows_are_replaced_and_is_answered_all_the_same() -> None:
+    plan = w.plan(w.total(5), BUDGET, noise="gaussian", unit=rows(replace=True))
+    assert plan.error.total < 1e-6

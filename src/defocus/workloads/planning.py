@@ -79,8 +79,8 @@ def plan(
     for kind in _kinds(noise, budget, objective):
         design = best_design(workload, kind, objective) if strategy is None else strategy.design(workload.sizes, kind)
         made, law = _realised(design, kind, budget, unit=protected, contribution=held, total=most)
-        if strategy is not None:
-            made.strategy.check(workload)
+        if isinstance(workload, Workload):
+            made.strategy.check(workload)  # rounding to integers must not have lost a direction either
         found.append(Plan(workload, budget, made, law, protected, held, objective))
     if len(found) == 1:
         return found[0]
@@ -122,6 +122,6 @@ def _noise(
     kind: str, budget: Budget, norms: Norms, *, unit: Unit, contribution: int, dimension: int
 ) -> Gaussian | Laplace:
     if kind == GAUSSIAN:
-        reach: Number = l2_sensitivity(norms, unit, contribution)
+        reach: Number = max(1, l2_sensitivity(norms, unit, contribution))  # 0 where only the public total is asked
         return Gaussian.calibrated(budget, sensitivity=reach, dimension=dimension)
     return Laplace.calibrated(budget, sensitivity=l1_sensitivity(norms, unit, contribution))

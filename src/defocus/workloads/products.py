@@ -9,7 +9,7 @@ from typing import Any, final
 import numpy as np
 
 from defocus.errors import InvalidParameterError
-from defocus.workloads.atoms import Array
+from defocus.workloads.atoms import Array, Atom, Identity, Total
 from defocus.workloads.counting import histogram
 from defocus.workloads.matrices import MatrixStrategy, column_norms
 from defocus.workloads.strategy import Design, IntArray, Norms
@@ -132,7 +132,7 @@ def product_factors(
             ]
             top = max(shares)
             gram = sum((share / top) * term[axis] for share, term in zip(shares, grams, strict=True))
-            factors[axis], _ = optimise(np.asarray(gram))
+            factors[axis] = _plain([term.atoms[axis] for term in workload.terms], optimise, np.asarray(gram))
             covariance = np.linalg.pinv(factors[axis].T @ factors[axis], hermitian=True)
             for error, term in zip(errors, grams, strict=True):
                 error[axis] = float((term[axis] * covariance).sum())
@@ -144,15 +144,31 @@ def product_factors(
 
 
 def product_design(name: str, factors: Sequence[Array]) -> Design:
-    """A design that rounds each factor, whose columns have norm one, to its share of the bits."""
-    number = len(factors)
+    """A design that rounds each factor, whose columns have norm one, to its share of the bits; integers need none."""
+    fine = [bool((real != np.rint(real)).any()) for real in factors]
+    number = max(1, sum(fine))
 
     def make(precision: int) -> ProductStrategy:
-        share = precision // number
-        made = [np.rint(real * 2.0**share).astype(np.int64) for real in factors]
+        shares = _split(precision, fine)
+        made = [np.rint(real * 2.0**share).astype(np.int64) for real, share in zip(factors, shares, strict=True)]
         return ProductStrategy(tuple(MatrixStrategy.of((real.shape[1],), real) for real in made))
 
     return Design(name, make, math.prod(float(np.abs(real).max()) for real in factors), 20 * number)
+
+
+def _plain(atoms: Sequence[Atom], optimise: Callable[[Array], tuple[Array, float]], gram: Array) -> Array:
+    """The best matrix for one attribute; where only its total or only its cells are asked, nothing is better."""
+    if all(isinstance(atom, Total) for atom in atoms):
+        return np.ones((1, len(gram)))
+    if all(isinstance(atom, Identity) for atom in atoms):
+        return np.eye(len(gram))
+    return optimise(gram)[0]
+
+
+def _split(bits: int, fine: Sequence[bool]) -> list[int]:
+    """Bits for each factor that needs some; all to the first factor where none does."""
+    wanting = [i for i, needs in enumerate(fine) if needs] or [0]
+    return [min(20, bits // len(wanting)) if i in wanting else 0 for i in range(len(fine))]
 
 
 def _times(matrix: Any, x: Any) -> Any:
