@@ -93,3 +93,5 @@ def test_the_event_carries_the_exact_sensitivity_of_the_integers_in_use(noise: s
     sensitivity = plan.measurement.noise.sensitivity
     exact = 9 * norms.l2_squared if noise == "gaussian" else (3 * norms.l1) ** 2
     assert exact <= sensitivity**2 <= exact * (1 + 1e-5)
+    if noise == "gaussian":
+        assert plan.event.dimension == plan.measurement.strategy.rows  # type: ignore[attr-defined]  # a DiscreteGaussian
