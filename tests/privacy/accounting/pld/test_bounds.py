@@ -102,6 +102,9 @@ def test_mass_at_infinity_and_shortfall_are_both_paid_for() -> None:
     hopeless = Dots(*fields, honest.lost, 1.0, 100, honest.gaps)
     assert at(lossy) == pytest.approx(base + 1e-6, rel=1e-3)
     assert at(short) == pytest.approx(base * 0.999**-100, rel=1e-3)
+    # The shortfall of the other steps also enlarges what one step puts at infinity.
+    mostly = Dots(*fields, 1e-5, 1e-3, 100, honest.gaps)
+    assert at(mostly) >= (base + 100 * 1e-5) * 0.999**-100 * (1 - 1e-3)
     assert UpperWindow([hopeless], plan.step, plan.found, centre, log_delta).log_delta(centre) == math.inf
     assert upper_epsilon([lossy], plan.step, plan.found, 1e-6, 1e-6) == math.inf
     assert upper_epsilon([hopeless], plan.step, plan.found, 1e-6, 1e-6) == math.inf
@@ -135,6 +138,43 @@ def test_a_small_window_never_makes_the_lower_bound_too_high(monkeypatch: pytest
     # What may have wrapped is taken off, so that a window far too small shows nothing at all.
     assert found[0] == 0.0
     assert found[-1] >= 0.999 * true
+
+
+def test_both_ways_of_wrapping_are_taken_off_the_power(monkeypatch: pytest.MonkeyPatch) -> None:
+    times, mu, delta = 400, 0.05, 1e-5
+    terms = gaussians(mu, times).terms
+    plan = plan_for(terms, delta, 1e-5)
+    assert plan is not None
+    question = ([(terms[0].profile, times, plan.indices[0])], plan.step, plan.found, delta, plan.found.epsilon)
+    assert lower_epsilon(*question) > 0
+    monkeypatch.setattr(bounds, "_from_above", lambda *_: 1.0)
+    assert lower_epsilon(*question) == 0
+    monkeypatch.setattr(bounds, "_from_above", lambda *_: 0.0)
+    assert lower_epsilon(*question) > 0
+    monkeypatch.setattr(bounds, "_LARGEST_WINDOW", 512)
+    assert lower_epsilon(*question) == 0
+
+
+def test_bins_are_rounded_to_the_side_they_are_asked_for() -> None:
+    profile, law = GaussianProfile(1.0), oracles.gaussian(1.0)
+    # Bins so narrow that the difference of two tails keeps few digits.
+    l = np.concatenate((np.linspace(-30, 30, 301), 1 + 1e-12 * np.arange(40), -2 - 1e-13 * np.arange(40)))
+    l = np.unique(l)
+    tails = profile.tails(l)
+    low = bounds._bins(tails.p_above, tails.p_below, tails.error, -1.0)
+    high = bounds._bins(tails.p_above, tails.p_below, tails.error, 1.0)
+    ends = [-mp.inf, *(mp.mpf(x) for x in l.tolist()), mp.inf]
+    for i, (least, most) in enumerate(zip(low.tolist(), high.tolist(), strict=True)):
+        if i == 0:
+            exact = law.p_below(ends[1])
+        elif i == len(l):
+            exact = law.p_above(ends[-2])
+        elif ends[i] > 0:
+            exact = law.p_above(ends[i]) - law.p_above(ends[i + 1])
+        else:
+            exact = law.p_below(ends[i + 1]) - law.p_below(ends[i])
+        assert least <= exact * (1 + mp.mpf(10) ** -40) + 1e-300
+        assert exact <= most * (1 + mp.mpf(10) ** -40) + 1e-300
 
 
 def test_what_may_wrap_from_above_is_bounded_by_what_lies_there() -> None:

@@ -107,7 +107,8 @@ def test_corrupted_masses_show_in_the_shortfall(cut: float, where: str) -> None:
     q = np.exp(measure.log_p.astype(np.longdouble) - l)
     lost = measure.lost
     honest = dots._shortfall(l, width, q, lost, excess)
-    assert honest < 1e-13
+    # Never less than what evaluating it may itself have rounded.
+    assert 8 * U <= honest < 1e-13
     if where == "everywhere":
         q, lost = q * (1 - cut), lost * (1 - cut)
         expected = cut
