@@ -225,9 +225,11 @@ def test_adjacency_is_passed_on() -> None:
     def make(x: float) -> Event:
         return 100 * Sampled(Gaussian(x), 0.01)
 
-    replaced = calibrate(make, Budget(1, 1e-5), adjacency=Adjacency.REPLACE)
-    assert Budget(1, 1e-5).covers(account(make(replaced), adjacency=Adjacency.REPLACE))
-    assert replaced >= calibrate(make, Budget(1, 1e-5))
+    budget = Budget(1, 1e-5)
+    replaced = calibrate(make, budget, adjacency=Adjacency.REPLACE)
+    assert budget.covers(account(make(replaced), adjacency=Adjacency.REPLACE))
+    assert not budget.covers(account(make(replaced * (1 - 1e-4)), adjacency=Adjacency.REPLACE))
+    assert replaced > calibrate(make, budget) * 1.001
 
 
 BAD_LIMITS: list[dict[str, Any]] = [

@@ -33,23 +33,22 @@ ALPHAS = [0.0, 1e-9, 1e-4, 0.01, 0.05, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 1 - 1e-9, 
 
 @final
 class Told(Loss):
-    """A loss that says what it is told."""
+    """A loss that says what it is told: an epsilon, beyond which ``failing`` is left of delta."""
 
-    __slots__ = ("_answer",)
+    __slots__ = ("_answer", "_failing")
 
-    def __init__(self, answer: float) -> None:
-        self._answer = answer
+    def __init__(self, answer: float, failing: float = 0.0) -> None:
+        self._answer, self._failing = answer, failing
 
     @property
     def accountant(self) -> str:
         return "told"
 
     def epsilon(self, delta: Number = 0) -> float:
-        del delta
-        return self._answer
+        return self._answer if delta >= self._failing else math.inf
 
     def delta(self, epsilon: Number) -> float:
-        return 0.0 if epsilon >= self._answer else 1.0
+        return self._failing if epsilon >= self._answer else 1.0
 
 
 def gaussian_tradeoff(mu: float, alpha: float) -> float:
@@ -95,6 +94,12 @@ def test_a_tradeoff_holds_against_every_test_of_an_open_failure(epsilon: float, 
     truth = max(0.0, 1 - delta - math.exp(epsilon) * alpha, math.exp(-epsilon) * (1 - delta - alpha))
     assert found <= truth + 1e-15
     assert found == pytest.approx(truth, abs=1e-6)
+
+
+@given(st.floats(0.01, 0.99), st.floats(0, 1e-9))
+def test_a_tradeoff_is_not_above_the_truth_where_digits_cancel(failing: float, left: float) -> None:
+    alpha = max(0.0, 1 - failing - left)
+    assert Told(0.0, failing).tradeoff(alpha) <= max(Fraction(0), 1 - Fraction(failing) - Fraction(alpha))
 
 
 @given(st.floats(0, 20), st.floats(1e-12, 1 - 1e-12))
