@@ -31,7 +31,7 @@ Assumes:
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
@@ -44,7 +44,7 @@ from defocus.privacy.accounting.renyi.conversion import epsilon_at
 from defocus.privacy.accounting.spends import spend
 from defocus.privacy.accounting.zcdp import rho_for
 from defocus.privacy.budgets import Budget
-from defocus.privacy.digits import at_least, at_most
+from defocus.privacy.costs import Comparison, Cost, Remaining
 from defocus.privacy.elementary import ConcentratedSum, Elementary, GaussianSum, PureSum, RenyiSum, price
 from defocus.privacy.events import Composed, Event, Gaussian, Pure
 from defocus.privacy.naming import described
@@ -69,76 +69,6 @@ _BLUR = 1e-9
 _SLACK_SHARE, _GAUSSIAN_SHARE = 1 / 8, 3 / 8
 _RENYI_SHARES = ((1.0, 3 / 16), (0.8, 1 / 8), (0.6, 1 / 8), (2.0, 1 / 16))
 """Orders, as multiples of (the best order for Gaussian runs − 1), and their shares of delta."""
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """What a run added up to: its own deltas first, then one number per elementary filter, all rounded up.
-
-    >>> Cost([0.0, 0.5]) + Cost([1e-9, None])
-    Cost(amounts=(1e-09, inf))
-    """
-
-    amounts: tuple[float, ...]
-
-    def __init__(self, amounts: Iterable[float | None]) -> None:
-        found = tuple(math.inf if amount is None else float(amount) for amount in amounts)
-        if not found or not all(amount >= 0 for amount in found):
-            raise InvalidParameterError(
-                f"A cost is made of numbers of at least zero, but it is {found}.", fix="use filter.cost(event)."
-            )
-        object.__setattr__(self, "amounts", found)
-
-    def __add__(self, other: object) -> "Cost":
-        if not isinstance(other, Cost):
-            return NotImplemented
-        if len(other.amounts) != len(self.amounts):
-            raise InvalidParameterError("Costs of different filters cannot be added.", fix="use one filter per budget.")
-        return Cost(_sum_up(a, b) for a, b in zip(self.amounts, other.amounts, strict=True))
-
-    def __iter__(self) -> Iterator[float]:
-        return iter(self.amounts)
-
-    def to_json(self) -> list[float | None]:
-        """The amounts as JSON has them: null where a filter cannot express the run."""
-        return [amount if math.isfinite(amount) else None for amount in self.amounts]
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """A release beside what is left, in the measure in which it comes closest to fitting."""
-
-    requested: float
-    remaining: float
-    measure: str
-
-    @property
-    def difference(self) -> float:
-        """How much too much it is; negative if it fits."""
-        return self.requested - self.remaining
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Remaining:
-    """What still fits: the largest pure epsilon, or the least ratio of Gaussian noise, or so much delta.
-
-    As text, epsilon is rounded down and noise up, so that what is printed is admitted.
-
-    >>> print(Remaining(epsilon=0.25, ratio=4.4224501, delta=0))
-    one release of epsilon 0.25, or Gaussian noise of 4.42246 times the sensitivity
-    """
-
-    epsilon: float
-    ratio: float
-    delta: float
-
-    def __str__(self) -> str:
-        pure = f"one release of epsilon {at_most(self.epsilon)}" if self.epsilon else ""
-        noise = f"Gaussian noise of {at_least(self.ratio)} times the sensitivity" if math.isfinite(self.ratio) else ""
-        return ", or ".join(text for text in (pure, noise) if text) or "nothing"
 
 
 @final
@@ -397,10 +327,6 @@ def _ideal(part: Event) -> tuple[Event, float]:
     except UnsupportedEventError:
         return part, 0.0
     return (Pure(found.epsilon(0.0)), found.delta) if found.delta and not found.shares else (part, 0.0)
-
-
-def _sum_up(a: float, b: float) -> float:
-    return a + b if a == 0 or b == 0 else math.nextafter(a + b, math.inf)
 
 
 def _product_up(a: float, times: int) -> float:

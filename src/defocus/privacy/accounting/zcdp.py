@@ -102,7 +102,8 @@ def delta_from_rho(rho: float, epsilon: float) -> float:
         return float(np.log(delta_at(rho * orders, orders, epsilon)[0]))
 
     centre = math.log(max((epsilon - rho) / (2 * rho), 1e-3))
-    return min(1.0, math.exp(least(at, centre - 3, centre + 3, steps=40)) * PAD)
+    # Where epsilon is below rho the best order is near 2, whatever the centre for small deltas says.
+    return min(1.0, math.exp(least(at, min(centre - 3, -2.0), max(centre + 3, 2.0), points=24, steps=40)) * PAD)
 
 
 def rho_for(epsilon: float, delta: float) -> float:
