@@ -1,4 +1,4 @@
-"""Floor 0: every error the user can see, worded in one place.
+"""Floor 0: every kind of error the user can see, and the checks of parameters.
 
 ::
 
