@@ -86,4 +86,5 @@ def _write(value: Number | None) -> Any:
 
 
 def _read(value: Any) -> Any:
-    return Fraction(value) if isinstance(value, str) else value
+    # Only p/q: the constructor also reads exponents, and 1e999999999 would fill the memory.
+    return Fraction(*map(int, value.split("/"))) if isinstance(value, str) else value

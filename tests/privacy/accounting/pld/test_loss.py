@@ -12,6 +12,8 @@ from tests.privacy.accounting.pld import oracles
 
 from defocus.errors import DefocusError, InvalidParameterError
 from defocus.privacy.accounting.pld import PldLoss, account
+from defocus.privacy.accounting.pld import loss as losses
+from defocus.privacy.accounting.pld.direction import both_ways
 from defocus.privacy.events import (
     NOTHING,
     Approximate,
@@ -70,6 +72,24 @@ def test_a_single_gaussian_is_the_analytic_one() -> None:
         for delta in (1e-2, 1e-5, 1e-12):
             true = oracles.gaussian_epsilon(1 / mp.mpf(sigma), delta)
             assert true <= account(Gaussian(sigma)).epsilon(delta) <= true * (1 + 1e-9) + 1e-12
+
+
+def test_delta_of_one_release_is_never_below_its_formula() -> None:
+    """To the last digit: what rounding may have taken is added."""
+    for sigma in (0.7, 1.0, 4.0):
+        loss, law = account(Gaussian(sigma)), oracles.gaussian(1 / mp.mpf(sigma))
+        for i in range(120):
+            assert loss.delta(i / 40) >= law.excess(i / 40)
+
+
+def test_either_direction_may_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The worse one must win also where it is looked at last."""
+    for name in ("a1", "b"):
+        event, delta, _, _ = TABLE[name]
+        before = account(event).interval(delta)
+        with monkeypatch.context() as patch:
+            patch.setattr(losses, "both_ways", lambda terms: both_ways(terms)[::-1])
+            assert account(event).interval(delta) == pytest.approx(before, rel=CLOSE)
 
 
 def test_pure_composition_is_the_optimal_one() -> None:
@@ -435,3 +455,11 @@ def test_estimates_start_searches_close_to_the_answer() -> None:
     for name in ("a1", "b", "c", "d", "e"):
         event, delta, low, _ = TABLE[name]
         assert account(event).estimate(delta) == pytest.approx(low, rel=0.02)
+
+
+@pytest.mark.parametrize("ratio", [300, 500, 800])
+def test_faint_sampled_noise_is_bounded_in_both_directions(ratio: int) -> None:
+    """The least loss of a sample lies far beyond all that happens; a chord to it once answered infinity."""
+    lower, upper = account(387 * Sampled(Gaussian(ratio), 0.01)).interval(1.5e-12)
+    assert 0.9 / ratio < lower <= upper < 1.2 / ratio
+    assert upper - lower < 1e-4 * upper

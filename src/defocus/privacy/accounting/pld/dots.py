@@ -123,8 +123,13 @@ def lattice(profile: Profile, step: float, resolution: float, log_tail: float) -
     found = [np.ceil(positions)]
     if profile.atomic:
         found.append(np.floor(positions))
-    ends = [math.floor(profile.bottom / step)] if profile.bottom > -math.inf else []
-    ends += [math.ceil(profile.top / step)] if profile.top < math.inf else []
+    # An end that the grid leaves far behind holds next to nothing; a chord to it would put mass there that a tilt
+    # turns into everything.
+    near = math.inf if profile.atomic else 1e-3 * float(losses[-1] - losses[0])
+    ends = (
+        [math.floor(profile.bottom / step)] if -math.inf < profile.bottom and losses[0] - profile.bottom <= near else []
+    )
+    ends += [math.ceil(profile.top / step)] if profile.top < math.inf and profile.top - losses[-1] <= near else []
     indices = np.unique(np.concatenate((*found, np.asarray(ends, dtype=np.float64), [-1.0, 0.0, 1.0]))).astype(np.int64)
     if profile.bottom > -math.inf:
         indices = indices[indices >= math.floor(profile.bottom / step)]
