@@ -18,7 +18,8 @@ from defocus.privacy.accounting.pld.loss import PldLoss
 from defocus.privacy.accounting.pld.lowering import Term
 from defocus.privacy.accounting.pld.plan import plan_for
 from defocus.privacy.accounting.pld.saddle import Window, cumulant
-from defocus.privacy.events import Gaussian, Sampled
+from defocus.privacy.accounting.pld.spectrum import Spectrum, TailSum
+from defocus.privacy.events import Approximate, Gaussian, Sampled
 
 
 def gaussians(mu: float, times: int, tolerance: float = 5e-6) -> PldLoss:
@@ -151,8 +152,42 @@ def test_both_ways_of_wrapping_are_taken_off_the_power(monkeypatch: pytest.Monke
     assert lower_epsilon(*question) == 0
     monkeypatch.setattr(bounds, "_from_above", lambda *_: 0.0)
     assert lower_epsilon(*question) > 0
-    monkeypatch.setattr(bounds, "_LARGEST_WINDOW", 512)
+    # A window over which the tilt only falls by e^8: far more wraps from below than delta.
+    monkeypatch.setattr(bounds, "_LARGEST_WINDOW", round(8 / (plan.found.theta * plan.step)))
     assert lower_epsilon(*question) == 0
+
+
+def test_rounding_is_taken_off_the_power_and_added_to_the_level(monkeypatch: pytest.MonkeyPatch) -> None:
+    times, mu, delta = 400, 0.05, 1e-5
+    terms = gaussians(mu, times).terms
+    plan = plan_for(terms, delta, 1e-5)
+    assert plan is not None
+    question = ([(terms[0].profile, times, plan.indices[0])], plan.step, plan.found, delta, plan.found.epsilon)
+    before = lower_epsilon(*question)
+    honest = Spectrum.tail
+
+    def rough(self: Spectrum, first: int, last: int, rate: float, reference: int) -> TailSum:
+        value = honest(self, first, last, rate, reference).value
+        return TailSum(value, 0.05 * value)
+
+    monkeypatch.setattr(Spectrum, "tail", rough)
+    assert 0 < lower_epsilon(*question) < before + math.log(0.95 / 1.05) / 2
+
+
+@pytest.mark.parametrize("delta", [5.5e-4, 1e-3, 1e-2])
+def test_open_failures_too_many_to_enumerate_lie_inside_their_interval(delta: float) -> None:
+    """5000 mechanisms of (.01, 1e-7): with probability near 5e-4 one fails, and the rest is a binomial."""
+    times, epsilon, failing = 5000, 0.01, mp.mpf(1e-7)
+    p, q = oracles.response(epsilon)[0]
+    kept = (1 - failing) ** times
+    ways = [mp.binomial(times, k) for k in range(times + 1)]
+    pairs = [
+        (kept * w * p**k * q ** (times - k), kept * w * q**k * p ** (times - k)) for k, w in enumerate(ways) if k > 2300
+    ]
+    true = oracles.epsilon_of(lambda e: 1 - kept + oracles.delta_of(pairs, e), delta, digits=40)
+    found = account(times * Approximate(epsilon, 1e-7)).interval(delta)
+    assert found.lower <= true <= found.upper
+    assert found.upper - found.lower <= 2e-3 * true
 
 
 def test_bins_are_rounded_to_the_side_they_are_asked_for() -> None:

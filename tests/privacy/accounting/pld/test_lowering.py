@@ -414,6 +414,21 @@ def test_poisson_samples_cost_no_more_than_said_under_either_adjacency(
                 assert worst == pytest.approx(loss.delta(at), rel=1e-9)
 
 
+@pytest.mark.parametrize("adjacency", Adjacency)
+def test_a_poisson_sample_of_a_batch_sees_units_replaced(adjacency: Adjacency) -> None:
+    """A batch of fixed size has one unit exchanged, also where the data has one more: what runs inside must bear it."""
+    scale, rate, n, size = 1.5, 0.6, 3, 2
+    event = SampledBatch(Sampled(DiscreteLaplace(scale, 1), rate), size, n)
+    profile = lower(event, adjacency)[0].profile
+    assert isinstance(profile, SampledProfile | Batched)
+    assert isinstance(profile.inner, Batched)
+    loss = account(event, adjacency)
+    pairs = replaced((0, 1), n) if adjacency is REPLACE else added((0, 1), n - 1)
+    laws = [[batch(d, size, lambda s: poisson(s, rate, lambda t: noisy_sum(t, scale))) for d in pair] for pair in pairs]
+    for at in EPSILONS:
+        assert max(hockey(both, at) for both in laws) <= loss.delta(at) * (1 + 1e-12)
+
+
 def test_two_poisson_samples_in_a_row_cost_no_more_than_said() -> None:
     """Composition: the joint law of two independent runs, enumerated."""
     rate, scale, n = 0.4, 1.5, 2

@@ -100,6 +100,7 @@ def _solve(view: UpperWindow, target: float, start: float, found: Saddle, accura
     """The least feasible epsilon in the view, and whether its lower neighbour was seen to be infeasible."""
     feasible, infeasible = math.inf, -math.inf
     value_feasible = value_infeasible = 0.0
+    stride = 0.5 * accuracy
     epsilon = min(max(start, view.low, 0.0), view.high)
     for step in range(60):
         value = view.log_delta(epsilon) - target
@@ -112,8 +113,10 @@ def _solve(view: UpperWindow, target: float, start: float, found: Saddle, accura
         if feasible - infeasible <= accuracy:
             return feasible, True
         if math.isinf(feasible) or math.isinf(infeasible):
+            # Mass at infinity flattens delta, and Newton's steps would creep; so the least step doubles.
             move = value / max(found.theta, 1e-9) * 1.02
-            move = math.copysign(max(abs(move), accuracy * 0.5), value)
+            move = math.copysign(max(abs(move), stride), value)
+            stride *= 2
             following = min(max(epsilon + move, view.low, 0.0), view.high)
             if following == epsilon:
                 return feasible, False
@@ -125,7 +128,7 @@ def _solve(view: UpperWindow, target: float, start: float, found: Saddle, accura
             # Aim a little to the feasible side, so that one more step closes the bracket.
             following = min(following + 0.25 * accuracy, feasible - 0.1 * (feasible - infeasible))
         epsilon = following
-    return feasible, True
+    return feasible, math.isfinite(feasible)
 
 
 def lower_epsilon(
