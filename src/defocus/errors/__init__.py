@@ -7,6 +7,10 @@
     │   ├── FormulaOutOfRangeError      a textbook formula used where it is unsound
     │   ├── MismatchedDomainError       two things that must be about the same domain are not
     │   ├── NotBitsError                a seed or a generator where random bits belong
+    │   ├── NotDeclaredError            bounds or keys that a question needs and nobody declared
+    │   ├── UnknownColumnError          a column that the table does not have
+    │   ├── UnsupportedSqlError         a construct of SQL that cannot be answered privately
+    │   ├── WrongKindError              text where a number belongs, and the like
     │   ├── UnanswerableWorkloadError   a strategy does not determine the answers to a workload
     │   ├── WrongSensitivityError       a strategy was declared with a sensitivity it does not have
     │   └── UnfitDataError              data of the wrong type, shape or length; never quotes the data
@@ -23,6 +27,9 @@
     │   └── LedgerUnavailableError      cannot be reached, read or written
     ├── ReleaseFailedError              sampling failed after the charge, which stays
     ├── NotRecordedError                charged and sampled, but the ledger could not note it
+    ├── SourceError                     a table that cannot be opened, or a schema that cannot be used
+    ├── DatasetFileError                a dataset file that is not understood
+    ├── EngineError                     the engine failed while it computed; its text is not repeated
     ├── StreamEndedError                a step past the last one that was charged
     ├── StreamStateError                a stream closed, handed over, already resumed or damaged
     ├── UnknownTargetError (LookupError)  an audit was asked for by a name nothing has
@@ -60,12 +67,23 @@ from defocus.errors.privacy import (
 )
 from defocus.errors.release import NotRecordedError, ReleaseFailedError
 from defocus.errors.streams import StreamEndedError, StreamStateError
+from defocus.errors.tables import (
+    DatasetFileError,
+    EngineError,
+    NotDeclaredError,
+    SourceError,
+    UnknownColumnError,
+    UnsupportedSqlError,
+    WrongKindError,
+)
 from defocus.errors.workloads import MismatchedDomainError, UnanswerableWorkloadError, WrongSensitivityError
 
 __all__ = [
     "BudgetExceededError",
     "CannotCalibrateError",
+    "DatasetFileError",
     "DefocusError",
+    "EngineError",
     "ExpressionError",
     "FormulaOutOfRangeError",
     "InvalidParameterError",
@@ -78,16 +96,21 @@ __all__ = [
     "MissingExtraError",
     "NoiseOverflowError",
     "NotBitsError",
+    "NotDeclaredError",
     "NotExactError",
     "NotRecordedError",
     "Number",
     "ReleaseFailedError",
+    "SourceError",
     "StreamEndedError",
     "StreamStateError",
     "UnanswerableWorkloadError",
     "UnfitDataError",
+    "UnknownColumnError",
     "UnknownTargetError",
     "UnsupportedEventError",
+    "UnsupportedSqlError",
+    "WrongKindError",
     "WrongSensitivityError",
     "count",
     "finite",

@@ -1,0 +1,106 @@
+"""What is publicly known about a table: its columns, and the bounds and domains declared for them."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+from defocus.errors import InvalidParameterError, Number, SourceError, UnknownColumnError, WrongKindError, finite
+from defocus.tables.kinds import Kind, Value
+
+__all__ = ["Column", "Schema"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column by name, what it holds, and what its owner declared about it without looking at the data.
+
+    >>> Column("days", Kind.NUMBER).declared((0, 30))
+    Column(name='days', kind=<Kind.NUMBER: 'number'>, low=0, high=30, values=None)
+    """
+
+    name: str
+    kind: Kind
+    low: Number | None = None
+    high: Number | None = None
+    values: tuple[Value, ...] | None = None
+
+    def declared(self, fact: Any) -> "Column":
+        """The column with public bounds, a tuple ``(low, high)``, or a public domain, a list of values."""
+        if isinstance(fact, tuple) and len(fact) == 2 and self.kind.numeric:
+            low, high = (finite(f"a bound of {self.name}", x) for x in fact)
+            if low >= high:
+                raise InvalidParameterError(
+                    f"The bounds of {self.name} are {low} and {high}.", fix="declare low < high, as (low, high)."
+                )
+            return replace(self, low=low, high=high)
+        if isinstance(fact, list) and fact and self.kind.countable:
+            return replace(self, values=_domain(self.name, fact))
+        raise InvalidParameterError(
+            f"What was declared about the {self.kind} column {self.name!r} is not understood.",
+            fix="give a tuple (low, high) for a numeric column, or a list of values for one with a public domain.",
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The columns of a table. Names are matched exactly, and two that differ in case only are refused.
+
+    >>> Schema([Column("age", Kind.INTEGER)])["age"].kind
+    <Kind.INTEGER: 'integer'>
+    """
+
+    columns: tuple[Column, ...]
+
+    def __init__(self, columns: Iterable[Column]) -> None:
+        object.__setattr__(self, "columns", tuple(columns))
+        seen: dict[str, str] = {}
+        for column in self.columns:
+            folded = column.name.casefold()
+            if folded in seen:
+                raise SourceError(
+                    "The table has two columns that engines cannot tell apart:"
+                    f" {seen[folded]!r:.60} and {column.name!r:.60}.",
+                    fix="rename one of them.",
+                )
+            seen[folded] = column.name
+
+    def __getitem__(self, name: str) -> Column:
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise UnknownColumnError(name, self.names)
+
+    def __contains__(self, name: object) -> bool:
+        return any(column.name == name for column in self.columns)
+
+    def __iter__(self) -> Iterator[Column]:
+        return iter(self.columns)
+
+    @property
+    def names(self) -> list[str]:
+        """The names, in the order of the table."""
+        return [column.name for column in self.columns]
+
+    def usable(self, name: str) -> Column:
+        """The column, if a question can be about it."""
+        column = self[name]
+        if column.kind is Kind.OTHER:
+            raise WrongKindError(
+                f"The column {name!r} holds values that no question can be about.",
+                fix="cast it to a number, text or a date before the table is opened.",
+            )
+        return column
+
+    def declare(self, facts: Mapping[str, Any]) -> "Schema":
+        """The schema with more declared facts: ``{"days": (0, 30), "ward": ["A", "B"]}``."""
+        changed = {name: self.usable(name).declared(fact) for name, fact in facts.items()}
+        return Schema(changed.get(column.name, column) for column in self.columns)
+
+
+def _domain(name: str, values: list[Any]) -> tuple[Value, ...]:
+    kept = tuple(dict.fromkeys(values))
+    if len(kept) != len(values):
+        raise InvalidParameterError(f"The domain of {name} names a value twice.", fix="name each value once.")
+    return kept
