@@ -35,9 +35,10 @@ __all__ = [
     "rows",
     "user",
     "weight",
+    "workloads",
 ]
 
-_ROOMS = ("audit", "ledger", "mechanisms", "noise", "release")
+_ROOMS = ("audit", "ledger", "mechanisms", "noise", "release", "workloads")
 
 
 def __getattr__(name: str) -> Any:

@@ -5,6 +5,7 @@ from defocus import mechanisms as mechanisms
 from defocus import noise as noise
 from defocus import privacy as privacy
 from defocus import release as release
+from defocus import workloads as workloads
 from defocus.ledger import Ledger as Ledger
 from defocus.privacy.budgets import Budget as Budget
 from defocus.privacy.units import edge as edge
@@ -30,4 +31,5 @@ __all__ = [
     "rows",
     "user",
     "weight",
+    "workloads",
 ]

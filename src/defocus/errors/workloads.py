@@ -11,7 +11,8 @@ class MismatchedDomainError(InvalidParameterError):
     def __init__(self, what: str, given: object, expected: object) -> None:
         super().__init__(
             f"{what} is over the domain {given}, but {expected} is needed.",
-            fix="describe both over the same attributes, with the same public number of values each.",
+            fix="describe both over the same attributes, with the same public number of values each; a table with one "
+            "row for each record is passed as workloads.records(codes).",
         )
 
 
@@ -22,7 +23,8 @@ class UnanswerableWorkloadError(InvalidParameterError):
         super().__init__(
             f"The strategy has rank {rank} over {cells} cells and does not determine the workload: "
             f"a share of {share:.2g} of its weight lies outside the strategy's row space.",
-            fix="add rows to the strategy until every query is a combination of them, for example an identity.",
+            fix="add rows to the strategy until every query is a combination of them, for example an identity; after a "
+            "release, ask for sums of its answers only.",
         )
 
 
