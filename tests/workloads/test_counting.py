@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from defocus.errors import UnfitDataError
 from defocus.workloads import counting
 
 
@@ -42,3 +43,23 @@ def test_no_records_are_no_counts() -> None:
 def test_codes_of_any_integer_type_are_counted(dtype: type[np.integer[np.typing.NBitBase]]) -> None:
     made = counting.records(np.array([[0, 1], [1, 2], [1, 2]], dtype))
     assert counting.histogram(made, (2, 3)).tolist() == [0, 1, 0, 0, 0, 2]
+
+
+def test_no_error_depends_on_what_a_record_holds() -> None:
+    """Codes that no machine integer holds count as the nearest, like all others."""
+    tame = counting.histogram(counting.records([[1, 0], [0, 2]]), (2, 3)).tolist()
+    for wild in ([[2**70, -(2**70)], [0, 2**63]], [[2**63, -1], [0, 2]], np.array([[2**70, 0], [-5, 2**64]], object)):
+        assert counting.histogram(counting.records(wild), (2, 3)).tolist() == tame
+
+
+def test_an_empty_list_is_no_records_of_any_domain() -> None:
+    none = counting.records([])
+    counting.checked(none, (2, 3))
+    assert counting.histogram(none, (2, 3)).tolist() == [0] * 6
+    assert [int(t.sum()) for t in counting.tables(none, (2, 3), [(), (0,), (0, 1)])] == [0, 0, 0]
+
+
+@pytest.mark.parametrize("codes", [[[1, 2], [3]], [[1.5, 2]], [[True, False]], [[None, 1]], [["a", 1]], [1, 2], [[]]])
+def test_what_are_no_codes_is_refused(codes: object) -> None:
+    with pytest.raises(UnfitDataError, match="two-dimensional"):
+        counting.records(codes)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from defocus import Budget, rows, user
+from defocus import Budget, rows, user, weight
 from defocus import workloads as w
 from defocus.errors import (
     CannotCalibrateError,
@@ -139,6 +139,49 @@ REFUSALS: dict[str, tuple[Callable[[], object], type[DefocusError], str]] = {
         lambda: w.plan(w.prefix(3), BUDGET, strategy=w.strategy([[1, 1, 1], [1, 0, 0]])),
         UnanswerableWorkloadError,
         "rank 2 over 3 cells",
+    ),
+    "strategies that miss a query of hardly any weight": (
+        lambda: w.plan(
+            w.union(w.total(4), w.identity(4), weights=[1, 1e-12]), BUDGET, strategy=w.strategy(np.ones((1, 4)))
+        ),
+        UnanswerableWorkloadError,
+        "rank 1 over 4 cells",
+    ),
+    "strategies that miss a row of hardly any weight": (
+        lambda: w.plan(w.explicit([[1, 1], [1, 0]], weights=[1, 1e-12]), BUDGET, strategy=w.strategy(np.ones((1, 2)))),
+        UnanswerableWorkloadError,
+        "rank 1 over 2 cells",
+    ),
+    "strategies whose rows would not fit": (
+        lambda: w.plan(w.identity(2), BUDGET, strategy=w.strategy([[1, 2**19 + 1], [0, 1]]), total=2**45),
+        CannotCalibrateError,
+        "more than 64 bits",
+    ),
+    "strategies that are matrices": (
+        lambda: w.plan(w.prefix(3), BUDGET, strategy=np.eye(3)),  # type: ignore[arg-type]
+        InvalidParameterError,
+        "made by workloads.strategy",
+    ),
+    "strategies for marginals": (
+        lambda: w.plan(w.marginals([2, 2], ways=1), BUDGET, strategy=w.strategy(np.eye(4))),
+        InvalidParameterError,
+        "take no strategy",
+    ),
+    "coefficients without a square": (lambda: w.explicit([[1e200, 1]]), InvalidParameterError, "largest coefficient"),
+    "coefficients too small for a square": (
+        lambda: w.strategy([[1e-200, 0], [1, 1]]),
+        InvalidParameterError,
+        "largest coefficient",
+    ),
+    "weights without an end": (
+        lambda: w.plan(1e200 * (1e200 * w.prefix(3)), BUDGET),
+        InvalidParameterError,
+        "weights of the workload",
+    ),
+    "weights of more than a contribution": (
+        lambda: w.plan(w.prefix(3), BUDGET, unit=weight(bound=5), contribution=4),
+        InvalidParameterError,
+        "can move a count by 5",
     ),
     "mismatched domains": (
         lambda: w.plan(w.prefix(3), BUDGET, strategy=w.strategy(np.eye(4))),

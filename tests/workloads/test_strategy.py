@@ -69,6 +69,13 @@ def test_column_norms_are_exact_however_large_the_coefficients(entries: list[lis
     assert norms.apart_l2_squared >= apart
 
 
+@pytest.mark.parametrize(("a", "b"), [(94906265, 94906264), (94906263, 94906262)])
+def test_columns_whose_distance_floats_do_not_hold_are_compared_in_integers(a: int, b: int) -> None:
+    """Each inner product is below 2**53, and what they add up to is not."""
+    assert a * a < 2**53 < (a + b) ** 2
+    assert column_norms(np.array([[a, -b]])).apart_l2_squared == (a + b) ** 2
+
+
 @given(st.integers(1, 10**30), st.integers(1, 50))
 def test_irrational_sensitivities_are_rounded_up_and_hardly(square: int, contribution: int) -> None:
     bound = l2_sensitivity(Norms(1, square, 1, square), rows(), contribution)

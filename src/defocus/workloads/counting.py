@@ -4,12 +4,13 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import Any, final
 
 import numpy as np
 
 from defocus.errors import MismatchedDomainError, UnfitDataError
-from defocus.mechanisms.values import integers
+from defocus.mechanisms.values import integers, saturate
 from defocus.workloads.strategy import IntArray
 
 __all__ = ["Data", "Records", "checked", "histogram", "records", "tables"]
@@ -29,7 +30,7 @@ class Records:
 
     @property
     def attributes(self) -> int:
-        """The number of columns; the number of rows is private."""
+        """The number of columns, 0 if it is not known because there are no records; the number of rows is private."""
         return int(self.columns.shape[0])
 
 
@@ -39,10 +40,12 @@ Data = Records | IntArray | Sequence[int]
 def records(codes: Any) -> Records:
     """Records as integer codes, counted from zero: rows are records, columns attributes.
 
-    A code outside an attribute's public range counts as the nearest one inside it, so that no
-    error depends on what a record holds.
+    A code outside an attribute's public range counts as the nearest one inside it, so that no error depends on what a
+    record holds; nor on how many there are: an empty list is no records of any domain.
     """
-    array = np.asarray(codes)
+    if isinstance(codes, list | tuple) and not codes:
+        return Records(np.zeros((0, 0), np.int64))
+    array = codes if isinstance(codes, np.ndarray) and codes.dtype != object else _array(codes)
     if array.ndim != 2 or array.dtype.kind not in "iu" or not array.shape[1]:
         raise UnfitDataError(
             "Records must be a two-dimensional array of integer codes.",
@@ -51,10 +54,23 @@ def records(codes: Any) -> Records:
     return Records(np.ascontiguousarray(array.T))
 
 
+def _array(codes: Any) -> Any:
+    """Codes as an array, those that 64 bits do not hold as the nearest that they do."""
+    try:
+        array = np.asarray(codes)
+        if array.dtype.kind in "iu":
+            return array
+        wide = np.asarray(codes, object)
+    except ValueError:  # rows of different lengths
+        return np.zeros(0)
+    whole = all(isinstance(code, Integral) and not isinstance(code, bool) for code in wide.ravel())
+    return np.array([saturate(int(code)) for code in wide.ravel()]).reshape(wide.shape) if whole else array
+
+
 def checked(data: Any, sizes: tuple[int, ...]) -> None:
     """Refuse data that is not about this domain, by its type and shape alone."""
     if isinstance(data, Records):
-        if data.attributes != len(sizes):
+        if data.attributes not in {0, len(sizes)}:
             raise MismatchedDomainError("The data", f"of {data.attributes} attributes", f"one of {len(sizes)}")
         return
     if isinstance(data, np.ndarray) and data.ndim != 1 and data.shape != sizes:
@@ -140,6 +156,8 @@ def _passes(
 def _inside(data: Records, sizes: tuple[int, ...]) -> list[Any]:
     """The columns as codes of their public range, in as few bytes as all passes can use."""
     narrow = np.int32 if max(sizes) < 1 << 31 else np.int64
+    if not data.attributes:
+        return [np.zeros(0, narrow) for _ in sizes]
     return [np.clip(column, 0, size - 1).astype(narrow) for column, size in zip(data.columns, sizes, strict=True)]
 
 

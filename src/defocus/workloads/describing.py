@@ -13,6 +13,10 @@ from defocus.workloads.workload import Term, Workload
 __all__ = ["explicit", "identity", "kron", "prefix", "ranges", "real_matrix", "total", "union"]
 
 
+_LARGE = 1e30
+"""The largest coefficient of a row and its inverse are below this, so that squares and products are numbers."""
+
+
 def identity(n: int) -> Workload:
     """The count of each of ``n`` values."""
     return _single(Identity(count("n", n)))
@@ -84,6 +88,12 @@ def real_matrix(name: str, matrix: Any) -> Array:
     rows = rows.astype(np.float64)
     if not np.isfinite(rows).all():
         raise InvalidParameterError(f"{name} holds a number that is not finite.", fix="use finite coefficients.")
+    peaks = np.abs(rows).max(axis=1)
+    if (peaks > _LARGE).any() or ((peaks > 0) & (peaks < 1 / _LARGE)).any():
+        raise InvalidParameterError(
+            f"{name} has a row whose largest coefficient is beyond {_LARGE:.0e} or below {1 / _LARGE:.0e}.",
+            fix="ask in another unit, so that coefficients are of ordinary size.",
+        )
     return rows
 
 

@@ -68,10 +68,10 @@ class MatrixStrategy:
         """Refuse a workload that the rows do not determine."""
         if self.rank == self.matrix.shape[1]:
             return
-        gram = workload.gram()
         squared = self.matrix.astype(np.float64)
         seen = self.covariance @ (squared.T @ squared)
-        share = 1 - float((gram * seen.T).sum()) / float(np.trace(gram))
+        # of each product by itself and of every query alike, however little they weigh
+        share = max(1 - float((term.even_gram() * seen.T).sum()) / term.queries for term in workload.terms)
         if share > 1e-9:
             raise UnanswerableWorkloadError(self.rank, self.matrix.shape[1], share)
 
@@ -142,7 +142,7 @@ def column_norms(matrix: IntArray) -> Norms:
     largest = int(squares.max())
     if rows * peak * peak < 1 << _EXACT:
         floats = matrix.astype(np.float64)
-        inner = floats.T @ floats
+        inner = (floats.T @ floats).astype(np.int64)  # sums of these are up to four times as large: no floats
         own = np.diagonal(inner)
         apart = int((own[:, None] + own - 2 * inner).max())
     else:

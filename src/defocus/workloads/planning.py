@@ -13,7 +13,7 @@ from defocus.workloads.given import GivenStrategy
 from defocus.workloads.marginals import Marginals
 from defocus.workloads.measurement import Measurement
 from defocus.workloads.plans import Plan
-from defocus.workloads.strategy import Design, Norms, l1_sensitivity, l2_sensitivity
+from defocus.workloads.strategy import Design, Norms, covers, l1_sensitivity, l2_sensitivity
 from defocus.workloads.workload import Workload
 
 __all__ = ["plan"]
@@ -24,6 +24,8 @@ _WIDEST = 39
 """The noise is kept below 2**39 steps: the samplers draw scales up to 2**40."""
 _ONE = Norms(1 << 20, 1 << 40, 1 << 21, 1 << 41)
 """Columns of norm one at twenty bits, to learn how wide the noise will be."""
+_HEAVY = 1e100
+"""Weights add up to less than this, so that errors are numbers."""
 _FULL = 61
 """What is measured stays below 2**61, and the noise far below the rest."""
 
@@ -67,14 +69,20 @@ def plan(
             f"A plan needs a workload, but got {type(workload).__name__}.",
             fix="make one with workloads.prefix, ranges, marginals, explicit, kron or union.",
         )
+    if not workload.total_importance() < _HEAVY:
+        raise InvalidParameterError(
+            f"The weights of the workload add up to more than {_HEAVY:.0e}.",
+            fix="divide them all by one number: only their ratios matter.",
+        )
     if objective not in {"total", "max"}:
         raise InvalidParameterError("The objective is neither total nor max.", fix='write objective="total".')
     protected = rows() if unit is None else unit
     if not isinstance(protected, Unit):
         raise InvalidParameterError("unit must be a Unit.", fix="write for example unit=rows() or ledger.unit.")
     held, most = count("contribution", contribution), count("total", total)
-    if strategy is not None and strategy.sizes != (workload.cells,):
-        raise MismatchedDomainError("The strategy", strategy.sizes, (workload.cells,))
+    covers(protected, held)
+    if strategy is not None:
+        _fitting(strategy, workload)
     found: list[Plan] = []
     for kind in _kinds(noise, budget, objective):
         design = best_design(workload, kind, objective) if strategy is None else strategy.design(workload.sizes, kind)
@@ -85,6 +93,21 @@ def plan(
     if len(found) == 1:
         return found[0]
     return min(found, key=lambda each: each.error.total if objective == "total" else each.error.largest)
+
+
+def _fitting(strategy: object, workload: Workload | Marginals) -> None:
+    if not isinstance(strategy, GivenStrategy):
+        raise InvalidParameterError(
+            f"A strategy must be made by workloads.strategy, but it is {type(strategy).__name__}.",
+            fix="write strategy=workloads.strategy(matrix).",
+        )
+    if isinstance(workload, Marginals):
+        raise InvalidParameterError(
+            "Marginals are planned through their residuals, and take no strategy.",
+            fix="leave the strategy out, or write the marginals as products: workloads.union(marginals).",
+        )
+    if strategy.sizes != (workload.cells,):
+        raise MismatchedDomainError("The strategy", strategy.sizes, (workload.cells,))
 
 
 def _kinds(noise: str | None, budget: Budget, objective: str) -> Sequence[str]:
@@ -114,6 +137,11 @@ def _realised(
             fix="declare a smaller total= or contribution=, or raise the budget.",
         )
     strategy = design.make(fine)
+    if strategy.largest * total >= 1 << (_FULL + 1):  # coefficients that are whole are not rounded to fewer bits
+        raise CannotCalibrateError(
+            f"Coefficients of up to {strategy.largest} on {total} records could add up to more than 64 bits hold.",
+            fix="declare a smaller total=, or give a strategy with smaller coefficients.",
+        )
     noise = _noise(kind, budget, strategy.norms(), unit=unit, contribution=contribution, dimension=strategy.rows)
     return Measurement(strategy, noise, design.name), noise.variance / float(noise.sensitivity) ** 2
 

@@ -22,11 +22,11 @@ from typing import Any, Protocol, final
 import numpy as np
 from numpy.typing import NDArray
 
-from defocus.errors import Number
+from defocus.errors import InvalidParameterError, Number
 from defocus.privacy.units import Adjacency, Unit
 from defocus.workloads.atoms import Array
 
-__all__ = ["Design", "IntArray", "Norms", "Strategy", "l1_sensitivity", "l2_sensitivity"]
+__all__ = ["Design", "IntArray", "Norms", "Strategy", "covers", "l1_sensitivity", "l2_sensitivity"]
 
 IntArray = NDArray[np.int64]
 
@@ -96,6 +96,15 @@ class Design:
     make: Callable[[int], Strategy]
     peak: float
     bits: int
+
+
+def covers(unit: Unit, contribution: Number) -> None:
+    """Refuse a contribution that the unit itself says it can exceed: a weight moves its cell by as much as it is."""
+    if unit.kind == "weight" and unit.bound is not None and contribution < unit.bound:
+        raise InvalidParameterError(
+            f"The plan protects {unit}, which can move a count by {unit.bound}, but contribution={contribution}.",
+            fix="pass as contribution= the largest weight, in the integers that the data is in.",
+        )
 
 
 def l1_sensitivity(norms: Norms, unit: Unit, contribution: int) -> int:

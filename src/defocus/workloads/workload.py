@@ -35,6 +35,10 @@ class Term:
         """The weight of each query."""
         return self.weight * _product([atom.importance() for atom in self.atoms])
 
+    def even_gram(self) -> Array:
+        """The sum over queries q, whatever their weight, of q qᵀ / ‖q‖²: its trace is the number of queries."""
+        return _kron([atom.weighted_gram(1 / atom.variances(np.eye(atom.n))) for atom in self.atoms])
+
     def answer(self, x: NDArray[Any]) -> NDArray[Any]:
         """The answers for an array of counts, first attribute slowest."""
         for axis, atom in enumerate(self.atoms):
