@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from tests.workloads.streaming import matrix
 
-from defocus import Budget, rows
+from defocus import Budget, rows, weight
 from defocus.errors import BudgetExceededError, CannotCalibrateError, DefocusError, InvalidParameterError
 from defocus.ledger import Ledger
 from defocus.noise import Bits
@@ -98,6 +98,8 @@ def test_refusals_charge_nothing(ledger: Ledger, tmp_path: Any) -> None:
     assert len(ledger) == 1
     with pytest.raises(InvalidParameterError, match="charged to a Ledger"):
         plan.start(ledger="visits", purpose="x")  # type: ignore[arg-type]
+    with pytest.raises(InvalidParameterError, match="charged to a Ledger"):
+        RunningSum.resume(tmp_path / "none.state", ledger="visits")  # type: ignore[arg-type]
     unit = rows(replace=True)
     with Ledger.open(tmp_path / "r", budget=BUDGET, unit=unit, dataset="visits") as other:
         with pytest.raises(InvalidParameterError, match="added or removed, but the ledger protects one row, replaced"):
@@ -117,7 +119,7 @@ def test_refusals_charge_nothing(ledger: Ledger, tmp_path: Any) -> None:
     + [{"contribution": bad} for bad in (0, -1, 0.5, float("nan"), float("inf"), True, "1", 10**12)]
     + [{"method": "fft"}, {"noise": "cauchy"}, {"method": "banded", "bandwidth": 0}, {"bandwidth": 3}]
     + [{"noise": "laplace", "method": "square root"}, {"steps": 10**5, "method": "square root"}, {"budget": 1}]
-    + [{"unit": "patient"}],
+    + [{"unit": "patient"}, {"unit": weight(bound=5), "contribution": 4}],
 )  # fmt: skip
 def test_bad_parameters_are_refused_with_a_remedy(arguments: dict[str, Any]) -> None:
     plain: dict[str, Any] = {"steps": 50, "budget": BUDGET}

@@ -61,7 +61,7 @@ def test_a_step_past_the_end_is_refused_and_releases_nothing(ledger: Ledger) -> 
     assert stream.last == last
 
 
-@pytest.mark.parametrize("x", [1.5, float("nan"), float("inf"), "7", None, True, 2**64, [1], np.array([1]), {}])
+@pytest.mark.parametrize("x", [1.5, float("nan"), float("inf"), "7", None, True, [1], np.array([1]), {}])
 def test_what_is_no_integer_is_refused_and_uses_up_no_step(ledger: Ledger, x: object) -> None:
     stream = PLAN.start(ledger=ledger, purpose="visits")
     with pytest.raises(UnfitDataError):
@@ -83,6 +83,18 @@ def test_large_entries_are_cut(ledger: Ledger) -> None:
     stream = plan.start(ledger=ledger, purpose="visits", bits=seeded(2))
     total = [float(stream.add(x).value) for x in (2**62, -(2**62), 100, 2**63 - 1)][-1]
     assert abs(total - 200) < 60
+
+
+@pytest.mark.parametrize(
+    "x", [[2**70, -(2**70), 7], np.array([2**64 - 1, 0, 7], np.uint64), np.array([2**70, -(2**70), 7], object)]
+)
+def test_no_integer_is_too_large_to_be_cut(ledger: Ledger, x: Any) -> None:
+    """A refusal that depends on how large an entry is would tell how large it is."""
+    plan = RunningSum(4, budget=Budget(1, 1e-6), entries=3, largest=1000)
+    released = plan.start(ledger=ledger, purpose="visits", bits=seeded(2)).add(x).value
+    assert np.abs(np.asarray(released) - [1000, -1000 if x[1] else 0, 7]).max() < 60
+    single = RunningSum(4, budget=Budget(1, 1e-6), largest=1000).start(ledger=ledger, purpose="visits", bits=seeded(3))
+    assert abs(float(single.add(-(2**64)).value) + 1000) < 60
 
 
 def test_a_failing_step_ends_the_stream_and_says_nothing_private(ledger: Ledger) -> None:

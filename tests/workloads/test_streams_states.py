@@ -110,6 +110,58 @@ def test_a_step_that_was_not_kept_was_not_shown(
     assert again.last.value == shown.value
 
 
+def test_a_step_that_was_not_kept_is_not_the_last_one_either(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else its sum could be read from the failed stream and, with fresh noise, from the resumed one: two for one."""
+    path = tmp_path / "visits.state"
+    stream = PLAN.start(ledger=ledger, purpose="visits", state_file=path)
+    shown = stream.add(10)
+    seen = []
+
+    def dies(self: StateFile, state: Any) -> None:
+        del self, state
+        seen.append(stream.last)  # as another thread may, while the disk is slow
+        message = "disk full"
+        raise OSError(message)
+
+    monkeypatch.setattr(StateFile, "write", dies)
+    with pytest.raises(ReleaseFailedError):
+        stream.add(20)
+    monkeypatch.undo()
+    assert seen == [shown]
+    assert stream.last == shown
+
+
+@pytest.mark.parametrize("way", ["copy", "link", "content"])
+def test_copies_of_a_state_file_are_refused_while_the_stream_runs(ledger: Ledger, tmp_path: Path, way: str) -> None:
+    path, copied = tmp_path / "visits.state", tmp_path / "copy.state"
+    stream = PLAN.start(ledger=ledger, purpose="visits", state_file=path)
+    stream.add(10)
+    if way == "link":
+        copied.symlink_to(path)
+    else:
+        shutil.copy(path, copied)
+    state = json.loads(path.read_text()) if way == "content" else copied
+    with pytest.raises(StreamStateError, match="Another process"):
+        RunningSum.resume(state, ledger=ledger)
+    assert stream.add(20).step == 2
+    stream.close()
+    assert RunningSum.resume(path, ledger=ledger).step == 2
+
+
+def test_a_state_file_may_be_moved_between_two_runs(ledger: Ledger, tmp_path: Path) -> None:
+    path, moved = tmp_path / "visits.state", tmp_path / "attic" / "visits.state"
+    with PLAN.start(ledger=ledger, purpose="visits", state_file=path) as stream:
+        stream.add(10)
+    moved.parent.mkdir()
+    path.rename(moved)
+    with RunningSum.resume(moved, ledger=ledger) as stream:
+        assert stream.add(20).step == 2
+    shutil.move(moved.parent, tmp_path / "cellar")
+    assert RunningSum.resume(tmp_path / "cellar" / "visits.state", ledger=ledger).step == 2
+
+
 def test_copies_of_a_state_file_are_refused_once_one_was_resumed(ledger: Ledger, tmp_path: Path) -> None:
     path, copied = tmp_path / "visits.state", tmp_path / "copy.state"
     with PLAN.start(ledger=ledger, purpose="visits", state_file=path) as stream:

@@ -22,10 +22,11 @@ from defocus.noise.bits import source
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import DiscreteGaussian, DiscreteLaplace
 from defocus.privacy.units import Adjacency, Unit, rows
+from defocus.workloads.strategy import covers
 from defocus.workloads.streams_designs import METHODS, SHORT, Design, Participation, design
 from defocus.workloads.streams_errors import Errors
 from defocus.workloads.streams_running import Running, memory_of
-from defocus.workloads.streams_states import StateFile, opened, take
+from defocus.workloads.streams_states import StateFile, opened, resting, take
 from defocus.workloads.toeplitz import Floats
 
 __all__ = ["RunningSum"]
@@ -124,6 +125,7 @@ class RunningSum:
             raise InvalidParameterError(
                 "unit must be a Unit.", fix="write for example unit=rows() or unit=ledger.unit."
             )
+        covers(self.unit, self.contribution)
         replace = self.unit.adjacency is Adjacency.REPLACE
         object.__setattr__(self, "method", self._chosen(times))
         made = design(
@@ -214,11 +216,7 @@ class RunningSum:
             bits: the source of random bits; the system's unless told.
         """
         drawn_from = source(bits)
-        if not isinstance(ledger, Ledger):
-            raise InvalidParameterError(
-                f"A stream is charged to a Ledger, but got {type(ledger).__name__}.",
-                fix="open one: Ledger.open(path, …).",
-            )
+        _must_be_ledger(ledger)
         if ledger.unit != self.unit:
             raise InvalidParameterError(
                 f"The plan protects {self.unit}, but the ledger protects {ledger.unit}; nothing was charged.",
@@ -234,6 +232,7 @@ class RunningSum:
                 "hash": receipt.hash,
                 "number": 0,
                 "single": self.entries is None,
+                "file": None if file is None else file.home,
                 "design": self._design.to_dict(),
             }
             return _running(self._design, self._errors, header, file, drawn_from)
@@ -251,6 +250,7 @@ class RunningSum:
         Each state can be left once: the ledger notes that it was, and a second time is refused. Nothing is charged.
         """
         drawn_from = source(bits)
+        _must_be_ledger(ledger)
         file = StateFile(state) if isinstance(state, str | Path) else None
         if file is not None:
             file.hold(new=False)
@@ -260,8 +260,11 @@ class RunningSum:
             memory = memory_of(made)
             _load(memory, kept)
             number = int(kept["number"])
-            take(ledger, sequence=kept["charge"], digest=kept["hash"], number=number, event=made.noise.event, who=who)
-            header = {name: kept[name] for name in ("charge", "hash", "single", "design")} | {"number": number + 1}
+            paid = {"sequence": kept["charge"], "digest": kept["hash"], "event": made.noise.event}
+            with resting(kept, file):
+                take(ledger, **paid, number=number, who=who)
+            header = {name: kept[name] for name in ("charge", "hash", "single", "design")}
+            header |= {"number": number + 1, "file": None if file is None else file.home}
             return _running(made, Errors(made), header, file, drawn_from, memory=memory, last=kept["last"])
         except BaseException:
             if file is not None:
@@ -293,6 +296,14 @@ def _running(
 ) -> Running:
     memory = memory_of(made) if memory is None else memory
     return Running(made, errors, memory, single=header["single"], bits=bits, header=header, file=file, last=last)
+
+
+def _must_be_ledger(ledger: object) -> None:
+    if not isinstance(ledger, Ledger):
+        raise InvalidParameterError(
+            f"A stream is charged to a Ledger, but got {type(ledger).__name__}.",
+            fix="open one: Ledger.open(path, …).",
+        )
 
 
 def _checked(kept: Mapping[str, Any]) -> Design:

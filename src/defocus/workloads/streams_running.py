@@ -4,6 +4,7 @@ import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Integral
 from types import TracebackType
 from typing import Any, final
 
@@ -17,7 +18,7 @@ from defocus.errors import (
     UnfitDataError,
 )
 from defocus.mechanisms import Laplace
-from defocus.mechanisms.values import integers
+from defocus.mechanisms.values import LARGEST, integers, saturate
 from defocus.noise import Bits, discrete_gaussian, discrete_laplace
 from defocus.workloads.streams_designs import Design
 from defocus.workloads.streams_errors import Errors
@@ -108,13 +109,14 @@ class Running:
     ) -> None:
         self._design, self._errors, self._memory = design, errors, memory
         self._width, self._single = design.entries, single
-        self._bits, self._header, self._file, self._last = bits, header, file, last
+        self._bits, self._header, self._file = bits, header, file
+        self._last = None if last is None else (memory.step, last)
         self._ahead: Ints = np.zeros((0, self._width), dtype=np.int64)
         self._closed: str | None = None
         self._pid = os.getpid()
         self._lock = threading.Lock()
         if file is not None:
-            file.write(self._state())
+            file.write(self._state(last))
 
     @property
     def step(self) -> int:
@@ -124,19 +126,21 @@ class Running:
     @property
     def last(self) -> Step | None:
         """The newest released step again, free of charge: after a crash it may not have been seen."""
-        return None if self._last is None else self._shown(np.array(self._last))
+        newest = self._last
+        return None if newest is None else self._shown(newest[0], np.array(newest[1]))
 
     def add(self, x: object) -> Step:
         """Take in the data of the next step, exact integers, and release the running sum after it.
 
-        Entries beyond the plan's ±``largest`` are cut to it. Wrong types and lengths are refused and use up no step.
+        Entries beyond the plan's ±``largest`` are cut to it, however large they are. Wrong types and lengths are
+        refused and use up no step.
         """
         if isinstance(x, np.ndarray | list | tuple) == self._single:
             raise UnfitDataError(
                 f"A step of this stream is {'one integer' if self._single else f'a vector of {self._width} integers'}.",
                 fix="pass one integer." if self._single else f"pass {self._width} integers, whatever their values.",
             )
-        vector, _ = integers(x, length=self._width)
+        vector, _ = integers(_narrowed(x), length=self._width)
         with self._lock:
             self._ready()
             step, failed = self._released(np.clip(vector, -self._design.largest, self._design.largest))
@@ -151,7 +155,7 @@ class Running:
         """
         with self._lock:
             self._usable()
-            state = self._state()
+            state = self._state(None if self._last is None else self._last[1])
             self._shut("was handed over by save()")
         return state
 
@@ -195,10 +199,11 @@ class Running:
         """The step, kept before it is shown; if anything fails the run ends, since its noise may have been drawn."""
         try:
             total = self._memory.advance(x, self._noise)
-            self._last = total.tolist()
+            newest = self._memory.step, total.tolist()
             if self._file is not None:
-                self._file.write(self._state())
-            return self._shown(total), False
+                self._file.write(self._state(newest[1]))
+            self._last = newest  # only now: whoever reads it, in this thread or another, must see what was kept
+            return self._shown(newest[0], total), False
         except Exception:  # noqa: BLE001  # its text may hold private values, so nothing of it may leave
             self._shut("failed in a step")
             return None, True
@@ -206,8 +211,8 @@ class Running:
             self._shut("was interrupted in a step")
             raise
 
-    def _shown(self, total: Floats) -> Step:
-        return Step(self._memory.step, float(total[0]) if self._single else total, self._errors)
+    def _shown(self, step: int, total: Floats) -> Step:
+        return Step(step, float(total[0]) if self._single else total, self._errors)
 
     def _noise(self, rows: int) -> Ints:
         """Fresh noise, drawn ahead for speed; what was drawn and not used is forgotten with this object."""
@@ -221,11 +226,20 @@ class Running:
         taken, self._ahead = self._ahead[:rows], self._ahead[rows:]
         return taken
 
-    def _state(self) -> dict[str, Any]:
-        return sealed({**self._header, "memory": self._memory.dump(), "last": self._last})
+    def _state(self, last: list[float] | None) -> dict[str, Any]:
+        return sealed({**self._header, "memory": self._memory.dump(), "last": last})
 
     def _shut(self, why: str) -> None:
         self._closed = self._closed or why
         self._ahead = np.zeros((0, self._width), dtype=np.int64)
         if self._file is not None:
             self._file.let_go()
+
+
+def _narrowed(x: object) -> object:
+    """Integers of any size, cut to 64 bits: a refusal must not tell how large one is. Anything else stays as it is."""
+    if isinstance(x, list | tuple) or (isinstance(x, np.ndarray) and x.dtype == object and x.ndim == 1):
+        return [_narrowed(entry) for entry in x]
+    if isinstance(x, np.ndarray) and x.dtype == np.uint64:
+        return np.minimum(x, np.uint64(LARGEST))
+    return x if isinstance(x, bool) or not isinstance(x, Integral) else saturate(int(x))

@@ -8,9 +8,11 @@ subtracted. Either breaks the promise that was charged. So:
   never happened, and nobody saw it, or that it did, and its sum is in the file.
 - A state is *left once*: going on from it first takes its number in the ledger, by a charge of nothing under a
   name of its own. The first to do so wins, in whatever process; every other copy of that state is refused.
-- One process at a time: whoever runs a stream with a ``state_file`` holds a lock beside it.
+- One process at a time: whoever runs a stream with a ``state_file`` holds a lock beside it. A state remembers the file
+  it was kept in, so a copy of it under another name is not resumed either while that lock is held.
 
-What this cannot see is an older copy of a state file put back over a newer one that was never resumed.
+What this cannot see is an older copy of a state file resumed in place of a newer one that was never resumed, and a copy
+resumed on another machine while the stream runs on.
 The file is secret (it holds sums of the data without noise); its access is for its owner only.
 """
 
@@ -19,7 +21,7 @@ import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, final
 
@@ -30,7 +32,7 @@ from defocus.ledger.entries import CHARGE
 from defocus.privacy.events import NOTHING, Event
 from defocus.privacy.wire import from_wire
 
-__all__ = ["StateFile", "opened", "sealed", "take"]
+__all__ = ["StateFile", "opened", "resting", "sealed", "take"]
 
 _FORMAT = "defocus running sum 1"
 
@@ -95,10 +97,23 @@ class StateFile:
         self.path = Path(path)
         self._lock: int | None = None
 
+    @property
+    def home(self) -> str:
+        """Where the file is, by one name however it was reached; a link counts as a file of its own."""
+        return str(self.path.parent.resolve() / self.path.name)
+
+    @property
+    def was_held(self) -> bool:
+        """Whether a stream ever ran here."""
+        try:
+            return self._beside("lock").exists()
+        except OSError:
+            return False
+
     def hold(self, *, new: bool) -> None:
         """Take the lock; ``new`` says that there must be no file yet."""
         try:
-            self._lock = os.open(self.path.with_name(f"{self.path.name}.lock"), os.O_CREAT | os.O_RDWR, 0o600)
+            self._lock = os.open(self._beside("lock"), os.O_CREAT | os.O_RDWR, 0o600)
         except OSError as error:
             raise self._unusable(error) from None
         try:
@@ -133,7 +148,7 @@ class StateFile:
 
     def write(self, state: Mapping[str, Any]) -> None:
         """Put a state on disk, whole or not at all; when this returns, a crash cannot lose it."""
-        temporary = self.path.with_name(f"{self.path.name}.new")
+        temporary = self._beside("new")
         try:
             with contextlib.suppress(FileNotFoundError):
                 temporary.unlink()
@@ -147,8 +162,29 @@ class StateFile:
         except OSError as error:
             raise self._unusable(error) from None
 
+    def _beside(self, ending: str) -> Path:
+        return self.path.with_name(f"{self.path.name}.{ending}")
+
     def _unusable(self, error: OSError) -> StreamStateError:
         return StreamStateError(
             f"The state file {self.path} cannot be used: {error.strerror or type(error).__name__}.",
             fix="check that its folder exists and can be written to.",
         )
+
+
+@contextlib.contextmanager
+def resting(kept: Mapping[str, Any], file: StateFile | None) -> Iterator[None]:
+    """Keep the stream in the file that this state is from, if it is not ``file``, from running meanwhile.
+
+    Refused while it runs: the state is then a copy, and both would noise the same steps. Once the state is taken, what
+    is left in that file is refused by the ledger.
+    """
+    home = kept.get("file")
+    origin = None if home is None or (file is not None and file.home == home) else StateFile(home)
+    if origin is not None and origin.was_held:
+        origin.hold(new=False)
+    try:
+        yield
+    finally:
+        if origin is not None:
+            origin.let_go()
