@@ -1,0 +1,258 @@
+"""DuckDB, embedded: the engine that is always there."""
+
+import contextlib
+import shutil
+import tempfile
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar, final
+
+import duckdb
+import pyarrow as pa
+from sqlglot import exp
+
+from defocus.errors import DefocusError, EngineError, SourceError
+from defocus.tables.columns import Column, Schema
+from defocus.tables.kinds import Kind
+
+__all__ = ["DuckDbEngine"]
+
+T = TypeVar("T")
+
+_INTEGERS = ("tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger", "ubigint")
+_MOMENTS = ("timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns", "timestamp with time zone")
+_KINDS = {
+    "boolean": Kind.BOOLEAN,
+    **dict.fromkeys((*_INTEGERS, "hugeint", "uhugeint"), Kind.INTEGER),
+    **dict.fromkeys(("float", "double", "decimal"), Kind.NUMBER),
+    **dict.fromkeys(("varchar", "enum", "uuid"), Kind.TEXT),
+    "date": Kind.DATE,
+    **dict.fromkeys(_MOMENTS, Kind.TIMESTAMP),
+}
+_TYPES = {
+    Kind.BOOLEAN: "BOOLEAN",
+    Kind.INTEGER: "BIGINT",
+    Kind.NUMBER: "DOUBLE",
+    Kind.TEXT: "VARCHAR",
+    Kind.DATE: "DATE",
+    Kind.TIMESTAMP: "TIMESTAMP",
+}
+_CLOSED = {
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "allow_community_extensions": "false",
+    "preserve_insertion_order": "false",
+    "python_enable_replacements": "false",
+}
+_REASONS: tuple[tuple[tuple[type[Exception], ...], str, str], ...] = (
+    ((duckdb.InterruptException,), "it was cancelled", "ask again; what was charged before stays charged."),
+    (
+        (duckdb.OutOfMemoryException, MemoryError),
+        "memory, or room for temporary files, ran out",
+        "give it more memory or free some disk space.",
+    ),
+    (
+        (duckdb.PermissionException, duckdb.IOException),
+        "a file is missing, damaged or out of its reach",
+        "check that the files are where they were when the table was opened.",
+    ),
+    ((duckdb.ConnectionException,), "the connection is closed", "open the table again."),
+    (
+        (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException),
+        "it does not understand the query, or a table is gone",
+        "open the table again; if that does not help, report the question that was asked.",
+    ),
+)
+"""Reasons that say nothing about a value. Everything else is one reason, so that no row chooses between them."""
+_POLL = 0.1
+"""Seconds between two looks at how far a query is."""
+
+
+@final
+class DuckDbEngine:
+    """DuckDB on a connection of its own, closed to everything but the named files, or on the user's connection.
+
+    An own connection reads ``files`` and ``attached`` database files and nothing else: no other file, no network, no
+    extension, no Python variable. It spills to a directory that only this user can read and that goes away with it.
+    A connection that was given keeps its own settings, and stays open when the engine is closed.
+
+    Assumes:
+        Parquet files are what they claim: text in them is UTF-8. A damaged file fails, whoever's row is damaged.
+
+    >>> engine = DuckDbEngine()
+    >>> engine.run(exp.select(exp.alias_(exp.Literal.number(1), "one"))).to_pylist()
+    [{'one': 1}]
+    """
+
+    name = "DuckDB"
+    dialect = "duckdb"
+
+    def __init__(
+        self,
+        connection: Any = None,
+        *,
+        files: Sequence[Path] = (),
+        attached: Mapping[str, Path] | None = None,
+        memory: str | None = None,
+        threads: int | None = None,
+    ) -> None:
+        self._turn = threading.RLock()
+        self._published = 0
+        self._shows_progress = connection is None
+        if connection is not None:
+            self._connection = connection
+            self._finish: Callable[[], Any] = _leave_open
+            return
+        config: dict[str, Any] = {**_CLOSED, "memory_limit": memory, "threads": threads}
+        config = {name: value for name, value in config.items() if value is not None}
+        self._connection = _quietly("start", lambda: duckdb.connect(":memory:", config=config))
+        spill = tempfile.mkdtemp(prefix="defocus-")
+        self._finish = weakref.finalize(self, _give_back, self._connection, spill)
+        for text in [_attach(alias, path) for alias, path in (attached or {}).items()]:
+            _quietly("attach", partial(self._connection.execute, text))
+        _quietly("start", lambda: self._shut(spill, files))
+
+    def _shut(self, spill: str, files: Sequence[Path]) -> None:
+        """Close the connection to everything but its files, for good."""
+        paths = [exp.Literal.string(str(path)) for path in files]
+        settings: dict[str, exp.Expression] = {
+            "temp_directory": exp.Literal.string(spill),
+            "TimeZone": exp.Literal.string("UTC"),
+            "enable_progress_bar_print": exp.false(),
+            "enable_progress_bar": exp.true(),
+            "allowed_paths": exp.Array(expressions=paths),
+            "enable_external_access": exp.false(),
+            "lock_configuration": exp.true(),
+        }
+        for setting, value in settings.items():
+            self._connection.execute(f"SET {setting} = {value.sql(self.dialect)}")
+
+    def schema(self, relation: exp.Expression) -> Schema:
+        """The columns of a relation, read without looking at a row."""
+        return Schema(Column(name, _kind(type_)) for name, type_ in self._columns(relation))
+
+    def canonical(self, relation: exp.Expression, kinds: Mapping[str, Kind]) -> exp.Select:
+        """The same rows with every column in the one type its kind has everywhere."""
+        columns = self._columns(relation)
+        Schema(Column(name, _kind(type_)) for name, type_ in columns)  # refuses names that cannot be told apart
+        made = [_converted(name, type_, kinds.get(name, _kind(type_))) for name, type_ in columns]
+        return exp.select(*made).from_(_rows_of(relation), copy=False)
+
+    def run(self, select: exp.Expression, *, progress: Callable[[float], None] | None = None) -> pa.Table:
+        """Compute; ``progress`` is called now and then with a percentage, from another thread."""
+        text = select.sql(self.dialect, identify=True)
+        with self._turn, self._watched(progress):
+            return _quietly("compute", lambda: self._connection.sql(text).to_arrow_table())
+
+    def publish(self, name: str, table: pa.Table) -> exp.Table:
+        """Make a public table known under a new name."""
+        with self._turn:
+            self._published += 1
+            known = f"public {self._published} {name}"
+            _quietly("read a public table", lambda: self._connection.register(known, table))
+        return exp.Table(this=exp.to_identifier(known, quoted=True))
+
+    def cancel(self) -> None:
+        """Stop what is running, from another thread."""
+        with contextlib.suppress(duckdb.Error):
+            self._connection.interrupt()
+
+    def close(self) -> None:
+        """Close an own connection and remove what it spilled; leave a given one open."""
+        with self._turn:
+            self._finish()
+
+    def _columns(self, relation: exp.Expression) -> list[tuple[str, Any]]:
+        text = exp.select("*").from_(_rows_of(relation), copy=False).sql(self.dialect, identify=True)
+        with self._turn:
+            described = _quietly("read the schema", lambda: self._connection.sql(text))
+            return list(zip(described.columns, described.types, strict=True))
+
+    @contextlib.contextmanager
+    def _watched(self, progress: Callable[[float], None] | None) -> Iterator[None]:
+        if progress is None or not self._shows_progress:
+            yield
+            return
+        done = threading.Event()
+
+        def watch() -> None:
+            while not done.wait(_POLL):
+                with contextlib.suppress(duckdb.Error):
+                    percent = float(self._connection.query_progress())
+                    if percent >= 0:
+                        progress(min(percent, 100.0))
+
+        watcher = threading.Thread(target=watch, name="defocus-progress", daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            done.set()
+            watcher.join()
+
+
+def _rows_of(relation: exp.Expression) -> exp.Expression:
+    """What can stand after FROM."""
+    if isinstance(relation, exp.Select | exp.SetOperation):
+        return relation.subquery(exp.to_identifier("t", quoted=True))
+    return relation.copy()
+
+
+def _kind(type_: Any) -> Kind:
+    return Kind.OTHER if str(type_) == "JSON" else _KINDS.get(type_.id, Kind.OTHER)
+
+
+def _converted(name: str, type_: Any, kind: Kind) -> exp.Expression:
+    """A column in the type of its kind, under its own name; a value that this type cannot hold is NULL."""
+    quoted = exp.to_identifier(name, quoted=True)
+    made: exp.Expression = exp.Column(this=quoted)
+    known = str(type_)
+    if Kind.OTHER not in {kind, _kind(type_)}:
+        if known == "TIMESTAMP WITH TIME ZONE":
+            made, known = exp.AtTimeZone(this=made, zone=exp.Literal.string("UTC")), "TIMESTAMP"
+        if known != _TYPES[kind]:
+            made = exp.TryCast(this=made, to=exp.DataType.build(_TYPES[kind], dialect="duckdb"))
+    return exp.Alias(this=made, alias=quoted.copy())
+
+
+def _attach(alias: str, path: Path) -> str:
+    file = exp.Literal.string(str(path)).sql("duckdb")
+    return f"ATTACH {file} AS {exp.to_identifier(alias, quoted=True).sql('duckdb')} (READ_ONLY)"
+
+
+def _leave_open() -> None:
+    """A connection that was given stays open."""
+
+
+def _give_back(connection: Any, spill: str) -> None:
+    with contextlib.suppress(duckdb.Error):
+        connection.close()
+    shutil.rmtree(spill, ignore_errors=True)
+
+
+def _quietly(doing: str, work: Callable[[], T]) -> T:
+    """Do the work, or refuse without quoting: the failure is gone when the refusal is raised, so it is no context."""
+    try:
+        return work()
+    except Exception as error:  # noqa: BLE001 - whatever it is, it may quote a value
+        failure = type(error)
+    raise _refusal(failure, doing)
+
+
+def _refusal(failure: type[Exception], doing: str) -> DefocusError:
+    if doing == "attach":
+        return SourceError(
+            "The database file could not be opened for reading.",
+            fix="check that it is a DuckDB file and that nobody else writes to it;"
+            " if this program has it open already, pass that connection instead of the path.",
+        )
+    for classes, what, fix in _REASONS:
+        if issubclass(failure, classes):
+            return EngineError(f"DuckDB could not {doing}: {what}.", fix=fix)
+    return EngineError(
+        f"DuckDB could not {doing}. What it said is not repeated, because it may quote the data.",
+        fix="check that the data can be read with the same version of DuckDB.",
+    )
