@@ -1,0 +1,97 @@
+"""One released column: values, how far off they may be, and which of them are drowned in noise."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+import numpy as np
+
+from defocus.errors import InvalidParameterError
+from defocus.tables.digits import Floats, decimals
+
+__all__ = ["SUFFIXES", "AnswerColumn", "checked_names"]
+
+SUFFIXES = ("", "_error", "_low", "_high", "_reliable")
+"""What is added to a column's name for its value, standard error, 95 % interval and flag."""
+
+_Z = 1.959963984540054
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class AnswerColumn:
+    """A noisy statistic of every group. All of it is released already, so it may be shown to anyone.
+
+    ``errors`` are standard errors of the noise, NaN where unknown; ``low`` and ``high`` bound the statistic of the
+    bounded data with 95 % confidence, one group at a time; ``integral`` is for counts; ``how`` says in words
+    which mechanism was used and why.
+    """
+
+    name: str
+    values: Floats
+    errors: Floats
+    low: Floats
+    high: Floats
+    integral: bool
+    how: str
+
+    def __post_init__(self) -> None:
+        for field in ("values", "errors", "low", "high"):
+            array = np.array(getattr(self, field), dtype=np.float64)
+            if array.ndim != 1 or array.shape != np.shape(self.values):
+                raise InvalidParameterError(
+                    f"The {field} of the column {self.name!r} have the shape {array.shape}.",
+                    fix="give one number for each group.",
+                )
+            array.setflags(write=False)
+            object.__setattr__(self, field, array)
+
+    @property
+    def places(self) -> int | None:
+        """How many decimals the noise leaves meaningful."""
+        return decimals(self.spread, integral=self.integral)
+
+    @property
+    def spread(self) -> Floats:
+        """Standard errors; where none is known, that of normal noise with the same interval."""
+        implied = (self.high - self.low) / (2 * _Z)
+        return np.where(np.isfinite(self.errors), self.errors, implied)
+
+    def reliable(self, threshold: float) -> list[bool | None]:
+        """Whether the standard error is at most ``threshold`` times the value; None where no error is known."""
+        with np.errstate(invalid="ignore"):
+            fine = self.spread <= threshold * np.abs(self.values)
+        unknown = np.isnan(self.spread) & np.isfinite(self.values)
+        return [None if unsure else bool(yes) for yes, unsure in zip(fine, unknown, strict=True)]
+
+    def taken(self, rows: Any) -> "AnswerColumn":
+        """Some of the groups, in the order given."""
+        arrays = {field: getattr(self, field)[rows] for field in ("values", "errors", "low", "high")}
+        return replace(self, **arrays)
+
+    def non_negative(self) -> "AnswerColumn":
+        """Negative values raised to 0: closer to a count, but biased upwards where the truth is small.
+
+        The ends of the interval are raised as well: it holds what it held, since a count is not negative.
+        """
+        arrays = {field: np.maximum(getattr(self, field), 0) for field in ("values", "low", "high")}
+        return replace(self, **arrays, how=f"{self.how}; negative values raised to 0, so biased upwards")
+
+
+def checked_names(keys: Sequence[str], columns: Sequence[str]) -> None:
+    """Refuse names that would meet in the table of an answer. Depends on the question alone: ask before charging.
+
+    >>> checked_names(["ward"], ["stay", "stay_error"])
+    Traceback (most recent call last):
+    ...
+    defocus.errors.base.InvalidParameterError: Two columns of the answer would be called 'stay_error'.
+    To fix: rename one: a column x of an answer comes with x_error, x_low, x_high and x_reliable.
+    """
+    seen: set[str] = set()
+    for name in [*keys, *(column + suffix for column in columns for suffix in SUFFIXES)]:
+        if name.casefold() in seen:
+            raise InvalidParameterError(
+                f"Two columns of the answer would be called {name!r:.80}.",
+                fix="rename one: a column x of an answer comes with x_error, x_low, x_high and x_reliable.",
+            )
+        seen.add(name.casefold())

@@ -1,0 +1,222 @@
+"""The answer to a question about a table: noisy numbers by group, with everything needed to read them."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from defocus.errors import InvalidParameterError, UnknownColumnError, positive, whole
+from defocus.ledger import Receipt
+from defocus.privacy.events import Event
+from defocus.release.promises import Promise
+from defocus.tables import explaining, exporting, plotting, showing, tabulating
+from defocus.tables.answer_columns import AnswerColumn, checked_names
+
+__all__ = ["Answer", "AnswerColumn"]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Answer:
+    """Released statistics by group. Noise was added and paid for, so all of it may be shown to anyone.
+
+    Guarantee:
+        Everything here is post-processing of a charged release: it depends on the data through the noisy numbers only.
+        Groups come in the order of their keys, never in that of the data.
+
+    What people read (text, pages, plots, CSV) is rounded to the digits that the noise leaves meaningful; what programs
+    read (Arrow, frames, Parquet, JSON) is exact unless ``exact=False``. A noisy count may be negative: it is kept
+    so, because it is unbiased; see :meth:`non_negative`.
+
+    Args:
+        keys: one column for each key, one row for each group; no columns for a question without groups.
+        columns: the statistics.
+        question: what was asked, in one line.
+        receipt: the charge that paid for it.
+        rules: sentences about what was bounded, clipped and dropped.
+        threshold: a cell is unreliable if its standard error is more than this share of its value.
+        processing: sentences about what was done to the noisy numbers.
+        arranged: whether the order of the rows was asked for, and is to be left alone.
+    """
+
+    keys: pa.Table
+    columns: tuple[AnswerColumn, ...]
+    question: str
+    receipt: Receipt
+    rules: tuple[str, ...] = ()
+    threshold: float = 0.1
+    processing: tuple[str, ...] = ()
+    arranged: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", tuple(self.columns))
+        object.__setattr__(self, "rules", tuple(self.rules))
+        object.__setattr__(self, "threshold", float(positive("threshold", self.threshold)))
+        if not self.columns:
+            raise InvalidParameterError("An answer needs a column.", fix="ask for at least one statistic.")
+        checked_names(self.keys.column_names, [column.name for column in self.columns])
+        lengths = {len(column.values) for column in self.columns}
+        if len(lengths) != 1 or (self.keys.num_columns and lengths != {self.keys.num_rows}):
+            raise InvalidParameterError(
+                "The columns of an answer differ in length.", fix="give one number for each group."
+            )
+        if self.keys.num_columns:
+            self._arrange()
+
+    def _arrange(self) -> None:
+        """Plain types, each key once, in order."""
+        keys = self.keys.unify_dictionaries() if self.keys.num_rows else self.keys
+        for i, field in enumerate(keys.schema):
+            if pa.types.is_dictionary(field.type):
+                keys = keys.set_column(i, field.name, keys.column(i).cast(field.type.value_type))
+        if keys.group_by(keys.column_names).aggregate([]).num_rows != keys.num_rows:
+            raise InvalidParameterError("A key appears twice in an answer.", fix="name each group once.")
+        if not self.arranged:
+            order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in keys.column_names])
+            keys, rows = keys.take(order), order.to_numpy()
+            object.__setattr__(self, "columns", tuple(column.taken(rows) for column in self.columns))
+        object.__setattr__(self, "keys", keys.combine_chunks())
+
+    @property
+    def event(self) -> Event:
+        """What the answer owed."""
+        return self.receipt.event
+
+    @property
+    def names(self) -> list[str]:
+        """The keys, then the statistics."""
+        return [*self.keys.column_names, *(column.name for column in self.columns)]
+
+    def promise(self) -> Promise | None:
+        """(epsilon, delta) and posterior odds of this answer alone; None if no accountant can say."""
+        return explaining.alone(self.event, self.receipt.terms)
+
+    def __len__(self) -> int:
+        return len(self.columns[0].values)
+
+    def __getitem__(self, name: str) -> AnswerColumn:
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise UnknownColumnError(name, [column.name for column in self.columns])
+
+    def non_negative(self, *names: str) -> "Answer":
+        """Negative values of the named columns raised to 0, of all counts unless named. Biased upwards, and says so."""
+        chosen = [self[name].name for name in names] or [column.name for column in self.columns if column.integral]
+        if not chosen:
+            raise InvalidParameterError("The answer has no counts.", fix="name the columns that cannot be negative.")
+        columns = tuple(column.non_negative() if column.name in chosen else column for column in self.columns)
+        return self._processed(f"negative values of {', '.join(chosen)} raised to 0: biased upwards", columns=columns)
+
+    def order_by(self, name: str, *, descending: bool = False) -> "Answer":
+        """The groups in the order of a key or a released value."""
+        if name in self.keys.column_names:
+            way = "descending" if descending else "ascending"
+            rows = pc.sort_indices(self.keys, sort_keys=[(name, way)]).to_numpy()
+        else:
+            values = self[name].values
+            last = np.where(np.isnan(values), np.inf, -values if descending else values)
+            rows = np.argsort(last, kind="stable")
+        return self.take(rows, f"ordered by {name}{', largest first' if descending else ''}")
+
+    def head(self, count: int) -> "Answer":
+        """The first groups only."""
+        wanted = whole("count", count)
+        return self.take(np.arange(min(wanted, len(self))), f"the first {wanted} groups kept")
+
+    def take(self, rows: Any, why: str) -> "Answer":
+        """Some groups in the order given, chosen by keys and released values; ``why`` says how."""
+        chosen = np.asarray(rows, dtype=np.int64)
+        keys = self.keys.take(pa.array(chosen)) if self.keys.num_columns else self.keys
+        return self._processed(why, keys=keys, columns=tuple(column.taken(chosen) for column in self.columns))
+
+    def _processed(self, why: str, **changed: Any) -> "Answer":
+        return replace(self, processing=(*self.processing, why), arranged=True, **changed)
+
+    def to_arrow(self, *, exact: bool = True) -> pa.Table:
+        """Keys, then for each statistic x: x, x_error, x_low, x_high and x_reliable; rounded if not ``exact``.
+
+        Rounded counts are integers. What the answer is about is in the metadata of the schema.
+        """
+        made = tabulating.arrow(self.keys, self.columns, self.threshold, exact=exact)
+        about = {"question": self.question, "rules": "\n".join(self.rules), "charge": str(self.receipt)}
+        return made.replace_schema_metadata({f"defocus.{name}": text.encode() for name, text in about.items()})
+
+    def to_pandas(self, *, exact: bool = True) -> Any:
+        """The table as a pandas DataFrame (extra ``frames``)."""
+        return exporting.pandas_frame(self.to_arrow(exact=exact))
+
+    def to_polars(self, *, exact: bool = True) -> Any:
+        """The table as a polars DataFrame (extra ``frames``)."""
+        return exporting.polars_frame(self.to_arrow(exact=exact))
+
+    def to_parquet(self, path: str | Path, *, exact: bool = True) -> None:
+        """The table as a Parquet file."""
+        exporting.write_parquet(self.to_arrow(exact=exact), path)
+
+    def to_csv(self, path: str | Path | None = None, *, exact: bool = False) -> str:
+        """The table as CSV text, written to ``path`` if given. Text is disarmed: see :func:`exporting.disarmed`."""
+        text = exporting.csv_text(self.to_arrow(exact=exact))
+        if path is not None:
+            exporting.write_bytes(path, text.encode())
+        return text
+
+    def to_dict(self, *, exact: bool = True) -> dict[str, Any]:
+        """The whole answer with JSON types only."""
+        return {
+            "question": self.question,
+            "groups": exporting.json_rows(self.to_arrow(exact=exact)),
+            "keys": self.keys.column_names,
+            "columns": {column.name: column.how for column in self.columns},
+            "confidence": 0.95,
+            "threshold": self.threshold,
+            "rules": list(self.rules),
+            "processing": list(self.processing),
+            "receipt": self.receipt.to_dict(),
+        }
+
+    def to_json(self, path: str | Path | None = None, *, exact: bool = True) -> str:
+        """The whole answer as JSON text, written to ``path`` if given."""
+        text = exporting.to_json_text(self.to_dict(exact=exact))
+        if path is not None:
+            exporting.write_bytes(path, text.encode())
+        return text
+
+    def explain(self, *, html: bool = False) -> str:
+        """The answer in plain words: question, protection, odds, rules, noise, exactness, cost and what is left."""
+        said = explaining.facts(
+            question=self.question,
+            groups=len(self),
+            columns=self.columns,
+            receipt=self.receipt,
+            rules=self.rules,
+            processing=self.processing,
+            threshold=self.threshold,
+        )
+        return showing.html_facts(said) if html else showing.text_facts(said)
+
+    def plot(self, column: str | None = None) -> Any:
+        """A matplotlib figure: bars with intervals, of one column or of all (extra ``plot``)."""
+        chosen = self.columns if column is None else (self[column],)
+        labels = tabulating.labels(self.keys, len(self))
+        return plotting.bars(labels, chosen, threshold=self.threshold, by=", ".join(self.keys.column_names))
+
+    def __str__(self) -> str:
+        head, rows, right = tabulating.cells(self.keys, self.columns, self.threshold)
+        return "\n".join([showing.text_table(head, rows, right=right), *self._notes()])
+
+    def _repr_html_(self) -> str:
+        head, rows, right = tabulating.cells(self.keys, self.columns, self.threshold)
+        notes = "".join(f"<p>{showing.escaped(note)}</p>" for note in self._notes())
+        return f"<div>{showing.html_table(head, rows, right=right)}{notes}</div>"
+
+    def _notes(self) -> list[str]:
+        notes = [*self.processing, self.receipt.purpose]
+        if any(False in column.reliable(self.threshold) for column in self.columns):
+            notes.insert(0, f"* the noise is more than {100 * self.threshold:g} % of the value")
+        if left_out := showing.shortened(len(self))[1]:
+            notes.insert(0, f"{len(self)} groups, {left_out} of them not shown")
+        return notes

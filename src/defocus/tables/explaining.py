@@ -1,0 +1,119 @@
+"""An answer in plain words, for a privacy officer: what was asked, protected, bounded, added, paid and left."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from defocus.errors import UnsupportedEventError
+from defocus.ledger import Receipt, Terms
+from defocus.ledger.guards import Guard
+from defocus.privacy.events import Event
+from defocus.privacy.expressions import unparse
+from defocus.privacy.units import Adjacency, Unit
+from defocus.release.promises import Promise, promise
+from defocus.tables.answer_columns import AnswerColumn
+from defocus.tables.digits import decimals, written
+
+__all__ = ["alone", "cost", "exactness", "facts", "odds", "protection"]
+
+_NEIGHBOURS = {
+    Adjacency.ADD_REMOVE: "with or without it",
+    Adjacency.REPLACE: "with it or with another in its place",
+}
+_LONGEST = 300
+_RARE = 0.01
+"""A prior to speak about: someone believed of one person in a hundred."""
+
+
+def facts(
+    *,
+    question: str,
+    groups: int,
+    columns: Sequence[AnswerColumn],
+    receipt: Receipt,
+    rules: Sequence[str],
+    processing: Sequence[str],
+    threshold: float,
+) -> dict[str, list[str]]:
+    """What there is to say, by topic; each topic has one or more sentences."""
+    terms = receipt.terms
+    promised = alone(receipt.event, terms)
+    left = Guard.of(terms).remaining(receipt.spent)
+    said = {
+        "question": [question],
+        "answer": [f"{_number(groups, 'group')} with {', '.join(column.name for column in columns)}"],
+        "protected": [protection(terms.unit, terms.dataset)],
+        "for one unit": odds(promised),
+        "by rule": list(rules) or ["nothing was bounded or clipped"],
+        "noise": [f"{column.name}: {column.how}" for column in columns],
+        "exactness": [exactness(column, threshold) for column in columns],
+        "afterwards": list(processing) or ["nothing but scaling and rounding was done to the noisy numbers"],
+        "cost": [
+            cost(receipt.event, promised),
+            f"charged beforehand as entry {receipt.sequence}: {receipt.purpose} ({receipt.who}, {receipt.time[:10]})",
+        ],
+        "left": [f"after this answer: {left}; the whole budget is {terms.budget}"],
+    }
+    return {name: sentences for name, sentences in said.items() if sentences}
+
+
+def alone(event: Event, terms: Terms) -> Promise | None:
+    """(epsilon, delta) and posterior odds of one event alone, or None if no accountant expresses it."""
+    try:
+        return promise(event, terms.budget, terms.unit.adjacency)
+    except UnsupportedEventError:
+        return None
+
+
+def protection(unit: Unit, dataset: str) -> str:
+    """What stays hidden."""
+    return f"{unit}, in {dataset}: every answer comes out almost as often {_NEIGHBOURS[unit.adjacency]}"
+
+
+def odds(promised: Promise | None) -> list[str]:
+    """What the guarantee means for one person, in odds."""
+    if promised is None:
+        return ["no accountant can put this answer alone into odds; the ledger's budget holds all the same"]
+    exception = f", except with probability {promised.delta:.3g}" if promised.delta else ""
+    share = promised.odds * _RARE / (1 - _RARE + promised.odds * _RARE)
+    general = (
+        "whatever someone knows already, this answer multiplies their odds about one such unit by at most"
+        f" {promised.odds:.4g}{exception}"
+    )
+    example = (
+        f"who was 50 % sure of something about it is at most {100 * promised.posterior:.3g} % sure afterwards,"
+        f" and who was {100 * _RARE:g} % sure at most {100 * share:.3g} %"
+    )
+    return [general, example]
+
+
+def cost(event: Event, promised: Promise | None) -> str:
+    """What a release owes."""
+    text = unparse(event)
+    short = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    return short if promised is None else f"{promised} for this answer alone: {short}"
+
+
+def exactness(column: AnswerColumn, threshold: float) -> str:
+    """How far off a column is, and how much of it is drowned in noise."""
+    spread = column.spread[np.isfinite(column.spread)]
+    if not spread.size:
+        return f"{column.name}: no error is known"
+    least, most = float(spread.min()), float(spread.max())
+    places = decimals(np.array([least]))
+    size = written(least, places)
+    if written(most, places) != size:
+        size = f"{size} to {written(most, places)}"
+    half = (column.high - column.low)[np.isfinite(column.high - column.low)] / 2
+    width = f", 95 % within {written(float(np.median(half)), places)} in the middle group" if half.size else ""
+    if len(column.values) == 1:
+        width = width.removesuffix(" in the middle group")
+    noisy = sum(flag is not True for flag in column.reliable(threshold))
+    drowned = (
+        f"; in {noisy} of {len(column.values)} it is more than {100 * threshold:g} % of the value" if noisy else ""
+    )
+    return f"{column.name}: standard error of the noise {size}{width}{drowned}"
+
+
+def _number(count: int, thing: str) -> str:
+    return f"{count} {thing}{'s' * (count != 1)}"

@@ -1,0 +1,114 @@
+"""Answers as files and frames. Text that a spreadsheet would run as a formula is disarmed in CSV."""
+
+import io
+import json
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+from defocus.errors import InvalidParameterError, MissingExtraError
+
+__all__ = [
+    "csv_text",
+    "disarmed",
+    "json_rows",
+    "pandas_frame",
+    "polars_frame",
+    "to_json_text",
+    "write_bytes",
+    "write_parquet",
+]
+
+_FORMULA = re.compile(r"'*(?:[\t\r\n]|\s*[=+\-@＝＋－＠])")
+
+
+def disarmed(text: str) -> str:
+    """Text that no spreadsheet takes for a formula, by the rule below.
+
+    Text that begins with ``=``, ``+``, ``-`` or ``@`` (also full-width, or after blanks), or with a tab or a
+    line break, gets one apostrophe in front; so does such text that has apostrophes in front already. To undo it,
+    remove one apostrophe wherever an apostrophe starts such text. Numbers are left alone: -3 is a number.
+
+    Reference:
+        OWASP, CSV Injection.
+
+    >>> disarmed("=HYPERLINK(1)"), disarmed("ward 3"), disarmed("'t Hooft"), disarmed("'=1")
+    ("'=HYPERLINK(1)", 'ward 3', "'t Hooft", "''=1")
+    """
+    return f"'{text}" if _FORMULA.match(text) else text
+
+
+def csv_text(table: pa.Table) -> str:
+    """CSV with one header line: text quoted and disarmed, NULL and NaN empty and without quotes."""
+    arrays = []
+    for column in table.columns:
+        values = column.to_pylist()
+        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+            arrays.append(pa.array([None if v is None else disarmed(v) for v in values], pa.string()))
+        elif pa.types.is_floating(column.type):
+            arrays.append(pa.array([None if v is None or math.isnan(v) else v for v in values], column.type))
+        else:
+            arrays.append(column)
+    safe = pa.Table.from_arrays(arrays, names=[disarmed(name) for name in table.column_names])
+    sink = io.BytesIO()
+    pyarrow.csv.write_csv(safe, sink)
+    return sink.getvalue().decode()
+
+
+def json_rows(table: pa.Table) -> list[dict[str, Any]]:
+    """One dictionary for each group, with JSON types only: dates as ISO text, numbers that are not finite as null."""
+    return [{name: _json(value) for name, value in row.items()} for row in table.to_pylist()]
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)
+
+
+def pandas_frame(table: pa.Table) -> Any:
+    """A pandas DataFrame."""
+    try:
+        import pandas  # noqa: F401, ICN001, PLC0415  # an optional extra
+    except ImportError as error:
+        raise MissingExtraError("A pandas frame", package="pandas", extra="frames") from error
+    return table.to_pandas()
+
+
+def polars_frame(table: pa.Table) -> Any:
+    """A polars DataFrame."""
+    try:
+        import polars  # noqa: ICN001, PLC0415  # an optional extra
+    except ImportError as error:
+        raise MissingExtraError("A polars frame", package="polars", extra="frames") from error
+    return polars.from_arrow(table)
+
+
+def write_parquet(table: pa.Table, path: str | Path) -> None:
+    """A Parquet file. The metadata says what each number means, so the file explains itself."""
+    sink = io.BytesIO()
+    pyarrow.parquet.write_table(table, sink)
+    write_bytes(path, sink.getvalue())
+
+
+def write_bytes(path: str | Path, content: bytes) -> None:
+    """Write a whole file, or say why it cannot be written."""
+    try:
+        Path(path).write_bytes(content)
+    except (OSError, TypeError, ValueError) as error:
+        why = getattr(error, "strerror", None) or "it is not a path"
+        raise InvalidParameterError(
+            f"The answer could not be written to {str(path)!r:.120}: {why}.", fix="choose another path."
+        ) from error
+
+
+def to_json_text(content: Any) -> str:
+    """Canonical enough to read and to compare: indented, in the order of the answer."""
+    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)

@@ -1,0 +1,94 @@
+"""Pictures of answers and budgets (matplotlib, an optional extra)."""
+
+import base64
+import io
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from defocus.errors import MissingExtraError
+from defocus.tables.answer_columns import AnswerColumn
+
+__all__ = ["MOST", "bars", "blank", "burn_down", "embedded"]
+
+MOST = 25
+"""So many groups are drawn at most."""
+
+
+def blank(width: float, height: float) -> Any:
+    """An empty figure that belongs to no window."""
+    try:
+        from matplotlib.figure import Figure  # noqa: PLC0415  # an optional extra, and slow to load
+    except ImportError as error:
+        raise MissingExtraError("Plotting", package="matplotlib", extra="plot") from error
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def bars(labels: Sequence[str], columns: Sequence[AnswerColumn], *, threshold: float, by: str) -> Any:
+    """One panel of bars for each column, with 95 % intervals; pale where the noise drowns the value.
+
+    Of many groups those with the largest values of the first column are drawn, and a note says so.
+    """
+    count, first = len(labels), columns[0].values
+    shown = np.arange(count)
+    if count > MOST:
+        order = np.argsort(-np.where(np.isfinite(first), first, -np.inf), kind="stable")
+        shown = np.sort(order[:MOST])
+    figure = blank(1.6 + 4.2 * len(columns), 1.4 + 0.28 * max(len(shown), 2))
+    panels = figure.subplots(1, len(columns), sharey=True, squeeze=False)[0]
+    place = np.arange(len(shown))
+    for axes, column in zip(panels, columns, strict=True):
+        part = column.taken(shown)
+        values = np.nan_to_num(part.values, nan=0.0, posinf=0.0, neginf=0.0)
+        pale = [flag is not True for flag in part.reliable(threshold)]
+        axes.barh(place, values, color=["#b7cfcc" if flag else "#2a7f76" for flag in pale])
+        known = np.isfinite(part.low) & np.isfinite(part.high) & np.isfinite(part.values)
+        reach = [np.maximum(values - part.low, 0)[known], np.maximum(part.high - values, 0)[known]]
+        axes.errorbar(values[known], place[known], xerr=reach, fmt="none", ecolor="#333333", capsize=2, linewidth=1)
+        axes.set_title(_literal(column.name), fontsize=10)
+        axes.axvline(0, color="#333333", linewidth=0.8)
+        axes.grid(visible=True, axis="x", alpha=0.3)
+    panels[0].set_yticks(place, [_literal(labels[i]) for i in shown.tolist()], fontsize=8)
+    panels[0].set_ylabel(_literal(by))
+    panels[0].invert_yaxis()
+    note = "lines: 95 % intervals of the noise; pale: noise above "
+    note += f"{100 * threshold:g} % of the value"
+    if count > MOST:
+        note = f"the {MOST} of {count} groups with the largest {columns[0].name}; {note}"
+    figure.supxlabel(_literal(note), fontsize=7)
+    return figure
+
+
+def burn_down(left: Sequence[float], labels: Sequence[str]) -> Any:
+    """What was left after each charge, as steps."""
+    figure = blank(7, 2.6)
+    axes = figure.add_subplot()
+    axes.stairs(left, np.arange(len(left) + 1) - 0.5, fill=True, color="#2a7f76", alpha=0.7)
+    step = max(1, -(-len(left) // 12))
+    axes.set_xticks(
+        range(0, len(left), step),
+        [_literal(label) for label in labels[::step]],
+        rotation=20,
+        ha="right",
+        fontsize=7,
+    )
+    axes.set(ylabel="epsilon left", ylim=(0, None), xlim=(-0.5, len(left) - 0.5))
+    axes.grid(visible=True, axis="y", alpha=0.3)
+    return figure
+
+
+def embedded(figure: Any, description: str) -> str:
+    """A figure as an image tag that needs no other file; ``description`` must be escaped already."""
+    sink = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # a key in a script that the font lacks is drawn as boxes
+        figure.savefig(sink, format="png", dpi=110)
+    data = base64.b64encode(sink.getvalue()).decode("ascii")
+    return f'<img alt="{description}" src="data:image/png;base64,{data}">'
+
+
+def _literal(text: str) -> str:
+    """Text that is drawn as it is: a dollar sign starts no formula."""
+    return text.replace("$", r"\$")
