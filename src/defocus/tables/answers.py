@@ -206,7 +206,7 @@ class Answer:
 
     def __str__(self) -> str:
         head, rows, right = tabulating.cells(self.keys, self.columns, self.threshold)
-        return "\n".join([showing.text_table(head, rows, right=right), *self._notes()])
+        return "\n".join([showing.text_table(head, rows, right=right), *map(showing.line, self._notes())])
 
     def _repr_html_(self) -> str:
         head, rows, right = tabulating.cells(self.keys, self.columns, self.threshold)

@@ -132,7 +132,7 @@ class Preview:
     def __str__(self) -> str:
         head, rows = self._cells()
         table = showing.text_table(head, rows, right=[False, *[True] * (len(head) - 1)])
-        return "\n".join([f"expected: {self.question}", table, *self._notes()])
+        return "\n".join([showing.line(f"expected: {self.question}"), table, *map(showing.line, self._notes())])
 
     def _repr_html_(self) -> str:
         head, rows = self._cells()

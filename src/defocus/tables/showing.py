@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.cells import cell_len, set_cell_size
 
-__all__ = ["escaped", "html_facts", "html_table", "plain", "shortened", "text_facts", "text_table"]
+__all__ = ["escaped", "html_facts", "html_table", "line", "plain", "shortened", "text_facts", "text_table"]
 
 _WIDEST = 40
 _ROWS = 30
@@ -26,6 +26,11 @@ def plain(value: Any, *, widest: int = _WIDEST) -> str:
         text = repr(text)
     seen = "".join(c if unicodedata.category(c)[0] not in "CZ" or c == " " else ascii(c)[1:-1] for c in text)
     return seen if len(seen) <= widest else f"{seen[: widest - 1]}…"
+
+
+def line(text: str) -> str:
+    """A sentence as one line, with nothing left in it that acts on a terminal."""
+    return plain(text, widest=20_000)
 
 
 def escaped(text: str) -> str:
@@ -76,7 +81,7 @@ def text_facts(facts: Mapping[str, Sequence[str]]) -> str:
     """Names with one or more sentences each, the sentences below each other."""
     width = max(map(len, facts), default=0) + 2
     return "\n".join(
-        f"{name + ':' if i == 0 else '':<{width}}{sentence}"
+        f"{name + ':' if i == 0 else '':<{width}}{line(sentence)}"
         for name, sentences in facts.items()
         for i, sentence in enumerate(sentences)
     )
