@@ -1,4 +1,5 @@
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -19,7 +20,14 @@ def test_sums_of_laplace_noise_stay_within_the_factor(confidence: float) -> None
     assert t <= 1.35 * max(-math.log(allowed) / math.sqrt(2), normal_factor(confidence))
 
 
-@pytest.mark.parametrize("confidence", [0, 1, -0.5, 2, float("nan"), "0.9", True])
+@pytest.mark.parametrize("outside", [Fraction(1, 2**53), Fraction(1, 10**30), Fraction(1, 10**299)])
+def test_confidence_may_be_as_near_to_one_as_tails_can_be_computed(outside: Fraction) -> None:
+    normal, laplace = normal_factor(1 - outside), laplace_factor(1 - outside)
+    assert math.erfc(normal / math.sqrt(2)) == pytest.approx(float(outside), rel=1e-9)
+    assert math.exp(-laplace * math.sqrt(2)) <= outside
+
+
+@pytest.mark.parametrize("confidence", [0, 1, -0.5, 2, float("nan"), "0.9", True, 1 - Fraction(1, 10**400)])
 def test_confidence_is_a_probability_strictly_between_its_ends(confidence: float) -> None:
     for factor in (normal_factor, laplace_factor):
         with pytest.raises(InvalidParameterError):

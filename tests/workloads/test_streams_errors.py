@@ -44,3 +44,9 @@ def test_there_are_no_other_steps(step: object) -> None:
 def test_there_are_no_other_confidences(confidence: float) -> None:
     with pytest.raises(InvalidParameterError):
         RunningSum(50, budget=Budget(1, 1e-6)).interval(5, confidence)
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+def test_the_largest_float_below_one_is_a_confidence(noise: str) -> None:
+    plan = RunningSum(8, budget=Budget(1, 1e-6), noise=noise)
+    assert plan.interval(3, 0.999) < plan.interval(3, 1 - 2**-53) < 30 * plan.standard_error(3)

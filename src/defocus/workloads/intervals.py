@@ -19,10 +19,13 @@ from statistics import NormalDist
 
 import numpy as np
 
-from defocus.errors import Number
+from defocus.errors import InvalidParameterError, Number
 from defocus.mechanisms.parameters import outside
 
-__all__ = ["laplace_factor", "normal_factor"]
+__all__ = ["allowed_outside", "laplace_factor", "normal_factor"]
+
+_FAINTEST = 1e-300
+"""Below this, tails are not computed but lost to underflow."""
 
 
 def normal_factor(confidence: Number) -> float:
@@ -31,7 +34,7 @@ def normal_factor(confidence: Number) -> float:
     >>> round(normal_factor(0.95), 3)
     1.96
     """
-    return NormalDist().inv_cdf(1 - outside(confidence) / 2)
+    return -NormalDist().inv_cdf(allowed_outside(confidence) / 2)  # the lower tail: one minus it may be one
 
 
 def laplace_factor(confidence: Number) -> float:
@@ -40,7 +43,17 @@ def laplace_factor(confidence: Number) -> float:
     >>> 2.118 < laplace_factor(0.95) < 2.6  # a single one needs 2.118
     True
     """
-    return _laplace(outside(confidence))
+    return _laplace(allowed_outside(confidence))
+
+
+def allowed_outside(confidence: Number) -> float:
+    """The probability that an interval of this confidence may miss; refused where floats do not hold it."""
+    allowed = outside(confidence)
+    if allowed < _FAINTEST:
+        raise InvalidParameterError(
+            f"confidence is within {_FAINTEST:.0e} of one.", fix="ask for a little less, for example 0.999999."
+        )
+    return allowed
 
 
 @lru_cache(maxsize=64)

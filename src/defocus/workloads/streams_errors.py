@@ -4,13 +4,13 @@ import math
 import threading
 from array import array
 from collections.abc import Iterator
-from statistics import NormalDist
 from typing import final
 
 import numpy as np
 
-from defocus.errors import Number, probability
+from defocus.errors import Number
 from defocus.mechanisms import Laplace
+from defocus.workloads.intervals import allowed_outside, normal_factor
 from defocus.workloads.streams_designs import Design
 from defocus.workloads.toeplitz import Floats
 
@@ -48,12 +48,11 @@ class Errors:
         Gaussian noise: the normal quantile, since rows are thousands of grid steps wide. Laplace noise: Chernoff's
         bound on a sum of independent Laplace variables, which holds and is a little wide.
         """
-        share = float(probability("confidence", confidence, zero=False, one=False))
         noise = self._design.noise
         if isinstance(noise, Laplace):
             blocks = step.bit_count()
-            return _chernoff(float(noise.scale), blocks, (1 - share) / 2)
-        return NormalDist().inv_cdf((1 + share) / 2) * math.sqrt(self.variance(step))
+            return _chernoff(float(noise.scale), blocks, allowed_outside(confidence) / 2)
+        return normal_factor(confidence) * math.sqrt(self.variance(step))
 
 
 def _chernoff(scale: float, terms: int, tail: float) -> float:
