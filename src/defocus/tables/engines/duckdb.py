@@ -102,6 +102,7 @@ class DuckDbEngine:
         self._turn = threading.RLock()
         self._published = 0
         self._shows_progress = connection is None
+        self._collates = connection is not None or bool(attached)
         if connection is not None:
             self._connection = connection
             self._finish: Callable[[], Any] = _leave_open
@@ -138,7 +139,7 @@ class DuckDbEngine:
         """The same rows with every column in the one type its kind has everywhere."""
         columns = self._columns(relation)
         Schema(Column(name, _kind(type_)) for name, type_ in columns)  # refuses names that cannot be told apart
-        made = [_converted(name, type_, kinds.get(name, _kind(type_))) for name, type_ in columns]
+        made = [self._converted(name, type_, kinds.get(name, _kind(type_))) for name, type_ in columns]
         return exp.select(*made).from_(_rows_of(relation), copy=False)
 
     def run(self, select: exp.Expression, *, progress: Callable[[float], None] | None = None) -> pa.Table:
@@ -171,6 +172,20 @@ class DuckDbEngine:
             described = _quietly("read the schema", lambda: self._connection.sql(text))
             return list(zip(described.columns, described.types, strict=True))
 
+    def _converted(self, name: str, type_: Any, kind: Kind) -> exp.Expression:
+        """A column in the type of its kind, under its own name; a value that this type cannot hold is NULL."""
+        quoted = exp.to_identifier(name, quoted=True)
+        made: exp.Expression = exp.Column(this=quoted)
+        known = str(type_)
+        if Kind.OTHER not in {kind, _kind(type_)}:
+            if known == "TIMESTAMP WITH TIME ZONE":
+                made, known = exp.AtTimeZone(this=made, zone=exp.Literal.string("UTC")), "TIMESTAMP"
+            if known != _TYPES[kind]:
+                made = exp.TryCast(this=made, to=exp.DataType.build(_TYPES[kind], dialect="duckdb"))
+            if kind is Kind.TEXT and self._collates:  # a collation would take different keys for one
+                made = exp.Collate(this=made, expression=exp.to_identifier("C", quoted=True))
+        return exp.Alias(this=made, alias=quoted.copy())
+
     @contextlib.contextmanager
     def _watched(self, progress: Callable[[float], None] | None) -> Iterator[None]:
         if progress is None or not self._shows_progress:
@@ -202,20 +217,9 @@ def _rows_of(relation: exp.Expression) -> exp.Expression:
 
 
 def _kind(type_: Any) -> Kind:
+    if type_.id == "decimal" and dict(type_.children)["scale"] == 0:
+        return Kind.INTEGER
     return Kind.OTHER if str(type_) == "JSON" else _KINDS.get(type_.id, Kind.OTHER)
-
-
-def _converted(name: str, type_: Any, kind: Kind) -> exp.Expression:
-    """A column in the type of its kind, under its own name; a value that this type cannot hold is NULL."""
-    quoted = exp.to_identifier(name, quoted=True)
-    made: exp.Expression = exp.Column(this=quoted)
-    known = str(type_)
-    if Kind.OTHER not in {kind, _kind(type_)}:
-        if known == "TIMESTAMP WITH TIME ZONE":
-            made, known = exp.AtTimeZone(this=made, zone=exp.Literal.string("UTC")), "TIMESTAMP"
-        if known != _TYPES[kind]:
-            made = exp.TryCast(this=made, to=exp.DataType.build(_TYPES[kind], dialect="duckdb"))
-    return exp.Alias(this=made, alias=quoted.copy())
 
 
 def _attach(alias: str, path: Path) -> str:

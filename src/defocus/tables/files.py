@@ -1,0 +1,227 @@
+"""Parquet and CSV files as relations. What their columns are is read from footers and headers, never from rows."""
+
+import csv
+import glob
+import gzip
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from sqlglot import exp
+
+from defocus.errors import SourceError
+from defocus.tables.names import check_names
+
+__all__ = ["Files", "find"]
+
+_FORMATS = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".csv": "csv",
+    ".csv.gz": "csv",
+    ".tsv": "tsv",
+    ".tsv.gz": "tsv",
+}
+_ENDINGS = ", ".join(_FORMATS)
+_HEADER = 1 << 20
+"""A header is at most this many bytes long."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Files of one format with the same columns.
+
+    *CSV.* Every column is text; an empty field is NULL. The separator is the one of ``, ; | tab`` that is most
+    frequent in the header. A row with too few fields is filled with NULL, one with too many is cut, and one that is
+    longer than 2 MB or not UTF-8 is left out: what becomes of a row does not depend on the others, and none can
+    make the reading fail.
+
+    *Parquet.* All files must have the same columns of the same types. Folders called ``key=value`` add a text
+    column ``key``.
+
+    Assumes:
+        A CSV file was written by a program that quotes what must be quoted: the rows that differ between
+        neighbouring tables are rows as this reader sees them.
+    """
+
+    paths: tuple[Path, ...]
+    format: str
+    partitions: tuple[str, ...] = ()
+    name: str = ""
+    """What a question may call the table."""
+
+    @property
+    def description(self) -> str:
+        """What this is, for people."""
+        more = f" and {len(self.paths) - 1} more files" if len(self.paths) > 1 else ""
+        return f"{_shown(self.paths[0])}{more}"
+
+    @property
+    def allowed(self) -> list[Path]:
+        """What the engine must be able to reach: the files, and the patterns under which it looks for them."""
+        return [*self.paths, *(Path(_pattern(path)) for path in self.paths if _pattern(path) != str(path))]
+
+    def relation(self) -> exp.Expression:
+        """A table function over the files; refuses files whose columns differ or cannot be told apart."""
+        named = exp.Array(expressions=[exp.Literal.string(_pattern(path)) for path in self.paths])
+        made = self._parquet() if self.format == "parquet" else self._csv()
+        options = [exp.Kwarg(this=exp.var(name), expression=value) for name, value in made.items()]
+        function = "read_parquet" if self.format == "parquet" else "read_csv"
+        return exp.Table(this=exp.Anonymous(this=function, expressions=[named, *options]))
+
+    def _parquet(self) -> dict[str, exp.Expression]:
+        first = _types(self.paths[0])
+        check_names([*first, *self.partitions], _shown(self.paths[0]))
+        for path in self.paths[1:]:
+            _same(first, _types(path), self.paths[0], path)
+        flags = {"hive_partitioning": bool(self.partitions), "hive_types_autocast": False, "union_by_name": False}
+        return {name: exp.Boolean(this=value) for name, value in flags.items()}
+
+    def _csv(self) -> dict[str, exp.Expression]:
+        separator, names = _header(self.paths[0], self.format)
+        check_names([*names, *self.partitions], _shown(self.paths[0]))
+        for path in self.paths[1:]:
+            if _header(path, self.format) != (separator, names):
+                raise SourceError(
+                    f"{_shown(self.paths[0])} and {_shown(path)} have different headers.",
+                    fix="give files with the same columns in the same order.",
+                )
+        text = exp.Literal.string
+        columns = [exp.PropertyEQ(this=text(name), expression=text("VARCHAR")) for name in names]
+        return {
+            "columns": exp.Struct(expressions=columns),
+            "auto_detect": exp.false(),
+            "header": exp.true(),
+            "delim": text(separator),
+            "quote": text('"'),
+            "escape": text('"'),
+            "nullstr": text(""),
+            "null_padding": exp.true(),
+            "ignore_errors": exp.true(),
+            "strict_mode": exp.false(),
+            "parallel": exp.false(),
+            "hive_partitioning": exp.Boolean(this=bool(self.partitions)),
+            "hive_types_autocast": exp.false(),
+        }
+
+
+def find(data: str | Path | Sequence[str | Path]) -> Files:
+    """The files that a path, a folder, a glob or a list of these means, as they are now."""
+    given = [data] if isinstance(data, str | Path) else list(data)
+    found = [file for one in given for file in _expand(os.fspath(one))]
+    if not found:
+        raise SourceError("No file was named.", fix="give at least one path.")
+    if len({path for path, _ in found}) != len(found):
+        raise SourceError("A file was named twice, so its rows would count twice.", fix="name each file once.")
+    formats = {_format(path) for path, _ in found}
+    layouts = {partitions for _, partitions in found}
+    if len(formats) > 1 or len(layouts) > 1:
+        differ = f"formats: {', '.join(sorted(formats))}" if len(formats) > 1 else "folders called key=value"
+        raise SourceError(f"The files have different {differ}.", fix="open files of one format and one layout.")
+    named = Path(given[0]) if len(given) == 1 and Path(given[0]).is_dir() else found[0][0]
+    return Files(tuple(path for path, _ in found), formats.pop(), layouts.pop(), named.name.split(".")[0] or "data")
+
+
+def _expand(text: str) -> Iterator[tuple[Path, tuple[str, ...]]]:
+    """The files with the partition keys in their paths. A name that exists is itself, whatever characters it has."""
+    if "\0" in text or "://" in text:
+        raise SourceError(
+            f"{text!r:.80} is not a path on this machine.",
+            fix="copy the file here, or pass a DuckDB connection that can reach it with table=.",
+        )
+    path = Path(os.path.abspath(Path(text).expanduser()))  # noqa: PTH100 - absolute, but not through links
+    if path.is_file():
+        yield path, ()
+    elif path.is_dir():
+        inside = sorted(file for file in path.rglob("*") if file.is_file() and _ending(file))
+        if not inside:
+            raise SourceError(f"No file in {_shown(path)} ends with {_ENDINGS}.", fix="check the folder.")
+        for file in inside:
+            yield file, _keys(file, path)
+    elif glob.has_magic(text):
+        matches = sorted(file for file in _matches(path) if file.is_file())
+        if not matches:
+            raise SourceError(f"No file matches {text!r:.200}.", fix="check the pattern.")
+        fixed = next(part for part in path.parents if not glob.has_magic(str(part)))
+        for match in matches:
+            yield match, _keys(match, fixed)
+    else:
+        raise SourceError(f"There is no file {text!r:.200}.", fix=f"check the path, seen from {Path.cwd()}.")
+
+
+def _matches(pattern: Path) -> Iterator[Path]:
+    return map(Path, glob.iglob(str(pattern), recursive=True))  # noqa: PTH207 - Path.glob takes no absolute pattern
+
+
+def _keys(file: Path, root: Path) -> tuple[str, ...]:
+    """The keys of the folders called key=value between a file and the root that was named."""
+    parts = [part.partition("=") for part in file.relative_to(root).parts[:-1]]
+    return tuple(key for key, equals, _ in parts if equals and key)
+
+
+def _ending(path: Path) -> str | None:
+    name = path.name.lower()
+    return max((ending for ending in _FORMATS if name.endswith(ending)), key=len, default=None)
+
+
+def _format(path: Path) -> str:
+    ending = _ending(path)
+    if ending is None:
+        raise SourceError(
+            f"It cannot be told from its name what {_shown(path)} holds.",
+            fix=f"open a file that ends with {_ENDINGS}, or a DuckDB file with table=.",
+        )
+    return _FORMATS[ending]
+
+
+def _types(path: Path) -> dict[str, Any]:
+    """Names and types in a Parquet footer. Statistics of the values are there too, and are not looked at."""
+    try:
+        schema = pq.read_schema(path)
+    except (pa.ArrowException, OSError):
+        schema = None
+    if schema is None:
+        raise SourceError(f"{_shown(path)} is not a Parquet file that can be read.", fix="write the file again.")
+    check_names(schema.names, _shown(path))
+    return {field.name: field.type for field in schema}
+
+
+def _same(first: dict[str, Any], other: dict[str, Any], one: Path, two: Path) -> None:
+    for name in first.keys() | other.keys():
+        if first.get(name) != other.get(name):
+            raise SourceError(
+                f"The column {name!r:.60} is not the same in {_shown(one)} and {_shown(two)}.",
+                fix="write the files with the same columns of the same types.",
+            )
+
+
+def _header(path: Path, format_: str) -> tuple[str, list[str]]:
+    """The separator and the names in the first line; not a byte of the second line decides anything."""
+    opened = gzip.open if path.name.lower().endswith(".gz") else open
+    line: str | None = None
+    try:
+        with opened(path, "rb") as file:
+            line = file.readline(_HEADER).decode("utf-8-sig").rstrip("\r\n")
+    except (OSError, EOFError, UnicodeDecodeError):
+        line = None
+    if not line or len(line) >= _HEADER:
+        raise SourceError(
+            f"The first line of {_shown(path)} does not name the columns.",
+            fix="write the names of the columns, in UTF-8, as the first line.",
+        )
+    separator = "\t" if format_ == "tsv" else max(",;|\t", key=line.count)
+    return separator, next(csv.reader([line], delimiter=separator))
+
+
+def _pattern(path: Path) -> str:
+    """The pattern that only this path matches: DuckDB takes every path for a pattern."""
+    return "".join(f"[{c}]" if c in "[*?" else c for c in str(path))
+
+
+def _shown(path: Path) -> str:
+    return repr(path.name)[1:-1][:120]
