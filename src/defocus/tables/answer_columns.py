@@ -54,13 +54,18 @@ class AnswerColumn:
     @property
     def spread(self) -> Floats:
         """Standard errors; where none is known, that of normal noise with the same interval."""
-        implied = (self.high - self.low) / (2 * _Z)
-        return np.where(np.isfinite(self.errors), self.errors, implied)
+        return np.where(np.isfinite(self.errors), self.errors, self.half / _Z)
+
+    @property
+    def half(self) -> Floats:
+        """Half the width of each interval."""
+        with np.errstate(invalid="ignore"):
+            return (self.high - self.low) / 2
 
     def reliable(self, threshold: float) -> list[bool | None]:
         """Whether the standard error is at most ``threshold`` times the value; None where no error is known."""
         with np.errstate(invalid="ignore"):
-            fine = self.spread <= threshold * np.abs(self.values)
+            fine = np.isfinite(self.values) & (self.spread <= threshold * np.abs(self.values))
         unknown = np.isnan(self.spread) & np.isfinite(self.values)
         return [None if unsure else bool(yes) for yes, unsure in zip(fine, unknown, strict=True)]
 

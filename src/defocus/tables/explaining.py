@@ -104,7 +104,7 @@ def exactness(column: AnswerColumn, threshold: float) -> str:
     size = written(least, places)
     if written(most, places) != size:
         size = f"{size} to {written(most, places)}"
-    half = (column.high - column.low)[np.isfinite(column.high - column.low)] / 2
+    half = column.half[np.isfinite(column.half)]
     width = f", 95 % within {written(float(np.median(half)), places)} in the middle group" if half.size else ""
     if len(column.values) == 1:
         width = width.removesuffix(" in the middle group")

@@ -1,0 +1,194 @@
+import json
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.tables.answering import HOSTILE, answered, charged, column
+
+from defocus.errors import InvalidParameterError, UnknownColumnError
+from defocus.ledger import Receipt
+from defocus.privacy.events import DiscreteLaplace
+from defocus.tables.answers import Answer
+
+
+def test_groups_come_in_the_order_of_their_keys_with_their_own_numbers(tmp_path: Path) -> None:
+    answer = answered(tmp_path)
+    assert answer.keys["ward"].to_pylist() == ["cardiology", "oncology", "surgery"]
+    assert answer["visits"].values.tolist() == [-3.7, 220.0, 1041.2]
+    assert answer["stay"].errors.tolist() == [3, 0.6, 0.3]
+
+
+@pytest.fixture(scope="module")
+def receipt(tmp_path_factory: pytest.TempPathFactory) -> Receipt:
+    return charged(tmp_path_factory.mktemp("receipts"))
+
+
+@given(order=st.permutations(range(6)))
+def test_the_order_of_the_data_leaves_no_trace(order: list[int], receipt: Receipt) -> None:
+    wards, years = ["b", "a", None, "a", "c", "b"], [1, 2, 3, 1, 5, 2]
+    values = np.arange(6.0)
+
+    def made(rows: list[int]) -> Answer:
+        keys = pa.table({"ward": [wards[i] for i in rows], "year": [years[i] for i in rows]})
+        return Answer(keys, (column(values=values[rows]),), "q", receipt)
+
+    assert made(order).to_arrow().equals(made(list(range(6))).to_arrow())
+    assert str(made(order)) == str(made(list(range(6))))
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"k": pa.array(["b", "a", None]).dictionary_encode()},
+        {"k": pa.array([True, False, None])},
+        {"k": pa.array([date(2026, 1, 2), date(2025, 1, 1), None])},
+        {"k": pa.chunked_array([["b"], ["a", None]])},
+        {"k": pa.array([3, 1, None])},
+    ],
+)
+def test_keys_of_every_kind_are_ordered_with_missing_last(keys: dict[str, pa.Array], tmp_path: Path) -> None:
+    answer = answered(tmp_path, keys)
+    assert answer["visits"].values.tolist() == [-3.7, 1041.2, 220.0]
+    assert answer.keys["k"].to_pylist()[-1] is None
+    assert str(answer)
+
+
+def test_a_question_without_groups_has_one_row_and_no_keys(tmp_path: Path) -> None:
+    answer = answered(tmp_path, {}, [column(values=[5.2])])
+    assert len(answer) == 1
+    assert answer.to_arrow().to_pylist()[0]["visits"] == 5.2
+    assert "5" in str(answer)
+    assert answer.plot() is not None
+
+
+def test_an_answer_without_groups_at_all_can_be_shown(tmp_path: Path) -> None:
+    answer = answered(tmp_path, {"ward": pa.array([], pa.string())}, [column(values=[])])
+    assert len(answer) == 0
+    assert "visits" in str(answer)
+    assert "0 groups" in answer.explain()
+    assert answer.to_csv().count("\n") == 1
+    assert answer.plot() is not None
+    assert answer.to_dict()["groups"] == []
+
+
+def test_the_text_is_rounded_and_flags_noisy_cells(tmp_path: Path) -> None:
+    text = str(answered(tmp_path))
+    assert "1 041    1 013 to 1 069   4.1       3.5 to 4.7" in text
+    assert "-4 *" in text
+    assert "* the noise is more than 10 % of the value" in text
+    assert text.endswith("visits by ward")
+    assert "*" not in str(answered(tmp_path, threshold=1000))
+
+
+def test_frames_are_exact_unless_asked_otherwise_and_csv_is_rounded(tmp_path: Path) -> None:
+    answer = answered(tmp_path)
+    assert answer.to_pandas()["visits"].tolist() == [-3.7, 220.0, 1041.2]
+    assert answer.to_polars()["visits"].to_list() == [-3.7, 220.0, 1041.2]
+    assert answer.to_pandas(exact=False)["visits"].tolist() == [-4, 220, 1041]
+    assert '"surgery",1041,14,1013,1069,true,4.1,0.3,3.5,4.7,true' in answer.to_csv()
+    assert '"surgery",1041.2,14.1,' in answer.to_csv(exact=True)
+
+
+def test_files_hold_what_the_answer_holds_and_what_it_is_about(tmp_path: Path) -> None:
+    answer = answered(tmp_path)
+    answer.to_parquet(tmp_path / "a.parquet")
+    read = pyarrow.parquet.read_table(tmp_path / "a.parquet")
+    assert read.equals(answer.to_arrow())
+    assert read.schema.metadata[b"defocus.question"] == b"count and mean stay by ward"
+    assert b"at most 5 visits" in read.schema.metadata[b"defocus.rules"]
+    assert answer.to_csv(tmp_path / "a.csv") == (tmp_path / "a.csv").read_bytes().decode()
+    answer.to_json(tmp_path / "a.json")
+    content = json.loads((tmp_path / "a.json").read_text("utf-8"))
+    assert content["groups"][0]["visits"] == -3.7
+    assert content["receipt"]["sequence"] == answer.receipt.sequence
+    assert content["rules"] == list(answer.rules)
+
+
+def test_counts_raised_to_zero_are_declared_and_the_unbiased_ones_stay(tmp_path: Path) -> None:
+    answer = answered(tmp_path)
+    raised = answer.non_negative()
+    assert raised["visits"].values.min() == 0
+    assert answer["visits"].values.min() == -3.7
+    assert "biased upwards" in str(raised)
+    assert "negative values of visits raised to 0" in raised.explain()
+    assert "nothing but scaling" in answer.explain()
+    assert answer.non_negative("stay").columns[0] is answer.columns[0]
+
+
+def test_order_and_limit_are_declared_post_processing(tmp_path: Path) -> None:
+    top = answered(tmp_path).order_by("visits", descending=True).head(2)
+    assert top.keys["ward"].to_pylist() == ["surgery", "oncology"]
+    assert top.processing == ("ordered by visits, largest first", "the first 2 groups kept")
+    assert top.non_negative().keys["ward"].to_pylist() == ["surgery", "oncology"]
+    back = top.order_by("ward")
+    assert back.keys["ward"].to_pylist() == ["oncology", "surgery"]
+    assert len(top.head(0)) == 0
+    assert len(top.head(99)) == 2
+
+
+def test_values_that_are_not_numbers_come_last_in_either_order(tmp_path: Path) -> None:
+    answer = answered(tmp_path, None, [column(values=[np.nan, 1.0, 2.0])])
+    for descending in (False, True):
+        assert np.isnan(answer.order_by("visits", descending=descending)["visits"].values[-1])
+
+
+def test_hostile_keys_act_on_nothing(tmp_path: Path) -> None:
+    answer = answered(tmp_path, {"<b>key": HOSTILE}, [column(values=range(len(HOSTILE)))])
+    assert "\x1b" not in str(answer)
+    assert "\u202e" not in str(answer)
+    assert len(str(answer).split("\n")) == len(HOSTILE) + 4
+    for page in (answer._repr_html_(), answer.explain(html=True)):
+        assert "<script>" not in page
+        assert "<b>" not in page
+        assert "ward <visits>" not in page
+    assert answer.plot() is not None
+    json.loads(answer.to_json())
+
+
+def test_unknown_columns_are_refused_with_the_nearest(tmp_path: Path) -> None:
+    answer = answered(tmp_path)
+    for ask in (lambda: answer["vists"], lambda: answer.plot("vists"), lambda: answer.non_negative("vists")):
+        with pytest.raises(UnknownColumnError, match="did you mean 'visits'"):
+            ask()
+
+
+@pytest.mark.parametrize(
+    ("keys", "columns", "match"),
+    [
+        ({"k": ["a", "a", "b"]}, None, "twice"),
+        ({"k": ["a", "b"]}, None, "differ in length"),
+        ({"visits_low": ["a", "b", "c"]}, None, "rename one"),
+        (None, [], "at least one statistic"),
+        (None, [column(), column("n", [1.0])], "differ in length"),
+    ],
+)
+def test_parts_that_do_not_fit_together_are_refused(
+    keys: dict[str, list[str]] | None, columns: list[object] | None, match: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InvalidParameterError, match=match):
+        answered(tmp_path, keys, columns)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("threshold", [0, -1, float("nan"), "x", True])
+def test_bad_thresholds_are_refused(threshold: object, tmp_path: Path) -> None:
+    with pytest.raises(InvalidParameterError, match="threshold"):
+        answered(tmp_path, threshold=threshold)
+
+
+def test_no_counts_means_that_columns_must_be_named(tmp_path: Path) -> None:
+    with pytest.raises(InvalidParameterError, match="name the columns"):
+        answered(tmp_path, None, [column(integral=False)]).non_negative()
+
+
+def test_an_answer_knows_what_it_owed(tmp_path: Path) -> None:
+    answer = answered(tmp_path)
+    assert answer.event == DiscreteLaplace(10, 5)
+    promised = answer.promise()
+    assert promised is not None
+    assert promised.epsilon == pytest.approx(0.5)
+    assert answer.names == ["ward", "visits", "stay"]

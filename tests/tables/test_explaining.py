@@ -1,0 +1,78 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.tables.answering import answered, charged, column
+
+from defocus.privacy.accounting import account
+from defocus.privacy.events import DiscreteGaussian, DiscreteLaplace, compose
+from defocus.tables.answers import Answer
+from defocus.tables.explaining import cost, exactness, odds
+
+
+def test_the_whole_story_is_told(tmp_path: Path) -> None:
+    text = answered(tmp_path).explain()
+    for words in (
+        "count and mean stay by ward",
+        "3 groups with visits, stay",
+        "everything about one patient_id, added or removed, in ward <visits>",
+        "almost as often with or without it",
+        "by at most 1.649",
+        "at most 62.2 % sure afterwards",
+        "who was 1 % sure at most 1.64 %",
+        "a patient counts with at most 5 visits",
+        "stays are clipped to [0, 30]",
+        "visits: noise of visits",
+        "stay: standard error of the noise 0.3 to 3.0",
+        "in 1 of 3 it is more than 10 % of the value",
+        "epsilon 0.5 for this answer alone: discrete_laplace(10, sensitivity=5)",
+        "entry 1: visits by ward (Ada",
+        "after this answer: one release of epsilon 2.5",
+        "the whole budget is Budget(epsilon=3, delta=1e-06)",
+    ):
+        assert words in text, words
+
+
+def test_the_page_says_the_same_escaped(tmp_path: Path) -> None:
+    page = answered(tmp_path).explain(html=True)
+    assert page.startswith("<table>")
+    assert "ward &lt;visits&gt;" in page
+    assert "by at most 1.649" in page
+
+
+def test_odds_of_a_pure_release_are_e_to_the_epsilon_and_move_a_rare_belief_as_bayes_says(tmp_path: Path) -> None:
+    promised = answered(tmp_path).promise()
+    assert promised is not None
+    general, example = odds(promised)
+    ratio = np.exp(0.5)
+    assert f"{ratio:.4g}" in general
+    assert f"{100 * ratio * 0.01 / (0.99 + ratio * 0.01):.3g} %" in example
+
+
+def test_a_gaussian_answer_names_the_chance_of_exception(tmp_path: Path) -> None:
+    receipt = charged(tmp_path, DiscreteGaussian(10, 1, 2))
+    made = answered(tmp_path)
+    answer = Answer(made.keys, made.columns, "q", receipt)
+    assert "except with probability 1e-06" in answer.explain()
+
+
+def test_a_composition_is_explained_by_its_composed_loss(tmp_path: Path) -> None:
+    event = compose([DiscreteLaplace(10, 1), DiscreteLaplace(5, 1)])
+    made = answered(tmp_path)
+    answer = Answer(made.keys, made.columns, "q", charged(tmp_path, event))
+    promised = answer.promise()
+    assert promised is not None
+    assert promised.epsilon == pytest.approx(account(event).epsilon(0), rel=0.02)
+    assert len(cost(compose([k * DiscreteLaplace(k, 1) for k in range(1, 99)]), None)) <= 300
+
+
+def test_exactness_names_the_range_of_errors_and_what_is_unknown() -> None:
+    assert exactness(column(values=[1000.0], errors=3), 0.1) == "visits: standard error of the noise 3, 95 % within 6"
+    assert exactness(column(errors=np.nan), 0.1) == "visits: no error is known"
+    assert "14" in exactness(column(), 0.1)
+
+
+def test_nothing_bounded_and_no_accountant_are_said_too(tmp_path: Path) -> None:
+    made = answered(tmp_path)
+    assert "nothing was bounded" in Answer(made.keys, made.columns, "q", made.receipt).explain()
+    assert "no accountant" in odds(None)[0]

@@ -1,0 +1,54 @@
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.tables.answering import HOSTILE, answered, column
+
+from defocus.errors import MissingExtraError
+from defocus.tables.plotting import MOST, bars, burn_down, embedded
+
+
+def test_bars_stand_for_the_values_with_their_intervals(tmp_path: Path) -> None:
+    answer = answered(tmp_path)
+    figure = answer.plot("visits")
+    (axes,) = figure.axes
+    assert [bar.get_width() for bar in axes.patches] == [-3.7, 220.0, 1041.2]
+    assert [tick.get_text() for tick in axes.get_yticklabels()] == ["cardiology", "oncology", "surgery"]
+    (intervals,) = axes.containers[1].lines[2]
+    ends = np.array([segment[:, 0] for segment in intervals.get_segments()])
+    assert ends == pytest.approx(np.stack([answer["visits"].low, answer["visits"].high], axis=1))
+    assert len(answer.plot().axes) == 2
+
+
+def test_of_many_groups_the_largest_are_drawn_with_a_note() -> None:
+    values = np.arange(100.0)
+    figure = bars([str(i) for i in range(100)], [column(values=values)], threshold=0.1, by="k")
+    (axes,) = figure.axes
+    assert [bar.get_width() for bar in axes.patches] == list(values[-MOST:])
+    assert f"the {MOST} of 100 groups with the largest visits" in figure.get_supxlabel()
+
+
+def test_hostile_labels_and_missing_numbers_are_drawn_as_they_are() -> None:
+    n = len(HOSTILE)
+    values = np.array([np.nan, np.inf, *range(n - 2)])
+    figure = bars(HOSTILE, [column(values=values)], threshold=0.1, by="$k$")
+    picture = embedded(figure, "bars")
+    assert picture.startswith('<img alt="bars" src="data:image/png;base64,iVBOR')
+    assert [tick.get_text().replace(r"\$", "$") for tick in figure.axes[0].get_yticklabels()] == HOSTILE
+
+
+@pytest.mark.parametrize("charges", [0, 1, 12, 300])
+def test_the_burn_down_has_a_step_for_each_charge(charges: int) -> None:
+    left = np.linspace(3, 0, charges + 1)
+    figure = burn_down(list(left), [f"charge {i}" for i in range(charges + 1)])
+    (steps,) = figure.axes[0].patches
+    assert steps.get_data().values.tolist() == list(left)
+    assert len(figure.axes[0].get_xticks()) <= 13
+    assert embedded(figure, "x")
+
+
+def test_without_matplotlib_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(MissingExtraError, match=r"defocus\[plot\]"):
+        answered(tmp_path).plot()

@@ -1,0 +1,51 @@
+import json
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from tests.tables.answering import HOSTILE, answered, column, opened
+
+from defocus.errors import LedgerDamagedError
+from defocus.tables.recording import from_record, to_record
+
+MOMENT = datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC).replace(tzinfo=None)
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {},
+        {"k": HOSTILE[:3], "b": [True, None, False]},
+        {"n": [2**62, -1, None]},
+        {"d": [date(2026, 1, 2), None, date(1, 1, 1)]},
+        {"t": pa.array([MOMENT, None, datetime(1969, 1, 1)], pa.timestamp("us"))},  # noqa: DTZ001 # keys have no zone
+    ],
+)
+def test_an_answer_comes_back_whole(keys: dict[str, Any], tmp_path: Path) -> None:
+    columns = [column(values=[1.5, np.nan, -np.inf][: 3 if keys else 1])]
+    answer = answered(tmp_path, keys, columns).order_by("visits", descending=True).head(2)
+    back = from_record(json.loads(json.dumps(to_record(answer), allow_nan=False)), answer.receipt)
+    assert back.to_arrow().equals(answer.to_arrow()) or np.isnan(answer["visits"].values).any()
+    assert np.array_equal(back["visits"].values, answer["visits"].values, equal_nan=True)
+    assert back.keys.equals(answer.keys)
+    assert str(back) == str(answer)
+    assert back.explain() == answer.explain()
+
+
+def test_a_ledger_keeps_it_and_finds_it_again(tmp_path: Path) -> None:
+    answer = answered(tmp_path)
+    with opened(tmp_path) as ledger:
+        receipt = ledger.charge(answer.event, purpose="again", request="visits")
+        ledger.record(receipt, to_record(answer), keep=True)
+        recalled = ledger.recall("visits")
+    assert recalled is not None
+    assert str(from_record(recalled.value, recalled.receipt)).startswith(str(answer)[:50])
+
+
+@pytest.mark.parametrize("kept", [None, 5, "x", [], {}, {"keys": []}, {"keys": 5}, {"keys": [{"name": "k"}]}])
+def test_what_is_no_answer_is_refused(kept: object, tmp_path: Path) -> None:
+    with pytest.raises(LedgerDamagedError, match="not the answer"):
+        from_record(kept, answered(tmp_path).receipt)
