@@ -156,7 +156,10 @@ def test_a_state_file_may_be_moved_between_two_runs(ledger: Ledger, tmp_path: Pa
         stream.add(10)
     moved.parent.mkdir()
     path.rename(moved)
-    with RunningSum.resume(moved, ledger=ledger) as stream:
+    with (
+        PLAN.start(ledger=ledger, purpose="another stream in its place", state_file=path),
+        RunningSum.resume(moved, ledger=ledger) as stream,
+    ):
         assert stream.add(20).step == 2
     shutil.move(moved.parent, tmp_path / "cellar")
     assert RunningSum.resume(tmp_path / "cellar" / "visits.state", ledger=ledger).step == 2

@@ -1,6 +1,7 @@
 """Strategies held as a dense integer matrix, for domains of at most 4096 cells."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, final
 
@@ -13,10 +14,12 @@ from defocus.workloads.counting import histogram
 from defocus.workloads.strategy import Design, IntArray, Norms
 from defocus.workloads.workload import Workload
 
-__all__ = ["MatrixStrategy", "column_norms", "matrix_design", "whole_multiple"]
+__all__ = ["MatrixStrategy", "column_norms", "matrix_design", "refined", "whole_multiple"]
 
 _FLAT = 1e-12
 """Directions in which the squared strategy is this much smaller than at its largest count as not measured."""
+_HUGE = 2.0**61
+"""No estimate of a cell is larger, but of rows that were wrapped around."""
 _EXACT = 53
 """Floats hold sums of products of integers exactly up to this many bits."""
 
@@ -77,8 +80,8 @@ class MatrixStrategy:
 
     def cells(self, noisy: Any) -> Array:
         """The estimate of every cell."""
-        estimate: Array = self.covariance @ (self.matrix.T.astype(np.float64) @ np.asarray(noisy, np.float64))
-        return estimate
+        across = self.matrix.T.astype(np.float64)
+        return refined(lambda rows: self.covariance @ (across @ rows), self.measure, noisy)
 
     def answers(self, workload: Workload, noisy: Any) -> Array:
         """The workload on the estimated cells."""
@@ -95,6 +98,23 @@ class MatrixStrategy:
     def total(self, workload: Workload) -> float:
         """The trace of gram times covariance."""
         return float((workload.gram() * self.covariance).sum())
+
+
+def refined(estimate: Callable[[Array], Array], measure: Callable[[IntArray], IntArray], noisy: Any) -> Array:
+    """The estimate of the cells from noisy rows, as exact for many records as for few.
+
+    Floats lose digits in proportion to the rows, the more the worse the strategy is conditioned. So the nearest
+    whole cells are taken out of the rows, in exact integers, and what is left is estimated again, until that is small.
+    """
+    rows = np.asarray(noisy)
+    part = estimate(rows.astype(np.float64))
+    whole: IntArray = np.zeros(len(part), np.int64)
+    for _ in range(4):
+        whole = whole + np.rint(np.clip(part, -_HUGE, _HUGE)).astype(np.int64)
+        part = estimate((rows - measure(whole)).astype(np.float64))
+        if float(np.abs(part).max()) < 1:
+            break
+    return np.asarray(whole + part)
 
 
 def matrix_design(name: str, sizes: tuple[int, ...], real: Array, norm: float) -> Design:

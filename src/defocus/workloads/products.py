@@ -11,7 +11,7 @@ import numpy as np
 from defocus.errors import InvalidParameterError
 from defocus.workloads.atoms import Array, Atom, Identity, Total
 from defocus.workloads.counting import histogram
-from defocus.workloads.matrices import MatrixStrategy, column_norms
+from defocus.workloads.matrices import MatrixStrategy, column_norms, refined
 from defocus.workloads.strategy import Design, IntArray, Norms
 from defocus.workloads.workload import LARGEST_DENSE, Workload, along
 
@@ -70,10 +70,15 @@ class ProductStrategy:
 
     def cells(self, noisy: Any) -> Array:
         """The estimate of every cell."""
-        x = np.asarray(noisy, np.float64).reshape([factor.rows for factor in self.factors])
-        for axis, factor in enumerate(self.factors):
-            x = along(axis, partial(_times, factor.matrix.astype(np.float64) @ factor.covariance), x)
-        return x.ravel()
+        across = [factor.matrix.astype(np.float64) @ factor.covariance for factor in self.factors]
+
+        def estimate(rows: Array) -> Array:
+            x = rows.reshape([factor.rows for factor in self.factors])
+            for axis, matrix in enumerate(across):
+                x = along(axis, partial(_times, matrix), x)
+            return x.ravel()
+
+        return refined(estimate, self.measure, noisy)
 
     def answers(self, workload: Workload, noisy: Any) -> Array:
         """The workload on the estimated cells."""

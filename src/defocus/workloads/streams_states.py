@@ -102,11 +102,12 @@ class StateFile:
         """Where the file is, by one name however it was reached; a link counts as a file of its own."""
         return str(self.path.parent.resolve() / self.path.name)
 
-    @property
-    def was_held(self) -> bool:
-        """Whether a stream ever ran here."""
+    def may_run(self, digest: str) -> bool:
+        """Whether the stream that this charge paid for may be running here: one did, and the file is not another's."""
         try:
-            return self._beside("lock").exists()
+            return self._beside("lock").exists() and self.read().get("hash") == digest
+        except StreamStateError:
+            return True
         except OSError:
             return False
 
@@ -181,7 +182,7 @@ def resting(kept: Mapping[str, Any], file: StateFile | None) -> Iterator[None]:
     """
     home = kept.get("file")
     origin = None if home is None or (file is not None and file.home == home) else StateFile(home)
-    if origin is not None and origin.was_held:
+    if origin is not None and origin.may_run(kept["hash"]):
         origin.hold(new=False)
     try:
         yield
