@@ -57,6 +57,8 @@ def test_an_empty_list_is_no_records_of_any_domain() -> None:
     counting.checked(none, (2, 3))
     assert counting.histogram(none, (2, 3)).tolist() == [0] * 6
     assert [int(t.sum()) for t in counting.tables(none, (2, 3), [(), (0,), (0, 1)])] == [0, 0, 0]
+    frame = counting.records(np.zeros((0, 2), object))  # what a data frame without rows is
+    assert counting.histogram(frame, (2, 3)).tolist() == [0] * 6
 
 
 @pytest.mark.parametrize("codes", [[[1, 2], [3]], [[1.5, 2]], [[True, False]], [[None, 1]], [["a", 1]], [1, 2], [[]]])

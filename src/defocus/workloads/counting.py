@@ -64,7 +64,9 @@ def _array(codes: Any) -> Any:
     except ValueError:  # rows of different lengths
         return np.zeros(0)
     whole = all(isinstance(code, Integral) and not isinstance(code, bool) for code in wide.ravel())
-    return np.array([saturate(int(code)) for code in wide.ravel()]).reshape(wide.shape) if whole else array
+    if not whole:
+        return array
+    return np.array([saturate(int(code)) for code in wide.ravel()], np.int64).reshape(wide.shape)
 
 
 def checked(data: Any, sizes: tuple[int, ...]) -> None:
