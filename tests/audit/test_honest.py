@@ -34,6 +34,11 @@ NAMES = [
     "above-threshold/monotone",
     "randomized-response",
     "randomized-response/categories",
+    "quantiles",
+    "quantiles/several",
+    "partition-selection",
+    "partition-selection/several",
+    "range-finding",
     "grid",
     "grid/replace",
 ]

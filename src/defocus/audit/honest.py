@@ -21,7 +21,14 @@ _TOP = 2**63 - 1
 
 def honest(bits: Bits | None = None) -> tuple[Target, ...]:
     """One target or more for every mechanism, drawing from ``bits``."""
-    return (*_additive(bits), *_choices(bits), *_thresholds(bits), *_responses(bits), *_pipelines(bits))
+    return (
+        *_additive(bits),
+        *_choices(bits),
+        *_thresholds(bits),
+        *_responses(bits),
+        *_histograms(bits),
+        *_pipelines(bits),
+    )
 
 
 def _additive(bits: Bits | None) -> tuple[Target, ...]:
@@ -129,6 +136,54 @@ def _responses(bits: Bits | None) -> tuple[Target, ...]:
             _repeated(dice, bits),
             lambda: (Pair("first and last", 0, 5), Pair("neighbours", 2, 3)),
         ),
+    )
+
+
+def _histograms(bits: Bits | None) -> tuple[Target, ...]:
+    median = mechanisms.Quantiles(levels=(0.5,), epsilon=1, buckets=4)
+    quartiles = mechanisms.Quantiles(levels=(0.25, 0.5, 0.75), epsilon=1, buckets=3, sensitivity=2)
+    one = mechanisms.PartitionSelection(epsilon=1, delta=0.01)
+    several = mechanisms.PartitionSelection(epsilon=1, delta=0.01, groups=2)
+    finder = mechanisms.RangeFinding(epsilon=1, smallest=0, largest=2)
+
+    def kept_one(n: int, times: int) -> Any:
+        return one.keep(np.full(times, n), bits).astype(np.int64)
+
+    def kept(data: NDArray[np.int64], n: int) -> Any:
+        return several.keep(np.tile(data, n), bits).reshape(n, len(data)).astype(np.int64)
+
+    def units() -> tuple[Pair, ...]:
+        return (
+            Pair("a user at the end", np.array([1, 0, 0, 0]), np.array([1, 0, 0, 1])),
+            Pair("a user in the middle", np.array([3, 0, 0, 3]), np.array([3, 1, 0, 3])),
+            Pair("the only user", np.array([0, 0, 0, 0]), np.array([1, 0, 0, 0])),
+        )
+
+    def weights() -> tuple[Pair, ...]:
+        return (
+            Pair("a user on both sides", np.array([4, 0, 4]), np.array([5, 0, 5])),
+            Pair("a user at one end", np.array([4, 4, 0]), np.array([4, 4, 2])),
+            Pair("the only user", np.array([0, 0, 0]), np.array([0, 2, 0])),
+        )
+
+    def keys() -> tuple[Pair, ...]:
+        return tuple(Pair(f"{n} units and one more", n, n + 1) for n in (0, 1, 4, 6))
+
+    def two_keys() -> tuple[Pair, ...]:
+        return tuple(Pair(f"{n} units in two keys", np.array([n, n]), np.array([n + 1, n + 1])) for n in (0, 3, 10))
+
+    def magnitudes() -> tuple[Pair, ...]:
+        return (
+            Pair("a user at the end", np.array([0, 0, 9, 0, 5]), np.array([0, 0, 9, 0, 6])),
+            Pair("the only user", np.array([0, 0, 0, 0, 0]), np.array([0, 1, 0, 0, 0])),
+        )
+
+    return (
+        _target("quantiles", "the median", median, _single(median, bits), units, trials=_FEW),
+        _target("quantiles/several", "the quartiles", quartiles, _single(quartiles, bits), weights, trials=_FEW),
+        _target("partition-selection", "one key", one, batched(kept_one), keys, delta=0.01),
+        _target("partition-selection/several", "two keys", several, batched(kept), two_keys, delta=0.01),
+        _target("range-finding", "two powers", finder, _single(finder, bits), magnitudes, trials=_FEW),
     )
 
 

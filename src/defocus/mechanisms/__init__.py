@@ -18,8 +18,11 @@ from defocus.mechanisms.geometric import Geometric
 from defocus.mechanisms.grid import Grid
 from defocus.mechanisms.laplace import Laplace
 from defocus.mechanisms.mechanism import Mechanism
+from defocus.mechanisms.partition_selection import PartitionSelection
 from defocus.mechanisms.permute_and_flip import PermuteAndFlip
+from defocus.mechanisms.quantiles import Quantiles
 from defocus.mechanisms.randomized_response import Estimate, RandomizedResponse
+from defocus.mechanisms.ranges import RangeFinding
 from defocus.mechanisms.report_noisy_max import ReportNoisyMax
 
 __all__ = [
@@ -35,8 +38,11 @@ __all__ = [
     "Grid",
     "Laplace",
     "Mechanism",
+    "PartitionSelection",
     "PermuteAndFlip",
+    "Quantiles",
     "RandomizedResponse",
+    "RangeFinding",
     "ReportNoisyMax",
     "advise",
     "advise_choice",
