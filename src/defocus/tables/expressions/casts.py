@@ -1,0 +1,96 @@
+"""Casts between kinds. One that fails on a row gives NULL there."""
+
+from collections.abc import Callable
+from functools import partial
+
+from sqlglot import exp
+
+from defocus.errors import UnsupportedSqlError, WrongKindError
+from defocus.tables.expressions.literals import moment
+from defocus.tables.expressions.lowering import attempt, cast, double, in_calendar, integer
+from defocus.tables.expressions.operators import Handler, Read
+from defocus.tables.expressions.refusals import only
+from defocus.tables.expressions.terms import Term, made, of
+from defocus.tables.expressions.texts import as_text
+from defocus.tables.kinds import Kind
+
+__all__ = ["CASTS"]
+
+_DType = exp.DataType.Type
+_KINDS = {
+    _DType.BOOLEAN: Kind.BOOLEAN,
+    **dict.fromkeys((_DType.TINYINT, _DType.SMALLINT, _DType.INT, _DType.BIGINT), Kind.INTEGER),
+    **dict.fromkeys((_DType.FLOAT, _DType.DOUBLE, _DType.DECIMAL), Kind.NUMBER),
+    **dict.fromkeys((_DType.TEXT, _DType.VARCHAR), Kind.TEXT),
+    _DType.DATE: Kind.DATE,
+    **dict.fromkeys((_DType.TIMESTAMP, _DType.TIMESTAMPNTZ, _DType.DATETIME), Kind.TIMESTAMP),
+}
+
+
+def _cast(node: exp.Expression, read: Read) -> Term:
+    """CAST, TRY_CAST, ``::`` and the literals DATE '...' and TIMESTAMP '...'."""
+    only(node, "this", "to", "safe")
+    kind = _wanted(node.args["to"])
+    x = read(node.this)
+    if x.kind is None:
+        return of(None, kind)
+    if x.kind is kind:
+        return x
+    ways = _WAYS.get((x.kind, kind))
+    if ways is None:
+        raise WrongKindError(f"A cast from {x.kind} to {kind} differs between engines.", fix=_remedy(x.kind, kind))
+    return ways(x)
+
+
+def _day(x: Term) -> Term:
+    return moment(x.value, Kind.DATE) if isinstance(x.value, str) else in_calendar(attempt(x, Kind.DATE))
+
+
+def _time(x: Term) -> Term:
+    return moment(x.value, Kind.TIMESTAMP) if isinstance(x.value, str) else in_calendar(attempt(x, Kind.TIMESTAMP))
+
+
+def _nonzero(x: Term) -> Term:
+    return made(Kind.BOOLEAN, exp.NEQ(this=exp.Paren(this=x.sql), expression=exp.Literal.number(0)), x)
+
+
+def _zero_or_one(x: Term) -> Term:
+    small = exp.Cast(this=x.sql, to=exp.DataType.build("INT", dialect="duckdb"))
+    return cast(made(Kind.INTEGER, small, x), Kind.INTEGER)
+
+
+_WAYS: dict[tuple[Kind, Kind], Callable[[Term], Term]] = {
+    (Kind.TEXT, Kind.DATE): _day,
+    (Kind.TEXT, Kind.TIMESTAMP): _time,
+    (Kind.TEXT, Kind.INTEGER): partial(attempt, kind=Kind.INTEGER),
+    (Kind.TEXT, Kind.NUMBER): partial(attempt, kind=Kind.NUMBER),
+    (Kind.INTEGER, Kind.NUMBER): double,
+    (Kind.NUMBER, Kind.INTEGER): integer,
+    (Kind.INTEGER, Kind.BOOLEAN): _nonzero,
+    (Kind.BOOLEAN, Kind.INTEGER): _zero_or_one,
+    (Kind.DATE, Kind.TIMESTAMP): partial(cast, kind=Kind.TIMESTAMP),
+    (Kind.TIMESTAMP, Kind.DATE): partial(cast, kind=Kind.DATE),
+    **{(kind, Kind.TEXT): as_text for kind in (Kind.INTEGER, Kind.BOOLEAN, Kind.DATE, Kind.TIMESTAMP)},
+}
+
+
+def _wanted(to: exp.DataType) -> Kind:
+    kind = _KINDS.get(to.this)
+    if kind is None or to.expressions or to.args.get("nested"):
+        raise UnsupportedSqlError(
+            f"A cast to {to.sql('duckdb')[:40]}",
+            why="values are read as six kinds, without lengths or scales",
+            fix="cast to BOOLEAN, BIGINT, DOUBLE, TEXT, DATE or TIMESTAMP; ROUND(x, 2) and LEFT(x, 10) shorten.",
+        )
+    return kind
+
+
+def _remedy(given: Kind, wanted: Kind) -> str:
+    if wanted is Kind.BOOLEAN:
+        return "compare instead: x = 'true', or x <> 0."
+    if given is Kind.NUMBER and wanted is Kind.TEXT:
+        return "cast to BIGINT first, or use BUCKET(x, 0.5) as a number."
+    return "use EXTRACT(year FROM x) or DATE_DIFF('day', DATE '2000-01-01', x)."
+
+
+CASTS: dict[type[exp.Expression], Handler] = {exp.Cast: _cast, exp.TryCast: _cast}
