@@ -1,8 +1,11 @@
 """Where private rows come from: files, databases and frames, all as one relation of an engine."""
 
 import contextlib
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, final
 
@@ -12,19 +15,42 @@ import pyarrow.dataset as pads
 from sqlglot import exp
 
 from defocus.errors import EngineError, InvalidParameterError, SourceError, UnknownColumnError
-from defocus.tables.columns import Schema
+from defocus.tables.columns import Column, Schema
 from defocus.tables.engines.duckdb import DuckDbEngine
 from defocus.tables.engines.engine import Engine
-from defocus.tables.files import find
+from defocus.tables.files import Files, find
 from defocus.tables.frames import check_dataset, from_arrow, from_pandas, from_polars, library
-from defocus.tables.kinds import Kind
+from defocus.tables.kinds import Kind, Value
 from defocus.tables.names import check_names
 
-__all__ = ["Source", "source"]
+__all__ = ["Origin", "Source", "fits", "literal", "source", "together"]
 
 _DATABASES = (".duckdb", ".ddb", ".db")
-_ALIAS = "source"
-"""What an own connection calls the database file it reads."""
+_ALIAS = "file"
+"""How the names begin by which an own connection calls database files."""
+_TYPES = {
+    Kind.BOOLEAN: "BOOLEAN",
+    Kind.INTEGER: "BIGINT",
+    Kind.NUMBER: "DOUBLE",
+    Kind.DATE: "DATE",
+    Kind.TIMESTAMP: "TIMESTAMP",
+}
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """What was passed, in the one form it has: a connection or database file with a table, files, or a frame."""
+
+    name: str
+    description: str
+    connection: Any = None
+    database: Path | None = None
+    table: str | None = None
+    files: Files | None = None
+    frame: Any = None
+    types: Mapping[str, Kind | str]
+    missing: Mapping[str, Sequence[Value]]
 
 
 @final
@@ -43,6 +69,7 @@ class Source:
     schema: Schema
     name: str
     description: str
+    origin: Origin
 
 
 def source(
@@ -50,6 +77,7 @@ def source(
     *,
     table: str | None = None,
     types: Mapping[str, Kind | str] | None = None,
+    missing: Mapping[str, Sequence[Value]] | None = None,
     memory: str | None = None,
     threads: int | None = None,
 ) -> Source:
@@ -58,16 +86,33 @@ def source(
     ``data`` is a path, a folder, a glob or a list of paths of Parquet or CSV files; a DuckDB file or connection with
     ``table``; a DuckDB relation; or a pandas, polars or Arrow table. ``types`` says which kind a column has where
     the source does not: all columns of a CSV file, and pandas columns of Python objects, are text until then.
+    ``missing`` lists values of a column that stand for a missing one, such as -1.
 
     >>> source(pa.table({"age": [30, 40]})).schema.names
     ['age']
     """
+    origin = _origin(data, table, types or {}, missing or {})
+    engine = _engine([origin], memory, threads)
+    return _opened(engine, origin)
+
+
+def together(*sources: Source, memory: str | None = None, threads: int | None = None) -> list[Source]:
+    """The same sources on one engine, so that they can be joined; what was declared about them stays."""
+    engine = _engine([one.origin for one in sources], memory, threads)
+    return [replace(_opened(engine, one.origin), schema=one.schema) for one in sources]
+
+
+def _origin(
+    data: Any, table: str | None, types: Mapping[str, Kind | str], missing: Mapping[str, Sequence[Value]]
+) -> Origin:
+    make = partial(Origin, types=types, missing=missing)
+    if table is not None and not isinstance(table, str):
+        raise SourceError(f"table= is {type(table).__name__}, not a name.", fix="pass the name of the table as text.")
     if isinstance(data, duckdb.DuckDBPyConnection):
-        return _of_database(DuckDbEngine(data), None, table, "of a DuckDB connection", types)
+        return make(name=table or "", description="a DuckDB connection", connection=data, table=table)
     if _is_database(data, table):
         path = _existing(data)
-        engine = DuckDbEngine(attached={_ALIAS: path}, memory=memory, threads=threads)
-        return _of_database(engine, _ALIAS, table, f"of the DuckDB file {path.name}", types)
+        return make(name=table or "", description=f"the DuckDB file {path.name}", database=path, table=table)
     if table is not None:
         raise SourceError(
             f"table= belongs to a database, but what was passed is {type(data).__name__}.",
@@ -75,17 +120,37 @@ def source(
         )
     if isinstance(data, str | Path) or _is_paths(data):
         files = find(data)
-        relation = files.relation()
-        engine = DuckDbEngine(files=files.allowed, memory=memory, threads=threads)
-        return _canonical(engine, relation, files.name, files.description, types)
+        return make(name=files.name, description=files.description, files=files)
     frame, description = _frame(data)
-    engine = DuckDbEngine(memory=memory, threads=threads)
-    return _canonical(engine, engine.publish("rows", frame), "data", description, types)
+    return make(name="data", description=description, frame=frame)
 
 
-def _canonical(
-    engine: Engine, relation: exp.Expression, name: str, description: str, types: Mapping[str, Kind | str] | None
-) -> Source:
+def _engine(origins: Sequence[Origin], memory: str | None, threads: int | None) -> DuckDbEngine:
+    """One engine that reaches everything, and nothing else unless the user's own connection does."""
+    given = {id(one.connection): one.connection for one in origins if one.connection is not None}
+    databases = list(dict.fromkeys(one.database for one in origins if one.database is not None))
+    if len(given) > 1 or (given and databases):
+        raise SourceError(
+            "These tables live in different databases.",
+            fix="attach one database to the connection of the other, and open both tables from there.",
+        )
+    for connection in given.values():
+        return DuckDbEngine(connection)
+    files = [path for one in origins if one.files is not None for path in one.files.allowed]
+    attached = {f"{_ALIAS} {path}": path for path in databases}
+    return DuckDbEngine(files=files, attached=attached, memory=memory, threads=threads)
+
+
+def _opened(engine: DuckDbEngine, origin: Origin) -> Source:
+    description, name = origin.description, origin.name
+    relation: exp.Expression
+    if origin.files is not None:
+        relation = origin.files.relation()
+    elif origin.frame is not None:
+        relation = engine.publish("rows", origin.frame)
+    else:
+        relation = _table_of(engine, origin)
+        name, description = relation.name, f"the table {relation.name} of {description}"
     try:
         known = engine.schema(relation)
     except EngineError:
@@ -96,30 +161,71 @@ def _canonical(
             fix="check that DuckDB can read it without reaching for other files or extensions.",
         )
     check_names(known.names, description)
-    kinds = _kinds(types or {}, known)
-    select = engine.canonical(relation, kinds)
-    return Source(engine, select, engine.schema(select), name, description)
+    select = engine.canonical(relation, _kinds(origin.types, known))
+    schema = engine.schema(select)
+    return Source(engine, _without(select, origin.missing, schema), schema, name, description, origin)
 
 
 def _kinds(types: Mapping[str, Kind | str], known: Schema) -> dict[str, Kind]:
-    kinds = {}
+    usable = [str(one) for one in Kind if one is not Kind.OTHER]
     for name, kind in types.items():
         if name not in known:
             raise UnknownColumnError(name, known.names)
-        usable = [str(one) for one in Kind if one is not Kind.OTHER]
+        known.usable(name)
         if str(kind) not in usable:
             raise InvalidParameterError(
                 f"The type of {name!r:.60} was declared as {kind!r:.40}.", fix=f"declare one of {', '.join(usable)}."
             )
-        kinds[known.usable(name).name] = Kind(kind)
-    return kinds
+    return {name: Kind(kind) for name, kind in types.items()}
 
 
-def _of_database(
-    engine: Engine, catalog: str | None, table: str | None, where: str, types: Mapping[str, Kind | str] | None
-) -> Source:
-    if table is not None and not isinstance(table, str):
-        raise SourceError(f"table= is {type(table).__name__}, not a name.", fix="pass the name of the table as text.")
+def _without(select: exp.Select, missing: Mapping[str, Sequence[Value]], schema: Schema) -> exp.Select:
+    """The same rows with NULL in the place of values that stand for a missing one."""
+    if not missing:
+        return select
+    codes = {name: [literal(value, schema.usable(name)) for value in values] for name, values in missing.items()}
+    made: list[exp.Expression] = []
+    for name in schema.names:
+        column = exp.Column(this=exp.to_identifier(name, quoted=True))
+        kept: exp.Expression = column
+        if codes.get(name):
+            kept = exp.Case(
+                ifs=[exp.If(this=exp.In(this=column, expressions=codes[name]), true=exp.null())], default=column
+            )
+        made.append(exp.Alias(this=kept, alias=exp.to_identifier(name, quoted=True)))
+    return exp.select(*made).from_(select.subquery(exp.to_identifier("t", quoted=True)))
+
+
+def literal(value: Value, column: Column) -> exp.Expression:
+    """A public constant in the type of a column's kind."""
+    if not fits(value, column.kind):
+        raise InvalidParameterError(
+            f"{value!r:.40} is no value of the {column.kind} column {column.name!r:.60}.",
+            fix=f"give values of kind {column.kind}.",
+        )
+    text = value if isinstance(value, str) else value.isoformat() if isinstance(value, date) else repr(value)
+    if column.kind is Kind.TEXT:
+        return exp.Literal.string(text)
+    return exp.Cast(this=exp.Literal.string(text), to=exp.DataType.build(_TYPES[column.kind]))
+
+
+def fits(value: object, kind: Kind) -> bool:
+    """Whether a public constant is a value of a kind."""
+    if kind is Kind.NUMBER:
+        return type(value) in {int, float} and math.isfinite(value)  # type: ignore[arg-type]  # a number by now
+    if kind is Kind.INTEGER:
+        return type(value) is int and -(2**63) <= value < 2**63
+    if kind is Kind.TEXT:
+        return type(value) is str and "\0" not in value
+    if kind is Kind.TIMESTAMP:
+        return type(value) is datetime and value.tzinfo is None
+    return type(value) is {Kind.BOOLEAN: bool, Kind.DATE: date}.get(kind)
+
+
+def _table_of(engine: Engine, origin: Origin) -> exp.Table:
+    """The one table with the name that was given, exactly as it is written."""
+    table = origin.table
+    catalog = None if origin.database is None else f"{_ALIAS} {origin.database}"
     found = [names for names in _tables(engine) if catalog in {None, names[0]}]
     matching = [names for names in found if table in {names[2], ".".join(names[1:]), ".".join(names)}]
     if len(matching) != 1:
@@ -129,8 +235,7 @@ def _of_database(
             what = "A database holds many tables, and none was named"
         raise SourceError(f"{what}.", fix=f"pass table= with one of these names: {known:.500}.")
     parts = [exp.to_identifier(part, quoted=True) for part in matching[0]]
-    relation = exp.Table(this=parts[2], db=parts[1], catalog=parts[0])
-    return _canonical(engine, relation, matching[0][2], f"the table {matching[0][2]} {where}", types)
+    return exp.Table(this=parts[2], db=parts[1], catalog=parts[0])
 
 
 def _tables(engine: Engine) -> list[tuple[str, str, str]]:

@@ -1,0 +1,90 @@
+"""The data opened as its file says; and whether the file fits the data, as far as schemas tell."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from defocus.errors import DefocusError, UnknownColumnError
+from defocus.tables.columns import Column, Schema
+from defocus.tables.datasets import Dataset, Facts, OtherTable
+from defocus.tables.kinds import Kind
+from defocus.tables.sources import Source, fits, source
+
+__all__ = ["check", "declared", "open_dataset"]
+
+
+def open_dataset(
+    dataset: Dataset, other: OtherTable | None = None, *, memory: str | None = None, threads: int | None = None
+) -> Source:
+    """The private rows of a dataset, or the rows of another table it names, with everything declared about them."""
+    about: Dataset | OtherTable = dataset if other is None else other
+    types = {name: facts.kind for name, facts in about.columns.items() if facts.kind is not None}
+    missing = {name: facts.missing for name, facts in about.columns.items() if facts.missing}
+    opened = source(
+        _where(dataset, about), table=about.table, types=types, missing=missing, memory=memory, threads=threads
+    )
+    return replace(opened, schema=declared(opened.schema, about.columns))
+
+
+def declared(schema: Schema, columns: Mapping[str, Facts]) -> Schema:
+    """A schema with the bounds and domains that a file declares."""
+    bounds = {name: (facts.low, facts.high) for name, facts in columns.items() if facts.low is not None}
+    domains = {name: list(facts.values) for name, facts in columns.items() if facts.values}
+    return schema.declare(bounds).declare(domains)
+
+
+def check(dataset: Dataset) -> list[str]:
+    """What does not fit, in words; empty if everything does. Looks at schemas, never at a row."""
+    problems = list(_problems(dataset, dataset, dataset.unit.column))
+    for group, tables in (("public", dataset.public), ("private", dataset.private)):
+        for name, other in tables.items():
+            problems += [f"[{group}.{name}] {problem}" for problem in _problems(dataset, other, other.unit)]
+    return problems
+
+
+def _problems(dataset: Dataset, about: Dataset | OtherTable, unit: str | None) -> Iterator[str]:
+    try:
+        opened = source(_where(dataset, about), table=about.table)
+    except DefocusError as error:
+        yield f"{error.what} {error.fix}"
+        return
+    schema = opened.schema
+    opened.engine.close()
+    if unit is not None:
+        yield from _unit_problems(unit, schema)
+    for name, facts in about.columns.items():
+        if name not in schema:
+            yield _absent(name, schema)
+        else:
+            yield from _column_problems(schema[name], facts)
+
+
+def _unit_problems(unit: str, schema: Schema) -> Iterator[str]:
+    if unit not in schema:
+        yield f"The unit: {_absent(unit, schema)}"
+    elif not schema[unit].kind.countable:
+        yield f"The unit {unit!r:.60} is a column of kind {schema[unit].kind}, which cannot name a person."
+
+
+def _column_problems(column: Column, facts: Facts) -> Iterator[str]:
+    kind = facts.kind or column.kind
+    if column.kind is Kind.OTHER:
+        yield f"{column.name!r:.60} holds values that no question can be about; remove what is declared about it."
+        return
+    if facts.low is not None and not kind.numeric:
+        yield f"{column.name!r:.60} has bounds but is of kind {kind}; declare its kind as integer or number."
+    if facts.values and not kind.countable:
+        yield f"{column.name!r:.60} has a domain but is of kind {kind}; declare low and high instead."
+    listed: list[Any] = [*(facts.values or ()), *facts.missing]
+    if not all(fits(value, kind) for value in listed):
+        yield f"{column.name!r:.60} is of kind {kind}, but values of another kind are listed for it."
+
+
+def _absent(name: str, schema: Schema) -> str:
+    error = UnknownColumnError(name, schema.names)
+    return f"{error.what} {error.fix}"
+
+
+def _where(dataset: Dataset, about: Dataset | OtherTable) -> str | list[str]:
+    paths = dataset.paths(about.data)
+    return paths[0] if len(paths) == 1 else paths

@@ -1,0 +1,225 @@
+"""The dataset file: where the data is, whom it is about, what may be lost, and what is publicly known about columns."""
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, final
+
+from defocus.errors import DatasetFileError, InvalidParameterError, Number
+from defocus.privacy.budgets import Budget
+from defocus.privacy.units import Unit, rows, user
+from defocus.tables.bounding import Bound
+from defocus.tables.kinds import Kind, Value
+from defocus.tables.sections import Section, parse
+from defocus.tables.sources import fits
+
+__all__ = ["Dataset", "Facts", "OtherTable", "parsed", "read"]
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a file declares about one column, without anybody having looked at the data."""
+
+    kind: Kind | None = None
+    """What it holds; needed where the source does not say, as in CSV files."""
+    low: Number | None = None
+    high: Number | None = None
+    values: tuple[Value, ...] | None = None
+    """All values that count: the public domain."""
+    missing: tuple[Value, ...] = ()
+    """Values that stand for a missing one, such as -1 or "unknown"."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class OtherTable:
+    """Another table: a public one, or a private one about the same people when ``unit`` names them."""
+
+    data: tuple[str, ...]
+    table: str | None = None
+    unit: str | None = None
+    columns: Mapping[str, Facts] = field(default_factory=dict)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dataset:
+    r"""Everything a dataset file says. Paths are as written there, seen from ``home``.
+
+    >>> visits = parsed('name = "visits"\ndata = "v.csv"\nunit.column = "patient"\nbudget.epsilon = 1')
+    >>> visits.unit.column, visits.budget, visits.ledger_place
+    ('patient', Budget(epsilon=1), 'visits.ledger')
+    """
+
+    name: str
+    data: tuple[str, ...]
+    unit: Unit
+    budget: Budget
+    table: str | None = None
+    ledger: str | None = None
+    """Where charges are kept; beside the file under the name of the data set where it is not said."""
+    anchor_file: str | None = None
+    bound: Bound | None = None
+    purposes: tuple[str, ...] = ()
+    """If there are any, a release must name one of them."""
+    columns: Mapping[str, Facts] = field(default_factory=dict)
+    public: Mapping[str, OtherTable] = field(default_factory=dict)
+    private: Mapping[str, OtherTable] = field(default_factory=dict)
+    home: Path = field(default=Path(), compare=False)
+
+    @property
+    def ledger_place(self) -> str:
+        """The path or URL of the ledger."""
+        place = self.ledger or f"{self.name}.ledger"
+        return place if "://" in place else str(self.home / place)
+
+    @property
+    def anchor_place(self) -> str | None:
+        """The path of the anchor file, if there is one."""
+        return None if self.anchor_file is None else str(self.home / self.anchor_file)
+
+    def paths(self, data: Iterable[str] | None = None) -> list[str]:
+        """Where the data is, seen from here."""
+        return [str(self.home / path) for path in (self.data if data is None else data)]
+
+    def allowed(self, purpose: str | None) -> str | None:
+        """The purpose, if the owner allowed it."""
+        if not self.purposes or purpose in self.purposes:
+            return purpose
+        near = difflib.get_close_matches(purpose or "", self.purposes, n=1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise InvalidParameterError(
+            f"{purpose!r:.80} is no purpose that {self.name} may be used for."
+            if purpose
+            else f"{self.name} may be used for certain purposes only, and none was named.",
+            fix=f"{hint}pass purpose= with one of: {'; '.join(self.purposes)}."[:1000],
+        )
+
+
+def read(path: str | Path) -> Dataset:
+    """Read and validate a dataset file."""
+    file = Path(path)
+    try:
+        return parsed(file.read_bytes().decode(), home=file.parent)
+    except FileNotFoundError:
+        what, fix = f"There is no dataset file {str(path)!r:.200}.", "check the path, or make one with: defocus init."
+    except (OSError, ValueError):
+        what, fix = f"The dataset file {str(path)!r:.200} cannot be read.", "check that it is a text file in UTF-8."
+    raise DatasetFileError(what, fix=fix)
+
+
+def parsed(text: str, *, home: Path = Path()) -> Dataset:
+    """The dataset that the text of a file describes; paths are seen from ``home``."""
+    top = parse(text.replace("\r\n", "\n")).only(
+        *("name", "data", "table", "unit", "budget", "ledger", "anchor_file", "bound", "purposes"),
+        *("columns", "public", "private"),
+    )
+    name = top.word("name")
+    if name is None or not _NAME.fullmatch(name):
+        top.refuse("name", "The name must be letters, digits, - and _", 'write name = "visits".')
+    return Dataset(
+        name=name,
+        data=_data(top),
+        table=top.word("table"),
+        unit=_unit(top.section("unit").only("column", "rows", "replace")),
+        budget=_budget(top.section("budget").only("epsilon", "delta", "rho", "mu")),
+        ledger=top.word("ledger"),
+        anchor_file=top.word("anchor_file"),
+        bound=_bound(top.section("bound").only("rows", "groups", "per_group", "by")),
+        purposes=top.words("purposes"),
+        columns=_columns(top),
+        public={key: _other(key, one, private=False) for key, one in top.sections("public")},
+        private={key: _other(key, one, private=True) for key, one in top.sections("private")},
+        home=home,
+    )
+
+
+def _data(section: Section) -> tuple[str, ...]:
+    data = section.words("data")
+    if not data:
+        section.refuse(None, "It is not said where the data is", 'write data = "visits.parquet".')
+    return data
+
+
+def _unit(section: Section) -> Unit:
+    column = section.word("column")
+    by_rows = section.flag("rows")
+    if (column is None) != by_rows:
+        section.refuse(
+            None,
+            "Whom the file protects must be said, in one way",
+            'write column = "patient_id" to protect all rows of a person, or rows = true to protect each row alone.',
+        )
+    replace = section.flag("replace")
+    return rows(replace=replace) if column is None else user(column, replace=replace)
+
+
+def _budget(section: Section) -> Budget:
+    if not section.values:
+        section.refuse(None, "It is not said what may be lost", "write epsilon = 1 and delta = 1e-6, or rho = 0.1.")
+    given: dict[str, Any] = {key: section.number(key) for key in section.values}
+    return section.checked(None, lambda: Budget(**given))
+
+
+def _bound(section: Section) -> Bound | None:
+    if not section.values:
+        return None
+    given = {key: section.whole(key) for key in ("rows", "groups", "per_group")}
+    by = section.word("by", "weights") or ""
+    return section.checked(None, lambda: Bound(**given, by=by))
+
+
+def _other(name: str, section: Section, *, private: bool) -> OtherTable:
+    section.only("data", "table", "columns", *(["unit"] if private else []))
+    if not _NAME.fullmatch(name):
+        section.refuse(None, "The name of a table must be letters, digits, - and _", "rename the section.")
+    unit = section.word("unit")
+    if private and unit is None:
+        section.refuse(None, "It is not said which column names the person in this table", 'write unit = "patient_id".')
+    return OtherTable(_data(section), section.word("table"), unit, _columns(section))
+
+
+def _columns(section: Section) -> dict[str, Facts]:
+    return {
+        name: _facts(one.only("kind", "low", "high", "values", "missing")) for name, one in section.sections("columns")
+    }
+
+
+def _facts(section: Section) -> Facts:
+    usable = [str(kind) for kind in Kind if kind is not Kind.OTHER]
+    word = section.word("kind")
+    if word is not None and word not in usable:
+        section.refuse("kind", f"There is no kind {word!r:.40}", f"choose one of {', '.join(usable)}.")
+    kind = None if word is None else Kind(word)
+    low, high = section.number("low"), section.number("high")
+    if (low is None) != (high is None) or (low is not None and high is not None and low >= high):
+        section.refuse("high" if "high" in section else "low", "low and high belong together", "write low < high.")
+    if low is not None and kind is not None and not kind.numeric:
+        section.refuse("low", f"A {kind} column has no bounds", "remove low and high, or correct kind.")
+    values = _listed(section, "values", kind)
+    if values and kind is Kind.NUMBER:
+        section.refuse("values", "Floats are never quite equal, so they have no domain", "declare low and high.")
+    return Facts(kind, low, high, values or None, _listed(section, "missing", kind))
+
+
+def _listed(section: Section, key: str, kind: Kind | None) -> tuple[Value, ...]:
+    """A list of different values of one kind, or one value."""
+    if key not in section:
+        return ()
+    found: Any = section.values[key]
+    listed = found if isinstance(found, list) else [found]
+    kinds = [one for one in ([kind] if kind else Kind) if all(fits(value, one) for value in listed)]
+    if not listed or not kinds:
+        section.refuse(
+            key,
+            f"{key} must list values of one kind, that of the column",
+            f"write {key} = [ … ] with text, whole numbers of 64 bits, dates, or moments without a zone, in UTC.",
+        )
+    if len(set(listed)) != len(listed):
+        section.refuse(key, f"{key} names a value twice", "name each value once.")
+    return tuple(listed)
