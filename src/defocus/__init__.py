@@ -23,28 +23,70 @@ __all__ = [
     "Budget",
     "Ledger",
     "audit",
+    "correlation",
+    "count",
+    "count_distinct",
+    "count_units",
+    "covariance",
     "edge",
     "errors",
     "event",
+    "histogram",
     "ledger",
+    "max",
+    "mean",
     "mechanisms",
+    "median",
+    "min",
     "node",
     "noise",
+    "open",
     "privacy",
+    "quantile",
+    "quantiles",
+    "ratio",
     "release",
     "rows",
+    "std",
+    "sum",
+    "tables",
     "user",
+    "variance",
     "weight",
+    "weighted_mean",
     "workloads",
 ]
 
-_ROOMS = ("audit", "ledger", "mechanisms", "noise", "release", "workloads")
+_ROOMS = ("audit", "ledger", "mechanisms", "noise", "release", "tables", "workloads")
+_TABLES = (
+    "correlation",
+    "count",
+    "count_distinct",
+    "count_units",
+    "covariance",
+    "histogram",
+    "max",
+    "mean",
+    "median",
+    "min",
+    "open",
+    "quantile",
+    "quantiles",
+    "ratio",
+    "std",
+    "sum",
+    "variance",
+    "weighted_mean",
+)
+"""What the tables room offers at the front door: how a table is opened, and what can be asked of it."""
 
 
 def __getattr__(name: str) -> Any:
     """Open a room. What type checkers see of it is in ``__init__.pyi``."""
     if name == "Ledger":
         return import_module("defocus.ledger").Ledger
+    if name in _TABLES:
+        return getattr(import_module("defocus.tables"), name)
     if name in _ROOMS:
         return import_module(f"defocus.{name}")
     raise AttributeError(f"module 'defocus' has no attribute {name!r}")

@@ -5,6 +5,7 @@ from defocus import mechanisms as mechanisms
 from defocus import noise as noise
 from defocus import privacy as privacy
 from defocus import release as release
+from defocus import tables as tables
 from defocus import workloads as workloads
 from defocus.ledger import Ledger as Ledger
 from defocus.privacy.budgets import Budget as Budget
@@ -14,22 +15,59 @@ from defocus.privacy.units import node as node
 from defocus.privacy.units import rows as rows
 from defocus.privacy.units import user as user
 from defocus.privacy.units import weight as weight
+from defocus.tables import correlation as correlation
+from defocus.tables import count as count
+from defocus.tables import count_distinct as count_distinct
+from defocus.tables import count_units as count_units
+from defocus.tables import covariance as covariance
+from defocus.tables import histogram as histogram
+from defocus.tables import max as max
+from defocus.tables import mean as mean
+from defocus.tables import median as median
+from defocus.tables import min as min
+from defocus.tables import open as open
+from defocus.tables import quantile as quantile
+from defocus.tables import quantiles as quantiles
+from defocus.tables import ratio as ratio
+from defocus.tables import std as std
+from defocus.tables import sum as sum
+from defocus.tables import variance as variance
+from defocus.tables import weighted_mean as weighted_mean
 
 __all__ = [
     "Budget",
     "Ledger",
     "audit",
+    "correlation",
+    "count",
+    "count_distinct",
+    "count_units",
+    "covariance",
     "edge",
     "errors",
     "event",
+    "histogram",
     "ledger",
+    "max",
+    "mean",
     "mechanisms",
+    "median",
+    "min",
     "node",
     "noise",
+    "open",
     "privacy",
+    "quantile",
+    "quantiles",
+    "ratio",
     "release",
     "rows",
+    "std",
+    "sum",
+    "tables",
     "user",
+    "variance",
     "weight",
+    "weighted_mean",
     "workloads",
 ]

@@ -25,6 +25,7 @@
     │   ├── LedgerMismatchError         opened with another unit, budget or data set
     │   ├── LedgerDamagedError          edited, truncated, rolled back or unreadable
     │   └── LedgerUnavailableError      cannot be reached, read or written
+    ├── QuestionFailedError             a question about a table failed after the charge, which stays
     ├── ReleaseFailedError              sampling failed after the charge, which stays
     ├── NotRecordedError                charged and sampled, but the ledger could not note it
     ├── SourceError                     a table that cannot be opened, or a schema that cannot be used
@@ -71,6 +72,7 @@ from defocus.errors.tables import (
     DatasetFileError,
     EngineError,
     NotDeclaredError,
+    QuestionFailedError,
     SourceError,
     UnknownColumnError,
     UnsupportedSqlError,
@@ -100,6 +102,7 @@ __all__ = [
     "NotExactError",
     "NotRecordedError",
     "Number",
+    "QuestionFailedError",
     "ReleaseFailedError",
     "SourceError",
     "StreamEndedError",

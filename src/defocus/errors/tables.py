@@ -9,6 +9,7 @@ __all__ = [
     "DatasetFileError",
     "EngineError",
     "NotDeclaredError",
+    "QuestionFailedError",
     "SourceError",
     "UnknownColumnError",
     "UnsupportedSqlError",
@@ -38,8 +39,10 @@ class UnknownColumnError(InvalidParameterError):
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
         names = list(known)
-        near = difflib.get_close_matches(name, names, n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
+        same = [known for known in names if known.casefold() == name.casefold()]
+        near = same or difflib.get_close_matches(name[:200], names, n=1)
+        case = " (upper and lower case count)" if same else ""
+        hint = f"did you mean {near[0]!r}{case}? " if near else ""
         shown = ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
         start = "The" if hint else "the"
         super().__init__(f"There is no column {name!r:.80}.", fix=f"{hint}{start} columns are {shown}.")
@@ -58,3 +61,15 @@ class UnsupportedSqlError(InvalidParameterError):
 
     def __init__(self, construct: str, *, why: str, fix: str) -> None:
         super().__init__(f"{construct} is not allowed here: {why}.", fix=fix)
+
+
+class QuestionFailedError(DefocusError):
+    """The engine or the noise failed after a question was charged. The charge stays."""
+
+    def __init__(self, *, charge: int, why: str) -> None:
+        super().__init__(
+            f"The question was charged (entry {charge}), but it could not be answered. {why}"
+            " The charge stays, since the failure itself may tell something.",
+            fix="mend the cause and ask again, which costs again; try questions on made-up data of the same schema first.",
+        )
+        self.charge = charge

@@ -67,10 +67,14 @@ class Schema:
             seen[folded] = column.name
 
     def __getitem__(self, name: str) -> Column:
-        for column in self.columns:
-            if column.name == name:
-                return column
-        raise UnknownColumnError(name, self.names)
+        column = self.get(name)
+        if column is None:
+            raise UnknownColumnError(name, self.names)
+        return column
+
+    def get(self, name: str) -> Column | None:
+        """The column, or None if there is none of that name."""
+        return next((column for column in self.columns if column.name == name), None)
 
     def __contains__(self, name: object) -> bool:
         return any(column.name == name for column in self.columns)

@@ -1,0 +1,106 @@
+"""How much one person may contribute to a question, and what follows from it."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import final
+
+from defocus.errors import InvalidParameterError, count
+
+__all__ = ["BY", "DEFAULT_ROWS", "Bound", "root_above"]
+
+BY = ("weights", "sampling")
+"""The two ways to hold a bound; see :class:`Bound`."""
+DEFAULT_ROWS = 5
+"""What one person may contribute unless the owner says otherwise."""
+_MOST = 1 << 20
+"""Bounds beyond this many rows would leave no room for a grid in 64 bits."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    r"""One person counts with at most ``rows`` rows in all, ``per_group`` in each group, and in ``groups`` groups.
+
+    *By weights*, everybody's rows all count, but those of a person with more than ``rows`` of them count less, so
+    that they weigh ``rows`` together. Nothing is random and nothing is sorted. *By sampling*, a person's rows are
+    chosen with a fresh cryptographic key.
+
+    Guarantee:
+        In units of one row, the rows of one person weigh at most :attr:`total` over all groups and at most
+        ``per_group`` in each of them. Whatever splits a row's weight into non-negative parts therefore moves by at
+        most :attr:`total` in L1 norm, and by :meth:`l2` in L2 norm, when a person is added or removed.
+
+    >>> Bound(rows=5).total, Bound(groups=3, per_group=2).total
+    (5, 6)
+    """
+
+    rows: int | None = None
+    groups: int | None = None
+    per_group: int | None = None
+    by: str = "weights"
+
+    def __post_init__(self) -> None:
+        for name in ("rows", "groups", "per_group"):
+            value = getattr(self, name)
+            if value is not None and count(name, value) > _MOST:
+                raise InvalidParameterError(
+                    f"{name} is {value}; at most {_MOST} can be counted exactly.",
+                    fix=f"choose {name} for a usual person, not for the one with the most rows.",
+                )
+        if self.by not in BY:
+            raise InvalidParameterError(
+                f"A bound is held by weights or by sampling, not by {self.by!r:.40}.",
+                fix='leave by= out, or pass by="sampling".',
+            )
+        if self.rows is None and (self.groups is None or self.per_group is None):
+            raise InvalidParameterError(
+                "This bound does not limit what one person contributes in all.",
+                fix="give rows=, or both groups= and per_group=.",
+            )
+
+    @property
+    def total(self) -> int:
+        """How many rows one person weighs at most, over all groups."""
+        limits = [self.rows] if self.rows is not None else []
+        if self.groups is not None and self.per_group is not None:
+            limits.append(self.groups * self.per_group)
+        return min(limits)
+
+    @property
+    def people_in(self) -> int:
+        """In how many groups one person may be counted as a person."""
+        return self.total if self.groups is None else self.groups
+
+    def l2(self) -> Fraction:
+        r"""A bound on the L2 norm of one person's weights over the groups, in units of one row.
+
+        A convex function on :math:`\{c : 0 \le c_g \le p,\ \sum c_g \le t\}` is largest at a corner: as many
+        groups as fit are full, and one more holds the rest. Without ``per_group`` everything may be in one group.
+
+        >>> Bound(rows=5).l2(), Bound(rows=4, per_group=1).l2()
+        (Fraction(5, 1), Fraction(2, 1))
+        """
+        most = self.total if self.per_group is None else min(self.per_group, self.total)
+        full, rest = divmod(self.total, most)
+        return root_above(full * most**2 + rest**2)
+
+    def __str__(self) -> str:
+        parts = [] if self.rows is None else [f"{self.rows} {_rows(self.rows)}"]
+        if self.per_group is not None:
+            parts.append(f"{self.per_group} {_rows(self.per_group)} in each group")
+        if self.groups is not None:
+            parts.append(f"{self.groups} group{'' if self.groups == 1 else 's'}")
+        return " and ".join(parts)
+
+
+def root_above(square: int) -> Fraction:
+    """The square root, exactly where it is whole, else rounded up to a part in 2**32 of one."""
+    root = math.isqrt(square)
+    if root * root == square:
+        return Fraction(root)
+    return Fraction(math.isqrt(square << 64) + 1, 1 << 32)
+
+
+def _rows(number: int) -> str:
+    return "row" if number == 1 else "rows"

@@ -1,0 +1,109 @@
+"""Joins that keep every row with its person: public tables by unique keys, private tables by the person."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlglot import exp
+
+from defocus.errors import InvalidParameterError, SourceError, WrongKindError
+from defocus.tables.columns import Column, Schema
+from defocus.tables.kinds import Kind
+from defocus.tables.rows import Rows
+from defocus.tables.sources import source
+
+__all__ = ["join_private", "join_public"]
+
+_HOW = ("left", "inner")
+
+
+def join_public(rows: Rows, other: Any, on: object, how: object) -> Rows:
+    """The rows with the columns of a public table in which each key appears once.
+
+    Every row then has at most one match, so it stays one row of the same person.
+    """
+    names, side = _on(on), _how(how)
+    opened = source(other)
+    try:
+        table = opened.engine.run(opened.relation)
+    finally:
+        opened.engine.close()
+    for name in names:
+        _matching(rows.schema.usable(name), opened.schema.usable(name))
+    if table.group_by(names).aggregate([]).num_rows != table.num_rows:
+        raise SourceError(
+            f"The public table has several rows for the same {', '.join(names)}, so one row would become many.",
+            fix="keep one row for each key of the public table.",
+        )
+    added = [column for column in opened.schema if column.name not in names and column.kind is not Kind.OTHER]
+    published = rows.engine.publish("joined", table.select([*names, *(column.name for column in added)]))
+    words = f"joined with {opened.description} on {', '.join(names)}"
+    return _joined(rows, published, added, on=names, side=side, words=words)
+
+
+def join_private(rows: Rows, other: Rows, on: object, how: object) -> Rows:
+    """The rows with those of another private table of the same people, matched by the person.
+
+    A row may meet several of the same person's rows; bounds on contributions are held after the join.
+    """
+    names, side = _on(on), _how(how)
+    if rows.unit is None or other.unit is None or rows.unit not in names:
+        raise InvalidParameterError(
+            "Private tables can be joined only on the column that names the person in both.",
+            fix='protect people with unit=user("…"), and put that column in on=.',
+        )
+    if rows.unit != other.unit:
+        raise InvalidParameterError(
+            f"One table calls the person {rows.unit!r}, the other {other.unit!r}.", fix="rename one of the columns."
+        )
+    if rows.engine is not other.engine:
+        raise InvalidParameterError(
+            "The two private tables live in different engines.",
+            fix="open the second one with beside=first, so that one engine sees both.",
+        )
+    for name in names:
+        _matching(rows.schema.usable(name), other.schema.usable(name))
+    added = [column for column in other.schema if column.name not in names and column.kind is not Kind.OTHER]
+    relation = other.select([exp.column(name, quoted=True) for name in (*names, *(column.name for column in added))])
+    words = "; ".join(("joined with another private table of the same people", *other.words))
+    return _joined(rows, relation.subquery(), added, on=names, side=side, words=words)
+
+
+def _joined(
+    rows: Rows, right: exp.Expression, added: Sequence[Column], *, on: Sequence[str], side: str, words: str
+) -> Rows:
+    schema = Schema((*rows.schema, *added))
+    left = rows.select([exp.column(name, quoted=True) for name in rows.schema.names])
+    columns = [exp.column(name, table="l", quoted=True) for name in rows.schema.names]
+    columns += [exp.column(column.name, table="j", quoted=True) for column in added]
+    same = [
+        exp.EQ(this=exp.column(name, table="l", quoted=True), expression=exp.column(name, table="j", quoted=True))
+        for name in on
+    ]
+    other = exp.alias_(right, exp.to_identifier("j", quoted=True), table=True)
+    relation = (
+        exp.select(*columns)
+        .from_(left.subquery(exp.to_identifier("l", quoted=True)), copy=False)
+        .join(other, on=exp.and_(*same), join_type=side, copy=False)
+    )
+    return rows.joined(relation, schema, words)
+
+
+def _on(on: object) -> list[str]:
+    names = [on] if isinstance(on, str) else on
+    if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
+        raise InvalidParameterError("A join needs columns.", fix='pass on="department" or on=["ward", "year"].')
+    return list(dict.fromkeys(names))
+
+
+def _how(how: object) -> str:
+    if how not in _HOW:
+        raise InvalidParameterError(f"There is no join {how!r:.40} here.", fix=f"choose one of {', '.join(_HOW)}.")
+    return str(how)
+
+
+def _matching(mine: Column, theirs: Column) -> None:
+    if mine.kind is not theirs.kind or not mine.kind.countable:
+        raise WrongKindError(
+            f"{mine.name!r} is of kind {mine.kind} here and {theirs.kind} there.",
+            fix="join on columns of the same kind, and not on floats.",
+        )

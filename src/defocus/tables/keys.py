@@ -1,0 +1,167 @@
+"""Which groups are shown: keys that were known beforehand, or keys that are found privately."""
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any, final
+
+import pyarrow as pa
+
+from defocus.errors import InvalidParameterError, NotDeclaredError, WrongKindError
+from defocus.tables.columns import Column
+from defocus.tables.kinds import Kind
+
+__all__ = ["DECLARED", "EVERYTHING", "Keys", "declared_keys", "key_columns", "public_keys"]
+
+DECLARED = "declared"
+"""What ``keys`` is unless given: the domains declared for the columns."""
+_MOST = 10_000_000
+_TYPES = {
+    Kind.BOOLEAN: pa.bool_(),
+    Kind.INTEGER: pa.int64(),
+    Kind.TEXT: pa.string(),
+    Kind.DATE: pa.date32(),
+    Kind.TIMESTAMP: pa.timestamp("us"),
+}
+_PYTHON = {Kind.BOOLEAN: bool, Kind.INTEGER: int, Kind.TEXT: str, Kind.DATE: date, Kind.TIMESTAMP: datetime}
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Keys:
+    """The groups of an answer, numbered by their place in ``table``. Without columns there is one group: everything."""
+
+    table: pa.Table
+
+    @property
+    def number(self) -> int:
+        """How many groups there are."""
+        return self.table.num_rows if self.table.num_columns else 1
+
+    @property
+    def nullable(self) -> bool:
+        """Whether some key is NULL."""
+        return any(column.null_count for column in self.table.columns)
+
+
+EVERYTHING = Keys(pa.table({}))
+"""One group that holds all rows."""
+
+
+def key_columns(columns: Iterable[Column]) -> tuple[Column, ...]:
+    """The columns, if values of their kinds can be keys."""
+    checked = tuple(columns)
+    for column in checked:
+        if not column.kind.countable:
+            raise WrongKindError(
+                f"Rows cannot be grouped by {column.name!r}, a column of kind {column.kind}.",
+                fix=f'derive a whole number first: derive(band="CAST(FLOOR({column.name} / 10) AS BIGINT)").',
+            )
+    if len({column.name for column in checked}) != len(checked):
+        raise InvalidParameterError("A column is named twice in group_by.", fix="name each column once.")
+    return checked
+
+
+def declared_keys(columns: Sequence[Column]) -> Keys | None:
+    """All combinations of the declared domains, or None where a column has none. A boolean needs no declaration."""
+    domains = [
+        column.values if column.values is not None else ((False, True) if column.kind is Kind.BOOLEAN else None)
+        for column in columns
+    ]
+    known = [domain for domain in domains if domain is not None]
+    return (
+        public_keys(columns, dict(zip((c.name for c in columns), map(list, known), strict=True)))
+        if len(known) == len(domains)
+        else None
+    )
+
+
+def public_keys(columns: Sequence[Column], keys: Any) -> Keys:
+    """Keys that somebody named: a list, a list of tuples, a mapping of columns to lists, or a public table.
+
+    >>> public_keys([Column("ward", Kind.TEXT)], ["A", "B"]).table.to_pydict()
+    {'ward': ['A', 'B']}
+    """
+    names = [column.name for column in columns]
+    rows = _rows(names, keys)
+    if not rows:
+        raise InvalidParameterError("There is no key.", fix="name at least one group, or pass keys=None to find them.")
+    arrays = [
+        pa.array([_value(column, row[i]) for row in rows], _TYPES[column.kind]) for i, column in enumerate(columns)
+    ]
+    if len(set(rows)) != len(rows):
+        raise InvalidParameterError("A key is named twice.", fix="name each group once.")
+    return Keys(pa.table(dict(zip(names, arrays, strict=True))))
+
+
+def _rows(names: list[str], keys: Any) -> list[tuple[Any, ...]]:
+    if isinstance(keys, Mapping):
+        if set(keys) != set(names):
+            raise NotDeclaredError(
+                f"The keys are for {', '.join(map(str, keys))}, but the groups are by {', '.join(names)}.",
+                fix="give one list for each column of group_by.",
+            )
+        lists = [list(keys[name]) for name in names]
+        if math.prod(map(len, lists)) > _MOST:
+            raise InvalidParameterError(
+                f"These are more than {_MOST} groups.", fix="name fewer, or pass keys=None to find those that matter."
+            )
+        return list(itertools.product(*lists))
+    table = _table(keys)
+    if table is not None:
+        missing = [name for name in names if name not in table.column_names]
+        if missing:
+            raise NotDeclaredError(
+                f"The table of keys has no column {missing[0]!r}.", fix=f"give it the columns {', '.join(names)}."
+            )
+        columns = [table.column(name).to_pylist() for name in names]
+        return list(dict.fromkeys(zip(*columns, strict=True)))
+    if isinstance(keys, str | bytes) or not isinstance(keys, Iterable):
+        raise InvalidParameterError(
+            f"Keys of type {type(keys).__name__} are not understood.",
+            fix="pass a list of values, a list of tuples, a dict of lists, a public table, or None.",
+        )
+    rows = [key if isinstance(key, tuple) else (key,) for key in keys]
+    if any(len(row) != len(names) for row in rows):
+        raise InvalidParameterError(
+            f"A key does not have {len(names)} parts.", fix=f"give one value for each of {', '.join(names)}."
+        )
+    return rows
+
+
+def _table(keys: Any) -> pa.Table | None:
+    if isinstance(keys, pa.Table):
+        return keys
+    if hasattr(keys, "__arrow_c_stream__") and hasattr(keys, "columns"):
+        return pa.table(keys)
+    return None
+
+
+def _value(column: Column, value: Any) -> Any:
+    """A key as a value of the column's kind, exactly; strings are never read as numbers."""
+    plain = value.item() if hasattr(value, "item") else value
+    fits = isinstance(plain, _PYTHON[column.kind])
+    if column.kind in {Kind.INTEGER, Kind.DATE}:
+        fits = fits and not isinstance(plain, bool if column.kind is Kind.INTEGER else datetime)
+    if column.kind is Kind.INTEGER:
+        fits = fits and -(2**63) <= plain < 2**63
+    if column.kind is Kind.TIMESTAMP:
+        fits = fits and plain.tzinfo is None
+    if column.kind is Kind.TEXT and fits:
+        fits = _encodable(plain)
+    if plain is not None and not fits:
+        raise WrongKindError(
+            f"A key of {column.name!r} is {value!r:.60}, but the column is of kind {column.kind}.",
+            fix=f"give keys of kind {column.kind}.",
+        )
+    return plain
+
+
+def _encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in text

@@ -1,0 +1,162 @@
+"""What the engine computes exactly for each group, before any noise: integers, and nothing but integers.
+
+Every function builds one statement, runs it, and returns an array with one row for each group. Groups without rows
+have zeros. None of it may be shown to anyone.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from sqlglot import exp
+
+from defocus.mechanisms.ranges import RangeFinding
+from defocus.tables.chance import Chance
+from defocus.tables.engines.engine import integers
+from defocus.tables.rows import named
+from defocus.tables.splits import Scaled, Split
+from defocus.tables.weighing import Groups, column
+
+__all__ = ["Exact", "Measuring"]
+
+Exact: TypeAlias = npt.NDArray[np.int64]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Measuring:
+    """Groups, the grid on which a full row weighs ``grid``, and the key of this release's chance."""
+
+    groups: Groups
+    grid: int
+    chance: Chance
+    progress: Callable[[float], None] | None = None
+
+    def cells(self, splits: Sequence[Split]) -> list[Exact]:
+        """The cells of every split, in one pass over the rows."""
+        table = self._run(self.cells_sql(splits))
+        found = [self._column(table, name) for name in table.column_names if name != "g"]
+        total, rest = found[0], iter(found[1:])
+        made = []
+        for split in splits:
+            others = [next(rest) for _ in range(split.cells - 1)]
+            made.append(np.stack([total - sum(others, np.zeros_like(total)), *others], axis=1))
+        return made
+
+    def cells_sql(self, splits: Sequence[Split]) -> exp.Select:
+        """The statement of :meth:`cells`."""
+        scaled = self._scaled({value for split in splits for value in split.values})
+        weighted = self.groups.weighted(dict(scaled.values()), self.grid, self.chance)
+        columns: list[exp.Expression] = [named(_total(column("w")), "s")]
+        for i, split in enumerate(splits):
+            values = [column(scaled[value][0]) for value in split.values]
+            parts = split.parts(column("w"), values)
+            columns += [named(_total(part), f"s{i}_{j}") for j, part in enumerate(parts)]
+        return self._by_group(columns, weighted)
+
+    def people(self) -> Exact:
+        """The weight of the people in each group."""
+        return self._column(self._run(self.people_sql()), "s")[:, None]
+
+    def people_sql(self) -> exp.Select:
+        """The statement of :meth:`people`."""
+        return self._by_group([named(_total(column("w")), "s")], self.groups.people(self.grid, self.chance))
+
+    def distinct(self, text: str, at_most: int) -> Exact:
+        """How many different values each group has, of which one person brought at most ``at_most``."""
+        return self._column(self._run(self.distinct_sql(text, at_most)), "s")[:, None]
+
+    def distinct_sql(self, text: str, at_most: int) -> exp.Select:
+        """The statement of :meth:`distinct`."""
+        value = self.groups.rows.values(text).sql
+        rows = self.groups.plain({"v0": value})
+        present = column("v0").is_(exp.null()).not_()
+        if self.groups.rows.unit is None:
+            chosen = exp.select(column("g"), column("v0")).from_(_sub(rows, "a"), copy=False).where(present, copy=False)
+        else:
+            brought = (
+                exp.select(column("unit"), column("g"), column("v0"))
+                .distinct()
+                .from_(_sub(rows, "a"), copy=False)
+                .where(present, copy=False)
+            )
+            chosen = self.chance.first(brought, at_most, ("g", "v0"))
+        values = exp.select(column("g"), column("v0")).distinct().from_(_sub(chosen, "b"), copy=False)
+        return self._by_group([named(exp.Count(this=exp.Star(), big_int=True), "s")], values)
+
+    def buckets(self, value: Scaled, number: int) -> Exact:
+        """The weight of each group in equal buckets between the bounds of a value; missing values are left out."""
+        return self._histogram(self.buckets_sql(value, number), number)
+
+    def buckets_sql(self, value: Scaled, number: int) -> exp.Select:
+        """The statement of :meth:`buckets`."""
+        scaled = value.sql(self.groups.rows.values(value.text))
+        place = exp.cast(
+            exp.Floor(this=exp.Mul(this=exp.paren(scaled), expression=exp.cast(exp.Literal.number(number), "double"))),
+            "bigint",
+        )
+        last = exp.cast(exp.Literal.number(number - 1), "bigint")
+        present = exp.case().when(place.is_(exp.null()), exp.null())
+        return self._histogram_sql(present.else_(exp.Least(this=place.copy(), expressions=[last], ignore_nulls=True)))
+
+    def between(self, text: str, edges: Sequence[float]) -> Exact:
+        """The weight of each group between neighbouring edges."""
+        return self._histogram(self.between_sql(text, edges), len(edges) - 1)
+
+    def between_sql(self, text: str, edges: Sequence[float]) -> exp.Select:
+        """The statement of :meth:`between`."""
+        value = exp.cast(self.groups.rows.values(text).sql, "double")
+        place = exp.case().when(value.is_(exp.null()), exp.null())
+        for i, edge in enumerate(edges[1:-1]):
+            place = place.when(exp.LT(this=value.copy(), expression=_float(edge)), exp.Literal.number(i))
+        return self._histogram_sql(exp.cast(place.else_(exp.Literal.number(len(edges) - 2)), "bigint"))
+
+    def spread(self, text: str, finding: RangeFinding) -> Exact:
+        """The weight of everybody between the public edges in which bounds are searched."""
+        return np.asarray(self.between(text, [float(edge) for edge in finding.edges]).sum(axis=0))
+
+    def _histogram_sql(self, place: exp.Expression) -> exp.Select:
+        weighted = self.groups.weighted({"b": place}, self.grid, self.chance)
+        return (
+            exp.select(column("g"), column("b"), named(_total(column("w")), "s"))
+            .from_(_sub(weighted, "h"), copy=False)
+            .where(column("b").is_(exp.null()).not_(), copy=False)
+            .group_by(column("g"), column("b"), copy=False)
+        )
+
+    def _histogram(self, select: exp.Select, number: int) -> Exact:
+        table = self._run(select)
+        made = np.zeros((self.groups.keys.number, number), np.int64)
+        made[integers(table["g"]), integers(table["b"])] = integers(table["s"])
+        return made
+
+    def _scaled(self, values: set[Scaled]) -> Mapping[Scaled, tuple[str, exp.Expression]]:
+        ordered = sorted(values, key=repr)
+        return {value: (f"v{i}", value.sql(self.groups.rows.values(value.text))) for i, value in enumerate(ordered)}
+
+    def _by_group(self, columns: Sequence[exp.Expression], rows: exp.Select) -> exp.Select:
+        return exp.select(column("g"), *columns).from_(_sub(rows, "q"), copy=False).group_by(column("g"), copy=False)
+
+    def _run(self, select: exp.Select) -> pa.Table:
+        return self.groups.rows.engine.run(select, progress=self.progress)
+
+    def _column(self, table: pa.Table, name: str) -> Exact:
+        made = np.zeros(self.groups.keys.number, np.int64)
+        made[integers(table["g"])] = integers(table[name])
+        return made
+
+
+def _total(sql: exp.Expression) -> exp.Expression:
+    """A sum that is 0 where there is nothing to add."""
+    return exp.Coalesce(this=exp.Sum(this=sql), expressions=[exp.Literal.number(0)])
+
+
+def _sub(select: exp.Select, name: str) -> exp.Subquery:
+    return select.subquery(exp.to_identifier(name, quoted=True))
+
+
+def _float(value: float) -> exp.Expression:
+    return exp.cast(exp.Literal.number(repr(value)), "double")

@@ -1,0 +1,133 @@
+"""Statistics that follow from sums of values and of their products, and how their errors follow from the noise."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias, final
+
+import numpy as np
+import numpy.typing as npt
+
+from defocus.tables.splits import Scaled
+
+__all__ = ["MOMENTS", "Moments", "slopes"]
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Formula: TypeAlias = Callable[[tuple[Floats, ...], tuple[Scaled, ...]], Floats]
+Range: TypeAlias = Callable[[tuple[Scaled, ...]], tuple[float, float]]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """One statistic: which sums it needs, the formula, and in which range it lies whatever the data."""
+
+    degrees: tuple[int, ...]
+    powers: tuple[tuple[int, ...], ...]
+    """For each sum that the formula takes, the power of each value in it."""
+    formula: Formula
+    range: Range
+    words: str
+
+    def value(self, sums: tuple[Floats, ...], values: tuple[Scaled, ...]) -> Floats:
+        """The statistic of noisy sums, within its range; the middle of a finite range where nothing is known."""
+        low, high = self.range(values)
+        with np.errstate(all="ignore"):
+            raw = self.formula(sums, values)
+        middle = (low + high) / 2 if np.isfinite(low + high) else 0.0
+        return np.clip(np.where(np.isnan(raw), middle, raw), low, high)
+
+
+def slopes(formula: Formula, sums: tuple[Floats, ...], values: tuple[Scaled, ...]) -> list[Floats]:
+    """The derivative of the formula by each of its sums, by central differences."""
+    found = []
+    for i, part in enumerate(sums):
+        step = 1e-6 * (1.0 + np.abs(part))
+        above, below = (tuple(x + sign * step if j == i else x for j, x in enumerate(sums)) for sign in (1.0, -1.0))
+        with np.errstate(all="ignore"):
+            found.append((formula(above, values) - formula(below, values)) / (2 * step))
+    return found
+
+
+def _sum(sums: tuple[Floats, ...], values: tuple[Scaled, ...]) -> Floats:
+    n, x = sums
+    return values[0].bottom * n + values[0].width * x
+
+
+def _mean(sums: tuple[Floats, ...], values: tuple[Scaled, ...]) -> Floats:
+    n, x = sums
+    return values[0].bottom + values[0].width * x / n
+
+
+def _variance(sums: tuple[Floats, ...], values: tuple[Scaled, ...]) -> Floats:
+    n, x, xx = sums
+    return values[0].width ** 2 * (xx / n - (x / n) ** 2)
+
+
+def _std(sums: tuple[Floats, ...], values: tuple[Scaled, ...]) -> Floats:
+    return np.sqrt(np.maximum(_variance(sums, values), 0.0))
+
+
+def _covariance(sums: tuple[Floats, ...], values: tuple[Scaled, ...]) -> Floats:
+    n, x, y, xy = sums
+    return values[0].width * values[1].width * (xy / n - (x / n) * (y / n))
+
+
+def _correlation(sums: tuple[Floats, ...], _: tuple[Scaled, ...]) -> Floats:
+    n, x, y, xy, xx, yy = sums
+    spread = np.sqrt(np.maximum(xx / n - (x / n) ** 2, 0.0) * np.maximum(yy / n - (y / n) ** 2, 0.0))
+    return np.asarray((xy / n - (x / n) * (y / n)) / spread)
+
+
+def _ratio(sums: tuple[Floats, ...], values: tuple[Scaled, ...]) -> Floats:
+    n, x, y = sums
+    return (values[0].bottom * n + values[0].width * x) / (values[1].bottom * n + values[1].width * y)
+
+
+def _weighted_mean(sums: tuple[Floats, ...], values: tuple[Scaled, ...]) -> Floats:
+    n, x, y, xy = sums
+    (value, weight) = values
+    top = (
+        value.bottom * weight.bottom * n
+        + value.width * weight.bottom * x
+        + value.bottom * weight.width * y
+        + value.width * weight.width * xy
+    )
+    return top / (weight.bottom * n + weight.width * y)
+
+
+def _anything(_: tuple[Scaled, ...]) -> tuple[float, float]:
+    return -np.inf, np.inf
+
+
+def _within(values: tuple[Scaled, ...]) -> tuple[float, float]:
+    return values[0].bottom, values[0].bottom + values[0].width
+
+
+def _spread(values: tuple[Scaled, ...]) -> tuple[float, float]:
+    return 0.0, values[0].width ** 2 / 4
+
+
+MOMENTS: Mapping[str, Moments] = {
+    "count": Moments((0,), ((0,),), lambda sums, _: sums[0], _anything, "number of rows with a value"),
+    "sum": Moments((1,), ((0,), (1,)), _sum, _anything, "sum"),
+    "mean": Moments((1,), ((0,), (1,)), _mean, _within, "mean"),
+    "variance": Moments((2,), ((0,), (1,), (2,)), _variance, _spread, "variance"),
+    "std": Moments((2,), ((0,), (1,), (2,)), _std, lambda values: (0.0, values[0].width / 2), "standard deviation"),
+    "covariance": Moments(
+        (1, 1),
+        ((0, 0), (1, 0), (0, 1), (1, 1)),
+        _covariance,
+        lambda values: (-values[0].width * values[1].width / 4, values[0].width * values[1].width / 4),
+        "covariance",
+    ),
+    "correlation": Moments(
+        (2, 2),
+        ((0, 0), (1, 0), (0, 1), (1, 1), (2, 0), (0, 2)),
+        _correlation,
+        lambda _: (-1.0, 1.0),
+        "correlation",
+    ),
+    "ratio": Moments((1, 1), ((0, 0), (1, 0), (0, 1)), _ratio, _anything, "ratio of two sums"),
+    "weighted_mean": Moments((1, 1), ((0, 0), (1, 0), (0, 1), (1, 1)), _weighted_mean, _within, "weighted mean"),
+}
+"""Every statistic of this kind, by name."""

@@ -1,0 +1,116 @@
+"""Opening a private table: its rows, its unit, and the ledger that answers for it."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from defocus.errors import InvalidParameterError, NotDeclaredError, WrongKindError
+from defocus.ledger import Ledger
+from defocus.privacy.budgets import Budget
+from defocus.privacy.units import Unit
+from defocus.tables.bounding import Bound
+from defocus.tables.columns import Schema
+from defocus.tables.rows import Rows
+from defocus.tables.sources import Source, source
+from defocus.tables.table import Table
+
+__all__ = ["open"]
+
+
+def open(  # noqa: A001  # reads as dp.open
+    data: Any,
+    *,
+    unit: Unit | None = None,
+    budget: Budget | None = None,
+    ledger: Ledger | str | Path | None = None,
+    name: str | None = None,
+    table: str | None = None,
+    columns: Mapping[str, Any] | None = None,
+    types: Mapping[str, str] | None = None,
+    bound: Bound | None = None,
+    purposes: Sequence[str] | None = None,
+    anchor_file: str | Path | None = None,
+    memory: str | None = None,
+    threads: int | None = None,
+) -> Table:
+    """Open a table about people. No row is read.
+
+    Args:
+        data: a path, a glob or a list of Parquet or CSV files; a DuckDB file or connection with ``table=``; a pandas,
+            polars or Arrow table; or a dataset file, ``defocus.toml``, which says all the rest.
+        unit: what one person is: ``dp.user("patient_id")``, or ``dp.rows()`` where each row is one.
+        budget: how much may ever be lost about one of them, by all releases together.
+        ledger: where every charge is written down: a path, a PostgreSQL URL or an open ledger. Beside the data unless
+            told.
+        name: what the data is called in the ledger; the name of the file unless told.
+        table: which table of a database.
+        columns: public facts: bounds ``(low, high)`` or a list of all values, never looked up in the data.
+        types: the kind of columns whose source does not say, such as those of a CSV file.
+        bound: what one person may contribute unless a question says otherwise.
+        purposes: what the data may be used for; then every release must name one of them.
+        anchor_file: a file, best on another disk, that notices an older copy of the ledger.
+        memory: how much memory the engine may use, such as "2GB".
+        threads: how many threads the engine may use.
+
+    >>> import tempfile
+    >>> import pyarrow as pa
+    >>> from defocus import Budget, user
+    >>> home = tempfile.TemporaryDirectory()
+    >>> stays = pa.table({"patient": [1, 1, 2, 3], "days": [2.0, 5.0, 1.0, 9.0]})
+    >>> visits = open(stays, unit=user("patient"), budget=Budget(1), ledger=f"{home.name}/visits.ledger", name="visits")
+    >>> print(visits)
+    visits: patient (integer), days (number)
+    protects everything about one patient, added or removed; ...
+    >>> visits.close()
+    >>> home.cleanup()
+    """
+    opened = source(data, table=table, types=types, memory=memory, threads=threads)
+    called = opened.name if name is None else name
+    if isinstance(ledger, Ledger):
+        book = ledger
+    else:
+        where = _place(data, called) if ledger is None else ledger
+        book = Ledger.open(where, budget=budget, unit=unit, dataset=called, anchor_file=anchor_file)
+    if isinstance(ledger, Ledger) and unit is not None and unit != ledger.unit:
+        raise InvalidParameterError(
+            f"The ledger protects {ledger.unit}, but the table was opened for {unit}.", fix="leave unit= out."
+        )
+    return Table(
+        rows=_rows(opened, book.unit, columns),
+        ledger=book,
+        name=called,
+        contribution=bound,
+        purposes=None if purposes is None else tuple(purposes),
+    )
+
+
+def _rows(opened: Source, unit: Unit, columns: Mapping[str, Any] | None) -> Rows:
+    schema = opened.schema.declare(columns or {})
+    return Rows(opened.engine, opened.relation, schema, _person(schema, unit))
+
+
+def _person(schema: Schema, unit: Unit) -> str | None:
+    """The column that names the person, or None where each row is one."""
+    if unit.kind in {"rows", "event"}:
+        return None
+    if unit.kind != "user" or unit.column is None:
+        raise InvalidParameterError(
+            f"A table protects rows or people, not {unit}.", fix='pass unit=dp.user("patient_id") or unit=dp.rows().'
+        )
+    column = schema.usable(unit.column)
+    if not column.kind.countable:
+        raise WrongKindError(
+            f"{column.name!r} is of kind {column.kind}, which cannot name a person exactly.",
+            fix="use a whole number or text.",
+        )
+    return column.name
+
+
+def _place(data: Any, called: str) -> Path:
+    """Beside the data."""
+    if isinstance(data, str | Path) and not any(sign in str(data) for sign in "*?["):
+        return Path(data).with_name(f"{called}.ledger")
+    raise NotDeclaredError(
+        "This table has no place of its own, so nobody knows where its ledger is.",
+        fix='pass ledger="visits.ledger" and name="visits", the same each time, or the budget would start anew.',
+    )

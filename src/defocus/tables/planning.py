@@ -1,0 +1,275 @@
+"""How a budget is shared between the measurements of one question, and with which noise each is made."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import final
+
+from defocus.errors import CannotCalibrateError, InvalidParameterError, NotDeclaredError, Number, positive
+from defocus.mechanisms import PartitionSelection, Quantiles, RangeFinding
+from defocus.privacy import calibrate
+from defocus.privacy.budgets import Budget
+from defocus.privacy.events import Event, Exponential, Pure, compose
+from defocus.tables.aggregates import Distinct, Histogram, Quantile, Units
+from defocus.tables.arranging import Arrangement
+from defocus.tables.bounding import Bound, root_above
+from defocus.tables.noises import CellNoise, Reach, gaussian, gaussian_event, laplace
+
+__all__ = ["GRID", "Plan", "plan"]
+
+GRID = 1 << 24
+"""What a full row weighs: fine enough that rounding does not matter, coarse enough that noise fits in 64 bits."""
+_COARSER = 1 << 12
+_SCALE = 1 << 38
+"""Noise scales are kept below this many steps."""
+_KEYS = Fraction(3, 10)
+"""The share of the budget that finds keys."""
+_BOUNDS = Fraction(1, 10)
+"""The share of the budget that finds the bounds of a column."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything about a release that is decided before the data is touched."""
+
+    arrangement: Arrangement
+    grid: int
+    selection: PartitionSelection | None
+    findings: Mapping[str, RangeFinding]
+    splits: tuple[CellNoise, ...]
+    others: Mapping[str, CellNoise | Quantiles]
+    """For each aggregate that no split answers, how it is released."""
+
+    @property
+    def event(self) -> Event:
+        """What the whole release owes."""
+        parts = [each.event for each in (*self.splits, *self.others.values(), *self.findings.values())]
+        return compose([*([] if self.selection is None else [self.selection.event]), *parts])
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """One measurement that wants a share. It adds noise if it has a reach, else it chooses; a fixed share searches."""
+
+    name: str
+    importance: float
+    reach: Reach | None = None
+    fixed: Fraction | None = None
+
+
+def plan(
+    arrangement: Arrangement,
+    bound: Bound | None,
+    budget: Budget,
+    *,
+    replace: bool,
+    private_keys: bool,
+    weights: Mapping[str, Number],
+) -> Plan:
+    """The plan with the least total relative error, as far as it is known before the data is seen."""
+    epsilon, delta = _amounts(budget)
+    if private_keys and not delta:
+        raise NotDeclaredError(
+            "Keys that nobody named can only be found with a delta: whether a key exists depends on single people.",
+            fix="pass delta=, for example 1e-6, or name the keys.",
+        )
+    checked = _weights(arrangement, weights)
+    grid = _grid(bound, epsilon)
+    tasks = _tasks(arrangement, bound, grid, checked, replace=replace)
+    left = epsilon * (1 - _KEYS) if private_keys else epsilon
+    pure = _pure(tasks, left)
+    mixed = _mixed(tasks, left, delta / 2 if private_keys else delta) if delta else None
+    use_mixed = mixed is not None and _error(tasks, mixed) < _error(tasks, pure)
+    chosen = mixed if use_mixed and mixed is not None else pure
+    selection = None
+    if private_keys:
+        part = delta / 2 if use_mixed else delta
+        most = 1 if bound is None else bound.people_in
+        selection = PartitionSelection(epsilon=epsilon * _KEYS, delta=part, groups=most, replace=replace)
+    total = grid * (1 if bound is None else bound.total)
+    return _assembled(arrangement, grid, total, chosen, selection=selection, replace=replace)
+
+
+def _assembled(
+    arrangement: Arrangement,
+    grid: int,
+    total: int,
+    noises: Mapping[str, CellNoise | Fraction],
+    *,
+    selection: PartitionSelection | None,
+    replace: bool,
+) -> Plan:
+    """The plan in which each task has the noise that was found for it; one person weighs at most ``total``."""
+    others: dict[str, CellNoise | Quantiles] = {}
+    for name, aggregate in arrangement.aggregates:
+        if isinstance(aggregate, Quantile):
+            others[name] = Quantiles(
+                levels=aggregate.levels,
+                epsilon=_epsilon(noises[name]),
+                buckets=aggregate.buckets,
+                sensitivity=total,
+                replace=replace,
+            )
+        elif isinstance(aggregate, Units | Distinct | Histogram):
+            others[name] = _noise(noises[name])
+    return Plan(
+        arrangement=arrangement,
+        grid=grid,
+        selection=selection,
+        findings={
+            text: RangeFinding(epsilon=_epsilon(noises[f"bounds of {text}"]), sensitivity=total, replace=replace)
+            for text in arrangement.searched
+        },
+        splits=tuple(_noise(noises[f"split {i}"]) for i in range(len(arrangement.splits))),
+        others=others,
+    )
+
+
+def _tasks(
+    arrangement: Arrangement, bound: Bound | None, grid: int, weights: Mapping[str, float], *, replace: bool
+) -> list[_Task]:
+    rows = Reach(grid, Fraction(grid)) if bound is None else Reach(grid * bound.total, grid * bound.l2())
+    groups = 1 if bound is None else bound.people_in
+    people = Reach(grid * groups, grid * root_above(groups))
+    made = [_Task(f"split {i}", arrangement.importance(i, weights), rows) for i in range(len(arrangement.splits))]
+    for name, aggregate in arrangement.aggregates:
+        weight = weights.get(name, 1.0)
+        if isinstance(aggregate, Units):
+            made.append(_Task(name, weight, people))
+        elif isinstance(aggregate, Distinct):
+            most = 1 if bound is None else aggregate.at_most
+            made.append(_Task(name, weight, Reach(most, Fraction(most))))
+        elif isinstance(aggregate, Histogram):
+            made.append(_Task(name, weight, rows))
+        elif isinstance(aggregate, Quantile):
+            made.append(_Task(name, weight * len(aggregate.levels)))
+    made += [_Task(f"bounds of {text}", 1.0, fixed=_BOUNDS) for text in arrangement.searched]
+    if not replace:
+        return made
+    return [_Task(t.name, t.importance, t.reach and t.reach.replaced(), t.fixed) for t in made]
+
+
+def _pure(tasks: Sequence[_Task], epsilon: Fraction) -> dict[str, CellNoise | Fraction]:
+    """Shares of epsilon. The variance of a task is proportional to 1/share², so shares go with the cube root."""
+    shares = _shares(tasks, 1 / 3)
+    return {
+        task.name: laplace(task.reach, epsilon * share) if task.reach is not None else epsilon * share
+        for task, share in zip(tasks, shares, strict=True)
+    }
+
+
+def _mixed(tasks: Sequence[_Task], epsilon: Fraction, delta: Fraction) -> dict[str, CellNoise | Fraction] | None:
+    """Gaussian noise where noise is added. Variances are proportional to 1/share of rho, so shares go with the root."""
+    if all(task.reach is None for task in tasks):
+        return None
+    shares = _shares(tasks, 1 / 2)
+    wanted = tuple((task.reach, task.fixed is not None, share) for task, share in zip(tasks, shares, strict=True))
+    try:
+        x = _calibrated(wanted, epsilon, delta)
+    except CannotCalibrateError:
+        return None
+    return {
+        task.name: _spent(searches, share, x) if reach is None else gaussian(reach, x / math.sqrt(share))
+        for task, (reach, searches, share) in zip(tasks, wanted, strict=True)
+    }
+
+
+@lru_cache(maxsize=256)
+def _calibrated(wanted: tuple[tuple[Reach | None, bool, Fraction], ...], epsilon: Fraction, delta: Fraction) -> float:
+    """The least x for which a task with share s may have Gaussian noise of x/√s times its reach."""
+
+    def family(x: float) -> Event:
+        parts: list[Event] = []
+        for reach, searches, share in wanted:
+            if reach is not None:
+                parts.append(gaussian_event(reach, x / math.sqrt(share)))
+            else:
+                spent = _spent(searches, share, x)
+                parts.append(Pure(spent) if searches else Exponential(spent))
+        return compose(parts)
+
+    return calibrate(family, Budget(epsilon, delta))
+
+
+def _spent(searches: bool, share: Fraction, x: float) -> Fraction:
+    """What a task without a reach may spend in epsilon: as much of rho, s/(2x²), as Gaussian noise of ratio x/√s.
+
+    A choice of bounded range e is (e²/8)-zCDP, Laplace noise for e, which a search adds, at most (e²/2)-zCDP.
+    """
+    return Fraction((1 if searches else 2) * math.sqrt(share) / x)
+
+
+def _shares(tasks: Sequence[_Task], power: float) -> list[Fraction]:
+    """Parts of one: what is fixed first, the rest by importance."""
+    fixed = sum((task.fixed for task in tasks if task.fixed is not None), Fraction(0))
+    scale = min(Fraction(1), Fraction(1, 2) / fixed) if fixed else Fraction(1)
+    rest = 1 - fixed * scale
+    free = [task.importance**power for task in tasks if task.fixed is None]
+    if not free:
+        return [Fraction(1, len(tasks)) for _ in tasks]
+    parts = iter(_parts(free))
+    return [task.fixed * scale if task.fixed is not None else rest * next(parts) for task in tasks]
+
+
+def _parts(numbers: Sequence[float]) -> list[Fraction]:
+    """Numbers as exact parts of one."""
+    whole = [max(1, round(number / sum(numbers) * 10**6)) for number in numbers]
+    return [Fraction(part, sum(whole)) for part in whole]
+
+
+def _error(tasks: Sequence[_Task], noises: Mapping[str, CellNoise | Fraction]) -> float:
+    """What is minimised: the variance of each task relative to its reach, weighted by importance."""
+    total = 0.0
+    for task in tasks:
+        made = noises[task.name]
+        if isinstance(made, CellNoise):
+            reach = 1.0 if task.reach is None else float(task.reach.l1)
+            total += task.importance * made.variance / reach**2
+        else:
+            total += task.importance * 8 / float(made) ** 2
+    return total
+
+
+def _grid(bound: Bound | None, epsilon: Fraction) -> int:
+    most = 1 if bound is None else max(bound.total, bound.people_in)
+    grid = GRID
+    while grid > 1 and grid * most / epsilon > _SCALE:
+        grid //= 2
+    if grid < _COARSER:
+        raise InvalidParameterError(
+            f"With {most} rows of one person at an epsilon of {float(epsilon):.3g}, the noise does not fit in 64 bits.",
+            fix="bound contributions more tightly, or spend more.",
+        )
+    return grid
+
+
+def _amounts(budget: Budget) -> tuple[Fraction, Fraction]:
+    if budget.epsilon is None:
+        raise InvalidParameterError(
+            "A question is paid for in epsilon, and in delta if you like.", fix="pass epsilon= and perhaps delta=."
+        )
+    return Fraction(budget.epsilon), Fraction(budget.delta or 0)
+
+
+def _weights(arrangement: Arrangement, weights: Mapping[str, Number]) -> dict[str, float]:
+    names = [name for name, _ in arrangement.aggregates]
+    unknown = [name for name in weights if name not in names]
+    if unknown:
+        raise InvalidParameterError(
+            f"There is no column {unknown[0]!r:.60} to give a larger share to.", fix=f"choose among {', '.join(names)}."
+        )
+    return {name: float(positive(f"the share of {name}", value)) for name, value in weights.items()}
+
+
+def _noise(made: CellNoise | Fraction) -> CellNoise:
+    assert isinstance(made, CellNoise)  # noqa: S101  # tasks with a reach add noise
+    return made
+
+
+def _epsilon(made: CellNoise | Fraction) -> Fraction:
+    assert isinstance(made, Fraction)  # noqa: S101  # tasks without a reach choose
+    return made

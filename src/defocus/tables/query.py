@@ -1,0 +1,201 @@
+"""A question about a table: free to preview, charged once when it is released."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+import numpy as np
+
+from defocus.errors import (
+    DefocusError,
+    EngineError,
+    InvalidParameterError,
+    NotRecordedError,
+    Number,
+    QuestionFailedError,
+    positive,
+    probability,
+)
+from defocus.ledger import Ledger, Receipt
+from defocus.mechanisms import Quantiles
+from defocus.noise import Bits
+from defocus.noise.bits import source as bits_of
+from defocus.privacy.budgets import Budget
+from defocus.privacy.units import Adjacency
+from defocus.tables.aggregates import Aggregate, Distinct, Statistic
+from defocus.tables.answer_columns import checked_names
+from defocus.tables.answers import Answer
+from defocus.tables.arranging import Arrangement
+from defocus.tables.bounding import Bound
+from defocus.tables.chance import Chance
+from defocus.tables.keys import Keys
+from defocus.tables.planning import Plan, plan
+from defocus.tables.previewing import SIZES, Preview, PreviewColumn
+from defocus.tables.reading import Noisy, expected, read
+from defocus.tables.recording import from_record, to_record
+from defocus.tables.rows import Rows
+from defocus.tables.running import Run, titles
+from defocus.tables.wording import question, rules
+
+__all__ = ["Query"]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Query:
+    """What is asked, of which rows, in which groups. Made by ``agg``; everything in it is public.
+
+    Guarantee:
+        :meth:`preview` and :meth:`plan` look at no row. :meth:`release` charges the ledger first, as one event, then
+        computes, then adds noise. Whatever fails afterwards keeps the charge and says nothing about a row.
+    """
+
+    rows: Rows
+    ledger: Ledger
+    bound: Bound | None
+    by: tuple[str, ...]
+    keys: Keys | None
+    arrangement: Arrangement
+    weights: Mapping[str, Number]
+    purposes: tuple[str, ...] | None = None
+    proposed: bool = False
+    """Whether nobody gave a bound, so that the default one is used and said."""
+
+    def __post_init__(self) -> None:
+        columns = [title for name, aggregate in self.arrangement.aggregates for title in titles(name, aggregate)]
+        if not columns:
+            raise InvalidParameterError("Nothing is asked.", fix="write for example agg(visits=dp.count()).")
+        checked_names(list(self.by), columns)
+
+    def share(self, **weights: Number) -> "Query":
+        """The same question with more of the budget for some columns: ``share(visits=2)`` counts visits twice."""
+        return replace(self, weights={**self.weights, **weights})
+
+    def plan(self, *, epsilon: Number, delta: Number | None = None) -> Plan:
+        """Which measurements would be made, with which noise."""
+        return plan(
+            self.arrangement,
+            self.bound,
+            _budget(epsilon, delta),
+            replace=self.ledger.unit.adjacency is Adjacency.REPLACE,
+            private_keys=self.keys is None,
+            weights=self.weights,
+        )
+
+    def preview(self, *, epsilon: Number, delta: Number | None = None) -> Preview:
+        """How exact each column would be and what it would cost. Free: no row is looked at."""
+        planned = self.plan(epsilon=epsilon, delta=delta)
+        columns = [
+            column for name, aggregate in self.arrangement.aggregates for column in _foreseen(name, aggregate, planned)
+        ]
+        return Preview.of(
+            columns, question=self.question, event=planned.event, ledger=self.ledger, rules=self._rules(planned)
+        )
+
+    def release(
+        self,
+        *,
+        epsilon: Number,
+        delta: Number | None = None,
+        purpose: str | None = None,
+        who: str | None = None,
+        request: str | None = None,
+        bits: Bits | None = None,
+        progress: Callable[[float], None] | None = None,
+    ) -> Answer:
+        """Charge, compute, add noise, and show.
+
+        Args:
+            epsilon: what the release may cost.
+            delta: likewise; without it only mechanisms that need none are used.
+            purpose: why, in one line; the question itself unless told.
+            who: by whom; the account's name unless told.
+            request: a name for this request. If an answer to it was recorded, that answer is returned again, free.
+            bits: the source of random bits; the system's unless told.
+            progress: called now and then with the percentage that the engine has done.
+        """
+        planned = self.plan(epsilon=epsilon, delta=delta)
+        why = self._purpose(purpose)
+        drawn_from = bits_of(bits)
+        words = self._rules(planned)
+        recorded = None if request is None else self.ledger.recall(request)
+        if recorded is not None:
+            if recorded.receipt.event != planned.event:
+                raise InvalidParameterError(
+                    "An answer to this request was recorded, but to another question or with other noise.",
+                    fix="give the new request another name.",
+                )
+            return from_record(recorded.value, recorded.receipt)
+        receipt = self.ledger.charge(planned.event, purpose=why, who=who, request=request)
+        run = Run(planned, self.rows, self.by, self.bound, drawn_from, Chance(), progress)
+        answer, failure = self._answered(run, receipt, words)
+        if answer is None:
+            # Raised out here, so that the private failure is not attached to it as its context.
+            raise QuestionFailedError(charge=receipt.sequence, why=failure)
+        try:
+            self.ledger.record(receipt, to_record(answer), description=self.question[:400], keep=request is not None)
+        except DefocusError as problem:
+            raise NotRecordedError(answer, charge=receipt.sequence, why=problem.what) from problem
+        return answer
+
+    @property
+    def question(self) -> str:
+        """What is asked, in one line."""
+        return question(self.rows, self.by, self.arrangement.aggregates)
+
+    def _rules(self, planned: Plan) -> tuple[str, ...]:
+        return rules(self.rows, self.bound, self.keys, planned, proposed=self.proposed)
+
+    def _answered(self, run: Run, receipt: Receipt, words: tuple[str, ...]) -> tuple[Answer | None, str]:
+        """The answer, or why there is none as far as it may be told."""
+        try:
+            keys, columns = run.answer(self.keys)
+            table = keys.table.rename_columns(list(self.by)) if self.by else keys.table
+            return Answer(table, columns, self.question, receipt, words), ""
+        except EngineError as problem:
+            return None, problem.what
+        except Exception:  # noqa: BLE001  # its text may hold private values, so nothing of it may leave
+            return None, "The reason is not shown, since it may depend on private values."
+
+    def _purpose(self, purpose: str | None) -> str:
+        if self.purposes is None:
+            return purpose if purpose is not None else self.question[:200]
+        if purpose not in self.purposes:
+            raise InvalidParameterError(
+                "This data may be used for named purposes only.",
+                fix=f"pass purpose= one of {', '.join(self.purposes)}.",
+            )
+        return str(purpose)
+
+
+def _budget(epsilon: Any, delta: Any) -> Budget:
+    spent = positive("epsilon", epsilon)
+    return Budget(spent, 0 if delta is None else probability("delta", delta, one=False))
+
+
+def _foreseen(name: str, aggregate: Aggregate, planned: Plan) -> list[PreviewColumn]:
+    """What is known about a column beforehand."""
+    if isinstance(aggregate, Statistic):
+        return [_statistic(name, aggregate, planned)]
+    mechanism = planned.others[name]
+    if isinstance(mechanism, Quantiles):
+        rank = mechanism.interval(0.95) / planned.grid
+        how = f"exponential mechanism; at most {rank:.4g} rows from the true rank, with 95 % probability"
+        return [PreviewColumn(title, how) for title in titles(name, aggregate)]
+    grid = 1 if isinstance(aggregate, Distinct) else planned.grid
+    error = float(np.sqrt(mechanism.variance)) / grid
+    return [PreviewColumn(title, mechanism.words, error, mechanism.reach * error) for title in titles(name, aggregate)]
+
+
+def _statistic(name: str, statistic: Statistic, planned: Plan) -> PreviewColumn:
+    place = planned.arrangement.source[name]
+    split, noise = planned.arrangement.splits[place], planned.splits[place]
+    by_size, how = [], ""
+    for size in SIZES:
+        noisy = Noisy(expected(split, size), noise.variance / planned.grid**2, noise.reach, noise.words)
+        column = read(name, statistic, split, noisy)
+        how = column.how
+        by_size.append((size, float(column.errors[0]), float((column.high - column.low)[0] / 2)))
+    if statistic.operation in {"count", "sum"}:
+        return PreviewColumn(name, how, by_size[0][1], by_size[0][2])
+    return PreviewColumn(name, how, by_size=tuple(by_size))

@@ -1,0 +1,172 @@
+"""A planned release, step by step: what the engine computes, the noise, and the columns of the answer."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from sqlglot import exp
+
+from defocus.mechanisms import PartitionSelection, Quantiles
+from defocus.noise import Bits
+from defocus.tables.aggregates import Aggregate, Distinct, Histogram, Quantile, Statistic
+from defocus.tables.answers import AnswerColumn
+from defocus.tables.bounding import Bound
+from defocus.tables.chance import Chance
+from defocus.tables.engines.engine import integers
+from defocus.tables.keys import EVERYTHING, Keys
+from defocus.tables.measuring import Measuring
+from defocus.tables.noises import CellNoise
+from defocus.tables.planning import Plan
+from defocus.tables.reading import Noisy, read, read_plain
+from defocus.tables.rows import Rows, named
+from defocus.tables.splits import Scaled
+from defocus.tables.weighing import Groups, column
+
+__all__ = ["Run"]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Run:
+    """One release of a plan. Made after the charge, used once."""
+
+    plan: Plan
+    rows: Rows
+    by: tuple[str, ...]
+    bound: Bound | None
+    bits: Bits
+    chance: Chance
+    progress: Callable[[float], None] | None = None
+
+    def answer(self, keys: Keys | None) -> tuple[Keys, tuple[AnswerColumn, ...]]:
+        """The keys, found if they are not given, and every column with its noise."""
+        known = keys if keys is not None else self._found_keys()
+        if not known.number:
+            return known, tuple(column for name, each in self._aggregates for column in nothing(name, each))
+        measuring = Measuring(self.groups(known), self.plan.grid, self.chance, self.progress)
+        ranges = self._ranges()
+        splits = [split.found(ranges) for split in self.plan.arrangement.splits]
+        noisy = [
+            Noisy.of(noise.add(cells, self.bits), noise, self.plan.grid)
+            for cells, noise in zip(measuring.cells(splits) if splits else [], self.plan.splits, strict=True)
+        ]
+        columns: list[AnswerColumn] = []
+        for name, aggregate in self._aggregates:
+            if isinstance(aggregate, Statistic):
+                place = self.plan.arrangement.source[name]
+                columns.append(read(name, aggregate, splits[place], noisy[place]))
+            else:
+                columns += self._other(name, aggregate, measuring, ranges)
+        return known, tuple(columns)
+
+    @property
+    def _aggregates(self) -> tuple[tuple[str, Aggregate], ...]:
+        return self.plan.arrangement.aggregates
+
+    def groups(self, keys: Keys) -> Groups:
+        """The rows in numbered groups; the keys are public by now, so the engine may see them as a table."""
+        published = None
+        if keys.table.num_columns:
+            numbered = keys.table.rename_columns([f"k{i}" for i in range(keys.table.num_columns)])
+            numbered = numbered.append_column("g", pa.array(np.arange(keys.number), pa.int64()))
+            published = self.rows.engine.publish("keys", numbered)
+        return Groups(self.rows, self.by, keys, published, self.bound)
+
+    def _other(
+        self, name: str, aggregate: Aggregate, measuring: Measuring, ranges: Mapping[str, tuple[float, float]]
+    ) -> list[AnswerColumn]:
+        mechanism = self.plan.others[name]
+        if isinstance(aggregate, Quantile) and isinstance(mechanism, Quantiles):
+            argument = aggregate.argument
+            scaled = Scaled(argument.text, argument.low, argument.high, find=argument.find).found(ranges)
+            exact = measuring.buckets(scaled, aggregate.buckets)
+            places = mechanism.sample(exact, self.bits)
+            rank = mechanism.rank_error(0.95) / self.plan.grid
+            return quantile_columns(name, aggregate, scaled, places, rank=rank)
+        assert isinstance(mechanism, CellNoise)  # noqa: S101  # only quantiles choose
+        if isinstance(aggregate, Distinct):
+            exact, grid = measuring.distinct(aggregate.text, aggregate.at_most), 1
+            return [read_plain(name, Noisy.of(mechanism.add(exact, self.bits), mechanism, grid), "number of values")]
+        if isinstance(aggregate, Histogram):
+            exact = measuring.between(aggregate.text, aggregate.edges)
+            noisy = mechanism.add(exact, self.bits)
+            return [
+                read_plain(title, Noisy.of(noisy[:, i : i + 1], mechanism, self.plan.grid), "rows between two edges")
+                for i, title in enumerate(titles(name, aggregate))
+            ]
+        noisy = mechanism.add(measuring.people(), self.bits)
+        return [read_plain(name, Noisy.of(noisy, mechanism, self.plan.grid), "number of people")]
+
+    def _ranges(self) -> dict[str, tuple[float, float]]:
+        """Bounds for the columns that have none, from everybody's rows."""
+        everybody = Groups(self.rows, (), EVERYTHING, None, self.bound)
+        measuring = Measuring(everybody, self.plan.grid, self.chance, self.progress)
+        return {
+            text: finding.sample(measuring.spread(text, finding), self.bits)
+            for text, finding in self.plan.findings.items()
+        }
+
+    def _found_keys(self) -> Keys:
+        """The keys that enough people have. Which other keys there are is forgotten here."""
+        table = self.rows.engine.run(self.keys_sql(), progress=self.progress)
+        selection = self.plan.selection
+        assert isinstance(selection, PartitionSelection)  # noqa: S101  # planned whenever no keys are given
+        numbers = integers(table["n"])
+        kept = selection.keep(numbers, self.bits) if len(numbers) else np.zeros(0, np.bool_)
+        return Keys(table.select(range(len(self.by))).filter(pa.array(kept)).rename_columns(list(self.by)))
+
+    def keys_sql(self) -> exp.Select:
+        """Every key with the number of people who have it, where one person has at most as many as the bound says."""
+        keys = [f"k{i}" for i in range(len(self.by))]
+        columns = [named(column(name), key) for name, key in zip(self.by, keys, strict=True)]
+        if self.rows.unit is None:
+            people = self.rows.select(columns)
+        else:
+            pairs = self.rows.select([*columns, named(column(self.rows.unit), "unit")]).distinct()
+            most = 1 if self.bound is None else self.bound.people_in
+            people = self.chance.first(pairs, most, keys)
+        return (
+            exp.select(*map(column, keys), named(exp.Count(this=exp.Star(), big_int=True), "n"))
+            .from_(people.subquery(exp.to_identifier("p", quoted=True)), copy=False)
+            .group_by(*map(column, keys), copy=False)
+        )
+
+
+def quantile_columns(
+    name: str, aggregate: Quantile, scaled: Scaled, places: npt.NDArray[np.int64], *, rank: float
+) -> list[AnswerColumn]:
+    """The middle of each chosen bucket; how far off it is in rank is known, in value it is not."""
+    values = scaled.bottom + (places + 0.5) / aggregate.buckets * scaled.width
+    unknown = np.full(len(values), np.nan)
+    how = f"exponential mechanism; at most {rank:.4g} rows from the true rank, with 95 % probability"
+    return [
+        AnswerColumn(title, values[:, i], unknown, unknown, unknown, integral=False, how=how)
+        for i, title in enumerate(titles(name, aggregate))
+    ]
+
+
+def titles(name: str, aggregate: Aggregate) -> list[str]:
+    """The columns that an aggregate fills."""
+    if isinstance(aggregate, Quantile) and not aggregate.single:
+        return [f"{name}_{_percent(level)}" for level in aggregate.levels]
+    if isinstance(aggregate, Histogram):
+        pairs = zip(aggregate.edges, aggregate.edges[1:], strict=False)
+        return [f"{name}_{low:g}_to_{high:g}" for low, high in pairs]
+    return [name]
+
+
+def nothing(name: str, aggregate: Aggregate) -> list[AnswerColumn]:
+    """The columns of an answer in which no group was found."""
+    empty = np.zeros(0)
+    return [
+        AnswerColumn(title, empty, empty, empty, empty, integral=False, how="no group was found")
+        for title in titles(name, aggregate)
+    ]
+
+
+def _percent(level: Fraction) -> str:
+    return f"{float(100 * level):g}".replace(".", "_")

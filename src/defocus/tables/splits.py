@@ -1,0 +1,167 @@
+r"""How one row's weight is divided between cells, so that many statistics share one sensitivity.
+
+A value clipped to [low, high] and scaled to x in [0, 1] divides a weight w by the Bernstein polynomials of a degree d:
+cell j receives :math:`w\binom dj x^j(1-x)^{d-j}`. They are non-negative and add up to w, whatever x is. So the cells of
+all groups together move by no more than the weight of one person, and yet they determine every moment up to d:
+
+.. math:: x^p = \sum_j \binom jp \binom dp^{-1} \binom dj x^j (1-x)^{d-j}.
+
+Degree 1 gives count, sum and mean: the two sums of (v - low) and (high - v) under one joint sensitivity. Degree 2 adds
+the variance, and products of two such splits the covariance. A row whose value is missing gives its weight to a cell of
+its own, so the number of rows stays determined too.
+
+In the engine each cell is rounded down to an integer, the last one receives the rest, and no cell exceeds what is left
+of w: the parts of a row are non-negative integers that add up to w exactly, also where floats round.
+
+Reference: Kulesza, Suresh, Wang (2023), Mean estimation in the add-remove model of differential privacy, for degree 1.
+"""
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import final
+
+import numpy as np
+import numpy.typing as npt
+from sqlglot import exp
+
+from defocus.errors import Number
+from defocus.tables.expressions import Expression
+
+__all__ = ["PRESENCE", "Scaled", "Split"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Scaled:
+    """A value with its bounds. ``missing`` says what stands for a NULL; None leaves such rows out."""
+
+    text: str
+    low: Number | None = None
+    high: Number | None = None
+    missing: Number | None = None
+    find: bool = False
+    """Whether the bounds are still to be found."""
+
+    def found(self, ranges: Mapping[str, tuple[float, float]]) -> "Scaled":
+        """The value with the bounds that were found for it."""
+        if not self.find:
+            return self
+        low, high = ranges[self.text]
+        return Scaled(self.text, low, high, self.missing)
+
+    @property
+    def width(self) -> float:
+        """How far apart the bounds are."""
+        return 1.0 if self.low is None or self.high is None else float(self.high) - float(self.low)
+
+    @property
+    def bottom(self) -> float:
+        """The lower bound."""
+        return 0.0 if self.low is None else float(self.low)
+
+    def sql(self, value: Expression) -> exp.Expression:
+        """The value as a float in [0, 1], or NULL.
+
+        (v - low) is at most (high - low) after rounding, since rounding keeps order, so the quotient is at most 1.
+        """
+        if self.low is None or self.high is None:
+            return exp.case().when(value.sql.copy().is_(exp.null()).not_(), _number(0.0)).else_(exp.null())
+        number: exp.Expression = exp.cast(value.sql.copy(), "double")
+        if self.missing is not None:
+            number = exp.Coalesce(this=number, expressions=[_number(self.missing)])
+        clipped = exp.Least(
+            this=exp.Greatest(this=number, expressions=[_number(self.low)], ignore_nulls=False),
+            expressions=[_number(self.high)],
+            ignore_nulls=False,
+        )
+        scaled = exp.Div(
+            this=exp.paren(exp.Sub(this=clipped, expression=_number(self.low))), expression=_number(self.width)
+        )
+        if self.missing is not None:
+            return scaled
+        return exp.case().when(number.is_(exp.null()).not_(), scaled).else_(exp.null())
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A weight divided by the values of a row: one degree for each value. Without values it is the weight itself.
+
+    >>> stay = Split((Scaled("stay", 0, 30),), (1,))
+    >>> stay.cells, stay.moment((1,)).tolist(), stay.moment((0,)).tolist(), stay.everyone.tolist()
+    (3, [0.0, 1.0, 0.0], [1.0, 1.0, 0.0], [1.0, 1.0, 1.0])
+    """
+
+    values: tuple[Scaled, ...] = ()
+    degrees: tuple[int, ...] = ()
+
+    def found(self, ranges: Mapping[str, tuple[float, float]]) -> "Split":
+        """The split with the bounds that were found for its values."""
+        return Split(tuple(value.found(ranges) for value in self.values), self.degrees)
+
+    @property
+    def optional(self) -> bool:
+        """Whether a row may be missing a value, which has a cell of its own: the last."""
+        return any(value.missing is None for value in self.values)
+
+    @property
+    def cells(self) -> int:
+        """How many cells there are."""
+        return math.prod(degree + 1 for degree in self.degrees) + self.optional
+
+    @property
+    def everyone(self) -> npt.NDArray[np.float64]:
+        """What to multiply the cells with for the weight of all rows."""
+        return np.ones(self.cells)
+
+    def moment(self, powers: Sequence[int]) -> npt.NDArray[np.float64]:
+        """What to multiply the cells with for the sum of x1**p1 * x2**p2 … over the rows that miss nothing."""
+        factors = [
+            np.array([math.comb(j, power) / math.comb(degree, power) for j in range(degree + 1)])
+            for degree, power in zip(self.degrees, powers, strict=True)
+        ]
+        inner = reduce(np.multiply.outer, factors, np.array(1.0)).ravel()
+        return np.append(inner, 0.0) if self.optional else inner
+
+    def parts(self, weight: exp.Expression, scaled: Sequence[exp.Expression]) -> list[exp.Expression]:
+        """The integer shares of all cells but the first of those that are not missing, which receives the rest.
+
+        ``scaled`` are columns that hold the values in [0, 1], or NULL.
+        """
+        shares: list[exp.Expression] = []
+        ways = itertools.product(*(range(degree + 1) for degree in self.degrees))
+        for way in itertools.islice(ways, 1, None):
+            share: exp.Expression = exp.cast(exp.Floor(this=_product(weight, scaled, self.degrees, way)), "bigint")
+            if shares:
+                left = reduce(lambda rest, taken: exp.Sub(this=rest, expression=taken.copy()), shares, weight.copy())
+                share = exp.Least(this=share, expressions=[left], ignore_nulls=False)
+            shares.append(share)
+        if self.optional:
+            absent = exp.or_(*(x.copy().is_(exp.null()) for x in scaled))
+            shares.append(exp.case().when(absent, weight.copy()).else_(exp.Literal.number(0)))
+        return shares
+
+
+PRESENCE = Split()
+"""One cell: the weight of all rows."""
+
+
+def _product(
+    weight: exp.Expression, scaled: Sequence[exp.Expression], degrees: Sequence[int], way: Sequence[int]
+) -> exp.Expression:
+    """The weight times the Bernstein polynomials of one cell; the engine computes it in floats."""
+    factors: list[exp.Expression] = [weight.copy()]
+    for x, degree, j in zip(scaled, degrees, way, strict=True):
+        coefficient = math.comb(degree, j)
+        factors += [_number(float(coefficient))] if coefficient != 1 else []
+        factors += [x.copy() for _ in range(j)]
+        factors += [exp.paren(exp.Sub(this=_number(1.0), expression=x.copy())) for _ in range(degree - j)]
+    return reduce(lambda a, b: exp.Mul(this=a, expression=b), factors)
+
+
+def _number(value: Number) -> exp.Expression:
+    """A float literal that every engine reads as the same double."""
+    return exp.cast(exp.Literal.number(repr(float(value))), "double")

@@ -1,0 +1,170 @@
+"""A private table: what questions are built from."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Any, final
+
+from defocus.errors import InvalidParameterError, Number
+from defocus.ledger import Ledger, Remaining
+from defocus.tables.aggregates import Aggregate, Distinct, Histogram, Quantile, Statistic, Units
+from defocus.tables.arranging import arrange
+from defocus.tables.bounding import DEFAULT_ROWS, Bound
+from defocus.tables.columns import Schema
+from defocus.tables.joining import join_private, join_public
+from defocus.tables.keys import DECLARED, EVERYTHING, Keys, declared_keys, key_columns, public_keys
+from defocus.tables.query import Query
+from defocus.tables.rows import Rows
+
+__all__ = ["Grouped", "Table"]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Table:
+    """Private rows with the ledger that answers for them. Made by ``dp.open``; every method returns a new table.
+
+    Nothing here looks at a row: filters, derived columns, joins and groups are only written down.
+    """
+
+    rows: Rows
+    ledger: Ledger
+    name: str
+    contribution: Bound | None = None
+    purposes: tuple[str, ...] | None = None
+
+    @property
+    def schema(self) -> Schema:
+        """The columns, what they hold, and what was declared about them."""
+        return self.rows.schema
+
+    def declare(self, **facts: Any) -> "Table":
+        """Public facts about columns: ``declare(days=(0, 30), ward=["A", "B"])``, never looked up in the data."""
+        return replace(self, rows=replace(self.rows, schema=self.schema.declare(facts)))
+
+    def where(self, condition: str) -> "Table":
+        """Only the rows for which a condition holds: ``where("age >= 18 AND ward <> 'X'")``."""
+        return replace(self, rows=self.rows.where(condition))
+
+    def derive(self, **columns: str) -> "Table":
+        """More columns, each computed from the same row: ``derive(decade="age // 10")``."""
+        return replace(self, rows=self.rows.derive(columns))
+
+    def join(self, other: Any, *, on: str | list[str], how: str = "left") -> "Table":
+        """Columns of another table: a public one that has each key once, or a private one of the same people.
+
+        Args:
+            other: a public table (a path or a frame), or another private table of the same ledger.
+            on: the columns that both have. For a private table the one that names the person must be among them.
+            how: ``left`` keeps rows without a match, ``inner`` drops them.
+        """
+        if isinstance(other, Table):
+            if other.ledger.terms.id != self.ledger.terms.id:
+                raise InvalidParameterError(
+                    "Two private tables can be joined only if they answer to the same ledger.",
+                    fix="open the second one with ledger=first.ledger.",
+                )
+            return replace(self, rows=join_private(self.rows, other.rows, on, how))
+        return replace(self, rows=join_public(self.rows, other, on, how))
+
+    def bound(
+        self,
+        *,
+        rows: int | None = None,
+        groups: int | None = None,
+        per_group: int | None = None,
+        by: str = "weights",
+    ) -> "Table":
+        """What one person may contribute: rows in all, groups, and rows in each group."""
+        if self.rows.unit is None:
+            raise InvalidParameterError(
+                f"This table protects {self.ledger.unit}, so each row is one contribution already.",
+                fix='leave bound() out, or open the table with unit=user("…").',
+            )
+        if rows is None and per_group is None:
+            rows = DEFAULT_ROWS if groups is None else max(groups, DEFAULT_ROWS)
+        elif rows is None and groups is None:
+            rows = max(DEFAULT_ROWS, per_group or 1)
+        return replace(self, contribution=Bound(rows=rows, groups=groups, per_group=per_group, by=by))
+
+    def group_by(self, *columns: str, keys: Any = DECLARED) -> "Grouped":
+        """Groups of rows with equal values.
+
+        Args:
+            columns: what to group by.
+            keys: which groups to show: a list of values (or of tuples, for several columns), a dict with one
+                list for each column, a public table, or None to find them privately, which needs a delta. Unless
+                given, the domains declared for the columns.
+        """
+        if not columns:
+            raise InvalidParameterError("group_by needs a column.", fix="name one, or ask agg() of the whole table.")
+        chosen = key_columns(self.schema.usable(name) for name in columns)
+        known: Keys | None
+        if isinstance(keys, str) and keys == DECLARED:
+            known = declared_keys(chosen)
+        else:
+            known = None if keys is None else public_keys(chosen, keys)
+        return Grouped(self, tuple(columns), known)
+
+    def agg(self, **aggregates: Aggregate) -> Query:
+        """What is asked of all rows together."""
+        return _query(self, (), EVERYTHING, aggregates)
+
+    def remaining(self) -> Remaining:
+        """What is left of the budget."""
+        return self.ledger.remaining()
+
+    def close(self) -> None:
+        """Close the engine and the ledger."""
+        self.rows.engine.close()
+        self.ledger.close()
+
+    def __enter__(self) -> "Table":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __str__(self) -> str:
+        columns = ", ".join(f"{column.name} ({column.kind})" for column in self.schema)
+        return f"{self.name}: {columns}\nprotects {self.ledger.unit}; {self.remaining()}"
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Grouped:
+    """A table in groups. Made by :meth:`Table.group_by`."""
+
+    table: Table
+    by: tuple[str, ...]
+    keys: Keys | None
+
+    def agg(self, **aggregates: Aggregate) -> Query:
+        """What is asked of each group."""
+        return _query(self.table, self.by, self.keys, aggregates)
+
+
+def _query(table: Table, by: tuple[str, ...], keys: Keys | None, aggregates: Mapping[str, Aggregate]) -> Query:
+    for name, aggregate in aggregates.items():
+        if not isinstance(aggregate, Statistic | Units | Distinct | Quantile | Histogram):
+            raise InvalidParameterError(
+                f"{name} is {type(aggregate).__name__}, not something to ask.",
+                fix=f"write for example agg({name}=dp.count()).",
+            )
+    bound = table.contribution
+    if bound is None and table.rows.unit is not None:
+        bound = Bound(rows=DEFAULT_ROWS)
+    weights: dict[str, Number] = {}
+    return Query(
+        rows=table.rows,
+        ledger=table.ledger,
+        bound=bound,
+        by=by,
+        keys=keys,
+        arrangement=arrange(table.rows, aggregates),
+        weights=weights,
+        purposes=table.purposes,
+        proposed=table.contribution is None and bound is not None,
+    )

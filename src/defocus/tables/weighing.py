@@ -1,0 +1,181 @@
+"""Rows with their weights, in the engine's SQL: what holds a bound on one person exactly.
+
+Everybody's rows, after filters and without those of other groups than the public ones, get an integer weight ``w``.
+A full row weighs ``grid``, a public power of two.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import final
+
+from sqlglot import exp
+
+from defocus.tables.bounding import Bound
+from defocus.tables.chance import Chance
+from defocus.tables.keys import Keys
+from defocus.tables.rows import Rows, named
+
+__all__ = ["Groups", "column"]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Groups:
+    """Rows in groups that are known by number, and how much one person may weigh in them.
+
+    ``bound`` is None where each row is a unit of its own.
+    """
+
+    rows: Rows
+    by: tuple[str, ...]
+    keys: Keys
+    published: exp.Table | None
+    """The keys where the engine finds them, with their numbers in the column ``g``; None without keys."""
+    bound: Bound | None
+
+    def plain(self, values: Mapping[str, exp.Expression], *, unit: bool = True) -> exp.Select:
+        """One row for each row: ``unit``, its group ``g``, and ``values``."""
+        columns = [named(sql.copy(), name) for name, sql in values.items()]
+        if self.rows.unit is not None and unit:
+            columns.append(named(column(self.rows.unit), "unit"))
+        if self.published is None:
+            return self.rows.select([*columns, named(exp.Literal.number(0), "g")])
+        keyed = [named(column(name), f"k{i}") for i, name in enumerate(self.by)]
+        inner = self.rows.select([*columns, *keyed])
+        kept = [column(name, "r") for name in values] + ([column("unit", "r")] if unit and self.rows.unit else [])
+        matches = [
+            (exp.NullSafeEQ if self.keys.nullable else exp.EQ)(
+                this=column(f"k{i}", "r"), expression=column(f"k{i}", "p")
+            )
+            for i in range(len(self.by))
+        ]
+        return (
+            exp.select(*kept, column("g", "p"))
+            .from_(inner.subquery(_name("r")), copy=False)
+            .join(exp.alias_(self.published.copy(), _name("p"), table=True), on=exp.and_(*matches), copy=False)
+        )
+
+    def weighted(self, values: Mapping[str, exp.Expression], grid: int, chance: Chance) -> exp.Select:
+        """One row for each row that counts: ``g``, its weight ``w``, and ``values``."""
+        if self.bound is None:
+            return self.plain({**values, "w": exp.cast(exp.Literal.number(grid), "bigint")}, unit=False)
+        if self.bound.by == "sampling":
+            return self._sampled(values, grid, chance)
+        if self.bound.per_group is None:
+            return self._joined(values, self._by_person(grid), ("unit",))
+        return self._joined(values, self._by_person_and_group(grid), ("unit", "g"))
+
+    def people(self, grid: int, chance: Chance) -> exp.Select:
+        """One row for each person in each group: ``g`` and the person's weight ``w`` there."""
+        if self.bound is None:
+            return self.plain({"w": exp.cast(exp.Literal.number(grid), "bigint")}, unit=False)
+        pairs = exp.select(column("unit"), column("g")).distinct().from_(self._inner({}), copy=False)
+        most = self.bound.people_in
+        if self.published is None or most >= self.keys.number:
+            return exp.select(column("g"), named(_whole(grid), "w")).from_(pairs.subquery(_name("d")), copy=False)
+        if self.bound.by == "sampling":
+            return _full(chance.first(pairs, most, ("g",)), ("g",), grid)
+        shares = (
+            exp.select(column("unit"), named(_share(grid * most, exp.Count(this=exp.Star(), big_int=True), most), "w"))
+            .from_(pairs.copy().subquery(_name("d")), copy=False)
+            .group_by(column("unit"), copy=False)
+        )
+        return (
+            exp.select(column("g", "r"), column("w", "c"))
+            .from_(pairs.subquery(_name("r")), copy=False)
+            .join(shares.subquery(_name("c")), on=_same("unit"), copy=False)
+        )
+
+    def _inner(self, values: Mapping[str, exp.Expression]) -> exp.Subquery:
+        return self.plain(values).subquery(_name("i"))
+
+    def _by_person(self, grid: int) -> exp.Select:
+        """``unit`` and the weight of each of its rows: grid·R // max(n, R), so n of them weigh at most grid·R."""
+        total = _bound(self.bound).total
+        return (
+            exp.select(
+                column("unit"), named(_share(grid * total, exp.Count(this=exp.Star(), big_int=True), total), "w")
+            )
+            .from_(self._inner({}), copy=False)
+            .group_by(column("unit"), copy=False)
+        )
+
+    def _by_person_and_group(self, grid: int) -> exp.Select:
+        """``unit``, ``g`` and the weight of each row there.
+
+        A row weighs a = grid·P // max(n, P), so a group weighs at most grid·min(n, P); with t the sum of the
+        min(n, P) over a person's groups, a·C // max(t, C) makes all of them weigh at most grid·C.
+        """
+        bound = _bound(self.bound)
+        most = bound.per_group or bound.total
+        counted = (
+            exp.select(column("unit"), column("g"), named(exp.Count(this=exp.Star(), big_int=True), "n"))
+            .from_(self._inner({}), copy=False)
+            .group_by(column("unit"), column("g"), copy=False)
+        )
+        at_most = exp.Least(this=column("n"), expressions=[_whole(most)], ignore_nulls=True)
+        totals = (
+            exp.select(column("unit"), named(exp.cast(exp.Sum(this=at_most), "bigint"), "t"))
+            .from_(counted.copy().subquery(_name("n")), copy=False)
+            .group_by(column("unit"), copy=False)
+        )
+        row = exp.paren(_share(grid * most, column("n", "r"), most))
+        weight = exp.IntDiv(
+            this=exp.Mul(this=row, expression=_whole(bound.total)),
+            expression=exp.Greatest(this=column("t", "c"), expressions=[_whole(bound.total)], ignore_nulls=True),
+        )
+        return (
+            exp.select(column("unit", "r"), column("g", "r"), named(weight, "w"))
+            .from_(counted.subquery(_name("r")), copy=False)
+            .join(totals.subquery(_name("c")), on=_same("unit"), copy=False)
+        )
+
+    def _joined(self, values: Mapping[str, exp.Expression], weights: exp.Select, on: Sequence[str]) -> exp.Select:
+        return (
+            exp.select(column("g", "r"), column("w", "c"), *(column(name, "r") for name in values))
+            .from_(self.plain(values).subquery(_name("r")), copy=False)
+            .join(weights.subquery(_name("c")), on=exp.and_(*map(_same, on)), copy=False)
+        )
+
+    def _sampled(self, values: Mapping[str, exp.Expression], grid: int, chance: Chance) -> exp.Select:
+        bound, kept = _bound(self.bound), ("g", *values)
+        rows = self.plain(values)
+        if bound.per_group is not None:
+            rows = chance.first(rows, bound.per_group, kept, within=("unit", "g"), numbered=True)
+        if bound.groups is not None:
+            rows = chance.groups(rows, bound.groups, kept)
+        return _full(chance.first(rows, bound.total, kept, numbered=True), kept, grid)
+
+
+def column(name: str, table: str | None = None) -> exp.Column:
+    """A quoted column, of a quoted table if it is named."""
+    return exp.column(name, table=table, quoted=True)
+
+
+def _name(text: str) -> exp.Identifier:
+    return exp.to_identifier(text, quoted=True)
+
+
+def _same(name: str) -> exp.Expression:
+    return exp.EQ(this=column(name, "r"), expression=column(name, "c"))
+
+
+def _whole(number: int) -> exp.Expression:
+    return exp.cast(exp.Literal.number(number), "bigint")
+
+
+def _share(total: int, number: exp.Expression, at_least: int) -> exp.Expression:
+    """The whole part of total / max(number, at_least), in 64-bit integers."""
+    return exp.IntDiv(
+        this=_whole(total), expression=exp.Greatest(this=number, expressions=[_whole(at_least)], ignore_nulls=True)
+    )
+
+
+def _full(rows: exp.Select, kept: Sequence[str], grid: int) -> exp.Select:
+    columns = [column(name) for name in kept]
+    return exp.select(*columns, named(_whole(grid), "w")).from_(rows.subquery(_name("s")), copy=False)
+
+
+def _bound(bound: Bound | None) -> Bound:
+    assert bound is not None  # noqa: S101  # only asked where people have several rows
+    return bound
