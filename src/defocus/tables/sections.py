@@ -94,13 +94,16 @@ class Section:
             return make()
         except DefocusError as error:
             refused = error
-        self.refuse(key, refused.what.rstrip("."), refused.fix)
+        raise self._refusal(key, refused.what.rstrip("."), refused.fix)
 
     def refuse(self, key: str | None, what: str, fix: str) -> NoReturn:
         """Say what is wrong and where."""
+        raise self._refusal(key, what, fix)
+
+    def _refusal(self, key: str | None, what: str, fix: str) -> DatasetFileError:
         where = f"in [{'.'.join(self.path)}]" if self.path else "at the top"
         line = _line(self.text, self.path, key)
-        raise DatasetFileError(f"{what} ({where}{f', line {line}' if line else ''}).", fix=fix)
+        return DatasetFileError(f"{what} ({where}{f', line {line}' if line else ''}).", fix=fix)
 
 
 def parse(text: str) -> Section:
