@@ -58,11 +58,11 @@ class Power:
                 f"The plan has {self.plan.groups} group(s), but {len(released)} were given.",
                 fix="pass (mean, count) for each group.",
             )
-        means, counts = zip(*((float(mean), float(count)) for mean, count in released), strict=True)
+        means, counts = [float(mean) for mean, _ in released], [float(count) for _, count in released]
         if not min(counts) > 0:
             return False  # so few people that the noise took them all
         weight = counts[0] if len(counts) == 1 else 2 * counts[0] * counts[1] / sum(counts)
-        apart: float = abs(means[-1] - (self.plan.null if len(means) == 1 else means[0]))
+        apart = abs(means[-1] - (self.plan.null if len(means) == 1 else means[0]))
         return apart * weight > self.critical * self.n
 
     def at(self, n: float, *, private: bool = True) -> float:
@@ -130,10 +130,10 @@ def power(
     r"""Plan a test of a private mean or proportion: find the one of ``effect``, ``n``, ``epsilon``, ``power`` left out.
 
     The test is two-sided and compares one mean with a fixed value, or (``groups=2``) two means with each other. A mean
-    is released as two sums, of (v − low) and of (high − v), each with the whole epsilon: their L1 distance
-    is at most (high − low) when a person comes or goes. On [0, 1], about the value p, the released mean less
-    p, times the released count, is off by :math:`(1-p)X - pY` with X and Y the noise of the two sums, besides the
-    sampling error, which is taken as normal. The critical value is that of this very sum: Laplace noise has heavier tails than a normal
+    is released as two sums, of (v − low) and of (high − v), each with the whole epsilon: their L1 distance is at most
+    (high − low) when a person comes or goes. On [0, 1], about the value p, the released mean less p, times the released
+    count, is off by :math:`(1-p)X - pY` with X and Y the noise of the two sums, besides the sampling error, which is
+    taken as normal. The critical value is that of this very sum: Laplace noise has heavier tails than a normal
     variable of its variance, and a plain z-test would claim too much (6 % in place of 5 where noise prevails).
 
     Guarantee:
