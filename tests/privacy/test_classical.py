@@ -107,3 +107,12 @@ def test_bad_input_is_refused(bad: Any) -> None:
     for call in calls:
         with pytest.raises(InvalidParameterError):
             call()
+
+
+def test_an_epsilon_or_delta_at_the_end_of_floats_has_an_answer_or_a_refusal() -> None:
+    for epsilon in (1e50, 1e200, 10**400):
+        assert gaussian_delta(1, epsilon) == 5e-324
+        assert gaussian_sigma(epsilon, 1e-6) > 0
+    assert -math.inf < classical.log_delta(1.0, 1e60) <= -1e119
+    with pytest.raises(InvalidParameterError, match="No finite Gaussian noise"):
+        gaussian_sigma(0, 1e-300)

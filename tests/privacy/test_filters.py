@@ -453,3 +453,12 @@ def test_costs_too_small_for_a_float_still_add_up() -> None:
     rule = filter_for(Budget(1, 1e-6))
     assert not rule.admits(rule.start, 10**500 * Pure(Fraction(1, 10**200)))
     assert rule.admits(rule.start, 10**6 * Pure(Fraction(1, 10**200)))
+
+
+@pytest.mark.parametrize(
+    "budget", [Budget(10**400), Budget(10**400, Fraction(1, 10**400)), Budget(rho=10**400), Budget(mu=10**400)]
+)
+def test_a_budget_beyond_floats_still_admits_no_infinite_cost(budget: Budget) -> None:
+    rule = filter_for(budget)
+    assert rule.admits(rule.start, Pure(1))
+    assert not rule.fits(Cost([0.0] + [math.inf] * len(rule.parts)))

@@ -51,3 +51,9 @@ def test_a_budget_that_may_be_broken_altogether_is_refused(budget: Budget) -> No
 @pytest.mark.parametrize("budget", [Budget(1), Budget(1, 1e-6), Budget(1e-9, 1e-3), Budget(1, 0.01), Budget(rho=1)])
 def test_other_budgets_may_be_promised(budget: Budget) -> None:
     assert check_budget(budget) is budget
+
+
+def test_numbers_beyond_floats_are_answered_or_refused() -> None:
+    assert delta_for(1000, exponent=10**400) == 0
+    with pytest.raises(InvalidParameterError, match="altogether"):
+        check_budget(Budget(10**400, 0.5))

@@ -54,3 +54,8 @@ def test_an_odometer_without_levels_is_refused() -> None:
     for bad in (0, -1, float("nan"), True):
         with pytest.raises(InvalidParameterError):
             odometer(1e-6, levels=(bad,))
+
+
+def test_a_level_beyond_floats_is_a_level() -> None:
+    meter = odometer(1e-6, levels=(1, 10**400))
+    assert meter.read(meter.after(meter.start, Pure(5))) > 1e300

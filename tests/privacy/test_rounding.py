@@ -6,7 +6,7 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from defocus.privacy.rounding import above, below
+from defocus.privacy.rounding import above, below, times_up
 
 
 @given(st.fractions())
@@ -27,3 +27,10 @@ def test_numbers_beyond_the_range_of_floats_stay_on_their_side() -> None:
     assert above(-(10**400)) == -1.7976931348623157e308
     assert below(Fraction(1, 10**400)) == 0.0
     assert above(Fraction(1, 10**400)) == 5e-324
+
+
+@given(st.integers(0, 10**400), st.floats(0, 1e300))
+def test_amounts_taken_many_times_are_never_less_and_never_undefined(times: int, amount: float) -> None:
+    found = times_up(times, amount)
+    assert found == 0 if not amount else found >= 0
+    assert found * (1 + 2**-52) + 5e-324 >= times * Fraction(amount)

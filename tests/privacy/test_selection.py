@@ -83,3 +83,12 @@ def test_a_gamma_that_makes_no_sense_is_refused(bad: Any) -> None:
 def test_an_eta_without_a_law_is_refused_before_the_search() -> None:
     with pytest.raises(InvalidParameterError, match="eta"):
         select(Pure(1), runs=20, eta=-2)
+
+
+def test_a_number_of_runs_beyond_floats_is_infinite_or_refused() -> None:
+    assert expected_runs(Selected(Pure(1), Fraction(1, 10**400))) == math.inf
+    assert expected_runs(Selected(Pure(1), 0.1, 10**400)) == math.inf
+    with pytest.raises(InvalidParameterError, match="between 1 and 1e12"):
+        select(Pure(1), runs=10**400)
+    with pytest.raises(InvalidParameterError, match="No law"):
+        select(Pure(1), runs=20, eta=10**400)

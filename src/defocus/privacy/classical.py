@@ -124,14 +124,18 @@ def log_delta(mu: float, epsilon: float) -> float:
         return 0.0
     mu = max(mu, 1e-150)  # delta grows with mu, and below this it underflows anyway
     a, b = epsilon / mu - mu / 2, epsilon / mu + mu / 2
+    if a > 1e100 and a > 1e-3 * b:  # log delta is below -a²/2, whose square may overflow
+        return -1e199
     if not math.isfinite(b):
-        return 0.0 if a < 0 or math.isnan(a) else -math.inf
+        return 0.0
     # a is a difference: its rounding error moves log delta by at most |a| + 2 times as much.
     slack = 8 * _U * (b + 1) * (abs(a) + 2)
     if a < -5:
         missing = float(ndtr(a)) + math.exp(-a * a / 2 - _LOG_ROOT_TWO_PI) * _mills(b)
         return min(0.0, math.log1p(-missing) + slack * missing + _U)
-    return min(0.0, -a * a / 2 - _LOG_ROOT_TWO_PI + math.log(_mills_drop(a, b, mu)) + slack + 1e-13)
+    # Where R(a) and R(b) are one float, R(a) alone bounds their difference.
+    drop = _mills_drop(a, b, mu) or _mills(a)
+    return min(0.0, -a * a / 2 - _LOG_ROOT_TWO_PI + math.log(drop) + slack + 1e-13)
 
 
 def epsilon_of(mu: float, delta: float) -> float:
@@ -144,6 +148,7 @@ def epsilon_of(mu: float, delta: float) -> float:
         return 0.0
     if delta <= 0 or mu * mu == math.inf:
         return math.inf
+    mu = max(mu, 1e-150)  # as log_delta takes it
     target = math.log(delta)
     if log_delta(mu, 0.0) <= target:
         return 0.0
@@ -178,6 +183,7 @@ def mu_for(epsilon: float, delta: float) -> float:
     """The largest mu whose Gaussian noise is (epsilon, delta)-DP, found from below."""
     if delta <= 0:
         return 0.0
+    epsilon = min(epsilon, 1e300)
     target = math.log(delta)
     reach = math.sqrt(-2 * target)
     # Two bounds that are always feasible: the tail of the loss, and the total variation distance.
@@ -185,6 +191,8 @@ def mu_for(epsilon: float, delta: float) -> float:
     low *= 1 - 1e-9
     while low > 0 and log_delta(low, epsilon) > target:
         low /= 2
+    if low == 0:  # the mu that would do is too small for this formula
+        return 0.0
     high = 2 * low
     while high < math.inf and log_delta(high, epsilon) <= target:
         low, high = high, 2 * high
@@ -215,7 +223,8 @@ def _mills_drop(a: float, b: float, width: float) -> float:
     far = x > 50
     safe = np.where(far, 1.0, x)
     near_slope = 1 - safe * _ROOT_HALF_PI * erfcx(safe / math.sqrt(2))
-    inverse = 1 / np.where(far, x, 50.0) ** 2
+    with np.errstate(over="ignore"):
+        inverse = 1 / np.where(far, x, 50.0) ** 2
     # The asymptotic series, cut after a positive term: an upper bound, off by less than 1e-12.
     far_slope = inverse * (1 - inverse * (3 - inverse * (15 - inverse * (105 - inverse * 945))))
     return float(width / 2 * np.dot(_WEIGHTS, np.where(far, far_slope, near_slope)))

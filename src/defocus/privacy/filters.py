@@ -38,7 +38,7 @@ from typing import final
 
 import numpy as np
 
-from defocus.errors import InvalidParameterError, UnsupportedEventError
+from defocus.errors import InvalidParameterError, Number, UnsupportedEventError
 from defocus.privacy import classical
 from defocus.privacy.accounting.renyi.conversion import epsilon_at
 from defocus.privacy.accounting.spends import spend
@@ -268,13 +268,13 @@ _Made = tuple[float, tuple[Elementary, ...]]
 def _makers(budget: Budget) -> dict[str, Callable[[], _Made]]:
     """The filters a budget can have, by name."""
     if budget.rho is not None:
-        limit = below(budget.rho) * _ROOM
+        limit = _limit(budget.rho)
         return dict.fromkeys(("union", "zcdp"), lambda: (0.0, (ConcentratedSum(limit),)))
     if budget.mu is not None:
-        squared = below(budget.mu) ** 2 * _ROOM
+        squared = min(below(budget.mu), 1e150) ** 2 * _ROOM
         return dict.fromkeys(("union", "gaussian"), lambda: (0.0, (GaussianSum(squared),)))
     epsilon, delta = below(budget.epsilon or 0), below(budget.delta)
-    pure = PureSum(epsilon * _ROOM)
+    pure = PureSum(_limit(epsilon))
     if delta == 0:
         return dict.fromkeys(("union", "basic"), lambda: (0.0, (pure,)))
     return {
@@ -291,6 +291,11 @@ def _makers(budget: Budget) -> dict[str, Callable[[], _Made]]:
         "zcdp": lambda: (0.0, (ConcentratedSum(rho_for(epsilon, delta)),)),
         "gaussian": lambda: (0.0, (_gaussian(epsilon, delta),)),
     }
+
+
+def _limit(allowed: Number) -> float:
+    """What may add up to so much; always finite, so that an infinite cost never fits."""
+    return min(below(allowed) * _ROOM, 1e308)
 
 
 def _gaussian(epsilon: float, delta: float) -> GaussianSum:

@@ -8,6 +8,7 @@ import math
 
 from defocus.errors import InvalidParameterError, Number, count, finite, probability
 from defocus.privacy.budgets import Budget
+from defocus.privacy.rounding import above
 
 __all__ = ["check_budget", "check_delta", "delta_for"]
 
@@ -26,7 +27,7 @@ def check_budget(budget: Budget) -> Budget:
     """
     if budget.delta <= _LARGEST_DELTA:
         return budget
-    epsilon, delta = float(budget.epsilon or 0), float(budget.delta)
+    epsilon, delta = above(budget.epsilon or 0), float(budget.delta)
     raise InvalidParameterError(
         f"A budget with delta {delta:g} may be broken altogether with that probability.",
         fix=f"did you mean Budget({delta:g}, {epsilon:g})? Epsilon comes first."
@@ -42,10 +43,10 @@ def delta_for(n: int, *, exponent: Number = 1.1) -> float:
     2.51...e-07
     """
     people = count("n", n)
-    power = float(finite("exponent", exponent))
+    power = above(finite("exponent", exponent))
     if people < 2 or not power > 1:
         raise InvalidParameterError(
-            f"No delta below 1/n is sensible for n = {people} and exponent {exponent}.",
+            f"No delta below 1/n is sensible for n = {people} and exponent {power:g}.",
             fix="pass n >= 2 and an exponent above 1, or use pure privacy with delta 0.",
         )
     return math.pow(people, -power)

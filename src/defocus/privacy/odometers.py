@@ -62,7 +62,7 @@ def odometer(
     >>> meter.read(meter.after(meter.start, 25 * Gaussian(20)))
     2.0
     """
-    steps = sorted({float(positive("level", level)) for level in levels})
+    steps = sorted({below(positive("level", level)) for level in levels})
     total = below(probability("delta", delta, one=False))
     if not steps:
         raise InvalidParameterError("An odometer needs at least one level.", fix="pass levels=(0.5, 1, 2, 4).")

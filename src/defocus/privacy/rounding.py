@@ -4,7 +4,7 @@ import math
 
 from defocus.errors import Number
 
-__all__ = ["PAD", "above", "below"]
+__all__ = ["PAD", "above", "below", "times_up"]
 
 PAD = 1 + 1e-12
 """Covers the rounding of a formula of a few dozen float operations without cancellation."""
@@ -30,6 +30,15 @@ def below(value: Number) -> float:
     """
     nearest = _nearest(value)
     return math.nextafter(nearest, -math.inf) if nearest > value else nearest
+
+
+def times_up(times: int, amount: float) -> float:
+    """``amount``, ``times`` over, for any number of times: nothing, however often, is nothing.
+
+    >>> times_up(10**400, 0.0), times_up(10**400, 1e-300)
+    (0.0, inf)
+    """
+    return above(times) * amount if amount else 0.0
 
 
 def _nearest(value: Number) -> float:

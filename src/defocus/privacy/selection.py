@@ -29,22 +29,22 @@ def select(event: Event, *, runs: Number, eta: Number = 0) -> Selected:
     >>> round(chosen.gamma, 5), round(expected_runs(chosen), 3)
     (0.01096, 20.0)
     """
-    wished = float(positive("runs", runs))
+    wished = above(positive("runs", runs))
     if not 1 < wished < 1e12:
         raise InvalidParameterError(
-            f"The mean number of runs must lie between 1 and 1e12, but it is {runs}.",
+            f"The mean number of runs must lie between 1 and 1e12, but it is {wished:g}.",
             fix="pass runs > 1, for example 20.",
         )
     Selected(event, Fraction(1, 2), eta)  # refuses an eta for which there is no law, before it is searched
     low, high = -690.0, -1e-14  # the logarithm of gamma: the mean falls as gamma grows
-    shape = float(finite("eta", eta))
+    shape = above(finite("eta", eta))
     for _ in range(200):
         middle = (low + high) / 2
         low, high = (middle, high) if _mean(math.exp(middle), shape) > wished else (low, middle)
     chosen = Selected(event, math.exp(high), eta)
     if not math.isclose(_mean(math.exp(high), shape), wished, rel_tol=1e-6):
         raise InvalidParameterError(
-            f"No law of the number of runs with eta {eta} has a mean of {runs} within floating-point range.",
+            f"No law of the number of runs with eta {shape:g} has a mean of {wished:g} within floating-point range.",
             fix="choose fewer runs, or eta nearer to 0.",
         )
     return chosen
@@ -52,7 +52,8 @@ def select(event: Event, *, runs: Number, eta: Number = 0) -> Selected:
 
 def expected_runs(event: Selected) -> float:
     """The mean number of runs, rounded up."""
-    return _mean(below(event.gamma), above(event.eta)) * (1 + 1e-12)
+    gamma = below(event.gamma)
+    return _mean(gamma, above(event.eta)) * (1 + 1e-12) if gamma else math.inf
 
 
 def pure_selection_epsilon(event: Selected, epsilon: Number) -> Fraction:
@@ -70,4 +71,5 @@ def _mean(gamma: float, eta: float) -> float:
     x = eta * log_gamma
     # (1 - γ^η)/η = -log γ · (e^x - 1)/x, without dividing by zero.
     ratio = math.expm1(x) / x if abs(x) > 1e-8 else 1 + x / 2
-    return (1 - gamma) / (gamma * -log_gamma * ratio)
+    share = gamma * -log_gamma * ratio
+    return (1 - gamma) / share if share else math.inf

@@ -1,12 +1,30 @@
 """One door to all accountants."""
 
+import contextlib
+import math
+from fractions import Fraction
 from typing import Any
 
 import pytest
 
-from defocus.errors import InvalidParameterError
+from defocus.errors import DefocusError, InvalidParameterError
 from defocus.privacy.accounting import ACCOUNTANTS, account
-from defocus.privacy.events import NOTHING, Gaussian, Laplace, Sampled
+from defocus.privacy.events import (
+    NOTHING,
+    Approximate,
+    Concentrated,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Event,
+    Exponential,
+    Gaussian,
+    Laplace,
+    Pure,
+    RandomizedResponse,
+    Sampled,
+    Selected,
+    SelectedPoisson,
+)
 from defocus.privacy.units import Adjacency
 
 
@@ -59,3 +77,59 @@ def test_text_in_place_of_an_event_is_told_how_to_be_read() -> None:
     assert "account(parse(text))" in refusal.value.fix
     with pytest.raises(InvalidParameterError, match="got the class Gaussian"):
         account(Gaussian)  # type: ignore[arg-type] # refused
+
+
+_HUGE = 10**400
+_ABSURD: tuple[Event, ...] = (
+    _HUGE * Gaussian(1),
+    _HUGE * Laplace(2),
+    _HUGE * Pure(Fraction(1, _HUGE)),
+    _HUGE * Approximate(0.1, 1e-9),
+    _HUGE * Sampled(Pure(1), 0.1),
+    Sampled(_HUGE * Gaussian(1), 0.1),
+    Sampled(Gaussian(1), Fraction(1, _HUGE)),
+    Gaussian(_HUGE),
+    Gaussian(Fraction(1, _HUGE)),
+    Laplace(Fraction(1, _HUGE)),
+    DiscreteGaussian(1, _HUGE),
+    DiscreteGaussian(_HUGE, _HUGE),
+    DiscreteLaplace(Fraction(1, _HUGE)),
+    Concentrated(1e30),
+    Concentrated(_HUGE),
+    Exponential(_HUGE),
+    RandomizedResponse(_HUGE, 3),
+    Selected(Gaussian(1), Fraction(1, _HUGE)),
+    Selected(Pure(1), 0.1, _HUGE),
+    SelectedPoisson(Gaussian(1), _HUGE),
+)
+
+
+@pytest.mark.parametrize("by", ACCOUNTANTS)
+@pytest.mark.parametrize("event", _ABSURD, ids=range(len(_ABSURD)))
+def test_absurd_numbers_get_an_answer_or_a_refusal_and_no_warning(by: str, event: Event) -> None:
+    with contextlib.suppress(DefocusError):
+        loss = account(event, by=by)
+        for delta in (0, 1e-6, Fraction(1, _HUGE)):
+            with contextlib.suppress(DefocusError):
+                assert loss.epsilon(delta) >= 0
+        for epsilon in (1e50, _HUGE):
+            assert 0 <= loss.delta(epsilon) <= 1
+
+
+@pytest.mark.parametrize("by", ["rdp", "zcdp", "advanced", "basic"])
+def test_nothing_lost_however_often_is_nothing(by: str) -> None:
+    assert account(_HUGE * Pure(0), by=by).epsilon(1e-6) == 0
+    plain = account(Laplace(2), by=by).epsilon(1e-6)
+    assert account(_HUGE * Pure(0) + Laplace(2), by=by).epsilon(1e-6) == pytest.approx(plain, rel=1e-9)
+    assert account(_HUGE * Laplace(2), by=by).epsilon(1e-6) == math.inf
+
+
+@pytest.mark.parametrize("rho", [1e26, 1e30, 1e100])
+def test_a_loss_beyond_all_use_keeps_its_order_of_magnitude(rho: float) -> None:
+    assert rho <= account(Concentrated(rho), by="zcdp").epsilon(1e-6) <= rho * (1 + 1e-9)
+
+
+def test_a_very_large_epsilon_leaves_next_to_no_delta() -> None:
+    for epsilon in (1e50, 1e200, _HUGE):
+        assert account(Gaussian(1), by="gdp").delta(epsilon) == 5e-324
+        assert account(Gaussian(1), by="zcdp").delta(epsilon) < 1e-300

@@ -60,7 +60,7 @@ class AdvancedLoss(Loss):
         return min(1.0, used + least_delta(self._epsilon, checked_epsilon(epsilon)))
 
     def _epsilon(self, left: float) -> float:
-        shares = sum(one.shares * times for one, times in self.releases)
+        shares = above(sum(one.shares * times for one, times in self.releases))
         if not shares:
             return self._compose(left, 0.0)
         # Any split of delta between the theorem and the Gaussian releases is valid; the best of these counts.
@@ -68,8 +68,9 @@ class AdvancedLoss(Loss):
 
     def _compose(self, spare: float, share: float) -> float:
         """The theorem: the only composition rule of this accountant."""
-        found = [(one.epsilon(share), above(times)) for one, times in self.releases]
-        plain = sum(e * times for e, times in found)
+        spent = ((one.epsilon(share), times) for one, times in self.releases)
+        found = [(e, above(times)) for e, times in spent if e]
+        plain = sum((e * times for e, times in found), 0.0)
         if not found or math.isinf(plain):
             return plain
         if spare <= 0:

@@ -16,7 +16,7 @@ from defocus.privacy.accounting.inversion import least_delta
 from defocus.privacy.accounting.spends import Spend, spends
 from defocus.privacy.events import Event
 from defocus.privacy.losses import Loss, checked_delta, checked_epsilon
-from defocus.privacy.rounding import PAD, above
+from defocus.privacy.rounding import PAD, above, times_up
 from defocus.privacy.units import Adjacency
 
 __all__ = ["BasicLoss", "account", "fixed_delta", "pure_epsilon"]
@@ -40,8 +40,8 @@ class BasicLoss(Loss):
         shares = sum(one.shares * times for one, times in self.releases)
         if left < 0:
             return math.inf
-        share = left / shares * (1 - 1e-15) if shares else 0.0
-        return sum(above(times) * one.epsilon(share) for one, times in self.releases) * _pad(self.releases)
+        share = left / above(shares) * (1 - 1e-15) if shares else 0.0
+        return sum(times_up(times, one.epsilon(share)) for one, times in self.releases) * _pad(self.releases)
 
     def delta(self, epsilon: Number) -> float:
         """The least delta at which the sum of the epsilons fits in ``epsilon``; one if none does."""

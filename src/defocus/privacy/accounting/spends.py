@@ -34,7 +34,7 @@ from defocus.privacy.events import (
     SampledBatch,
     Selected,
 )
-from defocus.privacy.rounding import PAD, above
+from defocus.privacy.rounding import PAD, above, times_up
 from defocus.privacy.selection import pure_selection_epsilon
 
 __all__ = ["Spend", "spend", "spends"]
@@ -135,10 +135,15 @@ def _amplified(inner: Event, rate: float) -> Spend:
 
     def epsilon(share: float) -> float:
         # A share of δ outside the sample is δ/q inside it.
-        whole = sum(above(times) * one.epsilon(min(share / q, 1 - 1e-15)) for one, times in parts) * PAD
+        whole = sum(times_up(times, one.epsilon(min(share / q, 1 - 1e-15))) for one, times in parts) * PAD
         if whole > 700:
             return whole + math.log(q) + 1 / q * math.exp(-700)
-        return math.log1p(q * math.expm1(whole)) * PAD
+        return _something(math.log1p(q * math.expm1(whole)) * PAD, of=whole)
 
-    delta = sum(above(times) * one.delta for one, times in parts) * q * PAD
-    return Spend(epsilon, delta, sum(times * one.shares for one, times in parts))
+    lost = sum(times_up(times, one.delta) for one, times in parts)
+    return Spend(epsilon, _something(lost * q * PAD, of=lost), sum(times * one.shares for one, times in parts))
+
+
+def _something(found: float, *, of: float) -> float:
+    """What was ``found``, never nothing ``of`` something: so small a number may yet be multiplied."""
+    return found or (math.ulp(0.0) if of else 0.0)

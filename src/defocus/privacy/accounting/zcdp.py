@@ -33,7 +33,7 @@ from defocus.privacy.events import (
     SampledBatch,
 )
 from defocus.privacy.losses import Loss, checked_delta, checked_epsilon, least
-from defocus.privacy.rounding import PAD, above
+from defocus.privacy.rounding import PAD, above, times_up
 from defocus.privacy.units import Adjacency
 
 __all__ = ["ConcentratedLoss", "account", "delta_from_rho", "epsilon_from_rho", "rho_for", "rho_of"]
@@ -86,7 +86,8 @@ def epsilon_from_rho(rho: float, delta: float) -> float:
         orders = np.array([1 + math.exp(t)])
         return float(epsilon_at(rho * orders, orders, delta)[0])
 
-    centre = 0.5 * math.log(max(-math.log(delta), 1e-3) / rho)
+    # Any order is sound; these are told apart from 1 and from infinity.
+    centre = min(max(0.5 * math.log(max(-math.log(delta), 1e-3) / rho), -30.0), 600.0)
     return max(0.0, least(at, centre - 4, centre + 2, steps=40))
 
 
@@ -97,11 +98,12 @@ def delta_from_rho(rho: float, epsilon: float) -> float:
     if math.isinf(rho):
         return 1.0
 
+    @np.errstate(over="ignore")
     def at(t: float) -> float:
         orders = np.array([1 + math.exp(t)])
         return float(np.log(delta_at(rho * orders, orders, epsilon)[0]))
 
-    centre = math.log(max((epsilon - rho) / (2 * rho), 1e-3))
+    centre = min(math.log(max((epsilon - rho) / (2 * rho), 1e-3)), 600.0)  # delta vanishes before that
     # Where epsilon is below rho the best order is near 2, whatever the centre for small deltas says.
     return min(1.0, math.exp(least(at, min(centre - 3, -2.0), max(centre + 3, 2.0), points=24, steps=40)) * PAD)
 
@@ -133,7 +135,7 @@ def rho_of(event: Event) -> float:
 @rho_of.register
 def _(event: Composed) -> float:
     """ρ adds up: the only composition rule of this accountant."""
-    return sum(above(times) * _something(part) for part, times in event.parts) * (PAD if event.parts else 1.0)
+    return sum(times_up(times, _something(part)) for part, times in event.parts) * (PAD if event.parts else 1.0)
 
 
 def _something(part: Event) -> float:

@@ -16,12 +16,15 @@ from defocus.privacy.accounting.pld.continuous import BoundedRange, GaussianProf
 from defocus.privacy.accounting.pld.discrete import DiscreteGaussianProfile, DiscreteLaplaceProfile
 from defocus.privacy.accounting.pld.profiles import Profile
 from defocus.privacy.accounting.pld.sampling import Batched, SampledProfile
+from defocus.privacy.rounding import above
 from defocus.privacy.units import Adjacency
 
 __all__ = ["Smoothed", "Term", "lower", "round_up", "smoothed"]
 
 _TABLE_SIGMA = 4096
 _TABLE_SHIFT = 4096
+_RAREST = Fraction(1, 10**290)
+"""Rates below this are taken for it: their inverses are no floats."""
 
 
 class Term(NamedTuple):
@@ -46,7 +49,7 @@ def lower(event: events.Event, adjacency: Adjacency) -> list[Term]:
     """The terms of ``event``; all Gaussians become one, since their compositions are Gaussian."""
     parts = event.parts if isinstance(event, events.Composed) else ((event, 1),)
     terms: list[Term] = []
-    above = below = blur = 0.0
+    squared = squared_below = blur = 0.0
     witnessed = True
     for part, times in parts:
         term = _term(part, adjacency)
@@ -54,16 +57,16 @@ def lower(event: events.Event, adjacency: Adjacency) -> list[Term]:
             continue
         profile, witness = term
         if isinstance(profile, GaussianProfile):
-            above += _float(times * Fraction(profile.mu) ** 2)
+            squared += _float(times * Fraction(profile.mu) ** 2)
             blur += _float(times * Fraction(profile.blur))
             witnessed &= witness is not None
-            below += _float(times * Fraction(witness.mu) ** 2) if isinstance(witness, GaussianProfile) else 0.0
+            squared_below += _float(times * Fraction(witness.mu) ** 2) if isinstance(witness, GaussianProfile) else 0.0
         else:
             terms.append(Term(profile, times, witness, _pure(part, profile)))
-    if above:
+    if squared:
         grown = 1 + 8 * len(parts) * 2.0**-53
-        real = GaussianProfile(math.sqrt(below) / grown, blur) if witnessed else None
-        terms.append(Term(GaussianProfile(math.sqrt(above) * grown, blur), 1, real, None))
+        real = GaussianProfile(math.sqrt(squared_below) / grown, blur) if witnessed else None
+        terms.append(Term(GaussianProfile(math.sqrt(squared) * grown, blur), 1, real, None))
     return terms
 
 
@@ -86,7 +89,7 @@ def smoothed(event: events.DiscreteGaussian) -> Smoothed:
         raise UnsupportedEventError(
             event,
             accountant="pld",
-            why=f"with {event.dimension} entries at sensitivity {float(shift):g} it needs sigma at least "
+            why=f"with {event.dimension} entries at sensitivity {above(shift):g} it needs sigma at least "
             f"{2 * math.sqrt(tau2):.3g}",
             fix="use a finer grid, so that sigma is larger in grid units; or account by rdp or zcdp.",
         )
@@ -211,6 +214,8 @@ def _sampled(
     if rate == 1:
         return profile, witness
     wrap = SampledProfile if adjacency is Adjacency.ADD_REMOVE else Batched
+    if rate < _RAREST:  # more sampling only loses more
+        rate, witness = _RAREST, None
     real = None if witness is None else SampledProfile(witness, _down(rate))
     return wrap(profile, round_up(rate)), real
 

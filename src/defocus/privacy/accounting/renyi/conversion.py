@@ -17,8 +17,11 @@ from defocus.privacy.rounding import PAD
 __all__ = ["delta_at", "epsilon_at", "textbook_delta_at", "textbook_epsilon_at"]
 
 _SLACK = 1e-14
+_QUIET = np.errstate(over="ignore", under="ignore", invalid="ignore")
+"""What overflows on the way is infinite, and what is not a number is no bound."""
 
 
+@_QUIET
 def epsilon_at(divergences: Floats, orders: Floats, delta: float) -> Floats:
     """The epsilon each order vouches for at a positive ``delta``, rounded up."""
     if delta <= 0:
@@ -27,6 +30,7 @@ def epsilon_at(divergences: Floats, orders: Floats, delta: float) -> Floats:
     return _up(divergences, penalty, (np.abs(np.log(delta)) + np.log(orders)) / (orders - 1))
 
 
+@_QUIET
 def textbook_epsilon_at(divergences: Floats, orders: Floats, delta: float) -> Floats:
     """The same by the textbook formula, never smaller than :func:`epsilon_at` at useful orders."""
     if delta <= 0:
@@ -35,6 +39,7 @@ def textbook_epsilon_at(divergences: Floats, orders: Floats, delta: float) -> Fl
     return _up(divergences, penalty, penalty)
 
 
+@_QUIET
 def delta_at(divergences: Floats, orders: Floats, epsilon: float) -> Floats:
     """The delta each order vouches for at ``epsilon``, rounded up; at most one."""
     exponent = (orders - 1) * (divergences - epsilon)
@@ -42,6 +47,7 @@ def delta_at(divergences: Floats, orders: Floats, epsilon: float) -> Floats:
     return _exp(exponent + factor, np.abs(exponent) + np.abs(factor))
 
 
+@_QUIET
 def textbook_delta_at(divergences: Floats, orders: Floats, epsilon: float) -> Floats:
     """The same by the textbook formula."""
     exponent = (orders - 1) * (divergences - epsilon)
@@ -53,6 +59,5 @@ def _up(divergences: Floats, penalty: Floats, size: Floats) -> Floats:
 
 
 def _exp(exponent: Floats, size: Floats) -> Floats:
-    with np.errstate(under="ignore", invalid="ignore"):
-        found = np.exp(np.minimum(0.0, exponent + _SLACK * (1 + size)))
+    found = np.exp(np.minimum(0.0, exponent + _SLACK * (1 + size)))
     return np.where(np.isnan(found), 1.0, np.maximum(found, 5e-324))

@@ -51,7 +51,8 @@ def _(event: Composed, orders: Floats, adjacency: Adjacency) -> Floats:
     """Divergences add: the only composition rule of this accountant."""
     total = np.zeros_like(orders)
     for part, times in event.parts:
-        total += above(times) * curve(part, orders, adjacency)
+        each = curve(part, orders, adjacency)
+        total += np.multiply(above(times), each, out=np.zeros_like(orders), where=each != 0)
     return total * PAD
 
 

@@ -68,12 +68,10 @@ def _monotone(bound: Callable[[Floats], Floats], orders: Floats) -> Floats:
 def overhead(event: Selected, adjacency: Adjacency) -> float:
     """What selection adds at every order: (1+η) times the least of (1−1/λ̂)D(λ̂) + log(1/γ)/λ̂."""
     helpers = curve(event.event, _HELPERS, adjacency)
-    values = (1 - 1 / _HELPERS) * helpers - math.log(below(event.gamma)) / _HELPERS
-    return (
-        float(np.min(_refined(event.event, values, adjacency, -math.log(below(event.gamma)))))
-        * (1 + above(event.eta))
-        * PAD
-    )
+    gamma = below(event.gamma)
+    log_runs = -math.log(gamma) if gamma else math.inf
+    values = (1 - 1 / _HELPERS) * helpers + log_runs / _HELPERS
+    return float(np.min(_refined(event.event, values, adjacency, log_runs))) * (1 + above(event.eta)) * PAD
 
 
 def _refined(event: Event, values: Floats, adjacency: Adjacency, log_runs: float) -> Floats:
