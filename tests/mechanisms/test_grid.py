@@ -95,6 +95,18 @@ def test_nan_infinity_none_and_giants_have_a_declared_outcome() -> None:
     assert Grid(Fraction(1, 10**9)).contributions(np.array([1e308, np.nan]), low=0, high=1).tolist() == [10**9, 0]
 
 
+@pytest.mark.parametrize("odd", [Decimal("NaN"), Decimal("sNaN"), Decimal("-sNaN")])
+def test_a_decimal_that_is_not_a_number_is_missing_and_never_an_error(odd: Decimal) -> None:
+    assert Grid(1).total([odd, 3], low=0, high=10, missing=2) == 5
+
+
+def test_no_records_make_no_contributions() -> None:
+    for nothing in (list[float](), np.array([])):
+        found = Grid(1).contributions(nothing, low=0, high=1)
+        assert found.tolist() == []
+        assert found.dtype == np.int64
+
+
 def test_no_records_make_a_total_of_zero() -> None:
     assert Grid(1).total([], low=0, high=1) == 0
     assert Grid(1).total(np.array([]), low=0, high=1) == 0
@@ -108,7 +120,25 @@ def test_large_totals_are_exact_and_cut_to_64_bits() -> None:
 
 
 @pytest.mark.parametrize(
-    "step", [0, -1, math.nan, math.inf, True, "zero", "", "0", "-0.1", "1/0", None, 10**400, "1e-400", []]
+    "step",
+    [
+        0,
+        -1,
+        math.nan,
+        math.inf,
+        True,
+        "zero",
+        "",
+        "0",
+        "-0.1",
+        "1/0",
+        None,
+        10**400,
+        "1e-400",
+        [],
+        "1e999999999",
+        Decimal("sNaN"),
+    ],
 )
 def test_steps_that_are_no_grid_are_refused(step: Any) -> None:
     with pytest.raises(InvalidParameterError, match="step"):
@@ -133,6 +163,8 @@ def test_bounds_must_be_finite_ordered_and_not_too_wide(low: Any, high: Any) -> 
 def test_a_missing_value_out_of_bounds_is_refused() -> None:
     with pytest.raises(InvalidParameterError, match="missing must lie between"):
         Grid(1).contributions([1.0], low=0, high=1, missing=5)
+    with pytest.raises(InvalidParameterError, match="missing must lie between"):
+        Grid(1).total([], low=0, high=1, missing=5)
 
 
 @pytest.mark.parametrize(
@@ -154,3 +186,5 @@ def test_results_and_their_errors_are_scaled_back() -> None:
     assert grid.decimal(7) == 1.75
     assert grid.decimal(np.array([1, -2])).tolist() == [0.25, -0.5]
     assert grid.decimal(2.5) == 0.625  # type: ignore[call-overload]
+    with pytest.raises(InvalidParameterError, match="beyond the range of floats"):
+        grid.decimal(10**400)

@@ -76,7 +76,7 @@ class Grid:
         object.__setattr__(self, "step", _step(step))
 
     def contributions(self, values: Values, *, low: Number, high: Number, missing: Number | None = None) -> IntVector:
-        """Each record clipped to [``low``, ``high``] and rounded to the grid, as integers.
+        """Each record clipped to [``low``, ``high``] and rounded to the grid, as integers; none for no records.
 
         NaN becomes ``missing``, which is the bound nearest to zero unless it is given.
 
@@ -93,9 +93,6 @@ class Grid:
 
     def total(self, values: Values, *, low: Number, high: Number, missing: Number | None = None) -> int:
         """The exact sum of the contributions, cut to 64 bits. The number of records may be zero."""
-        if hasattr(values, "__len__") and not len(values):
-            self._bounds(low, high)
-            return 0
         parts = self.contributions(values, low=low, high=high, missing=missing)
         return saturate((int((parts >> 32).sum()) << 32) + int((parts & 0xFFFFFFFF).sum()))
 
@@ -151,7 +148,10 @@ class Grid:
         """
         if isinstance(result, np.ndarray):
             return np.asarray(result, dtype=np.float64) * float(self.step)
-        return float(Fraction(finite("result", result)) * self.step)
+        try:
+            return float(Fraction(finite("result", result)) * self.step)
+        except OverflowError:
+            raise InvalidParameterError("result is beyond the range of floats.", fix="pass a 64-bit result.") from None
 
     def _bounds(self, low: Number, high: Number) -> tuple[int, int]:
         bottom, top = Fraction(finite("low", low)), Fraction(finite("high", high))
@@ -176,8 +176,8 @@ class Grid:
 
 def _step(step: object) -> Fraction:
     try:
-        exact = Fraction(step) if isinstance(step, str | Decimal) else Fraction(positive("step", step))
-    except (ValueError, OverflowError, ZeroDivisionError) as error:
+        exact = _written(step) if isinstance(step, str | Decimal) else Fraction(positive("step", step))
+    except (ValueError, ArithmeticError) as error:
         if isinstance(error, InvalidParameterError):
             raise
         exact = Fraction(0)
@@ -187,6 +187,14 @@ def _step(step: object) -> Fraction:
             fix='write for example Grid("0.01").',
         )
     return exact
+
+
+def _written(step: str | Decimal) -> Fraction:
+    """A step in decimals or as p/q; zero for one of so many digits that writing them out would fill the memory."""
+    if isinstance(step, str) and "/" in step:
+        return Fraction(step)
+    number = Decimal(step)
+    return Fraction(number) if number.is_finite() and abs(number.adjusted()) < 400 else Fraction(0)
 
 
 def _half_up(x: Fraction) -> int:
@@ -201,8 +209,8 @@ def _records(values: object) -> NDArray[np.float64]:
         raise UnfitDataError(f"Records have type {type(values).__name__}.", fix="pass a vector of numbers.")
     else:
         records = np.array([_record(x) for x in values], dtype=np.float64)  # type: ignore[attr-defined]
-    if records.ndim != 1 or not records.size:
-        raise UnfitDataError("Records are a vector with at least one entry.", fix="pass one number for each record.")
+    if records.ndim != 1:
+        raise UnfitDataError("Records are a vector.", fix="pass one number for each record.")
     return records
 
 
@@ -214,6 +222,8 @@ def _record(x: object) -> float:
             f"A record has type {type(x).__name__}, which is not a number.",
             fix="pass ints, floats, Decimals or Fractions; None or NaN for a missing value.",
         )
+    if isinstance(x, Decimal) and x.is_nan():
+        return math.nan  # float() refuses a signalling one, and an error that depends on data is a leak
     try:
         return float(x)
     except OverflowError:
