@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from defocus.errors import InvalidParameterError
-from defocus.mechanisms import Gaussian, Laplace
+from defocus.mechanisms import Exponential, Gaussian, Laplace, RandomizedResponse
 from defocus.mechanisms.parameters import checked_budget, noise_scale, outside, scale_for
 from defocus.privacy.budgets import Budget
 
@@ -78,3 +78,12 @@ def test_noise_for_a_budget_that_is_no_promise_is_refused() -> None:
 @pytest.mark.parametrize("mechanism", [Laplace(scale=2), Gaussian(sigma=3, dimension=2)])
 def test_a_mechanism_survives_pickling_and_copying(mechanism: Any) -> None:
     assert pickle.loads(pickle.dumps(mechanism)) == copy.deepcopy(mechanism) == mechanism  # noqa: S301 # our own
+
+
+@pytest.mark.parametrize(
+    "mechanism", [Laplace(scale=2), Exponential(epsilon=1, candidates=3), RandomizedResponse(epsilon=1)]
+)
+def test_a_confidence_that_leaves_no_float_outside_is_refused(mechanism: Any) -> None:
+    with pytest.raises(InvalidParameterError, match="so close to 1"):
+        mechanism.interval(1 - Fraction(1, 10**400))
+    assert mechanism.interval(1 - Fraction(1, 10**200)) > 2 * mechanism.interval(1 - Fraction(1, 10**20))

@@ -23,6 +23,8 @@ LARGEST_SCALE = 2**40
 """The widest noise the samplers draw, in steps of the integer grid."""
 SMALLEST_SCALE = Fraction(1, 2**40)
 """Narrower noise is zero in every sample that will ever be drawn."""
+_RAREST = 1e-300
+"""Tails below this are not told apart from nothing."""
 
 
 def noise_scale(name: str, value: object) -> Number:
@@ -78,4 +80,9 @@ def not_by_epsilon(kind: str, named: Mapping[str, object], *, usual: str) -> Non
 
 def outside(value: object) -> float:
     """The probability allowed outside an interval of this ``confidence``: 1 − confidence, in (0, 1)."""
-    return float(1 - Fraction(probability("confidence", value, zero=False, one=False)))
+    beyond = float(1 - Fraction(probability("confidence", value, zero=False, one=False)))
+    if beyond < _RAREST:
+        raise InvalidParameterError(
+            "confidence is so close to 1 that no half-width can be told for it.", fix="choose confidence <= 1 - 1e-300."
+        )
+    return beyond
