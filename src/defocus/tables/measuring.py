@@ -4,7 +4,7 @@ Every function builds one statement, runs it, and returns an array with one row 
 have zeros. None of it may be shown to anyone.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, final
 
@@ -47,15 +47,18 @@ class Measuring:
         return made
 
     def cells_sql(self, splits: Sequence[Split]) -> exp.Select:
-        """The statement of :meth:`cells`."""
-        scaled = self._scaled({value for split in splits for value in split.values})
-        weighted = self.groups.weighted(dict(scaled.values()), self.grid, self.chance)
-        columns: list[exp.Expression] = [named(_total(column("w")), "s")]
+        """The statement of :meth:`cells`: values and weights, then values in [0, 1], then the sums of all cells."""
+        values = sorted({value for split in splits for value in split.values}, key=repr)
+        names = {value: f"v{i}" for i, value in enumerate(values)}
+        numbers = {names[value]: value.number(self.groups.rows.values(value.text)) for value in values}
+        weighted = self.groups.weighted(numbers, self.grid, self.chance)
+        scaled = [named(value.scaled(column(names[value])), names[value]) for value in values]
+        rows = exp.select(column("g"), column("w"), *scaled).from_(_sub(weighted, "h"), copy=False)
+        sums = [named(_total(column("w")), "s")]
         for i, split in enumerate(splits):
-            values = [column(scaled[value][0]) for value in split.values]
-            parts = split.parts(column("w"), values)
-            columns += [named(_total(part), f"s{i}_{j}") for j, part in enumerate(parts)]
-        return self._by_group(columns, weighted)
+            parts = split.parts(column("w"), [column(names[value]) for value in split.values])
+            sums += [named(_total(part), f"s{i}_{j}") for j, part in enumerate(parts)]
+        return self._by_group(sums, rows)
 
     def people(self) -> Exact:
         """The weight of the people in each group."""
@@ -93,14 +96,10 @@ class Measuring:
 
     def buckets_sql(self, value: Scaled, number: int) -> exp.Select:
         """The statement of :meth:`buckets`."""
-        scaled = value.sql(self.groups.rows.values(value.text))
-        place = exp.cast(
-            exp.Floor(this=exp.Mul(this=exp.paren(scaled), expression=exp.cast(exp.Literal.number(number), "double"))),
-            "bigint",
-        )
-        last = exp.cast(exp.Literal.number(number - 1), "bigint")
-        present = exp.case().when(place.is_(exp.null()), exp.null())
-        return self._histogram_sql(present.else_(exp.Least(this=place.copy(), expressions=[last], ignore_nulls=True)))
+        scaled = value.scaled(value.number(self.groups.rows.values(value.text)))
+        bucket = exp.Floor(this=exp.Mul(this=exp.paren(scaled), expression=_float(float(number))))
+        place = exp.Least(this=exp.cast(bucket, "bigint"), expressions=[_whole(number - 1)], ignore_nulls=True)
+        return self._histogram_sql(exp.case().when(scaled.copy().is_(exp.null()), exp.null()).else_(place))
 
     def between(self, text: str, edges: Sequence[float]) -> Exact:
         """The weight of each group between neighbouring edges."""
@@ -133,10 +132,6 @@ class Measuring:
         made[integers(table["g"]), integers(table["b"])] = integers(table["s"])
         return made
 
-    def _scaled(self, values: set[Scaled]) -> Mapping[Scaled, tuple[str, exp.Expression]]:
-        ordered = sorted(values, key=repr)
-        return {value: (f"v{i}", value.sql(self.groups.rows.values(value.text))) for i, value in enumerate(ordered)}
-
     def _by_group(self, columns: Sequence[exp.Expression], rows: exp.Select) -> exp.Select:
         return exp.select(column("g"), *columns).from_(_sub(rows, "q"), copy=False).group_by(column("g"), copy=False)
 
@@ -156,6 +151,10 @@ def _total(sql: exp.Expression) -> exp.Expression:
 
 def _sub(select: exp.Select, name: str) -> exp.Subquery:
     return select.subquery(exp.to_identifier(name, quoted=True))
+
+
+def _whole(value: int) -> exp.Expression:
+    return exp.cast(exp.Literal.number(value), "bigint")
 
 
 def _float(value: float) -> exp.Expression:

@@ -62,27 +62,28 @@ class Scaled:
         """The lower bound."""
         return 0.0 if self.low is None else float(self.low)
 
-    def sql(self, value: Expression) -> exp.Expression:
-        """The value as a float in [0, 1], or NULL.
+    def number(self, value: Expression) -> exp.Expression:
+        """The value as a float, or NULL; where only its presence matters, any float will do."""
+        if self.low is None or self.high is None:
+            return exp.case().when(value.sql.copy().is_(exp.null()), exp.null()).else_(_number(0.0))
+        number = exp.cast(value.sql.copy(), "double")
+        return number if self.missing is None else exp.Coalesce(this=number, expressions=[_number(self.missing)])
+
+    def scaled(self, number: exp.Expression) -> exp.Expression:
+        """What :meth:`number` gave, in [0, 1], or NULL.
 
         (v - low) is at most (high - low) after rounding, since rounding keeps order, so the quotient is at most 1.
         """
         if self.low is None or self.high is None:
-            return exp.case().when(value.sql.copy().is_(exp.null()).not_(), _number(0.0)).else_(exp.null())
-        number: exp.Expression = exp.cast(value.sql.copy(), "double")
+            return number.copy()
+        above = exp.Greatest(this=number.copy(), expressions=[_number(self.low)], ignore_nulls=True)
+        clipped = exp.Least(this=above, expressions=[_number(self.high)], ignore_nulls=True)
+        distance = exp.paren(exp.Sub(this=clipped, expression=_number(self.low)))
+        share = exp.Div(this=distance, expression=_number(self.width))
         if self.missing is not None:
-            number = exp.Coalesce(this=number, expressions=[_number(self.missing)])
-        clipped = exp.Least(
-            this=exp.Greatest(this=number, expressions=[_number(self.low)], ignore_nulls=False),
-            expressions=[_number(self.high)],
-            ignore_nulls=False,
-        )
-        scaled = exp.Div(
-            this=exp.paren(exp.Sub(this=clipped, expression=_number(self.low))), expression=_number(self.width)
-        )
-        if self.missing is not None:
-            return scaled
-        return exp.case().when(number.is_(exp.null()).not_(), scaled).else_(exp.null())
+            return share
+        # Engines leave NULL out of LEAST and GREATEST, so it is said again.
+        return exp.case().when(number.copy().is_(exp.null()), exp.null()).else_(share)
 
 
 @final
