@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from defocus.tables.digits import decimals, rounded, written
+from defocus.tables.digits import brief, decimals, rounded, written
 
 
 @given(st.floats(1e-12, 1e12))
@@ -51,3 +51,13 @@ def test_nothing_is_written_as_minus_zero() -> None:
 )
 def test_numbers_are_written_for_people(value: float, places: int | None, text: str) -> None:
     assert written(value, places) == text
+
+
+@given(st.floats(1e-9, 1e12))
+def test_two_digits_are_within_a_twentieth(value: float) -> None:
+    assert float(brief(value).replace(" ", "")) == pytest.approx(value, rel=0.0501)
+
+
+def test_errors_that_are_none_are_dashes() -> None:
+    assert brief(math.nan) == "–"
+    assert brief(math.inf) == "∞"

@@ -6,8 +6,9 @@ from tests.tables.answering import answered, charged, column
 
 from defocus.privacy.accounting import account
 from defocus.privacy.events import DiscreteGaussian, DiscreteLaplace, compose
+from defocus.privacy.units import rows, user
 from defocus.tables.answers import Answer
-from defocus.tables.explaining import cost, exactness, odds
+from defocus.tables.explaining import cost, exactness, odds, one, owed
 
 
 def test_the_whole_story_is_told(tmp_path: Path) -> None:
@@ -23,9 +24,12 @@ def test_the_whole_story_is_told(tmp_path: Path) -> None:
         "a patient counts with at most 5 visits",
         "stays are clipped to [0, 30]",
         "visits: noise of visits",
-        "stay: standard error of the noise 0.3 to 3.0",
+        "stay: standard error of the noise 0.30 to 3.0",
         "in 1 of 3 it is more than 10 % of the value",
-        "epsilon 0.5 for this answer alone: discrete_laplace(10, sensitivity=5)",
+        "epsilon 0.5 for this answer alone",
+        "as an event: discrete_laplace(10, sensitivity=5)",
+        "for one patient_id:",
+        "their odds about one patient_id",
         "entry 1: visits by ward (Ada",
         "after this answer: one release of epsilon 2.5",
         "the whole budget is Budget(epsilon=3, delta=1e-06)",
@@ -43,7 +47,7 @@ def test_the_page_says_the_same_escaped(tmp_path: Path) -> None:
 def test_odds_of_a_pure_release_are_e_to_the_epsilon_and_move_a_rare_belief_as_bayes_says(tmp_path: Path) -> None:
     promised = answered(tmp_path).promise()
     assert promised is not None
-    general, example = odds(promised)
+    general, example = odds(promised, user("patient_id"))
     ratio = np.exp(0.5)
     assert f"{ratio:.4g}" in general
     assert f"{100 * ratio * 0.01 / (0.99 + ratio * 0.01):.3g} %" in example
@@ -63,11 +67,13 @@ def test_a_composition_is_explained_by_its_composed_loss(tmp_path: Path) -> None
     promised = answer.promise()
     assert promised is not None
     assert promised.epsilon == pytest.approx(account(event).epsilon(0), rel=0.02)
-    assert len(cost(compose([k * DiscreteLaplace(k, 1) for k in range(1, 99)]), None)) <= 300
+    assert len(owed(compose([k * DiscreteLaplace(k, 1) for k in range(1, 99)]))) <= 320
 
 
 def test_exactness_names_the_range_of_errors_and_what_is_unknown() -> None:
-    assert exactness(column(values=[1000.0], errors=3), 0.1) == "visits: standard error of the noise 3, 95 % within 6"
+    assert (
+        exactness(column(values=[1000.0], errors=3), 0.1) == "visits: standard error of the noise 3.0, 95 % within 6.0"
+    )
     assert exactness(column(errors=np.nan), 0.1) == "visits: no error is known"
     assert "14" in exactness(column(), 0.1)
 
@@ -75,4 +81,6 @@ def test_exactness_names_the_range_of_errors_and_what_is_unknown() -> None:
 def test_nothing_bounded_and_no_accountant_are_said_too(tmp_path: Path) -> None:
     made = answered(tmp_path)
     assert "nothing was bounded" in Answer(made.keys, made.columns, "q", made.receipt).explain()
-    assert "no accountant" in odds(None)[0]
+    assert "no accountant" in odds(None, rows())[0]
+    assert "not known" in cost(None)
+    assert one(rows()) == "row"

@@ -27,7 +27,15 @@ def previewed(folder: Path, event: Event | None = None, *columns: PreviewColumn)
 def test_it_says_errors_cost_and_what_would_be_left(tmp_path: Path) -> None:
     preview = previewed(tmp_path)
     text = str(preview)
-    for words in ("14 (± 28)", "3 (± 6)", "0.003 (± 0.006)", "100 000 rows", "any group", "epsilon 0.5", "covers it"):
+    for words in (
+        "14 (± 28)",
+        "3.0 (± 6.0)",
+        "0.0030 (± 0.0060)",
+        "100 000 rows",
+        "any group",
+        "epsilon 0.5",
+        "covers it",
+    ):
         assert words in text
     assert preview.after is not None
     assert preview.after.epsilon == pytest.approx(2.5, rel=1e-6)

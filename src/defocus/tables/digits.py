@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Floats", "decimals", "rounded", "written"]
+__all__ = ["Floats", "brief", "decimals", "rounded", "written"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -54,3 +54,15 @@ def written(value: Any, places: int | None) -> str:
         return f"{number:.{_UNKNOWN}g}"
     number = float(rounded(np.array(number), places))
     return f"{number:,.{max(places, 0)}f}".replace(",", " ")
+
+
+def brief(value: Any) -> str:
+    """An error for people: two digits are enough to know how large it is.
+
+    >>> brief(24.49), brief(0.003721), brief(123456.0), brief(0.0)
+    ('24', '0.0037', '120 000', '0')
+    """
+    number = float(value)
+    if not math.isfinite(number) or number == 0:
+        return written(number, 0)
+    return written(number, 1 - math.floor(math.log10(abs(number))))

@@ -12,9 +12,9 @@ from defocus.privacy.expressions import unparse
 from defocus.privacy.units import Adjacency, Unit
 from defocus.release.promises import Promise, promise
 from defocus.tables.answer_columns import AnswerColumn
-from defocus.tables.digits import decimals, written
+from defocus.tables.digits import brief
 
-__all__ = ["alone", "cost", "exactness", "facts", "odds", "protection"]
+__all__ = ["alone", "cost", "exactness", "facts", "odds", "one", "owed", "protection"]
 
 _NEIGHBOURS = {
     Adjacency.ADD_REMOVE: "with or without it",
@@ -43,14 +43,15 @@ def facts(
         "question": [question],
         "answer": [f"{_number(groups, 'group')} with {', '.join(column.name for column in columns)}"],
         "protected": [protection(terms.unit, terms.dataset)],
-        "for one unit": odds(promised),
+        f"for one {one(terms.unit)}": odds(promised, terms.unit),
         "by rule": list(rules) or ["nothing was bounded or clipped"],
         "noise": [f"{column.name}: {column.how}" for column in columns],
         "exactness": [exactness(column, threshold) for column in columns],
         "afterwards": list(processing) or ["nothing but scaling and rounding was done to the noisy numbers"],
         "cost": [
-            cost(receipt.event, promised),
+            cost(promised),
             f"charged beforehand as entry {receipt.sequence}: {receipt.purpose} ({receipt.who}, {receipt.time[:10]})",
+            owed(receipt.event),
         ],
         "left": [f"after this answer: {left}; the whole budget is {terms.budget}"],
     }
@@ -70,14 +71,19 @@ def protection(unit: Unit, dataset: str) -> str:
     return f"{unit}, in {dataset}: every answer comes out almost as often {_NEIGHBOURS[unit.adjacency]}"
 
 
-def odds(promised: Promise | None) -> list[str]:
+def one(unit: Unit) -> str:
+    """What a person is called here."""
+    return "row" if unit.kind == "rows" else unit.column or unit.kind
+
+
+def odds(promised: Promise | None, unit: Unit) -> list[str]:
     """What the guarantee means for one person, in odds."""
     if promised is None:
         return ["no accountant can put this answer alone into odds; the ledger's budget holds all the same"]
     exception = f", except with probability {promised.delta:.3g}" if promised.delta else ""
     share = promised.odds * _RARE / (1 - _RARE + promised.odds * _RARE)
     general = (
-        "whatever someone knows already, this answer multiplies their odds about one such unit by at most"
+        f"whatever someone knows already, this answer multiplies their odds about one {one(unit)} by at most"
         f" {promised.odds:.4g}{exception}"
     )
     example = (
@@ -87,11 +93,15 @@ def odds(promised: Promise | None) -> list[str]:
     return [general, example]
 
 
-def cost(event: Event, promised: Promise | None) -> str:
-    """What a release owes."""
+def cost(promised: Promise | None) -> str:
+    """What a release costs by itself."""
+    return "in epsilon: not known for this answer alone" if promised is None else f"{promised} for this answer alone"
+
+
+def owed(event: Event) -> str:
+    """The same as the ledger writes it."""
     text = unparse(event)
-    short = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
-    return short if promised is None else f"{promised} for this answer alone: {short}"
+    return f"as an event: {text if len(text) <= _LONGEST else f'{text[: _LONGEST - 1]}…'}"
 
 
 def exactness(column: AnswerColumn, threshold: float) -> str:
@@ -99,15 +109,11 @@ def exactness(column: AnswerColumn, threshold: float) -> str:
     spread = column.spread[np.isfinite(column.spread)]
     if not spread.size:
         return f"{column.name}: no error is known"
-    least, most = float(spread.min()), float(spread.max())
-    places = decimals(np.array([least]))
-    size = written(least, places)
-    if written(most, places) != size:
-        size = f"{size} to {written(most, places)}"
+    least, most = brief(spread.min()), brief(spread.max())
+    size = least if least == most else f"{least} to {most}"
     half = column.half[np.isfinite(column.half)]
-    width = f", 95 % within {written(float(np.median(half)), places)} in the middle group" if half.size else ""
-    if len(column.values) == 1:
-        width = width.removesuffix(" in the middle group")
+    middle = "" if len(column.values) == 1 else " in the middle group"
+    width = f", 95 % within {brief(np.median(half))}{middle}" if half.size else ""
     noisy = sum(flag is not True for flag in column.reliable(threshold))
     drowned = (
         f"; in {noisy} of {len(column.values)} it is more than {100 * threshold:g} % of the value" if noisy else ""

@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
-import numpy as np
-
 from defocus.errors import InvalidParameterError
 from defocus.ledger import Ledger, Remaining
 from defocus.ledger.guards import Guard
@@ -15,7 +13,7 @@ from defocus.privacy.expressions import unparse
 from defocus.privacy.units import Unit
 from defocus.release.promises import Promise
 from defocus.tables import explaining, showing
-from defocus.tables.digits import decimals, written
+from defocus.tables.digits import brief
 
 __all__ = ["SIZES", "Preview", "PreviewColumn"]
 
@@ -121,10 +119,10 @@ class Preview:
         said = {
             "question": [self.question],
             "protected": [explaining.protection(self.unit, self.dataset)],
-            "for one unit": explaining.odds(self.promise),
+            f"for one {explaining.one(self.unit)}": explaining.odds(self.promise, self.unit),
             "by rule": list(self.rules) or ["nothing is bounded or clipped"],
             "noise": [f"{column.name}: {column.how}" for column in self.columns],
-            "cost": [explaining.cost(self.event, self.promise)],
+            "cost": [explaining.cost(self.promise), explaining.owed(self.event)],
             "budget": [self._budget()],
         }
         return showing.html_facts(said) if html else showing.text_facts(said)
@@ -156,7 +154,7 @@ class Preview:
     def _notes(self) -> list[str]:
         return [
             "standard error of the noise, and in brackets what it stays within with 95 % probability",
-            f"cost: {explaining.cost(self.event, self.promise)}",
+            f"cost: {explaining.cost(self.promise)}",
             f"budget: {self._budget()}",
         ]
 
@@ -167,8 +165,7 @@ class Preview:
 
 
 def _both(error: float, interval: float | None) -> str:
-    places = decimals(np.array([error]))
-    return f"{written(error, places)} (± {written(math.nan if interval is None else interval, places)})"
+    return f"{brief(error)} (± {brief(math.nan if interval is None else interval)})"
 
 
 def _json(number: float | None) -> float | None:
