@@ -42,7 +42,8 @@ class Files:
     make the reading fail.
 
     *Parquet.* All files must have the same columns of the same types. Folders called ``key=value`` add a text
-    column ``key``.
+    column ``key``. Columns of moments in milliseconds are there but of no use, since DuckDB cannot read all of them
+    and one value must not decide whether a question has an answer; write microseconds.
 
     Assumes:
         A CSV file was written by a program that quotes what must be quoted: the rows that differ between
@@ -68,11 +69,12 @@ class Files:
 
     def relation(self) -> exp.Expression:
         """A table function over the files; refuses files whose columns differ or cannot be told apart."""
-        named = exp.Array(expressions=[exp.Literal.string(_pattern(path)) for path in self.paths])
+        files = exp.Array(expressions=[exp.Literal.string(_pattern(path)) for path in self.paths])
         made = self._parquet() if self.format == "parquet" else self._csv()
         options = [exp.Kwarg(this=exp.var(name), expression=value) for name, value in made.items()]
         function = "read_parquet" if self.format == "parquet" else "read_csv"
-        return exp.Table(this=exp.Anonymous(this=function, expressions=[named, *options]))
+        table = exp.Table(this=exp.Anonymous(this=function, expressions=[files, *options]))
+        return table if self.format != "parquet" else self._readable(table)
 
     def _parquet(self) -> dict[str, exp.Expression]:
         first = _types(self.paths[0])
@@ -81,6 +83,21 @@ class Files:
             _same(first, _types(path), self.paths[0], path)
         flags = {"hive_partitioning": bool(self.partitions), "hive_types_autocast": False, "union_by_name": False}
         return {name: exp.Boolean(this=value) for name, value in flags.items()}
+
+    def _readable(self, table: exp.Table) -> exp.Expression:
+        """The table without moments in milliseconds: DuckDB fails to read one that microseconds cannot hold."""
+        types = _types(self.paths[0])
+        coarse = {name for name, type_ in types.items() if pa.types.is_timestamp(type_) and type_.unit == "ms"}
+        if not coarse:
+            return table
+        useless = exp.Cast(this=exp.null(), to=exp.DataType.build("BLOB", dialect="duckdb"))
+        made: list[exp.Expression] = []
+        for name in (*types, *self.partitions):
+            quoted = exp.to_identifier(name, quoted=True)
+            made.append(
+                exp.Alias(this=useless.copy() if name in coarse else exp.Column(this=quoted), alias=quoted.copy())
+            )
+        return exp.select(*made).from_(table)
 
     def _csv(self) -> dict[str, exp.Expression]:
         separator, names = _header(self.paths[0], self.format)

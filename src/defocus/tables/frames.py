@@ -34,7 +34,8 @@ def check_dataset(dataset: Any) -> Any:
     check_names(dataset.schema.names, "the Arrow dataset")
     for field in dataset.schema:
         kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
-        if not _known(kind) or pa.types.is_float16(kind) or pa.types.is_decimal256(kind):
+        coarse = pa.types.is_timestamp(kind) and kind.tz is not None and kind.unit in {"s", "ms"}
+        if not _known(kind) or coarse or pa.types.is_float16(kind) or pa.types.is_decimal256(kind):
             raise SourceError(
                 f"The column {field.name!r:.60} of the Arrow dataset has the type {str(kind)[:60]}.",
                 fix="leave it out, or pass a table: dataset.to_table().",
@@ -70,10 +71,14 @@ def _plain(column: Any) -> Any:
         return column.cast(pa.float32())
     if pa.types.is_decimal256(kind):
         return column.cast(pa.float64())
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        return column.cast(pa.int64()).cast(pa.timestamp(kind.unit))  # the same moment, in UTC; no value can fail
     return column if _known(kind) else _useless(len(column))
 
 
 def _known(kind: Any) -> bool:
+    if pa.types.is_decimal(kind) and kind.scale < 0:
+        return False
     known = (
         *(pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal),
         *(pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, pa.types.is_date),

@@ -16,30 +16,13 @@ from sqlglot import exp
 
 from defocus.errors import DefocusError, EngineError, SourceError
 from defocus.tables.columns import Column, Schema
+from defocus.tables.engines.conversions import convert, kind_of
 from defocus.tables.kinds import Kind
 
 __all__ = ["DuckDbEngine"]
 
 T = TypeVar("T")
 
-_INTEGERS = ("tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger", "ubigint")
-_MOMENTS = ("timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns", "timestamp with time zone")
-_KINDS = {
-    "boolean": Kind.BOOLEAN,
-    **dict.fromkeys((*_INTEGERS, "hugeint", "uhugeint"), Kind.INTEGER),
-    **dict.fromkeys(("float", "double", "decimal"), Kind.NUMBER),
-    **dict.fromkeys(("varchar", "enum", "uuid"), Kind.TEXT),
-    "date": Kind.DATE,
-    **dict.fromkeys(_MOMENTS, Kind.TIMESTAMP),
-}
-_TYPES = {
-    Kind.BOOLEAN: "BOOLEAN",
-    Kind.INTEGER: "BIGINT",
-    Kind.NUMBER: "DOUBLE",
-    Kind.TEXT: "VARCHAR",
-    Kind.DATE: "DATE",
-    Kind.TIMESTAMP: "TIMESTAMP",
-}
 _CLOSED = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
@@ -133,13 +116,15 @@ class DuckDbEngine:
 
     def schema(self, relation: exp.Expression) -> Schema:
         """The columns of a relation, read without looking at a row."""
-        return Schema(Column(name, _kind(type_)) for name, type_ in self._columns(relation))
+        return Schema(Column(name, kind_of(type_)) for name, type_ in self._columns(relation))
 
     def canonical(self, relation: exp.Expression, kinds: Mapping[str, Kind]) -> exp.Select:
         """The same rows with every column in the one type its kind has everywhere."""
         columns = self._columns(relation)
-        Schema(Column(name, _kind(type_)) for name, type_ in columns)  # refuses names that cannot be told apart
-        made = [self._converted(name, type_, kinds.get(name, _kind(type_))) for name, type_ in columns]
+        Schema(Column(name, kind_of(type_)) for name, type_ in columns)  # refuses names that cannot be told apart
+        made = [
+            convert(name, type_, kinds.get(name, kind_of(type_)), collated=self._collates) for name, type_ in columns
+        ]
         return exp.select(*made).from_(_rows_of(relation), copy=False)
 
     def run(self, select: exp.Expression, *, progress: Callable[[float], None] | None = None) -> pa.Table:
@@ -153,7 +138,7 @@ class DuckDbEngine:
         with self._turn:
             self._published += 1
             known = f"public {self._published} {name}"
-            _quietly("read a public table", lambda: self._connection.register(known, table))
+            _quietly("read the table", lambda: self._connection.register(known, table))
         return exp.Table(this=exp.to_identifier(known, quoted=True))
 
     def cancel(self) -> None:
@@ -171,20 +156,6 @@ class DuckDbEngine:
         with self._turn:
             described = _quietly("read the schema", lambda: self._connection.sql(text))
             return list(zip(described.columns, described.types, strict=True))
-
-    def _converted(self, name: str, type_: Any, kind: Kind) -> exp.Expression:
-        """A column in the type of its kind, under its own name; a value that this type cannot hold is NULL."""
-        quoted = exp.to_identifier(name, quoted=True)
-        made: exp.Expression = exp.Column(this=quoted)
-        known = str(type_)
-        if Kind.OTHER not in {kind, _kind(type_)}:
-            if known == "TIMESTAMP WITH TIME ZONE":
-                made, known = exp.AtTimeZone(this=made, zone=exp.Literal.string("UTC")), "TIMESTAMP"
-            if known != _TYPES[kind]:
-                made = exp.TryCast(this=made, to=exp.DataType.build(_TYPES[kind], dialect="duckdb"))
-            if kind is Kind.TEXT and self._collates:  # a collation would take different keys for one
-                made = exp.Collate(this=made, expression=exp.to_identifier("C", quoted=True))
-        return exp.Alias(this=made, alias=quoted.copy())
 
     @contextlib.contextmanager
     def _watched(self, progress: Callable[[float], None] | None) -> Iterator[None]:
@@ -214,12 +185,6 @@ def _rows_of(relation: exp.Expression) -> exp.Expression:
     if isinstance(relation, exp.Select | exp.SetOperation):
         return relation.subquery(exp.to_identifier("t", quoted=True))
     return relation.copy()
-
-
-def _kind(type_: Any) -> Kind:
-    if type_.id == "decimal" and dict(type_.children)["scale"] == 0:
-        return Kind.INTEGER
-    return Kind.OTHER if str(type_) == "JSON" else _KINDS.get(type_.id, Kind.OTHER)
 
 
 def _attach(alias: str, path: Path) -> str:

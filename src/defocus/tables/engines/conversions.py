@@ -1,0 +1,85 @@
+"""What DuckDB's types hold, and how a column comes into the one type its kind has everywhere, whatever is in it."""
+
+from typing import Any
+
+from sqlglot import exp
+
+from defocus.tables.kinds import Kind
+
+__all__ = ["CANONICAL", "convert", "kind_of"]
+
+CANONICAL = {
+    Kind.BOOLEAN: "BOOLEAN",
+    Kind.INTEGER: "BIGINT",
+    Kind.NUMBER: "DOUBLE",
+    Kind.TEXT: "VARCHAR",
+    Kind.DATE: "DATE",
+    Kind.TIMESTAMP: "TIMESTAMP",
+}
+"""The one type of each kind."""
+_INTEGERS = ("tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger", "ubigint")
+_MOMENTS = ("timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns", "timestamp with time zone", "timestamptz_ns")
+_KINDS = {
+    "boolean": Kind.BOOLEAN,
+    **dict.fromkeys((*_INTEGERS, "hugeint", "uhugeint"), Kind.INTEGER),
+    **dict.fromkeys(("float", "double", "decimal"), Kind.NUMBER),
+    **dict.fromkeys(("varchar", "enum", "uuid"), Kind.TEXT),
+    "date": Kind.DATE,
+    **dict.fromkeys(_MOMENTS, Kind.TIMESTAMP),
+}
+_FIRST, _LAST = -62_135_596_800_000_000, 253_402_300_799_999_999
+"""The first and last microsecond of the years 1 to 9999, counted from 1970."""
+
+
+def kind_of(type_: Any) -> Kind:
+    """The kind of a DuckDB type; decimals without a fraction are integers."""
+    if type_.id == "decimal" and dict(type_.children)["scale"] == 0:
+        return Kind.INTEGER
+    return Kind.OTHER if str(type_) == "JSON" else _KINDS.get(type_.id, Kind.OTHER)
+
+
+def convert(name: str, type_: Any, kind: Kind, *, collated: bool) -> exp.Expression:
+    """A column in the type of its kind, under its own name.
+
+    Guarantee:
+        Total: a value that the type cannot hold is NULL. Dates and moments outside the years 1 to 9999, and the
+        infinite ones, are NULL too: DuckDB fails on some of them, and other engines do not know them.
+
+    ``collated`` columns may compare text by rules of their own, under which one value equals two keys; they are
+    made to compare bytes.
+    """
+    quoted = exp.to_identifier(name, quoted=True)
+    made: exp.Expression = exp.Column(this=quoted)
+    if Kind.OTHER not in {kind, kind_of(type_)}:
+        known = str(type_)
+        if kind_of(type_) is Kind.TIMESTAMP and type_.id in {"timestamp with time zone", "timestamptz_ns"}:
+            made, known = _in_utc(made, nanoseconds=type_.id == "timestamptz_ns"), "TIMESTAMP"
+        elif known in {"DATE", "TIMESTAMP"}:
+            made = _within(made, known)
+        if known != CANONICAL[kind]:
+            made = exp.TryCast(this=made, to=exp.DataType.build(CANONICAL[kind], dialect="duckdb"))
+            made = _within(made, CANONICAL[kind]) if kind in {Kind.DATE, Kind.TIMESTAMP} else made
+        if kind is Kind.TEXT and collated:
+            made = exp.Collate(this=made, expression=exp.to_identifier("C", quoted=True))
+    return exp.Alias(this=made, alias=quoted.copy())
+
+
+def _in_utc(column: exp.Expression, *, nanoseconds: bool) -> exp.Expression:
+    """A moment with a zone as one without, in UTC, whatever zone the connection is in."""
+    count: exp.Expression = exp.Anonymous(this="epoch_us", expressions=[column])
+    if nanoseconds:
+        whole = exp.Anonymous(this="epoch_ns", expressions=[column])
+        count = exp.IntDiv(this=whole, expression=exp.Literal.number(1000))
+    known = exp.Between(this=count, low=exp.convert(_FIRST), high=exp.convert(_LAST))
+    return _where(known, exp.Anonymous(this="make_timestamp", expressions=[count.copy()]))
+
+
+def _within(value: exp.Expression, type_: str) -> exp.Expression:
+    """A date or moment, if it lies in the years 1 to 9999."""
+    ends = ("0001-01-01", "9999-12-31") if type_ == "DATE" else ("0001-01-01 00:00:00", "9999-12-31 23:59:59.999999")
+    low, high = (exp.Cast(this=exp.Literal.string(end), to=exp.DataType.build(type_)) for end in ends)
+    return _where(exp.Between(this=value.copy(), low=low, high=high), value)
+
+
+def _where(condition: exp.Expression, value: exp.Expression) -> exp.Expression:
+    return exp.Case(ifs=[exp.If(this=condition, true=value)])
