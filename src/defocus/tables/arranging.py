@@ -51,11 +51,13 @@ def _known(rows: Rows, aggregate: Aggregate) -> Aggregate:
         return Quantile(_filled(rows, aggregate.argument), aggregate.levels, aggregate.buckets, aggregate.single)
     if isinstance(aggregate, Histogram):
         _number(rows, aggregate.text)
-    if isinstance(aggregate, Distinct) and rows.values(aggregate.text).kind is Kind.NUMBER:
-        raise WrongKindError(
-            f"Different values of {aggregate.text!r} cannot be counted: floats are never quite equal.",
-            fix="derive a whole number or text from it first.",
-        )
+    if isinstance(aggregate, Distinct):
+        if rows.values(aggregate.text).kind is Kind.NUMBER:
+            raise WrongKindError(
+                f"Different values of {aggregate.text!r} cannot be counted: floats are never quite equal.",
+                fix="derive a whole number or text from it first.",
+            )
+        return Distinct(aggregate.text, 1 if rows.unit is None else aggregate.at_most)
     return aggregate
 
 

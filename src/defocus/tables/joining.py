@@ -57,8 +57,8 @@ def join_private(rows: Rows, other: Rows, on: object, how: object) -> Rows:
         )
     if rows.engine is not other.engine:
         raise InvalidParameterError(
-            "The two private tables live in different engines.",
-            fix="open the second one with beside=first, so that one engine sees both.",
+            "The two private tables were not opened together.",
+            fix='open both at once, dp.open(data, private={"patients": …}), and join them by that name.',
         )
     for name in names:
         _matching(rows.schema.usable(name), other.schema.usable(name))

@@ -67,10 +67,15 @@ def plan(
     budget: Budget,
     *,
     replace: bool,
-    private_keys: bool,
+    keys: int | None,
     weights: Mapping[str, Number],
 ) -> Plan:
-    """The plan with the least total relative error, as far as it is known before the data is seen."""
+    """The plan with the least total relative error, as far as it is known before the data is seen.
+
+    ``keys`` is the number of public groups, None where they are to be found.
+    """
+    private_keys = keys is None
+    people_in = 1 if bound is None else bound.people_in if keys is None else min(bound.people_in, keys)
     epsilon, delta = _amounts(budget)
     if private_keys and not delta:
         raise NotDeclaredError(
@@ -79,7 +84,8 @@ def plan(
         )
     checked = _weights(arrangement, weights)
     grid = _grid(bound, epsilon)
-    tasks = _tasks(arrangement, bound, grid, checked, replace=replace)
+    reaches = _reaches(bound, grid, people_in)
+    tasks = _tasks(arrangement, reaches, checked, replace=replace)
     left = epsilon * (1 - _KEYS) if private_keys else epsilon
     pure = _pure(tasks, left)
     mixed = _mixed(tasks, left, delta / 2 if private_keys else delta) if delta else None
@@ -88,8 +94,7 @@ def plan(
     selection = None
     if private_keys:
         part = delta / 2 if use_mixed else delta
-        most = 1 if bound is None else bound.people_in
-        selection = PartitionSelection(epsilon=epsilon * _KEYS, delta=part, groups=most, replace=replace)
+        selection = PartitionSelection(epsilon=epsilon * _KEYS, delta=part, groups=people_in, replace=replace)
     total = grid * (1 if bound is None else bound.total)
     return _assembled(arrangement, grid, total, chosen, selection=selection, replace=replace)
 
@@ -129,20 +134,23 @@ def _assembled(
     )
 
 
-def _tasks(
-    arrangement: Arrangement, bound: Bound | None, grid: int, weights: Mapping[str, float], *, replace: bool
-) -> list[_Task]:
+def _reaches(bound: Bound | None, grid: int, people_in: int) -> tuple[Reach, Reach]:
+    """How far one person can move weights of rows, and weights of people in ``people_in`` groups."""
     rows = Reach(grid, Fraction(grid)) if bound is None else Reach(grid * bound.total, grid * bound.l2())
-    groups = 1 if bound is None else bound.people_in
-    people = Reach(grid * groups, grid * root_above(groups))
+    return rows, Reach(grid * people_in, grid * root_above(people_in))
+
+
+def _tasks(
+    arrangement: Arrangement, reaches: tuple[Reach, Reach], weights: Mapping[str, float], *, replace: bool
+) -> list[_Task]:
+    rows, people = reaches
     made = [_Task(f"split {i}", arrangement.importance(i, weights), rows) for i in range(len(arrangement.splits))]
     for name, aggregate in arrangement.aggregates:
         weight = weights.get(name, 1.0)
         if isinstance(aggregate, Units):
             made.append(_Task(name, weight, people))
         elif isinstance(aggregate, Distinct):
-            most = 1 if bound is None else aggregate.at_most
-            made.append(_Task(name, weight, Reach(most, Fraction(most))))
+            made.append(_Task(name, weight, Reach(aggregate.at_most, Fraction(aggregate.at_most))))
         elif isinstance(aggregate, Histogram):
             made.append(_Task(name, weight, rows))
         elif isinstance(aggregate, Quantile):

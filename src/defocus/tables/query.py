@@ -78,7 +78,7 @@ class Query:
             self.bound,
             _budget(epsilon, delta),
             replace=self.ledger.unit.adjacency is Adjacency.REPLACE,
-            private_keys=self.keys is None,
+            keys=None if self.keys is None else self.keys.number,
             weights=self.weights,
         )
 

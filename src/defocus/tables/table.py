@@ -1,7 +1,7 @@
 """A private table: what questions are built from."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, final
 
@@ -32,6 +32,10 @@ class Table:
     name: str
     contribution: Bound | None = None
     purposes: tuple[str, ...] | None = None
+    others: Mapping[str, Rows] = field(default_factory=dict)
+    """Other private tables about the same people."""
+    public: Mapping[str, Any] = field(default_factory=dict)
+    """Public tables that may be joined by name."""
 
     @property
     def schema(self) -> Schema:
@@ -50,22 +54,31 @@ class Table:
         """More columns, each computed from the same row: ``derive(decade="age // 10")``."""
         return replace(self, rows=self.rows.derive(columns))
 
+    def other(self, name: str) -> "Table":
+        """Another private table about the same people, which charges the same ledger."""
+        if name not in self.others:
+            known = ", ".join(self.others) or "none"
+            raise InvalidParameterError(
+                f"There is no other private table {name!r:.60}.",
+                fix=f"open it with private={{…}} or name it in the dataset file; known: {known}.",
+            )
+        return replace(self, rows=self.others[name], name=name, contribution=None)
+
     def join(self, other: Any, *, on: str | list[str], how: str = "left") -> "Table":
         """Columns of another table: a public one that has each key once, or a private one of the same people.
 
         Args:
-            other: a public table (a path or a frame), or another private table of the same ledger.
+            other: the name of a table that was opened beside this one, what :meth:`other` returned, or a public
+                table: a path or a frame.
             on: the columns that both have. For a private table the one that names the person must be among them.
             how: ``left`` keeps rows without a match, ``inner`` drops them.
         """
+        if isinstance(other, str) and other in self.others:
+            return replace(self, rows=join_private(self.rows, self.others[other], on, how))
         if isinstance(other, Table):
-            if other.ledger.terms.id != self.ledger.terms.id:
-                raise InvalidParameterError(
-                    "Two private tables can be joined only if they answer to the same ledger.",
-                    fix="open the second one with ledger=first.ledger.",
-                )
             return replace(self, rows=join_private(self.rows, other.rows, on, how))
-        return replace(self, rows=join_public(self.rows, other, on, how))
+        known = self.public[other] if isinstance(other, str) and other in self.public else other
+        return replace(self, rows=join_public(self.rows, known, on, how))
 
     def bound(
         self,
