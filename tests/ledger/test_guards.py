@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from defocus.errors import LedgerUnavailableError
-from defocus.ledger.guards import FixedSequence, Guard
+from defocus.ledger.guards import Guard
 from defocus.ledger.terms import Terms
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import NOTHING, Event, Gaussian, Laplace, Pure
@@ -43,15 +43,6 @@ def test_a_refusal_is_larger_than_what_is_left_in_every_vocabulary(budget: Budge
     assert refused.requested > refused.remaining > 0
     assert refused.difference == pytest.approx(refused.requested - refused.remaining)
     assert refused.requested_epsilon > refused.remaining_epsilon > 0
-
-
-def test_the_fixed_sequence_bound_is_tighter_than_adding_up_and_says_when_it_holds() -> None:
-    bound = FixedSequence.of(100 * Laplace(10), terms(Budget(20, 1e-6)), None)
-    assert bound.epsilon < 8
-    assert bound.delta == 1e-6
-    assert "only if" in bound.to_dict()["valid"]
-    assert FixedSequence.of(Pure(1), terms(Budget(rho=1)), None).delta == 1e-6
-    assert FixedSequence.of(Pure(1), terms(Budget(1)), 0).epsilon == 1
 
 
 def test_a_refusal_says_at_which_delta_the_release_has_its_epsilon() -> None:

@@ -417,6 +417,7 @@ def test_the_fixed_sequence_bound_is_labelled_and_not_above_the_sum(opened: Open
     assert 0 < bound.epsilon <= 5
     assert bound.delta == 1e-6
     assert "fixed" in str(bound)
+    assert ledger.fixed_sequence(0).epsilon == 5
 
 
 @settings(max_examples=25, deadline=None)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from defocus.errors import InvalidParameterError
 from defocus.privacy.budgets import Budget
 from defocus.privacy.classical import classical_gaussian_sigma
-from defocus.privacy.guidance import check_budget, check_delta, delta_for
+from defocus.privacy.guidance import check_budget, check_delta, delta_for, spoken_delta
 
 
 @given(st.integers(2, 10**12))
@@ -57,3 +57,9 @@ def test_numbers_beyond_floats_are_answered_or_refused() -> None:
     assert delta_for(1000, exponent=10**400) == 0
     with pytest.raises(InvalidParameterError, match="altogether"):
         check_budget(Budget(10**400, 0.5))
+
+
+def test_epsilons_are_told_at_the_delta_of_the_budget_or_the_customary_one() -> None:
+    assert spoken_delta(Budget(1)) == 0
+    assert spoken_delta(Budget(1, 1e-9)) == 1e-9
+    assert spoken_delta(Budget(rho=1)) == spoken_delta(Budget(mu=1)) == 1e-6

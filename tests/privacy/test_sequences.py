@@ -3,7 +3,7 @@
 import pytest
 
 from defocus.privacy.accounting import account
-from defocus.privacy.events import Gaussian, Selected
+from defocus.privacy.events import Gaussian, Laplace, Selected
 from defocus.privacy.sequences import fixed_sequence_bound
 
 
@@ -18,3 +18,10 @@ def test_what_the_tightest_cannot_express_goes_to_the_next() -> None:
     found = fixed_sequence_bound(Selected(Gaussian(5), 0.1), 1e-6)
     assert found.accountant == "rdp"
     assert found.epsilon > account(Gaussian(5), "rdp").epsilon(1e-6)
+
+
+def test_the_bound_is_labelled_in_json_and_has_no_infinity() -> None:
+    found = fixed_sequence_bound(100 * Laplace(10), 1e-6).to_dict()
+    assert found["epsilon"] < 8
+    assert "only if" in found["valid"]
+    assert fixed_sequence_bound(Gaussian(1), 0).to_dict()["epsilon"] is None

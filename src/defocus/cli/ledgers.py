@@ -16,6 +16,7 @@ from defocus.ledger.terms import Terms
 from defocus.privacy.events import Event
 from defocus.privacy.expressions import unparse
 from defocus.privacy.filters import Cost, Filter
+from defocus.privacy.guidance import spoken_delta
 from defocus.privacy.wire import from_wire
 from defocus.release import Promise, promise
 
@@ -89,8 +90,7 @@ class _Prices:
         """What the two last columns mean."""
         if self.alone is None:
             return f"shown for up to {_MOST_EVENTS} kinds of releases; add for example --last 20"
-        budget = self.rule.budget
-        delta = float(budget.delta) if budget.epsilon is not None else 1e-6
+        delta = spoken_delta(self.rule.budget)
         return "of each release alone" + (f", at delta {delta:g} where it is not pure" if delta else "")
 
     def epsilon(self, entry: Entry) -> str:

@@ -2,11 +2,12 @@
 
 from defocus.ledger.anchors import Anchor
 from defocus.ledger.entries import Entry
-from defocus.ledger.guards import FixedSequence, Remaining
+from defocus.ledger.guards import Remaining
 from defocus.ledger.ledger import Ledger, verify
 from defocus.ledger.receipts import Receipt, Recorded
 from defocus.ledger.terms import Terms
 from defocus.ledger.verification import Verification
+from defocus.privacy.sequences import FixedSequence
 
 __all__ = [
     "Anchor",

@@ -2,19 +2,19 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, TypeAlias, final
+from typing import TypeAlias, final
 
-from defocus.errors import BudgetExceededError, LedgerUnavailableError, Number, UnsupportedEventError, probability
+from defocus.errors import BudgetExceededError, LedgerUnavailableError, UnsupportedEventError
 from defocus.ledger.terms import Terms
-from defocus.privacy.accounting import account
+from defocus.privacy.accounting import tightest
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event
 from defocus.privacy.filters import Cost, Filter, Remaining
 from defocus.privacy.filters import filter as make_filter
-from defocus.privacy.losses import Loss
+from defocus.privacy.guidance import spoken_delta
 from defocus.privacy.units import Adjacency
 
-__all__ = ["Amounts", "FixedSequence", "Guard", "Remaining"]
+__all__ = ["Amounts", "Guard", "Remaining"]
 
 Amounts: TypeAlias = tuple[float, ...]
 """A cost or a sum of costs, in the units the filter counts in; infinite where one of its parts cannot express it."""
@@ -81,61 +81,14 @@ class Guard:
             budget=str(self.filter.budget),
             left=str(left),
             requested_epsilon=alone,
-            requested_delta=0.0 if math.isinf(alone) else _delta(self.filter.budget),
+            requested_delta=0.0 if math.isinf(alone) else spoken_delta(self.filter.budget),
             remaining_epsilon=left.epsilon,
         )
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class FixedSequence:
-    """A tighter bound on everything charged, with the condition under which it holds.
-
-    Assumes:
-        All releases, and their noise, were fixed before the first answer was seen.
-    """
-
-    epsilon: float
-    delta: float
-    accountant: str
-
-    @classmethod
-    def of(cls, event: Event, terms: Terms, delta: Number | None) -> "FixedSequence":
-        """The bound at ``delta``; that of the budget unless told, 1e-6 for budgets in rho and mu."""
-        level = _delta(terms.budget) if delta is None else float(probability("delta", delta, one=False))
-        loss = _loss(event, terms.unit.adjacency)
-        return cls(loss.epsilon(level), level, loss.accountant)
-
-    def __str__(self) -> str:
-        return (
-            f"epsilon {self.epsilon:.6g} at delta {self.delta:.3g} by the {self.accountant} accountant,"
-            " if all releases were fixed beforehand (not valid for releases chosen after seeing answers)"
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """The bound with JSON types only, labelled."""
-        return {
-            "epsilon": self.epsilon if math.isfinite(self.epsilon) else None,
-            "delta": self.delta,
-            "accountant": self.accountant,
-            "valid": "only if all releases were fixed beforehand",
-        }
-
-
-def _delta(budget: Budget) -> float:
-    return float(budget.delta) if budget.epsilon is not None else 1e-6
-
-
-def _loss(event: Event, adjacency: Adjacency) -> Loss:
-    try:
-        return account(event, by="pld", adjacency=adjacency)
-    except UnsupportedEventError:
-        return account(event, by="rdp", adjacency=adjacency)
 
 
 def _alone(event: Event, budget: Budget, adjacency: Adjacency) -> float:
     """The epsilon of ``event`` by itself; infinite where no accountant has one at this delta."""
     try:
-        return _loss(event, adjacency).epsilon(_delta(budget))
+        return tightest(event, adjacency).epsilon(spoken_delta(budget))
     except UnsupportedEventError:
         return math.inf

@@ -12,7 +12,7 @@ from defocus.errors import InvalidParameterError, LedgerDamagedError, LedgerUnav
 from defocus.ledger import show
 from defocus.ledger.anchors import Anchor, AnchorFile, as_anchor
 from defocus.ledger.entries import CHARGE, RELEASE, Entry, amounts_out, now
-from defocus.ledger.guards import FixedSequence, Guard, Remaining
+from defocus.ledger.guards import Guard, Remaining
 from defocus.ledger.making import check_kinds, make, terms_of
 from defocus.ledger.opening import anchor_file_of, place_of
 from defocus.ledger.receipts import Receipt, Recorded
@@ -24,6 +24,8 @@ from defocus.ledger.values import fingerprint, plain
 from defocus.ledger.verification import Verification, examine
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event, compose
+from defocus.privacy.guidance import spoken_delta
+from defocus.privacy.sequences import FixedSequence, fixed_sequence_bound
 from defocus.privacy.units import Unit
 from defocus.privacy.wire import from_wire
 
@@ -255,10 +257,13 @@ class Ledger:
     def fixed_sequence(self, delta: Number | None = None) -> FixedSequence:
         """The loss of everything charged, by the tightest accountant, *if the sequence was fixed beforehand*.
 
+        At ``delta``, or that of the budget unless told; 1e-6 for budgets in rho and mu.
+
         The filter holds even when each release was chosen after seeing the ones before; this
         bound does not, so it is reported beside the filter's and never used to admit anything.
         """
-        return FixedSequence.of(self.events(), self._terms, delta)
+        level = spoken_delta(self.budget) if delta is None else delta
+        return fixed_sequence_bound(self.events(), level, self.unit.adjacency)
 
     def history(self) -> list[dict[str, Any]]:
         """Every entry as a plain dictionary."""

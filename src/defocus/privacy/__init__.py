@@ -6,7 +6,7 @@
 2.1013
 """
 
-from defocus.privacy.accounting import ACCOUNTANTS, account
+from defocus.privacy.accounting import ACCOUNTANTS, account, tightest
 from defocus.privacy.budgets import Budget
 from defocus.privacy.calibration import calibrate
 from defocus.privacy.classical import (
@@ -104,6 +104,7 @@ __all__ = [
     "parse",
     "rows",
     "select",
+    "tightest",
     "to_wire",
     "unparse",
     "user",

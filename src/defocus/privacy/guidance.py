@@ -10,10 +10,12 @@ from defocus.errors import InvalidParameterError, Number, count, finite, probabi
 from defocus.privacy.budgets import Budget
 from defocus.privacy.rounding import above
 
-__all__ = ["check_budget", "check_delta", "delta_for"]
+__all__ = ["check_budget", "check_delta", "delta_for", "spoken_delta"]
 
 _LARGEST_DELTA = 0.01
 """One in a hundred: with it, publishing one record in a hundred in full would be allowed."""
+_CUSTOMARY = 1e-6
+"""The delta to speak in when the budget is in rho or mu and names none."""
 
 
 def check_budget(budget: Budget) -> Budget:
@@ -34,6 +36,15 @@ def check_budget(budget: Budget) -> Budget:
         if epsilon < _LARGEST_DELTA
         else f"choose delta well below one over the number of people, for example Budget({epsilon:g}, 1e-06).",
     )
+
+
+def spoken_delta(budget: Budget) -> float:
+    """The delta at which epsilons are told beside ``budget``: its own, or the customary 1e-6 for rho and mu.
+
+    >>> spoken_delta(Budget(1, 1e-9)), spoken_delta(Budget(rho=1))
+    (1e-09, 1e-06)
+    """
+    return float(budget.delta) if budget.epsilon is not None else _CUSTOMARY
 
 
 def delta_for(n: int, *, exponent: Number = 1.1) -> float:

@@ -1,15 +1,18 @@
 """The bound for a sequence fixed in advance, reported beside a filter and never in its place."""
 
+import math
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
-from defocus.errors import Number, UnsupportedEventError
-from defocus.privacy.accounting import account
+from defocus.errors import Number
+from defocus.privacy.accounting import tightest
 from defocus.privacy.events import Event
 from defocus.privacy.losses import checked_delta
 from defocus.privacy.units import Adjacency
 
 __all__ = ["FixedSequence", "fixed_sequence_bound"]
+
+_CONDITION = "only if the sequence of privacy parameters was fixed in advance"
 
 
 @final
@@ -22,10 +25,16 @@ class FixedSequence:
     accountant: str
 
     def __str__(self) -> str:
-        return (
-            f"epsilon {self.epsilon:.6g} at delta {self.delta:g} by {self.accountant}: "
-            "valid only if the sequence of privacy parameters was fixed in advance"
-        )
+        return f"epsilon {self.epsilon:.6g} at delta {self.delta:g} by {self.accountant}: valid {_CONDITION}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The bound with JSON types only, labelled; an infinite epsilon is null."""
+        return {
+            "epsilon": self.epsilon if math.isfinite(self.epsilon) else None,
+            "delta": self.delta,
+            "accountant": self.accountant,
+            "valid": _CONDITION,
+        }
 
 
 def fixed_sequence_bound(event: Event, delta: Number, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> FixedSequence:
@@ -36,7 +45,5 @@ def fixed_sequence_bound(event: Event, delta: Number, adjacency: Adjacency = Adj
     epsilon 1.06... at delta 1e-06 by pld: valid only if the sequence of privacy parameters was fixed in advance
     """
     target = checked_delta(delta)
-    try:
-        return FixedSequence(account(event, "pld", adjacency).epsilon(target), target, "pld")
-    except UnsupportedEventError:
-        return FixedSequence(account(event, "rdp", adjacency).epsilon(target), target, "rdp")
+    loss = tightest(event, adjacency)
+    return FixedSequence(loss.epsilon(target), target, loss.accountant)

@@ -3,16 +3,13 @@
 from dataclasses import dataclass
 from typing import final
 
-from defocus.errors import UnsupportedEventError
-from defocus.privacy.accounting import account
+from defocus.privacy.accounting import tightest
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event
+from defocus.privacy.guidance import spoken_delta
 from defocus.privacy.units import Adjacency
 
 __all__ = ["Promise", "promise"]
-
-_CUSTOMARY = 1e-6
-"""The delta to speak in when the budget is in rho or mu and names none."""
 
 
 @final
@@ -32,11 +29,7 @@ class Promise:
 
 def promise(event: Event, budget: Budget, adjacency: Adjacency) -> Promise:
     """The tightest statement that an accountant can make about ``event`` alone."""
-    delta = float(budget.delta) if budget.epsilon is not None else _CUSTOMARY
-    try:
-        loss = account(event, by="pld", adjacency=adjacency)
-    except UnsupportedEventError:
-        loss = account(event, by="rdp", adjacency=adjacency)
+    loss, delta = tightest(event, adjacency), spoken_delta(budget)
     pure, epsilon = loss.epsilon(0), loss.epsilon(delta)
     if pure <= 1.01 * epsilon:
         epsilon, delta = pure, 0.0  # a delta would only weaken the statement

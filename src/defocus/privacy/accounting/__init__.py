@@ -10,14 +10,14 @@ basic     epsilons and deltas added up
 
 from collections.abc import Callable
 
-from defocus.errors import InvalidParameterError
+from defocus.errors import InvalidParameterError, UnsupportedEventError
 from defocus.privacy.accounting import advanced, basic, gdp, pld, rdp, zcdp
 from defocus.privacy.events import Event
 from defocus.privacy.losses import Loss
 from defocus.privacy.naming import described
 from defocus.privacy.units import Adjacency
 
-__all__ = ["ACCOUNTANTS", "account", "advanced", "basic", "gdp", "pld", "rdp", "zcdp"]
+__all__ = ["ACCOUNTANTS", "account", "advanced", "basic", "gdp", "pld", "rdp", "tightest", "zcdp"]
 
 ACCOUNTANTS: dict[str, Callable[[Event, Adjacency], Loss]] = {
     "pld": pld.account,
@@ -58,3 +58,16 @@ def account(event: Event, by: str = "pld", adjacency: Adjacency | str = Adjacenc
             f"There is no adjacency named {adjacency!r}.", fix=f"choose one of {', '.join(Adjacency)}."
         ) from error
     return ACCOUNTANTS[by](event, neighbours)
+
+
+def tightest(event: Event, adjacency: Adjacency | str = Adjacency.ADD_REMOVE) -> Loss:
+    """What ``event`` costs, in the eyes of the tightest accountant that can express it: pld, else rdp.
+
+    >>> from defocus.privacy.events import Gaussian, Selected
+    >>> tightest(Gaussian(1)).accountant, tightest(Selected(Gaussian(5), 0.1)).accountant
+    ('pld', 'rdp')
+    """
+    try:
+        return account(event, "pld", adjacency)
+    except UnsupportedEventError:
+        return account(event, "rdp", adjacency)
