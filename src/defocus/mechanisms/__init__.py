@@ -20,7 +20,7 @@ from defocus.mechanisms.laplace import Laplace
 from defocus.mechanisms.mechanism import Mechanism
 from defocus.mechanisms.partition_selection import PartitionSelection
 from defocus.mechanisms.permute_and_flip import PermuteAndFlip
-from defocus.mechanisms.quantiles import Quantiles
+from defocus.mechanisms.quantiles import Located, Quantiles
 from defocus.mechanisms.randomized_response import Estimate, RandomizedResponse
 from defocus.mechanisms.ranges import RangeFinding
 from defocus.mechanisms.report_noisy_max import ReportNoisyMax
@@ -37,6 +37,7 @@ __all__ = [
     "Geometric",
     "Grid",
     "Laplace",
+    "Located",
     "Mechanism",
     "PartitionSelection",
     "PermuteAndFlip",

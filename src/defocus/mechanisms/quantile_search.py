@@ -1,10 +1,11 @@
-r"""Where quantiles are looked for: which level first, in which part of the histogram, and the exact choice there.
+r"""Quantiles by search: which level first, in which part of the histogram, and the exact choice there.
 
 A *position* is a place along the histogram: a bucket and how many of its :data:`STEPS` equal parts lie before it. The
 weight before a position is linear in the histogram, also where the position cuts a bucket.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -12,12 +13,15 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import lambertw
 
+from defocus.errors import Number
 from defocus.mechanisms.values import IntVector
 from defocus.noise import Bits
 from defocus.noise.cells import cell_choice
+from defocus.privacy import events
 
-__all__ = ["STEPS", "Node", "Position", "Row", "depth", "plan", "rate", "search"]
+__all__ = ["STEPS", "Node", "Position", "Row", "Search", "depth", "plan"]
 
 STEPS = 1 << 16
 """How finely a bucket is cut where the search goes on to both sides of a level within it."""
@@ -25,6 +29,9 @@ _LIGHT = 8
 """A bucket this many units of loss across is proposed as one cell."""
 _REACH = 100
 """How many halvings of probability the cells of a heavy bucket follow."""
+
+_COMPETING = 32
+"""How many buckets compete with the best one, in a typical histogram."""
 
 Position: TypeAlias = tuple[int, int]
 """A bucket, and how many of its STEPS parts lie before the cut."""
@@ -66,11 +73,6 @@ def plan(levels: Sequence[Fraction]) -> tuple[Node, ...]:
 def depth(nodes: Sequence[Node]) -> int:
     """How many rounds of choices the search makes."""
     return max((max(n.depth + 1, depth([c for c in (n.lower, n.upper) if c])) for n in nodes), default=0)
-
-
-def rate(node: Node, epsilon: Fraction, sensitivity: int) -> Fraction:
-    r"""The rate c of the node's choice: :math:`\varepsilon / (2 \max(q, 1-q) \Delta)`."""
-    return epsilon / (2 * max(node.level, 1 - node.level) * sensitivity)
 
 
 def _halves(order: Sequence[int], levels: Sequence[Fraction], low: Fraction, high: Fraction, at: int) -> Node | None:
@@ -179,22 +181,113 @@ class _Aim:
         return np.array(cells, np.int64).T
 
 
-def search(
-    nodes: Sequence[Node], row: Row, *, epsilon: Fraction, sensitivity: int, bits: Bits | None
-) -> dict[int, int]:
-    """The bucket found for the index of each level; each depth of the search spends ``epsilon``."""
-    found: dict[int, int] = {}
-    waiting: list[tuple[Node, Position, Position]] = [(node, (0, 0), (len(row.counts) - 1, STEPS)) for node in nodes]
-    while waiting:
-        node, low, high = waiting.pop()
-        start = row.at(low)
-        target = start + node.level * (row.at(high) - start)
-        aim = _Aim(row, target, rate(node, epsilon, sensitivity), bits)
-        if node.splits:
-            cut = aim.position(low, high)
-            found[node.index] = cut[0]
-            waiting += [(node.upper, cut, high)] if node.upper else []
-            waiting += [(node.lower, low, cut)] if node.lower else []
-        else:
-            found[node.index] = aim.bucket(low[0], high[0])
-    return found
+@final
+@dataclass(frozen=True, slots=True)
+class Search:
+    """The levels of :class:`defocus.mechanisms.Quantiles` by choices; parameters have been checked there."""
+
+    levels: tuple[Fraction, ...]
+    epsilon: Number
+    buckets: int
+    moves: int
+    """How much weight a unit moves."""
+
+    @property
+    def event(self) -> events.Event:
+        """One choice of bounded range for each depth."""
+        rounds = depth(self.nodes)
+        return rounds * events.Exponential(self.epsilon if rounds == 1 else self.each)
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """Where the search begins."""
+        return plan(self.levels)
+
+    @property
+    def each(self) -> Fraction:
+        """What each depth spends."""
+        return Fraction(self.epsilon) / depth(self.nodes)
+
+    def rate(self, node: Node) -> Fraction:
+        r"""The rate c of the choice at a node: :math:`\varepsilon' / (2 \max(q, 1-q) \Delta)`."""
+        return self.each / (2 * max(node.level, 1 - node.level) * self.moves)
+
+    @property
+    def error(self) -> float:
+        """The expected rank error of the worst level and histogram."""
+        return self._worst(lambda node, _: _mean(self._others(node)))
+
+    @property
+    def typical(self) -> float:
+        """The same if only a few buckets compete, as where the weight is spread."""
+        return self._worst(lambda _, __: _mean(min(self.buckets - 1, _COMPETING)))
+
+    def rank_error(self, beyond: float) -> float:
+        """What the rank error of a level exceeds with probability at most ``beyond``."""
+
+        def tail(node: Node, length: int) -> float:
+            others, part = self._others(node), beyond / length
+            return max(0.0, math.log(others) + math.log1p(-part) - math.log(part)) if others else 0.0
+
+        return self._worst(tail)
+
+    def locate(self, rows: npt.NDArray[np.int64], bits: Bits | None) -> npt.NDArray[np.int64]:
+        """The bucket of each level in each row."""
+        nodes, rates = self.nodes, {node: self.rate(node) for node in _all(self.nodes)}
+        found = np.zeros((len(rows), len(self.levels)), np.int64)
+        for i, counts in enumerate(rows):
+            row = Row(counts)
+            waiting = [(node, (0, 0), (self.buckets - 1, STEPS)) for node in nodes]
+            while waiting:
+                node, low, high = waiting.pop()
+                start = row.at(low)
+                aim = _Aim(row, start + node.level * (row.at(high) - start), rates[node], bits)
+                if node.splits:
+                    cut = aim.position(low, high)
+                    found[i, node.index] = cut[0]
+                    waiting += [(node.upper, cut, high)] if node.upper else []
+                    waiting += [(node.lower, low, cut)] if node.lower else []
+                else:
+                    found[i, node.index] = aim.bucket(low[0], high[0])
+        order = np.argsort(np.array(self.levels, dtype=object))
+        found[:, order] = np.sort(found, axis=1)
+        return found
+
+    def _others(self, node: Node) -> int:
+        return self.buckets * (STEPS + 1 if node.splits else 1) - 1
+
+    def _worst(self, loss: Callable[[Node, int], float]) -> float:
+        """The largest sum of losses, in units of 1/rate, on the way to a level."""
+        paths = _paths(self.nodes)
+        return max(sum(w * loss(node, len(path)) / float(self.rate(node)) for w, node in path) for path in paths)
+
+
+def _mean(others: int) -> float:
+    """The largest expected loss of a choice with so many other candidates; see :class:`Exponential`."""
+    return float(lambertw(others / math.e).real)
+
+
+def _all(nodes: Iterable[Node | None]) -> Iterator[Node]:
+    for node in nodes:
+        if node is not None:
+            yield node
+            yield from _all((node.lower, node.upper))
+
+
+def _paths(nodes: Iterable[Node]) -> Iterator[list[tuple[float, Node]]]:
+    """For each level the choices on the way to it, with the weight of each one's error."""
+    for node in nodes:
+        yield [(1.0, node)]
+        for below, lower in ((node.lower, True), (node.upper, False)):
+            for path in _paths([below] if below else []):
+                place = _place(path)
+                yield [(float(place if lower else 1 - place), node), *path]
+
+
+def _place(path: list[tuple[float, Node]]) -> Fraction:
+    """The level at the end of a path, relative to the part at its start."""
+    low, high = Fraction(0), Fraction(1)
+    for (_, node), (_, following) in pairwise(path):
+        cut = low + node.level * (high - low)
+        low, high = (low, cut) if following is node.lower else (cut, high)
+    return low + path[-1][1].level * (high - low)
