@@ -16,6 +16,7 @@ from defocus.mechanisms.permute_and_flip import PermuteAndFlip
 from defocus.mechanisms.report_noisy_max import ReportNoisyMax
 from defocus.mechanisms.selection import checked_flag
 from defocus.privacy.budgets import Budget
+from defocus.privacy.rounding import root_up
 
 __all__ = ["Advice", "Candidate", "advise", "advise_choice"]
 
@@ -222,9 +223,4 @@ def _norms(size: int, l1: int | None, l2: Number | None, linf: int | None) -> tu
 
 def _root_up(square: int) -> Number:
     root = math.isqrt(square)
-    if root * root == square:
-        return root
-    near = math.sqrt(square)
-    while Fraction(near) ** 2 < square:
-        near = math.nextafter(near, math.inf)
-    return near
+    return root if root * root == square else root_up(Fraction(square))

@@ -1,6 +1,5 @@
 """Checks of a mechanism's parameters, and rounding that always lands on the private side."""
 
-import math
 from collections.abc import Mapping
 from fractions import Fraction
 from numbers import Real
@@ -8,6 +7,7 @@ from numbers import Real
 from defocus.errors import InvalidParameterError, Number, positive, probability
 from defocus.privacy.budgets import Budget
 from defocus.privacy.guidance import check_budget
+from defocus.privacy.rounding import above
 
 __all__ = [
     "LARGEST_SCALE",
@@ -53,8 +53,7 @@ def scale_for(sensitivity: Number, epsilon: Number) -> Number:
     exact = Fraction(sensitivity) / Fraction(epsilon)
     if exact > LARGEST_SCALE or not (isinstance(epsilon, float) or isinstance(sensitivity, float)):
         return noise_scale("the noise scale sensitivity/epsilon", exact)
-    near = exact.numerator / exact.denominator
-    return noise_scale("the noise scale sensitivity/epsilon", near if near >= exact else math.nextafter(near, math.inf))
+    return noise_scale("the noise scale sensitivity/epsilon", above(exact))
 
 
 def checked_budget(value: object) -> Budget:

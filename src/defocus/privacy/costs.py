@@ -7,6 +7,7 @@ from typing import final
 
 from defocus.errors import InvalidParameterError
 from defocus.privacy.digits import at_least, at_most
+from defocus.privacy.rounding import sum_up
 
 __all__ = ["Comparison", "Cost", "Remaining"]
 
@@ -35,7 +36,7 @@ class Cost:
             return NotImplemented
         if len(other.amounts) != len(self.amounts):
             raise InvalidParameterError("Costs of different filters cannot be added.", fix="use one filter per budget.")
-        return Cost(_sum_up(a, b) for a, b in zip(self.amounts, other.amounts, strict=True))
+        return Cost(sum_up(a, b) for a, b in zip(self.amounts, other.amounts, strict=True))
 
     def __iter__(self) -> Iterator[float]:
         return iter(self.amounts)
@@ -79,7 +80,3 @@ class Remaining:
         pure = f"one release of epsilon {at_most(self.epsilon)}" if self.epsilon else ""
         noise = f"Gaussian noise of {at_least(self.ratio)} times the sensitivity" if math.isfinite(self.ratio) else ""
         return ", or ".join(text for text in (pure, noise) if text) or "nothing"
-
-
-def _sum_up(a: float, b: float) -> float:
-    return a + b if a == 0 or b == 0 else math.nextafter(a + b, math.inf)

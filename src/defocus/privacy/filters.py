@@ -49,7 +49,7 @@ from defocus.privacy.elementary import ConcentratedSum, Elementary, GaussianSum,
 from defocus.privacy.events import Composed, Event, Gaussian, Pure
 from defocus.privacy.naming import described
 from defocus.privacy.planning import least_allowed
-from defocus.privacy.rounding import above, below
+from defocus.privacy.rounding import above, below, product_up
 from defocus.privacy.units import Adjacency
 
 __all__ = ["Comparison", "Cost", "Filter", "Remaining", "filter"]
@@ -114,7 +114,7 @@ class Filter:
                     fix="use a budget with a delta, or an event that the measure of this budget knows.",
                 )
             own = above(times * Fraction(delta))
-            total += Cost((own, *(amount if times == 1 else _product_up(amount, times) for amount in amounts[1:])))
+            total += Cost((own, *(amount if times == 1 else product_up(times, amount) for amount in amounts[1:])))
         return total
 
     def fits(self, spent: Cost) -> bool:
@@ -332,8 +332,3 @@ def _ideal(part: Event) -> tuple[Event, float]:
     except UnsupportedEventError:
         return part, 0.0
     return (Pure(found.epsilon(0.0)), found.delta) if found.delta and not found.shares else (part, 0.0)
-
-
-def _product_up(a: float, times: int) -> float:
-    """``times`` the amount, rounded up; one too small for a float may still add up to something."""
-    return math.nextafter((a or math.ulp(0.0)) * above(times), math.inf)

@@ -1,10 +1,11 @@
 """From exact numbers to floats that err on the safe side, however large, small or long the number is."""
 
 import math
+from fractions import Fraction
 
 from defocus.errors import Number
 
-__all__ = ["PAD", "above", "below", "times_up"]
+__all__ = ["PAD", "above", "below", "nearest", "product_up", "root_up", "sum_up", "times_up"]
 
 PAD = 1 + 1e-12
 """Covers the rounding of a formula of a few dozen float operations without cancellation."""
@@ -17,8 +18,8 @@ def above(value: Number) -> float:
     >>> above(Fraction(1, 3)) * 3 >= 1, above(10**400)
     (True, inf)
     """
-    nearest = _nearest(value)
-    return math.nextafter(nearest, math.inf) if nearest < value else nearest
+    number = nearest(value)
+    return math.nextafter(number, math.inf) if number < value else number
 
 
 def below(value: Number) -> float:
@@ -28,8 +29,8 @@ def below(value: Number) -> float:
     >>> below(Fraction(1, 10**400)), below(10**400)
     (0.0, 1.7976931348623157e+308)
     """
-    nearest = _nearest(value)
-    return math.nextafter(nearest, -math.inf) if nearest > value else nearest
+    number = nearest(value)
+    return math.nextafter(number, -math.inf) if number > value else number
 
 
 def times_up(times: int, amount: float) -> float:
@@ -41,7 +42,28 @@ def times_up(times: int, amount: float) -> float:
     return above(times) * amount if amount else 0.0
 
 
-def _nearest(value: Number) -> float:
+def product_up(times: int, amount: float) -> float:
+    """``amount``, ``times`` over, rounded up; one too small for a float may still add up to something."""
+    return math.nextafter((amount or math.ulp(0.0)) * above(times), math.inf)
+
+
+def sum_up(a: float, b: float) -> float:
+    """The sum, rounded up."""
+    return a + b if a == 0 or b == 0 else math.nextafter(a + b, math.inf)
+
+
+def root_up(square: Fraction) -> float:
+    """The least float found whose square is not below ``square``.
+
+    >>> root_up(Fraction(4)), Fraction(root_up(Fraction(2))) ** 2 >= 2
+    (2.0, True)
+    """
+    root = math.sqrt(above(square))
+    return root if math.isinf(root) or Fraction(root) ** 2 >= square else math.nextafter(root, math.inf)
+
+
+def nearest(value: Number) -> float:
+    """The nearest float; infinite beyond their range."""
     try:
         return float(value)
     except OverflowError:

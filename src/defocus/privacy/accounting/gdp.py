@@ -18,7 +18,7 @@ from defocus.errors import Number, UnsupportedEventError
 from defocus.privacy import classical
 from defocus.privacy.events import Composed, DiscreteGaussian, Event, Gaussian, Sampled, SampledBatch
 from defocus.privacy.losses import Interval, Loss, checked_delta, checked_epsilon
-from defocus.privacy.rounding import above
+from defocus.privacy.rounding import root_up
 from defocus.privacy.units import Adjacency
 
 __all__ = ["GaussianLoss", "account", "squared_mu"]
@@ -38,8 +38,7 @@ class GaussianLoss(Loss):
 
     def mu(self) -> float:
         """The Gaussian loss, rounded up."""
-        root = math.sqrt(above(self.squared))
-        return root if math.isinf(root) or Fraction(root) ** 2 >= self.squared else math.nextafter(root, math.inf)
+        return root_up(self.squared)
 
     def epsilon(self, delta: Number = 0) -> float:
         """The exact epsilon at ``delta``, rounded up."""

@@ -18,7 +18,7 @@ from defocus.privacy.accounting.pld import account
 from defocus.privacy.accounting.pld.atoms import Atoms
 from defocus.privacy.accounting.pld.continuous import GaussianProfile, LaplaceProfile
 from defocus.privacy.accounting.pld.discrete import DiscreteGaussianProfile, DiscreteLaplaceProfile
-from defocus.privacy.accounting.pld.lowering import lower, round_up, smoothed
+from defocus.privacy.accounting.pld.lowering import lower, smoothed
 from defocus.privacy.accounting.pld.sampling import Batched, SampledProfile
 from defocus.privacy.events import (
     NOTHING,
@@ -104,12 +104,6 @@ def test_noise_that_protects_nothing_is_refused_in_words(event: Event) -> None:
 
 
 # -- how parameters become floats --------------------------------------------------------------------------------------
-
-
-@given(st.fractions(min_value=Fraction(1, 10**6), max_value=10**6))
-def test_rounding_up_is_least_and_never_below(value: Fraction) -> None:
-    found = round_up(value)
-    assert Fraction(found) >= value > Fraction(math.nextafter(found, 0))
 
 
 @given(st.fractions(min_value=Fraction(1, 1000), max_value=1000))

@@ -14,8 +14,9 @@ from defocus.privacy.accounting.pld.direction import (
     epsilon_below,
     epsilon_near,
 )
-from defocus.privacy.accounting.pld.lowering import Term, lower, round_up
+from defocus.privacy.accounting.pld.lowering import Term, lower
 from defocus.privacy.losses import Interval, Loss, checked_delta, checked_epsilon
+from defocus.privacy.rounding import above
 from defocus.privacy.units import Adjacency
 
 __all__ = ["PldLoss", "account"]
@@ -108,4 +109,4 @@ class PldLoss(Loss):
     def _pure(self) -> float:
         """The sum of the largest losses: exact where the parameters are."""
         bounds = [term.times * term.pure for term in self.terms if term.pure is not None]
-        return round_up(sum(bounds, Fraction(0))) if len(bounds) == len(self.terms) else math.inf
+        return above(sum(bounds, Fraction(0))) if len(bounds) == len(self.terms) else math.inf

@@ -16,10 +16,10 @@ from defocus.privacy.accounting.pld.continuous import BoundedRange, GaussianProf
 from defocus.privacy.accounting.pld.discrete import DiscreteGaussianProfile, DiscreteLaplaceProfile
 from defocus.privacy.accounting.pld.profiles import Profile
 from defocus.privacy.accounting.pld.sampling import Batched, SampledProfile
-from defocus.privacy.rounding import above
+from defocus.privacy.rounding import above, below, nearest
 from defocus.privacy.units import Adjacency
 
-__all__ = ["Smoothed", "Term", "lower", "round_up", "smoothed"]
+__all__ = ["Smoothed", "Term", "lower", "smoothed"]
 
 _TABLE_SIGMA = 4096
 _TABLE_SHIFT = 4096
@@ -57,10 +57,10 @@ def lower(event: events.Event, adjacency: Adjacency) -> list[Term]:
             continue
         profile, witness = term
         if isinstance(profile, GaussianProfile):
-            squared += _float(times * Fraction(profile.mu) ** 2)
-            blur += _float(times * Fraction(profile.blur))
+            squared += _protecting(nearest(times * Fraction(profile.mu) ** 2))
+            blur += _protecting(nearest(times * Fraction(profile.blur)))
             witnessed &= witness is not None
-            squared_below += _float(times * Fraction(witness.mu) ** 2) if isinstance(witness, GaussianProfile) else 0.0
+            squared_below += nearest(times * Fraction(witness.mu) ** 2) if isinstance(witness, GaussianProfile) else 0.0
         else:
             terms.append(Term(profile, times, witness, _pure(part, profile)))
     if squared:
@@ -94,8 +94,8 @@ def smoothed(event: events.DiscreteGaussian) -> Smoothed:
             fix="use a finer grid, so that sigma is larger in grid units; or account by rdp or zcdp.",
         )
     blur = event.dimension * 8 * math.exp(-2 * math.pi**2 * tau2)
-    mu = round_up(shift) / math.sqrt(_down(sigma2 - Fraction(tau2)))
-    mu_below = _down(shift) / math.sqrt(round_up(sigma2 + Fraction(tau2) * Fraction(4, 3)))
+    mu = _up(shift) / math.sqrt(below(sigma2 - Fraction(tau2)))
+    mu_below = below(shift) / math.sqrt(above(sigma2 + Fraction(tau2) * Fraction(4, 3)))
     return Smoothed(mu * (1 + 2.0**-50), mu_below * (1 - 2.0**-50), blur)
 
 
@@ -126,20 +126,20 @@ def _term(event: events.Event, adjacency: Adjacency) -> tuple[Profile, Profile |
 def _(event: events.Gaussian, adjacency: Adjacency) -> tuple[Profile, Profile | None]:
     del adjacency
     mu = Fraction(1) / Fraction(event.ratio)
-    return GaussianProfile(round_up(mu)), GaussianProfile(_down(mu))
+    return GaussianProfile(_up(mu)), GaussianProfile(below(mu))
 
 
 @_term.register
 def _(event: events.Laplace, adjacency: Adjacency) -> tuple[Profile, Profile | None]:
     del adjacency
     epsilon = Fraction(1) / Fraction(event.ratio)
-    return LaplaceProfile(round_up(epsilon)), LaplaceProfile(_down(epsilon))
+    return LaplaceProfile(_up(epsilon)), LaplaceProfile(below(epsilon))
 
 
 @_term.register
 def _(event: events.DiscreteLaplace, adjacency: Adjacency) -> tuple[Profile, Profile | None]:
     del adjacency
-    profile = DiscreteLaplaceProfile(_down(Fraction(event.scale)), round_up(Fraction(event.sensitivity)))
+    profile = DiscreteLaplaceProfile(below(Fraction(event.scale)), _up(Fraction(event.sensitivity)))
     exact = Fraction(profile.scale) == Fraction(event.scale) and Fraction(profile.shift) == event.sensitivity
     return profile, profile if exact else None
 
@@ -151,11 +151,12 @@ def _(event: events.DiscreteGaussian, adjacency: Adjacency) -> tuple[Profile, Pr
     # Integer vectors within the sensitivity differ in at most floor(shift²) entries, so one entry where that is 1.
     entries = min(event.dimension, max(1, math.floor(shift * shift)))
     if entries == 1 and event.sigma <= _TABLE_SIGMA and shift <= _TABLE_SHIFT:
-        profile = DiscreteGaussianProfile(_down(Fraction(event.sigma)), max(1, math.floor(shift)))
+        profile = DiscreteGaussianProfile(below(Fraction(event.sigma)), max(1, math.floor(shift)))
         return profile, profile if Fraction(profile.sigma) == Fraction(event.sigma) else None
     around = smoothed(replace(event, dimension=entries))
-    below = GaussianProfile(around.mu_below, around.blur) if shift.denominator == 1 else None
-    return GaussianProfile(around.mu, around.blur), below
+    occurs = shift.denominator == 1 and around.mu_below > 0
+    real = GaussianProfile(around.mu_below, around.blur) if occurs else None
+    return GaussianProfile(around.mu, around.blur), real
 
 
 @_term.register
@@ -181,7 +182,7 @@ def _(event: events.Exponential, adjacency: Adjacency) -> tuple[Profile, Profile
     del adjacency
     if not event.epsilon:
         return None
-    return BoundedRange(round_up(Fraction(event.epsilon))), BoundedRange(_down(Fraction(event.epsilon))).balanced()
+    return BoundedRange(_up(Fraction(event.epsilon))), BoundedRange(below(Fraction(event.epsilon))).balanced()
 
 
 @_term.register
@@ -216,15 +217,15 @@ def _sampled(
     wrap = SampledProfile if adjacency is Adjacency.ADD_REMOVE else Batched
     if rate < _RAREST:  # more sampling only loses more
         rate, witness = _RAREST, None
-    real = None if witness is None else SampledProfile(witness, _down(rate))
-    return wrap(profile, round_up(rate)), real
+    real = None if witness is None else SampledProfile(witness, below(rate))
+    return wrap(profile, _up(rate)), real
 
 
 def _response(epsilon: Number, categories: int, delta: Number) -> tuple[Profile, Profile | None] | None:
     """Randomised response, optionally failing openly with probability delta: the worst mechanism of its kind."""
     if not epsilon and not delta:
         return None
-    e, lost = round_up(Fraction(epsilon)), round_up(Fraction(delta))
+    e, lost = _up(Fraction(epsilon)), _up(Fraction(delta))
     other = math.exp(-e) / (1 + (categories - 1) * math.exp(-e))
     truth = 1 / (1 + (categories - 1) * math.exp(-e))
     masses = [(1 - lost) * m for m in ([other, truth] if categories == 2 else [other, (categories - 2) * other, truth])]
@@ -237,22 +238,14 @@ def _response(epsilon: Number, categories: int, delta: Number) -> tuple[Profile,
     return profile, profile if exact else None
 
 
-def round_up(value: Fraction) -> float:
-    """The least float not below ``value``."""
-    number = _float(value)
-    return math.nextafter(number, math.inf) if Fraction(number) < value else number
+def _up(value: Fraction) -> float:
+    """The least float not below ``value``; refused where it is infinite, since such a loss protects nothing."""
+    return _protecting(above(value))
 
 
-def _down(value: Fraction) -> float:
-    """The largest float not above ``value``."""
-    number = _float(value)
-    return math.nextafter(number, -math.inf) if Fraction(number) > value else number
-
-
-def _float(value: Fraction) -> float:
-    try:
-        return float(value)
-    except OverflowError:
+def _protecting(number: float) -> float:
+    if math.isinf(number):
         raise InvalidParameterError(
             "A noise parameter is so small that it protects nothing (a loss above 1e308).", fix="add more noise."
-        ) from None
+        )
+    return number
