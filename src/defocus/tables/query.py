@@ -6,16 +6,7 @@ from typing import Any, final
 
 import numpy as np
 
-from defocus.errors import (
-    DefocusError,
-    EngineError,
-    InvalidParameterError,
-    NotRecordedError,
-    Number,
-    QuestionFailedError,
-    positive,
-    probability,
-)
+from defocus.errors import InvalidParameterError, Number, positive, probability
 from defocus.ledger import Ledger, Receipt
 from defocus.mechanisms import Quantiles
 from defocus.noise import Bits
@@ -32,7 +23,7 @@ from defocus.tables.keys import Keys
 from defocus.tables.planning import Plan, plan
 from defocus.tables.previewing import SIZES, Preview, PreviewColumn
 from defocus.tables.reading import Noisy, expected, read
-from defocus.tables.recording import from_record, to_record
+from defocus.tables.releasing import allowed, released
 from defocus.tables.rows import Rows
 from defocus.tables.running import Run, titles
 from defocus.tables.wording import question, rules
@@ -115,28 +106,24 @@ class Query:
             progress: called now and then with the percentage that the engine has done.
         """
         planned = self.plan(epsilon=epsilon, delta=delta)
-        why = self._purpose(purpose)
+        why = allowed(purpose, self.purposes, self.question)
         drawn_from = bits_of(bits)
         words = self._rules(planned)
-        recorded = None if request is None else self.ledger.recall(request)
-        if recorded is not None:
-            if recorded.receipt.event != planned.event:
-                raise InvalidParameterError(
-                    "An answer to this request was recorded, but to another question or with other noise.",
-                    fix="give the new request another name.",
-                )
-            return from_record(recorded.value, recorded.receipt)
-        receipt = self.ledger.charge(planned.event, purpose=why, who=who, request=request)
-        run = Run(planned, self.rows, self.by, self.bound, drawn_from, Chance(), progress)
-        answer, failure = self._answered(run, receipt, words)
-        if answer is None:
-            # Raised out here, so that the private failure is not attached to it as its context.
-            raise QuestionFailedError(charge=receipt.sequence, why=failure)
-        try:
-            self.ledger.record(receipt, to_record(answer), description=self.question[:400], keep=request is not None)
-        except DefocusError as problem:
-            raise NotRecordedError(answer, charge=receipt.sequence, why=problem.what) from problem
-        return answer
+
+        def compute(receipt: Receipt) -> Answer:
+            run = Run(planned, self.rows, self.by, self.bound, drawn_from, Chance(), progress)
+            keys, columns = run.answer(self.keys)
+            return Answer(keys.table, columns, self.question, receipt, words)
+
+        return released(
+            compute,
+            planned.event,
+            ledger=self.ledger,
+            question=self.question,
+            purpose=why,
+            who=who,
+            request=request,
+        )
 
     @property
     def question(self) -> str:
@@ -145,27 +132,6 @@ class Query:
 
     def _rules(self, planned: Plan) -> tuple[str, ...]:
         return rules(self.rows, self.bound, self.keys, planned, proposed=self.proposed)
-
-    def _answered(self, run: Run, receipt: Receipt, words: tuple[str, ...]) -> tuple[Answer | None, str]:
-        """The answer, or why there is none as far as it may be told."""
-        try:
-            keys, columns = run.answer(self.keys)
-            table = keys.table.rename_columns(list(self.by)) if self.by else keys.table
-            return Answer(table, columns, self.question, receipt, words), ""
-        except EngineError as problem:
-            return None, problem.what
-        except Exception:  # noqa: BLE001  # its text may hold private values, so nothing of it may leave
-            return None, "The reason is not shown, since it may depend on private values."
-
-    def _purpose(self, purpose: str | None) -> str:
-        if self.purposes is None:
-            return purpose if purpose is not None else self.question[:200]
-        if purpose not in self.purposes:
-            raise InvalidParameterError(
-                "This data may be used for named purposes only.",
-                fix=f"pass purpose= one of {', '.join(self.purposes)}.",
-            )
-        return str(purpose)
 
 
 def _budget(epsilon: Any, delta: Any) -> Budget:

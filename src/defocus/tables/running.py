@@ -24,7 +24,7 @@ from defocus.tables.planning import Plan
 from defocus.tables.reading import Noisy, read, read_plain
 from defocus.tables.rows import Rows, named
 from defocus.tables.splits import Scaled
-from defocus.tables.weighing import Groups, column
+from defocus.tables.weighing import Groups, column, published
 
 __all__ = ["Run"]
 
@@ -47,7 +47,8 @@ class Run:
         known = keys if keys is not None else self._found_keys()
         if not known.number:
             return known, tuple(column for name, each in self._aggregates for column in nothing(name, each))
-        measuring = Measuring(self.groups(known), self.plan.grid, self.chance, self.progress)
+        groups = published(self.rows, self.by, known, self.bound)
+        measuring = Measuring(groups, self.plan.grid, self.chance, self.progress)
         ranges = self._ranges()
         splits = [split.found(ranges) for split in self.plan.arrangement.splits]
         noisy = [
@@ -66,15 +67,6 @@ class Run:
     @property
     def _aggregates(self) -> tuple[tuple[str, Aggregate], ...]:
         return self.plan.arrangement.aggregates
-
-    def groups(self, keys: Keys) -> Groups:
-        """The rows in numbered groups; the keys are public by now, so the engine may see them as a table."""
-        published = None
-        if keys.table.num_columns:
-            numbered = keys.table.rename_columns([f"k{i}" for i in range(keys.table.num_columns)])
-            numbered = numbered.append_column("g", pa.array(np.arange(keys.number), pa.int64()))
-            published = self.rows.engine.publish("keys", numbered)
-        return Groups(self.rows, self.by, keys, published, self.bound)
 
     def _other(
         self, name: str, aggregate: Aggregate, measuring: Measuring, ranges: Mapping[str, tuple[float, float]]

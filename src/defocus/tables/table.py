@@ -11,6 +11,7 @@ from defocus.tables.aggregates import Aggregate, Distinct, Histogram, Quantile, 
 from defocus.tables.arranging import arrange
 from defocus.tables.bounding import DEFAULT_ROWS, Bound
 from defocus.tables.columns import Schema
+from defocus.tables.cubes import Cube
 from defocus.tables.joining import join_private, join_public
 from defocus.tables.keys import DECLARED, EVERYTHING, Keys, declared_keys, key_columns, public_keys
 from defocus.tables.query import Query
@@ -119,6 +120,17 @@ class Table:
             known = None if keys is None else public_keys(chosen, keys)
         return Grouped(self, tuple(columns), known)
 
+    def cube(self, *columns: str, ways: int | None = None) -> Cube:
+        """The numbers of rows by all combinations of at most ``ways`` columns, measured together.
+
+        The columns need declared domains. All combinations unless told.
+        """
+        if not columns:
+            raise InvalidParameterError("cube needs a column.", fix="name at least one with a declared domain.")
+        chosen = key_columns(self.schema.usable(name) for name in columns)
+        bound = _bounded(self)
+        return Cube(self.rows, self.ledger, bound, chosen, len(columns) if ways is None else ways, self.purposes)
+
     def agg(self, **aggregates: Aggregate) -> Query:
         """What is asked of all rows together."""
         return _query(self, (), EVERYTHING, aggregates)
@@ -166,9 +178,7 @@ def _query(table: Table, by: tuple[str, ...], keys: Keys | None, aggregates: Map
                 f"{name} is {type(aggregate).__name__}, not something to ask.",
                 fix=f"write for example agg({name}=dp.count()).",
             )
-    bound = table.contribution
-    if bound is None and table.rows.unit is not None:
-        bound = Bound(rows=DEFAULT_ROWS)
+    bound = _bounded(table)
     weights: dict[str, Number] = {}
     return Query(
         rows=table.rows,
@@ -181,3 +191,10 @@ def _query(table: Table, by: tuple[str, ...], keys: Keys | None, aggregates: Map
         purposes=table.purposes,
         proposed=table.contribution is None and bound is not None,
     )
+
+
+def _bounded(table: Table) -> Bound | None:
+    """What one person may contribute; the default where nobody said, nothing where each row is a unit."""
+    if table.contribution is None and table.rows.unit is not None:
+        return Bound(rows=DEFAULT_ROWS)
+    return table.contribution

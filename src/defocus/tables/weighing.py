@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import final
 
+import numpy as np
+import pyarrow as pa
 from sqlglot import exp
 
 from defocus.tables.bounding import Bound
@@ -15,7 +17,7 @@ from defocus.tables.chance import Chance
 from defocus.tables.keys import Keys
 from defocus.tables.rows import Rows, named
 
-__all__ = ["Groups", "column"]
+__all__ = ["Groups", "column", "published"]
 
 
 @final
@@ -145,6 +147,15 @@ class Groups:
         if bound.groups is not None:
             rows = chance.groups(rows, bound.groups, kept)
         return _full(chance.first(rows, bound.total, kept, numbered=True), kept, grid)
+
+
+def published(rows: Rows, by: tuple[str, ...], keys: Keys, bound: Bound | None) -> Groups:
+    """Rows in numbered groups. The keys are public, so the engine may see them as a table."""
+    if not keys.table.num_columns:
+        return Groups(rows, by, keys, None, bound)
+    numbered = keys.table.rename_columns([f"k{i}" for i in range(keys.table.num_columns)])
+    numbered = numbered.append_column("g", pa.array(np.arange(keys.number), pa.int64()))
+    return Groups(rows, by, keys, rows.engine.publish("keys", numbered), bound)
 
 
 def column(name: str, table: str | None = None) -> exp.Column:

@@ -1,0 +1,173 @@
+"""Tables of counts over many sets of columns at once, measured together so that they agree and err least."""
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+import pyarrow as pa
+
+from defocus import workloads
+from defocus.errors import InvalidParameterError, NotDeclaredError, Number, positive, probability, whole
+from defocus.ledger import Ledger, Receipt
+from defocus.noise import Bits
+from defocus.noise.bits import source as bits_of
+from defocus.privacy.budgets import Budget
+from defocus.tables.answers import Answer, AnswerColumn
+from defocus.tables.bounding import Bound
+from defocus.tables.chance import Chance
+from defocus.tables.columns import Column
+from defocus.tables.keys import Keys, declared_keys
+from defocus.tables.measuring import Measuring
+from defocus.tables.previewing import Preview, PreviewColumn
+from defocus.tables.releasing import allowed, released
+from defocus.tables.rows import Rows
+from defocus.tables.splits import PRESENCE
+from defocus.tables.weighing import published
+
+__all__ = ["Cube"]
+
+_GRID = 1 << 10
+"""What a full row weighs; the strategy needs the other bits."""
+_CELLS = 1 << 22
+_ROWS = 1 << 34
+"""A public bound on the rows of any table."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Cube:
+    """The counts of all combinations of at most ``ways`` columns. Made by :meth:`~defocus.tables.Table.cube`.
+
+    What is measured is planned by :mod:`defocus.workloads` for the least total error, under one sensitivity. All
+    counts then come from one estimate, so those of a table add up to those of every smaller one.
+
+    Guarantee:
+        As for a query: one charge, before the engine is asked. One person weighs at most as much as the bound says
+        in the cells of all columns together, and the strategy's sensitivity is multiplied by that.
+    """
+
+    rows: Rows
+    ledger: Ledger
+    bound: Bound | None
+    columns: tuple[Column, ...]
+    ways: int
+    purposes: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        whole("ways", self.ways, at_least=1)
+        if self._domain() is None:
+            raise NotDeclaredError(
+                "A cube needs the public domain of each column.",
+                fix='declare them: declare(ward=["A", "B"]), or in the dataset file.',
+            )
+        if math.prod(self._sizes) > _CELLS:
+            raise InvalidParameterError(
+                f"These columns have more than {_CELLS} combinations.", fix="use fewer columns or coarser ones."
+            )
+
+    @property
+    def question(self) -> str:
+        """What is asked, in one line."""
+        names = ", ".join(column.name for column in self.columns)
+        made = f"; {'; '.join(self.rows.words)}" if self.rows.words else ""
+        return f"number of rows, by all combinations of at most {min(self.ways, len(self.columns))} of {names}{made}"
+
+    def plan(self, *, epsilon: Number, delta: Number | None = None) -> workloads.Plan:
+        """What is measured, how exact the counts will be, and what else could have been measured."""
+        budget = Budget(positive("epsilon", epsilon), 0 if delta is None else probability("delta", delta, one=False))
+        wanted = workloads.marginals(self._sizes, ways=min(self.ways, len(self.columns)), up_to=True)
+        weight = _GRID * (1 if self.bound is None else self.bound.total)
+        return workloads.plan(wanted, budget, unit=self.ledger.unit, contribution=weight, total=_GRID * _ROWS)
+
+    def preview(self, *, epsilon: Number, delta: Number | None = None) -> Preview:
+        """How exact the counts would be and what they would cost. Free: no row is looked at."""
+        planned = self.plan(epsilon=epsilon, delta=delta)
+        half = float(np.median(planned.intervals(0.95))) / _GRID
+        column = PreviewColumn("count", _how(planned), planned.error.rmse / _GRID, half)
+        return Preview.of(
+            [column], question=self.question, event=planned.event, ledger=self.ledger, rules=self._rules()
+        )
+
+    def release(
+        self,
+        *,
+        epsilon: Number,
+        delta: Number | None = None,
+        purpose: str | None = None,
+        who: str | None = None,
+        request: str | None = None,
+        bits: Bits | None = None,
+    ) -> Answer:
+        """Charge, compute, add noise, and show. A key that is empty stands for all values of its column."""
+        planned = self.plan(epsilon=epsilon, delta=delta)
+        drawn_from = bits_of(bits)
+
+        def compute(receipt: Receipt) -> Answer:
+            noisy = planned.measurement.sample(self._histogram(), drawn_from)
+            values = planned.measurement.strategy.answers(planned.workload, noisy) / _GRID
+            errors, half = np.sqrt(planned.variances()) / _GRID, planned.intervals(0.95) / _GRID
+            count = AnswerColumn(
+                "count", values, errors, values - half, values + half, integral=True, how=_how(planned)
+            )
+            return Answer(self._keys(planned), (count,), self.question, receipt, self._rules())
+
+        return released(
+            compute,
+            planned.event,
+            ledger=self.ledger,
+            question=self.question,
+            purpose=allowed(purpose, self.purposes, self.question),
+            who=who,
+            request=request,
+        )
+
+    def _histogram(self) -> Any:
+        keys = self._domain()
+        assert keys is not None  # noqa: S101  # checked when the cube was made
+        groups = published(self.rows, tuple(column.name for column in self.columns), keys, self.bound)
+        return Measuring(groups, _GRID, Chance()).cells([PRESENCE])[0][:, 0]
+
+    def _keys(self, planned: workloads.Plan) -> pa.Table:
+        """One line for each answer: the values of the columns of its table, and nothing for the others."""
+        domains = [_values(keys) for keys in self._domains()]
+        marginals = planned.workload
+        assert isinstance(marginals, workloads.Marginals)  # noqa: S101  # what was planned
+        lines: list[tuple[Any, ...]] = []
+        for chosen in marginals.sets():
+            for way in itertools.product(*(domains[i] for i in chosen)):
+                line: list[Any] = [None] * len(domains)
+                for place, value in zip(chosen, way, strict=True):
+                    line[place] = value
+                lines.append(tuple(line))
+        types = [keys.table.column(0).type for keys in self._domains()]
+        made = zip((column.name for column in self.columns), zip(*lines, strict=True), types, strict=True)
+        return pa.table({name: pa.array(values, type_) for name, values, type_ in made})
+
+    @property
+    def _sizes(self) -> list[int]:
+        return [keys.number for keys in self._domains()]
+
+    def _domains(self) -> list[Keys]:
+        found = [declared_keys([column]) for column in self.columns]
+        return [keys for keys in found if keys is not None]
+
+    def _domain(self) -> Keys | None:
+        return declared_keys(self.columns)
+
+    def _rules(self) -> tuple[str, ...]:
+        said = ["rows with other values than the declared ones are left out", "an empty key stands for all values"]
+        if self.bound is not None:
+            said.insert(0, f"one {self.rows.unit} counts with at most {self.bound}")
+        return tuple(said)
+
+
+def _values(keys: Keys) -> Sequence[Any]:
+    return list(keys.table.column(0).to_pylist())
+
+
+def _how(planned: workloads.Plan) -> str:
+    gain = planned.identity_error / planned.error.total
+    return f"{planned.measurement.name}, {planned.noise} noise; cell by cell the variance would be {gain:.3g} times as large"

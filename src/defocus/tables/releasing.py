@@ -1,0 +1,71 @@
+"""Charge, compute, add noise, show: the one way in which a question becomes an answer."""
+
+from collections.abc import Callable
+
+from defocus.errors import DefocusError, EngineError, InvalidParameterError, NotRecordedError, QuestionFailedError
+from defocus.ledger import Ledger, Receipt
+from defocus.privacy.events import Event
+from defocus.tables.answers import Answer
+from defocus.tables.recording import from_record, to_record
+
+__all__ = ["allowed", "released"]
+
+_WITHHELD = "The reason is not shown, since it may depend on private values."
+
+
+def released(
+    compute: Callable[[Receipt], Answer],
+    event: Event,
+    *,
+    ledger: Ledger,
+    question: str,
+    purpose: str,
+    who: str | None,
+    request: str | None,
+) -> Answer:
+    """The answer that ``compute`` gives once ``event`` is charged, or the one recorded for the same request.
+
+    Guarantee:
+        The charge is on disk before the engine is asked. Whatever fails afterwards keeps the charge, and of the failure
+        only those reasons are told that do not depend on a row.
+    """
+    recorded = None if request is None else ledger.recall(request)
+    if recorded is not None:
+        answer = from_record(recorded.value, recorded.receipt)
+        if recorded.receipt.event != event or answer.question != question:
+            raise InvalidParameterError(
+                "An answer to this request was recorded, but to another question or with other noise.",
+                fix="give the new request another name.",
+            )
+        return answer
+    receipt = ledger.charge(event, purpose=purpose, who=who, request=request)
+    made, failure = _computed(compute, receipt)
+    if made is None:
+        # Raised out here, so that the private failure is not attached to it as its context.
+        raise QuestionFailedError(charge=receipt.sequence, why=failure)
+    try:
+        ledger.record(receipt, to_record(made), description=question[:400], keep=request is not None)
+    except DefocusError as problem:
+        raise NotRecordedError(made, charge=receipt.sequence, why=problem.what) from problem
+    return made
+
+
+def allowed(purpose: str | None, purposes: tuple[str, ...] | None, question: str) -> str:
+    """The purpose to write in the ledger, if the owner of the data allows it."""
+    if purposes is None:
+        return purpose if purpose is not None else question[:200]
+    if purpose not in purposes:
+        raise InvalidParameterError(
+            "This data may be used for named purposes only.", fix=f"pass purpose= one of {', '.join(purposes)}."
+        )
+    return str(purpose)
+
+
+def _computed(compute: Callable[[Receipt], Answer], receipt: Receipt) -> tuple[Answer | None, str]:
+    """The answer, or why there is none as far as it may be told."""
+    try:
+        return compute(receipt), ""
+    except EngineError as problem:
+        return None, problem.what
+    except Exception:  # noqa: BLE001  # its text may hold private values, so nothing of it may leave
+        return None, _WITHHELD
