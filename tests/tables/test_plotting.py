@@ -6,7 +6,7 @@ import pytest
 from tests.tables.answering import HOSTILE, answered, column
 
 from defocus.errors import MissingExtraError
-from defocus.tables.plotting import MOST, bars, burn_down, embedded
+from defocus.tables.plotting import MOST, bars, burn_down, drawn, embedded
 
 
 def test_bars_stand_for_the_values_with_their_intervals(tmp_path: Path) -> None:
@@ -23,7 +23,12 @@ def test_bars_stand_for_the_values_with_their_intervals(tmp_path: Path) -> None:
 
 def test_of_many_groups_the_largest_are_drawn_with_a_note() -> None:
     values = np.arange(100.0)
-    figure = bars([str(i) for i in range(100)], [column(values=values)], threshold=0.1, by="k")
+    many = column(values=-values)
+    shown = drawn(many)
+    assert shown == list(range(MOST))
+    many = column(values=values)
+    shown = drawn(many)
+    figure = bars([str(i) for i in shown], [many], shown, threshold=0.1, by="k")
     (axes,) = figure.axes
     assert [bar.get_width() for bar in axes.patches] == list(values[-MOST:])
     assert f"the {MOST} of 100 groups with the largest visits" in figure.get_supxlabel()
@@ -32,7 +37,7 @@ def test_of_many_groups_the_largest_are_drawn_with_a_note() -> None:
 def test_hostile_labels_and_missing_numbers_are_drawn_as_they_are() -> None:
     n = len(HOSTILE)
     values = np.array([np.nan, np.inf, *range(n - 2)])
-    figure = bars(HOSTILE, [column(values=values)], threshold=0.1, by="$k$")
+    figure = bars(HOSTILE, [column(values=values)], range(n), threshold=0.1, by="$k$")
     picture = embedded(figure, "bars")
     assert picture.startswith('<img alt="bars" src="data:image/png;base64,iVBOR')
     assert [tick.get_text().replace(r"\$", "$") for tick in figure.axes[0].get_yticklabels()] == HOSTILE

@@ -201,8 +201,9 @@ class Answer:
     def plot(self, column: str | None = None) -> Any:
         """A matplotlib figure: bars with intervals, of one column or of all (extra ``plot``)."""
         chosen = self.columns if column is None else (self[column],)
-        labels = tabulating.labels(self.keys, len(self))
-        return plotting.bars(labels, chosen, threshold=self.threshold, by=", ".join(self.keys.column_names))
+        shown = plotting.drawn(chosen[0])
+        labels = tabulating.labels(self.keys, shown)
+        return plotting.bars(labels, chosen, shown, threshold=self.threshold, by=", ".join(self.keys.column_names))
 
     def __str__(self) -> str:
         head, rows, right = tabulating.cells(self.keys, self.columns, self.threshold)

@@ -11,7 +11,7 @@ import numpy as np
 from defocus.errors import MissingExtraError
 from defocus.tables.answer_columns import AnswerColumn
 
-__all__ = ["MOST", "bars", "blank", "burn_down", "embedded"]
+__all__ = ["MOST", "bars", "blank", "burn_down", "drawn", "embedded"]
 
 MOST = 25
 """So many groups are drawn at most."""
@@ -26,21 +26,28 @@ def blank(width: float, height: float) -> Any:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def bars(labels: Sequence[str], columns: Sequence[AnswerColumn], *, threshold: float, by: str) -> Any:
+def drawn(column: AnswerColumn) -> list[int]:
+    """Which groups are drawn: all, or of many those with the largest values, in their own order."""
+    values = column.values
+    if len(values) <= MOST:
+        return list(range(len(values)))
+    order = np.argsort(-np.where(np.isfinite(values), values, -np.inf), kind="stable")
+    chosen: list[int] = np.sort(order[:MOST]).tolist()
+    return chosen
+
+
+def bars(
+    labels: Sequence[str], columns: Sequence[AnswerColumn], shown: Sequence[int], *, threshold: float, by: str
+) -> Any:
     """One panel of bars for each column, with 95 % intervals; pale where the noise drowns the value.
 
-    Of many groups those with the largest values of the first column are drawn, and a note says so.
+    ``shown`` are the groups to draw, as :func:`drawn` chooses them, and ``labels`` are theirs.
     """
-    count, first = len(labels), columns[0].values
-    shown = np.arange(count)
-    if count > MOST:
-        order = np.argsort(-np.where(np.isfinite(first), first, -np.inf), kind="stable")
-        shown = np.sort(order[:MOST])
     figure = blank(1.6 + 4.2 * len(columns), 1.4 + 0.28 * max(len(shown), 2))
     panels = figure.subplots(1, len(columns), sharey=True, squeeze=False)[0]
     place = np.arange(len(shown))
     for axes, column in zip(panels, columns, strict=True):
-        part = column.taken(shown)
+        part = column.taken(list(shown))
         values = np.nan_to_num(part.values, nan=0.0, posinf=0.0, neginf=0.0)
         pale = [flag is not True for flag in part.reliable(threshold)]
         axes.barh(place, values, color=["#b7cfcc" if flag else "#2a7f76" for flag in pale])
@@ -50,13 +57,13 @@ def bars(labels: Sequence[str], columns: Sequence[AnswerColumn], *, threshold: f
         axes.set_title(_literal(column.name), fontsize=10)
         axes.axvline(0, color="#333333", linewidth=0.8)
         axes.grid(visible=True, axis="x", alpha=0.3)
-    panels[0].set_yticks(place, [_literal(labels[i]) for i in shown.tolist()], fontsize=8)
+    panels[0].set_yticks(place, [_literal(label) for label in labels], fontsize=8)
     panels[0].set_ylabel(_literal(by))
     panels[0].invert_yaxis()
     note = "lines: 95 % intervals of the noise; pale: noise above "
     note += f"{100 * threshold:g} % of the value"
-    if count > MOST:
-        note = f"the {MOST} of {count} groups with the largest {columns[0].name}; {note}"
+    if len(shown) < len(columns[0].values):
+        note = f"the {len(shown)} of {len(columns[0].values)} groups with the largest {columns[0].name}; {note}"
     figure.supxlabel(_literal(note), fontsize=7)
     return figure
 

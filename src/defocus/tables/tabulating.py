@@ -30,9 +30,9 @@ def arrow(keys: pa.Table, columns: Sequence[AnswerColumn], threshold: float, *, 
     return pa.Table.from_arrays(arrays, names=names)
 
 
-def labels(keys: pa.Table, count: int) -> list[str]:
-    """One line for each group; "all" where there are no keys."""
-    return [", ".join(showing.plain(part, widest=24) for part in row) or "all" for row in _rows(keys, range(count))]
+def labels(keys: pa.Table, chosen: Sequence[int]) -> list[str]:
+    """One line for each of the chosen groups; "all" where there are no keys."""
+    return [", ".join(showing.plain(part, widest=24) for part in row) or "all" for row in _rows(keys, chosen)]
 
 
 def cells(keys: pa.Table, columns: Sequence[AnswerColumn], threshold: float) -> Cells:
