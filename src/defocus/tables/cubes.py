@@ -78,14 +78,14 @@ class Cube:
     def plan(self, *, epsilon: Number, delta: Number | None = None) -> workloads.Plan:
         """What is measured, how exact the counts will be, and what else could have been measured."""
         budget = Budget(positive("epsilon", epsilon), 0 if delta is None else probability("delta", delta, one=False))
-        wanted = workloads.marginals(self._sizes, ways=min(self.ways, len(self.columns)), up_to=True)
+        wanted = workloads.marginals(self._sizes, up_to=min(self.ways, len(self.columns)))
         weight = _GRID * (1 if self.bound is None else self.bound.total)
         return workloads.plan(wanted, budget, unit=self.ledger.unit, contribution=weight, total=_GRID * _ROWS)
 
     def preview(self, *, epsilon: Number, delta: Number | None = None) -> Preview:
         """How exact the counts would be and what they would cost. Free: no row is looked at."""
         planned = self.plan(epsilon=epsilon, delta=delta)
-        half = float(np.median(planned.intervals(0.95))) / _GRID
+        half = float(np.sqrt(np.mean(np.square(planned.intervals(0.95))))) / _GRID
         column = PreviewColumn("count", _how(planned), planned.error.rmse / _GRID, half)
         return Preview.of(
             [column], question=self.question, event=planned.event, ledger=self.ledger, rules=self._rules()
@@ -170,4 +170,4 @@ def _values(keys: Keys) -> Sequence[Any]:
 
 def _how(planned: workloads.Plan) -> str:
     gain = planned.identity_error / planned.error.total
-    return f"{planned.measurement.name}, {planned.noise} noise; cell by cell the variance would be {gain:.3g} times as large"
+    return f"{planned.measurement.name}, {planned.noise} noise; cell by cell it would vary {gain:.3g} times as much"
