@@ -2,7 +2,7 @@ import numpy as np
 import pyarrow as pa
 from tests.tables.answering import column
 
-from defocus.tables.tabulating import arrow, cells, labels
+from defocus.tables.tabulating import arrow, cells, in_order, labels, notes
 
 KEYS = pa.table({"ward": ["a", "b", None], "year": [2024, 2025, 2026]})
 
@@ -51,3 +51,20 @@ def test_long_tables_are_shortened_in_the_middle() -> None:
 def test_labels_name_groups_and_the_whole() -> None:
     assert labels(KEYS, [0, 2]) == ["a, 2024", "NULL, 2026"]
     assert labels(pa.table({}), [0]) == ["all"]
+
+
+def test_keys_come_in_their_own_order_or_as_given() -> None:
+    keys = pa.table({"k": pa.array(["b", None, "a"]).dictionary_encode()})
+    ordered, rows = in_order(keys, as_given=False)
+    assert ordered["k"].to_pylist() == ["a", "b", None]
+    assert ordered["k"].type == pa.string()
+    assert rows.tolist() == [2, 0, 1]
+    given, rows = in_order(keys, as_given=True)
+    assert given["k"].to_pylist() == ["b", None, "a"]
+    assert rows.tolist() == [0, 1, 2]
+
+
+def test_notes_say_what_is_not_shown_and_what_the_star_means() -> None:
+    assert notes([column(values=[1000.0])], 0.1, ["why"]) == ["why"]
+    assert notes([column(values=[1.0])], 0.1, []) == ["* the noise is more than 10 % of the value"]
+    assert notes([column(values=[1e6] * 99)], 0.1, [])[0] == "99 groups, 69 of them not shown"

@@ -64,21 +64,9 @@ class Answer:
                 "The columns of an answer differ in length.", fix="give one number for each group."
             )
         if self.keys.num_columns:
-            self._arrange()
-
-    def _arrange(self) -> None:
-        """Plain types, each key once, in order."""
-        keys = self.keys.unify_dictionaries() if self.keys.num_rows else self.keys
-        for i, field in enumerate(keys.schema):
-            if pa.types.is_dictionary(field.type):
-                keys = keys.set_column(i, field.name, keys.column(i).cast(field.type.value_type))
-        if keys.group_by(keys.column_names).aggregate([]).num_rows != keys.num_rows:
-            raise InvalidParameterError("A key appears twice in an answer.", fix="name each group once.")
-        if not self.arranged:
-            order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in keys.column_names])
-            keys, rows = keys.take(order), order.to_numpy()
+            keys, rows = tabulating.in_order(self.keys, as_given=self.arranged)
+            object.__setattr__(self, "keys", keys)
             object.__setattr__(self, "columns", tuple(column.taken(rows) for column in self.columns))
-        object.__setattr__(self, "keys", keys.combine_chunks())
 
     @property
     def event(self) -> Event:
@@ -207,17 +195,20 @@ class Answer:
 
     def __str__(self) -> str:
         head, rows, right = tabulating.cells(self.keys, self.columns, self.threshold)
-        return "\n".join([showing.text_table(head, rows, right=right), *map(showing.line, self._notes())])
+        return "\n".join(
+            [
+                showing.text_table(head, rows, right=right),
+                *map(
+                    showing.line,
+                    tabulating.notes(self.columns, self.threshold, (*self.processing, self.receipt.purpose)),
+                ),
+            ]
+        )
 
     def _repr_html_(self) -> str:
         head, rows, right = tabulating.cells(self.keys, self.columns, self.threshold)
-        notes = "".join(f"<p>{showing.escaped(note)}</p>" for note in self._notes())
+        notes = "".join(
+            f"<p>{showing.escaped(note)}</p>"
+            for note in tabulating.notes(self.columns, self.threshold, (*self.processing, self.receipt.purpose))
+        )
         return f"<div>{showing.html_table(head, rows, right=right)}{notes}</div>"
-
-    def _notes(self) -> list[str]:
-        notes = [*self.processing, self.receipt.purpose]
-        if any(False in column.reliable(self.threshold) for column in self.columns):
-            notes.insert(0, f"* the noise is more than {100 * self.threshold:g} % of the value")
-        if left_out := showing.shortened(len(self))[1]:
-            notes.insert(0, f"{len(self)} groups, {left_out} of them not shown")
-        return notes

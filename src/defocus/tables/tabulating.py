@@ -4,15 +4,30 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from defocus.errors import InvalidParameterError
 from defocus.tables import showing
 from defocus.tables.answer_columns import SUFFIXES, AnswerColumn
 from defocus.tables.digits import decimals, rounded, written
 
-__all__ = ["Cells", "arrow", "cells", "labels"]
+__all__ = ["Cells", "arrow", "cells", "in_order", "labels", "notes"]
 
 Cells: TypeAlias = tuple[list[str], list[list[str]], list[bool]]
 """Heads, rows, and which columns end together on the right."""
+
+
+def in_order(keys: pa.Table, *, as_given: bool) -> tuple[pa.Table, Any]:
+    """Keys of plain types, each once, and the rows they came from: in the order of the keys, or as they were given."""
+    for i, field in enumerate(keys.schema):
+        if pa.types.is_dictionary(field.type):
+            keys = keys.set_column(i, field.name, keys.column(i).cast(field.type.value_type))
+    if keys.group_by(keys.column_names).aggregate([]).num_rows != keys.num_rows:
+        raise InvalidParameterError("A key appears twice in an answer.", fix="name each group once.")
+    order = pa.array(range(keys.num_rows), pa.int64())
+    if not as_given:
+        order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in keys.column_names])
+    return keys.take(order).combine_chunks(), order.to_numpy()
 
 
 def arrow(keys: pa.Table, columns: Sequence[AnswerColumn], threshold: float, *, exact: bool) -> pa.Table:
@@ -52,6 +67,17 @@ def cells(keys: pa.Table, columns: Sequence[AnswerColumn], threshold: float) -> 
     if left_out:
         body.insert(len(shown) // 2, ["⋮"] * len(heads))
     return heads, body, right
+
+
+def notes(columns: Sequence[AnswerColumn], threshold: float, more: Sequence[str]) -> list[str]:
+    """What to write below the cells: what was left out, what the star means, and ``more``."""
+    count = len(columns[0].values)
+    said = []
+    if left_out := showing.shortened(count)[1]:
+        said.append(f"{count} groups, {left_out} of them not shown")
+    if any(False in column.reliable(threshold) for column in columns):
+        said.append(f"* the noise is more than {100 * threshold:g} % of the value")
+    return [*said, *more]
 
 
 def _rows(keys: pa.Table, chosen: Sequence[int]) -> list[tuple[Any, ...]]:
