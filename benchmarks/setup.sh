@@ -1,15 +1,38 @@
 #!/bin/sh
-# Environments for peers that cannot live beside the project's own pins. Usage: benchmarks/setup.sh [PYTHON]
+# Environments for peers that cannot live beside the project's own pins, nor beside each other.
+# Usage: benchmarks/setup.sh [PYTHON]
 #
-# diffprivlib 0.6.6 imports a name that scikit-learn removed in 1.6, so it gets scikit-learn 1.5.2 and its own
-# environment; defocus runs there from the source tree.
+# diffprivlib 0.6.6 imports a name that scikit-learn removed in 1.6, so it gets scikit-learn 1.5.2; defocus runs there
+# from the source tree. OpenDP needs Polars 1.36, SmartNoise an older OpenDP and pandas 2, Tumult numpy 1 and Java.
 set -eu
 cd "$(dirname "$0")/.."
 python="${1:-python3}"
-peer=.bench/diffprivlib
-if [ ! -x "$peer/bin/python" ]; then
-    "$python" -m venv "$peer"
+
+environment() {
+    name="$1"
+    shift
+    if [ ! -x ".bench/$name/bin/python" ]; then
+        "$python" -m venv ".bench/$name"
+    fi
+    ".bench/$name/bin/python" -m pip install --quiet --disable-pip-version-check "$@"
+}
+
+environment diffprivlib \
+    diffprivlib==0.6.6 scikit-learn==1.5.2 numpy==2.4.6 scipy==1.17.1 cryptography==50.0.2 pyarrow==26.0.1
+.bench/diffprivlib/bin/python -c 'from diffprivlib.mechanisms import Laplace; Laplace(epsilon=1, sensitivity=1).randomise(0)'
+
+environment opendp 'opendp[polars]==0.16.0' pyarrow==26.0.1
+.bench/opendp/bin/python -c 'import opendp.prelude, polars'
+
+environment smartnoise smartnoise-sql==1.0.10 opendp==0.14.2 pandas==2.3.3 pyarrow==26.0.1
+.bench/smartnoise/bin/python -c 'import snsql'
+
+environment pipelinedp pipeline-dp==0.3.1 python-dp==1.1.5 pyarrow==26.0.1
+.bench/pipelinedp/bin/python -c 'import pipeline_dp'
+
+if command -v java >/dev/null; then
+    environment tumult tmlt.analytics==0.21.0 pyspark==3.5.9
+    .bench/tumult/bin/python -c 'import tmlt.analytics'
+else
+    echo "Tumult Analytics is left out: it needs Java 17." >&2
 fi
-"$peer/bin/python" -m pip install --quiet --disable-pip-version-check \
-    diffprivlib==0.6.6 scikit-learn==1.5.2 numpy==2.4.6 scipy==1.17.1 cryptography==50.0.2
-"$peer/bin/python" -c 'from diffprivlib.mechanisms import Laplace; Laplace(epsilon=1, sensitivity=1).randomise(0)'

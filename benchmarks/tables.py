@@ -1,0 +1,198 @@
+"""A whole private release beside plain DuckDB and beside the other libraries: time, memory, error, growth, latency.
+
+    sh benchmarks/setup.sh                          once: an environment for each peer, whose pins conflict
+    python benchmarks/tables.py [PART …] [TOOL …] [--quick] [--seconds=600]
+
+Parts: `duckdb` (in one process, taking turns), `peers` (each in a process of its own, ours before and after each),
+`accuracy` (many releases of every tool, or of those named, begun within so many seconds for each), `growth`, `small`;
+all of them if none is named. Each part replaces its own entry of results/tables.json. The data (see
+tables_parts/data.py) is made once, in .bench/data. `--quick` asks about 1 million rows instead of 10, repeats less and
+writes nothing.
+
+The question is the same for all: count, sum and mean by 100 public keys, user level, 5 rows of each user, ε = 1 without
+δ. Times go from the file to the means. Not counted are imports and, given apart, what happens once before the first
+question (starting Spark, loading SQLite, opening the ledger). Memory is the peak of resident memory of the process and
+its children, imports and all. Errors are against the exact means of all rows, so they contain what bounding costs.
+"""
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import threading
+import time
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+PARTS = HERE / "tables_parts"
+sys.path.insert(0, str(PARTS))
+
+import bare  # noqa: E402 -- beside this file
+from data import ensure  # noqa: E402
+from protocol import children  # noqa: E402
+
+BENCH = HERE.parent / ".bench"
+RESULTS = HERE / "results" / "tables.json"
+QUICK = "--quick" in sys.argv
+LARGE, MIDDLE, SMALL = 1_000_000 if QUICK else 10_000_000, 1_000_000, 10_000
+PEERS = ("opendp", "smartnoise", "diffprivlib", "pipelinedp", "tumult")
+RUNS = {"opendp": 3, "smartnoise": 3, "diffprivlib": 3, "pipelinedp": 2, "tumult": 2}
+RELEASES = {"defocus": 100, "opendp": 100, "smartnoise": 100, "diffprivlib": 100, "pipelinedp": 100, "tumult": 100}
+SECONDS = next((float(each[10:]) for each in sys.argv if each.startswith("--seconds=")), 60.0 if QUICK else 600.0)
+TICK = 0.05
+
+
+def interpreter(name: str) -> Path:
+    return Path(sys.executable) if name == "defocus" else BENCH / name / "bin" / "python"
+
+
+def rows(number: int) -> Path:
+    return ensure(BENCH / "data" / f"rows-{number}.parquet", number)
+
+
+def child(script: str, *arguments: object, python: Path | None = None) -> tuple[Any, float]:
+    """The JSON that a part prints last, and the peak of the memory of the process and its children, in MiB."""
+    command = [str(python or sys.executable), str(PARTS / script), *map(str, arguments)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # noqa: S603
+    peak, done = [0.0], threading.Event()
+
+    def watch() -> None:
+        while not done.wait(TICK):
+            peak[0] = max(peak[0], resident(process.pid))
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    out, problem = process.communicate()
+    done.set()
+    watcher.join()
+    if process.returncode:
+        raise SystemExit(f"{script} failed:\n{problem[-3000:]}")
+    return json.loads(out.splitlines()[-1]), peak[0]
+
+
+def resident(pid: int) -> float:
+    """Resident memory of a process and all its children now, in MiB."""
+    try:
+        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    except (FileNotFoundError, ProcessLookupError):
+        return 0.0
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20 + sum(map(resident, children(pid)))
+
+
+def beside_duckdb() -> dict[str, Any]:
+    found, _ = child("beside_duckdb.py", rows(LARGE), 3 if QUICK else 9)
+    for kind in ("seconds", "processor_seconds"):
+        least = {name: min(found[name][kind]) for name in ("raw", "bounded", "release")}
+        print(f"{kind}: " + ", ".join(f"{name} {value:.3f}" for name, value in least.items())
+              + f"; release / bounded {least['release'] / least['bounded']:.3f},"
+              f" release / raw {least['release'] / least['raw']:.1f}", flush=True)  # fmt: skip
+        found[f"ratio_{kind}"] = least["release"] / least["bounded"]
+    print(f"errors of the means without noise: {found['limits']}", flush=True)
+    return {"rows": LARGE, **found}
+
+
+def beside_peers() -> dict[str, Any]:
+    """Each peer in its process, and ours before and after it; the ratio is that of the least times."""
+    found: dict[str, Any] = {"rows": LARGE}
+    truth = bare.exact(bare.connect(), str(rows(LARGE)))
+
+    def one(name: str) -> dict[str, Any]:
+        runs = RUNS.get(name, 3)
+        each, peak = child(f"with_{name}.py", rows(LARGE), "--runs", runs, python=interpreter(name))
+        each["peak_mib"] = max(peak, each["peak_mib"])
+        each["rmse"] = bare.error(each.pop("means"), truth)
+        return each
+
+    before = one("defocus")
+    found["defocus"] = [before]
+    for name in PEERS:
+        if not interpreter(name).exists():
+            print(f"{name} is left out: sh benchmarks/setup.sh", flush=True)
+            continue
+        peer, after = one(name), one("defocus")
+        for kind in ("seconds", "processor_seconds"):
+            peer[f"ratio_{kind}"] = min(before[kind] + after[kind]) / min(peer[kind])
+        found[name] = peer
+        found["defocus"].append(after)
+        before = after
+        print(f"{name:12s} {min(peer['seconds']):8.2f} s, load {peer['load_seconds']:6.1f} s,"
+              f" {peer['peak_mib']:6.0f} MiB, ours / theirs 1/{1 / peer['ratio_seconds']:.1f}", flush=True)  # fmt: skip
+    least = min(min(each["seconds"]) for each in found["defocus"])
+    peak = max(each["peak_mib"] for each in found["defocus"])
+    print(f"{'defocus':12s} {least:8.2f} s, {peak:6.0f} MiB", flush=True)
+    return found
+
+
+def accuracy() -> dict[str, Any]:
+    """Root mean squared errors of the group means over as many releases as there is time for, at two sizes."""
+    found: dict[str, Any] = {}
+    wanted = [name for name in sys.argv[1:] if name in RELEASES] or ["defocus", *PEERS]
+    for number in sorted({MIDDLE, LARGE}):
+        truth = bare.exact(bare.connect(), str(rows(number)))
+        found[str(number)] = {"limits": bare.limits(bare.connect(), str(rows(number)))}
+        for name in wanted:
+            if interpreter(name).exists():
+                found[str(number)][name] = errors(name, number, truth)
+    return found
+
+
+def errors(name: str, number: int, truth: Any) -> dict[str, Any]:
+    how = ("--runs", 0, "--releases", RELEASES[name], "--seconds", SECONDS)
+    each, _ = child(f"with_{name}.py", rows(number), *how, python=interpreter(name))
+    single = [bare.error(means, truth) for means in each["means"]]
+    found = {
+        "rmse": bare.error(each["means"], truth),
+        "releases": len(single),
+        "of_each": [round(x, 4) for x in single],
+    }
+    print(f"{number:9d} rows, {name:12s}: RMSE {found['rmse']:.4f} over {len(single)} releases", flush=True)
+    return found
+
+
+def growth() -> Any:
+    file = ensure(BENCH / "data" / f"wide-{LARGE}.parquet", LARGE, many=True)
+    cases, _ = child("beside_duckdb.py", file, 2 if QUICK else 5, "grow")
+    for case in cases:
+        raw, bounded, release = (min(case[name]["seconds"]) for name in ("raw", "bounded", "release"))
+        busy = min(case["release"]["processor_seconds"]) / min(case["bounded"]["processor_seconds"])
+        print(f"{case['groups']:5d} groups, {case['columns']:3d} columns: raw {raw:.2f} s, bounded {bounded:.2f} s,"
+              f" release {release:.2f} s; release / bounded {release / bounded:.2f} (processor {busy:.2f}),"
+              f" release / raw {release / raw:.1f}", flush=True)  # fmt: skip
+    return {"rows": LARGE, "cases": cases}
+
+
+def small() -> Any:
+    found, peak = child("small.py", rows(SMALL), 60)
+    later = sorted(found["seconds"][1:])
+    typical = {name: 1e3 * sorted(found[name])[len(found[name]) // 2] for name in ("flushes", "charges")}
+    print(f"{SMALL} rows: first {1e3 * found['seconds'][0]:.1f} ms, then least {1e3 * later[0]:.1f} and median"
+          f" {1e3 * later[len(later) // 2]:.1f} ms; open {1e3 * found['open']:.1f} ms; one charge"
+          f" {typical['charges']:.1f} ms, one flush {typical['flushes']:.1f} ms; {peak:.0f} MiB",
+          flush=True)  # fmt: skip
+    return {"rows": SMALL, "peak_mib": peak, **found}
+
+
+def main() -> None:
+    parts = {"duckdb": beside_duckdb, "peers": beside_peers, "accuracy": accuracy, "growth": growth, "small": small}
+    chosen = [name for name in parts if name in sys.argv[1:]] or list(parts)
+    for name in chosen:
+        made = parts[name]()
+        about = {"python": platform.python_version(), "duckdb": version("duckdb"), "load": os.getloadavg()[0]}
+        known = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+        if name == "accuracy":
+            made = merged(known.get(name, {}), made)
+        known[name] = made | {"machine": about, "when": time.strftime("%Y-%m-%d")}
+        if not QUICK:
+            RESULTS.write_text(json.dumps(known, indent=1) + "\n")
+
+
+def merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """Results of the tools that did not run this time stay."""
+    return {size: {**old.get(size, {}), **found} for size, found in new.items()}
+
+
+if __name__ == "__main__":
+    main()
