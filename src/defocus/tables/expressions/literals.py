@@ -14,7 +14,7 @@ __all__ = ["literal", "moment", "negated"]
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?", re.ASCII)
-_WHOLE = re.compile(r"\d{1,20}", re.ASCII)
+_WHOLE = re.compile(r"0*(\d{1,20})", re.ASCII)
 
 
 def literal(node: exp.Literal) -> Term:
@@ -46,10 +46,10 @@ def moment(text: str, kind: Kind) -> Term:
 
 
 def _number(digits: str, *, negative: bool) -> Term:
-    if _WHOLE.fullmatch(digits):
-        return of(-int(digits) if negative else int(digits), Kind.INTEGER)
+    if whole := _WHOLE.fullmatch(digits):
+        return of(-int(whole[1]) if negative else int(whole[1]), Kind.INTEGER)
     try:
-        value = float(digits)
+        value = math.inf if digits.isdigit() else float(digits)
     except ValueError:
         value = math.inf
     if math.isinf(value):

@@ -6,10 +6,16 @@ from typing import Any, TypeAlias
 from sqlglot import exp
 
 from defocus.errors import UnsupportedSqlError, WrongKindError
+from defocus.tables.expressions.filters import (
+    filtering_all,
+    filtering_among,
+    filtering_between,
+    filtering_comparison,
+)
 from defocus.tables.expressions.literals import literal, negated
 from defocus.tables.expressions.lowering import coerced, double, integer, settled, unified, without
 from defocus.tables.expressions.refusals import only
-from defocus.tables.expressions.terms import Term, made, null, of
+from defocus.tables.expressions.terms import Term, known, made, null, of
 from defocus.tables.kinds import Kind
 
 __all__ = ["OPERATORS", "Handler", "Read", "numeric"]
@@ -102,8 +108,10 @@ def _minus(node: exp.Neg, read: Read) -> Term:
 
 def _comparison(node: exp.Expression, read: Read) -> Term:
     only(node, "this", "expression")
-    a, b = unified(f"The comparison {_SIGNS[type(node)]}", read(node.this), read(node.expression))
-    return made(Kind.BOOLEAN, type(node)(this=_operand(a), expression=_operand(b)), a, b)
+    raw = read(node.this), read(node.expression)
+    a, b = unified(f"The comparison {_SIGNS[type(node)]}", *raw)
+    term = made(Kind.BOOLEAN, type(node)(this=_operand(a), expression=_operand(b)), a, b)
+    return known(term, where=filtering_comparison(type(node), raw, (a, b)))
 
 
 def _between(node: exp.Between, read: Read) -> Term:
@@ -111,19 +119,21 @@ def _between(node: exp.Between, read: Read) -> Term:
     parts = [read(node.args[name]) for name in ("this", "low", "high")]
     x, low, high = unified("BETWEEN", *parts)
     sql = exp.Between(this=_operand(x), low=_operand(low), high=_operand(high))
-    return made(Kind.BOOLEAN, sql, x, low, high, twice=x)
+    return known(made(Kind.BOOLEAN, sql, x, low, high, twice=x), where=filtering_between(parts[0], x, low, high))
 
 
 def _among(node: exp.In, read: Read) -> Term:
     only(node, "this", "expressions")
-    x, *values = unified("IN", read(node.this), *(read(value) for value in node.expressions))
+    raw = read(node.this)
+    x, *values = unified("IN", raw, *(read(value) for value in node.expressions))
     if not values or not all(value.fixed for value in values):
         raise UnsupportedSqlError(
             "IN with anything but constants",
             why="the list must not depend on the data",
             fix="write constants, as in x IN ('A', 'B'), or x = a OR x = b.",
         )
-    return made(Kind.BOOLEAN, exp.In(this=_operand(x), expressions=[value.sql for value in values]), x)
+    sql = exp.In(this=_operand(x), expressions=[value.sql for value in values])
+    return known(made(Kind.BOOLEAN, sql, x), where=filtering_among(raw, x, values))
 
 
 def _is(node: exp.Is, read: Read) -> Term:
@@ -172,7 +182,8 @@ def _joined(kind: type[Any], parts: list[Term]) -> Term:
         return parts[0]
     middle = len(parts) // 2
     a, b = _joined(kind, parts[:middle]), _joined(kind, parts[middle:])
-    return made(Kind.BOOLEAN, kind(this=_operand(a), expression=_operand(b)), a, b)
+    term = made(Kind.BOOLEAN, kind(this=_operand(a), expression=_operand(b)), a, b)
+    return known(term, where=filtering_all(kind, a, b))
 
 
 def _not(node: exp.Not, read: Read) -> Term:

@@ -6,13 +6,15 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from defocus.errors import InvalidParameterError, UnsupportedSqlError
+from defocus.tables.expressions.refusals import nested_value
 
 __all__ = ["MOST_LEVELS", "parsed", "refuse_deep", "refuse_unwritable"]
 
 MOST_CHARACTERS = 100_000
 MOST_LEVELS = 64
-_OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE}
-_CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END}
+_OPENING = {TokenType.L_PAREN, TokenType.CASE}
+_CLOSING = {TokenType.R_PAREN, TokenType.END}
+_NESTED = {TokenType.L_BRACKET, TokenType.L_BRACE}
 _PREFIX = {TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE, TokenType.PARAMETER, TokenType.INTERVAL}
 
 
@@ -83,6 +85,8 @@ def _check(text: str, tokens: list[Token]) -> None:
             raise UnsupportedSqlError(
                 "A semicolon", why="there is one expression, not several statements", fix="remove what follows it."
             )
+        if token.token_type in _NESTED:
+            raise nested_value()
         prefixes = prefixes + 1 if token.token_type in _PREFIX else 0
         level += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
         if max(level, prefixes) > MOST_LEVELS:

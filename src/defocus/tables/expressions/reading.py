@@ -1,7 +1,7 @@
 """The way from text to an expression: parsed, checked node by node against what is allowed, typed, made total."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 from sqlglot import exp
@@ -28,12 +28,17 @@ _BY_NAME = {"bucket": bucket, "date_part": date_part, "datepart": date_part}
 @final
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """A value of one row: its kind, SQL that never fails, the columns it reads, and how it was written."""
+    """A value of one row: its kind, SQL that never fails, the columns it reads, and how it was written.
+
+    ``condition`` is the SQL to filter with: true on the same rows as ``sql``, and perhaps FALSE where that is NULL,
+    so that engines can skip blocks of data.
+    """
 
     kind: Kind
     sql: exp.Expression
     columns: frozenset[str]
     text: str
+    condition: exp.Expression
 
 
 def expression(text: str, schema: Schema, *, aliases: Collection[str] = ()) -> Expression:
@@ -49,14 +54,14 @@ def expression(text: str, schema: Schema, *, aliases: Collection[str] = ()) -> E
     return _finished(parsed(text), text.strip(), schema, aliases)
 
 
-def typed(node: exp.Expression, schema: Schema, *, aliases: Collection[str] = ()) -> Expression:
+def typed(node: exp.Expr, schema: Schema, *, aliases: Collection[str] = ()) -> Expression:
     """The same for a node that sqlglot has parsed already, in the dialect of DuckDB."""
     if not isinstance(node, exp.Expression):
         raise InvalidParameterError(
             f"A parsed expression is needed, but got {type(node).__name__}.", fix="pass text to expression()."
         )
-    refuse_deep(node)
-    return _finished(node, node.sql("duckdb", comments=False), schema, aliases)
+    read = _finished(node, "", schema, aliases)
+    return replace(read, text=node.sql("duckdb"))
 
 
 def _finished(node: exp.Expression, text: str, schema: Schema, aliases: Collection[str]) -> Expression:
@@ -64,7 +69,8 @@ def _finished(node: exp.Expression, text: str, schema: Schema, aliases: Collecti
     term = settled(_Reader(schema, frozenset(aliases)).term(node))
     if term.kind is None:
         raise InvalidParameterError("NULL alone has no kind.", fix="write CAST(NULL AS DOUBLE), say.")
-    return Expression(term.kind, term.sql, term.columns, text)
+    condition = term.sql if term.where is None else term.where
+    return Expression(term.kind, term.sql, term.columns, text, condition)
 
 
 @final
@@ -111,8 +117,9 @@ class _Reader:
         column = Term(kind, sql, columns=frozenset({name}), texts=1 if kind is Kind.TEXT else 0)
         match kind:
             case Kind.NUMBER:
-                return known(cast(column, kind), nan=True, infinite=True)
+                number = cast(column, kind)
+                return known(number, nan=True, infinite=True, bare=number.sql)
             case Kind.DATE | Kind.TIMESTAMP:
-                return in_calendar(column)
+                return known(in_calendar(column), bare=sql)
             case _:
                 return column

@@ -7,7 +7,7 @@ from sqlglot import exp
 
 from defocus.errors import UnsupportedSqlError
 
-__all__ = ["only", "refusal"]
+__all__ = ["nested_value", "only", "refusal"]
 
 _CLOCK = (
     "its value depends on when or how often it is asked, not on the row",
@@ -91,6 +91,11 @@ def only(node: exp.Expression, *names: str) -> None:
                 why="this form of it is not understood",
                 fix=f"leave out {name.replace('_', ' ')}.",
             )
+
+
+def nested_value() -> UnsupportedSqlError:
+    """The refusal of lists and structs, and of fields of them."""
+    return UnsupportedSqlError("A list, struct or JSON value", why=_NESTED[0], fix=_NESTED[1])
 
 
 def refusal(node: exp.Expression) -> UnsupportedSqlError:

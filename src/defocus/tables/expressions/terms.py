@@ -24,7 +24,8 @@ class Term:
     are needed only. ``work`` counts nodes after an engine has written out what stands in two places, as it does
     for NULLIF: nesting could double it at each level. A text is at most ``texts`` times the longest text of
     the row plus ``extra`` bytes, so that no row makes an engine run out of memory. ``fixed`` terms are
-    constants, and ``value`` is theirs.
+    constants, and ``value`` is theirs. ``bare`` is a column without its guard, and ``where`` a cheaper condition
+    that is true on the same rows; see :mod:`defocus.tables.expressions.filters`.
     """
 
     kind: Kind | None
@@ -37,6 +38,8 @@ class Term:
     extra: int = 0
     fixed: bool = False
     value: Value = None
+    bare: exp.Expression | None = None
+    where: exp.Expression | None = None
 
 
 def of(value: Any, kind: Kind) -> Term:
