@@ -72,7 +72,7 @@ class RangeFinding:
         object.__setattr__(self, "sensitivity", count("sensitivity", self.sensitivity))
         object.__setattr__(self, "smallest", _exponent("smallest", self.smallest))
         object.__setattr__(self, "largest", _exponent("largest", self.largest))
-        object.__setattr__(self, "share", in_range("share", probability("share", self.share), 0, Fraction(1, 2)))
+        object.__setattr__(self, "share", in_range("share", probability("share", self.share), 0, Fraction(1, 4)))
         checked_flag("replace", self.replace)
         if self.smallest >= self.largest:
             raise InvalidParameterError(
