@@ -2,13 +2,13 @@
 
 import secrets
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, final
 
-from defocus.errors import DefocusError, LedgerDamagedError, LedgerMismatchError, Number, finite
+from defocus.errors import DefocusError, LedgerDamagedError, LedgerMismatchError
 from defocus.ledger.text import line
 from defocus.privacy.budgets import Budget
 from defocus.privacy.units import Adjacency, Unit
+from defocus.privacy.wire import read_number, write_number
 
 __all__ = ["Terms"]
 
@@ -38,10 +38,10 @@ class Terms:
             "unit": {
                 "kind": self.unit.kind,
                 "column": self.unit.column,
-                "bound": _write(self.unit.bound),
+                "bound": write_number(self.unit.bound),
                 "adjacency": self.unit.adjacency.value,
             },
-            "budget": {name: _write(getattr(self.budget, name)) for name in ("epsilon", "delta", "rho", "mu")},
+            "budget": {name: write_number(getattr(self.budget, name)) for name in ("epsilon", "delta", "rho", "mu")},
             "filter": self.filter,
             "id": self.id,
         }
@@ -53,8 +53,10 @@ class Terms:
             unit = dict(data["unit"])
             return cls(
                 dataset=line("dataset", data["dataset"]),
-                unit=Unit(unit["kind"], unit["column"], _read(unit["bound"]), adjacency=Adjacency(unit["adjacency"])),
-                budget=Budget(**{name: _read(value) for name, value in data["budget"].items()}),
+                unit=Unit(
+                    unit["kind"], unit["column"], read_number(unit["bound"]), adjacency=Adjacency(unit["adjacency"])
+                ),
+                budget=Budget(**{name: read_number(value) for name, value in data["budget"].items()}),
                 filter=line("filter", data["filter"]),
                 id=line("id", data["id"]),
             )
@@ -76,15 +78,3 @@ class Terms:
                 f"This ledger was made for something else. {'; '.join(differ)}.",
                 fix="open it without repeating these, or give the other data set, unit or budget a ledger of its own.",
             )
-
-
-def _write(value: Number | None) -> Any:
-    if value is None:
-        return None
-    number = finite("number", value)
-    return f"{number.numerator}/{number.denominator}" if isinstance(number, Fraction) else number
-
-
-def _read(value: Any) -> Any:
-    # Only p/q: the constructor also reads exponents, and 1e999999999 would fill the memory.
-    return Fraction(*map(int, value.split("/"))) if isinstance(value, str) else value

@@ -11,6 +11,7 @@ import numpy as np
 
 from defocus.errors import InvalidParameterError
 from defocus.ledger.entries import canonical
+from defocus.privacy.wire import write_number
 
 __all__ = ["fingerprint", "plain"]
 
@@ -76,7 +77,8 @@ def _plain(value: Any, depth: int) -> Any:
 def _number(value: Real) -> int | float | str:
     if isinstance(value, Integral):
         return int(value)
-    return f"{value.numerator}/{value.denominator}" if isinstance(value, Fraction) else float(value)
+    written: str | float = write_number(value) if isinstance(value, Fraction) else float(value)
+    return written
 
 
 def _unkept(why: str) -> InvalidParameterError:

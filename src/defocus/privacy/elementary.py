@@ -33,6 +33,7 @@ from defocus.privacy.accounting.pld.lowering import smoothed
 from defocus.privacy.accounting.renyi import curve
 from defocus.privacy.accounting.zcdp import rho_of
 from defocus.privacy.events import DiscreteGaussian, Event, Exponential, Gaussian
+from defocus.privacy.magnitudes import squared_mu
 from defocus.privacy.rounding import PAD, above
 from defocus.privacy.units import Adjacency
 
@@ -154,7 +155,7 @@ def _gaussian(event: Event, adjacency: Adjacency) -> _Gaussian:
 @_gaussian.register
 def _(event: Gaussian, adjacency: Adjacency) -> _Gaussian:
     del adjacency
-    return _Gaussian(above(1 / Fraction(event.ratio) ** 2))
+    return _Gaussian(above(squared_mu(event)))
 
 
 @_gaussian.register

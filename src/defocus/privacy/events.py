@@ -39,6 +39,7 @@ __all__ = [
     "Selected",
     "SelectedPoisson",
     "compose",
+    "parts_of",
 ]
 
 
@@ -302,13 +303,21 @@ def compose(events: Iterable[Event], *, times: int = 1) -> Event:
                 f"Only events can be composed, but one is {type(event).__name__}.",
                 fix="write for example compose([Gaussian(1.0), Laplace(2)]).",
             )
-        parts = event.parts if isinstance(event, Composed) else ((event, 1),)
-        for part, number in parts:
+        for part, number in parts_of(event):
             counts[part] = counts.get(part, 0) + number * repeated
     kept = tuple((part, number) for part, number in counts.items() if number)
     if len(kept) == 1 and kept[0][1] == 1:
         return kept[0][0]
     return Composed(kept)
+
+
+def parts_of(event: Event) -> tuple[tuple[Event, int], ...]:
+    """The single events that ``event`` is made of, each with how often it happened.
+
+    >>> parts_of(Pure(1)), parts_of(3 * Pure(1))
+    (((Pure(epsilon=1), 1),), ((Pure(epsilon=1), 3),))
+    """
+    return event.parts if isinstance(event, Composed) else ((event, 1),)
 
 
 NOTHING: Event = Composed(())

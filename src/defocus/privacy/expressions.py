@@ -11,13 +11,13 @@ import dataclasses
 import re
 from collections.abc import Callable
 from difflib import get_close_matches
-from numbers import Integral, Rational
 from typing import Any, final
 
 from defocus.errors import DefocusError, ExpressionError, InvalidParameterError, Number
 from defocus.privacy import events
 from defocus.privacy.events import NOTHING, Composed, Event, compose
 from defocus.privacy.grammar import Argument, Call, Literal, Name, Node, Product, Sum, read
+from defocus.privacy.wire import write_number
 
 __all__ = ["family", "names", "parse", "unparse"]
 
@@ -108,9 +108,7 @@ def unparse(event: Event) -> str:
 
 
 def _written(value: Any) -> str:
-    if isinstance(value, Integral):
-        return str(int(value))
-    return f"{value.numerator}/{value.denominator}" if isinstance(value, Rational) else repr(float(value))
+    return str(write_number(value))
 
 
 def _mentions(node: Node, unknown: str) -> bool:

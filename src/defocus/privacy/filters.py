@@ -46,7 +46,7 @@ from defocus.privacy.accounting.zcdp import rho_for
 from defocus.privacy.budgets import Budget
 from defocus.privacy.costs import Comparison, Cost, Remaining
 from defocus.privacy.elementary import ConcentratedSum, Elementary, GaussianSum, PureSum, RenyiSum, price
-from defocus.privacy.events import Composed, Event, Gaussian, Pure
+from defocus.privacy.events import Event, Gaussian, Pure, parts_of
 from defocus.privacy.naming import described
 from defocus.privacy.planning import least_allowed
 from defocus.privacy.rounding import above, below, product_up
@@ -103,7 +103,7 @@ class Filter:
                 f"A filter prices events, but got {described(event)}.", fix="pass for example Gaussian(10)."
             )
         total = self.start
-        for part, times in event.parts if isinstance(event, Composed) else ((event, 1),):
+        for part, times in parts_of(event):
             ideal, delta = _ideal(part)
             amounts = [delta, *(price(elementary, ideal, self.adjacency) for elementary in self.parts)]
             if not any(math.isfinite(amount) for amount in amounts[1:]):

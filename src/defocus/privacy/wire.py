@@ -9,7 +9,7 @@ from typing import Any
 from defocus.errors import DefocusError, InvalidParameterError
 from defocus.privacy import events
 
-__all__ = ["from_wire", "to_wire"]
+__all__ = ["from_wire", "read_number", "to_wire", "write_number"]
 
 _KINDS: dict[str, Callable[..., events.Event]] = {
     name: getattr(events, name)
@@ -52,6 +52,24 @@ def from_wire(data: Any) -> events.Event:
     return _event(data, 0)
 
 
+def write_number(value: Any) -> Any:
+    """A number as JSON has it; a fraction becomes "p/q", everything else stays.
+
+    >>> write_number(Fraction(1, 3)), write_number(0.5)
+    ('1/3', 0.5)
+    """
+    return f"{value.numerator}/{value.denominator}" if isinstance(value, Fraction) else value
+
+
+def read_number(value: Any) -> Any:
+    """A number as :func:`write_number` wrote it; text that is not a fraction is refused."""
+    if not isinstance(value, str):
+        return value
+    if not _FRACTION.fullmatch(value):
+        raise _malformed(f"{value[:40]!r} is not a fraction")
+    return Fraction(value)
+
+
 def _written(event: Any, depth: int) -> dict[str, Any]:
     kind = type(event).__name__
     if depth > _DEEPEST:
@@ -68,7 +86,7 @@ def _written(event: Any, depth: int) -> dict[str, Any]:
 def _write(value: Any, depth: int) -> Any:
     if isinstance(value, events.Event):
         return _written(value, depth + 1)
-    return f"{value.numerator}/{value.denominator}" if isinstance(value, Fraction) else value
+    return write_number(value)
 
 
 def _event(data: Any, depth: int) -> events.Event:
@@ -90,11 +108,7 @@ def _event(data: Any, depth: int) -> events.Event:
 def _read(value: Any, depth: int) -> Any:
     if isinstance(value, dict):
         return _event(value, depth + 1)
-    if not isinstance(value, str):
-        return value
-    if not _FRACTION.fullmatch(value):
-        raise _malformed(f"{value[:40]!r} is not a fraction")
-    return Fraction(value)
+    return read_number(value)
 
 
 def _malformed(why: str) -> InvalidParameterError:

@@ -20,7 +20,6 @@ from defocus.privacy import classical
 from defocus.privacy.accounting.zcdp import epsilon_from_rho, rho_of
 from defocus.privacy.events import (
     Approximate,
-    Composed,
     Concentrated,
     DiscreteGaussian,
     DiscreteLaplace,
@@ -33,7 +32,9 @@ from defocus.privacy.events import (
     Sampled,
     SampledBatch,
     Selected,
+    parts_of,
 )
+from defocus.privacy.magnitudes import largest_loss
 from defocus.privacy.rounding import PAD, above, times_up
 from defocus.privacy.selection import pure_selection_epsilon
 
@@ -53,8 +54,7 @@ class Spend:
 
 def spends(event: Event) -> list[tuple[Spend, int]]:
     """The releases of ``event`` and how often each happened."""
-    parts = event.parts if isinstance(event, Composed) else ((event, 1),)
-    return [(spend(part), times) for part, times in parts]
+    return [(spend(part), times) for part, times in parts_of(event)]
 
 
 @singledispatch
@@ -69,23 +69,13 @@ def spend(event: Event) -> Spend:
 
 
 @spend.register
-def _(event: Pure | Exponential | RandomizedResponse) -> Spend:
-    return _fixed(event.epsilon)
+def _(event: Laplace | DiscreteLaplace | Pure | Exponential | RandomizedResponse) -> Spend:
+    return _fixed(largest_loss(event))
 
 
 @spend.register
 def _(event: Approximate) -> Spend:
     return _fixed(event.epsilon, above(event.delta))
-
-
-@spend.register
-def _(event: Laplace) -> Spend:
-    return _fixed(1 / Fraction(event.ratio))
-
-
-@spend.register
-def _(event: DiscreteLaplace) -> Spend:
-    return _fixed(event.sensitivity / Fraction(event.scale))
 
 
 @spend.register

@@ -33,6 +33,7 @@ from defocus.privacy.events import (
     SampledBatch,
 )
 from defocus.privacy.losses import Loss, checked_delta, checked_epsilon, least
+from defocus.privacy.magnitudes import largest_loss, squared_mu
 from defocus.privacy.rounding import PAD, above, times_up
 from defocus.privacy.units import Adjacency
 
@@ -158,13 +159,8 @@ def _(event: Sampled | SampledBatch) -> float:
 
 
 @rho_of.register
-def _(event: Gaussian) -> float:
-    return above(1 / (2 * Fraction(event.ratio) ** 2))
-
-
-@rho_of.register
-def _(event: DiscreteGaussian) -> float:
-    return above((Fraction(event.sensitivity) / Fraction(event.sigma)) ** 2 / 2)
+def _(event: Gaussian | DiscreteGaussian) -> float:
+    return above(squared_mu(event) / 2)
 
 
 @rho_of.register
@@ -186,7 +182,7 @@ def _(event: Pure) -> float:
 @rho_of.register
 def _(event: Laplace) -> float:
     """ε + e^(−ε) − 1: tight, Harrison and Manurangsi (2026)."""
-    epsilon = above(1 / Fraction(event.ratio))
+    epsilon = above(largest_loss(event))
     if epsilon < 0.01:
         # An alternating series, cut after a positive term.
         series = 1 - epsilon / 3 * (1 - epsilon / 4 * (1 - epsilon / 5 * (1 - epsilon / 6)))
@@ -197,8 +193,7 @@ def _(event: Laplace) -> float:
 @rho_of.register
 def _(event: DiscreteLaplace | RandomizedResponse) -> float:
     """The pure bound, or the supremum of the divergence over the order where that is smaller."""
-    ends = event.epsilon if isinstance(event, RandomizedResponse) else event.sensitivity / Fraction(event.scale)
-    epsilon = above(ends)
+    epsilon = above(largest_loss(event))
     return min(_pure(epsilon), _largest_slope(event, epsilon))
 
 

@@ -16,6 +16,7 @@ from defocus.privacy.accounting.pld.continuous import BoundedRange, GaussianProf
 from defocus.privacy.accounting.pld.discrete import DiscreteGaussianProfile, DiscreteLaplaceProfile
 from defocus.privacy.accounting.pld.profiles import Profile
 from defocus.privacy.accounting.pld.sampling import Batched, SampledProfile
+from defocus.privacy.magnitudes import Bounded, largest_loss
 from defocus.privacy.rounding import above, below, nearest
 from defocus.privacy.units import Adjacency
 
@@ -47,7 +48,7 @@ class Smoothed(NamedTuple):
 
 def lower(event: events.Event, adjacency: Adjacency) -> list[Term]:
     """The terms of ``event``; all Gaussians become one, since their compositions are Gaussian."""
-    parts = event.parts if isinstance(event, events.Composed) else ((event, 1),)
+    parts = events.parts_of(event)
     terms: list[Term] = []
     squared = squared_below = blur = 0.0
     witnessed = True
@@ -100,13 +101,8 @@ def smoothed(event: events.DiscreteGaussian) -> Smoothed:
 
 
 def _pure(event: events.Event, profile: Profile) -> Fraction | None:
-    match event:
-        case events.Laplace(ratio):
-            return 1 / Fraction(ratio)
-        case events.DiscreteLaplace(scale, sensitivity):
-            return sensitivity / Fraction(scale)
-        case events.Pure(epsilon) | events.Exponential(epsilon) | events.RandomizedResponse(epsilon, _):
-            return Fraction(epsilon)
+    if isinstance(event, Bounded):
+        return largest_loss(event)
     end = max(profile.top, -profile.bottom)
     return None if profile.at_infinity or math.isinf(end) else Fraction(end)
 
@@ -139,6 +135,7 @@ def _(event: events.Laplace, adjacency: Adjacency) -> tuple[Profile, Profile | N
 @_term.register
 def _(event: events.DiscreteLaplace, adjacency: Adjacency) -> tuple[Profile, Profile | None]:
     del adjacency
+    _up(largest_loss(event))
     profile = DiscreteLaplaceProfile(below(Fraction(event.scale)), _up(Fraction(event.sensitivity)))
     exact = Fraction(profile.scale) == Fraction(event.scale) and Fraction(profile.shift) == event.sensitivity
     return profile, profile if exact else None

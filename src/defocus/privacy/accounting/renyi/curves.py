@@ -29,6 +29,7 @@ from defocus.privacy.events import (
     Pure,
     RandomizedResponse,
 )
+from defocus.privacy.magnitudes import largest_loss, squared_mu
 from defocus.privacy.rounding import PAD, above
 from defocus.privacy.units import Adjacency
 
@@ -72,14 +73,14 @@ def _(event: Approximate, orders: Floats, adjacency: Adjacency) -> Floats:
 @curve.register
 def _(event: Gaussian, orders: Floats, adjacency: Adjacency) -> Floats:
     del adjacency
-    return concentrated(1 / (2 * Fraction(event.ratio) ** 2), orders)
+    return concentrated(squared_mu(event) / 2, orders)
 
 
 @curve.register
 def _(event: DiscreteGaussian, orders: Floats, adjacency: Adjacency) -> Floats:
     """At most that of the continuous Gaussian, in any dimension: Canonne, Kamath, Steinke (2020), Theorem 14."""
     del adjacency
-    return concentrated((Fraction(event.sensitivity) / Fraction(event.sigma)) ** 2 / 2, orders)
+    return concentrated(squared_mu(event) / 2, orders)
 
 
 @curve.register
@@ -107,7 +108,7 @@ def _(event: Laplace, orders: Floats, adjacency: Adjacency) -> Floats:
     .. math:: (2\alpha-1)(M-1) = \alpha g((\alpha-1)\varepsilon) + (\alpha-1) g(-\alpha\varepsilon)
     """
     del adjacency
-    epsilon = above(1 / Fraction(event.ratio))
+    epsilon = above(largest_loss(event))
     if math.isinf(epsilon):
         return np.full_like(orders, np.inf)
     with np.errstate(divide="ignore"):
@@ -125,7 +126,7 @@ def _(event: DiscreteLaplace, orders: Floats, adjacency: Adjacency) -> Floats:
     """
     del adjacency
     shift, step = event.sensitivity, above(1 / Fraction(event.scale))
-    epsilon = above(Fraction(shift) / Fraction(event.scale))
+    epsilon = above(largest_loss(event))
     if shift == 1 or epsilon < 1e-3 or math.isinf(epsilon):
         return pure(epsilon, orders) if math.isfinite(epsilon) else np.full_like(orders, np.inf)
     # Everything relative to e^((α-1)ε), the largest term: the inner sum is geometric with ratio e^-((2α-1)/b).

@@ -25,10 +25,12 @@ from defocus.privacy.events import (
     Laplace,
     Pure,
     RandomizedResponse,
+    parts_of,
 )
+from defocus.privacy.magnitudes import largest_loss, squared_mu
 from defocus.privacy.rounding import above
 
-__all__ = ["HalfPair", "half_pair", "squared_mu"]
+__all__ = ["HalfPair", "half_pair", "merged"]
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 _PANELS = 4000
@@ -56,9 +58,8 @@ def half_pair(event: Event, order: float) -> HalfPair | None:
 @half_pair.register
 def _(event: Composed, order: float) -> HalfPair | None:
     """Only Gaussians merge: several on one sample are one with the squares of their inverse ratios added."""
-    if not event.parts or not all(isinstance(part, Gaussian) for part, _ in event.parts):
-        return None
-    return _gaussian(math.sqrt(above(squared_mu(event))) * (1 + 1e-15), order)
+    squared = merged(event)
+    return None if squared is None else _gaussian(math.sqrt(above(squared)) * (1 + 1e-15), order)
 
 
 @half_pair.register
@@ -68,7 +69,7 @@ def _(event: Gaussian, order: float) -> HalfPair | None:
 
 @half_pair.register
 def _(event: Laplace, order: float) -> HalfPair | None:
-    epsilon = above(1 / Fraction(event.ratio))
+    epsilon = above(largest_loss(event))
     panels = math.ceil(min(_PANELS + 1.0, 1 + order * epsilon / 8))
     if panels > _PANELS:
         return None
@@ -82,9 +83,9 @@ def _(event: Laplace, order: float) -> HalfPair | None:
 def _(event: DiscreteLaplace, order: float) -> HalfPair | None:
     """Atoms (2x − Δ)/b at the integers between the two centres, and all that lies beyond the far one."""
     shift, step = event.sensitivity, above(1 / Fraction(event.scale))
-    epsilon = above(Fraction(shift) / Fraction(event.scale))
+    epsilon = above(largest_loss(event))
     if shift > _ATOMS or math.isinf(epsilon):
-        return half_pair(Pure(event.sensitivity / Fraction(event.scale)), order)
+        return half_pair(Pure(largest_loss(event)), order)
     x = np.arange(shift // 2 + 1, shift, dtype=np.float64)
     losses = np.append((2 * x - shift) * step, epsilon)
     log_q = np.append(math.log(math.tanh(step / 2)) - x * step, -epsilon - math.log1p(math.exp(-step)))
@@ -110,11 +111,12 @@ def _(event: RandomizedResponse, order: float) -> HalfPair | None:
     return _response(above(event.epsilon), event.categories)
 
 
-def squared_mu(event: Composed) -> Fraction:
-    """The sum of 1/ratio² over composed Gaussians, exactly."""
-    return sum(
-        (times / Fraction(part.ratio) ** 2 for part, times in event.parts if isinstance(part, Gaussian)), Fraction(0)
-    )
+def merged(event: Event) -> Fraction | None:
+    """The squared mu of the one Gaussian that a composition of Gaussians is, exactly; None for anything else."""
+    parts = parts_of(event)
+    if not parts or not all(isinstance(part, Gaussian) for part, _ in parts):
+        return None
+    return sum((times * squared_mu(part) for part, times in parts if isinstance(part, Gaussian)), Fraction(0))
 
 
 def _response(epsilon: float, categories: int) -> HalfPair | None:

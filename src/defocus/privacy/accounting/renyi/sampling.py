@@ -30,18 +30,18 @@ from scipy.special import gammaln
 
 from defocus.errors import Number, UnsupportedEventError
 from defocus.privacy.accounting.renyi.curves import curve, divergence
-from defocus.privacy.accounting.renyi.pairs import HalfPair, half_pair, squared_mu
+from defocus.privacy.accounting.renyi.pairs import HalfPair, half_pair, merged
 from defocus.privacy.accounting.renyi.special import Floats, log_bernoulli, log_expm1, log_sum
 from defocus.privacy.events import (
-    Composed,
     DiscreteGaussian,
     Event,
-    Gaussian,
     Sampled,
     SampledBatch,
     Selected,
     SelectedPoisson,
+    parts_of,
 )
+from defocus.privacy.magnitudes import squared_mu
 from defocus.privacy.rounding import PAD, above
 from defocus.privacy.units import Adjacency
 
@@ -145,18 +145,12 @@ def _log_moment(inner: Event, q: float, n: int, adjacency: Adjacency) -> float:
 
 def _half_squared_mu(inner: Event) -> float | None:
     """Half the squared sensitivity over the variance, for events that are Gaussian noise; else None."""
-    if isinstance(inner, Gaussian):
-        return above(1 / (2 * Fraction(inner.ratio) ** 2))
-    if isinstance(inner, DiscreteGaussian):
-        return above((Fraction(inner.sensitivity) / Fraction(inner.sigma)) ** 2 / 2)
-    if isinstance(inner, Composed) and inner.parts and all(isinstance(part, Gaussian) for part, _ in inner.parts):
-        return above(squared_mu(inner) / 2)
-    return None
+    found = squared_mu(inner) if isinstance(inner, DiscreteGaussian) else merged(inner)
+    return None if found is None else above(found / 2)
 
 
 def _refuse_nested(inner: Event) -> None:
-    parts = inner.parts if isinstance(inner, Composed) else ((inner, 1),)
-    for part, _ in parts:
+    for part, _ in parts_of(inner):
         if isinstance(part, Sampled | SampledBatch | Selected | SelectedPoisson):
             raise UnsupportedEventError(
                 part,
