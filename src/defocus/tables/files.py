@@ -4,7 +4,7 @@ import csv
 import glob
 import gzip
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
@@ -38,8 +38,8 @@ class Files:
 
     *CSV.* Every column is text; an empty field is NULL. The separator is the one of ``, ; | tab`` that is most
     frequent in the header. A row with too few fields is filled with NULL, one with too many is cut, and one that is
-    longer than 2 MB or not UTF-8 is left out: what becomes of a row does not depend on the others, and none can
-    make the reading fail.
+    empty, longer than 2 MB or not UTF-8 is left out: what becomes of a row does not depend on the others or on the
+    question, and none can make the reading fail.
 
     *Parquet.* All files must have the same columns of the same types. Folders called ``key=value`` add a text
     column ``key``. Columns of moments in milliseconds are there but of no use, since DuckDB cannot read all of them
@@ -74,7 +74,7 @@ class Files:
         options = [exp.Kwarg(this=exp.var(name), expression=value) for name, value in made.items()]
         function = "read_parquet" if self.format == "parquet" else "read_csv"
         table = exp.Table(this=exp.Anonymous(this=function, expressions=[files, *options]))
-        return table if self.format != "parquet" else self._readable(table)
+        return self._sound(table) if self.format == "parquet" else self._whole(table)
 
     def _parquet(self) -> dict[str, exp.Expression]:
         first = _types(self.paths[0])
@@ -84,20 +84,25 @@ class Files:
         flags = {"hive_partitioning": bool(self.partitions), "hive_types_autocast": False, "union_by_name": False}
         return {name: exp.Boolean(this=value) for name, value in flags.items()}
 
-    def _readable(self, table: exp.Table) -> exp.Expression:
+    def _sound(self, table: exp.Table) -> exp.Expression:
         """The table without moments in milliseconds: DuckDB fails to read one that microseconds cannot hold."""
         types = _types(self.paths[0])
         coarse = {name for name, type_ in types.items() if pa.types.is_timestamp(type_) and type_.unit == "ms"}
-        if not coarse:
-            return table
         useless = exp.Cast(this=exp.null(), to=exp.DataType.build("BLOB", dialect="duckdb"))
-        made: list[exp.Expression] = []
-        for name in (*types, *self.partitions):
-            quoted = exp.to_identifier(name, quoted=True)
-            made.append(
-                exp.Alias(this=useless.copy() if name in coarse else exp.Column(this=quoted), alias=quoted.copy())
-            )
-        return exp.select(*made).from_(table)
+        made = {name: useless.copy() if name in coarse else _column(name) for name in (*types, *self.partitions)}
+        return _select(made, table) if coarse else table
+
+    def _whole(self, table: exp.Table) -> exp.Expression:
+        """The rows in which some field is filled, whichever columns a question uses.
+
+        DuckDB leaves out a row with a broken character only if that column is asked for, so all of them are looked
+        at. And it casts while it reads, dropping rows whose cast fails, unless a function stands in between.
+        """
+        _, names = _header(self.paths[0], self.format)
+        empty = exp.Literal.string("")
+        made = {name: exp.Nullif(this=_column(name), expression=empty.copy()) for name in names}
+        kept = exp.or_(*(_column(name).is_(exp.null()).not_() for name in names))
+        return _select({**made, **{name: _column(name) for name in self.partitions}}, table).where(kept)
 
     def _csv(self) -> dict[str, exp.Expression]:
         separator, names = _header(self.paths[0], self.format)
@@ -146,7 +151,7 @@ def find(data: str | Path | Sequence[str | Path]) -> Files:
 
 def _expand(text: str) -> Iterator[tuple[Path, tuple[str, ...]]]:
     """The files with the partition keys in their paths. A name that exists is itself, whatever characters it has."""
-    if "\0" in text or "://" in text:
+    if not text or "\0" in text or "://" in text:
         raise SourceError(
             f"{text!r:.80} is not a path on this machine.",
             fix="copy the file here, or pass a DuckDB connection that can reach it with table=.",
@@ -232,7 +237,20 @@ def _header(path: Path, format_: str) -> tuple[str, list[str]]:
             fix="write the names of the columns, in UTF-8, as the first line.",
         )
     separator = "\t" if format_ == "tsv" else max(",;|\t", key=line.count)
-    return separator, next(csv.reader([line], delimiter=separator))
+    try:
+        return separator, next(csv.reader([line], delimiter=separator))
+    except csv.Error:
+        line = None
+    raise SourceError(f"The first line of {_shown(path)} is no list of names.", fix="separate the names with commas.")
+
+
+def _column(name: str) -> exp.Column:
+    return exp.Column(this=exp.to_identifier(name, quoted=True))
+
+
+def _select(made: Mapping[str, exp.Expression], table: exp.Table) -> exp.Select:
+    named = [exp.Alias(this=value, alias=exp.to_identifier(name, quoted=True)) for name, value in made.items()]
+    return exp.select(*named).from_(table)
 
 
 def _pattern(path: Path) -> str:

@@ -50,18 +50,25 @@ def convert(name: str, type_: Any, kind: Kind, *, collated: bool) -> exp.Express
     """
     quoted = exp.to_identifier(name, quoted=True)
     made: exp.Expression = exp.Column(this=quoted)
-    if Kind.OTHER not in {kind, kind_of(type_)}:
-        known = str(type_)
-        if kind_of(type_) is Kind.TIMESTAMP and type_.id in {"timestamp with time zone", "timestamptz_ns"}:
-            made, known = _in_utc(made, nanoseconds=type_.id == "timestamptz_ns"), "TIMESTAMP"
-        elif known in {"DATE", "TIMESTAMP"}:
-            made = _within(made, known)
-        if known != CANONICAL[kind]:
-            made = exp.TryCast(this=made, to=exp.DataType.build(CANONICAL[kind], dialect="duckdb"))
-            made = _within(made, CANONICAL[kind]) if kind in {Kind.DATE, Kind.TIMESTAMP} else made
+    own = kind_of(type_)
+    if Kind.OTHER not in {kind, own}:
+        if type_.id in {"timestamp with time zone", "timestamptz_ns"}:
+            made = _in_utc(made, nanoseconds=type_.id == "timestamptz_ns")
+        elif str(type_) != CANONICAL[own]:
+            made = _cast(made, own)
+        elif own in {Kind.DATE, Kind.TIMESTAMP}:
+            made = _within(made, own)
+        if kind is not own:  # only from a value that is known to be sound: DuckDB fails on others even where it tries
+            made = _cast(made, kind)
         if kind is Kind.TEXT and collated:
             made = exp.Collate(this=made, expression=exp.to_identifier("C", quoted=True))
     return exp.Alias(this=made, alias=quoted.copy())
+
+
+def _cast(value: exp.Expression, kind: Kind) -> exp.Expression:
+    """A value of another kind or type, if there is one."""
+    made = exp.TryCast(this=value, to=exp.DataType.build(CANONICAL[kind], dialect="duckdb"))
+    return _within(made, kind) if kind in {Kind.DATE, Kind.TIMESTAMP} else made
 
 
 def _in_utc(column: exp.Expression, *, nanoseconds: bool) -> exp.Expression:
@@ -74,10 +81,10 @@ def _in_utc(column: exp.Expression, *, nanoseconds: bool) -> exp.Expression:
     return _where(known, exp.Anonymous(this="make_timestamp", expressions=[count.copy()]))
 
 
-def _within(value: exp.Expression, type_: str) -> exp.Expression:
+def _within(value: exp.Expression, kind: Kind) -> exp.Expression:
     """A date or moment, if it lies in the years 1 to 9999."""
-    ends = ("0001-01-01", "9999-12-31") if type_ == "DATE" else ("0001-01-01 00:00:00", "9999-12-31 23:59:59.999999")
-    low, high = (exp.Cast(this=exp.Literal.string(end), to=exp.DataType.build(type_)) for end in ends)
+    ends = ("0001-01-01", "9999-12-31") if kind is Kind.DATE else ("0001-01-01 00:00:00", "9999-12-31 23:59:59.999999")
+    low, high = (exp.Cast(this=exp.Literal.string(end), to=exp.DataType.build(CANONICAL[kind])) for end in ends)
     return _where(exp.Between(this=value.copy(), low=low, high=high), value)
 
 
