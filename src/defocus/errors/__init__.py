@@ -26,6 +26,7 @@
     │   ├── LedgerDamagedError          edited, truncated, rolled back or unreadable
     │   └── LedgerUnavailableError      cannot be reached, read or written
     ├── QuestionFailedError             a question about a table failed after the charge, which stays
+    ├── NotFinishedError                released, but HAVING, ORDER BY or a formula of SQL failed afterwards
     ├── ReleaseFailedError              sampling failed after the charge, which stays
     ├── NotRecordedError                charged and sampled, but the ledger could not note it
     ├── SourceError                     a table that cannot be opened, or a schema that cannot be used
@@ -72,6 +73,7 @@ from defocus.errors.tables import (
     DatasetFileError,
     EngineError,
     NotDeclaredError,
+    NotFinishedError,
     QuestionFailedError,
     SourceError,
     UnknownColumnError,
@@ -100,6 +102,7 @@ __all__ = [
     "NotBitsError",
     "NotDeclaredError",
     "NotExactError",
+    "NotFinishedError",
     "NotRecordedError",
     "Number",
     "QuestionFailedError",

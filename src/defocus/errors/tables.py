@@ -2,6 +2,7 @@
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
 from defocus.errors.base import DefocusError, InvalidParameterError
 
@@ -9,6 +10,7 @@ __all__ = [
     "DatasetFileError",
     "EngineError",
     "NotDeclaredError",
+    "NotFinishedError",
     "QuestionFailedError",
     "SourceError",
     "UnknownColumnError",
@@ -73,3 +75,14 @@ class QuestionFailedError(DefocusError):
             fix="mend the cause and ask again, which costs again; try questions on made-up data of the same schema first.",
         )
         self.charge = charge
+
+
+class NotFinishedError(DefocusError):
+    """An answer was released, but what SQL does to it afterwards failed. ``answer`` holds it: it is paid for."""
+
+    def __init__(self, answer: Any, *, why: str) -> None:
+        super().__init__(
+            f"The answer was released, but HAVING, ORDER BY or a formula could not be applied to it: {why}",
+            fix="use the answer in the `answer` attribute of this error.",
+        )
+        self.answer = answer

@@ -1,21 +1,24 @@
 """A private table: what questions are built from."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, final
 
 from defocus.errors import InvalidParameterError, Number
 from defocus.ledger import Ledger, Remaining
+from defocus.noise import Bits
 from defocus.tables.aggregates import Aggregate, Distinct, Histogram, Quantile, Statistic, Units
+from defocus.tables.answers import Answer
 from defocus.tables.arranging import arrange
-from defocus.tables.bounding import DEFAULT_ROWS, Bound
+from defocus.tables.bounding import DEFAULT_ROWS, FIND, Bound
 from defocus.tables.columns import Schema
 from defocus.tables.cubes import Cube
 from defocus.tables.joining import join_private, join_public
 from defocus.tables.keys import DECLARED, EVERYTHING, Keys, declared_keys, key_columns, public_keys
 from defocus.tables.query import Query
 from defocus.tables.rows import Rows
+from defocus.tables.sql import Catalogue, SqlQuery, read
 
 __all__ = ["Grouped", "Table"]
 
@@ -84,17 +87,26 @@ class Table:
     def bound(
         self,
         *,
-        rows: int | None = None,
+        rows: int | str | None = None,
         groups: int | None = None,
         per_group: int | None = None,
         by: str = "weights",
     ) -> "Table":
-        """What one person may contribute: rows in all, groups, and rows in each group."""
+        """What one person may contribute: rows in all, groups, and rows in each group.
+
+        ``rows="find"`` lets a twentieth of what a question costs find the number of rows with the least error.
+        """
         if self.rows.unit is None:
             raise InvalidParameterError(
                 f"This table protects {self.ledger.unit}, so each row is one contribution already.",
                 fix='leave bound() out, or open the table with unit=user("…").',
             )
+        if isinstance(rows, str):
+            if rows != FIND:
+                raise InvalidParameterError(
+                    "rows is neither a number nor to be found.", fix='pass rows=5 or rows="find".'
+                )
+            return replace(self, contribution=Bound(groups=groups, per_group=per_group, by=by, find=True))
         if rows is None and per_group is None:
             rows = DEFAULT_ROWS if groups is None else max(groups, DEFAULT_ROWS)
         elif rows is None and groups is None:
@@ -129,11 +141,54 @@ class Table:
             raise InvalidParameterError("cube needs a column.", fix="name at least one with a declared domain.")
         chosen = key_columns(self.schema.usable(name) for name in columns)
         bound = _bounded(self)
+        if bound is not None and bound.find:
+            raise InvalidParameterError("A cube needs a bound that is known.", fix="give it with bound(rows=…).")
         return Cube(self.rows, self.ledger, bound, chosen, len(columns) if ways is None else ways, self.purposes)
 
     def agg(self, **aggregates: Aggregate) -> Query:
         """What is asked of all rows together."""
         return _query(self, (), EVERYTHING, aggregates)
+
+    def sql_query(
+        self, text: str, *, keys: Any = DECLARED, bounds: str | None = None, at_most: int = 1, dialect: str = "duckdb"
+    ) -> SqlQuery:
+        """A SELECT as a question, to preview, plan or release; it may name this table and those opened beside it.
+
+        Args:
+            text: ``SELECT … FROM name [JOIN …] [WHERE …] [GROUP BY …] [HAVING …] [ORDER BY …] [LIMIT n]``.
+            keys: which groups to show, as for :meth:`group_by`. Unless given: those that WHERE lists, the declared
+                domains, or those that are found, which needs a delta.
+            bounds: "find" to pay for finding bounds that nobody declared.
+            at_most: how many different values one person brings to a COUNT(DISTINCT …).
+            dialect: which SQL it is, such as "postgres" or "spark".
+        """
+
+        def ask(
+            rows: Rows, own: bool, by: tuple[str, ...], known: Keys | None, aggregates: Mapping[str, Aggregate]
+        ) -> Query:
+            table = replace(self, rows=rows, contribution=self.contribution if own else None)
+            return _query(table, by, known, aggregates)
+
+        catalogue = Catalogue(self.name, self.rows, self.others, self.public)
+        return read(text, catalogue, ask, keys=keys, bounds=bounds, at_most=at_most, dialect=dialect)
+
+    def sql(
+        self,
+        text: str,
+        *,
+        epsilon: Number,
+        delta: Number | None = None,
+        purpose: str | None = None,
+        who: str | None = None,
+        request: str | None = None,
+        bits: Bits | None = None,
+        progress: Callable[[float], None] | None = None,
+        **how: Any,
+    ) -> Answer:
+        """Release a SELECT: :meth:`sql_query`, which takes the remaining arguments, and its ``release``."""
+        return self.sql_query(text, **how).release(
+            epsilon=epsilon, delta=delta, purpose=purpose, who=who, request=request, bits=bits, progress=progress
+        )
 
     def remaining(self) -> Remaining:
         """What is left of the budget."""

@@ -1,0 +1,217 @@
+"""Between which bounds an expression lies, as far as declared columns and constants tell. No row is looked at.
+
+A wrong guess here would cost accuracy only: whatever lies outside is clipped.
+"""
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from sqlglot import exp
+
+from defocus.errors import Number
+from defocus.tables.columns import Schema
+from defocus.tables.expressions.literals import literal, negated
+
+__all__ = ["clamp", "interval", "number", "part"]
+
+_Range: TypeAlias = tuple[Number, Number]
+_PARTS = {
+    "quarter": (1, 4), "month": (1, 12), "week": (1, 53), "day": (1, 31), "hour": (0, 23), "minute": (0, 59),
+    "second": (0, 59), "dow": (0, 6), "dayofweek": (0, 6), "isodow": (1, 7), "doy": (1, 366), "dayofyear": (1, 366),
+}  # fmt: skip
+_NAMED: dict[type[exp.Expression], str] = {
+    exp.Quarter: "quarter",
+    exp.Month: "month",
+    exp.Week: "week",
+    exp.WeekOfYear: "week",
+    exp.Day: "day",
+    exp.DayOfMonth: "day",
+    exp.Hour: "hour",
+    exp.Minute: "minute",
+    exp.Second: "second",
+    exp.DayOfWeek: "dow",
+    exp.DayOfWeekIso: "isodow",
+    exp.DayOfYear: "doy",
+}
+
+
+def clamp(node: exp.Expression) -> tuple[exp.Expression, Number, Number] | None:
+    """What is inside CLAMP(x, low, high), LEAST(GREATEST(x, low), high) or the other way round, and the bounds."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    if isinstance(node, exp.Anonymous) and node.name.lower() == "clamp" and len(node.expressions) == 3:
+        x, low, high = node.expressions
+        ends = number(low), number(high)
+        return None if None in ends else (x, *_both(ends))
+    for outer, inner in ((exp.Least, exp.Greatest), (exp.Greatest, exp.Least)):
+        found = _one_constant(node, outer)
+        within = None if found is None else _one_constant(found[0], inner)
+        if found is not None and within is not None:
+            ends = (within[1], found[1]) if outer is exp.Least else (found[1], within[1])
+            return within[0], *ends
+    return None
+
+
+def number(node: exp.Expression) -> Number | None:
+    """A constant number, or None."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    if isinstance(node, exp.Literal) and not node.is_string:
+        return _value(literal(node).value)
+    if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal) and not node.this.is_string:
+        return _value(negated(node.this).value)
+    return None
+
+
+def interval(node: exp.Expression, schema: Schema) -> _Range | None:
+    """The bounds of an expression over columns of the schema, or None where nothing is known."""
+    if isinstance(node, exp.Column):
+        column = schema.get(node.name)
+        return None if column is None or column.low is None or column.high is None else (column.low, column.high)
+    constant = number(node)
+    if constant is not None:
+        return constant, constant
+    moment = part(node)
+    if moment is not None:
+        return moment
+    rule = _RULES.get(type(node))
+    return None if rule is None else rule(node, lambda part: interval(part, schema))
+
+
+def part(node: exp.Expression) -> tuple[int, int] | None:
+    """The bounds of a part of a date, such as its month."""
+    if isinstance(node, exp.Extract):
+        return _PARTS.get(node.this.name.lower())
+    return _PARTS.get(_NAMED.get(type(node), ""))
+
+
+_Find: TypeAlias = Callable[[exp.Expression], _Range | None]
+
+
+def _inner(node: Any, find: _Find) -> _Range | None:
+    return find(node.this)
+
+
+def _cast(node: Any, find: _Find) -> _Range | None:
+    if isinstance(node.this, exp.Predicate | exp.Not | exp.Connector | exp.Boolean):
+        return 0, 1
+    return find(node.this) if node.args["to"].is_type(*exp.DataType.NUMERIC_TYPES) else None
+
+
+def _negative(node: Any, find: _Find) -> _Range | None:
+    found = find(node.this)
+    return None if found is None else (-found[1], -found[0])
+
+
+def _absolute(node: Any, find: _Find) -> _Range | None:
+    found = find(node.this)
+    if found is None:
+        return None
+    low, high = (Fraction(x) for x in found)
+    return _tidy(abs(max(low, min(high, Fraction(0)))), max(abs(low), abs(high)))
+
+
+def _whole(node: Any, find: _Find) -> _Range | None:
+    found = find(node.this)
+    return None if found is None else (math.floor(found[0]), math.ceil(found[1]))
+
+
+def _arithmetic(node: Any, find: _Find) -> _Range | None:
+    a, b = find(node.this), find(node.expression)
+    if a is None or b is None:
+        return None
+    a0, a1, b0, b1 = (Fraction(x) for x in (*a, *b))
+    if isinstance(node, exp.Add):
+        return _tidy(a0 + b0, a1 + b1)
+    if isinstance(node, exp.Sub):
+        return _tidy(a0 - b1, a1 - b0)
+    if isinstance(node, exp.Div):
+        if b0 <= 0 <= b1:
+            return None
+        b0, b1 = 1 / b1, 1 / b0
+    products = [x * y for x in (a0, a1) for y in (b0, b1)]
+    return _tidy(min(products), max(products))
+
+
+def _case(node: Any, find: _Find) -> _Range | None:
+    results = [branch.args["true"] for branch in node.args["ifs"]]
+    default = node.args.get("default")
+    return _hull([find(each) for each in (*results, *([] if default is None else [default])) if not _null(each)])
+
+
+def _if(node: Any, find: _Find) -> _Range | None:
+    results = [node.args["true"], *([node.args["false"]] if node.args.get("false") is not None else [])]
+    return _hull([find(each) for each in results if not _null(each)])
+
+
+def _any_of(node: Any, find: _Find) -> _Range | None:
+    return _hull([find(each) for each in (node.this, *node.expressions) if not _null(each)])
+
+
+def _extreme(node: Any, find: _Find) -> _Range | None:
+    """LEAST and GREATEST: one side may be known where the other is not, but both are needed."""
+    return _any_of(node, find)
+
+
+_RULES: dict[type[exp.Expression], Callable[[Any, _Find], _Range | None]] = {
+    exp.Paren: _inner,
+    exp.Cast: _cast,
+    exp.TryCast: _cast,
+    exp.Neg: _negative,
+    exp.Abs: _absolute,
+    exp.Floor: _whole,
+    exp.Ceil: _whole,
+    exp.Round: _whole,
+    exp.Add: _arithmetic,
+    exp.Sub: _arithmetic,
+    exp.Mul: _arithmetic,
+    exp.Div: _arithmetic,
+    exp.Case: _case,
+    exp.If: _if,
+    exp.Coalesce: _any_of,
+    exp.Least: _extreme,
+    exp.Greatest: _extreme,
+}
+
+
+def _one_constant(node: exp.Expression, kind: type[Any]) -> tuple[exp.Expression, Number] | None:
+    """The two arguments of LEAST or GREATEST, if one is a constant."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    if not isinstance(node, kind) or len(node.expressions) != 1:
+        return None
+    pair = node.this, node.expressions[0]
+    for x, end in (pair, pair[::-1]):
+        constant = number(end)
+        if constant is not None and number(x) is None:
+            return x, constant
+    return None
+
+
+def _hull(ranges: list[_Range | None]) -> _Range | None:
+    known = [one for one in ranges if one is not None]
+    if not known or len(known) != len(ranges):
+        return None
+    return _tidy(min(Fraction(low) for low, _ in known), max(Fraction(high) for _, high in known))
+
+
+def _null(node: exp.Expression) -> bool:
+    return isinstance(node, exp.Null)
+
+
+def _tidy(low: Fraction, high: Fraction) -> _Range:
+    """Whole numbers as such, others as floats."""
+    low_, high_ = (int(x) if x.denominator == 1 else float(x) for x in (low, high))
+    return low_, high_
+
+
+def _both(ends: tuple[Number | None, Number | None]) -> _Range:
+    low, high = ends
+    assert low is not None and high is not None  # noqa: S101, PT018  # the caller has seen to it
+    return low, high
+
+
+def _value(value: Any) -> Number | None:
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None

@@ -1,0 +1,63 @@
+"""Public tables in a query: their columns may be renamed and their values used as keys, since everybody knows them."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+import pyarrow as pa
+
+from defocus.errors import InvalidParameterError
+from defocus.tables.columns import Schema
+from defocus.tables.kinds import Kind
+from defocus.tables.rows import Rows
+from defocus.tables.sources import source
+
+__all__ = ["Public", "public_table"]
+
+_MOST_VALUES = 10_000
+"""Columns with more values are no domain that anybody would want every group of."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Public:
+    """A public table: what was declared for it, and its rows."""
+
+    name: str
+    data: Any
+    table: pa.Table
+    kinds: Mapping[str, Kind]
+
+    @property
+    def columns(self) -> Mapping[str, str]:
+        """The columns that a query can name."""
+        return {name: name for name, kind in self.kinds.items() if kind is not Kind.OTHER}
+
+    def renamed(self, names: Mapping[str, str]) -> Any:
+        """What to join with, so that its columns have new names; as it was given if they are the same."""
+        if all(old == new for old, new in names.items()):
+            return self.data
+        return self.table.select(list(names)).rename_columns(list(names.values()))
+
+    def declared(self, rows: Rows, names: Mapping[str, str], *, but: Collection[str]) -> Rows:
+        """The rows after a join, where the values of the public columns, except some, are domains for keys."""
+        known = {}
+        for old, new in names.items():
+            if new not in but and rows.schema[new].values is None and self.kinds[old].countable:
+                values = self.table.column(old).unique().drop_null().to_pylist()
+                if 0 < len(values) <= _MOST_VALUES:
+                    known[new] = tuple(values)
+        columns = (replace(column, values=known.get(column.name, column.values)) for column in rows.schema)
+        return replace(rows, schema=Schema(columns))
+
+
+def public_table(name: str, data: Any) -> Public:
+    """Open a public table; unlike a private one it is read at once."""
+    if data is None:
+        raise InvalidParameterError(f"The public table {name!r:.60} is nothing.", fix="pass a path or a frame.")
+    opened = source(data)
+    try:
+        table = opened.engine.run(opened.relation)
+    finally:
+        opened.engine.close()
+    return Public(name, data, table, {column.name: column.kind for column in opened.schema})

@@ -1,0 +1,185 @@
+"""FROM, JOIN, WITH and sub-queries: private rows under names, each row still of one person."""
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+from sqlglot import exp
+
+from defocus.errors import InvalidParameterError, UnsupportedSqlError
+from defocus.tables.rows import Rows
+from defocus.tables.sql.calls import is_aggregate
+from defocus.tables.sql.joins import joined
+from defocus.tables.sql.publics import Public, public_table
+from defocus.tables.sql.refusals import only, refuse_inside
+from defocus.tables.sql.scopes import Named, Scope, matching
+
+__all__ = ["Catalogue", "from_clause"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """What FROM can name: the table that is asked, private tables of the same people, public tables, and WITH."""
+
+    name: str
+    rows: Rows
+    private: Mapping[str, Rows]
+    public: Mapping[str, Any]
+    made: tuple[tuple[str, Scope], ...] = ()
+    """What WITH clauses made, the latest last."""
+
+    def find(self, identifier: exp.Expression) -> Scope | Public:
+        """The table of that name."""
+        for called, scope in reversed(self.made):
+            if matching(identifier, [called]):
+                return scope
+        if matching(identifier, [self.name]):
+            return _whole(self.rows, own=True)
+        for called in matching(identifier, list(self.private)):
+            return _whole(self.private[called], own=False)
+        for called in matching(identifier, list(self.public)):
+            return public_table(called, self.public[called])
+        names = [self.name, *self.private, *self.public, *(called for called, _ in self.made)]
+        near = difflib.get_close_matches(identifier.name[:200], names, n=1)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise InvalidParameterError(
+            f"There is no table {identifier.name!r:.60} here.", fix=f"{hint}FROM can name {', '.join(names)}."[:600]
+        )
+
+
+def from_clause(select: exp.Select, catalogue: Catalogue) -> tuple[Scope, Catalogue]:
+    """The rows that a SELECT is about, after its joins and its WHERE, and the catalogue with its WITH clause."""
+    known = _with(select, catalogue)
+    source = select.args.get("from_")
+    if source is None:
+        raise UnsupportedSqlError(
+            "SELECT without FROM", why="there are no rows to ask about", fix=f"write FROM {known.name}."[:200]
+        )
+    first = _table(source.this, known)
+    if isinstance(first, Public):
+        raise UnsupportedSqlError(
+            f"FROM {first.name} first",
+            why="a public table has no people to protect",
+            fix=f"write the private table first: FROM {known.name} JOIN {first.name} …"[:300],
+        )
+    scope = first
+    for join in select.args.get("joins") or []:
+        scope = joined(scope, _table(join.this, known), join)
+    condition = select.args.get("where")
+    if condition is not None:
+        if any(is_aggregate(node) for node in condition.walk()):
+            raise UnsupportedSqlError(
+                "An aggregate in WHERE", why="WHERE is about single rows", fix="write the condition in HAVING."
+            )
+        scope = scope.where(condition.this)
+    return scope, known
+
+
+def _whole(rows: Rows, *, own: bool) -> Scope:
+    names = {column.name: column.name for column in rows.schema}
+    return Scope(rows, (Named("", names),), own)
+
+
+def _with(select: exp.Select, catalogue: Catalogue) -> Catalogue:
+    clause = select.args.get("with_")
+    known = catalogue
+    for each in [] if clause is None else clause.expressions:
+        only(each, "WITH", "this", "alias", "materialized")
+        alias = each.args["alias"]
+        only(alias, "A name in WITH", "this")
+        made = _sub_query(each.this, known, alias.name)
+        if any(matching(alias.this, [called]) for called, _ in known.made[len(catalogue.made) :]):
+            raise InvalidParameterError(f"WITH names {alias.name!r:.60} twice.", fix="give each part its own name.")
+        known = replace(known, made=(*known.made, (alias.name, made)))
+    return known
+
+
+def _table(node: exp.Expression, known: Catalogue) -> Scope | Public:
+    """One table of a FROM clause under its alias."""
+    alias = node.args.get("alias")
+    if alias is not None:
+        only(alias, "An alias", "this")
+    if isinstance(node, exp.Subquery):
+        only(node, "A sub-query in FROM", "this", "alias")
+        return _sub_query(node.this, known, "" if alias is None else alias.name)
+    if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
+        raise UnsupportedSqlError(
+            f"{_called(node)} in FROM",
+            why="only tables that were opened by name are read, never files or functions",
+            fix=f'write FROM {known.name}; open others with dp.open(…, public={{"name": …}}).'[:300],
+        )
+    if node.args.get("db") is not None or node.args.get("catalog") is not None:
+        raise UnsupportedSqlError(
+            f"A name with a dot in FROM, {node.sql('duckdb')[:60]},",
+            why="tables have plain names here",
+            fix=f"write FROM {known.name}."[:200],
+        )
+    only(node, "A table in FROM", "this", "alias")
+    found = known.find(node.this)
+    called = node.name if alias is None else alias.name
+    if isinstance(found, Public):
+        return replace(found, name=called)
+    return replace(found, tables=tuple(replace(table, name=called) for table in found.tables))
+
+
+def _called(node: exp.Expression) -> str:
+    inner = node.this if isinstance(node, exp.Table) else node
+    if isinstance(inner, exp.Anonymous):
+        return f"The table function {inner.name[:40]}"
+    return f"The table function {inner.sql_name()}" if isinstance(inner, exp.Func) else f"{inner.key.upper()[:40]}"
+
+
+def _sub_query(node: exp.Expression, known: Catalogue, name: str) -> Scope:
+    """A SELECT of single rows: some columns, derived ones, and a condition."""
+    while isinstance(node, exp.Subquery):
+        only(node, "A sub-query", "this")
+        node = node.this
+    if not isinstance(node, exp.Select):
+        raise UnsupportedSqlError(
+            f"{node.key.upper()[:40]} as a table", why="only SELECT makes rows", fix="write a SELECT."
+        )
+    refuse_inside(node)
+    scope, _ = from_clause(node, known)
+    shown: dict[str, str] = {}
+    for item in node.expressions:
+        scope, added = _items(scope, item)
+        for called, physical in added:
+            if matching(exp.to_identifier(called), list(shown)):
+                raise InvalidParameterError(
+                    f"The sub-query has two columns called {called!r:.60}.", fix="rename one with AS."
+                )
+            shown[called] = physical
+    return replace(scope, tables=(Named(name, shown),))
+
+
+def _items(scope: Scope, item: exp.Expression) -> tuple[Scope, list[tuple[str, str]]]:
+    """The columns that one item of a sub-query shows."""
+    if isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star)):
+        star = item if isinstance(item, exp.Star) else item.this
+        only(star, "A star")
+        return scope, _starred(scope, item.args.get("table"))
+    inner, alias = (item.this, item.args["alias"].name) if isinstance(item, exp.Alias) else (item, "")
+    if any(is_aggregate(node) for node in inner.walk()):
+        raise UnsupportedSqlError(
+            "An aggregate in a sub-query",
+            why="its value would depend on many people, without noise",
+            fix="aggregate in the outer SELECT.",
+        )
+    if isinstance(inner, exp.Column):
+        column = scope.column(inner)
+        return scope, [(alias or inner.name, column.name)]
+    if not alias:
+        raise InvalidParameterError(
+            f"The expression {inner.sql('duckdb')[:60]} in a sub-query has no name.", fix="name it with AS."
+        )
+    made, column = scope.derived(alias, inner)
+    return made, [(alias, column.name)]
+
+
+def _starred(scope: Scope, table: exp.Expression | None) -> list[tuple[str, str]]:
+    if table is None:
+        return scope.shown()
+    names = matching(table, [one.name for one in scope.tables])
+    return [pair for one in scope.tables if one.name in names for pair in one.columns.items()]
