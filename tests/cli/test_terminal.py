@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from defocus.cli.terminal import above, below, console, plain, shown, table, tell, to_json
+from defocus.cli.terminal import above, below, console, plain, table, tell, to_json
 from defocus.errors import DefocusError, InvalidParameterError
 
 positive = st.floats(1e-12, 1e12)
@@ -28,12 +28,6 @@ def test_an_upper_bound_is_rounded_up_and_a_lower_one_down(value: float, digits:
 )
 def test_numbers_look_like_numbers(value: float, text: str) -> None:
     assert above(value) == text
-
-
-def test_an_estimate_is_rounded_to_the_nearest() -> None:
-    assert shown(2 / 3) == "0.6667"
-    assert shown(1e-6) == "0.000001"
-    assert shown(1e-9) == "1e-9"
 
 
 @given(st.text())

@@ -3,9 +3,10 @@
 import math
 
 from defocus.cli.budgeting import budget
-from defocus.cli.terminal import console, shown, table, to_json
+from defocus.cli.terminal import console, table, to_json
 from defocus.mechanisms import Advice, Candidate, advise, advise_choice
 from defocus.privacy.budgets import Budget
+from defocus.privacy.digits import roughly
 
 __all__ = ["budget", "show_choice", "show_numbers"]
 
@@ -50,7 +51,7 @@ def _show(advice: Advice, *, as_json: bool) -> None:
 
 def _row(candidate: Candidate, *, squared: bool) -> tuple[str, ...]:
     numbers = (candidate.error, candidate.squared) if squared else (candidate.error,)
-    return (candidate.name, candidate.noise, *("-" if _finite(x) is None else shown(x or 0.0) for x in numbers))
+    return (candidate.name, candidate.noise, *("-" if _finite(x) is None else roughly(x or 0.0) for x in numbers))
 
 
 def _finite(x: float | None) -> float | None:

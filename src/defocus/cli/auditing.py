@@ -11,8 +11,9 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from defocus.audit import Finding, Target, neighbours, search, targets
 from defocus.cli.plots import save
-from defocus.cli.terminal import console, facts, plain, shown, table, to_json
+from defocus.cli.terminal import console, facts, plain, table, to_json
 from defocus.errors import InvalidParameterError
+from defocus.privacy.digits import roughly
 
 __all__ = ["find", "show", "show_list"]
 
@@ -61,7 +62,7 @@ def show_list(*, as_json: bool) -> None:
     if as_json:
         to_json([{"name": t.name, "about": t.about, "epsilon": t.epsilon, "delta": t.delta} for t in known])
         return
-    rows = [(t.name, shown(t.epsilon), t.about) for t in known]
+    rows = [(t.name, roughly(t.epsilon), t.about) for t in known]
     console().print(table(("name", "claim", "about"), rows, numbers=("claim",)))
 
 
@@ -91,8 +92,11 @@ def show(
     screen.print(plain(target.name), style="bold")
     screen.print(plain(found.verdict), style="red" if found.violation else "green")
     rows = [
-        ("claimed", f"epsilon {shown(target.epsilon)}" + (f" at delta {shown(target.delta)}" if target.delta else "")),
-        ("lower bound", f"epsilon {shown(found.epsilon_lower)} at {100 * found.confidence:.6g} % confidence"),
+        (
+            "claimed",
+            f"epsilon {roughly(target.epsilon)}" + (f" at delta {roughly(target.delta)}" if target.delta else ""),
+        ),
+        ("lower bound", f"epsilon {roughly(found.epsilon_lower)} at {100 * found.confidence:.6g} % confidence"),
         ("event", found.event),
         ("happens in", f"{found.p:.4%} and {found.q:.4%} of runs"),
         ("data sets", found.pair),

@@ -1,10 +1,8 @@
 """What the commands print: text that is safe to show, numbers rounded to the safe side, tables, JSON, errors."""
 
 import json
-import math
 import sys
 from collections.abc import Iterable, Sequence
-from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from typing import Any
 
 from rich import box
@@ -13,8 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from defocus.errors import DefocusError
+from defocus.privacy.digits import at_least, at_most
 
-__all__ = ["above", "below", "console", "facts", "plain", "shown", "table", "tell", "to_json"]
+__all__ = ["above", "below", "console", "facts", "plain", "table", "tell", "to_json"]
 
 _LAST_BITS = 2.0**-46
 
@@ -41,7 +40,7 @@ def above(value: float, digits: int = 6) -> str:
     >>> above(1.82823701), above(0.1 + 0.2), above(float("inf"))
     ('1.82824', '0.3', 'inf')
     """
-    return _rounded(value, digits, ROUND_CEILING)
+    return at_least(value, digits, forgiving=_LAST_BITS)
 
 
 def below(value: float, digits: int = 6) -> str:
@@ -50,28 +49,7 @@ def below(value: float, digits: int = 6) -> str:
     >>> below(1.82823999)
     '1.82823'
     """
-    return _rounded(value, digits, ROUND_FLOOR)
-
-
-def shown(value: float, digits: int = 4) -> str:
-    """The nearest number of so many digits, for what is an estimate in any case.
-
-    >>> shown(3.14159), shown(20000.0)
-    ('3.142', '20000')
-    """
-    return _rounded(value, digits, ROUND_HALF_EVEN)
-
-
-def _rounded(value: float, digits: int, rounding: str) -> str:
-    if not math.isfinite(value):
-        return str(value)
-    exact = Decimal(value)
-    nearest = Context(prec=digits, rounding=ROUND_HALF_EVEN).create_decimal(exact)
-    close = abs(nearest - exact) <= abs(exact) * Decimal(_LAST_BITS)
-    number = (nearest if close else Context(prec=digits, rounding=rounding).create_decimal(exact)).normalize()
-    _, figures, exponent = number.as_tuple()
-    small_enough = isinstance(exponent, int) and -digits - 2 <= exponent and len(figures) + exponent <= digits + 3
-    return f"{number:f}" if small_enough else f"{number:e}"
+    return at_most(value, digits, forgiving=_LAST_BITS)
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, numbers: Sequence[str] = ()) -> Table:
