@@ -115,6 +115,18 @@ def test_an_anchor_that_is_none_is_not_understood(defocus: Callable[..., Any], w
     assert defocus("ledger", "verify", where, "--anchor", anchor).code == 2
 
 
+def test_an_anchor_file_notices_an_older_copy(defocus: Callable[..., Any], where: Path, tmp_path: Path) -> None:
+    file = tmp_path / "stays.anchor"
+    with Ledger.open(where, read_only=True) as ledger:
+        ledger.anchor().save(file)
+    assert defocus("ledger", "verify", where, "--anchor-file", file, "--json").json["anchored"] is True
+    file.write_text(f"defocus ledger anchor 1\n99:{'0' * 64}\n", encoding="ascii")
+    assert defocus("ledger", "verify", where, "--anchor-file", file).code == 1
+    ran = defocus("ledger", "verify", where, "--anchor-file", tmp_path / "none")
+    assert ran.code == 1
+    assert "no anchor file" in ran.err
+
+
 def test_a_missing_ledger_is_refused_and_not_made(defocus: Callable[..., Any], tmp_path: Path) -> None:
     for command in ("show", "verify"):
         ran = defocus("ledger", command, tmp_path / "none.sqlite")

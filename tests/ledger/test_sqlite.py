@@ -89,8 +89,9 @@ def test_another_writer_is_waited_for_and_then_named(opened: Opener, where: str)
     ledger = opened(timeout=0.2)
     other = sqlite3.connect(where, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    with pytest.raises(LedgerBusyError, match=r"0\.2 seconds.*nothing was charged"):
+    with pytest.raises(LedgerBusyError, match=r"0\.2 seconds.*nothing was charged") as busy:
         ledger.charge(Laplace(10), purpose="count")
+    assert "forked while a thread was using" in busy.value.fix
     other.execute("ROLLBACK")
     other.close()
     ledger.charge(Laplace(10), purpose="count")

@@ -102,3 +102,8 @@ def test_a_unit_made_by_hand_is_checked_as_well(make: Any) -> None:
 def test_units_are_at_the_front_door() -> None:
     for make in (rows, user, edge, node, event, weight):
         assert getattr(defocus, make.__name__) is make
+
+
+def test_a_bound_of_too_many_digits_to_be_stored_is_refused() -> None:
+    with pytest.raises(InvalidParameterError, match="too many digits"):
+        weight(bound=Fraction(1, 10**2000))

@@ -15,7 +15,7 @@ __all__ = ["app", "main"]
 
 app = typer.Typer(
     name="defocus",
-    help="Differential privacy on one ledger: account, calibrate, audit, and read ledgers.",
+    help="Differential privacy on one ledger: ask tables, account, calibrate, audit, and read ledgers.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -49,6 +49,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
+_FILE = Path("defocus.toml")
+"""Where a dataset file is looked for."""
+
+
 class _Adjacency(StrEnum):
     """The ways to say which data sets are neighbours."""
 
@@ -77,6 +81,16 @@ _Mu = Annotated[float | None, typer.Option(help="A budget of Gaussian DP instead
 _Where = Annotated[str, typer.Argument(metavar="FILE", help="The ledger: a file, or the URL of a database.")]
 
 
+_Question = Annotated[
+    str, typer.Argument(metavar="SQL", help="A SELECT about the data set; one SELECT is one release.")
+]
+_Dataset = Annotated[Path, typer.Option("--dataset", "-d", help="The dataset file.")]
+_Spend = Annotated[float, typer.Option(help="What the release may cost.")]
+_SpendDelta = Annotated[float | None, typer.Option(help="The delta it may cost; none unless told.")]
+_Explain = Annotated[bool, typer.Option("--explain", metavar="", help="Explain it in plain words.")]
+_Out = Annotated[Path | None, typer.Option(help="Write the answer to a .csv, .parquet or .json file.")]
+
+
 @app.callback(invoke_without_command=True)
 def _start(
     version: Annotated[bool, typer.Option("--version", metavar="", help="Print the version and leave.")] = False,
@@ -86,6 +100,124 @@ def _start(
 
         typer.echo(f"defocus {installed('defocus')}")
         raise typer.Exit
+
+
+@app.command()
+def init(
+    data: Annotated[list[Path], typer.Argument(help="Parquet or CSV files, or a DuckDB file with --table.")],
+    *,
+    out: Annotated[Path, typer.Option(help="Where to write the dataset file.")] = _FILE,
+    table: Annotated[str | None, typer.Option(help="Which table of a database.")] = None,
+    name: Annotated[str | None, typer.Option(help="What to call the data set.")] = None,
+    unit: Annotated[str | None, typer.Option(help="The column that names the person.")] = None,
+    by_rows: Annotated[bool, typer.Option("--rows", metavar="", help="Protect each row alone instead.")] = False,
+    epsilon: _Epsilon = None,
+    delta: _Delta = None,
+    force: Annotated[bool, typer.Option("--force", metavar="", help="Replace the file if there is one.")] = False,
+) -> None:
+    """Write a first dataset file from the schema of the data; no row is looked at. Exit code 1 if it is incomplete."""
+    from defocus.cli import drafting  # noqa: PLC0415 # a command loads what it needs
+
+    done = drafting.init(
+        data, out=out, table=table, name=name, unit=unit, by_rows=by_rows, epsilon=epsilon, delta=delta, force=force
+    )
+    raise typer.Exit(0 if done else 1)
+
+
+@app.command()
+def check(dataset: _Dataset = _FILE) -> None:
+    """Say whether a dataset file is complete and fits the schema of its data. Exit code 1 if not."""
+    from defocus.cli import drafting  # noqa: PLC0415 # a command loads what it needs
+
+    raise typer.Exit(0 if drafting.validate(dataset) else 1)
+
+
+@app.command()
+def query(
+    question: _Question,
+    *,
+    epsilon: _Spend,
+    delta: _SpendDelta = None,
+    dataset: _Dataset = _FILE,
+    purpose: Annotated[str | None, typer.Option(help="Why, in one line; goes into the ledger.")] = None,
+    request: Annotated[
+        str | None, typer.Option(help="Keep the answer under this name; asked again it is free.")
+    ] = None,
+    out: _Out = None,
+    plot: Annotated[Path | None, typer.Option(help="Plot the answer with its intervals.")] = None,
+    explain: _Explain = False,
+    as_json: _Json = False,
+) -> None:
+    """Release the answer to a question: charged first, then computed, then shown."""
+    from defocus.cli import asking  # noqa: PLC0415 # a command loads what it needs
+
+    asking.query(
+        question,
+        dataset=dataset,
+        epsilon=epsilon,
+        delta=delta,
+        purpose=purpose,
+        request=request,
+        out=out,
+        plot=plot,
+        explain=explain,
+        as_json=as_json,
+    )
+
+
+@app.command()
+def preview(
+    question: _Question,
+    *,
+    epsilon: _Spend,
+    delta: _SpendDelta = None,
+    dataset: _Dataset = _FILE,
+    explain: _Explain = False,
+    as_json: _Json = False,
+) -> None:
+    """Say how exact an answer would be and what it would cost. Free; no row is looked at."""
+    from defocus.cli import asking  # noqa: PLC0415 # a command loads what it needs
+
+    asking.preview(question, dataset=dataset, epsilon=epsilon, delta=delta, explain=explain, as_json=as_json)
+
+
+@app.command()
+def export(
+    request: Annotated[str, typer.Argument(help="The name under which the answer was kept.")],
+    out: Annotated[Path, typer.Argument(help="A .csv, .parquet or .json file.")],
+    *,
+    dataset: _Dataset = _FILE,
+) -> None:
+    """Write an answer that was kept. It was paid for and is public, so this is free."""
+    from defocus.cli import asking  # noqa: PLC0415 # a command loads what it needs
+
+    asking.export(request, dataset=dataset, out=out)
+
+
+@app.command()
+def budget(
+    dataset: _Dataset = _FILE,
+    *,
+    plot: Annotated[Path | None, typer.Option(help="Plot how the budget burnt down.")] = None,
+    as_json: _Json = False,
+) -> None:
+    """Print what is left of the budget, and how it burnt down."""
+    from defocus.cli import budgets  # noqa: PLC0415 # a command loads what it needs
+
+    budgets.show(dataset, plot=plot, as_json=as_json)
+
+
+@app.command()
+def history(
+    dataset: _Dataset = _FILE,
+    *,
+    last: Annotated[int | None, typer.Option(help="Only so many of the last entries.")] = None,
+    as_json: _Json = False,
+) -> None:
+    """Print every charge of a data set: when, who, why, what, and its epsilon."""
+    from defocus.cli import budgets, ledgers  # noqa: PLC0415 # a command loads what it needs
+
+    ledgers.show(budgets.ledger_of(dataset), last=last, as_json=as_json)
 
 
 @app.command()
@@ -217,9 +349,10 @@ def ledger_verify(
     where: _Where,
     *,
     anchor: Annotated[str | None, typer.Option(help="An anchor kept elsewhere, written number:hash.")] = None,
+    anchor_file: Annotated[Path | None, typer.Option(help="The anchor file that follows the ledger.")] = None,
     as_json: _Json = False,
 ) -> None:
     """Check every entry of a ledger. Exit code 1 if it was tampered with."""
     from defocus.cli import ledgers  # noqa: PLC0415 # a command loads what it needs
 
-    raise typer.Exit(0 if ledgers.verify(where, anchor=anchor, as_json=as_json) else 1)
+    raise typer.Exit(0 if ledgers.verify(where, anchor=anchor, anchor_file=anchor_file, as_json=as_json) else 1)

@@ -4,6 +4,7 @@ import math
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, final
 
 from defocus.cli.terminal import above, console, facts, plain, table, to_json
@@ -54,9 +55,9 @@ def show(where: str, *, last: int | None, as_json: bool) -> None:
     screen.print(table(heads, rows, numbers=("#", "epsilon", "used")))
 
 
-def verify(where: str, *, anchor: str | None, as_json: bool) -> bool:
+def verify(where: str, *, anchor: str | None, anchor_file: Path | None, as_json: bool) -> bool:
     """Examine a ledger without trusting it, print what was found, and say whether nothing is wrong."""
-    found = examine(where, anchor)
+    found = examine(where, anchor, anchor_file=anchor_file)
     if as_json:
         to_json(found.to_dict())
         return found.ok

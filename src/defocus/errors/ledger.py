@@ -66,12 +66,16 @@ class BudgetExceededError(LedgerError):
 
 
 class LedgerBusyError(LedgerError):
-    """Another process held the ledger for longer than the timeout. Nothing was charged."""
+    """Someone else held the ledger for longer than the timeout: a writer, or a child forked in mid-transaction.
+
+    Nothing was charged.
+    """
 
     def __init__(self, where: str, *, seconds: float) -> None:
         super().__init__(
             f"The ledger {where} was held by someone else for more than {seconds:g} seconds; nothing was charged.",
-            fix="try again, or open the ledger with a larger timeout=.",
+            fix="try again, or open the ledger with a larger timeout=. A process forked while a thread was using the"
+            " ledger may still hold it: end that process, and open ledgers after forking.",
         )
 
 

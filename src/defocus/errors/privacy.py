@@ -10,11 +10,14 @@ class FormulaOutOfRangeError(InvalidParameterError):
 
 
 class UnsupportedEventError(DefocusError):
-    """An accountant was given an event it cannot express; it never approximates silently."""
+    """An accountant, a filter or group privacy was given an event it cannot express; nothing is approximated.
 
-    def __init__(self, event: object, *, accountant: str, why: str, fix: str) -> None:
+    ``accountant`` is the name of an accountant; ``who`` replaces it by whoever else refuses.
+    """
+
+    def __init__(self, event: object, *, why: str, fix: str, accountant: str = "", who: str = "") -> None:
         name = type(event).__name__
-        super().__init__(f"The {accountant} accountant cannot express {name}: {why}.", fix=fix)
+        super().__init__(f"{who or f'The {accountant} accountant'} cannot express {name}: {why}.", fix=fix)
 
 
 class CannotCalibrateError(DefocusError):

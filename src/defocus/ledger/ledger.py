@@ -363,9 +363,13 @@ class Ledger:
 
 def verify(where: str | Path, anchor: Any = None, *, anchor_file: str | Path | None = None) -> Verification:
     """Examine the ledger at ``where`` without opening it for use: works on a damaged one and says what is wrong."""
+    file = anchor_file_of(anchor_file)
+    anchors = _anchors(as_anchor(anchor), None, file)
+    if file is not None and file.read() is None:
+        raise LedgerUnavailableError(f"There is no anchor file at {file.path}.", fix="check its path, or leave it out.")
     store = Store(place_of(where, timeout=10.0, read_only=True))
     try:
-        return examine(store, _anchors(as_anchor(anchor), None, anchor_file_of(anchor_file)))
+        return examine(store, anchors)
     finally:
         store.close()
 

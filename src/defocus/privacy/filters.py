@@ -109,7 +109,7 @@ class Filter:
             if not any(math.isfinite(amount) for amount in amounts[1:]):
                 raise UnsupportedEventError(
                     part,
-                    accountant=f"{self.by} filter",
+                    who=f"The {self.by} filter",
                     why=f"no filter of {self.budget} has a finite cost for it",
                     fix="use a budget with a delta, or an event that the measure of this budget knows.",
                 )

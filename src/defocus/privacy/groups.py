@@ -147,7 +147,7 @@ def _(event: Sampled | SampledBatch, size: int) -> Event:
 def _refusal(event: Event, size: int, why: str) -> UnsupportedEventError:
     return UnsupportedEventError(
         event,
-        accountant="group",
+        who="Group privacy",
         why=why,
         fix=f"account for it at one unit, then use group(Approximate(epsilon, delta), {size}).",
     )

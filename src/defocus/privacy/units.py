@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, final
 
-from defocus.errors import InvalidParameterError, Number, count, positive
+from defocus.errors import InvalidParameterError, Number, count, positive, storable
 
 __all__ = ["Adjacency", "Unit", "edge", "event", "node", "rows", "user", "weight"]
 
@@ -93,7 +93,7 @@ def event(*, replace: bool = False) -> Unit:
 
 def weight(*, bound: Number) -> Unit:
     """Protect the value of one weight in [0, ``bound``]; which weights exist is public."""
-    return Unit("weight", bound=positive("bound", bound), adjacency=Adjacency.REPLACE)
+    return Unit("weight", bound=storable("bound", positive("bound", bound)), adjacency=Adjacency.REPLACE)
 
 
 def _adjacency(*, replace: Any) -> Adjacency:
