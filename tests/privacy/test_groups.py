@@ -94,9 +94,7 @@ def test_a_person_with_many_records_is_a_group() -> None:
 
 def test_sampled_events_are_refused_with_a_way_out() -> None:
     for event in (Sampled(Gaussian(1), 0.1), SampledBatch(Gaussian(1), 1, 10), Gaussian(1) + Sampled(Gaussian(1), 0.1)):
-        with pytest.raises(
-            UnsupportedEventError, match=r"^Group privacy.*group is in the sample[\s\S]*Approximate"
-        ):
+        with pytest.raises(UnsupportedEventError, match=r"^Group privacy.*group is in the sample[\s\S]*Approximate"):
             group(event, 2)
     with pytest.raises(UnsupportedEventError, match="no group guarantee"):
         group(Event(), 2)
