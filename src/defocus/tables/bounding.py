@@ -7,10 +7,12 @@ from typing import final
 
 from defocus.errors import InvalidParameterError, count
 
-__all__ = ["BY", "DEFAULT_ROWS", "Bound", "root_above"]
+__all__ = ["BY", "DEFAULT_ROWS", "FIND", "Bound", "root_above"]
 
 BY = ("weights", "sampling")
 """The two ways to hold a bound; see :class:`Bound`."""
+FIND = "find"
+"""``rows="find"``: let a share of the budget find the bound with the least error."""
 DEFAULT_ROWS = 5
 """What one person may contribute unless the owner says otherwise."""
 _MOST = 1 << 20
@@ -24,7 +26,8 @@ class Bound:
 
     *By weights*, everybody's rows all count, but those of a person with more than ``rows`` of them count less, so
     that they weigh ``rows`` together. Nothing is random and nothing is sorted. *By sampling*, a person's rows are
-    chosen with a fresh cryptographic key.
+    chosen with a fresh cryptographic key. With ``find`` the number of rows is chosen in the course of the release,
+    from a private histogram of how many rows people have; see :mod:`defocus.tables.contributions`.
 
     Guarantee:
         In units of one row, the rows of one person weigh at most :attr:`total` over all groups and at most
@@ -39,6 +42,7 @@ class Bound:
     groups: int | None = None
     per_group: int | None = None
     by: str = "weights"
+    find: bool = False
 
     def __post_init__(self) -> None:
         for name in ("rows", "groups", "per_group"):
@@ -53,6 +57,13 @@ class Bound:
                 f"A bound is held by weights or by sampling, not by {self.by!r:.40}.",
                 fix='leave by= out, or pass by="sampling".',
             )
+        if self.find:
+            if self.rows is not None or self.per_group is not None or self.by != "weights":
+                raise InvalidParameterError(
+                    "A bound that is to be found has no rows of its own, and is held by weights.",
+                    fix='write bound(rows="find"), perhaps with groups=.',
+                )
+            return
         if self.rows is None and (self.groups is None or self.per_group is None):
             raise InvalidParameterError(
                 "This bound does not limit what one person contributes in all.",
@@ -61,7 +72,9 @@ class Bound:
 
     @property
     def total(self) -> int:
-        """How many rows one person weighs at most, over all groups."""
+        """How many rows one person weighs at most, over all groups; the default where it is not yet found."""
+        if self.find:
+            return DEFAULT_ROWS
         limits = [self.rows] if self.rows is not None else []
         if self.groups is not None and self.per_group is not None:
             limits.append(self.groups * self.per_group)
@@ -86,6 +99,9 @@ class Bound:
         return root_above(full * most**2 + rest**2)
 
     def __str__(self) -> str:
+        if self.find:
+            groups = "" if self.groups is None else f" and {self.groups} groups"
+            return f"a number of rows that is found privately{groups}"
         parts = [] if self.rows is None else [f"{self.rows} {_rows(self.rows)}"]
         if self.per_group is not None:
             parts.append(f"{self.per_group} {_rows(self.per_group)} in each group")

@@ -60,6 +60,32 @@ class Measuring:
             sums += [named(_total(part), f"s{i}_{j}") for j, part in enumerate(parts)]
         return self._by_group(sums, rows)
 
+    def contributions(self, edges: Sequence[int]) -> Exact:
+        """How many people have more rows than one edge and at most the next; the last counts all others."""
+        table = self._run(self.contributions_sql(edges))
+        made = np.zeros(len(edges), np.int64)
+        made[integers(table["b"])] = integers(table["s"])
+        return made
+
+    def contributions_sql(self, edges: Sequence[int]) -> exp.Select:
+        """The statement of :meth:`contributions`."""
+        number = exp.Count(this=exp.Star(), big_int=True)
+        people = (
+            exp.select(column("unit"), named(number, "n"))
+            .from_(_sub(self.groups.plain({}), "a"), copy=False)
+            .group_by(column("unit"), copy=False)
+        )
+        place = exp.case()
+        for i, edge in enumerate(edges[:-1]):
+            place = place.when(exp.LTE(this=column("n"), expression=_whole(edge)), exp.Literal.number(i))
+        bucket = exp.cast(place.else_(exp.Literal.number(len(edges) - 1)), "bigint")
+        placed = exp.select(named(bucket, "b")).from_(_sub(people, "n"), copy=False)
+        return (
+            exp.select(column("b"), named(number.copy(), "s"))
+            .from_(_sub(placed, "c"), copy=False)
+            .group_by(column("b"), copy=False)
+        )
+
     def people(self) -> Exact:
         """The weight of the people in each group."""
         return self._column(self._run(self.people_sql()), "s")[:, None]

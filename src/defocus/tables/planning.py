@@ -1,5 +1,6 @@
 """How a budget is shared between the measurements of one question, and with which noise each is made."""
 
+import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from defocus.errors import CannotCalibrateError, InvalidParameterError, NotDecla
 from defocus.mechanisms import PartitionSelection, Quantiles, RangeFinding
 from defocus.privacy import calibrate
 from defocus.privacy.budgets import Budget
-from defocus.privacy.events import Event, Exponential, Pure, compose
+from defocus.privacy.events import DiscreteLaplace, Event, Exponential, Pure, compose
 from defocus.tables.aggregates import Distinct, Histogram, Quantile, Units
 from defocus.tables.arranging import Arrangement
 from defocus.tables.bounding import Bound, root_above
@@ -24,6 +25,10 @@ GRID = 1 << 24
 _COARSER = 1 << 12
 _SCALE = 1 << 38
 """Noise scales are kept below this many steps."""
+_PERSON = 1 << 30
+"""What one person weighs at most where the number of rows is yet to be found."""
+_CONTRIBUTIONS = Fraction(1, 20)
+"""The share of the budget that finds out how many rows people have."""
 _KEYS = Fraction(3, 10)
 """The share of the budget that finds keys."""
 _BOUNDS = Fraction(1, 10)
@@ -37,6 +42,11 @@ class Plan:
 
     arrangement: Arrangement
     grid: int
+    """What a full row weighs; where the bound is yet to be found, what it would weigh with the default bound."""
+    people_grid: int
+    """What a full person weighs where people are counted."""
+    contributions: CellNoise | None
+    """The noise on the histogram of contributions, where the bound is to be found."""
     selection: PartitionSelection | None
     findings: Mapping[str, RangeFinding]
     splits: tuple[CellNoise, ...]
@@ -46,19 +56,22 @@ class Plan:
     @property
     def event(self) -> Event:
         """What the whole release owes."""
-        parts = [each.event for each in (*self.splits, *self.others.values(), *self.findings.values())]
+        searched = () if self.contributions is None else (self.contributions,)
+        parts = [each.event for each in (*searched, *self.splits, *self.others.values(), *self.findings.values())]
         return compose([*([] if self.selection is None else [self.selection.event]), *parts])
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """One measurement that wants a share. It adds noise if it has a reach, else it chooses; a fixed share searches."""
+    """One measurement that wants a share. It adds noise to cells if it has a reach, else it chooses or is pure."""
 
     name: str
     importance: float
     reach: Reach | None = None
     fixed: Fraction | None = None
+    chooses: bool = False
+    """Whether it is an exponential mechanism, of bounded range; what has no reach and does not choose is pure."""
 
 
 def plan(
@@ -84,26 +97,35 @@ def plan(
         )
     checked = _weights(arrangement, weights)
     grid = _grid(bound, epsilon)
-    reaches = _reaches(bound, grid, people_in)
-    tasks = _tasks(arrangement, reaches, checked, replace=replace)
-    left = epsilon * (1 - _KEYS) if private_keys else epsilon
+    find = bound is not None and bound.find
+    total = _PERSON if find else grid * (1 if bound is None else bound.total)
+    reaches = _reaches(bound, total, people_in)
+    methods = {
+        name: _method(each, epsilon, total) for name, each in arrangement.aggregates if isinstance(each, Quantile)
+    }
+    tasks = _tasks(arrangement, reaches, checked, methods, replace=replace)
+    searched = epsilon * _CONTRIBUTIONS if find else Fraction(0)
+    left = (epsilon - searched) * (1 - _KEYS if private_keys else 1)
     pure = _pure(tasks, left)
     mixed = _mixed(tasks, left, delta / 2 if private_keys else delta) if delta else None
     use_mixed = mixed is not None and _error(tasks, mixed) < _error(tasks, pure)
     chosen = mixed if use_mixed and mixed is not None else pure
     selection = None
     if private_keys:
-        part = delta / 2 if use_mixed else delta
-        selection = PartitionSelection(epsilon=epsilon * _KEYS, delta=part, groups=people_in, replace=replace)
-    total = grid * (1 if bound is None else bound.total)
-    return _assembled(arrangement, grid, total, chosen, selection=selection, replace=replace)
+        part, spent = delta / 2 if use_mixed else delta, (epsilon - searched) * _KEYS
+        selection = PartitionSelection(epsilon=spent, delta=part, groups=people_in, replace=replace)
+    made = _assembled(arrangement, total, chosen, methods, selection=selection, replace=replace)
+    one = Reach(1, Fraction(1))
+    counted = laplace(one.replaced() if replace else one, searched) if find else None
+    full = total if bound is None else total // bound.total
+    return dataclasses.replace(made, grid=full, contributions=counted)
 
 
 def _assembled(
     arrangement: Arrangement,
-    grid: int,
     total: int,
     noises: Mapping[str, CellNoise | Fraction],
+    methods: Mapping[str, str],
     *,
     selection: PartitionSelection | None,
     replace: bool,
@@ -118,12 +140,15 @@ def _assembled(
                 buckets=aggregate.buckets,
                 sensitivity=total,
                 replace=replace,
+                method=methods[name],
             )
         elif isinstance(aggregate, Units | Distinct | Histogram):
             others[name] = _noise(noises[name])
     return Plan(
         arrangement=arrangement,
-        grid=grid,
+        grid=total,
+        people_grid=GRID,
+        contributions=None,
         selection=selection,
         findings={
             text: RangeFinding(epsilon=_epsilon(noises[f"bounds of {text}"]), sensitivity=total, replace=replace)
@@ -134,14 +159,26 @@ def _assembled(
     )
 
 
-def _reaches(bound: Bound | None, grid: int, people_in: int) -> tuple[Reach, Reach]:
+def _reaches(bound: Bound | None, total: int, people_in: int) -> tuple[Reach, Reach]:
     """How far one person can move weights of rows, and weights of people in ``people_in`` groups."""
-    rows = Reach(grid, Fraction(grid)) if bound is None else Reach(grid * bound.total, grid * bound.l2())
-    return rows, Reach(grid * people_in, grid * root_above(people_in))
+    simple = bound is None or bound.find
+    rows = Reach(total, Fraction(total) if simple else total // bound.total * bound.l2())
+    return rows, Reach(GRID * people_in, GRID * root_above(people_in))
+
+
+def _method(aggregate: Quantile, epsilon: Fraction, total: int) -> str:
+    """How quantiles are found: decided once, since what they owe depends on it."""
+    ways = Quantiles(levels=aggregate.levels, epsilon=epsilon, buckets=aggregate.buckets, sensitivity=total)
+    return "tree" if isinstance(ways.event, DiscreteLaplace) else "search"
 
 
 def _tasks(
-    arrangement: Arrangement, reaches: tuple[Reach, Reach], weights: Mapping[str, float], *, replace: bool
+    arrangement: Arrangement,
+    reaches: tuple[Reach, Reach],
+    weights: Mapping[str, float],
+    methods: Mapping[str, str],
+    *,
+    replace: bool,
 ) -> list[_Task]:
     rows, people = reaches
     made = [_Task(f"split {i}", arrangement.importance(i, weights), rows) for i in range(len(arrangement.splits))]
@@ -154,11 +191,11 @@ def _tasks(
         elif isinstance(aggregate, Histogram):
             made.append(_Task(name, weight, rows))
         elif isinstance(aggregate, Quantile):
-            made.append(_Task(name, weight * len(aggregate.levels)))
+            made.append(_Task(name, weight * len(aggregate.levels), chooses=methods[name] == "search"))
     made += [_Task(f"bounds of {text}", 1.0, fixed=_BOUNDS) for text in arrangement.searched]
     if not replace:
         return made
-    return [_Task(t.name, t.importance, t.reach and t.reach.replaced(), t.fixed) for t in made]
+    return [_Task(t.name, t.importance, t.reach and t.reach.replaced(), t.fixed, t.chooses) for t in made]
 
 
 def _pure(tasks: Sequence[_Task], epsilon: Fraction) -> dict[str, CellNoise | Fraction]:
@@ -175,14 +212,14 @@ def _mixed(tasks: Sequence[_Task], epsilon: Fraction, delta: Fraction) -> dict[s
     if all(task.reach is None for task in tasks):
         return None
     shares = _shares(tasks, 1 / 2)
-    wanted = tuple((task.reach, task.fixed is not None, share) for task, share in zip(tasks, shares, strict=True))
+    wanted = tuple((task.reach, task.chooses, share) for task, share in zip(tasks, shares, strict=True))
     try:
         x = _calibrated(wanted, epsilon, delta)
     except CannotCalibrateError:
         return None
     return {
-        task.name: _spent(searches, share, x) if reach is None else gaussian(reach, x / math.sqrt(share))
-        for task, (reach, searches, share) in zip(tasks, wanted, strict=True)
+        task.name: _spent(chooses, share, x) if reach is None else gaussian(reach, x / math.sqrt(share))
+        for task, (reach, chooses, share) in zip(tasks, wanted, strict=True)
     }
 
 
@@ -192,23 +229,24 @@ def _calibrated(wanted: tuple[tuple[Reach | None, bool, Fraction], ...], epsilon
 
     def family(x: float) -> Event:
         parts: list[Event] = []
-        for reach, searches, share in wanted:
+        for reach, chooses, share in wanted:
             if reach is not None:
                 parts.append(gaussian_event(reach, x / math.sqrt(share)))
             else:
-                spent = _spent(searches, share, x)
-                parts.append(Pure(spent) if searches else Exponential(spent))
+                spent = _spent(chooses, share, x)
+                parts.append(Exponential(spent) if chooses else Pure(spent))
         return compose(parts)
 
     return calibrate(family, Budget(epsilon, delta))
 
 
-def _spent(searches: bool, share: Fraction, x: float) -> Fraction:
+def _spent(chooses: bool, share: Fraction, x: float) -> Fraction:
     """What a task without a reach may spend in epsilon: as much of rho, s/(2x²), as Gaussian noise of ratio x/√s.
 
-    A choice of bounded range e is (e²/8)-zCDP, Laplace noise for e, which a search adds, at most (e²/2)-zCDP.
+    A choice of bounded range e is (e²/8)-zCDP. Laplace noise for e, which trees and searches for bounds add, is at
+    most (e²/2)-zCDP.
     """
-    return Fraction((1 if searches else 2) * math.sqrt(share) / x)
+    return Fraction((2 if chooses else 1) * math.sqrt(share) / x)
 
 
 def _shares(tasks: Sequence[_Task], power: float) -> list[Fraction]:

@@ -13,7 +13,7 @@ from defocus.noise import Bits
 from defocus.noise.bits import source as bits_of
 from defocus.privacy.budgets import Budget
 from defocus.privacy.units import Adjacency
-from defocus.tables.aggregates import Aggregate, Distinct, Statistic
+from defocus.tables.aggregates import Aggregate, Distinct, Statistic, Units
 from defocus.tables.answer_columns import checked_names
 from defocus.tables.answers import Answer
 from defocus.tables.arranging import Arrangement
@@ -112,8 +112,8 @@ class Query:
 
         def compute(receipt: Receipt) -> Answer:
             run = Run(planned, self.rows, self.by, self.bound, drawn_from, Chance(), progress)
-            keys, columns = run.answer(self.keys)
-            return Answer(keys.table, columns, self.question, receipt, words)
+            keys, columns, found = run.answer(self.keys)
+            return Answer(keys.table, columns, self.question, receipt, (*words, *found))
 
         return released(
             compute,
@@ -148,7 +148,7 @@ def _foreseen(name: str, aggregate: Aggregate, planned: Plan) -> list[PreviewCol
         rank = mechanism.interval(0.95) / planned.grid
         how = f"exponential mechanism; at most {rank:.4g} rows from the true rank, with 95 % probability"
         return [PreviewColumn(title, how) for title in titles(name, aggregate)]
-    grid = 1 if isinstance(aggregate, Distinct) else planned.grid
+    grid = {Distinct: 1, Units: planned.people_grid}.get(type(aggregate), planned.grid)
     error = float(np.sqrt(mechanism.variance)) / grid
     return [PreviewColumn(title, mechanism.words, error, mechanism.reach * error) for title in titles(name, aggregate)]
 

@@ -1,7 +1,8 @@
 """A planned release, step by step: what the engine computes, the noise, and the columns of the answer."""
 
+import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import final
 
@@ -14,8 +15,9 @@ from defocus.mechanisms import PartitionSelection, Quantiles
 from defocus.noise import Bits
 from defocus.tables.aggregates import Aggregate, Distinct, Histogram, Quantile, Statistic
 from defocus.tables.answers import AnswerColumn
-from defocus.tables.bounding import Bound
+from defocus.tables.bounding import DEFAULT_ROWS, Bound
 from defocus.tables.chance import Chance
+from defocus.tables.contributions import EDGES, best_bound
 from defocus.tables.engines.engine import integers
 from defocus.tables.keys import EVERYTHING, Keys
 from defocus.tables.measuring import Measuring
@@ -27,6 +29,8 @@ from defocus.tables.splits import Scaled
 from defocus.tables.weighing import Groups, column, published
 
 __all__ = ["Run"]
+
+_QUOTIENTS = ("mean", "variance", "std", "correlation", "covariance", "ratio", "weighted_mean")
 
 
 @final
@@ -42,13 +46,15 @@ class Run:
     chance: Chance
     progress: Callable[[float], None] | None = None
 
-    def answer(self, keys: Keys | None) -> tuple[Keys, tuple[AnswerColumn, ...]]:
-        """The keys, found if they are not given, and every column with its noise."""
+    def answer(self, keys: Keys | None) -> tuple[Keys, tuple[AnswerColumn, ...], tuple[str, ...]]:
+        """The keys, found if they are not given, every column with its noise, and what else was found, in words."""
         known = keys if keys is not None else self._found_keys()
         if not known.number:
-            return known, tuple(column for name, each in self._aggregates for column in nothing(name, each))
+            return known, tuple(column for name, each in self._aggregates for column in nothing(name, each)), ()
+        if self.plan.contributions is not None:
+            return self._bounded(known, self.plan.contributions)
         groups = published(self.rows, self.by, known, self.bound)
-        measuring = Measuring(groups, self.plan.grid, self.chance, self.progress)
+        measuring = Measuring(groups, self.plan.grid, self.chance.of("sums"), self.progress)
         ranges = self._ranges()
         splits = [split.found(ranges) for split in self.plan.arrangement.splits]
         noisy = [
@@ -61,8 +67,31 @@ class Run:
                 place = self.plan.arrangement.source[name]
                 columns.append(read(name, aggregate, splits[place], noisy[place]))
             else:
-                columns += self._other(name, aggregate, measuring, ranges)
-        return known, tuple(columns)
+                apart = replace(measuring, chance=self.chance.of(f"column {name}"))
+                columns += self._other(name, aggregate, apart, ranges)
+        found = (f"the bounds found for {text} are {low:g} and {high:g}" for text, (low, high) in ranges.items())
+        return known, tuple(columns), tuple(found)
+
+    def _bounded(self, keys: Keys, noise: CellNoise) -> tuple[Keys, tuple[AnswerColumn, ...], tuple[str, ...]]:
+        """The answer with the bound that a noisy histogram of contributions suggests."""
+        unbounded = published(self.rows, self.by, keys, self.bound)
+        exact = Measuring(unbounded, self.plan.grid, self.chance, self.progress).contributions(EDGES)
+        asked = [each for _, each in self._aggregates]
+        quotients = [isinstance(each, Statistic) and each.operation in _QUOTIENTS for each in asked]
+        person = self.plan.grid * DEFAULT_ROWS
+        rows = best_bound(
+            noise.add(exact, self.bits),
+            scale=math.sqrt(noise.variance / 2),
+            groups=keys.number,
+            noise=max((math.sqrt(each.variance) / person for each in self.plan.splits), default=1.0),
+            counts=not all(quotients),
+            quotients=any(quotients),
+        )
+        groups = None if self.bound is None else self.bound.groups
+        plan = replace(self.plan, grid=person // rows, contributions=None)
+        run = replace(self, plan=plan, bound=Bound(rows=rows, groups=groups))
+        known, columns, found = run.answer(keys)
+        return known, columns, (f"the bound found is {rows} row{'' if rows == 1 else 's'}", *found)
 
     @property
     def _aggregates(self) -> tuple[tuple[str, Aggregate], ...]:
@@ -90,17 +119,18 @@ class Run:
                 read_plain(title, Noisy.of(noisy[:, i : i + 1], mechanism, self.plan.grid), "rows between two edges")
                 for i, title in enumerate(titles(name, aggregate))
             ]
-        noisy = mechanism.add(measuring.people(), self.bits)
-        return [read_plain(name, Noisy.of(noisy, mechanism, self.plan.grid), "number of people")]
+        grid = self.plan.people_grid
+        noisy = mechanism.add(replace(measuring, grid=grid).people(), self.bits)
+        return [read_plain(name, Noisy.of(noisy, mechanism, grid), "number of people")]
 
     def _ranges(self) -> dict[str, tuple[float, float]]:
         """Bounds for the columns that have none, from everybody's rows."""
         everybody = Groups(self.rows, (), EVERYTHING, None, self.bound)
-        measuring = Measuring(everybody, self.plan.grid, self.chance, self.progress)
-        return {
-            text: finding.sample(measuring.spread(text, finding), self.bits)
-            for text, finding in self.plan.findings.items()
-        }
+        found = {}
+        for text, finding in self.plan.findings.items():
+            measuring = Measuring(everybody, self.plan.grid, self.chance.of(f"bounds of {text}"), self.progress)
+            found[text] = finding.sample(measuring.spread(text, finding), self.bits)
+        return found
 
     def _found_keys(self) -> Keys:
         """The keys that enough people have. Which other keys there are is forgotten here."""

@@ -64,6 +64,8 @@ def _bounding(rows: Rows, bound: Bound, *, proposed: bool) -> str:
         else "which ones is chosen at random"
     )
     default = ", which is the default; change it with bound(rows=…)" if proposed else ""
+    if bound.find:
+        default = "; errors are foretold for 5 rows, and grow with their number"
     return f"one {rows.unit} counts with at most {bound}{default}; {how}"
 
 
