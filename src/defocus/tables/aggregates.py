@@ -8,6 +8,7 @@ from typing import Any, TypeAlias, final
 
 from defocus.errors import InvalidParameterError, Number, finite, probability, whole
 from defocus.errors import count as counted
+from defocus.tables.columns import bounds as checked_bounds
 
 __all__ = [
     "FIND",
@@ -265,12 +266,7 @@ def _argument(column: str, low: Any, high: Any, bounds: Any, missing: Any = None
         raise InvalidParameterError(f"{text!r:.40} has only one bound.", fix="give both low and high.")
     if low is None:
         return Argument(text, missing=missing)
-    bottom, top = finite("low", low), finite("high", high)
-    if not float(bottom) < float(top) or not float(top) - float(bottom) < 1e300:
-        raise InvalidParameterError(
-            f"low must be below high, but they are {low} and {high}.",
-            fix="declare bounds that hold for most values, without looking at the data.",
-        )
+    bottom, top = checked_bounds(text, low, high)
     if missing is not None and not bottom <= finite("missing", missing) <= top:
         raise InvalidParameterError("missing must lie within the bounds.", fix=f"choose missing in [{low}, {high}].")
     return Argument(text, bottom, top, missing=missing)

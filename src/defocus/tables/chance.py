@@ -3,12 +3,14 @@
 Guarantee:
     Rows are ranked by SHA-256 of a fresh 128-bit key and a number that no other row has. To whoever does not know the
     key, which is forgotten after the query, the ranks of all rows are independent and uniform, so which rows of one
-    person are chosen says nothing about, and depends on nothing in, the rows of another.
+    person are chosen says nothing about, and depends on nothing in, the rows of another. Numbers follow the order in
+    which rows happen to be read, so each choice that numbers rows has a name of its own, which is hashed too: the same
+    number in two choices is two independent ranks, whoever's rows have it.
 """
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import final
 
 from sqlglot import exp
@@ -24,6 +26,12 @@ class Chance:
     """One fresh key. Made anew for every release; tests may name it."""
 
     key: str = field(default_factory=lambda: secrets.token_hex(16), repr=False)
+    statement: str = ""
+    """For which statement of the release rows are numbered."""
+
+    def of(self, statement: str) -> "Chance":
+        """The same key for one statement, whose numbered rows are ranked apart from those of all others."""
+        return replace(self, statement=statement)
 
     def first(
         self,
@@ -32,14 +40,14 @@ class Chance:
         kept: Sequence[str],
         *,
         within: Sequence[str] = ("unit",),
-        numbered: bool = False,
+        choice: str | None = None,
     ) -> exp.Select:
         """At most ``most`` rows of each person, or of each person ``within`` a group.
 
-        Distinct rows are told apart by what they hold, others are ``numbered`` first.
+        Distinct rows are told apart by what they hold, others are numbered first, for a ``choice`` with a name.
         """
         names = list(dict.fromkeys(("unit", *within, *kept)))
-        if numbered:
+        if choice is not None:
             number = exp.Window(this=exp.RowNumber())
             rows = exp.select(*map(_column, names), named(number, "no")).from_(_sub(rows, "a"), copy=False)
             identity: list[exp.Expression] = [_column("no")]
@@ -48,7 +56,7 @@ class Chance:
         rank = exp.Window(
             this=exp.RowNumber(),
             partition_by=[_column(name) for name in within],
-            order=exp.Order(expressions=[exp.Ordered(this=self.rank(identity), nulls_first=True)]),
+            order=exp.Order(expressions=[exp.Ordered(this=self.rank(identity, choice), nulls_first=True)]),
         )
         ranked = exp.select(*map(_column, names), named(rank, "rank")).from_(_sub(rows, "b"), copy=False)
         few = exp.LTE(this=_column("rank"), expression=exp.Literal.number(most))
@@ -69,12 +77,13 @@ class Chance:
             .join(_sub(chosen, "y"), on=exp.and_(*same), copy=False)
         )
 
-    def rank(self, identity: Sequence[exp.Expression]) -> exp.Expression:
-        """SHA-256 of the key and what tells a row apart, in hexadecimal.
+    def rank(self, identity: Sequence[exp.Expression], choice: str | None = None) -> exp.Expression:
+        """SHA-256 of the key, of what numbers were given for, and of what tells a row apart, in hexadecimal.
 
         Parts are written with their lengths, so that two rows never share a text.
         """
-        text: exp.Expression = exp.Literal.string(self.key)
+        apart = "" if choice is None else "".join(f"#{len(part)}:{part}" for part in (self.statement, choice))
+        text: exp.Expression = exp.Literal.string(self.key + apart)
         for part in identity:
             words = exp.func("coalesce", exp.cast(part.copy(), "text"), exp.Literal.string(""))
             size = exp.cast(exp.Length(this=words.copy()), "text")

@@ -7,7 +7,9 @@ from typing import Any, final
 from defocus.errors import InvalidParameterError, Number, SourceError, UnknownColumnError, WrongKindError, finite
 from defocus.tables.kinds import Kind, Value
 
-__all__ = ["Column", "Schema"]
+__all__ = ["Column", "Schema", "bounds"]
+
+_WIDEST = 1e300
 
 
 @final
@@ -28,11 +30,7 @@ class Column:
     def declared(self, fact: Any) -> "Column":
         """The column with public bounds, a tuple ``(low, high)``, or a public domain, a list of values."""
         if isinstance(fact, tuple) and len(fact) == 2 and self.kind.numeric:
-            low, high = (finite(f"a bound of {self.name}", x) for x in fact)
-            if low >= high:
-                raise InvalidParameterError(
-                    f"The bounds of {self.name} are {low} and {high}.", fix="declare low < high, as (low, high)."
-                )
+            low, high = bounds(self.name, *fact)
             return replace(self, low=low, high=high)
         if isinstance(fact, list) and fact and self.kind.countable:
             return replace(self, values=_domain(self.name, fact))
@@ -101,6 +99,21 @@ class Schema:
         """The schema with more declared facts: ``{"days": (0, 30), "ward": ["A", "B"]}``."""
         changed = {name: self.usable(name).declared(fact) for name, fact in facts.items()}
         return Schema(changed.get(column.name, column) for column in self.columns)
+
+
+def bounds(name: str, low: object, high: object) -> tuple[Number, Number]:
+    """Bounds that are still apart, and not too far, as the floats in which engines compute."""
+    ends = finite(f"a bound of {name}", low), finite(f"a bound of {name}", high)
+    try:
+        apart = float(ends[0]) < float(ends[1]) and float(ends[1]) - float(ends[0]) < _WIDEST
+    except OverflowError:
+        apart = False
+    if not apart:
+        raise InvalidParameterError(
+            f"The bounds of {name!r:.60} are {ends[0]!s:.40} and {ends[1]!s:.40}; as floats, low must be below high.",
+            fix="declare (low, high) that hold for most values, without looking at the data.",
+        )
+    return ends
 
 
 def _domain(name: str, values: list[Any]) -> tuple[Value, ...]:

@@ -10,8 +10,10 @@ Degree 1 gives count, sum and mean: the two sums of (v - low) and (high - v) und
 the variance, and products of two such splits the covariance. A row whose value is missing gives its weight to a cell of
 its own, so the number of rows stays determined too.
 
-In the engine each cell is rounded down to an integer, the last one receives the rest, and no cell exceeds what is left
-of w: the parts of a row are non-negative integers that add up to w exactly, also where floats round.
+In the engine each cell is rounded down to an integer, and the first receives the rest. The engine multiplies in floats,
+but no harm is done: a product rounds less than :data:`_ROUNDINGS` times, each time by at most one part in 2**53, so the
+products of a row add up to less than w + 1 for every w below 2**49, and the integers below them, whose sum is an
+integer, to at most w. The parts of a row are non-negative integers that add up to w exactly.
 
 Reference: Kulesza, Suresh, Wang (2023), Mean estimation in the add-remove model of differential privacy, for degree 1.
 """
@@ -31,6 +33,9 @@ from defocus.errors import Number
 from defocus.tables.expressions import Expression
 
 __all__ = ["PRESENCE", "Scaled", "Split"]
+
+_ROUNDINGS = 16
+"""A product has at most four values and four complements to one in it, each of which is rounded once or twice."""
 
 
 @final
@@ -99,6 +104,9 @@ class Split:
     values: tuple[Scaled, ...] = ()
     degrees: tuple[int, ...] = ()
 
+    def __post_init__(self) -> None:
+        assert 2 * sum(self.degrees) < _ROUNDINGS  # noqa: S101  # what the sums of the parts rely on
+
     def found(self, ranges: Mapping[str, tuple[float, float]]) -> "Split":
         """The split with the bounds that were found for its values."""
         return Split(tuple(value.found(ranges) for value in self.values), self.degrees)
@@ -132,14 +140,11 @@ class Split:
 
         ``scaled`` are columns that hold the values in [0, 1], or NULL.
         """
-        shares: list[exp.Expression] = []
         ways = itertools.product(*(range(degree + 1) for degree in self.degrees))
-        for way in itertools.islice(ways, 1, None):
-            share: exp.Expression = exp.cast(exp.Floor(this=_product(weight, scaled, self.degrees, way)), "bigint")
-            if shares:
-                left = reduce(lambda rest, taken: exp.Sub(this=rest, expression=taken.copy()), shares, weight.copy())
-                share = exp.Least(this=share, expressions=[left], ignore_nulls=False)
-            shares.append(share)
+        shares: list[exp.Expression] = [
+            exp.cast(exp.Floor(this=_product(weight, scaled, self.degrees, way)), "bigint")
+            for way in itertools.islice(ways, 1, None)
+        ]
         if self.optional:
             absent = exp.or_(*(x.copy().is_(exp.null()) for x in scaled))
             shares.append(exp.case().when(absent, weight.copy()).else_(exp.Literal.number(0)))

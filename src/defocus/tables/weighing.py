@@ -143,10 +143,10 @@ class Groups:
         bound, kept = _bound(self.bound), ("g", *values)
         rows = self.plain(values)
         if bound.per_group is not None:
-            rows = chance.first(rows, bound.per_group, kept, within=("unit", "g"), numbered=True)
+            rows = chance.first(rows, bound.per_group, kept, within=("unit", "g"), choice="rows of a group")
         if bound.groups is not None:
             rows = chance.groups(rows, bound.groups, kept)
-        return _full(chance.first(rows, bound.total, kept, numbered=True), kept, grid)
+        return _full(chance.first(rows, bound.total, kept, choice="rows"), kept, grid)
 
 
 def published(rows: Rows, by: tuple[str, ...], keys: Keys, bound: Bound | None) -> Groups:

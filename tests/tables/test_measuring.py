@@ -1,0 +1,81 @@
+"""The engine's integers are those of plain Python, whatever is in the table."""
+
+from random import Random
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from tests.tables import reference
+from tests.tables.reference import Shape, World
+from tests.tables.worlds import BOUNDS, measuring, one_row, shapes, split_of, worlds
+
+EXAMPLES = 30
+
+
+def agree_on_cells(world: World, wanted: list[Shape]) -> None:
+    weighed = reference.sampled(world, "sums") if world.by_sampling and world.unit else reference.weights(world)
+    found = measuring(world, "sums").cells([split_of(shape) for shape in wanted])
+    assert [cells.tolist() for cells in found] == [reference.cells(weighed, shape, world.number) for shape in wanted]
+
+
+def agree_on_the_rest(world: World, at_most: int, edges: tuple[float, ...], buckets: int) -> None:
+    weighed = reference.sampled(world, "") if world.by_sampling and world.unit else reference.weights(world)
+    engine = measuring(world)
+    assert engine.people()[:, 0].tolist() == reference.people(world)
+    for column in ("s", "y", "k"):
+        expected = reference.distinct(world, column, at_most, world.number)
+        assert engine.distinct(column, at_most)[:, 0].tolist() == expected
+    assert engine.between("x", edges).tolist() == reference.between(weighed, "x", edges, world.number)
+    low, high = edges[0], edges[-1]
+    found = engine.buckets(split_of(Shape((("z", low, high, None),), (0,))).values[0], buckets)
+    assert found.tolist() == reference.buckets(weighed, "z", (low, high), buckets, world.number)
+
+
+@settings(max_examples=EXAMPLES)
+@given(worlds(), st.lists(shapes(), min_size=1, max_size=3, unique=True))
+@example(World([], "u", rows_most=2), [Shape(), Shape((("x", 0.0, 1.0, None),), (2,))])
+def test_cells_by_weights_are_those_of_the_reference(world: World, wanted: list[Shape]) -> None:
+    agree_on_cells(world, wanted)
+
+
+@settings(max_examples=EXAMPLES)
+@given(worlds(sampling=True, units=("u",)), st.lists(shapes(), min_size=1, max_size=2, unique=True))
+def test_cells_by_sampling_are_those_of_the_reference(world: World, wanted: list[Shape]) -> None:
+    agree_on_cells(world, wanted)
+
+
+@settings(max_examples=10)
+@given(
+    worlds(sampling=None), st.integers(1, 3), st.sampled_from([(-1.0, 0.0, 0.1, 7.0), (0.0, 5e-324)]), st.integers(1, 9)
+)
+def test_people_values_and_histograms_are_those_of_the_reference(
+    world: World, at_most: int, edges: tuple[float, ...], buckets: int
+) -> None:
+    agree_on_the_rest(world, at_most, edges, buckets)
+
+
+@pytest.mark.slow
+@settings(max_examples=300)
+@given(worlds(sampling=None), st.lists(shapes(), min_size=1, max_size=4, unique=True))
+def test_many_more_cells_are_those_of_the_reference(world: World, wanted: list[Shape]) -> None:
+    agree_on_cells(world, wanted)
+
+
+@pytest.mark.slow
+@settings(max_examples=100)
+@given(worlds(sampling=None), st.integers(1, 3), st.sampled_from(BOUNDS), st.integers(1, 9))
+def test_many_more_histograms_are_those_of_the_reference(
+    world: World, at_most: int, edges: tuple[float, float], buckets: int
+) -> None:
+    agree_on_the_rest(world, at_most, edges, buckets)
+
+
+@settings(max_examples=20)
+@given(st.lists(one_row(st.just(1)), min_size=1, max_size=8), st.randoms(use_true_random=False))
+def test_the_order_of_rows_changes_nothing(rows: list[reference.Row], random: Random) -> None:
+    shuffled = list(rows)
+    random.shuffle(shuffled)
+    shape = split_of(Shape((("x", 0.0, 1.0, None),), (2,)))
+    one, other = (measuring(World(each, "u", rows_most=3)).cells([shape])[0] for each in (rows, shuffled))
+    assert one.tolist() == other.tolist()
