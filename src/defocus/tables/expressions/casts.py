@@ -55,7 +55,7 @@ def _nonzero(x: Term) -> Term:
 
 
 def _zero_or_one(x: Term) -> Term:
-    small = exp.Cast(this=x.sql, to=exp.DataType.build("INT", dialect="duckdb"))
+    small = exp.Cast(this=x.sql, to=exp.DataType(this=_DType.INT, nested=False))
     return cast(made(Kind.INTEGER, small, x), Kind.INTEGER)
 
 

@@ -18,18 +18,18 @@ SMALLEST_INTEGER, _LARGEST_INTEGER = -(2**63), 2**63 - 1
 DATES = (date(1, 1, 1), date(9999, 12, 31))
 TIMESTAMPS = (datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999999))  # noqa: DTZ001 a moment without a zone
 _TYPES = {
-    Kind.BOOLEAN: "BOOLEAN",
-    Kind.INTEGER: "BIGINT",
-    Kind.NUMBER: "DOUBLE",
-    Kind.TEXT: "TEXT",
-    Kind.DATE: "DATE",
-    Kind.TIMESTAMP: "TIMESTAMP",
+    Kind.BOOLEAN: exp.DataType.Type.BOOLEAN,
+    Kind.INTEGER: exp.DataType.Type.BIGINT,
+    Kind.NUMBER: exp.DataType.Type.DOUBLE,
+    Kind.TEXT: exp.DataType.Type.TEXT,
+    Kind.DATE: exp.DataType.Type.DATE,
+    Kind.TIMESTAMP: exp.DataType.Type.TIMESTAMPNTZ,
 }
 
 
 def sql_type(kind: Kind) -> exp.DataType:
     """The type in which engines hold a kind."""
-    return exp.DataType.build(_TYPES[kind], dialect="duckdb")
+    return exp.DataType(this=_TYPES[kind], nested=False)
 
 
 def constant(value: Value, kind: Kind) -> exp.Expression:

@@ -54,7 +54,8 @@ def _part(unit: str, x: Term) -> Term:
         raise WrongKindError(f"A date has no {unit}.", fix="use a timestamp, or a part of the date such as month.")
     if unit in {"dow", "isodow"}:
         return _day_of_week(unit, x)
-    sql = exp.Extract(this=exp.var(unit.upper()), expression=x.sql)
+    whole = exp.TimestampTrunc(this=x.sql, unit=exp.var("SECOND")) if unit == "second" else x.sql
+    sql = exp.Extract(this=exp.var(unit.upper()), expression=whole)
     return cast(made(Kind.INTEGER, sql, x), Kind.INTEGER)
 
 

@@ -84,7 +84,10 @@ def _logarithm(node: exp.Expression, read: Read) -> Term:
 
 def _where(what: str, part: exp.Expression, read: Read, sign: type[exp.GT | exp.GTE]) -> Term:
     """A number, or NULL where it is not on the given side of zero."""
-    x = double(numeric(what, read(part)))
+    return _beyond(double(numeric(what, read(part))), sign)
+
+
+def _beyond(x: Term, sign: type[exp.GT | exp.GTE]) -> Term:
     if x.fixed and isinstance(x.value, float) and x.value > 0:
         return x
     return kept(x, sign(this=_in_case(x), expression=_zero()))
@@ -105,17 +108,19 @@ def _power(node: exp.Pow, read: Read) -> Term:
     only(node, "this", "expression")
     x = settled(double(numeric("POWER", read(node.this))))
     y = settled(double(numeric("POWER", read(node.expression))))
-    whole = y.fixed and isinstance(y.value, float) and y.value.is_integer()
-    if not (x.fixed and x.value) and not (y.fixed and isinstance(y.value, float) and y.value >= 0):
-        x = _nonzero_base(x, y)
+    if y.fixed and isinstance(y.value, float):
+        if not y.value.is_integer():
+            x = _beyond(x, exp.GTE if y.value > 0 else exp.GT)
+        elif y.value < 0:
+            x = without(x, 0.0)
+        return made(Kind.NUMBER, exp.Pow(this=x.sql, expression=y.sql), x, y, infinite=True)
     positive = x.fixed and isinstance(x.value, float) and x.value > 0
-    return made(Kind.NUMBER, exp.Pow(this=x.sql, expression=y.sql), x, y, nan=not (whole or positive), infinite=True)
+    base = x if positive else _nonzero_base(x, y)
+    return made(Kind.NUMBER, exp.Pow(this=base.sql, expression=y.sql), base, y, nan=not positive, infinite=True)
 
 
 def _nonzero_base(x: Term, y: Term) -> Term:
     """The base, but NULL where it is zero and the exponent negative."""
-    if y.fixed:
-        return without(x, 0.0)
     nonzero = without(x, 0.0)
     branch = exp.If(this=exp.LT(this=_in_case(y), expression=_zero()), true=nonzero.sql)
     return made(Kind.NUMBER, exp.Case(ifs=[branch], default=x.sql.copy()), nonzero, x, y, infinite=x.infinite)

@@ -13,7 +13,7 @@ from defocus.tables.expressions.filters import (
     filtering_comparison,
 )
 from defocus.tables.expressions.literals import literal, negated
-from defocus.tables.expressions.lowering import coerced, double, integer, settled, unified, without
+from defocus.tables.expressions.lowering import cast, coerced, double, integer, settled, unified, without
 from defocus.tables.expressions.refusals import only
 from defocus.tables.expressions.terms import Term, known, made, null, of
 from defocus.tables.kinds import Kind
@@ -74,7 +74,7 @@ def _whole_quotient(node: exp.IntDiv, read: Read) -> Term:
     if not _both_integers(a, b):
         raise WrongKindError("The operator // needs integers, but was given numbers.", fix="write FLOOR(a / b).")
     if _exact_divisor(b):
-        return made(Kind.INTEGER, exp.IntDiv(this=_operand(a), expression=_operand(b)), a, b)
+        return cast(made(Kind.INTEGER, exp.IntDiv(this=_operand(a), expression=_operand(b)), a, b), Kind.INTEGER)
     x, y = double(a), without(double(b), 0.0)
     ratio = made(Kind.NUMBER, exp.Div(this=_operand(x), expression=_operand(y), typed=False, safe=False), x, y)
     return integer(made(Kind.NUMBER, exp.Trunc(this=ratio.sql), ratio))
