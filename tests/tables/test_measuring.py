@@ -5,7 +5,6 @@ from random import Random
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-
 from tests.tables import reference
 from tests.tables.reference import Shape, World
 from tests.tables.worlds import BOUNDS, measuring, one_row, shapes, split_of, worlds

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
+from tests.tables.reference import Row, Shape, World
 
 from defocus.tables.bounding import Bound
 from defocus.tables.chance import Chance
@@ -19,10 +20,9 @@ from defocus.tables.measuring import Measuring
 from defocus.tables.rows import Rows
 from defocus.tables.splits import Scaled, Split
 from defocus.tables.weighing import published
-from tests.tables.reference import Row, Shape, World
 
 TYPES = {"u": pa.int64(), "k": pa.string(), "y": pa.int64(), "x": pa.float64(), "z": pa.float64(), "s": pa.string()}
-HOSTILE = ["a", "A", "", "é", "e\u0301", "a'; DROP TABLE t; --", '"', "NULL", "\n", "患者", "v1:1"]  # noqa: RUF001
+HOSTILE = ["a", "A", "", "é", "e\u0301", "a'; DROP TABLE t; --", '"', "NULL", "\n", "患者", "v1:1"]
 FLOATS = [
     0.0,
     -0.0,
@@ -143,7 +143,8 @@ ENDS = st.sampled_from(BOUNDS)
 @st.composite
 def shapes(draw: DrawFn) -> Shape:
     """Splits of every degree that a question can ask for."""
-    values, degrees = [], []
+    values: list[tuple[str, float | None, float | None, float | None]] = []
+    degrees: list[int] = []
     for name in draw(st.sampled_from([(), ("x",), ("z",), ("x", "z"), ("x", "x"), ("y",)])):
         low, high = draw(ENDS)
         instead = draw(st.sampled_from([None, None, low, high]))
