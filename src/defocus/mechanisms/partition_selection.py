@@ -9,7 +9,7 @@ from typing import ClassVar, final
 import numpy as np
 import numpy.typing as npt
 
-from defocus.errors import CannotCalibrateError, InvalidParameterError, Number, count, positive, probability, whole
+from defocus.errors import CannotCalibrateError, Number, count, in_range, positive, probability, whole
 from defocus.mechanisms.parameters import outside
 from defocus.mechanisms.selection import checked_flag
 from defocus.mechanisms.values import Integers, integers
@@ -72,8 +72,9 @@ class PartitionSelection:
     replace: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
+        object.__setattr__(self, "epsilon", in_range("epsilon", positive("epsilon", self.epsilon), 1e-9, 100))
         object.__setattr__(self, "delta", probability("delta", self.delta, zero=False, one=False))
+        in_range("delta", self.delta, 1e-30, 1)
         object.__setattr__(self, "groups", count("groups", self.groups))
         checked_flag("replace", self.replace)
         self._rule()
@@ -161,11 +162,6 @@ def _rule(epsilon: Fraction, delta: Fraction) -> _Rule:
     grow = one * one // shrink  # at most 2**bits * e^epsilon, since shrink is at least 2**bits * e^-epsilon
     scaled = [0]
     while scaled[-1] < one:
-        if len(scaled) > _LONGEST:
-            raise CannotCalibrateError(
-                "No key seen by fewer than a million units would be kept for certain.",
-                fix="raise epsilon or delta, or bound each unit to fewer groups.",
-            )
         p = scaled[-1]
         left = one - p - least
         scaled.append(min((grow * p >> bits) + least, one if left <= 0 else one + (-shrink * left >> bits), one))
@@ -190,7 +186,7 @@ def _split(epsilon: Number, delta: Number, keys: int) -> events.Approximate:
         least = float(Fraction(delta) * Fraction(share) / keys)
         try:
             best = calibrate(lambda x: keys * events.Approximate(1 / x, least), budget, low=1 / float(epsilon))  # noqa: B023
-        except (CannotCalibrateError, InvalidParameterError):
+        except CannotCalibrateError:
             continue
         found.append(events.Approximate(1 / best, least))
     if not found:
@@ -198,10 +194,16 @@ def _split(epsilon: Number, delta: Number, keys: int) -> events.Approximate:
             f"{keys} keys cannot share epsilon = {epsilon} and delta = {delta}.",
             fix="raise epsilon or delta, or bound each unit to fewer groups.",
         )
-    return min(found, key=_rough_threshold)
+    best_of_all = min(found, key=_half_way)
+    if _half_way(best_of_all) > _LONGEST:
+        raise CannotCalibrateError(
+            "Only keys seen by a million units or more would be kept.",
+            fix="raise epsilon or delta, or bound each unit to fewer groups.",
+        )
+    return best_of_all
 
 
-def _rough_threshold(each: events.Approximate) -> float:
-    """Where a rule reaches one half, nearly: the number of steps of growth from delta."""
+def _half_way(each: events.Approximate) -> float:
+    """The n where a rule comes near one half: so many steps of growth from delta. It is symmetric about that n."""
     epsilon, delta = float(each.epsilon), float(each.delta)
     return math.log1p(math.expm1(epsilon) / (2 * delta)) / epsilon

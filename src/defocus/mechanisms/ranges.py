@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import accumulate
 from typing import ClassVar, final
 
@@ -153,6 +154,7 @@ class RangeFinding:
         return self.sensitivity * (2 if self.replace else 1)
 
 
+@lru_cache(maxsize=64)
 def _sums(scale: Number, n: int, beyond: float) -> list[float]:
     r"""What the sum of 1 … n noises exceeds with probability at most ``beyond``, each, by Chernoff's bound.
 
