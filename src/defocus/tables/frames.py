@@ -55,7 +55,12 @@ def from_polars(frame: Any) -> Any:
 
 
 def from_pandas(frame: Any) -> Any:
-    """A pandas frame without its index. Columns of Python objects are read as text, whatever objects they hold."""
+    """A pandas frame without its index. Columns of Python objects are read as text, whatever objects they hold.
+
+    Assumes:
+        The types of the columns were declared where the frame was made. Left alone, pandas chooses them from rows:
+        a column of integers becomes one of floats when one integer is missing. Declaring ``types`` undoes that.
+    """
     if type(frame).__name__ != "DataFrame":
         raise SourceError(f"A pandas {type(frame).__name__} is not a table.", fix="pass a DataFrame.")
     names = check_names(list(frame.columns), "the pandas frame")
