@@ -7,11 +7,11 @@ from fractions import Fraction
 from typing import final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from sqlglot import exp
 
 from defocus.mechanisms import PartitionSelection, Quantiles
+from defocus.mechanisms.quantiles import Located
 from defocus.noise import Bits
 from defocus.tables.aggregates import Aggregate, Distinct, Histogram, Quantile, Statistic
 from defocus.tables.answers import AnswerColumn
@@ -87,7 +87,8 @@ class Run:
             counts=not all(quotients),
             quotients=any(quotients),
         )
-        groups = None if self.bound is None else self.bound.groups
+        # In how many groups people are counted was planned, so the number of rows found must not change it.
+        groups = None if self.bound is None else self.bound.people_in
         plan = replace(self.plan, grid=person // rows, contributions=None)
         run = replace(self, plan=plan, bound=Bound(rows=rows, groups=groups))
         known, columns, found = run.answer(keys)
@@ -105,9 +106,8 @@ class Run:
             argument = aggregate.argument
             scaled = Scaled(argument.text, argument.low, argument.high, find=argument.find).found(ranges)
             exact = measuring.buckets(scaled, aggregate.buckets)
-            places = mechanism.sample(exact, self.bits)
             rank = mechanism.rank_error(0.95) / self.plan.grid
-            return quantile_columns(name, aggregate, scaled, places, rank=rank)
+            return quantile_columns(name, aggregate, scaled, mechanism.locate(exact, self.bits), rank=rank)
         assert isinstance(mechanism, CellNoise)  # noqa: S101  # only quantiles choose
         if isinstance(aggregate, Distinct):
             exact, grid = measuring.distinct(aggregate.text, aggregate.at_most), 1
@@ -149,7 +149,7 @@ class Run:
             people = self.rows.select(columns)
         else:
             pairs = self.rows.select([*columns, named(column(self.rows.unit), "unit")]).distinct()
-            most = 1 if self.bound is None else self.bound.people_in
+            most = 1 if self.bound is None else self.bound.groups
             people = self.chance.first(pairs, most, keys)
         return (
             exp.select(*map(column, keys), named(exp.Count(this=exp.Star(), big_int=True), "n"))
@@ -159,14 +159,21 @@ class Run:
 
 
 def quantile_columns(
-    name: str, aggregate: Quantile, scaled: Scaled, places: npt.NDArray[np.int64], *, rank: float
+    name: str, aggregate: Quantile, scaled: Scaled, places: Located, *, rank: float
 ) -> list[AnswerColumn]:
-    """The middle of each chosen bucket; how far off it is in rank is known, in value it is not."""
-    values = scaled.bottom + (places + 0.5) / aggregate.buckets * scaled.width
+    """The middle of each chosen bucket. How far off it is in rank is known beforehand; in value a tree tells."""
+    step = scaled.width / aggregate.buckets
+    digits = max(0, 1 - math.floor(math.log10(step)))
+    values = np.round(scaled.bottom + (places.buckets + 0.5) * step, digits)
+    low = high = np.full(values.shape, np.nan)
+    way = "exponential mechanism"
+    if places.low is not None and places.high is not None:
+        low, high = scaled.bottom + places.low * step, scaled.bottom + (places.high + 1) * step
+        way = "tree of noisy sums"
+    how = f"{way}; at most {rank:.4g} rows from the true rank, with 95 % probability"
     unknown = np.full(len(values), np.nan)
-    how = f"exponential mechanism; at most {rank:.4g} rows from the true rank, with 95 % probability"
     return [
-        AnswerColumn(title, values[:, i], unknown, unknown, unknown, integral=False, how=how)
+        AnswerColumn(title, values[:, i], unknown, low[:, i], high[:, i], integral=False, how=how)
         for i, title in enumerate(titles(name, aggregate))
     ]
 
