@@ -1,11 +1,13 @@
 import io
+import re
 from collections.abc import Callable
 
 import pytest
 from rich.console import Console
 
 from defocus.ledger import Ledger
-from defocus.privacy.events import Laplace
+from defocus.privacy.budgets import Budget
+from defocus.privacy.events import Approximate, Laplace, Pure, Selected
 
 pytestmark = pytest.mark.parametrize("where", ["sqlite"], indirect=True)
 
@@ -32,6 +34,28 @@ def test_the_newest_entries_are_shown_and_long_ones_are_cut(opened: Callable[...
     assert "step 4" in text
     assert "step 2" not in text
     assert "…" in text
+
+
+def test_each_charge_is_shown_with_its_epsilon_and_the_budget_used_by_then(opened: Callable[..., Ledger]) -> None:
+    ledger = opened()
+    ledger.charge(Laplace(4), purpose="first")
+    ledger.charge(Laplace(2), purpose="second")
+    text = printed(ledger)
+    assert "epsilon" in text
+    assert re.search(r"first.*laplace\(4\).* 0\.25 .* 25\.0 %", text)
+    assert re.search(r"second.*laplace\(2\).* 0\.5 .* 75\.0 %", text)
+    assert "<td>0.25</td><td>25.0 %</td>" in ledger._repr_html_()
+
+
+def test_an_event_that_no_accountant_expresses_has_no_epsilon_and_does_not_hide_the_others(
+    opened: Callable[..., Ledger],
+) -> None:
+    ledger = opened(budget=Budget(1, 1e-6))
+    ledger.charge(Approximate(0.01, 1e-9) + Selected(Pure(0.01), 0.1), purpose="odd")
+    ledger.charge(Laplace(4), purpose="plain")
+    text = printed(ledger)
+    assert "odd" in text
+    assert re.search(r"plain.* 0\.25", text)
 
 
 def test_the_summary_names_data_unit_budget_and_what_is_left(opened: Callable[..., Ledger]) -> None:

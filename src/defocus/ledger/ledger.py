@@ -15,6 +15,7 @@ from defocus.ledger.entries import CHARGE, RELEASE, Entry, amounts_out, now
 from defocus.ledger.guards import Guard, Remaining
 from defocus.ledger.making import check_kinds, make, terms_of
 from defocus.ledger.opening import anchor_file_of, place_of
+from defocus.ledger.prices import Prices
 from defocus.ledger.receipts import Receipt, Recorded
 from defocus.ledger.store import Session, Store, checked
 from defocus.ledger.storing import stored_event
@@ -270,8 +271,9 @@ class Ledger:
         return [entry.to_dict() for entry in self.entries()]
 
     def table(self, *, newest: int = 20) -> Table:
-        """The newest entries for a terminal."""
-        return show.table(self._summary(), self._newest(newest))
+        """The newest entries for a terminal, with the epsilon of each charge by itself and the budget used by then."""
+        entries = self._newest(newest)
+        return show.table(self._summary(), entries, Prices.of(self._terms, entries))
 
     def close(self) -> None:
         """Give up the connections. The ledger itself stays."""
@@ -292,7 +294,8 @@ class Ledger:
         return f"Ledger({self.dataset!r}, unit={str(self.unit)!r}, budget={self.budget}, where={self.where!r})"
 
     def _repr_html_(self) -> str:
-        return show.page(self._summary(), self._newest(20))
+        entries = self._newest(20)
+        return show.page(self._summary(), entries, Prices.of(self._terms, entries))
 
     def __reduce__(self) -> Any:
         raise InvalidParameterError(

@@ -7,15 +7,17 @@ from html import escape
 from rich.table import Table
 from rich.text import Text
 
-from defocus.ledger.entries import CHARGE, RELEASE, Entry
+from defocus.ledger.entries import CHARGE, GENESIS, Entry
 from defocus.ledger.guards import Remaining
+from defocus.ledger.prices import Prices, charged
 from defocus.ledger.terms import Terms
 from defocus.privacy.expressions import unparse
-from defocus.privacy.wire import from_wire
 
-__all__ = ["page", "summary", "table"]
+__all__ = ["COLUMNS", "NUMBERS", "cells", "page", "summary", "table"]
 
-_COLUMNS = ("#", "time (UTC)", "kind", "who", "purpose", "what")
+COLUMNS = ("#", "when (UTC)", "who", "purpose", "what", "epsilon", "used")
+NUMBERS = ("#", "epsilon", "used")
+"""The columns that are set to the right."""
 _WIDEST = 160
 
 
@@ -31,38 +33,44 @@ def summary(terms: Terms, remaining: Remaining, where: str, entries: int) -> Map
     }
 
 
-def table(facts: Mapping[str, str], entries: Iterable[Entry]) -> Table:
+def table(facts: Mapping[str, str], entries: Iterable[Entry], prices: Prices) -> Table:
     """The newest entries for a terminal."""
     made = Table(
         title=Text(f"Ledger of {facts['data set']}: {facts['protects']}"),
         caption=Text(f"{facts['budget']}; remaining: {facts['remaining']}; {facts['entries']} entries"),
     )
-    for name in _COLUMNS:
-        made.add_column(name, justify="right" if name == "#" else "left", overflow="fold")
+    for name in COLUMNS:
+        right = name in NUMBERS
+        made.add_column(name, justify="right" if right else "left", overflow="fold", no_wrap=right)
     for entry in entries:
-        made.add_row(*(Text(cell) for cell in _cells(entry)))
+        made.add_row(*(Text(cell) for cell in cells(entry, prices, widest=_WIDEST)))
     return made
 
 
-def page(facts: Mapping[str, str], entries: Iterable[Entry]) -> str:
+def page(facts: Mapping[str, str], entries: Iterable[Entry], prices: Prices) -> str:
     """The newest entries for a notebook."""
     top = "".join(f"<tr><th align='left'>{escape(k)}</th><td>{escape(v)}</td></tr>" for k, v in facts.items())
-    head = "".join(f"<th>{escape(name)}</th>" for name in _COLUMNS)
+    head = "".join(f"<th>{escape(name)}</th>" for name in COLUMNS)
     rows = "".join(
-        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in _cells(entry)) + "</tr>" for entry in entries
+        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells(entry, prices, widest=_WIDEST)) + "</tr>"
+        for entry in entries
     )
     return f"<div><table>{top}</table><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
 
 
-def _cells(entry: Entry) -> tuple[str, ...]:
+def cells(entry: Entry, prices: Prices, *, widest: int | None = None) -> tuple[str, ...]:
+    """One row of :data:`COLUMNS`; what happened is cut to ``widest`` characters."""
+    what = _what(entry)
+    short = what if widest is None or len(what) <= widest else f"{what[: widest - 1]}…"
+    when = entry.time[:16].replace("T", " ")
+    purpose = entry.purpose if entry.kind == CHARGE else ""  # that of a release is that of its charge
+    return str(entry.sequence), when, entry.who, purpose, short, prices.epsilon(entry), prices.share(entry)
+
+
+def _what(entry: Entry) -> str:
     if entry.kind == CHARGE:
-        what = unparse(from_wire(entry.content["event"]))
-    elif entry.kind == RELEASE:
-        kept = entry.content["value"]
-        what = f"for charge {entry.content['charge']}: " + (
-            json.dumps(kept[0]) if kept else f"digest {entry.content['digest'][:12]}…"
-        )
-    else:
-        what = "opened"
-    short = what if len(what) <= _WIDEST else f"{what[: _WIDEST - 1]}…"
-    return (str(entry.sequence), entry.time[:19].replace("T", " "), entry.kind, entry.who, entry.purpose, short)
+        return unparse(charged(entry))
+    if entry.kind == GENESIS:
+        return "opened"
+    kept = entry.content["value"]
+    return f"released for #{entry.content['charge']}" + (f": {json.dumps(kept[0])}" if kept else "")

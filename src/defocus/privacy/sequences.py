@@ -6,11 +6,13 @@ from typing import Any, final
 
 from defocus.errors import Number
 from defocus.privacy.accounting import tightest
+from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event
+from defocus.privacy.guidance import spoken_delta
 from defocus.privacy.losses import checked_delta
 from defocus.privacy.units import Adjacency
 
-__all__ = ["FixedSequence", "fixed_sequence_bound"]
+__all__ = ["FixedSequence", "fixed_sequence_bound", "single_release_bound"]
 
 _CONDITION = "only if the sequence of privacy parameters was fixed in advance"
 
@@ -47,3 +49,17 @@ def fixed_sequence_bound(event: Event, delta: Number, adjacency: Adjacency = Adj
     target = checked_delta(delta)
     loss = tightest(event, adjacency)
     return FixedSequence(loss.epsilon(target), target, loss.accountant)
+
+
+def single_release_bound(event: Event, budget: Budget, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> FixedSequence:
+    """What ``event`` costs by itself, said beside ``budget``: without a delta where that is hardly more.
+
+    >>> from defocus.privacy.events import Laplace
+    >>> single_release_bound(Laplace(2), Budget(1, 1e-6))
+    FixedSequence(epsilon=0.5, delta=0.0, accountant='pld')
+    """
+    loss, delta = tightest(event, adjacency), spoken_delta(budget)
+    pure, epsilon = loss.epsilon(0), loss.epsilon(delta)
+    if pure <= 1.01 * epsilon:
+        epsilon, delta = pure, 0.0  # a delta would only weaken the statement
+    return FixedSequence(epsilon, delta, loss.accountant)

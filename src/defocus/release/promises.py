@@ -6,7 +6,7 @@ from typing import final
 from defocus.privacy.accounting import tightest
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event
-from defocus.privacy.guidance import spoken_delta
+from defocus.privacy.sequences import single_release_bound
 from defocus.privacy.units import Adjacency
 
 __all__ = ["Promise", "promise"]
@@ -29,10 +29,7 @@ class Promise:
 
 def promise(event: Event, budget: Budget, adjacency: Adjacency) -> Promise:
     """The tightest statement that an accountant can make about ``event`` alone."""
-    loss, delta = tightest(event, adjacency), spoken_delta(budget)
-    pure, epsilon = loss.epsilon(0), loss.epsilon(delta)
-    if pure <= 1.01 * epsilon:
-        epsilon, delta = pure, 0.0  # a delta would only weaken the statement
-    posterior = loss.posterior(0.5, delta=delta)
+    bound = single_release_bound(event, budget, adjacency)
+    posterior = tightest(event, adjacency).posterior(0.5, delta=bound.delta)
     odds = posterior / (1 - posterior) if posterior < 1 else float("inf")
-    return Promise(epsilon, delta, odds, posterior, loss.accountant)
+    return Promise(bound.epsilon, bound.delta, odds, posterior, bound.accountant)
