@@ -149,7 +149,7 @@ class Run:
             people = self.rows.select(columns)
         else:
             pairs = self.rows.select([*columns, named(column(self.rows.unit), "unit")]).distinct()
-            most = 1 if self.bound is None else self.bound.groups
+            most = 1 if self.bound is None else self.bound.people_in
             people = self.chance.first(pairs, most, keys)
         return (
             exp.select(*map(column, keys), named(exp.Count(this=exp.Star(), big_int=True), "n"))
