@@ -57,6 +57,7 @@ def test_parts_of_another_shape_are_refused(part: np.ndarray) -> None:
     [
         (["n"], ["n"]),
         (["N"], ["n"]),
+        (["n"], ["N"]),
         (["n_low"], ["n"]),
         ([], ["n", "n_reliable"]),
         ([], ["n", "n"]),

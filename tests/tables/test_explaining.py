@@ -37,6 +37,11 @@ def test_the_whole_story_is_told(tmp_path: Path) -> None:
         assert words in text, words
 
 
+def test_what_is_left_counts_earlier_charges_too(tmp_path: Path) -> None:
+    charged(tmp_path, purpose="before")
+    assert "after this answer: one release of epsilon 2," in answered(tmp_path).explain()
+
+
 def test_the_page_says_the_same_escaped(tmp_path: Path) -> None:
     page = answered(tmp_path).explain(html=True)
     assert page.startswith("<table>")

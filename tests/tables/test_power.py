@@ -115,6 +115,7 @@ def test_a_decision_needs_every_group_and_people_in_it() -> None:
     assert not plan.claims((0.3, plan.n), (0.33, plan.n))
     assert not plan.claims((0.1, plan.n), (0.9, -3.0))
     assert not plan.claims((0.1, plan.n), (0.9, math.nan))
+    assert not plan.claims((0.1, 5.0), (0.9, -5.0))
     with pytest.raises(InvalidParameterError, match="each group"):
         plan.claims((0.3, plan.n))
 
@@ -148,6 +149,11 @@ def test_each_number_is_found_from_the_others(
     assert power(effect=shift, epsilon=epsilon, **same).power == plan.power
     assert power(effect=shift, power=wanted, **same).epsilon <= epsilon * (1 + 1e-5)
     assert power(epsilon=epsilon, power=wanted, **same).effect <= shift * (1 + 1e-5)
+
+
+def test_an_effect_too_small_to_see_is_claimed_as_often_as_none() -> None:
+    """Both sides count: half of the claims have the wrong sign."""
+    assert power(proportion=0.3, effect=1e-9, epsilon=0.1, n=500).power == pytest.approx(0.05, abs=1e-5)
 
 
 def test_more_epsilon_more_people_and_larger_effects_are_noticed_more_often() -> None:

@@ -16,6 +16,14 @@ def test_noise_is_that_of_one_person_against_the_whole_epsilon() -> None:
     assert other.noise(2.0) == (0.5, 0.0)
 
 
+@pytest.mark.parametrize("epsilon", [0.01, 0.1, 0.3, 1.0])
+@pytest.mark.parametrize("delta", [1e-6, 1e-3, 0.01, 0.05, 0.1])
+def test_the_noise_with_less_variance_is_taken(epsilon: float, delta: float) -> None:
+    laplace, gaussian = Plan(5.0, 0.0, 30.0, None, 1, 0.05, delta).noise(epsilon)
+    taken = 2 * laplace**2 + gaussian**2
+    assert taken == pytest.approx(min(2 / epsilon**2, gaussian_sigma(epsilon, delta) ** 2))
+
+
 def test_the_design_is_on_the_unit_interval_with_the_largest_variance() -> None:
     design = PLAN.design(100, 1.0, 3.0)
     assert design.null == pytest.approx(1 / 6)

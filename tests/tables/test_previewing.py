@@ -43,6 +43,7 @@ def test_it_says_errors_cost_and_what_would_be_left(tmp_path: Path) -> None:
 
 
 def test_what_is_foretold_to_be_left_is_left(tmp_path: Path) -> None:
+    charged(tmp_path)
     preview = previewed(tmp_path)
     charged(tmp_path)
     with opened(tmp_path) as ledger:

@@ -22,6 +22,12 @@ def test_the_table_has_keys_then_five_columns_for_each_statistic() -> None:
     assert made["visits_reliable"].to_pylist() == [True, False, True]
 
 
+def test_flags_follow_the_threshold() -> None:
+    one = column(values=[100.0, 60.0, 40.0], errors=10)
+    assert arrow(KEYS, [one], 0.1, exact=True)["visits_reliable"].to_pylist() == [True, False, False]
+    assert arrow(KEYS, [one], 0.2, exact=True)["visits_reliable"].to_pylist() == [True, True, False]
+
+
 def test_rounded_counts_are_integers_and_means_share_their_decimals() -> None:
     stay = column("stay", [4.1234, 12.0, np.nan], [0.3, 3, 0.6], integral=False)
     made = arrow(KEYS, [column(values=[1041.2, -3.7, np.nan]), stay], 0.1, exact=False)

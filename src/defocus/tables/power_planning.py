@@ -116,7 +116,7 @@ class Plan:
 
     def fewest(self, effect: float, chance: float) -> int:
         """How many people would do without noise."""
-        return math.ceil(least(lambda n: self.power(n, math.inf, effect) >= chance, 0.0, 1.0, precision=1e-7))
+        return math.ceil(least(lambda n: self.power(n, math.inf, effect) >= chance, 0.5, 1.0, precision=1e-7))
 
     def noise(self, epsilon: float) -> tuple[float, float]:
         """The scale of Laplace noise or the deviation of Gaussian noise, in people: the one with less variance."""
