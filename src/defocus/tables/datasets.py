@@ -10,7 +10,7 @@ from typing import Any, final
 from defocus.errors import DatasetFileError, InvalidParameterError, Number
 from defocus.privacy.budgets import Budget
 from defocus.privacy.units import Unit, rows, user
-from defocus.tables.bounding import Bound
+from defocus.tables.bounding import FIND, Bound
 from defocus.tables.kinds import Kind, Value
 from defocus.tables.sections import Section, parse
 from defocus.tables.sources import fits
@@ -169,9 +169,11 @@ def _budget(section: Section) -> Budget:
 def _bound(section: Section) -> Bound | None:
     if not section.values:
         return None
-    given = {key: section.whole(key) for key in ("rows", "groups", "per_group")}
+    find = section.values.get("rows") == FIND
+    rows = None if find else section.whole("rows")
+    groups, per_group = section.whole("groups"), section.whole("per_group")
     by = section.word("by", "weights") or ""
-    return section.checked(None, lambda: Bound(**given, by=by))
+    return section.checked(None, lambda: Bound(rows=rows, groups=groups, per_group=per_group, by=by, find=find))
 
 
 def _other(name: str, section: Section, *, private: bool) -> OtherTable:
@@ -201,10 +203,9 @@ def _facts(section: Section) -> Facts:
         section.refuse("high" if "high" in section else "low", "low and high belong together", "write low < high.")
     if low is not None and kind is not None and not kind.numeric:
         section.refuse("low", f"A {kind} column has no bounds", "remove low and high, or correct kind.")
-    values = _listed(section, "values", kind)
-    if values and kind is Kind.NUMBER:
+    if kind is Kind.NUMBER and "values" in section:
         section.refuse("values", "Floats are never quite equal, so they have no domain", "declare low and high.")
-    return Facts(kind, low, high, values or None, _listed(section, "missing", kind))
+    return Facts(kind, low, high, _listed(section, "values", kind) or None, _listed(section, "missing", kind))
 
 
 def _listed(section: Section, key: str, kind: Kind | None) -> tuple[Value, ...]:
@@ -213,7 +214,8 @@ def _listed(section: Section, key: str, kind: Kind | None) -> tuple[Value, ...]:
         return ()
     found: Any = section.values[key]
     listed = found if isinstance(found, list) else [found]
-    kinds = [one for one in ([kind] if kind else Kind) if all(fits(value, one) for value in listed)]
+    possible = [kind] if kind else [one for one in Kind if key == "missing" or one.countable]
+    kinds = [one for one in possible if all(fits(value, one) for value in listed)]
     if not listed or not kinds:
         section.refuse(
             key,

@@ -72,7 +72,11 @@ def draft(
         "",
         "# [bound]  # how much one person may count in one question",
         "# rows = 5",
-        *[line for column in opened.schema for line in _column(column.name, column.kind, people, untyped=untyped)],
+        *[
+            line
+            for column in opened.schema
+            for line in _column(column.name, column.kind, people, untyped=untyped and column.name not in (types or {}))
+        ],
     ]
     opened.engine.close()
     return "\n".join(lines) + "\n"
@@ -115,7 +119,7 @@ def _column(name: str, kind: Kind, people: list[str], *, untyped: bool) -> list[
             "# high = 100  # values beyond are clipped",
         ]
     if kind in {Kind.TEXT, Kind.BOOLEAN}:
-        sample = "[true, false]" if kind is Kind.BOOLEAN else '["…", "…"]'
+        sample = "[true, false]" if kind is Kind.BOOLEAN else '["first", "second"]'
         lines += [f"# values = {sample}  # all values there can be, if that is public"]
     return lines
 

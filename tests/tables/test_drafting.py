@@ -1,0 +1,110 @@
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tests.tables.opening import write_csv
+
+from defocus.errors import DatasetFileError, SourceError
+from defocus.privacy.budgets import Budget
+from defocus.privacy.units import user
+from defocus.tables.checking import check
+from defocus.tables.columns import Column, Schema
+from defocus.tables.datasets import parsed
+from defocus.tables.drafting import draft, likely_units
+from defocus.tables.kinds import Kind
+
+HOSTILE = "x\"] #'; DROP TABLE t; --"
+
+
+def visits(folder: Path, *ages: int) -> Path:
+    table = {"patient_id": list(ages), "age": list(ages), HOSTILE: ["gout"] * len(ages), "l": [[1]] * len(ages)}
+    pq.write_table(pa.table(table), folder / "visits.parquet")
+    return folder / "visits.parquet"
+
+
+def test_the_draft_does_not_depend_on_a_row(tmp_path: Path) -> None:
+    drafts = {draft(visits(tmp_path, *ages), home=tmp_path) for ages in ([1], [99, 123456], range(500))}
+    assert len(drafts) == 1
+    (text,) = drafts
+    assert "gout" not in text
+    assert "123456" not in text
+
+
+def test_the_draft_is_refused_until_its_questions_are_answered(tmp_path: Path) -> None:
+    text = draft(visits(tmp_path, 1), home=tmp_path)
+    with pytest.raises(DatasetFileError, match="Whom the file protects"):
+        parsed(text)
+    answered = text.replace('# column = "patient_id"', 'column = "patient_id"')
+    with pytest.raises(DatasetFileError, match="what may be lost"):
+        parsed(answered)
+    answered = answered.replace("# epsilon = 1", "epsilon = 1")
+    dataset = parsed(answered, home=tmp_path)
+    assert dataset.unit == user("patient_id")
+    assert check(dataset) == []
+
+
+def test_every_commented_place_is_valid_once_it_is_uncommented(tmp_path: Path) -> None:
+    text = draft(visits(tmp_path, 1), unit=user("patient_id"), budget=Budget(1, 1e-6), home=tmp_path)
+    places = ("# low", "# high", "# values", "# [bound]", "# rows", "# purposes")
+    lines = [line[2:] if line.startswith(places) else line for line in text.split("\n")]
+    dataset = parsed("\n".join(lines), home=tmp_path)
+    assert dataset.bound is not None
+    assert (dataset.columns["age"].low, dataset.columns["age"].high) == (0, 100)
+    assert dataset.columns[HOSTILE].values == ("first", "second")
+    assert check(dataset) == []
+
+
+def test_answers_that_were_given_make_a_whole_file(tmp_path: Path) -> None:
+    text = draft(visits(tmp_path, 1), name="Hospital visits!", unit=user("patient_id"), budget=Budget(3, 1e-6))
+    dataset = parsed(text)
+    assert (dataset.name, dataset.unit, dataset.budget) == ("Hospital_visits", user("patient_id"), Budget(3, 1e-6))
+    assert dataset.data == (f"{tmp_path}/visits.parquet",)
+    assert dataset.columns["age"].kind is Kind.INTEGER
+    assert "l" not in dataset.columns
+    assert check(dataset) == []
+
+
+def test_the_types_of_a_csv_file_are_asked_for(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "2020 visits.csv", ["id", "age"], [[1, 2]])
+    text = draft(path, unit=user("id"), budget=Budget(1))
+    assert text.count('kind = "text"  # or boolean, integer') == 2
+    assert parsed(text).name == "data_2020_visits"
+    typed = draft(path, types={"age": "integer"}, unit=user("id"), budget=Budget(1))
+    assert parsed(typed).columns["age"].kind is Kind.INTEGER
+
+
+def test_a_table_of_a_database_is_drafted(tmp_path: Path) -> None:
+    connection = duckdb.connect(str(tmp_path / "h.duckdb"))
+    connection.execute("CREATE TABLE visits AS SELECT 1 AS patient, 2.5 AS days")
+    connection.close()
+    dataset = parsed(
+        draft(tmp_path / "h.duckdb", table="visits", unit=user("patient"), budget=Budget(1), home=tmp_path),
+        home=tmp_path,
+    )
+    assert (dataset.name, dataset.table, dataset.data) == ("visits", "visits", ("h.duckdb",))
+    assert check(dataset) == []
+
+
+def test_data_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SourceError):
+        draft(tmp_path / "nothing.parquet")
+
+
+@pytest.mark.parametrize(
+    ("names", "likely"),
+    [
+        (["age", "patient_id", "id"], ["patient_id", "id"]),
+        (["PatientID", "ward"], ["PatientID"]),
+        (["userId", "visit-number"], ["userId", "visit-number"]),
+        (["age", "days"], []),
+        (["idea", "video"], []),
+    ],
+)
+def test_units_are_guessed_from_names_alone(names: list[str], likely: list[str]) -> None:
+    assert likely_units(Schema(Column(name, Kind.INTEGER) for name in names)) == likely
+
+
+def test_a_column_that_cannot_name_a_person_is_not_guessed() -> None:
+    assert likely_units(Schema([Column("patient", Kind.OTHER), Column("user", Kind.NUMBER)])) == []
