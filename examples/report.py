@@ -1,172 +1,137 @@
 """A private report of a hospital: what ``make demo`` runs.
 
-It generates a table of stays, opens a ledger for it in ``demo/``, says beforehand how exact each answer will be,
-releases counts, a mean and a most common diagnosis, and goes on asking until the ledger refuses.
+It generates patients and their visits, opens them through a dataset file with a budget, says beforehand how exact the
+answers will be, releases a report, asks on until the ledger refuses, and leaves a page with plots in ``demo/``.
 """
 
-import csv
 import shutil
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from rich import box
+import pyarrow as pa
+import pyarrow.parquet as pq
 from rich.console import Console
-from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
-from defocus import Budget, privacy, user
+import defocus as dp
 from defocus.errors import BudgetExceededError
-from defocus.ledger import Ledger
-from defocus.mechanisms import Exponential, Grid, Laplace, Mechanism, advise
-from defocus.release import Release, preview, release
+from defocus.tables import Answer, Table
+from defocus.tables.reporting import report
 
 DEPARTMENTS = ("Cardiology", "Emergency", "Maternity", "Neurology", "Oncology", "Paediatrics", "Surgery")
-DIAGNOSES = ("E11 diabetes", "I10 hypertension", "I50 heart failure", "J18 pneumonia", "J45 asthma", "O80 birth")
-STAYS_EACH = 2
-"""A patient counts with two stays at most; declared, not looked up."""
-LONGEST = 30
-"""Stays are counted as at most 30 days; declared, not looked up."""
-BUDGET = Budget(1, 1e-6)
+DIAGNOSES = ("asthma", "birth", "diabetes", "fracture", "heart failure", "hypertension", "pneumonia", "stroke")
+RARE = tuple(f"rare disease {number}" for number in range(1, 61))
+DATASET = """\
+# Everything here is public: written down without looking at a row.
+name = "visits"
+data = "visits.parquet"
+ledger = "visits.ledger"
+
+[unit]
+column = "patient_id"  # everything about one patient is protected, however many visits there are
+
+[budget]  # what all releases together may ever lose about one patient
+epsilon = 3
+delta = 1e-6
+
+[bound]  # what one patient may contribute to one question
+rows = 5
+
+[columns.length_of_stay]
+low = 0
+high = 30
+
+[columns.department]
+values = ["Cardiology", "Emergency", "Maternity", "Neurology", "Oncology", "Paediatrics", "Surgery"]
+
+[private.patients]
+data = "patients.parquet"
+unit = "patient_id"
+
+[private.patients.columns.sex]
+values = ["f", "m"]
+"""
 
 
-@dataclass(frozen=True, slots=True)
-class Stays:
-    """One row for each stay, as columns."""
-
-    patient: Any
-    department: Any
-    diagnosis: Any
-    days: Any
-
-    def bounded(self) -> "Stays":
-        """The first stays of each patient, so that nobody counts more often than was declared.
-
-        Which rows of a patient are kept depends on that patient's rows alone: adding or removing someone
-        changes nothing about the others.
-        """
-        order = np.argsort(self.patient, kind="stable")
-        people = self.patient[order]
-        starts = np.flatnonzero(np.r_[True, people[1:] != people[:-1]]) if len(people) else order
-        rank = np.arange(len(people)) - np.repeat(starts, np.diff(np.r_[starts, len(people)]))
-        kept = np.sort(order[rank < STAYS_EACH])
-        return Stays(self.patient[kept], self.department[kept], self.diagnosis[kept], self.days[kept])
-
-
-def generate(patients: int = 4000, seed: int | None = None) -> Stays:
-    """A made-up hospital. Nothing here is private, so numpy's generator will do."""
+def generate(folder: Path, patients: int = 20_000, seed: int | None = None) -> int:
+    """A made-up hospital, with a few patients who come very often. Nothing in it is private."""
     rng = np.random.default_rng(seed)
-    patient = np.repeat(np.arange(patients), rng.geometric(0.7, patients))
-    n = len(patient)
-    weights = np.array([15, 25, 10, 9, 12, 11, 18]) / 100
-    department = rng.choice(len(DEPARTMENTS), n, p=weights)
-    diagnosis = rng.choice(len(DIAGNOSES), n, p=[0.17, 0.27, 0.14, 0.16, 0.13, 0.13])
-    days = np.round(rng.lognormal(1.4, 0.8, n) * 2) / 2
-    return Stays(patient, department, diagnosis, days)
+    person = np.arange(patients)
+    age = np.clip(rng.normal(47, 23, patients), 0, 99).astype(int)
+    sex = rng.choice(["f", "m"], patients)
+    often = np.maximum(1, np.round(np.exp(rng.normal(0.6, 0.8, patients)))).astype(int)
+    who = np.repeat(person, often)
+    n = len(who)
+    names = np.array(DIAGNOSES + RARE)
+    likely = np.r_[np.full(len(DIAGNOSES), 0.97 / len(DIAGNOSES)), np.full(len(RARE), 0.03 / len(RARE))]
+    visits = {
+        "patient_id": who,
+        "department": rng.choice(DEPARTMENTS, n, p=[0.15, 0.25, 0.10, 0.09, 0.12, 0.11, 0.18]),
+        "diagnosis": names[rng.choice(len(names), n, p=likely)],
+        "length_of_stay": np.round(rng.lognormal(1.2 + 0.006 * age[who], 0.7, n), 1),
+    }
+    pq.write_table(pa.table(visits), folder / "visits.parquet")
+    pq.write_table(pa.table({"patient_id": person, "age": age, "sex": sex}), folder / "patients.parquet")
+    (folder / "defocus.toml").write_text(DATASET, encoding="utf-8")
+    return n
 
 
-def save(stays: Stays, path: Path) -> None:
-    """Write the table where a curious reader finds it."""
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(("patient_id", "department", "diagnosis", "days"))
-        for person, where, what, days in zip(stays.patient, stays.department, stays.diagnosis, stays.days, strict=True):
-            writer.writerow((person, DEPARTMENTS[where], DIAGNOSES[what], days))
+def questions(visits: Table, console: Console) -> list[Answer]:
+    """The report: four questions, each previewed or explained in another way."""
+    by_department = (
+        visits.where("length_of_stay >= 0")
+        .group_by("department")
+        .agg(
+            visits=dp.count(),
+            patients=dp.count_units(),
+            stay=dp.mean("length_of_stay"),
+            median=dp.median("length_of_stay", intervals=True),
+        )
+    )
+    say(console, "1. Before anything is spent: how exact would a report by department be for epsilon 0.8?")
+    console.print(Text(str(by_department.preview(epsilon=0.8))))
+    say(console, "2. The report by department. Charged first, then computed, then shown.")
+    first = shown(by_department.release(epsilon=0.8, purpose="visits by department", who="report"), console)
+    say(console, "3. Diagnoses that nobody listed beforehand: groups with few patients are not shown at all.")
+    diagnoses = visits.group_by("diagnosis", keys=None).agg(visits=dp.count())
+    second = shown(diagnoses.release(epsilon=0.8, delta=1e-7, purpose="diagnoses", who="report"), console)
+    say(console, "4. Two private tables, joined on the patient, counted in all combinations at once: they add up.")
+    joined = visits.join("patients", on="patient_id").derive(older="age >= 65")
+    third = shown(joined.cube("sex", "older").release(epsilon=0.3, purpose="by sex and age", who="report"), console)
+    say(console, "5. The same in SQL.")
+    text = "SELECT department, AVG(length_of_stay) AS stay FROM visits WHERE length_of_stay >= 2 GROUP BY department"
+    console.print(Text(f"   {text}", style="dim"))
+    fourth = shown(visits.sql(text, epsilon=0.3, purpose="stays of two days or more", who="report"), console)
+    say(console, "6. What the report by department promises, in words.")
+    console.print(Text(first.explain()))
+    return [first, second, third, fourth]
 
 
-def counts(column: Any, kinds: Sequence[str]) -> Any:
-    """How many stays there are of each kind. One patient moves this vector by STAYS_EACH in L1 norm."""
-    return np.bincount(column, minlength=len(kinds)).astype(np.int64)
-
-
-def by_department(stays: Stays, ledger: Ledger, console: Console) -> Release:
-    """Counts by department, with the noise that errs least."""
-    advice = advise(budget=Budget(0.5, 1e-6), dimension=len(DEPARTMENTS), l1=STAYS_EACH, l2=STAYS_EACH)
-    console.print(Text(f"\n1. Stays by department. {advice.why}"))
-    announce(advice.mechanism, ledger, console)
-    true = counts(stays.department, DEPARTMENTS)
-    found = release(advice.mechanism, true, ledger=ledger, purpose="stays by department", who="report")
-    table = Table("department", box=box.SIMPLE_HEAD)
-    table.add_column("released", justify="right")
-    table.add_column("95 % interval", justify="right")
-    table.add_column("(true, for once)", justify="right", style="dim")
-    for name, value, secret in zip(DEPARTMENTS, found.value, true, strict=True):
-        table.add_row(name, str(value), f"± {found.interval:g}", str(secret))
-    console.print(table)
-    return found
-
-
-def mean_stay(stays: Stays, total_stays: int, ledger: Ledger, console: Console) -> Release:
-    """Mean length of stay: a noisy total on a grid of half days, divided by the count that is public already."""
-    grid = Grid("0.5")
-    bound = STAYS_EACH * grid.bound(low=0, high=LONGEST)
-    mechanism = Laplace.calibrated(epsilon=0.2, sensitivity=bound)
-    console.print(Text("\n2. Mean length of stay. The total is released; dividing it by a released count is free."))
-    announce(mechanism, ledger, console, grid=grid)
-    total = grid.total(stays.days, low=0, high=LONGEST)
-    found = release(mechanism, total, ledger=ledger, purpose="total days", who="report", grid=grid)
-    mean, width = found.value / total_stays, found.interval / total_stays
-    true = float(np.clip(stays.days, 0, LONGEST).mean())
-    console.print(Text(f"   {mean:.2f} days on average, ± {width:.2f} from this noise (true, for once: {true:.2f})"))
-    return found
-
-
-def common_diagnosis(stays: Stays, ledger: Ledger, console: Console) -> Release:
-    """The most common diagnosis by the exponential mechanism; counts are monotone when a patient is added."""
-    mechanism = Exponential(epsilon=0.1, candidates=len(DIAGNOSES), sensitivity=STAYS_EACH, monotone=True)
-    console.print(Text("\n3. Most common diagnosis. Only the choice is released, no count."))
-    announce(mechanism, ledger, console)
-    utilities = counts(stays.diagnosis, DIAGNOSES)
-    found = release(mechanism, utilities, ledger=ledger, purpose="most common diagnosis", who="report")
-    console.print(Text(f"   {DIAGNOSES[found.value]}"))
-    return found
-
-
-def until_refused(stays: Stays, ledger: Ledger, console: Console) -> BudgetExceededError:
-    """Ask the same question again and again: averaging would remove the noise, so the ledger stops it."""
-    console.print(Text("\n4. The same question again and again, to average the noise away."))
-    mechanism = Laplace.calibrated(epsilon=0.1, sensitivity=STAYS_EACH)
-    long_stays = int((stays.days > 14).sum())
+def until_refused(visits: Table, console: Console) -> BudgetExceededError:
+    """The same question again and again: averaging would remove the noise, so the ledger stops it."""
+    say(console, "7. The same question again and again, to average the noise away.")
+    asked = visits.where("length_of_stay > 14").agg(long_stays=dp.count())
     while True:
         try:
-            found = release(mechanism, long_stays, ledger=ledger, purpose="stays above 14 days", who="curious")
+            answer = asked.release(epsilon=0.2, purpose="stays above 14 days", who="curious")
         except BudgetExceededError as refusal:
             console.print(Text("   refused:", style="bold"))
-            console.print(Padding(Text(str(refusal), style="red"), (0, 0, 0, 3)))
+            console.print(Text(str(refusal), style="red"))
             return refusal
-        console.print(Text(f"   {found}"))
+        console.print(Text(f"   {answer['long_stays'].values[0]:.0f}"))
 
 
-def announce(mechanism: Mechanism, ledger: Ledger, console: Console, *, grid: Grid | None = None) -> None:
-    """What is known before anything is spent."""
-    console.print(facts(str(preview(mechanism, ledger=ledger, grid=grid)), style="dim"))
+def say(console: Console, text: str) -> None:
+    """A heading."""
+    console.print(Text(f"\n{text}", style="bold"))
 
 
-def facts(text: str, style: str = "") -> Padding:
-    """Lines of the form "name: what it stands for", with the second part wrapped below itself."""
-    grid = Table.grid(padding=(0, 2))
-    for line in text.split("\n"):
-        name, _, rest = line.partition(": ")
-        grid.add_row(Text(name, style=style), Text(rest.strip(), style=style))
-    return Padding(grid, (0, 0, 0, 3))
-
-
-def burn_down(ledger: Ledger, console: Console) -> None:
-    """How the budget went down, charge by charge."""
-    console.print(Text("\n5. Where the budget went."))
-    rule = privacy.filter(ledger.budget, ledger.unit.adjacency)
-    table = Table("who", "purpose", box=box.SIMPLE_HEAD)
-    table.add_column("epsilon left", justify="right")
-    table.add_column("")
-    for entry in ledger.entries():
-        if entry.kind != "release":
-            left = rule.remaining(privacy.Cost(entry.spent)).epsilon
-            table.add_row(Text(entry.who), Text(entry.purpose), f"{left:.2f}", "█" * round(20 * left))
-    console.print(table)
+def shown(answer: Answer, console: Console) -> Answer:
+    """Print an answer and pass it on."""
+    console.print(Text(str(answer)))
+    return answer
 
 
 def command() -> str:
@@ -179,27 +144,20 @@ def command() -> str:
 
 def main(folder: Path = Path("demo")) -> None:
     """Make the report."""
-    console = Console()
+    console = Console(soft_wrap=True)
+    started = time.perf_counter()
     # A new made-up hospital each time, and with it a new ledger. A real data set keeps its ledger for good.
     folder.mkdir(parents=True, exist_ok=True)
-    for name in ("stays.csv", "stays.sqlite", "stays.sqlite-journal"):
-        (folder / name).unlink(missing_ok=True)
-    everything = generate()
-    save(everything, folder / "stays.csv")
-    stays = everything.bounded()
-    path = folder / "stays.sqlite"
-    with Ledger.open(path, dataset="hospital stays", unit=user("patient_id"), budget=BUDGET) as ledger:
-        console.print(Text(f"{len(everything.patient)} stays in {folder / 'stays.csv'}; {ledger.unit}; {BUDGET}"))
-        departments = by_department(stays, ledger, console)
-        mean_stay(stays, int(departments.value.sum()), ledger, console)
-        diagnosis = common_diagnosis(stays, ledger, console)
-        until_refused(stays, ledger, console)
-        burn_down(ledger, console)
-        console.print(Text("\n6. What the most common diagnosis promises, in words."))
-        console.print(facts(diagnosis.explain()))
-        console.print(
-            Text(f"\nThe ledger is in {path}. Look at it with:\n  {command()} ledger show {path}"), soft_wrap=True
-        )
+    for old in folder.glob("visits.ledger*"):
+        old.unlink()
+    n = generate(folder)
+    with dp.open(folder / "defocus.toml") as visits:
+        console.print(Text(f"{n} visits in {folder / 'visits.parquet'}; protected: {visits.ledger.unit}"))
+        answers = questions(visits, console)
+        until_refused(visits, console)
+        page = report(answers, folder / "report.html", title="Hospital report", ledger=visits.ledger)
+    say(console, f"Done in {time.perf_counter() - started:.1f} s. The page with plots is {page}.")
+    console.print(Text(f"Where the budget went: {command()} budget --dataset {folder / 'defocus.toml'}"))
 
 
 if __name__ == "__main__":

@@ -90,6 +90,8 @@ class Quantile:
     levels: tuple[Fraction, ...]
     buckets: int = _BUCKETS
     single: bool = True
+    intervals: bool = False
+    """Whether intervals are wanted, even where a choice without them would err less."""
 
 
 @final
@@ -183,9 +185,16 @@ def quantile(
     *,
     bounds: Any = None,
     buckets: int = _BUCKETS,
+    intervals: bool = False,
 ) -> Quantile:
-    """The value below which a share ``level`` of the rows lies, on a public grid of ``buckets`` between the bounds."""
-    return Quantile(_argument(column, low, high, bounds), (_level(level),), _buckets(buckets))
+    """The value below which a share ``level`` of the rows lies, on a public grid of ``buckets`` between the bounds.
+
+    ``intervals`` asks for an interval around it, which a tree of noisy sums gives; without, a single quantile is chosen
+    by the exponential mechanism, which errs less but tells its error in ranks only.
+    """
+    return Quantile(
+        _argument(column, low, high, bounds), (_level(level),), _buckets(buckets), intervals=bool(intervals)
+    )
 
 
 def quantiles(
@@ -196,6 +205,7 @@ def quantiles(
     *,
     bounds: Any = None,
     buckets: int = _BUCKETS,
+    intervals: bool = False,
 ) -> Quantile:
     """Several quantiles at once, for one cost, in rising order."""
     wanted = tuple(_level(level) for level in levels)
@@ -203,28 +213,30 @@ def quantiles(
         raise InvalidParameterError(
             "Quantiles need levels in rising order, each once.", fix="write for example [0.25, 0.5, 0.75]."
         )
-    return Quantile(_argument(column, low, high, bounds), wanted, _buckets(buckets), single=False)
+    return Quantile(
+        _argument(column, low, high, bounds), wanted, _buckets(buckets), single=False, intervals=bool(intervals)
+    )
 
 
 def median(
-    column: str, low: Number | None = None, high: Number | None = None, *, bounds: Any = None, buckets: int = _BUCKETS
+    column: str, low: Number | None = None, high: Number | None = None, *, bounds: Any = None, **how: Any
 ) -> Quantile:
     """The quantile of one half."""
-    return quantile(column, Fraction(1, 2), low, high, bounds=bounds, buckets=buckets)
+    return quantile(column, Fraction(1, 2), low, high, bounds=bounds, **how)
 
 
 def min(  # noqa: A001  # reads as dp.min
-    column: str, low: Number | None = None, high: Number | None = None, *, bounds: Any = None, buckets: int = _BUCKETS
+    column: str, low: Number | None = None, high: Number | None = None, *, bounds: Any = None, **how: Any
 ) -> Quantile:
     """Nearly the smallest value: the quantile of 0.5 %. The very smallest belongs to one person, so it is not asked."""
-    return quantile(column, _EXTREME, low, high, bounds=bounds, buckets=buckets)
+    return quantile(column, _EXTREME, low, high, bounds=bounds, **how)
 
 
 def max(  # noqa: A001  # reads as dp.max
-    column: str, low: Number | None = None, high: Number | None = None, *, bounds: Any = None, buckets: int = _BUCKETS
+    column: str, low: Number | None = None, high: Number | None = None, *, bounds: Any = None, **how: Any
 ) -> Quantile:
     """Nearly the largest value: the quantile of 99.5 %. The very largest belongs to one person, so it is not asked."""
-    return quantile(column, 1 - _EXTREME, low, high, bounds=bounds, buckets=buckets)
+    return quantile(column, 1 - _EXTREME, low, high, bounds=bounds, **how)
 
 
 def histogram(column: str, edges: Sequence[Number]) -> Histogram:

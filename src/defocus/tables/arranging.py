@@ -1,7 +1,7 @@
 """From what is asked to what is measured: statistics that can share a measurement do."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 from defocus.errors import NotDeclaredError, WrongKindError
@@ -48,7 +48,7 @@ def _known(rows: Rows, aggregate: Aggregate) -> Aggregate:
         needed = aggregate.operation != "count"
         return Statistic(aggregate.operation, tuple(_filled(rows, each, needed) for each in aggregate.arguments))
     if isinstance(aggregate, Quantile):
-        return Quantile(_filled(rows, aggregate.argument), aggregate.levels, aggregate.buckets, aggregate.single)
+        return replace(aggregate, argument=_filled(rows, aggregate.argument))
     if isinstance(aggregate, Histogram):
         _number(rows, aggregate.text)
     if isinstance(aggregate, Distinct):

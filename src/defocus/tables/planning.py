@@ -161,13 +161,15 @@ def _assembled(
 
 def _reaches(bound: Bound | None, total: int, people_in: int) -> tuple[Reach, Reach]:
     """How far one person can move weights of rows, and weights of people in ``people_in`` groups."""
-    simple = bound is None or bound.find
-    rows = Reach(total, Fraction(total) if simple else total // bound.total * bound.l2())
+    bounded = None if bound is None or bound.find else bound
+    rows = Reach(total, Fraction(total) if bounded is None else total // bounded.total * bounded.l2())
     return rows, Reach(GRID * people_in, GRID * root_above(people_in))
 
 
 def _method(aggregate: Quantile, epsilon: Fraction, total: int) -> str:
     """How quantiles are found: decided once, since what they owe depends on it."""
+    if aggregate.intervals:
+        return "tree"
     ways = Quantiles(levels=aggregate.levels, epsilon=epsilon, buckets=aggregate.buckets, sensitivity=total)
     return "tree" if isinstance(ways.event, DiscreteLaplace) else "search"
 

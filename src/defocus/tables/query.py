@@ -146,7 +146,8 @@ def _foreseen(name: str, aggregate: Aggregate, planned: Plan) -> list[PreviewCol
     mechanism = planned.others[name]
     if isinstance(mechanism, Quantiles):
         rank = mechanism.interval(0.95) / planned.grid
-        how = f"exponential mechanism; at most {rank:.4g} rows from the true rank, with 95 % probability"
+        way = "tree of noisy sums" if mechanism.method == "tree" else "exponential mechanism"
+        how = f"{way}; at most {rank:.4g} rows from the true rank, with 95 % probability"
         return [PreviewColumn(title, how) for title in titles(name, aggregate)]
     grid = {Distinct: 1, Units: planned.people_grid}.get(type(aggregate), planned.grid)
     error = float(np.sqrt(mechanism.variance)) / grid

@@ -9,7 +9,7 @@ from typing import Any
 from defocus.errors import InvalidParameterError
 from defocus.privacy.budgets import Budget
 from defocus.privacy.units import Adjacency, Unit
-from defocus.tables.bounding import Bound
+from defocus.tables.bounding import FIND, Bound
 from defocus.tables.datasets import Dataset, Facts, OtherTable
 
 __all__ = ["budget_lines", "heading", "key", "top_lines", "unit_lines", "value", "write"]
@@ -123,6 +123,7 @@ def _bound(bound: Bound | None) -> list[str]:
     if bound is None:
         return []
     given = {name: getattr(bound, name) for name in ("rows", "groups", "per_group")}
+    given["rows"] = FIND if bound.find else bound.rows
     given["by"] = None if bound.by == "weights" else bound.by
     return [
         "",

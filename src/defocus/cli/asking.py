@@ -1,0 +1,113 @@
+"""``defocus query`` and ``defocus preview``: questions in SQL about the data set of a dataset file."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+from defocus.cli.plots import save
+from defocus.cli.terminal import console, plain, to_json
+from defocus.errors import InvalidParameterError, Number
+from defocus.ledger import Ledger
+from defocus.tables import Answer
+from defocus.tables import open as open_table
+from defocus.tables.datasets import read
+from defocus.tables.recording import from_record
+
+__all__ = ["export", "preview", "query", "write"]
+
+_FORMATS = {".csv": "to_csv", ".parquet": "to_parquet", ".json": "to_json"}
+
+
+def query(
+    text: str,
+    *,
+    dataset: Path,
+    epsilon: Number,
+    delta: Number | None,
+    purpose: str | None,
+    request: str | None,
+    out: Path | None,
+    plot: Path | None,
+    explain: bool,
+    as_json: bool,
+) -> None:
+    """Release the answer to a question, print it, and write it where asked."""
+    if out is not None:
+        _writer(out)
+    with open_table(dataset) as table, _progress(shown=not as_json) as progress:
+        answer = table.sql(text, epsilon=epsilon, delta=delta, purpose=purpose, request=request, progress=progress)
+    _show(answer, explain=explain, as_json=as_json)
+    if plot is not None:
+        save(answer.plot(), plot)
+    if out is not None:
+        write(answer, out)
+
+
+def preview(text: str, *, dataset: Path, epsilon: Number, delta: Number | None, explain: bool, as_json: bool) -> None:
+    """Print what a question would cost and how exact its answer would be. Free."""
+    with open_table(dataset) as table:
+        foreseen = table.sql_query(text).preview(epsilon=epsilon, delta=delta)
+    if as_json:
+        to_json(foreseen.to_dict())
+        return
+    _lines(foreseen.explain() if explain else str(foreseen))
+
+
+def export(request: str, *, dataset: Path, out: Path) -> None:
+    """Write an answer that was kept under the name of a request; it is public already, so this is free."""
+    _writer(out)
+    with Ledger.open(read(dataset).ledger_place, read_only=True) as ledger:
+        kept = ledger.recall(request)
+    if kept is None:
+        raise InvalidParameterError(
+            f"No answer was kept under the name {request!r:.80}.",
+            fix="name a request when you ask: defocus query … --request NAME.",
+        )
+    write(from_record(kept.value, kept.receipt), out)
+    console().print(f"written: {plain(out)}", soft_wrap=True)
+
+
+def write(answer: Answer, out: Path) -> None:
+    """Write an answer in the format that the ending of the name says."""
+    getattr(answer, _writer(out))(out)
+
+
+def _writer(out: Path) -> str:
+    known = _FORMATS.get(out.suffix.lower())
+    if known is None:
+        raise InvalidParameterError(
+            f"An answer is written as {', '.join(_FORMATS)}, but the name ends in {out.suffix or 'nothing'}.",
+            fix="write for example --out answer.csv.",
+        )
+    return known
+
+
+def _show(answer: Answer, *, explain: bool, as_json: bool) -> None:
+    if as_json:
+        to_json(answer.to_dict())
+        return
+    _lines(str(answer))
+    if explain:
+        _lines("\n" + answer.explain())
+
+
+def _lines(text: str) -> None:
+    screen = console()
+    for line in text.split("\n"):
+        screen.print(plain(line), soft_wrap=True)
+
+
+@contextmanager
+def _progress(*, shown: bool) -> Iterator[Callable[[float], None] | None]:
+    """A bar on the terminal for questions that take a while; nothing when the output is read by a program."""
+    if not shown or not sys.stderr.isatty():
+        yield None
+        return
+    columns: list[Any] = [TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn()]
+    with Progress(*columns, console=console(error=True), transient=True) as bar:
+        task = bar.add_task("computing", total=100.0)
+        yield lambda percent: bar.update(task, completed=percent)

@@ -1,0 +1,84 @@
+"""``defocus budget``: what was spent on a data set, release by release, and what is left."""
+
+from pathlib import Path
+
+from defocus.cli.plots import save
+from defocus.cli.terminal import console, facts, table, to_json
+from defocus.ledger import Ledger
+from defocus.ledger.entries import CHARGE, Entry
+from defocus.ledger.guards import Guard
+from defocus.privacy.filters import Cost
+from defocus.tables.datasets import read
+from defocus.tables.plotting import burn_down
+
+__all__ = ["ledger_of", "show"]
+
+_WIDE = 40
+_NEWEST = 20
+
+
+def ledger_of(where: Path) -> str:
+    """The ledger of a dataset file, or the ledger itself."""
+    return read(where).ledger_place if where.suffix.lower() == ".toml" else str(where)
+
+
+def show(where: Path, *, plot: Path | None, as_json: bool) -> None:
+    """Print, and perhaps plot, how the budget burnt down."""
+    if where.suffix.lower() == ".toml" and _unopened(where):
+        dataset = read(where)
+        if as_json:
+            to_json({"dataset": dataset.name, "budget": str(dataset.budget), "share_left": 1.0, "releases": []})
+            return
+        known = [("data", dataset.name), ("protects", dataset.unit), ("budget", dataset.budget)]
+        console().print(facts([*known, ("left", "all of it: nothing was released yet")]))
+        return
+    with Ledger.open(ledger_of(where), read_only=True) as ledger:
+        charges = [entry for entry in ledger.entries() if entry.kind == CHARGE]
+        terms, remaining = ledger.terms, ledger.remaining()
+    guard = Guard.of(terms)
+    rule = guard.filter
+    left = [1.0, *(max(0.0, 1.0 - rule.used(Cost(entry.spent))) for entry in charges)]
+    if plot is not None:
+        save(burn_down(left, ["", *(str(entry.sequence) for entry in charges)]), plot)
+    if as_json:
+        to_json(
+            {
+                "dataset": terms.dataset,
+                "unit": str(terms.unit),
+                "budget": str(terms.budget),
+                "left": str(remaining),
+                "share_left": left[-1],
+                "releases": [_record(entry, share) for entry, share in zip(charges, left[1:], strict=True)],
+            }
+        )
+        return
+    screen = console()
+    screen.print(
+        facts([("data", terms.dataset), ("protects", terms.unit), ("budget", terms.budget), ("left", remaining)])
+    )
+    if len(charges) > _NEWEST:
+        screen.print(f"the last {_NEWEST} of {len(charges)} releases; all of them: defocus history")
+    newest = list(zip(charges, left[1:], strict=True))[-_NEWEST:]
+    rows = [(entry.sequence, entry.time[:10], entry.who, entry.purpose, _bar(share)) for entry, share in newest]
+    screen.print(table(("#", "when", "who", "purpose", "budget left"), rows, numbers=("#",)))
+
+
+def _unopened(where: Path) -> bool:
+    """Whether the ledger of a dataset file is a file that nobody has made yet."""
+    place = ledger_of(where)
+    return "://" not in place and not Path(place).exists()
+
+
+def _record(entry: Entry, share: float) -> dict[str, object]:
+    return {
+        "sequence": entry.sequence,
+        "time": entry.time,
+        "who": entry.who,
+        "purpose": entry.purpose,
+        "share_left": share,
+    }
+
+
+def _bar(share: float) -> str:
+    full = round(share * _WIDE)
+    return f"{'█' * full}{'·' * (_WIDE - full)} {100 * share:.1f} %"

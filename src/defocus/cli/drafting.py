@@ -1,0 +1,91 @@
+"""``defocus init``: a first dataset file, from the schema and from answers to public questions."""
+
+import sys
+from pathlib import Path
+
+import typer
+
+from defocus.cli.terminal import console, plain
+from defocus.errors import DatasetFileError, InvalidParameterError, Number
+from defocus.privacy.budgets import Budget
+from defocus.privacy.units import Unit, rows, user
+from defocus.tables.checking import check
+from defocus.tables.datasets import read
+from defocus.tables.drafting import draft, likely_units
+from defocus.tables.sources import source
+
+__all__ = ["init", "validate"]
+
+
+def init(
+    data: list[Path],
+    *,
+    out: Path,
+    table: str | None,
+    name: str | None,
+    unit: str | None,
+    by_rows: bool,
+    epsilon: Number | None,
+    delta: Number | None,
+    force: bool,
+) -> bool:
+    """Write a draft, asking what only its owner knows, and say whether it can be used as it is."""
+    if out.exists() and not force:
+        raise InvalidParameterError(f"{out} exists.", fix="choose another --out, or replace it with --force.")
+    if unit is not None and by_rows:
+        raise InvalidParameterError("--unit and --rows exclude each other.", fix="choose whom to protect in one way.")
+    given: list[str | Path] = list(data)
+    where: str | Path | list[str | Path] = given[0] if len(given) == 1 else given
+    person, budget = _asked(where, table, unit, by_rows=by_rows, epsilon=epsilon, delta=delta)
+    text = draft(where, table=table, name=name, unit=person, budget=budget, home=out.absolute().parent)
+    try:
+        out.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InvalidParameterError(
+            f"The file could not be written: {error.strerror}.", fix="choose another --out."
+        ) from error
+    console().print(f"written: {plain(out)}", soft_wrap=True)
+    return validate(out)
+
+
+def validate(path: Path) -> bool:
+    """Say what is left to decide or does not fit; nothing is looked at but the schema."""
+    screen = console()
+    try:
+        problems = check(read(path))
+    except DatasetFileError as error:
+        screen.print(plain(f"left to decide: {error.what}"), soft_wrap=True)
+        screen.print(plain(f"To fix: {error.fix}"), soft_wrap=True)
+        return False
+    for problem in problems:
+        screen.print(plain(f"does not fit: {problem}"), style="red", soft_wrap=True)
+    if not problems:
+        screen.print("the file is complete and fits the data; add bounds and domains of columns as you need them")
+    return not problems
+
+
+def _asked(
+    data: str | Path | list[str | Path],
+    table: str | None,
+    unit: str | None,
+    *,
+    by_rows: bool,
+    epsilon: Number | None,
+    delta: Number | None,
+) -> tuple[Unit | None, Budget | None]:
+    """Whom to protect and what may be lost: from the options, else asked on a terminal, else left open in the file."""
+    talking = sys.stdin.isatty() and sys.stdout.isatty()
+    person = rows() if by_rows else None if unit is None else user(unit)
+    if person is None and talking:
+        opened = source(data, table=table)
+        opened.engine.close()
+        guesses = likely_units(opened.schema)
+        said = typer.prompt(
+            "Which column names the person (empty: each row is one)?", default=guesses[0] if guesses else ""
+        )
+        person = user(said) if said else rows()
+    if epsilon is None and talking:
+        epsilon = typer.prompt("What may all releases together lose, as epsilon?", default=1.0, type=float)
+    if epsilon is None:
+        return person, None
+    return person, Budget(epsilon, 1e-6 if delta is None else delta)
