@@ -26,7 +26,7 @@ from defocus.privacy import (
     account,
 )
 from defocus.privacy.accounting import zcdp
-from defocus.privacy.losses import checked_delta, checked_epsilon, least
+from defocus.privacy.losses import checked_delta, checked_epsilon
 
 ALPHAS = [0.0, 1e-9, 1e-4, 0.01, 0.05, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 1 - 1e-9, 1.0]
 
@@ -239,36 +239,6 @@ def test_what_an_accountant_does_not_know_it_says_and_names_one_that_does(
         ask(Told(1.0))
 
 
-@given(st.floats(-3, 3), st.floats(0.1, 10))
-def test_the_least_value_of_a_bowl_is_found(centre: float, steepness: float) -> None:
-    found = least(lambda x: steepness * (x - centre) ** 2, -4, 4)
-    assert 0 <= found <= 1e-9
-
-
-@given(st.lists(st.floats(-1, 1), min_size=3, max_size=3))
-def test_the_least_value_was_really_seen(shape: list[float]) -> None:
-    a, b, c = shape
-    seen: list[float] = []
-
-    def function(x: float) -> float:
-        seen.append(a * math.sin(5 * x) + b * x + c * x * x)
-        return seen[-1]
-
-    assert least(function, -2, 2) == min(seen)
-
-
-def test_the_ends_belong_to_the_search() -> None:
-    assert least(lambda x: x, 1, 2) == 1
-    assert least(lambda x: -x, 1, 2) == -2
-
-
-def test_where_there_is_no_number_there_is_no_bound() -> None:
-    assert least(lambda _: math.nan, 0, 1) == math.inf
-    assert least(lambda x: math.nan if x < 0.5 else x, 0, 1) == pytest.approx(0.5, abs=0.01)
-    assert least(lambda _: math.inf, 0, 1) == math.inf
-
-
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("rho", [1e25, 1e33, 1e60, 1e300])
 def test_an_enormous_loss_is_never_reported_as_none(rho: float) -> None:
     """Orders that round to one have no divergence; once that was read as epsilon zero."""

@@ -13,7 +13,7 @@ from defocus.mechanisms.selection import Utilities, checked_choice, rate
 from defocus.mechanisms.values import rationals
 from defocus.noise import Bits, bernoulli_exp, uniform
 from defocus.privacy import events
-from defocus.privacy.losses import least
+from defocus.privacy.searching import least, turning
 
 __all__ = ["PermuteAndFlip"]
 
@@ -83,10 +83,8 @@ class PermuteAndFlip:
         low, high = 0.0, 1.0
         while _loses(high, n) > beyond:
             low, high = high, 2 * high
-        for _ in range(60):
-            middle = (low + high) / 2
-            low, high = (middle, high) if _loses(middle, n) > beyond else (low, middle)
-        return high * (1 + 1e-12) / float(rate(self))
+        width = turning(lambda g: _loses(g, n) <= beyond, low, high, steps=60).yes
+        return width * (1 + 1e-12) / float(rate(self))
 
     def check(self, utilities: object) -> None:
         """Refuse anything but one exact utility for each candidate."""

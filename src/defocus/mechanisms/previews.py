@@ -143,7 +143,7 @@ def half_width(tail: Callable[[int], float], confidence: Number) -> int:
     low, high = 0, 1
     while tail(high) > allowed:
         low, high = high, 2 * high
-    while high - low > 1:
+    while high - low > 1:  # in whole numbers, unlike privacy.searching
         middle = (low + high) // 2
         low, high = (middle, high) if tail(middle) > allowed else (low, middle)
     return high

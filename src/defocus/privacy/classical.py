@@ -20,6 +20,7 @@ from scipy.special import erfcx, ndtr
 
 from defocus.errors import FormulaOutOfRangeError, InvalidParameterError, Number, non_negative, positive, probability
 from defocus.privacy.rounding import above, below
+from defocus.privacy.searching import turning
 
 __all__ = [
     "classical_gaussian_sigma",
@@ -164,10 +165,7 @@ def epsilon_of(mu: float, delta: float) -> float:
             low = max(0.0, tried)
             break
         high = tried
-    while high - low > 2**-46 * high:
-        middle = (low + high) / 2
-        low, high = (low, middle) if log_delta(mu, middle) <= target else (middle, high)
-    return high
+    return turning(lambda e: log_delta(mu, e) <= target, low, high, relative=2**-46).yes
 
 
 def _fall(mu: float, epsilon: float) -> float:
@@ -196,10 +194,7 @@ def mu_for(epsilon: float, delta: float) -> float:
     high = 2 * low
     while high < math.inf and log_delta(high, epsilon) <= target:
         low, high = high, 2 * high
-    while high - low > 2**-46 * high:
-        middle = (low + high) / 2
-        low, high = (middle, high) if log_delta(middle, epsilon) <= target else (low, middle)
-    return low
+    return turning(lambda mu: log_delta(mu, epsilon) <= target, high, low, relative=2**-46).yes
 
 
 def _textbook_ratio(epsilon: float, delta: float) -> float:

@@ -50,6 +50,7 @@ from defocus.privacy.events import Event, Gaussian, Pure, parts_of
 from defocus.privacy.naming import described
 from defocus.privacy.planning import least_allowed
 from defocus.privacy.rounding import above, below, product_up
+from defocus.privacy.searching import turning
 from defocus.privacy.units import Adjacency
 
 __all__ = ["Comparison", "Cost", "Filter", "Remaining", "filter"]
@@ -222,10 +223,7 @@ class Filter:
         low, high = -21.0, 21.0
         if not allowed(math.exp(low)):
             return 0.0
-        while high - low > 1e-10:
-            middle = (low + high) / 2
-            low, high = (middle, high) if allowed(math.exp(middle)) else (low, middle)
-        return math.exp(low)
+        return math.exp(turning(lambda t: allowed(math.exp(t)), high, low, width=1e-10).yes)
 
     def _checked(self, spent: Cost) -> tuple[float, ...]:
         if len(spent.amounts) != 1 + len(self.parts):

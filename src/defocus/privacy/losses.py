@@ -2,13 +2,13 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from typing import NamedTuple
 
 from defocus.errors import DefocusError, Number, non_negative, probability
 from defocus.privacy.rounding import PAD, above, below
+from defocus.privacy.searching import least
 
-__all__ = ["Interval", "Loss", "checked_delta", "checked_epsilon", "least"]
+__all__ = ["Interval", "Loss", "checked_delta", "checked_epsilon"]
 
 _ROUNDING = 1e-15
 """More than the rounding of a difference of probabilities."""
@@ -104,38 +104,6 @@ class Loss(ABC):
             return self.epsilon(share * target) - math.log1p(-share) * PAD
 
         return least(reach, 1e-3, 1 - 1e-3, points=6, steps=8)
-
-
-def least(function: Callable[[float], float], low: float, high: float, *, points: int = 12, steps: int = 32) -> float:
-    """The least value found on [low, high]: a coarse scan, then golden-section search around its best point.
-
-    For bounds that hold at every point, so that a missed minimum costs tightness and never soundness;
-    where the function is not a number, there is no bound.
-    """
-
-    def at(x: float) -> float:
-        value = function(x)
-        return math.inf if math.isnan(value) else value
-
-    scanned = [low + (high - low) * i / points for i in range(points + 1)]
-    values = [at(x) for x in scanned]
-    best = min(range(points + 1), key=values.__getitem__)
-    a, b = scanned[max(best - 1, 0)], scanned[min(best + 1, points)]
-    found = values[best]
-    golden = (math.sqrt(5) - 1) / 2
-    c, d = b - golden * (b - a), a + golden * (b - a)
-    at_c, at_d = at(c), at(d)
-    for _ in range(steps):
-        found = min(found, at_c, at_d)
-        if at_c < at_d:
-            b, d, at_d = d, c, at_c
-            c = b - golden * (b - a)
-            at_c = at(c)
-        else:
-            a, c, at_c = c, d, at_d
-            d = a + golden * (b - a)
-            at_d = at(d)
-    return min(found, at_c, at_d)
 
 
 def checked_delta(delta: Number) -> float:

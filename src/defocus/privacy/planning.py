@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 
 from defocus.errors import CannotCalibrateError, InvalidParameterError, UnsupportedEventError, positive
+from defocus.privacy.searching import turning
 
 __all__ = ["least_allowed"]
 
@@ -26,9 +27,7 @@ def least_allowed(allows: Callable[[float], bool], *, low: float, high: float, p
         raise InvalidParameterError(f"low must be below high, but they are {low} and {high}.", fix="pass low < high.")
     rule = _Rule(allows)
     below, above = _bracket(rule, bottom, top, what)
-    while above - below > width:
-        middle = (below + above) / 2
-        below, above = (below, middle) if rule(middle) else (middle, above)
+    above = turning(rule, below, above, width=width).yes
     if not rule(min(above + 1.0, top)):
         raise CannotCalibrateError(
             f"The family is admitted at {math.exp(above):.6g} and refused at {math.exp(min(above + 1.0, top)):.6g}.",

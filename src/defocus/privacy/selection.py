@@ -15,6 +15,7 @@ from fractions import Fraction
 from defocus.errors import InvalidParameterError, Number, finite, positive
 from defocus.privacy.events import Event, Selected
 from defocus.privacy.rounding import above, below
+from defocus.privacy.searching import turning
 
 __all__ = ["expected_runs", "pure_selection_epsilon", "select"]
 
@@ -38,11 +39,9 @@ def select(event: Event, *, runs: Number, eta: Number = 0) -> Selected:
     Selected(event, Fraction(1, 2), eta)  # refuses an eta for which there is no law, before it is searched
     low, high = -690.0, -1e-14  # the logarithm of gamma: the mean falls as gamma grows
     shape = above(finite("eta", eta))
-    for _ in range(200):
-        middle = (low + high) / 2
-        low, high = (middle, high) if _mean(math.exp(middle), shape) > wished else (low, middle)
-    chosen = Selected(event, math.exp(high), eta)
-    if not math.isclose(_mean(math.exp(high), shape), wished, rel_tol=1e-6):
+    gamma = math.exp(turning(lambda t: not _mean(math.exp(t), shape) > wished, low, high, steps=200).yes)
+    chosen = Selected(event, gamma, eta)
+    if not math.isclose(_mean(gamma, shape), wished, rel_tol=1e-6):
         raise InvalidParameterError(
             f"No law of the number of runs with eta {shape:g} has a mean of {wished:g} within floating-point range.",
             fix="choose fewer runs, or eta nearer to 0.",

@@ -3,6 +3,8 @@
 import math
 from collections.abc import Callable
 
+from defocus.privacy.searching import turning
+
 __all__ = ["least_delta"]
 
 _SMALLEST = -744.0
@@ -13,10 +15,4 @@ def least_delta(epsilon_at: Callable[[float], float], epsilon: float) -> float:
     high = math.log1p(-(2.0**-53))
     if epsilon_at(math.exp(high)) > epsilon:
         return 1.0
-    low = _SMALLEST
-    while high - low > 1e-10:
-        middle = (low + high) / 2
-        low, high = (low, middle) if epsilon_at(math.exp(middle)) <= epsilon else (middle, high)
-        if high - low <= 2**-50 * abs(low):
-            break
-    return math.exp(high)
+    return math.exp(turning(lambda t: epsilon_at(math.exp(t)) <= epsilon, _SMALLEST, high, width=1e-10).yes)

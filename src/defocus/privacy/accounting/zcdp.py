@@ -32,9 +32,10 @@ from defocus.privacy.events import (
     Sampled,
     SampledBatch,
 )
-from defocus.privacy.losses import Loss, checked_delta, checked_epsilon, least
+from defocus.privacy.losses import Loss, checked_delta, checked_epsilon
 from defocus.privacy.magnitudes import largest_loss, squared_mu
 from defocus.privacy.rounding import PAD, above, times_up
+from defocus.privacy.searching import least
 from defocus.privacy.units import Adjacency
 
 __all__ = ["ConcentratedLoss", "account", "delta_from_rho", "epsilon_from_rho", "rho_for", "rho_of"]
@@ -116,6 +117,7 @@ def rho_for(epsilon: float, delta: float) -> float:
     low, high = 0.0, epsilon
     while epsilon_from_rho(high, delta) <= epsilon:
         low, high = high, 2 * high
+    # Not searching.turning: from zero, the first steps divide rather than halve.
     for _ in range(60):
         middle = (low + high) / 2 if low else high / 16
         low, high = (middle, high) if epsilon_from_rho(middle, delta) <= epsilon else (low, middle)

@@ -12,6 +12,7 @@ from defocus.privacy.accounting.pld.plan import coarse_for, plan_at, plan_for
 from defocus.privacy.accounting.pld.profiles import Profile
 from defocus.privacy.accounting.pld.saddle import saddle_for
 from defocus.privacy.accounting.pld.sampling import Reversed
+from defocus.privacy.searching import turning
 
 __all__ = ["both_ways", "delta_above", "epsilon_above", "epsilon_below", "epsilon_near"]
 
@@ -105,9 +106,5 @@ def _crossing(profile: Profile, delta: float, side: float) -> float:
         low, high = high, 16 * high
     if high >= 1e300:
         return low if side < 0 else math.inf
-    for _ in range(200):
-        middle = (low + high) / 2
-        if not low < middle < high:
-            break
-        low, high = (middle, high) if exceeds(middle) else (low, middle)
-    return low if side < 0 else high
+    found = turning(lambda epsilon: not exceeds(epsilon), low, high, steps=200)
+    return found.no if side < 0 else found.yes
