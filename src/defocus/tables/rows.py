@@ -39,7 +39,7 @@ class Rows:
                 f"A condition must be true or false, but {condition.text!r:.80} is of kind {condition.kind}.",
                 fix='compare it with something: where("age >= 18").',
             )
-        kept = self._select(self.schema.names).where(condition.sql, copy=False)
+        kept = self._select(self.schema.names).where(condition.condition, copy=False)
         return self._then(kept, f"only rows where {condition.text}")
 
     def derive(self, columns: Mapping[str, str]) -> "Rows":
