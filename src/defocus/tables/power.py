@@ -81,8 +81,10 @@ class Power:
         axes.axhline(self.plan.alpha, color="#888888", linewidth=0.8, linestyle=":")
         who = "people" if self.plan.groups == 1 else "people in each group"
         axes.set(xscale="log", ylim=(0, 1.02), xlabel=who, ylabel=f"power to notice {self.effect:.4g}")
+        axes.set_xticks(sizes[::4], [f"{round(n):,}".replace(",", " ") for n in sizes[::4]])
+        axes.minorticks_off()
         axes.legend()
-        axes.grid(visible=True, which="both", alpha=0.3)
+        axes.grid(visible=True, alpha=0.3)
         return figure
 
     def _facts(self) -> dict[str, list[str]]:
