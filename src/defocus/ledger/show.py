@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from html import escape
 
 from rich.table import Table
 from rich.text import Text
@@ -12,6 +11,7 @@ from defocus.ledger.guards import Remaining
 from defocus.ledger.prices import Prices, charged
 from defocus.ledger.terms import Terms
 from defocus.privacy.expressions import unparse
+from defocus.privacy.pages import html_facts, html_table
 
 __all__ = ["COLUMNS", "NUMBERS", "cells", "page", "summary", "table"]
 
@@ -49,13 +49,8 @@ def table(facts: Mapping[str, str], entries: Iterable[Entry], prices: Prices) ->
 
 def page(facts: Mapping[str, str], entries: Iterable[Entry], prices: Prices) -> str:
     """The newest entries for a notebook."""
-    top = "".join(f"<tr><th align='left'>{escape(k)}</th><td>{escape(v)}</td></tr>" for k, v in facts.items())
-    head = "".join(f"<th>{escape(name)}</th>" for name in COLUMNS)
-    rows = "".join(
-        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells(entry, prices, widest=_WIDEST)) + "</tr>"
-        for entry in entries
-    )
-    return f"<div><table>{top}</table><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
+    rows = (cells(entry, prices, widest=_WIDEST) for entry in entries)
+    return f"<div>{html_facts(facts)}{html_table(COLUMNS, rows)}</div>"
 
 
 def cells(entry: Entry, prices: Prices, *, widest: int | None = None) -> tuple[str, ...]:

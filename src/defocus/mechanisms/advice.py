@@ -16,6 +16,7 @@ from defocus.mechanisms.permute_and_flip import PermuteAndFlip
 from defocus.mechanisms.report_noisy_max import ReportNoisyMax
 from defocus.mechanisms.selection import checked_flag
 from defocus.privacy.budgets import Budget
+from defocus.privacy.pages import html_table
 from defocus.privacy.rounding import root_up
 
 __all__ = ["Advice", "Candidate", "advise", "advise_choice"]
@@ -66,9 +67,8 @@ class Advice:
         return "\n".join([self.task, *table, self.why])
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{escape(cell)}</th>" for cell in ("mechanism", "noise", *self._heads))
-        body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in self._rows())
-        return f"<p>{escape(self.task)}</p><table><tr>{head}</tr>{body}</table><p>{escape(self.why)}</p>"
+        table = html_table(("mechanism", "noise", *self._heads), self._rows())
+        return f"<p>{escape(self.task)}</p>{table}<p>{escape(self.why)}</p>"
 
     @property
     def _heads(self) -> tuple[str, ...]:

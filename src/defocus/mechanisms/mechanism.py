@@ -30,7 +30,10 @@ class Mechanism(Protocol):
         """The expected absolute error of one entry, or of one choice in units of its utility."""
 
     def interval(self, confidence: float) -> float:
-        """A half-width that the error stays within with probability of at least ``confidence``."""
+        """A half-width that the error stays within with probability of at least ``confidence``.
+
+        Unlike :meth:`defocus.privacy.Loss.interval`, which is two bounds on an epsilon, this is one number.
+        """
 
     def check(self, value: Any) -> None:
         """Refuse data of the wrong type or length; a release calls it before it charges the ledger."""

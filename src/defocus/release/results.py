@@ -1,6 +1,5 @@
 """A release: a noisy value with everything needed to read it."""
 
-import html
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, final
@@ -12,6 +11,7 @@ from defocus.ledger.guards import Guard
 from defocus.ledger.values import plain
 from defocus.privacy.events import Event
 from defocus.privacy.expressions import unparse
+from defocus.privacy.pages import html_facts
 from defocus.privacy.units import Adjacency
 from defocus.release.promises import Promise, promise
 
@@ -72,11 +72,7 @@ class Release:
         return f"{_shown(self.value)}{spread}, {self.receipt.purpose}"
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><th align='left'>{html.escape(name)}</th><td>{html.escape(text)}</td></tr>"
-            for name, text in self._facts().items()
-        )
-        return f"<table>{rows}</table>"
+        return html_facts(self._facts())
 
     def _accuracy(self) -> str:
         if self.answer == "report":

@@ -1,0 +1,18 @@
+"""Text stays text on a page."""
+
+from defocus.privacy.pages import html_facts, html_table
+
+_LOUD = "<script>alert('&')</script>"
+
+
+def test_nothing_is_taken_for_markup() -> None:
+    for page in (html_facts({_LOUD: _LOUD}), html_table([_LOUD], [[_LOUD]])):
+        assert "<script>" not in page
+        assert page.count("&lt;script&gt;") == 2
+
+
+def test_every_row_and_cell_is_there() -> None:
+    page = html_table(["a", "b"], [["1", "2"], ["3", "4"]])
+    assert page.count("<tr>") == 3
+    assert page.count("<td>") == 4
+    assert html_facts({"a": "1", "b": "2"}).count("<tr>") == 2
