@@ -226,7 +226,7 @@ datasets = st.builds(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(datasets)
 def test_writing_and_reading_are_inverse_whatever_the_strings(dataset: Dataset) -> None:
     assert parsed(write(dataset)) == dataset

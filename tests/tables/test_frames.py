@@ -62,7 +62,7 @@ def of_objects(values: list[Any]) -> Any:
     return pd.DataFrame({"x": series})
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.lists(objects, min_size=1, max_size=6))
 def test_python_objects_are_text_and_each_is_read_alone(values: list[Any]) -> None:
     together = from_pandas(of_objects(values)).column("x")

@@ -98,6 +98,8 @@ def source(
 
 def together(*sources: Source, memory: str | None = None, threads: int | None = None) -> list[Source]:
     """The same sources on one engine, so that they can be joined; what was declared about them stays."""
+    if len(sources) == 1 and memory is None and threads is None:
+        return list(sources)
     engine = _engine([one.origin for one in sources], memory, threads)
     return [replace(_opened(engine, one.origin), schema=one.schema) for one in sources]
 

@@ -29,7 +29,7 @@ def read(column: Any, kind: Kind | None = None) -> list[Any]:
     return values
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(st.lists(st.none() | texts, min_size=1, max_size=8), st.sampled_from(KINDS))
 def test_no_text_makes_a_declared_type_fail_and_each_row_is_converted_alone(rows: list[str | None], kind: Kind) -> None:
     together = read(pa.array(rows, pa.string()), kind)
@@ -37,7 +37,7 @@ def test_no_text_makes_a_declared_type_fail_and_each_row_is_converted_alone(rows
     assert repr(together) == repr(alone)
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(
     st.lists(st.none() | st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=8),
     st.sampled_from(["s", "ms", "us", "ns"]),
@@ -60,7 +60,7 @@ def test_no_date_makes_reading_fail(rows: list[int | None], kind: Kind) -> None:
     assert all(value is None or 1 <= value.year <= 9999 for value in read(days))
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(st.lists(st.none() | st.floats(), min_size=1, max_size=8), st.sampled_from(KINDS))
 def test_no_float_makes_a_declared_type_fail(rows: list[float | None], kind: Kind) -> None:
     assert len(read(pa.array(rows, pa.float64()), kind)) == len(rows)

@@ -3,6 +3,7 @@ import stat
 import tempfile
 import threading
 import traceback
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,23 @@ def test_sums_beyond_64_bits_stay_exact(engine: Engine) -> None:
     total = engine.run(exp.select(exp.alias_(exp.Sum(this=exp.column("x")), "s")).from_(table)).column("s")
     assert total.type == pa.decimal128(38, 0)
     assert int(total[0].as_py()) == 1000 * (2**63 - 1)
+
+
+def test_a_table_that_is_withdrawn_is_gone_and_its_memory_given_back() -> None:
+    engine = DuckDbEngine()
+    tables = [pa.table({"x": [1]}), pa.table({"x": [2]})]
+    references = [weakref.ref(table) for table in tables]
+    first, second = (engine.publish('a "name"', table) for table in tables)
+    del tables
+    for _ in range(2):
+        engine.withdraw(first)
+    gc.collect()
+    assert engine.run(exp.select("x").from_(second)).to_pylist() == [{"x": 2}]
+    with pytest.raises(EngineError, match="a table is gone"):
+        engine.run(exp.select("x").from_(first))
+    engine.withdraw(second)
+    gc.collect()
+    assert [reference() for reference in references] == [None, None]
 
 
 @settings(max_examples=30)

@@ -134,12 +134,17 @@ class DuckDbEngine:
             return _quietly("compute", lambda: self._connection.sql(text).to_arrow_table())
 
     def publish(self, name: str, table: pa.Table) -> exp.Table:
-        """Make a public table known under a new name."""
+        """Make a table known under a new name, until it is withdrawn."""
         with self._turn:
             self._published += 1
-            known = f"public {self._published} {name}"
+            known = f"{name} {self._published}"
             _quietly("read the table", lambda: self._connection.register(known, table))
         return exp.Table(this=exp.to_identifier(known, quoted=True))
+
+    def withdraw(self, table: exp.Table) -> None:
+        """Forget a table that was published, and give its memory back."""
+        with self._turn, contextlib.suppress(duckdb.Error):
+            self._connection.unregister(table.name)
 
     def cancel(self) -> None:
         """Stop what is running, from another thread."""

@@ -64,7 +64,11 @@ class Engine(Protocol):
         ...
 
     def publish(self, name: str, table: pa.Table) -> exp.Table:
-        """Make a public table known under a name of the engine's choice that contains ``name``, and return it."""
+        """Make a table known under a name of the engine's choice that contains ``name``, until it is withdrawn."""
+        ...
+
+    def withdraw(self, table: exp.Table) -> None:
+        """Forget a table that was published; withdrawing it twice is harmless."""
         ...
 
     def cancel(self) -> None:
