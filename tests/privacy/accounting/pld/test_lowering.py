@@ -435,3 +435,11 @@ def test_two_poisson_samples_in_a_row_cost_no_more_than_said() -> None:
             joint_q = {(a, b): q[a] * q[b] for a in q for b in q}
             for at in (0.0, 0.5):
                 assert hockey([joint_p, joint_q], at) <= loss.delta(at) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("ratio", [10**100, 10**170, 10**400])
+def test_a_gaussian_loses_something_however_wide_it_is(ratio: int) -> None:
+    assert len(lower(Gaussian(ratio), ADD)) == 1
+    assert account(Gaussian(ratio)).epsilon(0) == math.inf
+    assert 0 < account(Gaussian(ratio)).delta(0) < 1e-14
+    assert account(Gaussian(ratio) + Laplace(3)).epsilon(0) == math.inf

@@ -58,7 +58,8 @@ def lower(event: events.Event, adjacency: Adjacency) -> list[Term]:
             continue
         profile, witness = term
         if isinstance(profile, GaussianProfile):
-            squared += _protecting(nearest(times * Fraction(profile.mu) ** 2))
+            # Never nothing: a Gaussian loses something, however wide it is.
+            squared += _protecting(nearest(times * Fraction(profile.mu) ** 2)) or math.ulp(0.0)
             blur += _protecting(nearest(times * Fraction(profile.blur)))
             witnessed &= witness is not None
             squared_below += nearest(times * Fraction(witness.mu) ** 2) if isinstance(witness, GaussianProfile) else 0.0
@@ -66,7 +67,7 @@ def lower(event: events.Event, adjacency: Adjacency) -> list[Term]:
             terms.append(Term(profile, times, witness, _pure(part, profile)))
     if squared:
         grown = 1 + 8 * len(parts) * 2.0**-53
-        real = GaussianProfile(math.sqrt(squared_below) / grown, blur) if witnessed else None
+        real = GaussianProfile(math.sqrt(squared_below) / grown, blur) if witnessed and squared_below else None
         terms.append(Term(GaussianProfile(math.sqrt(squared) * grown, blur), 1, real, None))
     return terms
 
