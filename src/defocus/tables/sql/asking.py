@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from defocus.tables.aggregates import Aggregate, Quantile
 from defocus.tables.answer_columns import SUFFIXES
-from defocus.tables.running import titles
+from defocus.tables.titling import titles
 
 __all__ = ["Asked", "free"]
 

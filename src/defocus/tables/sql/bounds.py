@@ -17,6 +17,7 @@ from defocus.tables.expressions.literals import literal, negated
 __all__ = ["clamp", "interval", "number", "part"]
 
 _Range: TypeAlias = tuple[Number, Number]
+_LARGEST = 10**100
 _PARTS = {
     "quarter": (1, 4), "month": (1, 12), "week": (1, 53), "day": (1, 31), "hour": (0, 23), "minute": (0, 59),
     "second": (0, 59), "dow": (0, 6), "dayofweek": (0, 6), "isodow": (1, 7), "doy": (1, 366), "dayofyear": (1, 366),
@@ -201,10 +202,12 @@ def _null(node: exp.Expression) -> bool:
     return isinstance(node, exp.Null)
 
 
-def _tidy(low: Fraction, high: Fraction) -> _Range:
-    """Whole numbers as such, others as floats."""
-    low_, high_ = (int(x) if x.denominator == 1 else float(x) for x in (low, high))
-    return low_, high_
+def _tidy(low: Fraction, high: Fraction) -> _Range | None:
+    """Whole numbers as such, others as floats; None beyond what engines compute with."""
+    if max(abs(low), abs(high)) > _LARGEST:
+        return None
+    bottom, top = (int(x) if x.denominator == 1 else float(x) for x in (low, high))
+    return bottom, top
 
 
 def _both(ends: tuple[Number | None, Number | None]) -> _Range:

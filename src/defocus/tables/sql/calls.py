@@ -7,7 +7,7 @@ from typing import Any, final
 
 from sqlglot import exp
 
-from defocus.errors import InvalidParameterError, NotDeclaredError, UnsupportedSqlError
+from defocus.errors import InvalidParameterError, NotDeclaredError, UnsupportedSqlError, WrongKindError
 from defocus.tables.aggregates import (
     FIND,
     Aggregate,
@@ -21,6 +21,7 @@ from defocus.tables.aggregates import (
     min,  # noqa: A004  # the aggregate
     quantile,
 )
+from defocus.tables.columns import bounds
 from defocus.tables.kinds import Kind
 from defocus.tables.sql.bounds import clamp, interval, number
 from defocus.tables.sql.refusals import only
@@ -69,6 +70,13 @@ class Calls:
 
     def read(self, node: exp.Expression) -> tuple[Aggregate, str, tuple[str, ...]]:
         """The aggregate, a name for it, and what it means where SQL means something else."""
+        layers = _layers(node)
+        if any(is_aggregate(part) and not any(part is layer for layer in layers) for part in node.walk()):
+            raise UnsupportedSqlError(
+                "An aggregate inside an aggregate",
+                why="aggregates are about single rows",
+                fix="ask for each by itself.",
+            )
         condition = None
         if isinstance(node, exp.Filter):
             only(node, "FILTER", "this", "expression")
@@ -115,13 +123,8 @@ class Calls:
             )
         value = inner.expressions[0]
         name = self._name("count_distinct", value)
-        if isinstance(value, exp.Column) and self.scope.column(value).name == self.scope.rows.unit:
-            if condition is not None:
-                raise UnsupportedSqlError(
-                    "COUNT(DISTINCT person) with FILTER",
-                    why="people are counted over all rows of the query",
-                    fix="put the condition into WHERE.",
-                )
+        person = isinstance(value, exp.Column) and self.scope.column(value).name == self.scope.rows.unit
+        if person and condition is None:
             return Units(), name
         return count_distinct(self._text(value, condition), at_most=self.at_most), name
 
@@ -150,11 +153,15 @@ class Calls:
             orders = node.expression.expressions if isinstance(node.expression, exp.Order) else []
             if len(orders) != 1:
                 raise InvalidParameterError("A quantile is about one column.", fix="write WITHIN GROUP (ORDER BY x).")
-            level = _level(node.this.this)
-            return orders[0].this, 1 - level if orders[0].args.get("desc") else level
+            share = _level(node.this.this)
+            return orders[0].this, 1 - share if orders[0].args.get("desc") else share
         if isinstance(node, _QUANTILES):
             only(node, "A quantile", "this", "expression", "quantile")
-            return node.this, _level(node.args.get("expression") or node.args.get("quantile"))
+            level = node.args.get("expression") or node.args.get("quantile")
+            if isinstance(level, exp.Order) and [each.this for each in level.expressions] == [node.this]:
+                down = level.expressions[0].args.get("desc")  # QUANTILE_CONT(x, 0.9 ORDER BY x), as DuckDB writes it
+                return node.this, 1 - _level(level.this) if down else _level(level.this)
+            return node.this, _level(level)
         if isinstance(node, exp.AggFunc | exp.Anonymous | exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup):
             raise _unknown(node)
         raise UnsupportedSqlError(
@@ -182,18 +189,20 @@ class Calls:
         clamped = clamp(node)
         inner, low, high = (node, None, None) if clamped is None else clamped
         text = self._text(inner, condition)
-        if truth and clamped is None and self.scope.rows.values(text).kind is Kind.BOOLEAN:
-            inner = exp.Cast(this=exp.paren(inner.copy()), to=exp.DataType.build("BIGINT"))
+        kind = self.scope.rows.values(text).kind
+        if truth and clamped is None and kind is Kind.BOOLEAN:
+            inner = exp.Cast(this=inner.copy(), to=exp.DataType.build("BIGINT"))
             text, low, high = self._text(inner, condition), 0, 1
+        elif not kind.numeric:
+            raise WrongKindError(
+                f"{text!r:.60} is of kind {kind}, but this aggregate needs numbers.",
+                fix="write CAST(x AS DOUBLE), DATE_DIFF('day', DATE '2000-01-01', x), or COUNT(x).",
+            )
         if low is None:
             found = interval(self.scope.resolved(inner), self.scope.rows.schema)
             low, high = (None, None) if found is None else _apart(*found)
         if low is not None and high is not None:
-            if not low < high:
-                raise InvalidParameterError(
-                    f"The bounds of {text!r:.60} are {low} and {high}.", fix="write CLAMP(x, low, high), low < high."
-                )
-            return Argument(text, low, high)
+            return Argument(text, *bounds(text, low, high))
         if self.find:
             return Argument(text, find=True)
         raise NotDeclaredError(
@@ -218,6 +227,14 @@ def is_aggregate(node: exp.Expr) -> bool:
     if isinstance(node, exp.Anonymous):
         return node.name.lower() in _BY_NAME
     return isinstance(node, exp.AggFunc | exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls)
+
+
+def _layers(node: exp.Expression) -> list[exp.Expression]:
+    """An aggregate and the function inside its FILTER, WITHIN GROUP and the like, which is the same aggregate."""
+    layers = [node]
+    while isinstance(layers[-1], exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls):
+        layers.append(layers[-1].this)
+    return layers
 
 
 def _level(node: exp.Expression | None) -> Fraction:

@@ -23,6 +23,7 @@ from defocus.tables.sql.bounds import number
 __all__ = ["Linear", "computed", "linear", "references"]
 
 _Ends: TypeAlias = tuple[Floats, Floats]
+_MOST_PLACES = 15
 
 
 @final
@@ -123,13 +124,30 @@ def _ends(tree: exp.Expression, known: Mapping[str, _Ends]) -> _Ends:
     constant = number(tree)
     if constant is not None:
         return np.full(size, float(constant)), np.full(size, float(constant))
+    if isinstance(tree, exp.Round):
+        return _rounded(tree, known, size)
     rule = _RULES.get(type(tree))
     if rule is None:
         return _unknown(size)
-    parts = [_ends(part, known) for part in tree.iter_expressions() if isinstance(part, exp.Condition)]
+    parts = [_ends(part, known) for part in _operands(tree)]
     with np.errstate(all="ignore"):
         low, high = rule(*parts)
     return low, high
+
+
+def _rounded(tree: exp.Round, known: Mapping[str, _Ends], size: int) -> _Ends:
+    """Rounding keeps order; what is rounded may move by one unit of the last place at most."""
+    places = number(tree.args["decimals"]) if tree.args.get("decimals") is not None else 0
+    if not isinstance(places, int) or abs(places) > _MOST_PLACES:
+        return _unknown(size)
+    low, high = _ends(tree.this, known)
+    unit = 10.0**-places
+    return np.floor(low / unit) * unit, np.ceil(high / unit) * unit
+
+
+def _operands(tree: exp.Expression) -> list[exp.Expression]:
+    """What a rule works on: both sides of an operator, the argument of a function."""
+    return [tree.this, tree.expression] if isinstance(tree, exp.Binary) else [tree.this]
 
 
 def _times(a: _Ends, b: _Ends) -> _Ends:
@@ -143,13 +161,29 @@ def _over(a: _Ends, b: _Ends) -> _Ends:
     return np.where(crosses, np.nan, low), np.where(crosses, np.nan, high)
 
 
+def _same(a: _Ends) -> _Ends:
+    """Of NULLIF(x, 0) and COALESCE(x, 0) too: where x is missing, so is the interval, or it misses the value."""
+    return a
+
+
+def _absolute(a: _Ends) -> _Ends:
+    nearest = np.clip(0.0, a[0], a[1])
+    return np.abs(nearest), np.maximum(np.abs(a[0]), np.abs(a[1]))
+
+
 _RULES: dict[type[exp.Expression], Callable[..., Any]] = {
-    exp.Paren: lambda a: a,
+    exp.Paren: _same,
     exp.Neg: lambda a: (-a[1], -a[0]),
     exp.Add: lambda a, b: (a[0] + b[0], a[1] + b[1]),
     exp.Sub: lambda a, b: (a[0] - b[1], a[1] - b[0]),
     exp.Mul: _times,
     exp.Div: _over,
+    exp.Nullif: _same,
+    exp.Coalesce: _same,
+    exp.Sqrt: lambda a: (np.sqrt(np.maximum(a[0], 0)), np.sqrt(a[1])),
+    exp.Exp: lambda a: (np.exp(a[0]), np.exp(a[1])),
+    exp.Ln: lambda a: (np.log(a[0]), np.log(a[1])),
+    exp.Abs: _absolute,
 }
 
 

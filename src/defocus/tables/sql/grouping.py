@@ -53,6 +53,7 @@ def grouped(tree: exp.Select, scope: Scope) -> tuple[Scope, tuple[Key, ...]]:
         key_tree = scope.resolved(expression)
         if isinstance(expression, exp.Column):
             column = scope.column(expression)
+            name = column.name if column.name.casefold() == name.casefold() else name
         else:
             made, column = made.derived(name, expression)
         key = Key(name, column, key_tree)

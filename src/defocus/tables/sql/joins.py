@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from defocus.errors import InvalidParameterError, SourceError, UnsupportedSqlError
+from defocus.errors import InvalidParameterError, UnknownColumnError, UnsupportedSqlError
 from defocus.tables.joining import join_private, join_public
 from defocus.tables.sql.publics import Public
 from defocus.tables.sql.refusals import only
@@ -121,10 +121,7 @@ def _only_theirs(right: Named, node: exp.Column) -> bool:
 def _of(right: Named, identifier: exp.Expression) -> str:
     found = matching(_identifier(identifier), list(right.columns))
     if not found:
-        raise SourceError(
-            f"The joined table has no column {identifier.name!r:.60}.",
-            fix=f"its columns are {', '.join(right.columns)}."[:400],
-        )
+        raise UnknownColumnError(identifier.name, list(right.columns))
     return right.columns[found[0]]
 
 

@@ -12,7 +12,7 @@ from defocus.errors import InvalidParameterError, UnsupportedSqlError
 from defocus.tables.expressions.parsing import refuse_unwritable
 from defocus.tables.sql.refusals import refuse_constructs, statement_refusal
 
-__all__ = ["DIALECT", "canonical", "select"]
+__all__ = ["DIALECT", "canonical", "select", "written"]
 
 DIALECT = "duckdb"
 """The dialect that everything is brought into before it is understood."""
@@ -46,13 +46,18 @@ def select(text: object, dialect: object = DIALECT) -> exp.Select:
     _check_tokens(_tokens(text, language))
     tree = _tree(text, language)
     if language != DIALECT:
-        tree = _tree(_written(tree), DIALECT)
+        tree = _tree(_translated(tree), DIALECT)
     return tree
 
 
 def canonical(node: exp.Expression) -> str:
     """A tree as one line of text."""
-    return " ".join(node.sql(DIALECT, comments=False).split())
+    return " ".join(written(node).split())
+
+
+def written(node: exp.Expression) -> str:
+    """A tree as text in the dialect that everything is brought into."""
+    return str(node.sql(DIALECT, comments=False, unsupported_level=ErrorLevel.IGNORE))
 
 
 def _dialect(dialect: object) -> str:
@@ -136,7 +141,7 @@ def _check_depth(tree: exp.Expression) -> None:
             waiting.append((child, level if chained else level + 1))
 
 
-def _written(tree: exp.Select) -> str:
+def _translated(tree: exp.Select) -> str:
     """The tree as DuckDB writes it."""
     try:
         return str(tree.sql(DIALECT, comments=False, unsupported_level=ErrorLevel.RAISE))

@@ -1,5 +1,6 @@
 """Public tables in a query: their columns may be renamed and their values used as keys, since everybody knows them."""
 
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, final
@@ -7,7 +8,7 @@ from typing import Any, final
 import pyarrow as pa
 
 from defocus.errors import InvalidParameterError
-from defocus.tables.columns import Schema
+from defocus.tables.columns import Column, Schema
 from defocus.tables.kinds import Kind
 from defocus.tables.rows import Rows
 from defocus.tables.sources import source
@@ -40,15 +41,20 @@ class Public:
         return self.table.select(list(names)).rename_columns(list(names.values()))
 
     def declared(self, rows: Rows, names: Mapping[str, str], *, but: Collection[str]) -> Rows:
-        """The rows after a join, where the values of the public columns, except some, are domains for keys."""
-        known = {}
-        for old, new in names.items():
-            if new not in but and rows.schema[new].values is None and self.kinds[old].countable:
-                values = self.table.column(old).unique().drop_null().to_pylist()
-                if 0 < len(values) <= _MOST_VALUES:
-                    known[new] = tuple(values)
-        columns = (replace(column, values=known.get(column.name, column.values)) for column in rows.schema)
+        """The rows after a join, where the values of the public columns, except some, are domains and bounds."""
+        known = {new: old for old, new in names.items() if new not in but}
+        columns = (self._known(each, known[each.name]) if each.name in known else each for each in rows.schema)
         return replace(rows, schema=Schema(columns))
+
+    def _known(self, column: Column, name: str) -> Column:
+        """A column of the rows with what everybody knows from a public one."""
+        values = self.table.column(name).unique().drop_null().to_pylist()
+        if column.kind.countable and column.values is None and 0 < len(values) <= _MOST_VALUES:
+            column = replace(column, values=tuple(values))
+        finite = [value for value in values if column.kind.numeric and math.isfinite(value)]
+        if column.low is None and finite and min(finite) < max(finite):
+            column = replace(column, low=min(finite), high=max(finite))
+        return column
 
 
 def public_table(name: str, data: Any) -> Public:

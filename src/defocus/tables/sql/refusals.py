@@ -43,7 +43,7 @@ _CONSTRUCTS: tuple[tuple[tuple[type[Any], ...], str, str, str], ...] = (
         (exp.Cube, exp.Rollup, exp.GroupingSets, exp.Grouping),
         "CUBE, ROLLUP or GROUPING SETS",
         "each set of groups is a release of its own",
-        "ask one query for each set of groups, or measure marginals together with dp.workloads.",
+        "ask one query for each set of groups, or count them together with table.cube(…) or dp.workloads.",
     ),
     (
         (exp.Pivot,),
@@ -110,7 +110,8 @@ _PARTS = {
     ),
     "offset": ("OFFSET in a sub-query", "which rows it skips depends on other people's rows", "filter with WHERE."),
 }
-_IGNORED = {"kind", "operation_modifiers", "big_int", "typed", "safe"}
+
+_WORDS = {"when": "time travel", "columns": "column names"}
 
 
 def refuse_constructs(tree: exp.Expression) -> None:
@@ -153,12 +154,12 @@ def refuse_inside(select: exp.Select) -> None:
 def only(node: exp.Expression, called: str, *names: str) -> None:
     """Refuse a node that carries more than was understood."""
     for name, value in node.args.items():
-        if name in names or name in _IGNORED or value in (None, False, []):
+        if name in names or value in (None, False, []):
             continue
         if name == "distinct" and isinstance(node, exp.Select):
             construct, why, fix = _PARTS["distinct"]
             raise UnsupportedSqlError(construct, why=why, fix=fix)
-        word = name.strip("_").replace("_", " ")
+        word = _WORDS.get(name, name.strip("_").replace("_", " "))
         raise UnsupportedSqlError(
             f"{called} with {word.upper()}", why="this form of it is not understood", fix=f"leave out {word}."
         )

@@ -14,7 +14,7 @@ from defocus.tables.columns import Column, Schema
 from defocus.tables.rows import Rows
 from defocus.tables.sql.bounds import interval
 from defocus.tables.sql.domains import conjuncts, domain
-from defocus.tables.sql.parsing import DIALECT
+from defocus.tables.sql.parsing import DIALECT, written
 
 __all__ = ["Named", "Scope", "matching", "plain", "unused"]
 
@@ -84,7 +84,7 @@ class Scope:
 
     def text(self, node: exp.Expression) -> str:
         """The tree as text about the columns of the rows."""
-        return str(self.resolved(node).sql(DIALECT, comments=False))
+        return written(self.resolved(node))
 
     def derived(self, name: str, node: exp.Expression) -> tuple["Scope", Column]:
         """The scope with one more column of the rows, called as wanted if that is free.
@@ -93,7 +93,7 @@ class Scope:
         """
         tree = self.resolved(node)
         free = unused(name, self.rows.schema.names)
-        rows = self.rows.derive({free: str(tree.sql(DIALECT, comments=False))})
+        rows = self.rows.derive({free: written(tree)})
         column, ends = rows.schema[free], interval(tree, self.rows.schema)
         if column.kind.numeric and ends is not None and ends[0] < ends[1]:
             column = replace(column, low=ends[0], high=ends[1])

@@ -27,6 +27,7 @@ from defocus.tables.sql.scopes import Scope, matching
 __all__ = ["read"]
 
 _MOST_ITEMS = 1_000
+_LONGEST_NAME = 200
 
 
 def read(
@@ -73,7 +74,7 @@ class _Reader:
         outputs, names = self._outputs(tree.expressions)
         aliases = {output.name: output.tree for output in outputs}
         having = tree.args.get("having")
-        kept = None if having is None else self._released(having.this, aliases, keys_first=True)
+        kept = None if having is None else self._released(having.this, aliases, "HAVING")
         orders = self._orders(tree, names, aliases)
         if not len(self.asked):
             raise UnsupportedSqlError(
@@ -104,7 +105,7 @@ class _Reader:
         chosen: set[int] = set()
         found: list[tuple[str, exp.Expression, exp.Expression]] = []
         for item in items:
-            inner, alias = (item.this, item.args["alias"].name) if isinstance(item, exp.Alias) else (item, "")
+            inner, alias = _item(item)
             _refuse_star(inner)
             place = self._key(inner)
             if place is not None:
@@ -115,7 +116,7 @@ class _Reader:
                 chosen.add(place)
                 names[place] = alias or names[place]
                 continue
-            tree = self._released(inner, {}, keys_first=True, name=alias)
+            tree = self._released(inner, {}, "SELECT", alias)
             found.append((alias, inner, tree))
         taken = [name.casefold() for name in names] + [alias.casefold() for alias, _, _ in found if alias]
         outputs = []
@@ -148,9 +149,10 @@ class _Reader:
         return next((i for i, key in enumerate(self.keys) if wanted == key.text), None)
 
     def _released(
-        self, node: exp.Expression, aliases: dict[str, exp.Expression], *, keys_first: bool, name: str = ""
+        self, node: exp.Expression, aliases: dict[str, exp.Expression], place: str, name: str = ""
     ) -> exp.Expression:
         """The tree in terms of released columns a0, a1, … and keys k0, k1, …; anything else of the rows is refused."""
+        keys_first = place != "ORDER BY"
 
         def made(part: exp.Expression) -> exp.Expression:
             if is_aggregate(part):
@@ -159,17 +161,17 @@ class _Reader:
                 return exp.column(self.asked.reference(aggregate, wanted, notes), quoted=True)
             if not keys_first and (found := self._alias(part, aliases)) is not None:
                 return found
-            if not isinstance(part, exp.Literal):
-                place = self._key(part)
-                if place is not None:
-                    return exp.column(f"k{place}", quoted=True)
+            if any(type(part) is type(key.tree) or isinstance(part, exp.Column) for key in self.keys):
+                key = self._key(part)
+                if key is not None:
+                    return exp.column(f"k{key}", quoted=True)
             if keys_first and (found := self._alias(part, aliases)) is not None:
                 return found
             if isinstance(part, exp.Column):
                 _refuse_star(part)
                 self.scope.column(part)
                 raise UnsupportedSqlError(
-                    f"The raw column {part.name[:60]} outside an aggregate",
+                    f"The raw column {part.name[:60]} in {place}",
                     why="it would show values of single rows",
                     fix=f"put it into GROUP BY, or into an aggregate such as AVG({part.name[:60]}).",
                 )
@@ -197,7 +199,7 @@ class _Reader:
             if isinstance(node, exp.Literal) and not node.is_string:
                 node = ordinal(node, tree.expressions, "ORDER BY")
                 node = node.this if isinstance(node, exp.Alias) else node
-            elif isinstance(node, exp.Literal | exp.Null | exp.Boolean) or (
+            elif isinstance(node, exp.Literal | exp.Null | exp.Boolean | exp.Var) or (
                 isinstance(node, exp.Column) and node.name.lower() == "all" and self.scope.find(node) is None
             ):
                 raise UnsupportedSqlError(
@@ -205,7 +207,7 @@ class _Reader:
                 )
             made.append(
                 Order(
-                    self._released(node, known, keys_first=False),
+                    self._released(node, known, "ORDER BY"),
                     bool(each.args.get("desc")),
                     bool(each.args.get("nulls_first")),
                     canonical(node),
@@ -234,6 +236,18 @@ class _Reader:
                 for column, values in zip(columns, shown, strict=True)
             ]
         )
+
+
+def _item(item: exp.Expression) -> tuple[exp.Expression, str]:
+    """A selected expression and its alias, if it has one."""
+    inner, alias = (item.this, str(item.args["alias"].name)) if isinstance(item, exp.Alias) else (item, "")
+    if len(alias) > _LONGEST_NAME:
+        raise InvalidParameterError(
+            f"The alias {alias[:40]!r}… has {len(alias)} characters.", fix=f"use at most {_LONGEST_NAME}."
+        )
+    while isinstance(inner, exp.Paren):
+        inner = inner.this
+    return inner, alias
 
 
 def _refuse_star(node: exp.Expression) -> None:
