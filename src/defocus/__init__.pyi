@@ -26,9 +26,11 @@ from defocus.tables import mean as mean
 from defocus.tables import median as median
 from defocus.tables import min as min
 from defocus.tables import open as open
+from defocus.tables import power as power
 from defocus.tables import quantile as quantile
 from defocus.tables import quantiles as quantiles
 from defocus.tables import ratio as ratio
+from defocus.tables import report as report
 from defocus.tables import std as std
 from defocus.tables import sum as sum
 from defocus.tables import variance as variance
@@ -56,11 +58,13 @@ __all__ = [
     "node",
     "noise",
     "open",
+    "power",
     "privacy",
     "quantile",
     "quantiles",
     "ratio",
     "release",
+    "report",
     "rows",
     "std",
     "sum",

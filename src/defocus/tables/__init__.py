@@ -25,10 +25,13 @@ from defocus.tables.aggregates import (
 from defocus.tables.answers import Answer, AnswerColumn
 from defocus.tables.bounding import Bound
 from defocus.tables.columns import Column, Schema
+from defocus.tables.cubes import Cube
 from defocus.tables.kinds import Kind
 from defocus.tables.opening import open  # noqa: A004  # reads as dp.open
 from defocus.tables.previewing import Preview, PreviewColumn
 from defocus.tables.query import Query
+from defocus.tables.reporting import report
+from defocus.tables.sizing import Power, power
 from defocus.tables.table import Grouped, Table
 
 __all__ = [
@@ -36,8 +39,10 @@ __all__ = [
     "AnswerColumn",
     "Bound",
     "Column",
+    "Cube",
     "Grouped",
     "Kind",
+    "Power",
     "Preview",
     "PreviewColumn",
     "Query",
@@ -54,9 +59,11 @@ __all__ = [
     "median",
     "min",
     "open",
+    "power",
     "quantile",
     "quantiles",
     "ratio",
+    "report",
     "std",
     "sum",
     "variance",

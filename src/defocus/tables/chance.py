@@ -8,13 +8,13 @@ Guarantee:
     number in two choices is two independent ranks, whoever's rows have it.
 """
 
-import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import final
 
 from sqlglot import exp
 
+from defocus.noise import Bits
 from defocus.tables.rows import named
 
 __all__ = ["Chance"]
@@ -23,11 +23,16 @@ __all__ = ["Chance"]
 @final
 @dataclass(frozen=True, slots=True)
 class Chance:
-    """One fresh key. Made anew for every release; tests may name it."""
+    """One key. Drawn anew for every release."""
 
-    key: str = field(default_factory=lambda: secrets.token_hex(16), repr=False)
+    key: str = field(repr=False)
     statement: str = ""
     """For which statement of the release rows are numbered."""
+
+    @classmethod
+    def drawn(cls, bits: Bits) -> "Chance":
+        """A fresh key."""
+        return cls(f"{bits.integer(128):032x}")
 
     def of(self, statement: str) -> "Chance":
         """The same key for one statement, whose numbered rows are ranked apart from those of all others."""

@@ -106,7 +106,7 @@ class Cube:
         drawn_from = bits_of(bits)
 
         def compute(receipt: Receipt) -> Answer:
-            noisy = planned.measurement.sample(self._histogram(), drawn_from)
+            noisy = planned.measurement.sample(self._histogram(Chance.drawn(drawn_from)), drawn_from)
             values = planned.measurement.strategy.answers(planned.workload, noisy) / _GRID
             errors, half = np.sqrt(planned.variances()) / _GRID, planned.intervals(0.95) / _GRID
             count = AnswerColumn(
@@ -124,11 +124,11 @@ class Cube:
             request=request,
         )
 
-    def _histogram(self) -> Any:
+    def _histogram(self, chance: Chance) -> Any:
         keys = self._domain()
         assert keys is not None  # noqa: S101  # checked when the cube was made
         groups = published(self.rows, tuple(column.name for column in self.columns), keys, self.bound)
-        return Measuring(groups, _GRID, Chance()).cells([PRESENCE])[0][:, 0]
+        return Measuring(groups, _GRID, chance).cells([PRESENCE])[0][:, 0]
 
     def _keys(self, planned: workloads.Plan) -> pa.Table:
         """One line for each answer: the values of the columns of its table, and nothing for the others."""

@@ -11,9 +11,9 @@ from defocus.tables.splits import Scaled
 
 __all__ = ["MOMENTS", "Moments", "slopes"]
 
-Floats: TypeAlias = npt.NDArray[np.float64]
-Formula: TypeAlias = Callable[[tuple[Floats, ...], tuple[Scaled, ...]], Floats]
-Range: TypeAlias = Callable[[tuple[Scaled, ...]], tuple[float, float]]
+_Floats: TypeAlias = npt.NDArray[np.float64]
+_Formula: TypeAlias = Callable[[tuple[_Floats, ...], tuple[Scaled, ...]], _Floats]
+_Range: TypeAlias = Callable[[tuple[Scaled, ...]], tuple[float, float]]
 
 
 @final
@@ -24,11 +24,11 @@ class Moments:
     degrees: tuple[int, ...]
     powers: tuple[tuple[int, ...], ...]
     """For each sum that the formula takes, the power of each value in it."""
-    formula: Formula
-    range: Range
+    formula: _Formula
+    range: _Range
     words: str
 
-    def value(self, sums: tuple[Floats, ...], values: tuple[Scaled, ...]) -> Floats:
+    def value(self, sums: tuple[_Floats, ...], values: tuple[Scaled, ...]) -> _Floats:
         """The statistic of noisy sums, within its range; the middle of a finite range where nothing is known."""
         low, high = self.range(values)
         with np.errstate(all="ignore"):
@@ -37,7 +37,7 @@ class Moments:
         return np.clip(np.where(np.isnan(raw), middle, raw), low, high)
 
 
-def slopes(formula: Formula, sums: tuple[Floats, ...], values: tuple[Scaled, ...]) -> list[Floats]:
+def slopes(formula: _Formula, sums: tuple[_Floats, ...], values: tuple[Scaled, ...]) -> list[_Floats]:
     """The derivative of the formula by each of its sums, by central differences."""
     found = []
     for i, part in enumerate(sums):
@@ -48,42 +48,42 @@ def slopes(formula: Formula, sums: tuple[Floats, ...], values: tuple[Scaled, ...
     return found
 
 
-def _sum(sums: tuple[Floats, ...], values: tuple[Scaled, ...]) -> Floats:
+def _sum(sums: tuple[_Floats, ...], values: tuple[Scaled, ...]) -> _Floats:
     n, x = sums
     return values[0].bottom * n + values[0].width * x
 
 
-def _mean(sums: tuple[Floats, ...], values: tuple[Scaled, ...]) -> Floats:
+def _mean(sums: tuple[_Floats, ...], values: tuple[Scaled, ...]) -> _Floats:
     n, x = sums
     return values[0].bottom + values[0].width * x / n
 
 
-def _variance(sums: tuple[Floats, ...], values: tuple[Scaled, ...]) -> Floats:
+def _variance(sums: tuple[_Floats, ...], values: tuple[Scaled, ...]) -> _Floats:
     n, x, xx = sums
     return values[0].width ** 2 * (xx / n - (x / n) ** 2)
 
 
-def _std(sums: tuple[Floats, ...], values: tuple[Scaled, ...]) -> Floats:
+def _std(sums: tuple[_Floats, ...], values: tuple[Scaled, ...]) -> _Floats:
     return np.sqrt(np.maximum(_variance(sums, values), 0.0))
 
 
-def _covariance(sums: tuple[Floats, ...], values: tuple[Scaled, ...]) -> Floats:
+def _covariance(sums: tuple[_Floats, ...], values: tuple[Scaled, ...]) -> _Floats:
     n, x, y, xy = sums
     return values[0].width * values[1].width * (xy / n - (x / n) * (y / n))
 
 
-def _correlation(sums: tuple[Floats, ...], _: tuple[Scaled, ...]) -> Floats:
+def _correlation(sums: tuple[_Floats, ...], _: tuple[Scaled, ...]) -> _Floats:
     n, x, y, xy, xx, yy = sums
     spread = np.sqrt(np.maximum(xx / n - (x / n) ** 2, 0.0) * np.maximum(yy / n - (y / n) ** 2, 0.0))
     return np.asarray((xy / n - (x / n) * (y / n)) / spread)
 
 
-def _ratio(sums: tuple[Floats, ...], values: tuple[Scaled, ...]) -> Floats:
+def _ratio(sums: tuple[_Floats, ...], values: tuple[Scaled, ...]) -> _Floats:
     n, x, y = sums
     return (values[0].bottom * n + values[0].width * x) / (values[1].bottom * n + values[1].width * y)
 
 
-def _weighted_mean(sums: tuple[Floats, ...], values: tuple[Scaled, ...]) -> Floats:
+def _weighted_mean(sums: tuple[_Floats, ...], values: tuple[Scaled, ...]) -> _Floats:
     n, x, y, xy = sums
     (value, weight) = values
     top = (

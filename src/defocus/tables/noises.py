@@ -13,7 +13,7 @@ from defocus.mechanisms.values import add
 from defocus.noise import Bits, discrete_gaussian
 from defocus.privacy.events import DiscreteGaussian, Event
 
-__all__ = ["CellNoise", "Reach", "gaussian", "laplace"]
+__all__ = ["CellNoise", "Reach", "gaussian", "gaussian_event", "laplace"]
 
 _ANY_DIMENSION = 1 << 40
 """More cells than any answer has: how many there are may be found only after the charge."""

@@ -25,7 +25,8 @@ from defocus.tables.previewing import SIZES, Preview, PreviewColumn
 from defocus.tables.reading import Noisy, expected, read
 from defocus.tables.releasing import allowed, released
 from defocus.tables.rows import Rows
-from defocus.tables.running import Run, titles
+from defocus.tables.running import Run
+from defocus.tables.titling import titles
 from defocus.tables.wording import question, rules
 
 __all__ = ["Query"]
@@ -111,7 +112,7 @@ class Query:
         words = self._rules(planned)
 
         def compute(receipt: Receipt) -> Answer:
-            run = Run(planned, self.rows, self.by, self.bound, drawn_from, Chance(), progress)
+            run = Run(planned, self.rows, self.by, self.bound, drawn_from, Chance.drawn(drawn_from), progress)
             keys, columns, found = run.answer(self.keys)
             return Answer(keys.table, columns, self.question, receipt, (*words, *found))
 

@@ -1,20 +1,23 @@
 """From noisy cells to numbers with errors. Nothing here looks at the data, so it also predicts."""
 
+import math
 from dataclasses import dataclass
 from typing import TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
 
-from defocus.tables.aggregates import Statistic
+from defocus.mechanisms.quantiles import Located
+from defocus.tables.aggregates import Quantile, Statistic
 from defocus.tables.answers import AnswerColumn
 from defocus.tables.moments import MOMENTS, slopes
 from defocus.tables.noises import CellNoise
-from defocus.tables.splits import Split
+from defocus.tables.splits import Scaled, Split
+from defocus.tables.titling import titles
 
-__all__ = ["Noisy", "expected", "read", "read_plain"]
+__all__ = ["Noisy", "expected", "quantile_columns", "read", "read_plain"]
 
-Floats: TypeAlias = npt.NDArray[np.float64]
+_Floats: TypeAlias = npt.NDArray[np.float64]
 
 
 @final
@@ -22,7 +25,7 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 class Noisy:
     """The noisy cells of one measurement, in units of rows, one line for each group."""
 
-    cells: Floats
+    cells: _Floats
     variance: float
     """Of one cell, in squared rows."""
     reach: float
@@ -73,7 +76,27 @@ def read_plain(name: str, noisy: Noisy, how: str) -> AnswerColumn:
     return _linear(name, np.ones(1), noisy, f"{how}, {noisy.words}")
 
 
-def expected(split: Split, rows: int) -> Floats:
+def quantile_columns(
+    name: str, aggregate: Quantile, scaled: Scaled, places: Located, *, rank: float
+) -> list[AnswerColumn]:
+    """The middle of each chosen bucket. How far off it is in rank is known beforehand; in value a tree tells."""
+    step = scaled.width / aggregate.buckets
+    digits = max(0, 1 - math.floor(math.log10(step)))
+    values = np.round(scaled.bottom + (places.buckets + 0.5) * step, digits)
+    low = high = np.full(values.shape, np.nan)
+    way = "exponential mechanism"
+    if places.low is not None and places.high is not None:
+        low, high = scaled.bottom + places.low * step, scaled.bottom + (places.high + 1) * step
+        way = "tree of noisy sums"
+    how = f"{way}; at most {rank:.4g} rows from the true rank, with 95 % probability"
+    unknown = np.full(len(values), np.nan)
+    return [
+        AnswerColumn(title, values[:, i], unknown, low[:, i], high[:, i], integral=False, how=how)
+        for i, title in enumerate(titles(name, aggregate))
+    ]
+
+
+def expected(split: Split, rows: int) -> _Floats:
     """The cells of a group of ``rows`` rows whose values are spread evenly between their bounds."""
     cells = np.full(split.cells, rows / max(1, split.cells - split.optional))
     if split.optional:
@@ -81,7 +104,7 @@ def expected(split: Split, rows: int) -> Floats:
     return cells[None, :]
 
 
-def _linear(name: str, coefficients: Floats, noisy: Noisy, how: str) -> AnswerColumn:
+def _linear(name: str, coefficients: _Floats, noisy: Noisy, how: str) -> AnswerColumn:
     values = noisy.cells @ coefficients
     errors = np.full(len(values), np.sqrt(np.square(coefficients).sum() * noisy.variance))
     half = noisy.reach * errors

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import final
 
 import numpy as np
@@ -11,7 +10,6 @@ import pyarrow as pa
 from sqlglot import exp
 
 from defocus.mechanisms import PartitionSelection, Quantiles
-from defocus.mechanisms.quantiles import Located
 from defocus.noise import Bits
 from defocus.tables.aggregates import Aggregate, Distinct, Histogram, Quantile, Statistic
 from defocus.tables.answers import AnswerColumn
@@ -23,9 +21,10 @@ from defocus.tables.keys import EVERYTHING, Keys
 from defocus.tables.measuring import Measuring
 from defocus.tables.noises import CellNoise
 from defocus.tables.planning import Plan
-from defocus.tables.reading import Noisy, read, read_plain
+from defocus.tables.reading import Noisy, quantile_columns, read, read_plain
 from defocus.tables.rows import Rows, named
 from defocus.tables.splits import Scaled
+from defocus.tables.titling import nothing, titles
 from defocus.tables.weighing import Groups, column, published
 
 __all__ = ["Run"]
@@ -156,46 +155,3 @@ class Run:
             .from_(people.subquery(exp.to_identifier("p", quoted=True)), copy=False)
             .group_by(*map(column, keys), copy=False)
         )
-
-
-def quantile_columns(
-    name: str, aggregate: Quantile, scaled: Scaled, places: Located, *, rank: float
-) -> list[AnswerColumn]:
-    """The middle of each chosen bucket. How far off it is in rank is known beforehand; in value a tree tells."""
-    step = scaled.width / aggregate.buckets
-    digits = max(0, 1 - math.floor(math.log10(step)))
-    values = np.round(scaled.bottom + (places.buckets + 0.5) * step, digits)
-    low = high = np.full(values.shape, np.nan)
-    way = "exponential mechanism"
-    if places.low is not None and places.high is not None:
-        low, high = scaled.bottom + places.low * step, scaled.bottom + (places.high + 1) * step
-        way = "tree of noisy sums"
-    how = f"{way}; at most {rank:.4g} rows from the true rank, with 95 % probability"
-    unknown = np.full(len(values), np.nan)
-    return [
-        AnswerColumn(title, values[:, i], unknown, low[:, i], high[:, i], integral=False, how=how)
-        for i, title in enumerate(titles(name, aggregate))
-    ]
-
-
-def titles(name: str, aggregate: Aggregate) -> list[str]:
-    """The columns that an aggregate fills."""
-    if isinstance(aggregate, Quantile) and not aggregate.single:
-        return [f"{name}_{_percent(level)}" for level in aggregate.levels]
-    if isinstance(aggregate, Histogram):
-        pairs = zip(aggregate.edges, aggregate.edges[1:], strict=False)
-        return [f"{name}_{low:g}_to_{high:g}" for low, high in pairs]
-    return [name]
-
-
-def nothing(name: str, aggregate: Aggregate) -> list[AnswerColumn]:
-    """The columns of an answer in which no group was found."""
-    empty = np.zeros(0)
-    return [
-        AnswerColumn(title, empty, empty, empty, empty, integral=False, how="no group was found")
-        for title in titles(name, aggregate)
-    ]
-
-
-def _percent(level: Fraction) -> str:
-    return f"{float(100 * level):g}".replace(".", "_")

@@ -12,7 +12,7 @@ from defocus.errors import DatasetFileError, DefocusError, Number, finite
 
 __all__ = ["Section", "parse"]
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 _KEY = re.compile(r"""\s*((?:[A-Za-z0-9_-]+|"(?:[^"\\]|\\.)*"|'[^']*'|\s*\.\s*)+?)\s*=""")
 _FRACTION = re.compile(r"\d{1,300}/\d{1,300}")
 _LONGEST = 10_000_000
@@ -88,7 +88,7 @@ class Section:
         inside = self.section(key)
         return ((name, inside.section(name)) for name in inside.values)
 
-    def checked(self, key: str | None, make: Callable[[], T]) -> T:
+    def checked(self, key: str | None, make: Callable[[], _T]) -> _T:
         """What ``make`` gives, or its refusal with the place in the file."""
         try:
             return make()

@@ -21,7 +21,7 @@ from defocus.tables.kinds import Kind
 
 __all__ = ["DuckDbEngine"]
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 _CLOSED = {
     "autoinstall_known_extensions": "false",
@@ -207,7 +207,7 @@ def _give_back(connection: Any, spill: str) -> None:
     shutil.rmtree(spill, ignore_errors=True)
 
 
-def _quietly(doing: str, work: Callable[[], T]) -> T:
+def _quietly(doing: str, work: Callable[[], _T]) -> _T:
     """Do the work, or refuse without quoting: the failure is gone when the refusal is raised, so it is no context."""
     try:
         return work()

@@ -8,7 +8,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from defocus.errors import InvalidParameterError, UnsupportedSqlError
 from defocus.tables.expressions.refusals import nested_value
 
-__all__ = ["MOST_LEVELS", "parsed", "refuse_deep", "refuse_unwritable"]
+__all__ = ["MOST_CHARACTERS", "MOST_LEVELS", "parsed", "refuse_deep", "refuse_unwritable"]
 
 MOST_CHARACTERS = 100_000
 MOST_LEVELS = 64

@@ -9,7 +9,7 @@ from defocus.tables.expressions.refusals import only
 from defocus.tables.expressions.terms import Term, made, of
 from defocus.tables.kinds import Kind
 
-__all__ = ["TEXTS", "text"]
+__all__ = ["TEXTS", "as_text", "text"]
 
 _MOST_WILDCARDS = 8
 

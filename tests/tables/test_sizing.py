@@ -14,7 +14,7 @@ from defocus.mechanisms import Gaussian, Laplace
 from defocus.noise import Bits
 from defocus.noise.testing import seeded
 from defocus.privacy.budgets import Budget
-from defocus.tables.power import Power, power
+from defocus.tables.sizing import Power, power
 
 GRID = 2**10
 RUNS = 20_000
