@@ -77,7 +77,7 @@ class Measuring:
         )
         place = exp.case()
         for i, edge in enumerate(edges[:-1]):
-            place = place.when(exp.LTE(this=column("n"), expression=_whole(edge)), exp.Literal.number(i))
+            place = place.when(exp.LTE(this=column("n"), expression=_whole(edge)), exp.Literal.number(i), copy=False)
         bucket = exp.cast(place.else_(exp.Literal.number(len(edges) - 1)), "bigint")
         placed = exp.select(named(bucket, "b")).from_(_sub(people, "n"), copy=False)
         return (
@@ -136,7 +136,7 @@ class Measuring:
         value = exp.cast(self.groups.rows.values(text).sql, "double")
         place = exp.case().when(value.is_(exp.null()), exp.null())
         for i, edge in enumerate(edges[1:-1]):
-            place = place.when(exp.LT(this=value.copy(), expression=_float(edge)), exp.Literal.number(i))
+            place = place.when(exp.LT(this=value.copy(), expression=_float(edge)), exp.Literal.number(i), copy=False)
         return self._histogram_sql(exp.cast(place.else_(exp.Literal.number(len(edges) - 2)), "bigint"))
 
     def spread(self, text: str, finding: RangeFinding) -> Exact:

@@ -1,0 +1,78 @@
+"""What a planned release would add noise to, and how far one person may move it according to the plan."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from tests.tables.reference import Row
+from tests.tables.worlds import rows_of
+
+from defocus.ledger import Ledger
+from defocus.mechanisms import Gaussian, Quantiles, RangeFinding
+from defocus.privacy.budgets import Budget
+from defocus.privacy.units import rows, user
+from defocus.tables.aggregates import Distinct, Histogram, Quantile
+from defocus.tables.chance import Chance
+from defocus.tables.measuring import Measuring
+from defocus.tables.noises import CellNoise
+from defocus.tables.planning import Plan
+from defocus.tables.query import Query
+from defocus.tables.splits import Scaled
+from defocus.tables.table import Table
+from defocus.tables.weighing import published
+
+Vector = npt.NDArray[np.int64]
+
+
+@cache
+def ledger(*, by_rows: bool, replace: bool) -> Ledger:
+    """A ledger that nothing is charged to."""
+    unit = rows(replace=replace) if by_rows else user("u", replace=replace)
+    where = Path(mkdtemp()) / "never.ledger"
+    return Ledger.open(where, budget=Budget(1000), unit=unit, dataset="never charged")
+
+
+def table(made: Sequence[Row], *, by_rows: bool = False, replace: bool = False) -> Table:
+    return Table(rows_of(made, None if by_rows else "u"), ledger(by_rows=by_rows, replace=replace), "small")
+
+
+def exact(query: Query, plan: Plan, key: str = "k") -> dict[str, Vector]:
+    """Every vector that noise is added to, or that a choice is made from, by the name of its noise."""
+    assert query.keys is not None
+    groups = published(query.rows, query.by, query.keys, query.bound)
+    engine = Measuring(groups, plan.grid, Chance(key))
+    cells = engine.cells(plan.arrangement.splits) if plan.arrangement.splits else []
+    found = {f"split {i}": each for i, each in enumerate(cells)}
+    for name, aggregate in plan.arrangement.aggregates:
+        if isinstance(aggregate, Quantile):
+            argument = aggregate.argument
+            found[name] = engine.buckets(Scaled(argument.text, argument.low, argument.high), aggregate.buckets)
+        elif isinstance(aggregate, Histogram):
+            found[name] = engine.between(aggregate.text, aggregate.edges)
+        elif isinstance(aggregate, Distinct):
+            found[name] = engine.distinct(aggregate.text, aggregate.at_most)
+        elif name in plan.others:
+            found[name] = Measuring(groups, plan.people_grid, Chance(key)).people()
+    found |= {f"bounds of {text}": engine.spread(text, finding) for text, finding in plan.findings.items()}
+    return {name: vector.ravel() for name, vector in found.items()}
+
+
+def noises(plan: Plan) -> dict[str, CellNoise | Quantiles | RangeFinding]:
+    """The noise or choice of each of these vectors."""
+    bounds = {f"bounds of {text}": finding for text, finding in plan.findings.items()}
+    return {f"split {i}": each for i, each in enumerate(plan.splits)} | dict(plan.others) | bounds
+
+
+def moved(noise: CellNoise | Quantiles | RangeFinding, change: Vector) -> tuple[Fraction, Fraction]:
+    """How far a vector moved, and how far it may move: squared, in the norm that is charged for."""
+    steps = [int(step) for step in change]
+    mechanism: Any = noise.mechanism if isinstance(noise, CellNoise) else noise
+    if isinstance(mechanism, Gaussian):
+        return Fraction(sum(step * step for step in steps)), Fraction(mechanism.sensitivity) ** 2
+    twice = 2 if getattr(mechanism, "replace", False) else 1
+    return Fraction(sum(map(abs, steps)) ** 2), Fraction(mechanism.sensitivity * twice) ** 2
