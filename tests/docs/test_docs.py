@@ -2,6 +2,7 @@
 
 A ``text`` block right after a ``python`` block is what it prints. In ``console`` blocks, lines that start
 with ``$ defocus`` are run; ``# exit 1`` at their end says that they must fail, and text below is their output.
+A block titled with the name of a dataset file, as in ``toml title="defocus.toml"``, is written to that file.
 Fences with other words after the language, such as ``text title="for example"``, are not checked.
 """
 
@@ -24,13 +25,17 @@ from defocus.cli import main
 ROOT = Path(__file__).parents[2]
 PAGES = [*sorted(ROOT.glob("README*.md")), ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^(?P<indent> *)```(?P<info>[^\n`]*)\n(?P<body>.*?)^(?P=indent)```[ ]*$", re.MULTILINE | re.DOTALL)
+TITLED = re.compile(r'toml title="(?P<name>[a-z-]+\.toml)"')
 LENIENT = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A block of code: its language, its text, the line it starts on, and the output shown right after it."""
+    """A block of code: its language, its text, the line it starts on, and the output shown right after it.
+
+    The language of a block that is to be written to a file is the name of the file.
+    """
 
     language: str
     text: str
@@ -42,6 +47,8 @@ def blocks(text: str) -> Iterator[Block]:
     found = list(FENCE.finditer(text))
     for index, match in enumerate(found):
         language = match["info"].strip()
+        if titled := TITLED.fullmatch(language):
+            yield Block(titled["name"], match["body"], text.count("\n", 0, match.start()) + 2, None)
         if language in {"python", "console"}:
             after = found[index + 1] if index + 1 < len(found) else None
             follows = after is not None and not text[match.end() : after.start()].strip()
@@ -98,8 +105,10 @@ def test_every_block_runs(page: Path, tmp_path: Path, monkeypatch: pytest.Monkey
     for block in blocks(page.read_text(encoding="utf-8")):
         if block.language == "python":
             run_python(block, namespace, where)
-        else:
+        elif block.language == "console":
             run_console(block, where)
+        else:
+            Path(block.language).write_text(block.text, encoding="utf-8")
 
 
 def test_pages_about_one_ledger_can_be_tried_in_one_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,6 +119,8 @@ def test_pages_about_one_ledger_can_be_tried_in_one_folder(tmp_path: Path, monke
         for block in blocks((ROOT / page).read_text(encoding="utf-8")):
             if block.language == "python":
                 run_python(block, namespace, page)
+            elif block.language != "console":
+                Path(block.language).write_text(block.text, encoding="utf-8")
 
 
 def test_both_readmes_compare_as_the_comparison_does() -> None:
@@ -145,6 +156,11 @@ def test_a_block_that_fails_is_noticed(tmp_path: Path, monkeypatch: pytest.Monke
         run_python(failing, {}, "page")
     with pytest.raises(AssertionError, match="exits with 2"):
         run_console(refused, "page")
+
+
+def test_a_dataset_file_on_a_page_is_written_for_the_blocks_below() -> None:
+    shown, other = '```toml title="defocus.toml"\nname = "a"\n```\n', '```toml\nname = "b"\n```\n'
+    assert list(blocks(other + shown)) == [Block("defocus.toml", 'name = "a"\n', 5, None)]
 
 
 def test_every_page_of_the_site_is_in_its_navigation() -> None:
