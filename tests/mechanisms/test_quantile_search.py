@@ -15,6 +15,7 @@ from scipy import stats
 
 from defocus.mechanisms import quantile_search
 from defocus.mechanisms.quantile_search import STEPS, Node, Row, Search, depth, plan
+from defocus.noise import Bits
 from defocus.noise.testing import seeded
 from defocus.privacy.accounting import account
 
@@ -233,7 +234,7 @@ def test_samples_have_the_declared_law_and_no_other(
 def test_quick_bounds_never_exceed_the_exact_distance_and_are_close(counts: list[int], level: Fraction) -> None:
     row = Row(np.array(counts, np.int64))
     target = level * sum(counts)
-    bounds, shift = row.bounds(0, len(counts) - 1, target)
+    bounds, shift = row.bounds(0, len(counts) - 1, target), row.shift
     for t, bound in enumerate(bounds.tolist()):
         exact = loss(counts, t, target)
         assert row.distance(t, target) == exact
@@ -255,14 +256,14 @@ def test_cells_of_a_heavy_bucket_hold_every_step_once_and_bound_it(  # noqa: PLR
     end = min(start + length, STEPS + 1)
     target = max(Fraction(0), before + weight * rank)
     aim = quantile_search._Aim(row, target, speed, None)
-    cells = aim._cells(1, start, end - start, 5).T.tolist()
+    cells = aim._cells(1, start, end - start, 0).T.tolist()
     steps = sorted((x, x + count) for _, x, count, _ in cells)
     assert steps[0][0] == start
     assert steps[-1][1] == end
     assert all(a[1] == b[0] for a, b in itertools.pairwise(steps))
     for bucket, x, count, bound in cells:
         for step in {x, x + count - 1, x + count // 2}:
-            assert Fraction(bound, 32) <= abs(row.at((bucket, step)) - target)
+            assert Fraction(bound, 1 << row.shift) <= abs(row.at((bucket, step)) - target)
 
 
 def test_cuts_and_targets_use_the_linear_weight_before_a_place() -> None:
@@ -334,3 +335,25 @@ def test_weights_of_any_64_bits_are_searched() -> None:
 def test_an_empty_histogram_gives_uniform_buckets() -> None:
     found = Search((HALF,), 1, 10, 1).locate(np.zeros((5000, 10), np.int64), seeded(9))[:, 0]
     assert stats.chisquare(np.bincount(found, minlength=10)).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 1000), 1, 10**6, 2**400])
+@pytest.mark.parametrize("weight", [1, 1000, 2**40 + 1, 2**62 + 1])
+def test_a_bucket_whose_steps_lie_far_apart_is_cut_without_many_proposals(weight: int, epsilon: Any) -> None:
+    """Where the nearest cut is still far from the target, distances count from that of the nearest."""
+    counts = np.array([3, weight, 0, 7, weight // 3])
+    calls = 0
+
+    class Counting(Bits):
+        def words(self, n: int) -> Any:
+            return source.words(n)
+
+        def integer(self, nbits: int) -> int:
+            nonlocal calls
+            calls += 1
+            return source.integer(nbits)
+
+    source = seeded(4)
+    levels = (Fraction(1, 7), Fraction(1, 3), Fraction(5, 7))
+    Search(levels, epsilon, 5, 1).locate(np.tile(counts, (20, 1)), Counting())
+    assert calls < 20 * 3 * 20

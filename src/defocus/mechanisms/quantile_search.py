@@ -30,6 +30,7 @@ _LIGHT = 8
 _REACH = 100
 """How many halvings of probability the cells of a heavy bucket follow."""
 
+_MOST = (1 << 63) - 1
 _COMPETING = 32
 """How many buckets compete with the best one, in a typical histogram."""
 
@@ -90,7 +91,7 @@ def _halves(order: Sequence[int], levels: Sequence[Fraction], low: Fraction, hig
 class Row:
     """One exact histogram with its cumulative weights: ``before[t]`` lies in the buckets before t."""
 
-    __slots__ = ("_shift", "before", "counts")
+    __slots__ = ("before", "counts", "shift")
 
     def __init__(self, counts: IntVector) -> None:
         self.counts = np.maximum(counts, 0)
@@ -100,7 +101,7 @@ class Row:
         else:
             cumulative = np.array([0, *np.cumsum(self.counts.astype(object))], dtype=object)
         self.before = cumulative
-        self._shift = max(0, min(20, 60 - int(cumulative[-1]).bit_length()))
+        self.shift = max(0, min(20, 60 - int(cumulative[-1]).bit_length()))
 
     def at(self, position: Position) -> Fraction:
         """The weight before a position."""
@@ -111,13 +112,14 @@ class Row:
         """How much weight lies between a bucket and the place with ``target`` before it; none if it is inside."""
         return max(Fraction(0), int(self.before[bucket]) - target, target - int(self.before[bucket + 1]))
 
-    def bounds(self, first: int, last: int, target: Fraction) -> tuple[IntVector, int]:
-        """Lower bounds of the distances of the buckets from ``first`` to ``last``, and their unit: 1/2**shift."""
-        scaled = target * (1 << self._shift)
+    def bounds(self, first: int, last: int, target: Fraction) -> IntVector:
+        """Lower bounds of the distances of the buckets from ``first`` to ``last``, in units of 2**-shift."""
+        scaled = target * (1 << self.shift)
         below, above = scaled.numerator // scaled.denominator, -(-scaled.numerator // scaled.denominator)
-        edges = self.before[first : last + 2] << self._shift
+        edges = self.before[first : last + 2] << self.shift
         gaps = np.maximum(np.maximum(edges[:-1] - above, below - edges[1:]), 0)
-        return np.minimum(gaps, (1 << 63) - 1).astype(np.int64), self._shift
+        bounds: IntVector = np.minimum(gaps, _MOST).astype(np.int64)
+        return bounds
 
 
 @final
@@ -132,11 +134,11 @@ class _Aim:
 
     def bucket(self, first: int, last: int) -> int:
         """A bucket with probability proportional to exp(−speed · distance)."""
-        bounds, shift = self.row.bounds(first, last, self.target)
+        bounds = self.row.bounds(first, last, self.target)
         cell, _ = cell_choice(
             np.ones(len(bounds), np.int64),
             bounds,
-            self.speed / (1 << shift),
+            self.speed / (1 << self.row.shift),
             lambda i, _: self.speed * self.row.distance(first + i, self.target),
             self.bits,
         )
@@ -145,29 +147,41 @@ class _Aim:
     def position(self, low: Position, high: Position) -> Position:
         """A position with probability proportional to exp(−speed · abs(weight before it − target))."""
         first, last = low[0], high[0]
-        bounds, shift = self.row.bounds(first, last, self.target)
-        grain = self.speed / (1 << shift)
+        least = self._least(first, last, (low[1], high[1]))  # taken off every distance: the differences matter
+        spared = min(-int(-least * (1 << self.row.shift) // 1), _MOST)
+        bounds = np.maximum(self.row.bounds(first, last, self.target) - spared, 0)
+        grain = self.speed / (1 << self.row.shift)
         starts = np.zeros(len(bounds), np.int64)
         starts[0] = low[1]
         counts = np.full(len(bounds), STEPS + 1, np.int64) - starts
         counts[-1] -= STEPS - high[1]
         at = np.arange(first, last + 1)
         widest, nearest = (int(min(Fraction(1 << 62), x)) for x in (_LIGHT / self.speed, _REACH / grain))
-        heavy = np.flatnonzero((self.row.counts[first : last + 1] > widest) & (bounds < nearest))
+        heavy = np.flatnonzero((self.row.counts[first : last + 1] > widest) & (bounds <= nearest))
         if heavy.size:
             light = np.ones(len(bounds), np.bool_)
             light[heavy] = False
-            pieces = [self._cells(first + i, int(starts[i]), int(counts[i]), shift) for i in heavy.tolist()]
+            pieces = [self._cells(first + i, int(starts[i]), int(counts[i]), spared) for i in heavy.tolist()]
             rest = np.stack([at[light], starts[light], counts[light], bounds[light]])
             at, starts, counts, bounds = np.concatenate([rest, *pieces], axis=1)
 
         def distance(cell: int, place: int) -> Fraction:
-            return self.speed * abs(self.row.at((int(at[cell]), int(starts[cell]) + place)) - self.target)
+            loss = abs(self.row.at((int(at[cell]), int(starts[cell]) + place)) - self.target)
+            return self.speed * (loss - least)
 
         cell, place = cell_choice(counts, bounds, grain, distance, self.bits)
         return int(at[cell]), int(starts[cell]) + place
 
-    def _cells(self, bucket: int, start: int, count: int, shift: int) -> npt.NDArray[np.int64]:
+    def _least(self, first: int, last: int, steps: tuple[int, int]) -> Fraction:
+        """The least distance of a position, from step steps[0] of bucket ``first`` to steps[1] of ``last``."""
+        ends = self.row.before[first + 1 : last + 1]
+        bucket = first + int(np.searchsorted(ends, math.ceil(self.target), side="left"))  # where the target lies
+        weight, into = int(self.row.counts[bucket]), self.target - int(self.row.before[bucket])
+        near = int(into * STEPS / weight) if weight else 0
+        low, high = steps[0] if bucket == first else 0, steps[1] if bucket == last else STEPS
+        return min(abs(self.row.at((bucket, min(max(step, low), high))) - self.target) for step in (near, near + 1))
+
+    def _cells(self, bucket: int, start: int, count: int, spared: int) -> npt.NDArray[np.int64]:
         """A heavy bucket in cells across which the probability halves: bucket, start, count and bound of each."""
         weight, denominator = int(self.row.counts[bucket]), self.target.denominator
         scale, slope, end = denominator * STEPS, weight * denominator, start + count
@@ -176,8 +190,8 @@ class _Aim:
         width = max(1, int(STEPS * Fraction(7, 10) / (self.speed * weight)))
         right, left = range(middle, end, width)[:_REACH], range(middle, start, -width)[:_REACH]
         ranges = [(x, y, x) for x, y in pairwise([*right, end])] + [(y, x, x - 1) for x, y in pairwise([*left, start])]
-        most = (1 << 63) - 1
-        cells = [(bucket, x, y - x, min((abs(slope * near - ahead) << shift) // scale, most)) for x, y, near in ranges]
+        bounds = [(abs(slope * near - ahead) << self.row.shift) // scale - spared for _, _, near in ranges]
+        cells = [(bucket, x, y - x, min(max(b, 0), _MOST)) for (x, y, _), b in zip(ranges, bounds, strict=True)]
         return np.array(cells, np.int64).T
 
 
