@@ -43,8 +43,8 @@ def test_each_person_is_in_one_bucket_by_their_number_of_rows(opened: Callable[.
     table = opened([1, 2, 2, 3, 5, 6, 40])
     question = table.bound(rows="find").group_by("g", keys=list(range(10))).agg(n=dp.count())
     assert question.keys is not None
-    groups = published(question.rows, question.by, question.keys, question.bound)
-    found = Measuring(groups, 1, Chance("k")).contributions(EDGES)
+    with published(question.rows, question.by, question.keys, question.bound) as groups:
+        found = Measuring(groups, 1, Chance("k")).contributions(EDGES)
     wanted = dict.fromkeys(EDGES, 0)
     for rows in (1, 2, 2, 3, 5, 6, 40):
         wanted[next(edge for edge in EDGES if rows <= edge)] += 1
@@ -65,9 +65,9 @@ def test_nobody_weighs_more_than_was_charged_whatever_bound_is_found(opened: Cal
         bound = Bound(rows=rows, groups=5)
         asked = one_person.agg(n=dp.count(), m=dp.mean("v", 0, 1), p=dp.count_units())
         assert asked.keys is not None
-        groups = published(asked.rows, asked.by, asked.keys, bound)
-        cells = Measuring(groups, grid, Chance("k")).cells(planned.arrangement.splits)
-        people = Measuring(groups, planned.people_grid, Chance("k")).people()
+        with published(asked.rows, asked.by, asked.keys, bound) as groups:
+            cells = Measuring(groups, grid, Chance("k")).cells(planned.arrangement.splits)
+            people = Measuring(groups, planned.people_grid, Chance("k")).people()
         assert sum(int(part.sum()) for part in cells) <= planned.splits[0].mechanism.sensitivity
         assert int(people.sum()) <= planned.others["p"].mechanism.sensitivity  # type: ignore[union-attr]
 

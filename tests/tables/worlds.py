@@ -19,7 +19,7 @@ from defocus.tables.keys import EVERYTHING, Keys, public_keys
 from defocus.tables.measuring import Measuring
 from defocus.tables.rows import Rows
 from defocus.tables.splits import Scaled, Split
-from defocus.tables.weighing import published
+from defocus.tables.weighing import numbered
 
 TYPES = {"u": pa.int64(), "k": pa.string(), "y": pa.int64(), "x": pa.float64(), "z": pa.float64(), "s": pa.string()}
 HOSTILE = ["a", "A", "", "é", "e\u0301", "a'; DROP TABLE t; --", '"', "NULL", "\n", "患者", "v1:1"]
@@ -78,7 +78,7 @@ def bound_of(world: World) -> Bound | None:
 def measuring(world: World, statement: str = "") -> Measuring:
     """What the engine would measure in a world."""
     rows = rows_of(world.rows, world.unit)
-    groups = published(rows, world.by, keys_of(world, rows), bound_of(world))
+    groups = numbered(rows, world.by, keys_of(world, rows), bound_of(world))
     return Measuring(groups, world.grid, Chance(world.key, statement))
 
 

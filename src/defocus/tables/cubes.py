@@ -127,8 +127,8 @@ class Cube:
     def _histogram(self, chance: Chance) -> Any:
         keys = self._domain()
         assert keys is not None  # noqa: S101  # checked when the cube was made
-        groups = published(self.rows, tuple(column.name for column in self.columns), keys, self.bound)
-        return Measuring(groups, _GRID, chance).cells([PRESENCE])[0][:, 0]
+        with published(self.rows, tuple(column.name for column in self.columns), keys, self.bound) as groups:
+            return Measuring(groups, _GRID, chance).cells([PRESENCE])[0][:, 0]
 
     def _keys(self, planned: workloads.Plan) -> pa.Table:
         """One line for each answer: the values of the columns of its table, and nothing for the others."""

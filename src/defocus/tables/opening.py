@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from defocus.errors import InvalidParameterError, NotDeclaredError, WrongKindError
 from defocus.ledger import Ledger
 from defocus.privacy.budgets import Budget
@@ -109,7 +111,9 @@ def _from_file(
             f"{', '.join(twice)} cannot be given beside a dataset file, which says it.", fix="write it in the file."
         )
     dataset = datasets.read(path)
-    opened = [open_dataset(dataset), *(open_dataset(dataset, other) for other in dataset.private.values())]
+    how: dict[str, Any] = {"memory": memory, "threads": threads}
+    main = open_dataset(dataset, **how)
+    opened = [main, *(open_dataset(dataset, other, **how) for other in dataset.private.values())]
     first, *rest = together(*opened, memory=memory, threads=threads)
     book = ledger
     if not isinstance(ledger, Ledger):
@@ -127,8 +131,16 @@ def _from_file(
         contribution=dataset.bound,
         purposes=dataset.purposes or None,
         others=others,
-        public={key: dataset.paths(other.data) for key, other in dataset.public.items()},
+        public={key: _public(open_dataset(dataset, other)) for key, other in dataset.public.items()},
     )
+
+
+def _public(opened: Source) -> pa.Table:
+    """A public table as it was declared, whole."""
+    try:
+        return opened.engine.run(opened.relation)
+    finally:
+        opened.engine.close()
 
 
 def _rows(opened: Source, unit: Unit, columns: Mapping[str, Any]) -> Rows:

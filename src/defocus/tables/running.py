@@ -52,7 +52,11 @@ class Run:
             return known, tuple(column for name, each in self._aggregates for column in nothing(name, each)), ()
         if self.plan.contributions is not None:
             return self._bounded(known, self.plan.contributions)
-        groups = published(self.rows, self.by, known, self.bound)
+        with published(self.rows, self.by, known, self.bound) as groups:
+            return self._measured(known, groups)
+
+    def _measured(self, known: Keys, groups: Groups) -> tuple[Keys, tuple[AnswerColumn, ...], tuple[str, ...]]:
+        """Every column of known groups."""
         measuring = Measuring(groups, self.plan.grid, self.chance.of("sums"), self.progress)
         ranges = self._ranges()
         splits = [split.found(ranges) for split in self.plan.arrangement.splits]
@@ -73,8 +77,8 @@ class Run:
 
     def _bounded(self, keys: Keys, noise: CellNoise) -> tuple[Keys, tuple[AnswerColumn, ...], tuple[str, ...]]:
         """The answer with the bound that a noisy histogram of contributions suggests."""
-        unbounded = published(self.rows, self.by, keys, self.bound)
-        exact = Measuring(unbounded, self.plan.grid, self.chance, self.progress).contributions(EDGES)
+        with published(self.rows, self.by, keys, self.bound) as groups:
+            exact = Measuring(groups, self.plan.grid, self.chance, self.progress).contributions(EDGES)
         asked = [each for _, each in self._aggregates]
         quotients = [isinstance(each, Statistic) and each.operation in _QUOTIENTS for each in asked]
         person = self.plan.grid * DEFAULT_ROWS
@@ -87,9 +91,9 @@ class Run:
             quotients=any(quotients),
         )
         # In how many groups people are counted was planned, so the number of rows found must not change it.
-        groups = None if self.bound is None else self.bound.people_in
+        most = None if self.bound is None else self.bound.people_in
         plan = replace(self.plan, grid=person // rows, contributions=None)
-        run = replace(self, plan=plan, bound=Bound(rows=rows, groups=groups))
+        run = replace(self, plan=plan, bound=Bound(rows=rows, groups=most))
         known, columns, found = run.answer(keys)
         return known, columns, (f"the bound found is {rows} row{'' if rows == 1 else 's'}", *found)
 

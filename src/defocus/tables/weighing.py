@@ -4,7 +4,8 @@ Everybody's rows, after filters and without those of other groups than the publi
 A full row weighs ``grid``, a public power of two.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import final
 
@@ -17,7 +18,7 @@ from defocus.tables.chance import Chance
 from defocus.tables.keys import Keys
 from defocus.tables.rows import Rows, named
 
-__all__ = ["Groups", "column", "published"]
+__all__ = ["Groups", "column", "numbered", "published"]
 
 
 @final
@@ -149,13 +150,24 @@ class Groups:
         return _full(chance.first(rows, bound.total, kept, choice="rows"), kept, grid)
 
 
-def published(rows: Rows, by: tuple[str, ...], keys: Keys, bound: Bound | None) -> Groups:
+def numbered(rows: Rows, by: tuple[str, ...], keys: Keys, bound: Bound | None) -> Groups:
     """Rows in numbered groups. The keys are public, so the engine may see them as a table."""
     if not keys.table.num_columns:
         return Groups(rows, by, keys, None, bound)
-    numbered = keys.table.rename_columns([f"k{i}" for i in range(keys.table.num_columns)])
-    numbered = numbered.append_column("g", pa.array(np.arange(keys.number), pa.int64()))
-    return Groups(rows, by, keys, rows.engine.publish("keys", numbered), bound)
+    table = keys.table.rename_columns([f"k{i}" for i in range(keys.table.num_columns)])
+    table = table.append_column("g", pa.array(np.arange(keys.number), pa.int64()))
+    return Groups(rows, by, keys, rows.engine.publish("keys", table), bound)
+
+
+@contextmanager
+def published(rows: Rows, by: tuple[str, ...], keys: Keys, bound: Bound | None) -> Iterator[Groups]:
+    """The same for as long as it takes; the engine forgets the keys afterwards."""
+    groups = numbered(rows, by, keys, bound)
+    try:
+        yield groups
+    finally:
+        if groups.published is not None:
+            rows.engine.withdraw(groups.published)
 
 
 def column(name: str, table: str | None = None) -> exp.Column:

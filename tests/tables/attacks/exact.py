@@ -24,7 +24,7 @@ from defocus.tables.planning import Plan
 from defocus.tables.query import Query
 from defocus.tables.splits import Scaled
 from defocus.tables.table import Table
-from defocus.tables.weighing import published
+from defocus.tables.weighing import numbered
 
 Vector = npt.NDArray[np.int64]
 
@@ -44,7 +44,7 @@ def table(made: Sequence[Row], *, by_rows: bool = False, replace: bool = False) 
 def exact(query: Query, plan: Plan, key: str = "k") -> dict[str, Vector]:
     """Every vector that noise is added to, or that a choice is made from, by the name of its noise."""
     assert query.keys is not None
-    groups = published(query.rows, query.by, query.keys, query.bound)
+    groups = numbered(query.rows, query.by, query.keys, query.bound)
     engine = Measuring(groups, plan.grid, Chance(key))
     cells = engine.cells(plan.arrangement.splits) if plan.arrangement.splits else []
     found = {f"split {i}": each for i, each in enumerate(cells)}
