@@ -28,8 +28,11 @@ from defocus.mechanisms import (
     Geometric,
     Laplace,
     Mechanism,
+    PartitionSelection,
     PermuteAndFlip,
+    Quantiles,
     RandomizedResponse,
+    RangeFinding,
     ReportNoisyMax,
 )
 from defocus.noise import Bits
@@ -165,6 +168,44 @@ def response_law(epsilon: Fraction, k: int) -> Callable[[int], Law]:
     return lambda truth: {v: exp(epsilon if v == truth else Fraction(0)) / (exp(epsilon) + k - 1) for v in range(k)}
 
 
+def quantile_law(c: Fraction, level: Fraction) -> Callable[[Sequence[int]], Law]:
+    """One level: a bucket's loss is how far the target lies outside the ranks that it covers."""
+
+    def law(h: Sequence[int]) -> Law:
+        target = level * sum(h)
+        losses = [max(Fraction(0), sum(h[:t]) - target, target - sum(h[: t + 1])) for t in range(len(h))]
+        return {(t,): p for t, p in exponential_law(c)([-x for x in losses]).items()}
+
+    return law
+
+
+def selection_law(epsilon: float, delta: float) -> Callable[[int], Law]:
+    """The optimal rule from its recursion."""
+
+    @cache
+    def kept(n: int) -> Any:
+        if n == 0:
+            return CTX.mpf(0)
+        before, grow = kept(n - 1), CTX.exp(epsilon)
+        return min(grow * before + delta, 1 - (1 - before - delta) / grow, CTX.mpf(1))
+
+    return lambda n: {True: kept(n), False: 1 - kept(n)}
+
+
+def range_law(finder: RangeFinding, reach: int) -> Callable[[Sequence[int]], Law]:
+    """Three noisy counts, and the range that is read from them."""
+    pmf = laplace_pmf(Fraction(finder.scale))
+
+    def law(h: Sequence[int]) -> Law:
+        found: dict[Any, list[Any]] = {}
+        for noise in itertools.product(range(-reach, reach + 1), repeat=len(h)):
+            noisy = [a + b for a, b in zip(h, noise, strict=True)]
+            found.setdefault(finder.read(noisy), []).append(CTX.fprod(map(pmf, noise)))
+        return {each: CTX.fsum(parts) for each, parts in found.items()}
+
+    return law
+
+
 # Neighbours -------------------------------------------------------------------------------------
 
 
@@ -183,6 +224,11 @@ def each_within(bound: Any, *, monotone: bool = False) -> Callable[[Any, Any], b
         return all(abs(m) <= bound for m in moves) and (one_way or not monotone)
 
     return neighbours
+
+
+def added(bound: int) -> Callable[[Any, Any], bool]:
+    """One user comes or leaves, whose weights add up to at most ``bound``."""
+    return lambda a, b: each_within(bound, monotone=True)(a, b) and within_l1(bound)(a, b)
 
 
 def anything(_: Any, __: Any) -> bool:
@@ -232,6 +278,8 @@ def above_case(name: str, domain: list[Any], used: float, **kwargs: Any) -> Case
 
 
 HALF = Fraction(1, 2)
+FINDER = RangeFinding(epsilon=Fraction(4), smallest=0, largest=1)
+SELECTION = PartitionSelection(epsilon=1, delta=0.1)
 CASES = [
     Case(
         "Laplace",
@@ -301,6 +349,31 @@ CASES = [
         response_law(Fraction(3, 2), 5),
         1.0,
     ),
+    Case(
+        "the median",
+        Quantiles(levels=(HALF,), epsilon=Fraction(3, 2), buckets=4, sensitivity=2),
+        cube(range(4), 4),
+        added(2),
+        quantile_law(Fraction(3, 4), HALF),
+        0.999,
+    ),
+    Case(
+        "a quantile",
+        Quantiles(levels=(Fraction(4, 5),), epsilon=1, buckets=3),
+        cube(range(5), 3),
+        added(1),
+        quantile_law(Fraction(5, 8), Fraction(4, 5)),
+        0.6,
+    ),
+    Case(
+        "which keys",
+        SELECTION,
+        [2, 3, 0, 1, *range(4, 12)],
+        within_l1(1),
+        selection_law(float(SELECTION.each.epsilon), float(SELECTION.each.delta)),
+        0.999,
+    ),
+    Case("a range", FINDER, cube((1, 2), 3), added(1), range_law(FINDER, 9), 0.9),
 ]
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name.replace(" ", "-"))
 ONE_EACH = list({type(case.mechanism): case for case in CASES}.values())
@@ -332,6 +405,8 @@ def share_of_promise(event: events.Event, p: Law, q: Law) -> Any:
         case events.Exponential(epsilon):
             ratios = log_ratios(p, q)
             return (max(ratios) - min(ratios)) / CTX.mpf(float(epsilon))
+        case events.Approximate(epsilon, delta):
+            return CTX.fsum(max(p[o] - CTX.exp(epsilon) * q[o], CTX.mpf(0)) for o in p) / CTX.mpf(float(delta))
         case events.DiscreteGaussian(sigma, sensitivity):
             rho = CTX.mpf(float(sensitivity)) ** 2 / (2 * CTX.mpf(float(sigma)) ** 2)
             return max(renyi(p, q, alpha) / (alpha * rho) for alpha in (1.25, 2, 3, 10))
@@ -363,6 +438,8 @@ def test_no_accountant_promises_more_than_the_exact_law_keeps(case: Case) -> Non
         for by in ("pld", "rdp", "zcdp", "basic"):
             if by == "basic" and isinstance(case.mechanism, Gaussian):
                 continue  # has nothing to say about Gaussian noise
+            if by in {"rdp", "zcdp"} and isinstance(case.mechanism, PartitionSelection):
+                continue  # have nothing to say about a delta
             promised = account(case.mechanism.event, by=by).delta(epsilon)
             assert delta <= promised + 1e-12
             if by == "pld" and case.used == 1 and getattr(case.mechanism, "dimension", 1) == 1:
@@ -402,6 +479,10 @@ def repeated(mechanism: Any, value: Any, times: int) -> Callable[[Bits], Sequenc
 
 def at_once(mechanism: Any, value: int, times: int) -> Callable[[Bits], Sequence[Hashable]]:
     return lambda bits: mechanism.sample(np.full(times, value), bits).tolist()
+
+
+def rows_at_once(mechanism: Any, value: Sequence[int], times: int) -> Callable[[Bits], Sequence[Hashable]]:
+    return lambda bits: [tuple(found) for found in mechanism.sample(np.tile(value, (times, 1)), bits).tolist()]
 
 
 def many_heads(c: Fraction, gap: int, n: int) -> Law:
@@ -452,6 +533,16 @@ DRAWS = [
         "RandomizedResponse",
         at_once(RandomizedResponse(epsilon=2, categories=6), 4, 20_000),
         lambda off: response_law(2 / off, 6)(4),
+    ),
+    Draws(
+        "Quantiles",
+        rows_at_once(Quantiles(levels=(HALF,), epsilon=1, buckets=6), (9, 0, 3, 3, 0, 9), 8000),
+        lambda off: quantile_law(1 / off, HALF)((9, 0, 3, 3, 0, 9)),
+    ),
+    Draws(
+        "PartitionSelection",
+        at_once(SELECTION, 2, 20_000),
+        lambda off: selection_law(float(SELECTION.each.epsilon / off), float(SELECTION.each.delta / off))(2),
     ),
 ]
 every_draw = pytest.mark.parametrize("draws", DRAWS, ids=lambda draws: draws.name)
@@ -636,8 +727,15 @@ def test_a_mechanism_is_frozen_data_that_compares_hashes_and_travels(case: Case)
 @every_mechanism
 def test_parameters_out_of_range_are_refused_and_named(case: Case) -> None:
     numbers = {"epsilon", "scale", "sigma", "sensitivity", "candidates", "positives", "categories", "dimension"}
+    numbers |= {"buckets", "groups", "delta"}
+    others: dict[str, tuple[Any, ...]] = {
+        "smallest": (1, 0.5, math.nan, True, "1", None, 2000),
+        "largest": (0, 0.5, math.nan, True, "1", None, 2000),
+        "share": (1, 0.5, -0.1, math.nan, True, "1", None),
+        "default": (1, "ab", (1,), (2, 1), (math.nan, 1)),
+    }
     for field in fields(case.mechanism):
-        bad: tuple[Any, ...] = (1, "yes", None, 0.5)
+        bad: tuple[Any, ...] = others.get(field.name, (1, "yes", None, 0.5))
         if field.name in numbers:
             bad = (0, -1, math.nan, math.inf, -math.inf, True, "1", None, 10**400, 1j)
         elif field.name == "threshold":

@@ -129,7 +129,11 @@ class RangeFinding:
     def sample(self, counts: Integers, bits: Bits | None = None) -> tuple[float, float]:
         """The ends of the range found."""
         vector, _ = integers(counts, length=self.buckets)
-        noisy = add(np.maximum(vector, 0), discrete_laplace(self.scale, len(vector), bits)).tolist()
+        noisy = add(np.maximum(vector, 0), discrete_laplace(self.scale, len(vector), bits))
+        return self.read(noisy.tolist())
+
+    def read(self, noisy: Sequence[int]) -> tuple[float, float]:
+        """The range that noisy counts show: a function of them alone."""
         allowed = float(self.share) * max(0, sum(noisy)) / 2
         low, high = self._left_out(noisy, allowed), self.buckets - 1 - self._left_out(noisy[::-1], allowed)
         if high < 0 or low == self.buckets:
