@@ -9,11 +9,12 @@ import numpy.typing as npt
 
 from defocus.tables.splits import Scaled
 
-__all__ = ["MOMENTS", "Moments", "slopes"]
+__all__ = ["MOMENTS", "Formula", "Moments", "slopes"]
 
 _Floats: TypeAlias = npt.NDArray[np.float64]
-_Formula: TypeAlias = Callable[[tuple[_Floats, ...], tuple[Scaled, ...]], _Floats]
+Formula: TypeAlias = Callable[[tuple[_Floats, ...], tuple[Scaled, ...]], _Floats]
 _Range: TypeAlias = Callable[[tuple[Scaled, ...]], tuple[float, float]]
+_Quotient: TypeAlias = Callable[[tuple[Scaled, ...]], tuple[tuple[float, ...], tuple[float, ...]]]
 
 
 @final
@@ -24,9 +25,11 @@ class Moments:
     degrees: tuple[int, ...]
     powers: tuple[tuple[int, ...], ...]
     """For each sum that the formula takes, the power of each value in it."""
-    formula: _Formula
+    formula: Formula
     range: _Range
     words: str
+    quotient: _Quotient | None = None
+    """For a quotient of two linear combinations of the sums, what to multiply the sums with above and below."""
 
     def value(self, sums: tuple[_Floats, ...], values: tuple[Scaled, ...]) -> _Floats:
         """The statistic of noisy sums, within its range; the middle of a finite range where nothing is known."""
@@ -37,7 +40,7 @@ class Moments:
         return np.clip(np.where(np.isnan(raw), middle, raw), low, high)
 
 
-def slopes(formula: _Formula, sums: tuple[_Floats, ...], values: tuple[Scaled, ...]) -> list[_Floats]:
+def slopes(formula: Formula, sums: tuple[_Floats, ...], values: tuple[Scaled, ...]) -> list[_Floats]:
     """The derivative of the formula by each of its sums, by central differences."""
     found = []
     for i, part in enumerate(sums):
@@ -56,6 +59,10 @@ def _sum(sums: tuple[_Floats, ...], values: tuple[Scaled, ...]) -> _Floats:
 def _mean(sums: tuple[_Floats, ...], values: tuple[Scaled, ...]) -> _Floats:
     n, x = sums
     return values[0].bottom + values[0].width * x / n
+
+
+def _mean_parts(values: tuple[Scaled, ...]) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    return (values[0].bottom, values[0].width), (1.0, 0.0)
 
 
 def _variance(sums: tuple[_Floats, ...], values: tuple[Scaled, ...]) -> _Floats:
@@ -79,20 +86,32 @@ def _correlation(sums: tuple[_Floats, ...], _: tuple[Scaled, ...]) -> _Floats:
 
 
 def _ratio(sums: tuple[_Floats, ...], values: tuple[Scaled, ...]) -> _Floats:
-    n, x, y = sums
-    return (values[0].bottom * n + values[0].width * x) / (values[1].bottom * n + values[1].width * y)
+    return _divided(sums, _ratio_parts(values))
+
+
+def _ratio_parts(values: tuple[Scaled, ...]) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    top, bottom = values
+    return (top.bottom, top.width, 0.0), (bottom.bottom, 0.0, bottom.width)
 
 
 def _weighted_mean(sums: tuple[_Floats, ...], values: tuple[Scaled, ...]) -> _Floats:
-    n, x, y, xy = sums
-    (value, weight) = values
+    return _divided(sums, _weighted_parts(values))
+
+
+def _weighted_parts(values: tuple[Scaled, ...]) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    value, weight = values
     top = (
-        value.bottom * weight.bottom * n
-        + value.width * weight.bottom * x
-        + value.bottom * weight.width * y
-        + value.width * weight.width * xy
+        value.bottom * weight.bottom,
+        value.width * weight.bottom,
+        value.bottom * weight.width,
+        value.width * weight.width,
     )
-    return top / (weight.bottom * n + weight.width * y)
+    return top, (weight.bottom, 0.0, weight.width, 0.0)
+
+
+def _divided(sums: tuple[_Floats, ...], parts: tuple[tuple[float, ...], tuple[float, ...]]) -> _Floats:
+    above, below = (np.tensordot(np.array(part), np.stack(sums), axes=1) for part in parts)
+    return np.asarray(above / below)
 
 
 def _anything(_: tuple[Scaled, ...]) -> tuple[float, float]:
@@ -110,7 +129,7 @@ def _spread(values: tuple[Scaled, ...]) -> tuple[float, float]:
 MOMENTS: Mapping[str, Moments] = {
     "count": Moments((0,), ((0,),), lambda sums, _: sums[0], _anything, "number of rows with a value"),
     "sum": Moments((1,), ((0,), (1,)), _sum, _anything, "sum"),
-    "mean": Moments((1,), ((0,), (1,)), _mean, _within, "mean"),
+    "mean": Moments((1,), ((0,), (1,)), _mean, _within, "mean", _mean_parts),
     "variance": Moments((2,), ((0,), (1,), (2,)), _variance, _spread, "variance"),
     "std": Moments((2,), ((0,), (1,), (2,)), _std, lambda values: (0.0, values[0].width / 2), "standard deviation"),
     "covariance": Moments(
@@ -127,7 +146,9 @@ MOMENTS: Mapping[str, Moments] = {
         lambda _: (-1.0, 1.0),
         "correlation",
     ),
-    "ratio": Moments((1, 1), ((0, 0), (1, 0), (0, 1)), _ratio, _anything, "ratio of two sums"),
-    "weighted_mean": Moments((1, 1), ((0, 0), (1, 0), (0, 1), (1, 1)), _weighted_mean, _within, "weighted mean"),
+    "ratio": Moments((1, 1), ((0, 0), (1, 0), (0, 1)), _ratio, _anything, "ratio of two sums", _ratio_parts),
+    "weighted_mean": Moments(
+        (1, 1), ((0, 0), (1, 0), (0, 1), (1, 1)), _weighted_mean, _within, "weighted mean", _weighted_parts
+    ),
 }
 """Every statistic of this kind, by name."""

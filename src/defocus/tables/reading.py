@@ -10,7 +10,7 @@ import numpy.typing as npt
 from defocus.mechanisms.quantiles import Located
 from defocus.tables.aggregates import Quantile, Statistic
 from defocus.tables.answers import AnswerColumn
-from defocus.tables.moments import MOMENTS, slopes
+from defocus.tables.moments import MOMENTS, Formula, slopes
 from defocus.tables.noises import CellNoise
 from defocus.tables.splits import Scaled, Split
 from defocus.tables.titling import titles
@@ -39,7 +39,18 @@ class Noisy:
 
 
 def read(name: str, statistic: Statistic, split: Split, noisy: Noisy) -> AnswerColumn:
-    """A statistic of each group, from the cells of the split that answers it."""
+    """A statistic of each group, from the cells of the split that answers it.
+
+    Error:
+        Sums and counts: exact. Means and other quotients: by Fieller, all q for which (above - q below), which is
+        linear in the cells, may be zero; the whole range where what is below may be zero. Other statistics: by the
+        derivatives of their formulas, and for a correlation the whole range where a variance may be zero. A standard
+        deviation has the interval of the variance, under the root.
+    Reference:
+        Fieller (1954), Some problems in interval estimation.
+    """
+    if statistic.operation == "std":
+        return _rooted(read(name, Statistic("variance", statistic.arguments), split, noisy), noisy)
     moments = MOMENTS[statistic.operation]
     if not statistic.arguments:
         return _linear(name, split.everyone, noisy, f"number of rows, {noisy.words} on {_cells(split)}")
@@ -49,9 +60,7 @@ def read(name: str, statistic: Statistic, split: Split, noisy: Noisy) -> AnswerC
         return _linear(name, coefficients[0], noisy, how)
     sums = tuple(noisy.cells @ row for row in coefficients)
     values = moments.value(sums, split.values)
-    gradient = np.stack(slopes(moments.formula, sums, split.values))
-    spread = np.einsum("mg,mc->gc", gradient, coefficients)
-    errors = np.sqrt(np.square(spread).sum(axis=1) * noisy.variance)
+    errors = _errors(moments.formula, sums, split.values, coefficients, noisy)
     low, high = moments.range(split.values)
     if statistic.operation == "sum":
         half = noisy.reach * errors
@@ -59,13 +68,20 @@ def read(name: str, statistic: Statistic, split: Split, noisy: Noisy) -> AnswerC
     # Where the noise could hide the whole group, a quotient says nothing beyond its range.
     few = sums[0] <= noisy.reach * np.sqrt(np.square(coefficients[0]).sum() * noisy.variance)
     unsure = few | ~np.isfinite(errors)
+    if statistic.operation == "correlation":
+        unsure |= _flat(sums, coefficients, [0, 1, 4], noisy) | _flat(sums, coefficients, [0, 2, 5], noisy)
     half = np.where(unsure, np.inf, noisy.reach * errors)
+    ends = values - half, values + half
+    if moments.quotient is not None:
+        above, below = (np.array(part) @ coefficients for part in moments.quotient(split.values))
+        ends = _quotients(above, below, noisy)
+        unsure |= ~np.isfinite(ends[0])
     return AnswerColumn(
         name,
         values,
         np.where(unsure, np.nan, errors),
-        np.maximum(values - half, low),
-        np.minimum(values + half, high),
+        np.where(unsure, low, np.clip(ends[0], low, high)),
+        np.where(unsure, high, np.clip(ends[1], low, high)),
         integral=False,
         how=how,
     )
@@ -102,6 +118,41 @@ def expected(split: Split, rows: int) -> _Floats:
     if split.optional:
         cells[-1] = 0.0
     return cells[None, :]
+
+
+def _errors(
+    formula: Formula, sums: tuple[_Floats, ...], values: tuple[Scaled, ...], coefficients: _Floats, noisy: Noisy
+) -> _Floats:
+    """Standard errors by the derivatives of a formula; each sum is the cells multiplied with its coefficients."""
+    gradient = np.stack(slopes(formula, sums, values))
+    spread = np.einsum("mg,mc->gc", gradient, coefficients)
+    return np.asarray(np.sqrt(np.square(spread).sum(axis=1) * noisy.variance))
+
+
+def _flat(sums: tuple[_Floats, ...], coefficients: _Floats, places: list[int], noisy: Noisy) -> npt.NDArray[np.bool_]:
+    """Where the variance of a value, of which these are the sums, may be zero."""
+    formula, own, unit = MOMENTS["variance"].formula, tuple(sums[place] for place in places), (Scaled("", 0, 1),)
+    with np.errstate(all="ignore"):
+        spread = formula(own, unit)
+    return np.asarray(~(spread > noisy.reach * _errors(formula, own, unit, coefficients[places], noisy)))
+
+
+def _quotients(above: _Floats, below: _Floats, noisy: Noisy) -> tuple[_Floats, _Floats]:
+    """The least and largest q with |(above - q below) · cells| within what its noise explains; infinite without any."""
+    n, d = noisy.cells @ above, noisy.cells @ below
+    noise = noisy.reach**2 * noisy.variance
+    a, b, c = d**2 - noise * (below @ below), n * d - noise * (above @ below), n**2 - noise * (above @ above)
+    known = a > 0
+    safe = np.where(known, a, 1.0)
+    root = np.sqrt(np.maximum(b**2 - a * c, 0.0))
+    return np.where(known, (b - root) / safe, -np.inf), np.where(known, (b + root) / safe, np.inf)
+
+
+def _rooted(variance: AnswerColumn, noisy: Noisy) -> AnswerColumn:
+    low, high = np.sqrt(variance.low), np.sqrt(variance.high)
+    errors = np.where(np.isnan(variance.errors), np.nan, (high - low) / (2 * noisy.reach))
+    how = variance.how.replace("variance", "standard deviation", 1)
+    return AnswerColumn(variance.name, np.sqrt(variance.values), errors, low, high, integral=False, how=how)
 
 
 def _linear(name: str, coefficients: _Floats, noisy: Noisy, how: str) -> AnswerColumn:

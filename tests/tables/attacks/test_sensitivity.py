@@ -66,6 +66,7 @@ UNIVERSE: list[list[Row]] = [
     person([{"k": "elsewhere"}] * 50),
     person([{"k": k, "s": None} for k in KEYS[:3]]),
     person([{"k": k, "s": None} for k in KEYS[:2]]),
+    *(person([{"k": k, "x": math.inf, "z": math.inf} for k in ks]) for ks in ("aabbc", "aaabbb", "aabb")),
     person([{"k": k, "x": -math.inf, "z": 0.0, "s": f"low{k}"} for k in KEYS * 3]),
     person([{"k": k, "x": math.inf, "z": math.inf, "s": f"high{k}"} for k in KEYS * 3]),
     person([{"k": "c", "x": x, "z": x} for x in (0.2, 0.25, 1 / 3)]),
