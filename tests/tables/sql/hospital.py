@@ -41,7 +41,7 @@ def hospital(visits: pa.Table = VISITS, *, unit: Unit | None = None, **more: Any
         opened = open_table(
             visits,
             unit=whom,
-            budget=Budget(10_000, 1e-2),
+            budget=Budget(10**9, 1e-2),
             ledger=Path(home) / "visits.ledger",
             name="visits",
             columns=DECLARED,
@@ -55,6 +55,6 @@ def hospital(visits: pa.Table = VISITS, *, unit: Unit | None = None, **more: Any
 
 def exact(table: Table, text: str, **more: Any) -> dict[str, list[Any]]:
     """The answer without visible noise: an epsilon that is far too large, and one patient may bring everything."""
-    answer = table.bound(rows=64).sql(text, epsilon=1e4 / 8, **more)
+    answer = table.bound(rows=16).sql(text, epsilon=10**5, **more)
     columns: dict[str, list[Any]] = answer.keys.to_pydict()
     return columns | {column.name: [round(value, 1) + 0.0 for value in column.values] for column in answer.columns}

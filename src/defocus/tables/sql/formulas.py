@@ -74,31 +74,35 @@ def computed(
     name: str, tree: exp.Expression, values: Floats, columns: Mapping[str, AnswerColumn], keys: Mapping[str, Floats]
 ) -> AnswerColumn:
     """A column of an answer that is a formula of released ones; its values were computed already."""
-    used = references(tree)
-    how = f"computed from {' and '.join(columns[each].name for each in used)}"
     scaled = linear(tree)
-    if scaled is not None:
-        column = columns[scaled.reference]
-        ends = np.sort(np.stack([scaled.factor * end + scaled.shift for end in (column.low, column.high)]), axis=0)
-        errors = abs(scaled.factor) * column.errors
-        same = scaled.factor == 1 and scaled.shift == 0
-        return AnswerColumn(
-            name,
-            values,
-            errors,
-            ends[0],
-            ends[1],
-            column.integral and same,
-            column.how if same else f"{how}: {column.how}",
-        )
-    low, high = _ends(
-        tree, {**_widened([columns[each] for each in used], used), **{k: (x, x) for k, x in keys.items()}}
-    )
-    with np.errstate(invalid="ignore"):
-        known = np.isfinite(low) & np.isfinite(high) & (low <= values) & (values <= high)
-    low, high = np.where(known, low, np.nan), np.where(known, high, np.nan)
+    with np.errstate(all="ignore"):
+        return _multiple(name, scaled, values, columns) if scaled else _combined(name, tree, values, columns, keys)
+
+
+def _multiple(name: str, scaled: Linear, values: Floats, columns: Mapping[str, AnswerColumn]) -> AnswerColumn:
+    column = columns[scaled.reference]
+    ends = np.sort(np.stack([scaled.factor * end + scaled.shift for end in (column.low, column.high)]), axis=0)
+    how = f"computed from {column.name}: {column.how}"
+    return AnswerColumn(name, values, abs(scaled.factor) * column.errors, ends[0], ends[1], integral=False, how=how)
+
+
+def _combined(
+    name: str, tree: exp.Expression, values: Floats, columns: Mapping[str, AnswerColumn], keys: Mapping[str, Floats]
+) -> AnswerColumn:
+    used = references(tree)
+    known = _widened([columns[each] for each in used], used) | {key: (exact, exact) for key, exact in keys.items()}
+    low, high = _ends(tree, known)
+    holds = np.isfinite(low) & np.isfinite(high) & (low <= values) & (values <= high)
     together = f"; the interval holds for all {len(used)} together" if len(used) > 1 else ""
-    return AnswerColumn(name, values, np.full(len(values), np.nan), low, high, False, how + together)
+    return AnswerColumn(
+        name,
+        values,
+        np.full(len(values), np.nan),
+        np.where(holds, low, np.nan),
+        np.where(holds, high, np.nan),
+        integral=False,
+        how=f"computed from {' and '.join(columns[each].name for each in used)}{together}",
+    )
 
 
 def _widened(columns: Sequence[AnswerColumn], names: Sequence[str]) -> dict[str, _Ends]:
@@ -129,9 +133,7 @@ def _ends(tree: exp.Expression, known: Mapping[str, _Ends]) -> _Ends:
     rule = _RULES.get(type(tree))
     if rule is None:
         return _unknown(size)
-    parts = [_ends(part, known) for part in _operands(tree)]
-    with np.errstate(all="ignore"):
-        low, high = rule(*parts)
+    low, high = rule(*(_ends(part, known) for part in _operands(tree)))
     return low, high
 
 
