@@ -1,4 +1,6 @@
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,14 +12,17 @@ from defocus.mechanisms import (
     Exponential,
     Laplace,
     Mechanism,
+    PartitionSelection,
     PermuteAndFlip,
+    Quantiles,
     RandomizedResponse,
+    RangeFinding,
     ReportNoisyMax,
 )
 from defocus.privacy.budgets import Budget
 from defocus.privacy.units import rows
 from defocus.release import release
-from defocus.release.checks import checked_mechanism
+from defocus.release.checks import checked_mechanism, checked_neighbours
 
 MONOTONE: list[tuple[Mechanism, Mechanism]] = [
     (kind(epsilon=1, candidates=2, monotone=True), kind(epsilon=1, candidates=2))
@@ -72,3 +77,20 @@ def test_no_refusal_tells_which_category_someone_is_in(secret: int, tmp_path: Pa
             1,
             2,
         }
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        partial(Quantiles, levels=(0.5,), epsilon=1, buckets=4),
+        partial(RangeFinding, epsilon=1, smallest=0, largest=2),
+        partial(PartitionSelection, epsilon=1, delta=1e-6),
+    ],
+    ids=["quantiles", "ranges", "keys"],
+)
+def test_noise_for_units_that_come_or_go_is_refused_where_one_is_replaced(kind: Any) -> None:
+    with pytest.raises(InvalidParameterError, match="added or removed") as refusal:
+        checked_neighbours(kind(), [1, 2, 3, 4], rows(replace=True))
+    assert "replace=True" in refusal.value.fix
+    checked_neighbours(kind(replace=True), [1, 2, 3, 4], rows(replace=True))
+    checked_neighbours(kind(), [1, 2, 3, 4], rows())
