@@ -89,7 +89,7 @@ def test_no_refusal_tells_which_category_someone_is_in(secret: int, tmp_path: Pa
     ids=["quantiles", "ranges", "keys"],
 )
 def test_noise_for_units_that_come_or_go_is_refused_where_one_is_replaced(kind: Any) -> None:
-    with pytest.raises(InvalidParameterError, match="added or removed") as refusal:
+    with pytest.raises(InvalidParameterError, match="made for units added") as refusal:
         checked_neighbours(kind(), [1, 2, 3, 4], rows(replace=True))
     assert "replace=True" in refusal.value.fix
     checked_neighbours(kind(replace=True), [1, 2, 3, 4], rows(replace=True))

@@ -40,8 +40,9 @@ def checked_mechanism(mechanism: object, grid: object) -> Event:
 def checked_neighbours(mechanism: Mechanism, value: Any, unit: Unit) -> None:
     """Refuse what does not hold for the neighbours of this ledger.
 
-    Noise for units that come or go, where one is replaced. Half the noise for "monotone" utilities, where a unit is replaced: some rise while others fall. One report for
-    each unit, where units are added or removed: their number shows who is there.
+    Noise for units that come or go, where one is replaced. Half the noise for "monotone" utilities, where a unit is
+    replaced: some rise while others fall. One report for each unit, where units are added or removed: their number
+    shows who is there.
     """
     if isinstance(mechanism, RandomizedResponse) and np.ndim(value) and unit.adjacency is Adjacency.ADD_REMOVE:
         raise InvalidParameterError(
@@ -52,7 +53,7 @@ def checked_neighbours(mechanism: Mechanism, value: Any, unit: Unit) -> None:
         )
     if getattr(mechanism, "replace", True) is False and unit.adjacency is Adjacency.REPLACE:
         raise InvalidParameterError(
-            f"{type(mechanism).__name__} was made for units that are added or removed, but this ledger protects {unit}.",
+            f"{type(mechanism).__name__} was made for units added or removed, but this ledger protects {unit}.",
             fix="make the mechanism with replace=True.",
         )
     if getattr(mechanism, "monotone", False) and unit.adjacency is Adjacency.REPLACE:
