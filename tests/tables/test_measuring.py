@@ -10,6 +10,7 @@ from tests.tables.reference import Shape, World
 from tests.tables.worlds import BOUNDS, measuring, one_row, shapes, split_of, worlds
 
 EXAMPLES = 30
+HEAVY = [{"u": u, "k": k, "y": 0, "x": float(i), "z": 0.0, "s": "v"} for u in (1, 2) for k in "ab" for i in range(6)]
 
 
 def agree_on_cells(world: World, wanted: list[Shape]) -> None:
@@ -40,6 +41,12 @@ def test_cells_by_weights_are_those_of_the_reference(world: World, wanted: list[
 
 @settings(max_examples=EXAMPLES)
 @given(worlds(sampling=True, units=("u",)), st.lists(shapes(), min_size=1, max_size=2, unique=True))
+@example(
+    World(HEAVY, "u", ("k",), (("a",), ("b",)), None, 2, 1, by_sampling=True), [Shape((("x", 0.0, 9.0, None),), (1,))]
+)
+@example(
+    World(HEAVY, "u", ("k",), (("a",), ("b",)), 3, 1, 2, by_sampling=True), [Shape((("x", 0.0, 9.0, None),), (1,))]
+)
 def test_cells_by_sampling_are_those_of_the_reference(world: World, wanted: list[Shape]) -> None:
     agree_on_cells(world, wanted)
 

@@ -96,7 +96,10 @@ def plan(
             fix="pass delta=, for example 1e-6, or name the keys.",
         )
     checked = _weights(arrangement, weights)
-    grid = _grid(bound, epsilon)
+    columns = (
+        len(arrangement.splits) + len(arrangement.aggregates) + len(arrangement.searched) - len(arrangement.source)
+    )
+    grid = _grid(bound, epsilon / (columns * (2 if replace else 1)))
     find = bound is not None and bound.find
     total = _PERSON if find else grid * (1 if bound is None else bound.total)
     reaches = _reaches(bound, total, people_in)
@@ -283,13 +286,15 @@ def _error(tasks: Sequence[_Task], noises: Mapping[str, CellNoise | Fraction]) -
 
 
 def _grid(bound: Bound | None, epsilon: Fraction) -> int:
+    """The finest grid on which the noise of a measurement that may spend about ``epsilon`` fits in 64 bits."""
     most = 1 if bound is None else max(bound.total, bound.people_in)
     grid = GRID
     while grid > 1 and grid * most / epsilon > _SCALE:
         grid //= 2
     if grid < _COARSER:
         raise InvalidParameterError(
-            f"With {most} rows of one person at an epsilon of {float(epsilon):.3g}, the noise does not fit in 64 bits.",
+            f"With {most} rows of one person and an epsilon of {float(epsilon):.3g} for each column, noise does not fit"
+            " in 64 bits.",
             fix="bound contributions more tightly, or spend more.",
         )
     return grid
