@@ -8,7 +8,7 @@ from defocus.tables.keys import Keys
 from defocus.tables.planning import Plan
 from defocus.tables.rows import Rows
 
-__all__ = ["question", "rules"]
+__all__ = ["printable", "question", "rules"]
 
 _NAMES = {
     "count": "number of rows with",
@@ -23,7 +23,16 @@ def question(rows: Rows, by: Sequence[str], aggregates: Sequence[tuple[str, Aggr
     asked = ", ".join(f"{_asked(aggregate)} as {name}" for name, aggregate in aggregates)
     groups = f", by {', '.join(by)}" if by else ""
     made = f"; {'; '.join(rows.words)}" if rows.words else ""
-    return " ".join(f"{asked}{groups}{made}".split())
+    return printable(f"{asked}{groups}{made}")
+
+
+def printable(text: str) -> str:
+    r"""Text in one line without control characters, which constants and names may hold and ledgers refuse.
+
+    >>> printable("ward = 'a\nb\x1b'")
+    "ward = 'a b?'"
+    """
+    return "".join(letter if letter.isprintable() else "?" for letter in " ".join(text.split()))
 
 
 def rules(rows: Rows, bound: Bound | None, keys: Keys | None, plan: Plan, *, proposed: bool) -> tuple[str, ...]:

@@ -90,7 +90,6 @@ def test_random_text_is_refused(visits: Table, text: str) -> None:
     is_answered_or_refused(visits, f'SELECT COUNT(*) AS "{text}" FROM visits')
 
 
-@pytest.mark.slow
 @settings(max_examples=40)
 @given(text=mutated())
 def test_what_is_read_is_released_for_one_charge(visits: Table, text: str) -> None:
@@ -147,6 +146,14 @@ def test_look_alikes_of_names_are_other_names(visits: Table) -> None:
         visits.sql_query("SELECT COUNT(*) FROM visits WHERE аge > 3")  # a Cyrillic а
     with pytest.raises(DefocusError, match="There is no table"):
         visits.sql_query("SELECT COUNT(*) FROM vіsits")  # a Cyrillic і
+
+
+@pytest.mark.parametrize("letter", ["\x07", "\x1b[31m", "\u2028", "\u202e", "\n", "\r", "\t"])
+def test_control_characters_reach_neither_the_ledger_nor_the_screen(visits: Table, letter: str) -> None:
+    answer = visits.sql(f"SELECT COUNT(*) AS \"a{letter}b\" FROM visits WHERE ward <> '{letter}'", epsilon=1)
+    assert answer.receipt.purpose.isprintable()
+    assert answer.columns[0].name == f"a{letter}b"
+    assert all(line.isprintable() for line in str(answer).split("\n"))
 
 
 def test_comments_hide_nothing(visits: Table) -> None:

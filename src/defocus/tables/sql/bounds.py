@@ -11,8 +11,9 @@ from typing import Any, TypeAlias
 from sqlglot import exp
 
 from defocus.errors import Number
-from defocus.tables.columns import Schema
+from defocus.tables.columns import Column, Schema
 from defocus.tables.expressions.literals import literal, negated
+from defocus.tables.kinds import Kind
 
 __all__ = ["clamp", "interval", "number", "part"]
 
@@ -69,8 +70,7 @@ def number(node: exp.Expression) -> Number | None:
 def interval(node: exp.Expression, schema: Schema) -> _Range | None:
     """The bounds of an expression over columns of the schema, or None where nothing is known."""
     if isinstance(node, exp.Column):
-        column = schema.get(node.name)
-        return None if column is None or column.low is None or column.high is None else (column.low, column.high)
+        return _declared(schema.get(node.name))
     constant = number(node)
     if constant is not None:
         return constant, constant
@@ -79,6 +79,12 @@ def interval(node: exp.Expression, schema: Schema) -> _Range | None:
         return moment
     rule = _RULES.get(type(node))
     return None if rule is None else rule(node, lambda part: interval(part, schema))
+
+
+def _declared(column: Column | None) -> _Range | None:
+    if column is None or column.kind is Kind.BOOLEAN:
+        return None if column is None else (0, 1)
+    return None if column.low is None or column.high is None else (column.low, column.high)
 
 
 def part(node: exp.Expression) -> tuple[int, int] | None:
@@ -96,9 +102,12 @@ def _inner(node: Any, find: _Find) -> _Range | None:
 
 
 def _cast(node: Any, find: _Find) -> _Range | None:
-    if isinstance(node.this, exp.Predicate | exp.Not | exp.Connector | exp.Boolean):
-        return 0, 1
     return find(node.this) if node.args["to"].is_type(*exp.DataType.NUMERIC_TYPES) else None
+
+
+def _truth(_: Any, __: _Find) -> _Range:
+    """Truth values count as 0 and 1 once they are cast."""
+    return 0, 1
 
 
 def _negative(node: Any, find: _Find) -> _Range | None:
@@ -158,6 +167,8 @@ def _extreme(node: Any, find: _Find) -> _Range | None:
 
 _RULES: dict[type[exp.Expression], Callable[[Any, _Find], _Range | None]] = {
     exp.Paren: _inner,
+    **dict.fromkeys((exp.Boolean, exp.Not, exp.And, exp.Or, exp.In, exp.Between, exp.Is, exp.Like), _truth),
+    **dict.fromkeys((exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE), _truth),
     exp.Cast: _cast,
     exp.TryCast: _cast,
     exp.Neg: _negative,

@@ -59,10 +59,10 @@ def domain(node: exp.Expression, column: Column) -> list[Any] | None:
     ends = part(node)
     if ends is not None:
         return list(range(ends[0], ends[1] + 1))
-    if isinstance(node, exp.Case):
-        results = [branch.args["true"] for branch in node.args["ifs"]]
-        default = node.args.get("default")
-        results += [] if default is None else [default]
+    if isinstance(node, exp.Case | exp.If):
+        branches = node.args["ifs"] if isinstance(node, exp.Case) else [node]
+        default = node.args.get("default" if isinstance(node, exp.Case) else "false")
+        results = [branch.args["true"] for branch in branches] + ([] if default is None else [default])
         return _constants([each for each in results if not isinstance(each, exp.Null)], column.kind)
     return [False, True] if column.kind is Kind.BOOLEAN else None
 

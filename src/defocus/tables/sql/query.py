@@ -21,6 +21,7 @@ from defocus.tables.query import Query
 from defocus.tables.rows import Rows
 from defocus.tables.sql.finishing import Finish, Output
 from defocus.tables.sql.formulas import linear, references
+from defocus.tables.wording import printable
 
 __all__ = ["Ask", "SqlQuery"]
 
@@ -41,6 +42,8 @@ class SqlQuery:
     query: Query
     finish: Finish
     text: str
+    unknown: tuple[str, ...] = ()
+    """Keys of which nobody said what values they have."""
 
     @property
     def question(self) -> str:
@@ -74,7 +77,7 @@ class SqlQuery:
         """Charge, compute, add noise, finish and show; the arguments are those of :meth:`Query.release`."""
         self._check_keys(delta)
         if purpose is None and self.query.purposes is None:
-            purpose = self.text[:200]
+            purpose = printable(self.text)[:200]
         try:
             answer = self.query.release(
                 epsilon=epsilon,
@@ -114,10 +117,10 @@ class SqlQuery:
 
     def _check_keys(self, delta: Number | None) -> None:
         if self.query.keys is None and not delta:
-            names = ", ".join(name for name, _ in self.finish.keys)
+            names = ", ".join(self.unknown)
             raise NotDeclaredError(
                 f"Nobody said which values of {names} there are, and whether one exists depends on single people.",
-                fix=f"list them, WHERE {self.finish.keys[0][0]} IN ('a', 'b') or keys=[…]; declare the domain of the"
+                fix=f"list them, WHERE {self.unknown[0]} IN ('a', 'b') or keys=[…]; declare the domain of the"
                 " column, declare(ward=[…]) or in the dataset file; or pass delta=, for example 1e-6, to find them."[
                     :600
                 ],

@@ -10,11 +10,10 @@ from sqlglot import exp
 from defocus.errors import InvalidParameterError, UnsupportedSqlError, count
 from defocus.tables.aggregates import FIND
 from defocus.tables.answer_columns import checked_names
-from defocus.tables.columns import Column
-from defocus.tables.keys import DECLARED, EVERYTHING, Keys, declared_keys, key_columns, public_keys
+from defocus.tables.keys import DECLARED
 from defocus.tables.sql.asking import Asked, free
 from defocus.tables.sql.calls import Calls, is_aggregate
-from defocus.tables.sql.domains import listed
+from defocus.tables.sql.choosing import chosen_keys
 from defocus.tables.sql.finishing import Finish, Order, Output
 from defocus.tables.sql.formulas import references
 from defocus.tables.sql.grouping import Key, grouped, ordinal
@@ -96,8 +95,8 @@ class _Reader:
         )
         finish.checked()
         by = tuple(key.physical for key in self.keys)
-        question = ask(self.scope.rows, self.scope.own, by, self._known(names, keys), aggregates)
-        return SqlQuery(question, finish, canonical(tree))
+        shown, unknown = chosen_keys(self.keys, names, self.scope.conditions, keys)
+        return SqlQuery(ask(self.scope.rows, self.scope.own, by, shown, aggregates), finish, canonical(tree), unknown)
 
     def _outputs(self, items: Sequence[exp.Expression]) -> tuple[list[Output], list[str]]:
         """The columns of the answer, and the names of its keys."""
@@ -214,28 +213,6 @@ class _Reader:
                 )
             )
         return made
-
-    def _known(self, names: Sequence[str], keys: Any) -> Keys | None:
-        """The groups to show, or None if they are to be found."""
-        if not self.keys:
-            if keys is not None and not (isinstance(keys, str) and keys == DECLARED):
-                raise InvalidParameterError("keys= was given, but there is no GROUP BY.", fix="leave keys= out.")
-            return EVERYTHING
-        columns = key_columns(key.column for key in self.keys)
-        columns = tuple(Column(name, each.kind, values=each.values) for name, each in zip(names, columns, strict=True))
-        if keys is None or not (isinstance(keys, str) and keys == DECLARED):
-            return None if keys is None else public_keys(columns, keys)
-        shown = [listed(key.tree, key.column.kind, self.scope.conditions) for key in self.keys]
-        if any(values == [] for values in shown):
-            raise InvalidParameterError(
-                "No group can fulfil the conditions in WHERE.", fix="check the lists that a key is compared with."
-            )
-        return declared_keys(
-            [
-                Column(column.name, column.kind, values=column.values if values is None else tuple(values))
-                for column, values in zip(columns, shown, strict=True)
-            ]
-        )
 
 
 def _item(item: exp.Expression) -> tuple[exp.Expression, str]:
