@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 
 from defocus.errors import InvalidParameterError, MismatchedDomainError, Number, count, positive
-from defocus.workloads.atoms import Array, Atom, Explicit, Identity, Prefix, Ranges, Total
+from defocus.workloads.atoms import Array, Atom, Explicit, Identity, Total
 from defocus.workloads.marginals import Marginals
+from defocus.workloads.ordered import Prefix, Ranges
 from defocus.workloads.workload import Term, Workload
 
 __all__ = ["explicit", "identity", "kron", "prefix", "ranges", "real_matrix", "total", "union"]

@@ -8,12 +8,14 @@ import numpy as np
 from defocus.errors import InvalidParameterError
 from defocus.workloads import marginal_planning, residuals
 from defocus.workloads.atoms import Array, Atom
+from defocus.workloads.grams import Gram
 from defocus.workloads.marginals import Marginals
 from defocus.workloads.matrices import matrix_design, whole_multiple
 from defocus.workloads.optimum import flattest, least_total, singular_values
 from defocus.workloads.p_identity import p_identity
 from defocus.workloads.products import product_design, product_factors
 from defocus.workloads.strategy import Design
+from defocus.workloads.telling import Tell, quiet
 from defocus.workloads.workload import LARGEST_DENSE, Workload
 
 __all__ = ["GAUSSIAN", "LAPLACE", "best_design", "spectrum"]
@@ -22,10 +24,10 @@ GAUSSIAN, LAPLACE = "gaussian", "laplace"
 _DIRECT = 4_000_000
 """Workload matrices of up to this many entries are also considered as strategies."""
 _LARGE = 2048
-"""Above this number of cells an eigendecomposition takes so long that two iterations must do."""
+"""Above this number of cells the eigenvectors of a full matrix take so long that two iterations must do."""
 
 
-def best_design(workload: Workload | Marginals, noise: str, objective: str) -> Design:
+def best_design(workload: Workload | Marginals, noise: str, objective: str, tell: Tell = quiet) -> Design:
     """The best strategy found for one kind of noise and one objective, ``total`` or ``max``."""
     if objective == "max" and noise == LAPLACE:
         raise InvalidParameterError(
@@ -37,8 +39,8 @@ def best_design(workload: Workload | Marginals, noise: str, objective: str) -> D
         weights = marginal_planning.flat_weights(workload) if objective == "max" else None
         return marginal_planning.residual_design(workload, weights)
     if objective == "max":
-        return _flat(workload)
-    return _least(workload, noise)
+        return _flat(workload, tell)
+    return _least(workload, noise, tell)
 
 
 def spectrum(workload: Workload | Marginals) -> tuple[float, float]:
@@ -47,36 +49,47 @@ def spectrum(workload: Workload | Marginals) -> tuple[float, float]:
         whole = math.sqrt(residuals.total_bound(workload))
         return whole, whole - math.sqrt(residuals.total_bound(workload, without_total=True))
     if workload.cells <= LARGEST_DENSE and (len(workload.sizes) == 1 or len(workload.terms) > 1):
-        roots = singular_values(workload.gram())
+        roots = singular_values(_gram(workload))
         return float(roots.sum()) / math.sqrt(workload.cells), float(roots.max()) / math.sqrt(workload.cells)
     found = []
     for term in workload.terms:
-        each = [singular_values(atom.gram()) for atom in term.atoms]
+        each = [singular_values(Gram.mixed([(1.0, atom)])) for atom in term.atoms]
         scale = math.sqrt(term.weight / workload.cells)
         found.append((scale * math.prod(float(r.sum()) for r in each), scale * math.prod(float(r.max()) for r in each)))
     return max(found)
 
 
-def _optimiser(noise: str) -> Callable[[Array], tuple[Array, float]]:
-    def gaussian(gram: Array) -> tuple[Array, float]:
-        found = least_total(gram, rounds=20 if len(gram) <= _LARGE else 2)
+def _gram(workload: Workload) -> Gram:
+    """The gram matrix over all cells, with its structure where there is a single attribute."""
+    if len(workload.sizes) > 1:
+        return Gram.of(workload.gram())
+    return Gram.mixed((term.weight, term.atoms[0]) for term in workload.terms)
+
+
+def _optimiser(noise: str, tell: Tell) -> Callable[[Gram], tuple[Array, float]]:
+    def gaussian(gram: Gram) -> tuple[Array, float]:
+        quick = len(gram) <= _LARGE or gram.inverse is not None
+        found = least_total(gram, rounds=20 if quick else 2, tell=tell)
         return found.matrix, found.error
 
-    return gaussian if noise == GAUSSIAN else p_identity
+    def laplace(gram: Gram) -> tuple[Array, float]:
+        return p_identity(gram, tell=tell)
+
+    return gaussian if noise == GAUSSIAN else laplace
 
 
-def _least(workload: Workload, noise: str) -> Design:
+def _least(workload: Workload, noise: str, tell: Tell) -> Design:
     """The least total variance among an optimised matrix, optimised factors, and the workload itself."""
-    optimise = _optimiser(noise)
+    optimise = _optimiser(noise, tell)
     options: list[tuple[float, Callable[[], Design]]] = []
     single = len(workload.sizes) == 1
     if single or (workload.cells <= 1024 and len(workload.terms) > 1):
         _dense_only(workload)
-        gram = workload.gram()
+        gram = _gram(workload)
         real, error = optimise(gram)
         cells = np.eye(workload.cells)
         options.append((error, lambda: matrix_design("optimised matrix", workload.sizes, real, 1.0)))
-        options.append((float(np.trace(gram)), lambda: matrix_design("every cell", workload.sizes, cells, 1.0)))
+        options.append((float(np.trace(gram.matrix)), lambda: matrix_design("every cell", workload.sizes, cells, 1.0)))
     if not single:
         factors = product_factors(workload, optimise)
         inverses = [np.linalg.pinv(f.T @ f, hermitian=True) for f in factors]
@@ -105,10 +118,10 @@ def _direct(workload: Workload, noise: str) -> tuple[float, Callable[[], Design]
     return error, lambda: matrix_design("the workload itself", workload.sizes, matrix, norm)
 
 
-def _flat(workload: Workload) -> Design:
+def _flat(workload: Workload, tell: Tell) -> Design:
     """The least largest variance: of a single product the product of each attribute's."""
     if len(workload.terms) == 1:
-        factors = [_flat_factor(atom) for atom in workload.terms[0].atoms]
+        factors = [_flat_factor(atom, tell) for atom in workload.terms[0].atoms]
         if len(factors) == 1:
             return matrix_design("optimised matrix", workload.sizes, factors[0], 1.0)
         return product_design("product of optimised matrices", factors)
@@ -119,12 +132,12 @@ def _flat(workload: Workload) -> Design:
         weighted: Array = matrix.T @ (weights[:, None] * matrix)
         return weighted
 
-    found = flattest(gram, workload.variances, workload.queries)
+    found = flattest(gram, workload.variances, workload.queries, tell=tell)
     return matrix_design("optimised matrix", workload.sizes, found.matrix, 1.0)
 
 
-def _flat_factor(atom: Atom) -> Array:
-    return flattest(atom.weighted_gram, atom.variances, atom.queries).matrix
+def _flat_factor(atom: Atom, tell: Tell) -> Array:
+    return flattest(atom.weighted_gram, atom.variances, atom.queries, tell=tell).matrix
 
 
 def _dense_only(workload: Workload) -> None:

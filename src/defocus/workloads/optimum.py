@@ -28,7 +28,9 @@ from typing import final
 
 import numpy as np
 
-from defocus.workloads.atoms import Array
+from defocus.workloads.atoms import Array, Tridiagonal
+from defocus.workloads.grams import Gram
+from defocus.workloads.telling import Tell, quiet
 
 __all__ = ["Optimum", "flattest", "least_total", "singular_values"]
 
@@ -47,33 +49,45 @@ class Optimum:
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Point:
     """One iterate: the strategy at multipliers u, scaled to columns of norm one."""
 
     matrix: Array
-    covariance: Array
+    stretched: Array
+    """Times its transpose, the inverse of the strategy squared."""
+    error: float
     diagonal: Array
     bound: float
 
+    def covariance(self) -> Array:
+        """Of the cells, per unit of noise variance."""
+        inverse: Array = self.stretched @ self.stretched.T
+        return inverse
 
-def singular_values(gram: Array) -> Array:
+
+def singular_values(gram: Gram) -> Array:
     """The singular values of the workload, what is only rounding left out: their sum squared over the cells bounds."""
-    values = np.linalg.eigvalsh(gram)
+    if gram.inverse is not None:
+        from scipy.linalg import eigvalsh_tridiagonal  # noqa: PLC0415  # seconds that most users never need
+
+        roots: Array = 1 / np.sqrt(eigvalsh_tridiagonal(*gram.inverse))
+        return roots
+    values = np.linalg.eigvalsh(gram.matrix)
     return np.sqrt(np.where(values > len(gram) * 2.3e-16 * values[-1], values, 0.0))
 
 
-def least_total(gram: Array, *, tolerance: float = 5e-3, rounds: int = 20) -> Optimum:
+def least_total(gram: Gram, *, tolerance: float = 5e-3, rounds: int = 20, tell: Tell = quiet) -> Optimum:
     """The strategy of least total variance, to within ``tolerance`` of a proven bound or ``rounds`` iterations."""
     u = np.full(len(gram), 1 / len(gram))
     best, bound = None, 0.0
-    for _ in range(rounds):
+    for done in range(rounds):
         point = _at(gram, u)
-        error = float((gram * point.covariance).sum())
+        tell((done + 1) / rounds)
         bound = max(bound, point.bound)
-        settled = best is not None and (1 - tolerance / 10) * best.error < error < 1.05 * bound
-        if best is None or error < best.error:
-            best = Optimum(point.matrix, error, bound)
+        settled = best is not None and (1 - tolerance / 10) * best.error < point.error < 1.05 * bound
+        if best is None or point.error < best.error:
+            best = Optimum(point.matrix, point.error, bound)
         if settled or best.error <= (1 + tolerance) * bound:
             break
         u = point.diagonal
@@ -88,15 +102,17 @@ def flattest(
     *,
     tolerance: float = 1e-2,
     rounds: int = 40,
+    tell: Tell = quiet,
 ) -> Optimum:
     """The strategy whose largest variance is least. ``gram`` takes weights of the queries that sum to one."""
     weights = np.full(queries, 1 / queries)
     u: Array | None = None
     best, bound = None, 0.0
-    for _ in range(rounds):
-        weighted = gram(weights)
+    for done in range(rounds):
+        weighted = Gram.of(gram(weights))
         point = _at(weighted, np.full(len(weighted), 1 / len(weighted)) if u is None else u)
-        spread = variances(point.covariance)
+        tell((done + 1) / rounds)
+        spread = variances(point.covariance())
         bound = max(bound, point.bound)
         if best is None or float(spread.max()) < best.error:
             best = Optimum(point.matrix, float(spread.max()), bound)
@@ -109,29 +125,41 @@ def flattest(
     return Optimum(best.matrix, best.error, bound)
 
 
-def _at(gram: Array, u: Array) -> _Point:
+def _at(gram: Gram, u: Array) -> _Point:
     r"""The strategy and the bound at multipliers u.
 
     The ridge :math:`\delta I` raises the trace by at most :math:`\sqrt\delta \sum_j \sqrt{u_j}`, since the trace
     of the square root is subadditive; that much is taken off the bound again.
     """
     half = np.sqrt(u)
-    ridge = _RIDGE * float(np.linalg.norm(gram))
-    values, vectors = _eigen(half[:, None] * (gram + ridge * np.eye(len(gram))) * half)
+    ridge = 0.0 if gram.inverse is not None else _RIDGE * float(np.linalg.norm(gram.matrix))
+    if gram.inverse is not None:
+        values, vectors = _inverted(gram.inverse, half)
+    else:
+        values, vectors = _eigen(half[:, None] * (gram.matrix + ridge * np.eye(len(gram))) * half)
     roots = np.sqrt(np.maximum(values, values[-1] * 1e-18 if values[-1] > 0 else 1e-300))
     diagonal = (vectors * vectors) @ roots
     norms = np.sqrt(diagonal) / half  # of the columns, before scaling
-    matrix, covariance = _scaled(vectors, roots, half * norms)
-    if float((gram * covariance).sum()) > float(roots.sum()) * float(norms.max()) ** 2:
-        matrix, covariance = _scaled(vectors, roots, half * norms.max())
     bound = float((roots.sum() - np.sqrt(ridge) * half.sum()) ** 2 / u.sum())
-    return _Point(matrix, covariance, diagonal, bound)
+    stretched = (half * norms)[:, None] * (vectors / np.sqrt(roots))
+    rows = np.ascontiguousarray(stretched.T)
+    error = float((gram.times(rows) * rows).sum())
+    even = float(roots.sum()) * float(norms.max()) ** 2  # of all columns divided by the largest norm
+    if error > even:
+        stretched *= (norms.max() / norms)[:, None]
+        norms, error = np.full(len(norms), norms.max()), even
+    return _Point((vectors * np.sqrt(roots)).T / (half * norms), stretched, error, diagonal, bound)
 
 
-def _scaled(vectors: Array, roots: Array, scale: Array) -> tuple[Array, Array]:
-    """The strategy with these eigenvectors and columns divided by ``scale``, and the inverse of its square."""
-    stretched = scale[:, None] * (vectors / np.sqrt(roots))
-    return (vectors * np.sqrt(roots)).T / scale, stretched @ stretched.T
+def _inverted(inverse: Tridiagonal, half: Array) -> tuple[Array, Array]:
+    """Eigenvalues, rising, and vectors of the gram matrix between two diagonal ones, from its tridiagonal inverse."""
+    from scipy.linalg import eigh_tridiagonal  # noqa: PLC0415  # seconds that most users never need
+
+    diagonal, beside = inverse
+    values, vectors = eigh_tridiagonal(
+        diagonal / half**2, beside / (half[:-1] * half[1:]), lapack_driver="stemr", check_finite=False
+    )
+    return 1 / values[::-1], vectors[:, ::-1]
 
 
 def _eigen(matrix: Array) -> tuple[Array, Array]:

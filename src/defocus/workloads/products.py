@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from typing import Any, final
 
 import numpy as np
@@ -11,7 +11,8 @@ import numpy as np
 from defocus.errors import InvalidParameterError
 from defocus.workloads.atoms import Array, Atom, Identity, Total
 from defocus.workloads.counting import histogram
-from defocus.workloads.matrices import MatrixStrategy, column_norms, refined
+from defocus.workloads.grams import Gram
+from defocus.workloads.matrices import MatrixStrategy, refined
 from defocus.workloads.strategy import Design, IntArray, Norms
 from defocus.workloads.workload import LARGEST_DENSE, Workload, along
 
@@ -26,7 +27,7 @@ class ProductStrategy:
     Guarantee:
         Every column is a product of columns of the factors, so its L1 and squared L2 norm are the products of
         theirs, and the largest is the product of the largest: exact integers. Two columns differ by at most
-        the sum of their norms.
+        the sum of their norms, and by :math:`\|a \otimes b - a' \otimes b'\| \le \|a - a'\| \|b\| + \|a'\| \|b - b'\|`.
 
     Error:
         :math:`(A^T A)^{-1}` is the product of the factors' inverses, so variances are products too.
@@ -51,9 +52,7 @@ class ProductStrategy:
 
     def norms(self) -> Norms:
         """Products of exact column norms."""
-        each = [column_norms(factor.matrix) for factor in self.factors]
-        l1, l2 = math.prod(norm.l1 for norm in each), math.prod(norm.l2_squared for norm in each)
-        return Norms(l1, l2, 2 * l1, 4 * l2)
+        return reduce(_together, (factor.norms() for factor in self.factors))
 
     def measure(self, data: Any) -> IntArray:
         """Each factor along its axis, modulo 2**64."""
@@ -111,7 +110,7 @@ class ProductStrategy:
 
 
 def product_factors(
-    workload: Workload, optimise: Callable[[Array], tuple[Array, float]], *, rounds: int = 5
+    workload: Workload, optimise: Callable[[Gram], tuple[Array, float]], *, rounds: int = 5
 ) -> list[Array]:
     r"""One matrix for each attribute, optimised in turn while the others stand still.
 
@@ -136,8 +135,8 @@ def product_factors(
                 for term, error in zip(workload.terms, errors, strict=True)
             ]
             top = max(shares)
-            gram = sum((share / top) * term[axis] for share, term in zip(shares, grams, strict=True))
-            factors[axis] = _plain([term.atoms[axis] for term in workload.terms], optimise, np.asarray(gram))
+            atoms = [term.atoms[axis] for term in workload.terms]
+            factors[axis] = _plain([(share / top, atom) for share, atom in zip(shares, atoms, strict=True)], optimise)
             covariance = np.linalg.pinv(factors[axis].T @ factors[axis], hermitian=True)
             for error, term in zip(errors, grams, strict=True):
                 error[axis] = float((term[axis] * covariance).sum())
@@ -161,13 +160,23 @@ def product_design(name: str, factors: Sequence[Array]) -> Design:
     return Design(name, make, math.prod(float(np.abs(real).max()) for real in factors), 20 * number)
 
 
-def _plain(atoms: Sequence[Atom], optimise: Callable[[Array], tuple[Array, float]], gram: Array) -> Array:
+def _together(a: Norms, b: Norms) -> Norms:
+    """Of a product of two."""
+    l1, l2 = a.l1 * b.l1, a.l2_squared * b.l2_squared
+    left, right = a.apart_l2_squared * b.l2_squared, a.l2_squared * b.apart_l2_squared
+    mixed = math.isqrt(4 * left * right)  # the square of a sum of two roots, rounded up
+    mixed += mixed * mixed < 4 * left * right
+    return Norms(l1, l2, min(2 * l1, a.apart_l1 * b.l1 + a.l1 * b.apart_l1), min(4 * l2, left + right + mixed))
+
+
+def _plain(parts: Sequence[tuple[float, Atom]], optimise: Callable[[Gram], tuple[Array, float]]) -> Array:
     """The best matrix for one attribute; where only its total or only its cells are asked, nothing is better."""
+    atoms = [atom for _, atom in parts]
     if all(isinstance(atom, Total) for atom in atoms):
-        return np.ones((1, len(gram)))
+        return np.ones((1, atoms[0].n))
     if all(isinstance(atom, Identity) for atom in atoms):
-        return np.eye(len(gram))
-    return optimise(gram)[0]
+        return np.eye(atoms[0].n)
+    return optimise(Gram.mixed(parts))[0]
 
 
 def _split(bits: int, fine: Sequence[bool]) -> list[int]:
