@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from threadpoolctl import threadpool_info, threadpool_limits  # type: ignore[import-untyped]  # it has no types
 
 from defocus import Budget, rows, user, weight
 from defocus import workloads as w
@@ -18,6 +19,7 @@ from defocus.errors import (
     WrongSensitivityError,
 )
 from defocus.privacy.accounting import account
+from defocus.workloads import plans
 
 BUDGET = Budget(1, 1e-6)
 WORKLOADS: dict[str, w.Workload | w.Marginals] = {
@@ -127,6 +129,42 @@ def test_a_given_strategy_is_used_as_it_is() -> None:
     assert plan.error.total / plan.law == pytest.approx(expected, rel=1e-4)
 
 
+@pytest.mark.parametrize("noise", ["gaussian", "laplace", None])
+def test_progress_is_told_in_percentages_that_rise_to_a_hundred(noise: str | None) -> None:
+    told: list[float] = []
+    w.plan(w.prefix(40), BUDGET, noise=noise, progress=told.append)
+    assert len(told) > 3
+    assert told == sorted(told)
+    assert told[0] < 50
+    assert told[-1] == 100
+
+
+def threads() -> int:
+    return max(int(pool["num_threads"]) for pool in threadpool_info() if pool["user_api"] == "blas")
+
+
+def test_linear_algebra_has_one_thread_while_planning_and_its_own_afterwards() -> None:
+    """On two busy cores, waiting threads made plans ten times as slow."""
+    seen: set[int] = set()
+    with threadpool_limits(2):
+        before = threads()
+        w.plan(w.prefix(40), BUDGET, progress=lambda _: seen.add(threads()) if len(seen) < 1 else None)
+        assert threads() == before
+    assert seen == {1}
+
+
+def test_errors_and_bounds_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = w.plan(w.prefix(16), BUDGET)
+    shown = str(plan)
+
+    def fail(*_: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(plans, "spectrum", fail)
+    monkeypatch.setattr(type(plan.measurement.strategy), "total", fail)
+    assert str(plan) == shown
+
+
 def test_the_table_shows_the_gain() -> None:
     plan = w.plan(w.ranges(16), BUDGET, noise="gaussian")
     assert "every cell by itself" in str(plan)
@@ -182,6 +220,11 @@ REFUSALS: dict[str, tuple[Callable[[], object], type[DefocusError], str]] = {
         lambda: w.plan(w.prefix(3), BUDGET, unit=weight(bound=5), contribution=4),
         InvalidParameterError,
         "can move a count by 5",
+    ),
+    "progress that cannot be told": (
+        lambda: w.plan(w.prefix(3), BUDGET, progress=7),  # type: ignore[arg-type]
+        InvalidParameterError,
+        "called with a percentage",
     ),
     "mismatched domains": (
         lambda: w.plan(w.prefix(3), BUDGET, strategy=w.strategy(np.eye(4))),

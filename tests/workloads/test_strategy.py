@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from defocus import Budget, rows, user
 from defocus import workloads as w
 from defocus.privacy.units import Unit
+from defocus.workloads import matrices
 from defocus.workloads.marginal_planning import laplace_design, residual_design
+from defocus.workloads.marginal_strategies import MarginalStrategy
 from defocus.workloads.matrices import MatrixStrategy, column_norms
 from defocus.workloads.products import ProductStrategy
 from defocus.workloads.strategy import Norms, Strategy, l1_sensitivity, l2_sensitivity
@@ -25,6 +27,9 @@ def made() -> Iterator[Any]:
     left, right = np.array([[1, -2], [3, 1]]), np.array([[1, 1, 1], [0, 5, -1]])
     yield pytest.param(ProductStrategy((MatrixStrategy.of((2,), left), MatrixStrategy.of((3,), right))), id="product")
     yield pytest.param(MatrixStrategy.of((4,), np.array([[3, 0, -1, 2], [1, 1, 1, 1]])), id="matrix")
+    ones = MatrixStrategy.of((3,), np.array([[2, 2, 2]]))
+    yield pytest.param(ProductStrategy((ones, MatrixStrategy.of((2,), np.eye(2, dtype=int)))), id="totals and cells")
+    yield pytest.param(ProductStrategy((ones, ones)), id="product of totals")
 
 
 def moves(cells: int, unit: Unit, contribution: int) -> Iterator[np.ndarray[Any, Any]]:
@@ -57,6 +62,8 @@ def test_no_neighbour_is_further_away_than_the_sensitivity(strategy: Any, unit: 
         assert furthest_1 == contribution * norms.l1
         assert furthest_2 == contribution**2 * norms.l2_squared
         assert float(l2_sensitivity(norms, unit, contribution)) ** 2 == pytest.approx(furthest_2, rel=1e-5)
+    elif isinstance(strategy, MatrixStrategy) or (isinstance(strategy, MarginalStrategy) and not strategy.residual):
+        assert furthest_1 == l1_sensitivity(norms, unit, contribution)
 
 
 @given(st.lists(st.lists(st.integers(-(2**40), 2**40), min_size=3, max_size=3), min_size=1, max_size=5))
@@ -74,6 +81,26 @@ def test_columns_whose_distance_floats_do_not_hold_are_compared_in_integers(a: i
     """Each inner product is below 2**53, and what they add up to is not."""
     assert a * a < 2**53 < (a + b) ** 2
     assert column_norms(np.array([[a, -b]])).apart_l2_squared == (a + b) ** 2
+
+
+@given(st.lists(st.lists(st.integers(-9, 9), min_size=4, max_size=4), min_size=1, max_size=5).filter(np.any))
+def test_many_columns_are_not_further_apart_than_the_bound(entries: list[list[int]]) -> None:
+    exact = column_norms(np.array(entries)).apart_l1
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(matrices, "_PAIRS", 0)
+        bound = column_norms(np.array(entries)).apart_l1
+    assert exact <= bound <= 2 * column_norms(np.array(entries)).l1
+
+
+@pytest.mark.parametrize("replaced", [w.total(6), w.kron(w.total(2), w.total(3)), w.marginals([2, 3], [()])])
+def test_a_total_is_not_noised_where_units_replace_each_other_one_for_one(replaced: Any) -> None:
+    plan = w.plan(replaced, Budget(1), unit=rows(replace=True))
+    assert plan.error.largest < 1e-6
+
+
+def test_the_total_of_a_replaced_person_has_the_noise_of_one_and_not_of_two() -> None:
+    added, replaced = (w.plan(w.total(6), Budget(1), unit=user("id", replace=other)) for other in (False, True))
+    assert replaced.error.total == pytest.approx(added.error.total, rel=1e-6)
 
 
 @given(st.integers(1, 10**30), st.integers(1, 50))

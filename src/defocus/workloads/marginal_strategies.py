@@ -68,21 +68,23 @@ class MarginalStrategy:
         Two columns of a residual block have the inner product :math:`\prod_i n_i (n_i [x_i = y_i] - 1)`, at least
         :math:`-1/(\min n_i - 1)` times the squared norm; of a whole marginal, at least 0.
         """
-        l1 = l2 = apart = 0
+        l1 = l2 = apart_l1 = apart = 0
         for order in sorted(self.lattice.subsets):
             start, rows = self.lattice.start[order], self.lattice.subsets[order]
             own = self.multiples[start : start + len(rows)]
             for shape, chosen in _shapes(np.array(self.sizes, np.int64), rows):
                 once, squared = _sums(own if chosen is None else own[chosen])
+                moved = max(shape, default=1) > 1  # else the table has one cell, which holds everybody
                 if not self.residual:
-                    l1, l2, apart = l1 + once, l2 + squared, apart + (2 * squared if order else 0)
+                    l1, l2 = l1 + once, l2 + squared
+                    apart_l1, apart = apart_l1 + 2 * once * moved, apart + 2 * squared * moved
                     continue
                 block = squared * math.prod(n * (n - 1) for n in shape)
-                l1 += once * math.prod(2 * (n - 1) for n in shape)
-                l2 += block
-                if order and block:
+                reach = once * math.prod(2 * (n - 1) for n in shape)
+                l1, l2, apart_l1 = l1 + reach, l2 + block, apart_l1 + 2 * reach * moved
+                if moved and block:
                     apart += 2 * block + -(-2 * block // (min(shape) - 1))
-        return Norms(l1, l2, 2 * l1, apart)
+        return Norms(l1, l2, apart_l1, apart)
 
     def measure(self, data: Any) -> IntArray:
         """All blocks one after another, modulo 2**64."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, final
 
 import numpy as np
-from scipy.linalg import lapack
+from scipy.linalg import blas, lapack
 
 from defocus.errors import UnanswerableWorkloadError
 from defocus.workloads.atoms import Array
@@ -22,6 +22,8 @@ _HUGE = 2.0**61
 """No estimate of a cell is larger, but of rows that were wrapped around."""
 _EXACT = 53
 """Floats hold sums of products of integers exactly up to this many bits."""
+_PAIRS = 1 << 27
+"""Columns are compared pair by pair in L1 norm if that takes at most this many differences."""
 
 
 @final
@@ -39,14 +41,21 @@ class MatrixStrategy:
     matrix: IntArray = field(repr=False)
     covariance: Array = field(repr=False)
     rank: int
+    exact: Norms = field(repr=False)
 
     @staticmethod
     def of(sizes: tuple[int, ...], matrix: IntArray) -> "MatrixStrategy":
         """The strategy with these integer rows."""
         unit = float(np.abs(matrix).max())
-        scaled = matrix / unit
-        covariance, rank = _inverse(scaled.T @ scaled)
-        return MatrixStrategy(sizes, matrix, covariance / unit**2, rank)
+        inner = _inner_products(matrix)
+        if inner is None:
+            scaled = matrix / unit
+            inner, norms = scaled.T @ scaled, column_norms(matrix)
+        else:
+            norms = column_norms(matrix, inner)
+            inner /= unit**2
+        covariance, rank = _inverse(inner)
+        return MatrixStrategy(sizes, matrix, covariance / unit**2, rank, norms)
 
     @property
     def rows(self) -> int:
@@ -60,7 +69,7 @@ class MatrixStrategy:
 
     def norms(self) -> Norms:
         """Exact column norms."""
-        return column_norms(self.matrix)
+        return self.exact
 
     def measure(self, data: Any) -> IntArray:
         """The matrix times the histogram, modulo 2**64."""
@@ -147,38 +156,57 @@ def whole_multiple(real: Array) -> IntArray | None:
     return None
 
 
-def column_norms(matrix: IntArray) -> Norms:
+def column_norms(matrix: IntArray, inner: Array | None = None) -> Norms:
     """The norms of the columns and of their differences, without a rounding anywhere.
 
-    Differences are compared through inner products: in floats where these are exact integers, else bounded by
-    the sum of both norms.
+    In L2 norm differences are compared through the ``inner`` products of all columns, the lower half of them, if these
+    are exact integers in floats; else they are bounded by the sum of both norms.
     """
     peak, rows = int(np.abs(matrix).max()), matrix.shape[0]
-    if rows * peak * peak < 1 << 62:
-        l1, squares = np.abs(matrix).sum(axis=0), (matrix * matrix).sum(axis=0)
-    else:
-        exact = matrix.astype(object)
-        l1, squares = np.abs(exact).sum(axis=0), (exact * exact).sum(axis=0)
-    largest = int(squares.max())
-    if rows * peak * peak < 1 << _EXACT:
-        floats = matrix.astype(np.float64)
-        inner = (floats.T @ floats).astype(np.int64)  # sums of these are up to four times as large: no floats
-        own = np.diagonal(inner)
-        apart = int((own[:, None] + own - 2 * inner).max())
-    else:
-        apart = 4 * largest
-    return Norms(int(l1.max()), largest, 2 * int(l1.max()), apart)
+    whole = matrix if rows * peak * peak < 1 << 62 else matrix.astype(object)
+    l1, squares = int(np.abs(whole).sum(axis=0).max()), int((whole * whole).sum(axis=0).max())
+    inner = _inner_products(matrix) if inner is None else inner
+    apart = 4 * squares
+    if inner is not None:
+        own = np.diagonal(inner).astype(np.int64)  # sums of these are up to four times as large: no floats
+        apart = max(
+            int((own[i] + own[: i + 1] - 2 * inner[i, : i + 1].astype(np.int64)).max()) for i in range(len(own))
+        )
+    return Norms(l1, squares, _apart_l1(whole), apart)
+
+
+def _apart_l1(whole: Any) -> int:
+    r"""The largest L1 distance of two columns, from above if there are many of them.
+
+    For any numbers :math:`m_r`, :math:`\|a_i - a_j\|_1 \le \sum_r |a_{ri} - m_r| + \sum_r |a_{rj} - m_r|`: twice the
+    largest column once :math:`m_r` is taken off row r. Here that is the number nearest to zero between the least and
+    the largest entry of the row, so that a row that counts everybody alike does not count.
+    """
+    rows, columns = whole.shape
+    if rows * columns * columns <= 2 * _PAIRS:
+        pairs = (np.abs(whole[:, i:] - whole[:, i : i + 1]).sum(axis=0).max() for i in range(columns))
+        return max(int(distance) for distance in pairs)
+    common = np.minimum(np.maximum(whole.min(axis=1), 0), whole.max(axis=1))
+    return 2 * int(np.abs(whole - common[:, None]).sum(axis=0).max())
+
+
+def _inner_products(matrix: IntArray) -> Array | None:
+    """The lower half of the inner products of all columns, if floats hold every sum exactly; zero above."""
+    peak = int(np.abs(matrix).max())
+    if matrix.shape[0] * peak * peak >= 1 << _EXACT:
+        return None
+    lower: Array = blas.dsyrk(1.0, np.asfortranarray(matrix, np.float64), trans=1, lower=1)
+    return lower
 
 
 def _inverse(gram: Array) -> tuple[Array, int]:
-    """The inverse, or the pseudoinverse where some directions were not measured, and the rank."""
+    """The inverse of a matrix of which the lower half is given, or its pseudoinverse, and the rank."""
     factor, failed = lapack.dpotrf(gram, lower=1)
     diagonal = np.diagonal(factor)
     if not failed and diagonal.min() > 1e-5 * diagonal.max():
         half, _ = lapack.dpotri(factor, lower=1)
-        lower = np.tril(half)
-        return lower + np.tril(half, -1).T, len(gram)
-    values, vectors = np.linalg.eigh(gram)
+        return np.tril(half) + np.tril(half, -1).T, len(gram)
+    values, vectors = np.linalg.eigh(gram)  # which reads the lower half only
     kept = values > _FLAT * values[-1]
     basis = vectors[:, kept]
     return (basis / values[kept]) @ basis.T, int(kept.sum())

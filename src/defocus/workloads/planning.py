@@ -1,20 +1,24 @@
 """From a workload and a budget to the best strategy found, with its error, free of charge."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # it has no types of its own
 
 from defocus.errors import CannotCalibrateError, InvalidParameterError, MismatchedDomainError, Number, count
 from defocus.mechanisms import Gaussian, Laplace
 from defocus.mechanisms.parameters import checked_budget
 from defocus.privacy.budgets import Budget
 from defocus.privacy.units import Unit, rows
+from defocus.workloads.atoms import Identity, Total
 from defocus.workloads.designing import GAUSSIAN, LAPLACE, best_design
 from defocus.workloads.given import GivenStrategy
-from defocus.workloads.marginals import Marginals
+from defocus.workloads.marginals import Marginals, marginals
 from defocus.workloads.measurement import Measurement
 from defocus.workloads.plans import Plan
 from defocus.workloads.strategy import Design, Norms, covers, l1_sensitivity, l2_sensitivity
-from defocus.workloads.workload import Workload
+from defocus.workloads.telling import Tell, part, percentages
+from defocus.workloads.workload import LARGEST_DENSE, Workload
 
 __all__ = ["plan"]
 
@@ -40,12 +44,15 @@ def plan(
     contribution: int = 1,
     total: int = 2**31,
     strategy: GivenStrategy | None = None,
+    progress: Callable[[float], None] | None = None,
 ) -> Plan:
     """The best strategy found for a workload under a budget, with everything known about its error.
 
     Guarantee:
         Looks at public descriptions only and charges nothing. The sensitivity is computed from the integers that
         will be used, and the noise calibrated to the whole budget for it.
+
+    The linear algebra runs on one thread, whatever else is set: on a busy machine several would wait for each other.
 
     Args:
         workload: what is to be answered.
@@ -57,6 +64,7 @@ def plan(
         total: a public bound on how many records there are. Privacy does not rest on it; answers about more
             records may wrap around.
         strategy: a strategy to use instead of searching for one, made by ``workloads.strategy``.
+        progress: called now and then with a rough percentage of the search that is done.
 
     >>> from defocus import Budget, workloads as w
     >>> found = w.plan(w.prefix(64), Budget(1, 1e-6), noise="gaussian")
@@ -83,16 +91,34 @@ def plan(
     covers(protected, held)
     if strategy is not None:
         _fitting(strategy, workload)
-    found: list[Plan] = []
-    for kind in _kinds(noise, budget, objective):
-        design = best_design(workload, kind, objective) if strategy is None else strategy.design(workload.sizes, kind)
+    kinds, tell = _kinds(noise, budget, objective), percentages(progress)
+    asked = _one_table(workload)
+
+    def planned(kind: str, tell: Tell) -> Plan:
+        design = best_design(asked, kind, objective, tell) if strategy is None else strategy.design(asked.sizes, kind)
         made, law = _realised(design, kind, budget, unit=protected, contribution=held, total=most)
-        if isinstance(workload, Workload):
-            made.strategy.check(workload)  # rounding to integers must not have lost a direction either
-        found.append(Plan(workload, budget, made, law, protected, held, objective))
-    if len(found) == 1:
-        return found[0]
-    return min(found, key=lambda each: each.error.total if objective == "total" else each.error.largest)
+        if isinstance(asked, Workload):
+            made.strategy.check(asked)  # rounding to integers must not have lost a direction either
+        return Plan(asked, budget, made, law, protected, held, objective)
+
+    with threadpool_limits(1):
+        found = [planned(kind, part(tell, i / len(kinds), (i + 0.9) / len(kinds))) for i, kind in enumerate(kinds)]
+        best = found[0]
+        if len(found) > 1:
+            best = min(found, key=lambda each: each.error.total if objective == "total" else each.error.largest)
+    tell(1.0)
+    return best
+
+
+def _one_table(workload: Workload | Marginals) -> Workload | Marginals:
+    """Cells or totals of a domain too large for a matrix, as the marginal that they are: nothing is to be optimised."""
+    if isinstance(workload, Marginals) or workload.cells <= LARGEST_DENSE or len(workload.terms) > 1:
+        return workload
+    (term,) = workload.terms
+    if not all(isinstance(atom, Identity | Total) for atom in term.atoms):
+        return workload
+    kept = [axis for axis, atom in enumerate(term.atoms) if isinstance(atom, Identity)]
+    return marginals(workload.sizes, [kept], weights=[term.weight])
 
 
 def _fitting(strategy: object, workload: Workload | Marginals) -> None:
@@ -103,7 +129,7 @@ def _fitting(strategy: object, workload: Workload | Marginals) -> None:
         )
     if isinstance(workload, Marginals):
         raise InvalidParameterError(
-            "Marginals are planned through their residuals, and take no strategy.",
+            "Marginals are measured as tables or their residuals, and take no strategy.",
             fix="leave the strategy out, or write the marginals as products: workloads.union(marginals).",
         )
     if strategy.sizes != (workload.cells,):
@@ -152,4 +178,4 @@ def _noise(
     if kind == GAUSSIAN:
         reach: Number = max(1, l2_sensitivity(norms, unit, contribution))  # 0 where only the public total is asked
         return Gaussian.calibrated(budget, sensitivity=reach, dimension=dimension)
-    return Laplace.calibrated(budget, sensitivity=l1_sensitivity(norms, unit, contribution))
+    return Laplace.calibrated(budget, sensitivity=max(1, l1_sensitivity(norms, unit, contribution)))

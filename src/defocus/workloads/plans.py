@@ -4,9 +4,11 @@ import html
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, final
 
 import numpy as np
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # it has no types of its own
 
 from defocus.errors import InvalidParameterError, Number
 from defocus.ledger import Ledger
@@ -46,7 +48,7 @@ class Error:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Plan:
     """A strategy with its noise, fitted to a workload and a budget. Nothing is charged until :meth:`release`."""
 
@@ -69,17 +71,18 @@ class Plan:
         """Which noise."""
         return GAUSSIAN if isinstance(self.measurement.noise, Gaussian) else LAPLACE
 
-    @property
+    @cached_property
     def error(self) -> Error:
         """What to expect."""
         strategy, variance = self.measurement.strategy, self.measurement.noise.variance
         total = strategy.total(self.workload) * variance
         return Error(total, total / self.workload.total_importance(), strategy.greatest(self.workload) * variance)
 
-    @property
+    @cached_property
     def lower_bound(self) -> float:
         """The SVD bound: no strategy has a smaller weighted total variance with this noise."""
-        whole, largest = spectrum(self.workload)
+        with threadpool_limits(1):
+            whole, largest = spectrum(self.workload)
         if self._one_for_one():
             return 2 * max(0.0, whole - largest) ** 2 * self.law
         return whole**2 * self.contribution**2 * self.law

@@ -108,7 +108,7 @@ def covers(unit: Unit, contribution: Number) -> None:
 
 
 def l1_sensitivity(norms: Norms, unit: Unit, contribution: int) -> int:
-    """How far one unit moves Ax in L1 norm, exactly or from above."""
+    """How far one unit moves Ax in L1 norm, exactly or from above; 0 if it cannot."""
     if unit.adjacency is Adjacency.ADD_REMOVE:
         return contribution * norms.l1
     return contribution * (norms.apart_l1 if _one_for_one(unit, contribution) else max(norms.l1, norms.apart_l1))
