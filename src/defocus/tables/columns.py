@@ -9,7 +9,7 @@ from defocus.tables.kinds import Kind, Value
 
 __all__ = ["Column", "Schema", "bounds"]
 
-_WIDEST = 1e300
+_LARGEST = 1e75
 
 
 @final
@@ -102,13 +102,10 @@ class Schema:
 
 
 def bounds(name: str, low: object, high: object) -> tuple[Number, Number]:
-    """Bounds that are still apart, and not too far, as the floats in which engines compute."""
+    """Bounds that are still apart as the floats in which engines compute, and whose fourth powers are floats too."""
     ends = finite(f"a bound of {name}", low), finite(f"a bound of {name}", high)
-    try:
-        apart = float(ends[0]) < float(ends[1]) and float(ends[1]) - float(ends[0]) < _WIDEST
-    except OverflowError:
-        apart = False
-    if not apart:
+    usual = all(-_LARGEST <= end <= _LARGEST for end in ends)
+    if not usual or float(ends[1]) - float(ends[0]) < 1 / _LARGEST:
         raise InvalidParameterError(
             f"The bounds of {name!r:.60} are {ends[0]!s:.40} and {ends[1]!s:.40}; as floats, low must be below high.",
             fix="declare (low, high) that hold for most values, without looking at the data.",
