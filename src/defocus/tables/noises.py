@@ -40,9 +40,10 @@ class Reach:
 @final
 @dataclass(frozen=True, slots=True)
 class CellNoise:
-    """Independent noise on each cell, and what it owes."""
+    """Independent noise on each cell for what has this reach, and what it owes."""
 
     mechanism: Laplace | Gaussian
+    reach: Reach
 
     @property
     def event(self) -> Event:
@@ -55,7 +56,7 @@ class CellNoise:
         return self.mechanism.variance
 
     @property
-    def reach(self) -> float:
+    def width(self) -> float:
         """How many standard errors hold 95 % of any linear combination of cells.
 
         For Laplace noise ln(20)/√2 = 2.118, which is right for one cell; several are closer to a normal law: 1.960.
@@ -79,12 +80,13 @@ class CellNoise:
 
 def laplace(reach: Reach, epsilon: Fraction) -> CellNoise:
     """Noise for a share of a pure budget."""
-    return CellNoise(Laplace(scale=reach.l1 / epsilon, sensitivity=reach.l1))
+    return CellNoise(Laplace(scale=reach.l1 / epsilon, sensitivity=reach.l1), reach)
 
 
 def gaussian(reach: Reach, ratio: Number) -> CellNoise:
     """Noise whose standard deviation is ``ratio`` times how far the cells can move in L2 norm."""
-    return CellNoise(Gaussian(sigma=float(ratio) * float(reach.l2), sensitivity=reach.l2, dimension=_ANY_DIMENSION))
+    sigma = float(ratio) * float(reach.l2)
+    return CellNoise(Gaussian(sigma=sigma, sensitivity=reach.l2, dimension=_ANY_DIMENSION), reach)
 
 
 def gaussian_event(reach: Reach, ratio: float) -> DiscreteGaussian:

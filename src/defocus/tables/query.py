@@ -152,7 +152,7 @@ def _foreseen(name: str, aggregate: Aggregate, planned: Plan) -> list[PreviewCol
         return [PreviewColumn(title, how) for title in titles(name, aggregate)]
     grid = {Distinct: 1, Units: planned.people_grid}.get(type(aggregate), planned.grid)
     error = float(np.sqrt(mechanism.variance)) / grid
-    return [PreviewColumn(title, mechanism.words, error, mechanism.reach * error) for title in titles(name, aggregate)]
+    return [PreviewColumn(title, mechanism.words, error, mechanism.width * error) for title in titles(name, aggregate)]
 
 
 def _statistic(name: str, statistic: Statistic, planned: Plan) -> PreviewColumn:
@@ -160,7 +160,7 @@ def _statistic(name: str, statistic: Statistic, planned: Plan) -> PreviewColumn:
     split, noise = planned.arrangement.splits[place], planned.splits[place]
     by_size, how = [], ""
     for size in SIZES:
-        noisy = Noisy(expected(split, size), noise.variance / planned.grid**2, noise.reach, noise.words)
+        noisy = Noisy(expected(split, size), noise.variance / planned.grid**2, noise.width, noise.words)
         column = read(name, statistic, split, noisy)
         how = column.how
         by_size.append((size, float(column.errors[0]), float((column.high - column.low)[0] / 2)))

@@ -28,14 +28,14 @@ class Noisy:
     cells: _Floats
     variance: float
     """Of one cell, in squared rows."""
-    reach: float
+    width: float
     """How many standard errors make a 95 % interval."""
     words: str
 
     @classmethod
     def of(cls, noisy: npt.NDArray[np.int64], noise: CellNoise, grid: int) -> "Noisy":
         """Bring noisy integers back to rows."""
-        return cls(noisy / grid, noise.variance / grid**2, noise.reach, noise.words)
+        return cls(noisy / grid, noise.variance / grid**2, noise.width, noise.words)
 
 
 def read(name: str, statistic: Statistic, split: Split, noisy: Noisy) -> AnswerColumn:
@@ -63,14 +63,14 @@ def read(name: str, statistic: Statistic, split: Split, noisy: Noisy) -> AnswerC
     errors = _errors(moments.formula, sums, split.values, coefficients, noisy)
     low, high = moments.range(split.values)
     if statistic.operation == "sum":
-        half = noisy.reach * errors
+        half = noisy.width * errors
         return AnswerColumn(name, values, errors, values - half, values + half, integral=False, how=how)
     # Where the noise could hide the whole group, a quotient says nothing beyond its range.
-    few = sums[0] <= noisy.reach * np.sqrt(np.square(coefficients[0]).sum() * noisy.variance)
+    few = sums[0] <= noisy.width * np.sqrt(np.square(coefficients[0]).sum() * noisy.variance)
     unsure = few | ~np.isfinite(errors)
     if statistic.operation == "correlation":
         unsure |= _flat(sums, coefficients, [0, 1, 4], noisy) | _flat(sums, coefficients, [0, 2, 5], noisy)
-    half = np.where(unsure, np.inf, noisy.reach * errors)
+    half = np.where(unsure, np.inf, noisy.width * errors)
     ends = values - half, values + half
     if moments.quotient is not None:
         above, below = (np.array(part) @ coefficients for part in moments.quotient(split.values))
@@ -134,13 +134,13 @@ def _flat(sums: tuple[_Floats, ...], coefficients: _Floats, places: list[int], n
     formula, own, unit = MOMENTS["variance"].formula, tuple(sums[place] for place in places), (Scaled("", 0, 1),)
     with np.errstate(all="ignore"):
         spread = formula(own, unit)
-    return np.asarray(~(spread > noisy.reach * _errors(formula, own, unit, coefficients[places], noisy)))
+    return np.asarray(~(spread > noisy.width * _errors(formula, own, unit, coefficients[places], noisy)))
 
 
 def _quotients(above: _Floats, below: _Floats, noisy: Noisy) -> tuple[_Floats, _Floats]:
     """The least and largest q with |(above - q below) · cells| within what its noise explains; infinite without any."""
     n, d = noisy.cells @ above, noisy.cells @ below
-    noise = noisy.reach**2 * noisy.variance
+    noise = noisy.width**2 * noisy.variance
     a, b, c = d**2 - noise * (below @ below), n * d - noise * (above @ below), n**2 - noise * (above @ above)
     known = a > 0
     safe = np.where(known, a, 1.0)
@@ -150,7 +150,7 @@ def _quotients(above: _Floats, below: _Floats, noisy: Noisy) -> tuple[_Floats, _
 
 def _rooted(variance: AnswerColumn, noisy: Noisy) -> AnswerColumn:
     low, high = np.sqrt(variance.low), np.sqrt(variance.high)
-    errors = np.where(np.isnan(variance.errors), np.nan, (high - low) / (2 * noisy.reach))
+    errors = np.where(np.isnan(variance.errors), np.nan, (high - low) / (2 * noisy.width))
     how = variance.how.replace("variance", "standard deviation", 1)
     return AnswerColumn(variance.name, np.sqrt(variance.values), errors, low, high, integral=False, how=how)
 
@@ -158,7 +158,7 @@ def _rooted(variance: AnswerColumn, noisy: Noisy) -> AnswerColumn:
 def _linear(name: str, coefficients: _Floats, noisy: Noisy, how: str) -> AnswerColumn:
     values = noisy.cells @ coefficients
     errors = np.full(len(values), np.sqrt(np.square(coefficients).sum() * noisy.variance))
-    half = noisy.reach * errors
+    half = noisy.width * errors
     return AnswerColumn(name, values, errors, values - half, values + half, integral=True, how=how)
 
 

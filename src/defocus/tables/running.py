@@ -82,7 +82,7 @@ class Run:
         asked = [each for _, each in self._aggregates]
         quotients = [isinstance(each, Statistic) and each.operation in _QUOTIENTS for each in asked]
         person = self.plan.grid * DEFAULT_ROWS
-        rows = best_bound(
+        best = best_bound(
             noise.add(exact, self.bits),
             scale=math.sqrt(noise.variance / 2),
             groups=keys.number,
@@ -90,6 +90,7 @@ class Run:
             counts=not all(quotients),
             quotients=any(quotients),
         )
+        rows = min(best, max(1, person >> 8))  # so that a row still weighs enough
         # In how many groups people are counted was planned, so the number of rows found must not change it.
         most = None if self.bound is None else self.bound.people_in
         plan = replace(self.plan, grid=person // rows, contributions=None)
