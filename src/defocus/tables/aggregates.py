@@ -32,6 +32,7 @@ __all__ = [
     "quantile",
     "quantiles",
     "ratio",
+    "stands_for",
     "std",
     "sum",
     "variance",
@@ -275,13 +276,20 @@ def _argument(column: str, low: Any, high: Any, bounds: Any, missing: Any = None
             )
         low, high = bounds
     if (low is None) != (high is None):
-        raise InvalidParameterError(f"{text!r:.40} has only one bound.", fix="give both low and high.")
+        raise InvalidParameterError(
+            f"{text!r:.40} has only one bound.", fix="give both, as in mean(column, 0, 30) or bounds=(0, 30)."
+        )
     if low is None:
         return Argument(text, missing=missing)
     bottom, top = checked_bounds(text, low, high)
-    if missing is not None and not bottom <= finite("missing", missing) <= top:
-        raise InvalidParameterError("missing must lie within the bounds.", fix=f"choose missing in [{low}, {high}].")
+    stands_for(missing, bottom, top)
     return Argument(text, bottom, top, missing=missing)
+
+
+def stands_for(missing: Any, low: Number | None, high: Number | None) -> None:
+    """Refuse a value for missing ones that lies outside the bounds."""
+    if missing is not None and low is not None and high is not None and not low <= finite("missing", missing) <= high:
+        raise InvalidParameterError("missing must lie within the bounds.", fix=f"choose missing in [{low}, {high}].")
 
 
 def _level(level: object) -> Fraction:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import final
 
 from defocus.errors import NotDeclaredError, WrongKindError
-from defocus.tables.aggregates import Aggregate, Argument, Distinct, Histogram, Quantile, Statistic
+from defocus.tables.aggregates import Aggregate, Argument, Distinct, Histogram, Quantile, Statistic, stands_for
 from defocus.tables.kinds import Kind
 from defocus.tables.moments import MOMENTS
 from defocus.tables.rows import Rows
@@ -76,6 +76,7 @@ def _filled(rows: Rows, argument: Argument, bounds: bool = True) -> Argument:
             fix="give them without looking at the data, as in mean(column, low, high); declare them for the column; or"
             ' pass bounds="find" to pay for finding them.',
         )
+    stands_for(argument.missing, declared.low, declared.high)
     return Argument(argument.text, declared.low, declared.high, missing=argument.missing)
 
 

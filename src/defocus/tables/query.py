@@ -121,6 +121,7 @@ class Query:
             planned.event,
             ledger=self.ledger,
             question=self.question,
+            facts=self._facts(words),
             purpose=why,
             who=who,
             request=request,
@@ -130,6 +131,11 @@ class Query:
     def question(self) -> str:
         """What is asked, in one line."""
         return question(self.rows, self.by, self.arrangement.aggregates)
+
+    def _facts(self, words: tuple[str, ...]) -> str:
+        """Everything public that the answer depends on."""
+        keys = "found" if self.keys is None else repr(self.keys.table.to_pydict())
+        return repr((self.rows.words, words, self.by, keys, self.bound, self.arrangement.aggregates))
 
     def _rules(self, planned: Plan) -> tuple[str, ...]:
         return rules(self.rows, self.bound, self.keys, planned, proposed=self.proposed)

@@ -1,5 +1,6 @@
 """Charge, compute, add noise, show: the one way in which a question becomes an answer."""
 
+import hashlib
 from collections.abc import Callable
 
 from defocus.errors import DefocusError, EngineError, InvalidParameterError, NotRecordedError, QuestionFailedError
@@ -19,20 +20,27 @@ def released(
     *,
     ledger: Ledger,
     question: str,
+    facts: str,
     purpose: str,
     who: str | None,
     request: str | None,
 ) -> Answer:
     """The answer that ``compute`` gives once ``event`` is charged, or the one recorded for the same request.
 
+    ``facts`` is everything public that the answer depends on, in one text: the same request with other facts is
+    another question, and refused.
+
     Guarantee:
-        The charge is on disk before the engine is asked. Whatever fails afterwards keeps the charge, and of the failure
-        only those reasons are told that do not depend on a row.
+        The charge is on disk before the engine is asked. Whatever fails afterwards keeps the charge, and nothing that
+        the engine said is repeated.
+    Assumes:
+        That the engine failed, and whether for want of memory, of a file or of time, may depend on the data. It is told
+        to whoever runs the query and has been charged for.
     """
     recorded = None if request is None else ledger.recall(request)
     if recorded is not None:
         answer = from_record(recorded.value, recorded.receipt)
-        if recorded.receipt.event != event or answer.question != question:
+        if recorded.receipt.event != event or recorded.value.get("facts") != _digest(facts):
             raise InvalidParameterError(
                 "An answer to this request was recorded, but to another question or with other noise.",
                 fix="give the new request another name.",
@@ -44,7 +52,8 @@ def released(
         # Raised out here, so that the private failure is not attached to it as its context.
         raise QuestionFailedError(charge=receipt.sequence, why=failure)
     try:
-        ledger.record(receipt, to_record(made), description=question[:400], keep=request is not None)
+        kept = {**to_record(made), "facts": _digest(facts)}
+        ledger.record(receipt, kept, description=question[:400], keep=request is not None)
     except DefocusError as problem:
         raise NotRecordedError(made, charge=receipt.sequence, why=problem.what) from problem
     return made
@@ -59,6 +68,10 @@ def allowed(purpose: str | None, purposes: tuple[str, ...] | None, question: str
             "This data may be used for named purposes only.", fix=f"pass purpose= one of {', '.join(purposes)}."
         )
     return str(purpose)
+
+
+def _digest(facts: str) -> str:
+    return hashlib.sha256(facts.encode("utf-8", "backslashreplace")).hexdigest()
 
 
 def _computed(compute: Callable[[Receipt], Answer], receipt: Receipt) -> tuple[Answer | None, str]:

@@ -1,6 +1,7 @@
 """A question and its rules in plain words, for previews, answers and ledgers."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from defocus.tables.aggregates import Aggregate, Argument, Distinct, Histogram, Quantile, Statistic
 from defocus.tables.bounding import Bound
@@ -67,15 +68,19 @@ def rules(rows: Rows, bound: Bound | None, keys: Keys | None, plan: Plan, *, pro
 
 
 def _bounding(rows: Rows, bound: Bound, *, proposed: bool) -> str:
-    how = (
-        f"all rows of a {rows.unit} with more count, but with less weight"
-        if bound.by == "weights"
-        else "which ones is chosen at random"
-    )
-    default = ", which is the default; change it with bound(rows=…)" if proposed else ""
+    if bound.by == "sampling":
+        return f"one {rows.unit} counts with at most {bound}; which ones is chosen at random"
+    most = str(replace(bound, groups=None)) if bound.find or bound.rows is not None else str(bound)
+    said = f"one {rows.unit} counts with at most {most}"
     if bound.find:
-        default = "; errors are foretold for 5 rows, and grow with their number"
-    return f"one {rows.unit} counts with at most {bound}{default}; {how}"
+        said += "; errors are foretold for 5 rows, and grow with their number"
+    elif proposed:
+        said += ", which is the default; change it with bound(rows=…)"
+    if bound.total > 1:
+        said += f"; all rows of a {rows.unit} with more count, but with less weight"
+    if bound.groups is not None:
+        said += f"; where people are counted, in at most {bound.groups} group{'' if bound.groups == 1 else 's'}"
+    return said
 
 
 def _clipping(argument: Argument) -> str:

@@ -15,6 +15,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from defocus.errors import DefocusError, EngineError, SourceError
+from defocus.noise import system
 from defocus.tables.columns import Column, Schema
 from defocus.tables.engines.conversions import convert, kind_of
 from defocus.tables.kinds import Kind
@@ -50,6 +51,8 @@ _REASONS: tuple[tuple[tuple[type[Exception], ...], str, str], ...] = (
     ),
 )
 """Reasons that say nothing about a value. Everything else is one reason, so that no row chooses between them."""
+_TURNS: "weakref.WeakKeyDictionary[Any, Any]" = weakref.WeakKeyDictionary()
+"""One lock for each connection that was given, shared by all engines on it: it computes one thing at a time."""
 _POLL = 0.1
 """Seconds between two looks at how far a query is."""
 
@@ -82,8 +85,8 @@ class DuckDbEngine:
         memory: str | None = None,
         threads: int | None = None,
     ) -> None:
-        self._turn = threading.RLock()
-        self._published = 0
+        self._turn = threading.RLock() if connection is None else _TURNS.setdefault(connection, threading.RLock())
+        self._published: set[str] = set()
         self._shows_progress = connection is None
         self._collates = connection is not None or bool(attached)
         if connection is not None:
@@ -134,17 +137,18 @@ class DuckDbEngine:
             return _quietly("compute", lambda: self._connection.sql(text).to_arrow_table())
 
     def publish(self, name: str, table: pa.Table) -> exp.Table:
-        """Make a table known under a new name, until it is withdrawn."""
+        """Make a table known until it is withdrawn, under a name that no other engine or user of a connection has."""
+        known = f"{name} {system().integer(128):032x}"
         with self._turn:
-            self._published += 1
-            known = f"{name} {self._published}"
             _quietly("read the table", lambda: self._connection.register(known, table))
+            self._published.add(known)
         return exp.Table(this=exp.to_identifier(known, quoted=True))
 
     def withdraw(self, table: exp.Table) -> None:
         """Forget a table that was published, and give its memory back."""
         with self._turn, contextlib.suppress(duckdb.Error):
             self._connection.unregister(table.name)
+            self._published.discard(table.name)
 
     def cancel(self) -> None:
         """Stop what is running, from another thread."""
@@ -152,8 +156,10 @@ class DuckDbEngine:
             self._connection.interrupt()
 
     def close(self) -> None:
-        """Close an own connection and remove what it spilled; leave a given one open."""
+        """Close an own connection and remove what it spilled; leave a given one open, as it was."""
         with self._turn:
+            for name in sorted(self._published):
+                self.withdraw(exp.Table(this=exp.to_identifier(name, quoted=True)))
             self._finish()
 
     def _columns(self, relation: exp.Expression) -> list[tuple[str, Any]]:

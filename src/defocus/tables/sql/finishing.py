@@ -112,7 +112,10 @@ class Finish:
         published = engine.publish("released", pa.table(columns))
         wanted = [named(typed(tree, self._schema).sql, name) for name, tree in trees.items()]
         select = exp.select(named(exp.column("i", quoted=True), "i"), *wanted).from_(published, copy=False)
-        table = engine.run(select.order_by(exp.column("i", quoted=True), copy=False))
+        try:
+            table = engine.run(select.order_by(exp.column("i", quoted=True), copy=False))
+        finally:
+            engine.withdraw(published)
         made: dict[str, Any] = {name: table.column(name) for name in trees}
         for i, (_, kind) in enumerate(self.keys):
             if kind.numeric:
