@@ -1,15 +1,15 @@
 """A private choice among each person's rows, made in the engine with a key that nobody keeps.
 
 Guarantee:
-    Rows are ranked by SHA-256 of a fresh 128-bit key and what no other row of the choice has: its number, or all of its
-    values where rows are distinct. The ranks of all rows are then independent and uniform, so which rows of one person
-    are chosen says nothing about, and depends on nothing in, the rows of another. Numbers follow the order in which rows
-    happen to be read, so each choice that numbers rows has a name of its own, which is hashed too: the same number in two
-    choices is two independent ranks, whoever's rows have it.
+    Rows are ranked by SHA-256 of a fresh 128-bit key and what no other row of the choice has: its number, or all of
+    its values where rows are distinct. The ranks of all rows are then independent and uniform, so which rows of one
+    person are chosen says nothing about, and depends on nothing in, the rows of another. Numbers follow the order in
+    which rows happen to be read, so each choice that numbers rows has a name of its own, which is hashed too: the
+    same number in two choices is two independent ranks, whoever's rows have it.
 Assumes:
-    SHA-256 with a secret prefix is a random function to whoever does not know the key: a computational guarantee, unlike
-    that of the noise. The key is forgotten after the query, but it is part of the SQL text: an engine that logs its
-    statements keeps it, so such logs are as private as the data.
+    SHA-256 with a secret prefix is a random function to whoever does not know the key: a computational guarantee,
+    unlike that of the noise. The key is forgotten after the query, but it is part of the SQL text: an engine that logs
+    its statements keeps it, so such logs are as private as the data.
 """
 
 from collections.abc import Sequence
