@@ -1,4 +1,5 @@
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -7,7 +8,7 @@ from hypothesis import strategies as st
 
 from defocus import Budget
 from defocus import workloads as w
-from defocus.errors import UnanswerableWorkloadError
+from defocus.errors import UnmeasuredTablesError
 from defocus.workloads import residuals
 from defocus.workloads.marginal_planning import flat_weights, laplace_design, residual_design
 
@@ -65,8 +66,19 @@ def test_attributes_with_one_value_and_the_empty_marginal_are_welcome() -> None:
 def test_sets_that_were_not_planned_for_are_refused() -> None:
     strategy = residual_design(w.marginals([2, 3, 2], [(0, 1)])).make(10)
     strategy.check(w.marginals([2, 3, 2], [(1,)]))
-    with pytest.raises(UnanswerableWorkloadError):
+    with pytest.raises(UnmeasuredTablesError, match=r"did not measure the table over attributes \(0, 2\), alone"):
         strategy.check(w.marginals([2, 3, 2], [(0, 2)]))
+    with pytest.raises(UnmeasuredTablesError, match=r"attributes \(2,\) and of 3 more, alone") as refusal:
+        strategy.check(w.marginals([2, 3, 2], [(0, 1, 2), (0, 2), (1, 2), (2,)]))
+    assert "plan and release again" in refusal.value.fix
+
+
+@pytest.mark.parametrize("design", [residual_design, laplace_design])
+def test_a_value_that_everybody_has_does_not_hide_what_was_not_measured(design: Any) -> None:
+    strategy = design(w.marginals([2, 1, 3], [(0, 1)])).make(10)
+    strategy.check(w.marginals([2, 1, 3], [(0,)]))
+    with pytest.raises(UnmeasuredTablesError):
+        strategy.check(w.marginals([2, 1, 3], [(1, 2)]))
 
 
 def test_weights_move_accuracy_to_where_it_matters() -> None:

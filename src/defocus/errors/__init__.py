@@ -12,6 +12,7 @@
     │   ├── UnsupportedSqlError         a construct of SQL that cannot be answered privately
     │   ├── WrongKindError              text where a number belongs, and the like
     │   ├── UnanswerableWorkloadError   a strategy does not determine the answers to a workload
+    │   ├── UnmeasuredTablesError       marginals were asked of a release that did not measure them
     │   ├── WrongSensitivityError       a strategy was declared with a sensitivity it does not have
     │   └── UnfitDataError              data of the wrong type, shape or length; never quotes the data
     │       └── NotExactError           fractional data where exact integers are needed
@@ -80,7 +81,12 @@ from defocus.errors.tables import (
     UnsupportedSqlError,
     WrongKindError,
 )
-from defocus.errors.workloads import MismatchedDomainError, UnanswerableWorkloadError, WrongSensitivityError
+from defocus.errors.workloads import (
+    MismatchedDomainError,
+    UnanswerableWorkloadError,
+    UnmeasuredTablesError,
+    WrongSensitivityError,
+)
 
 __all__ = [
     "BudgetExceededError",
@@ -114,6 +120,7 @@ __all__ = [
     "UnfitDataError",
     "UnknownColumnError",
     "UnknownTargetError",
+    "UnmeasuredTablesError",
     "UnsupportedEventError",
     "UnsupportedSqlError",
     "WrongKindError",

@@ -2,7 +2,7 @@
 
 from defocus.errors.base import InvalidParameterError
 
-__all__ = ["MismatchedDomainError", "UnanswerableWorkloadError", "WrongSensitivityError"]
+__all__ = ["MismatchedDomainError", "UnanswerableWorkloadError", "UnmeasuredTablesError", "WrongSensitivityError"]
 
 
 class MismatchedDomainError(InvalidParameterError):
@@ -25,6 +25,16 @@ class UnanswerableWorkloadError(InvalidParameterError):
             f"a share of {share:.2g} of its weight lies outside the strategy's row space.",
             fix="add rows to the strategy until every query is a combination of them, for example an identity; after a "
             "release, ask for sums of its answers only.",
+        )
+
+
+class UnmeasuredTablesError(InvalidParameterError):
+    """Marginals were asked of a release that did not measure them, nor any larger tables that hold them."""
+
+    def __init__(self, tables: str) -> None:
+        super().__init__(
+            f"The release did not measure the table over attributes {tables}, alone or within a larger one.",
+            fix="ask for tables within those that were planned for, or plan and release again with this one.",
         )
 
 

@@ -35,7 +35,7 @@ def best_design(workload: Workload | Marginals, noise: str, objective: str, tell
         )
     if isinstance(workload, Marginals):
         if noise == LAPLACE:
-            return marginal_planning.laplace_design(workload)
+            return marginal_planning.laplace_design(workload, tell=tell)
         weights = marginal_planning.flat_weights(workload) if objective == "max" else None
         return marginal_planning.residual_design(workload, weights)
     if objective == "max":

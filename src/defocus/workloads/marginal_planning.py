@@ -1,18 +1,22 @@
-"""Designs for marginals: closed form for the total, certified ascent for the largest, gradients for Laplace."""
+"""Designs for marginals: closed form for the total, certified ascent for the largest, a search for Laplace."""
+
+from collections.abc import Sequence
 
 import numpy as np
 
 from defocus.workloads import residuals as core
 from defocus.workloads.atoms import Array
-from defocus.workloads.lattice import Lattice, all_sets
+from defocus.workloads.covers import Cover, best_cover
+from defocus.workloads.lattice import Lattice, levels_of
 from defocus.workloads.marginal_strategies import MarginalStrategy
 from defocus.workloads.marginals import Marginals
 from defocus.workloads.strategy import Design
+from defocus.workloads.telling import Tell, quiet
 
 __all__ = ["flat_weights", "laplace_design", "residual_design"]
 
-_FEW, _SMALL = 10, 100_000
-"""Up to this many attributes and cells the full table may be measured beside the marginals."""
+_SHORT = 60
+"""Lists of tables up to this length are shown."""
 
 
 def residual_design(workload: Marginals, weights: dict[int, Array] | None = None) -> Design:
@@ -62,14 +66,29 @@ def flat_weights(workload: Marginals, *, tolerance: float = 1e-3, rounds: int = 
     return dict(zip(levels, np.split(best / cells, lengths), strict=True))
 
 
-def laplace_design(workload: Marginals, *, rounds: int = 200) -> Design:
-    """Whole marginals weighted by gradient descent on the total variance at L1 sensitivity one.
+def laplace_design(workload: Marginals, *, rounds: int = 200, tell: Tell = quiet) -> Design:
+    """Whole tables with weights: the better of a search among sets of tables and of gradients over all subsets."""
+    cover = _over_subsets(workload, rounds)
+    searched = best_cover(workload, tell)
+    if searched is not None and searched.error < cover.error:
+        cover = searched
+    lattice = _holding(workload, cover.tables)
+    share = dict(zip(cover.tables, cover.weights.tolist(), strict=True))
+    theta = np.array([share.get(name, 0.0) for name in lattice.names()])
 
-    The full table is among them where it is small enough to be worth a thought.
-    """
+    def make(bits: int) -> MarginalStrategy:
+        multiples = np.rint(theta * 2.0**bits).astype(np.int64)
+        multiples[(theta > 0) & (multiples == 0)] = 1
+        return MarginalStrategy(workload.sizes, lattice, multiples, residual=False)
+
+    return Design(_named(cover.tables, len(workload.sizes)), make, float(theta.max()), 48)
+
+
+def _over_subsets(workload: Marginals, rounds: int) -> Cover:
+    """Gradient descent over the weights of all subsets of what is asked, from equal weights of what is asked."""
     from scipy.optimize import minimize  # noqa: PLC0415  # half a second that most users of the room never need
 
-    lattice, v = _candidates(workload)
+    lattice, v = workload.lattice, core.importances(workload)
     whole = lattice.again(len(workload.sizes))
     ones, inverse = np.ones(len(workload.sizes)), core.inverse_sizes(workload)
     spreads = {order: whole.spread(order, ones, inverse) for order in whole.levels}
@@ -91,37 +110,32 @@ def laplace_design(workload: Marginals, *, rounds: int = 200) -> Design:
         slope = -2 * squares * np.concatenate(each) / total + 2 * theta / reach
         return float(np.log(total) + 2 * np.log(reach)), slope
 
-    low, asked = np.full(lattice.count, -4.0), set(workload.sets())
-    tops = low.copy()
-    tops[[number for number, name in enumerate(lattice.names()) if name in asked]] = 0.0
-    last = low.copy()
-    last[-1] = 0.0
+    names, asked = lattice.names(), set(workload.sets())
+    start = np.array([0.0 if name in asked else -4.0 for name in names])
     bounds, options = [(-40, 40)] * lattice.count, {"maxiter": rounds, "ftol": 1e-10}
-    starts = [tops, last] if lattice is not workload.lattice else [tops]
-    ends = [minimize(value, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options) for start in starts]
-    found = min(ends, key=lambda end: float(end.fun))
+    found = minimize(value, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     theta = np.exp(found.x - found.x.max())
     theta[theta < 1e-4] = 0.0
     unknown = (precision(theta**2) == 0) & (v > 0)
     theta[unknown] = 1e-3  # whatever is asked must be determined by something
     theta /= theta.sum()
-
-    def make(bits: int) -> MarginalStrategy:
-        multiples = np.rint(theta * 2.0**bits).astype(np.int64)
-        multiples[(theta > 0) & (multiples == 0)] = 1
-        return MarginalStrategy(workload.sizes, lattice, multiples, residual=False)
-
-    return Design("weighted marginals", make, float(theta.max()), 48)
+    known = precision(theta**2)
+    error = float((v[v > 0] / known[v > 0]).sum())
+    measured = np.flatnonzero(theta)
+    return Cover(tuple(names[number] for number in measured), theta[measured], error)
 
 
-def _candidates(workload: Marginals) -> tuple[Lattice, Array]:
-    """The sets that may be measured, as a lattice, and how much the error in each residual matters."""
-    lattice, v = workload.lattice, core.importances(workload)
-    attributes = len(workload.sizes)
-    if attributes > _FEW or workload.cells > _SMALL or attributes in workload.levels:
-        return lattice, v
-    larger = Lattice.below(workload.levels | all_sets(attributes, [attributes]), attributes)
-    number = {name: i for i, name in enumerate(larger.names())}
-    spread = np.zeros(larger.count)
-    spread[[number[name] for name in lattice.names()]] = v
-    return larger, spread
+def _holding(workload: Marginals, tables: Sequence[tuple[int, ...]]) -> Lattice:
+    """The workload's lattice, and these tables in it."""
+    if set(tables) <= set(workload.lattice.names()):
+        return workload.lattice
+    return Lattice.below(levels_of(sorted({*workload.sets(), *tables}))[0], len(workload.sizes))
+
+
+def _named(tables: Sequence[tuple[int, ...]], attributes: int) -> str:
+    """What is measured, in few words."""
+    if len(tables) == 1:
+        everything = tables[0] == tuple(range(attributes))
+        return "every cell" if everything else f"the table {tables[0]}"
+    listed = f"tables {', '.join(map(str, tables))}"
+    return listed if len(listed) <= _SHORT else f"{len(tables)} weighted tables"

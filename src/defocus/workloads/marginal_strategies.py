@@ -10,8 +10,8 @@ v on every cell, and projecting the noise as well, estimates :math:`r_A` with
 *Laplace.* L1 sensitivity punishes spreading a record over many rows, so whole marginals are measured,
 :math:`\theta_B m_B`, one cell of each holding the record: :math:`\Delta_1 = \sum_B \theta_B`. Summed down to A,
 :math:`B` tells :math:`m_A` with variance :math:`v \prod_{i \in B \setminus A} n_i / \theta_B^2`; combining all B
-by their precision is generalised least squares, and the :math:`\theta` are found by gradients
-(OPT_M of McKenna et al., 2018).
+by their precision is generalised least squares. Which B, and with which :math:`\theta`, is a search: see
+:mod:`defocus.workloads.covers`.
 """
 
 import math
@@ -21,7 +21,7 @@ from typing import Any, final
 
 import numpy as np
 
-from defocus.errors import UnanswerableWorkloadError
+from defocus.errors import UnmeasuredTablesError
 from defocus.workloads import residuals as core
 from defocus.workloads.atoms import Array
 from defocus.workloads.counting import tables
@@ -99,12 +99,13 @@ class MarginalStrategy:
         return np.concatenate(parts)
 
     def check(self, workload: Marginals) -> None:
-        """Refuse a workload with sets that were not planned for."""
+        """Refuse a workload with tables that do not follow from the measured ones."""
         finite = self.scales() < np.inf
         known = {name for name, known in zip(self.lattice.names(), finite, strict=True) if known}
-        missing = [chosen for chosen in workload.sets() if chosen not in known]
+        missing = [chosen for chosen in workload.sets() if not known.issuperset(_subsets(chosen))]
         if missing:
-            raise UnanswerableWorkloadError(len(known), workload.number, len(missing) / workload.number)
+            others = f" and of {len(missing) - 1} more" if len(missing) > 1 else ""
+            raise UnmeasuredTablesError(f"{missing[0]}{others}")
 
     def scales(self) -> Array:
         """s_A² for each subset, in multiples of the variance of one noise entry."""
@@ -112,7 +113,8 @@ class MarginalStrategy:
             known = self.multiples != 0  # an attribute with a single value has no residual, and no error
             return np.where(known, 1 / (np.where(known, self.multiples, 1) * self._cells()) ** 2, 0.0)
         known = self._precision(self.multiples.astype(np.float64) ** 2)
-        return np.where(known > 0, 1 / np.where(known > 0, known, 1), np.inf)
+        nothing = self.lattice.product(np.minimum(np.array(self.sizes, np.float64) - 1, 1)) == 0
+        return np.where(nothing, 0.0, np.where(known > 0, 1 / np.where(known > 0, known, 1), np.inf))
 
     def answers(self, workload: Marginals, noisy: Any) -> Array:
         """All marginals, rebuilt from estimated residuals."""
@@ -167,8 +169,9 @@ class MarginalStrategy:
         """The covariance of the cells of one marginal."""
         number = {name: i for i, name in enumerate(self.lattice.names())}
         scales = self.scales()
-        patterns = [tuple(m for c, m in enumerate(chosen) if p >> c & 1) for p in range(1 << len(chosen))]
-        return core.covariance([workload.sizes[i] for i in chosen], [float(scales[number[p]]) for p in patterns])
+        return core.covariance(
+            [workload.sizes[i] for i in chosen], [float(scales[number[smaller]]) for smaller in _subsets(chosen)]
+        )
 
     def _for(self, workload: Marginals) -> Array:
         """The scales in the numbering of another workload's lattice."""
@@ -219,9 +222,12 @@ def _sums(values: IntArray) -> tuple[int, int]:
     return int(exact.sum()), int((exact * exact).sum())
 
 
+def _subsets(chosen: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    return (tuple(m for c, m in enumerate(chosen) if pattern >> c & 1) for pattern in range(1 << len(chosen)))
+
+
 def _collect(sums: list[Any], number: dict[tuple[int, ...], int], name: tuple[int, ...], block: Array) -> None:
     """Add a weighted marginal to the sums of all its subsets, each divided by the cells summed away."""
-    for pattern in range(1 << len(name)):
-        away = tuple(c for c in range(len(name)) if not pattern >> c & 1)
-        smaller = tuple(m for c, m in enumerate(name) if pattern >> c & 1)
+    for smaller in _subsets(name):
+        away = tuple(c for c, member in enumerate(name) if member not in smaller)
         sums[number[smaller]] += block.mean(axis=away) if away else block

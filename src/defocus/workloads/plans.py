@@ -179,9 +179,11 @@ class Plan:
         lines = [
             f"{self.workload!r}, {self.noise} noise, {self.budget!r}",
             f"typical error of an answer {error.rmse:.4g}, of the worst {math.sqrt(error.largest):.4g}",
-            f"{'':40s} {'total variance':>15s} {'ratio':>8s}",
         ]
-        lines += [f"{name:40s} {total:15.6g} {ratio:8.3g}" for name, total, ratio in self.comparison()]
+        rows = self.comparison()
+        wide = max(40, *(len(name) for name, _, _ in rows))
+        lines.append(f"{'':{wide}s} {'total variance':>15s} {'ratio':>8s}")
+        lines += [f"{name:{wide}s} {total:15.6g} {ratio:8.3g}" for name, total, ratio in rows]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
