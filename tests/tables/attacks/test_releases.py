@@ -60,7 +60,7 @@ STRANGE: list[list[tuple[Any, ...]]] = [
     [(-(2**63), "a", 5e-324), (2**63 - 1, "a", 2.0**1023)],
 ]
 QUESTIONS: list[Callable[[Table], Query]] = [
-    lambda t: t.agg(n=dp.count(), m=dp.mean("x", 0, 10), s=dp.sum("x", -1e75, 1e75), v=dp.std("x", 0, 1e-75)),
+    lambda t: t.agg(n=dp.count(), m=dp.mean("x", 0, 10), s=dp.sum("x", -1e75, 1e75), v=dp.std("x", 0, 1e-74)),
     lambda t: t.group_by("k", keys=["a", "b", "c"]).agg(
         n=dp.count(), people=dp.count_units(), d=dp.count_distinct("k")
     ),
@@ -81,7 +81,7 @@ def test_no_row_makes_a_question_fail_change_its_shape_or_change_its_price(tmp_p
             found = answer.to_arrow()
             seen.add(
                 (
-                    str(found.schema),
+                    str(found.schema.remove_metadata()),
                     json.dumps(found.select(answer.keys.column_names).to_pydict()),
                     str(answer.receipt.event),
                     tuple(column.how for column in answer.columns),
