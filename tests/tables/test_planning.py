@@ -78,6 +78,11 @@ def pure(event: Event) -> Fraction:
     return total
 
 
+def spent(plan: Plan, epsilon: float | Fraction) -> bool:
+    """Whether all of it is spent, but for scales that are rounded up to whole steps of a fine grid."""
+    return Fraction(epsilon) * (1 - Fraction(1, 10**5)) <= pure(plan.event) <= Fraction(epsilon)
+
+
 def within(event: Event, budget: Budget) -> bool:
     """Adding up is exact where a delta is spent directly, which leaves no room for the rounding of a finer account."""
     return any(budget.covers(account(event, by=by)) for by in ("pld", "basic"))
@@ -88,11 +93,11 @@ some = st.lists(st.sampled_from(sorted(MANY)), min_size=1, max_size=6, unique=Tr
 
 @settings(max_examples=25)
 @given(some, st.sampled_from(BOUNDS), st.sampled_from([1, 0.1, Fraction(1, 3), 7.5]), st.booleans())
-def test_a_pure_plan_costs_exactly_what_was_asked(
+def test_a_pure_plan_costs_what_was_asked_and_no_more(
     names: list[str], bound: dict[str, Any], epsilon: float | Fraction, replace: bool
 ) -> None:
     plan = planned(names, bound, epsilon=epsilon, replace=replace)
-    assert pure(plan.event) == Fraction(epsilon)
+    assert spent(plan, epsilon)
 
 
 @settings(max_examples=6)
@@ -132,7 +137,8 @@ def test_the_event_is_that_of_everything_that_is_sampled() -> None:
 def test_a_share_moves_noise_from_one_column_to_another() -> None:
     query = table([]).agg(n=count_units(), m=mean("x", 0, 1))
     even, more = query.plan(epsilon=1), query.share(n=8).plan(epsilon=1)
-    assert pure(even.event) == pure(more.event) == 1
+    assert spent(even, 1)
+    assert spent(more, 1)
     assert even.others["n"].event != more.others["n"].event
     assert more.splits[0].variance > even.splits[0].variance
     with pytest.raises(InvalidParameterError, match="no column 'k'"):
@@ -166,7 +172,7 @@ def test_noise_that_does_not_fit_is_refused_or_put_on_a_coarser_grid() -> None:
 @pytest.mark.parametrize("bound", [{"rows": 100}, {"rows": 1000}, {"groups": 50, "per_group": 20}], ids=str)
 def test_many_columns_under_wide_bounds_can_still_be_planned(bound: dict[str, Any]) -> None:
     plan = planned(list(MANY), bound, epsilon=0.01, replace=True)
-    assert pure(plan.event) == Fraction(0.01)
+    assert spent(plan, 0.01)
 
 
 def test_the_default_noise_of_one_count_is_as_small_as_it_can_be() -> None:
