@@ -78,7 +78,13 @@ class Scope:
         def renamed(part: exp.Expression) -> exp.Expression:
             if isinstance(part, exp.Column):
                 return plain(self.column(part).name)
-            return _clamped(*map(self.resolved, part.expressions)) if _is_clamp(part) else part
+            if not _is_clamp(part):
+                return part
+            if any(inner is not part and _is_clamp(inner) for inner in part.walk()):
+                raise UnsupportedSqlError(
+                    "CLAMP inside CLAMP", why="each level would double the work", fix="clamp once."
+                )
+            return _clamped(*map(self.resolved, part.expressions))
 
         return node.copy().transform(renamed, copy=False)
 
@@ -158,13 +164,11 @@ def _is_word(name: str) -> bool:
     return len(tokens) == 1 and tokens[0].token_type is TokenType.VAR
 
 
-def _is_clamp(node: exp.Expression) -> bool:
+def _is_clamp(node: exp.Expr) -> bool:
     return isinstance(node, exp.Anonymous) and node.name.lower() == "clamp" and len(node.expressions) == 3
 
 
 def _clamped(x: exp.Expression, low: exp.Expression, high: exp.Expression) -> exp.Expression:
     """CLAMP(x, low, high), which engines lack, in words that they have; NULL stays NULL."""
-    if x.find(exp.Least) is not None:
-        raise UnsupportedSqlError("CLAMP inside CLAMP", why="each level would double the work", fix="clamp once.")
     inner = exp.Least(this=exp.Greatest(this=x.copy(), expressions=[low]), expressions=[high])
     return exp.Case(ifs=[exp.If(this=exp.Not(this=exp.Is(this=exp.Paren(this=x), expression=exp.Null())), true=inner)])
