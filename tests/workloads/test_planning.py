@@ -122,6 +122,27 @@ def test_the_noise_with_the_smaller_error_is_chosen_and_pure_budgets_get_laplace
     assert w.plan(w.prefix(8), Budget(rho=0.5)).noise == "gaussian"
 
 
+def test_weights_may_stand_on_either_side_and_come_from_numpy() -> None:
+    for workload in (w.prefix(3), w.marginals([3, 2], ways=1)):
+        for doubled in (2 * workload, workload * 2, np.float64(2) * workload, workload * np.float64(2)):
+            assert doubled.importance().tolist() == (2 * workload.importance()).tolist()
+
+
+def test_true_counts_as_one_in_a_matrix() -> None:
+    held = np.array([[True, True, False], [False, True, True]])
+    assert w.explicit(held).answer([1, 2, 4]).tolist() == [3, 6]
+
+
+@pytest.mark.parametrize(("workload", "size"), [(w.identity(5000), 5000), (3 * w.total(5000), 1)])
+def test_cells_and_totals_of_large_domains_need_no_matrix(workload: w.Workload, size: int) -> None:
+    plan = w.plan(workload, BUDGET, noise="laplace")
+    assert plan.variances() == pytest.approx(np.full(size, plan.law), rel=1e-6)
+    assert plan.error.total == pytest.approx(float(workload.importance().sum()) * plan.law, rel=1e-6)
+    assert plan.measurement.strategy.answers(
+        plan.workload, plan.measurement.strategy.measure(np.arange(5000))
+    ) == pytest.approx(workload.answer(np.arange(5000)))
+
+
 def test_a_given_strategy_is_used_as_it_is() -> None:
     tree = [[1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 1, 1], *np.eye(4).tolist()]
     plan = w.plan(w.prefix(4), BUDGET, noise="laplace", strategy=w.strategy(tree, l1=3, l2=3**0.5))
@@ -225,6 +246,53 @@ REFUSALS: dict[str, tuple[Callable[[], object], type[DefocusError], str]] = {
         lambda: w.plan(w.prefix(3), BUDGET, progress=7),  # type: ignore[arg-type]
         InvalidParameterError,
         "called with a percentage",
+    ),
+    "one weight for all queries": (
+        lambda: w.explicit([[1, 2], [2, 1]], weights=2),  # type: ignore[arg-type]
+        InvalidParameterError,
+        "weights must be a list of numbers, but it is int",
+    ),
+    "too few weights": (
+        lambda: w.explicit(np.eye(30), weights=[1, 2, 3]),
+        InvalidParameterError,
+        "weights holds 3, but there are 30 queries",
+    ),
+    "one weight for all tables": (
+        lambda: w.marginals([2, 3], ways=1, weights=3),  # type: ignore[arg-type]
+        InvalidParameterError,
+        "weights must be a list of numbers, but it is int",
+    ),
+    "weights of numpy below zero": (
+        lambda: w.union(w.prefix(3), weights=np.array([-0.99])),  # type: ignore[arg-type]
+        InvalidParameterError,
+        "but it is -0.99.",
+    ),
+    "factors that are text": (lambda: w.prefix(3) * "a", InvalidParameterError, "finite number"),  # type: ignore[operator]
+    "factors of marginals below zero": (lambda: w.marginals([2], ways=1) * -1, InvalidParameterError, "positive"),
+    "attributes where sets belong": (
+        lambda: w.marginals([3, 2], [0, 1]),  # type: ignore[list-item]
+        InvalidParameterError,
+        "a set must be a list, but it is int",
+    ),
+    "a number where sets belong": (
+        lambda: w.marginals([3, 2], 2),  # type: ignore[arg-type]
+        InvalidParameterError,
+        "sets must be a list, but it is int",
+    ),
+    "a number where sizes belong": (
+        lambda: w.marginals(5, ways=1),  # type: ignore[arg-type]
+        InvalidParameterError,
+        "sizes must be a list, but it is int",
+    ),
+    "more tables than memory holds": (
+        lambda: w.marginals([2] * 30, ways=10),
+        InvalidParameterError,
+        "30045015 tables",
+    ),
+    "sets of more attributes than memory holds": (
+        lambda: w.marginals([2] * 40, [range(40)]),
+        InvalidParameterError,
+        "1 tables with 1099511627776 subsets",
     ),
     "mismatched domains": (
         lambda: w.plan(w.prefix(3), BUDGET, strategy=w.strategy(np.eye(4))),

@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from defocus.errors import InvalidParameterError, MismatchedDomainError, Number, count, positive
+from defocus.errors import InvalidParameterError, MismatchedDomainError, Number, count
 from defocus.workloads.atoms import Array, Atom, Explicit, Identity, Total
 from defocus.workloads.marginals import Marginals
 from defocus.workloads.ordered import Prefix, Ranges
-from defocus.workloads.workload import Term, Workload
+from defocus.workloads.workload import Term, Workload, checked_weights
 
 __all__ = ["explicit", "identity", "kron", "prefix", "ranges", "real_matrix", "total", "union"]
 
@@ -47,7 +47,7 @@ def explicit(matrix: Any, *, weights: Sequence[Number] | None = None) -> Workloa
     rows = real_matrix("The workload", matrix)
     if not np.abs(rows).sum(axis=1).all():
         raise InvalidParameterError("The workload has a query that asks nothing: a row of zeros.", fix="leave it out.")
-    return _single(Explicit(rows, _weights(weights, len(rows))))
+    return _single(Explicit(rows, checked_weights(weights, len(rows), "queries")))
 
 
 def kron(*parts: Workload) -> Workload:
@@ -70,20 +70,23 @@ def union(*parts: Workload | Marginals, weights: Sequence[Number] | None = None)
     for part in plain[1:]:
         if part.sizes != plain[0].sizes:
             raise MismatchedDomainError("A part of the union", part.sizes, plain[0].sizes)
-    scaled = [float(weight) * part for weight, part in zip(_weights(weights, len(plain)), plain, strict=True)]
+    scaled = [
+        float(weight) * part for weight, part in zip(checked_weights(weights, len(plain), "parts"), plain, strict=True)
+    ]
     return Workload(plain[0].sizes, tuple(term for part in scaled for term in part.terms))
 
 
 def real_matrix(name: str, matrix: Any) -> Array:
-    """``matrix`` as floats, if it is a finite matrix with rows and columns."""
+    """``matrix`` as floats, if it is a finite matrix with rows and columns; true counts as one."""
     given = matrix.toarray() if hasattr(matrix, "toarray") else matrix
     try:
         rows = np.array(given)
-    except ValueError:
+    except ValueError:  # rows of different lengths
         rows = np.array(None)
-    if rows.dtype.kind not in "iuf" or rows.ndim != 2 or not rows.size:
+    if rows.dtype.kind not in "biuf" or rows.ndim != 2 or not rows.size:
+        found = f"an array of {rows.dtype} and of shape {rows.shape}" if rows.ndim else f"a {type(given).__name__}"
         raise InvalidParameterError(
-            f"{name} must be a matrix of numbers with at least one row and column.",
+            f"{name} must be a matrix of numbers with at least one row and column, but it is {found}.",
             fix="pass a two-dimensional numpy array, a list of lists or a scipy sparse matrix.",
         )
     rows = rows.astype(np.float64)
@@ -100,16 +103,6 @@ def real_matrix(name: str, matrix: Any) -> Array:
 
 def _single(atom: Atom) -> Workload:
     return Workload((atom.n,), (Term(1.0, (atom,)),))
-
-
-def _weights(weights: Sequence[Number] | None, length: int) -> Array:
-    if weights is None:
-        return np.ones(length)
-    if len(weights) != length:
-        raise InvalidParameterError(
-            f"There are {len(weights)} weights for {length} parts.", fix="give one weight for each."
-        )
-    return np.array([float(positive("a weight", weight)) for weight in weights])
 
 
 def _workloads(parts: Sequence[object]) -> None:

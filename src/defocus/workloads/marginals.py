@@ -9,12 +9,15 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from defocus.errors import InvalidParameterError, Number, count, positive, whole
+from defocus.errors import InvalidParameterError, Number, count, whole
 from defocus.workloads.atoms import Array, Identity, Total
 from defocus.workloads.lattice import Index, Lattice, all_sets, levels_of
-from defocus.workloads.workload import Term, Workload
+from defocus.workloads.workload import Term, Workload, checked_weights, factor_of
 
 __all__ = ["Marginals", "marginals"]
+
+_SUBSETS = 1 << 24
+"""Every subset of every table is kept; more than this many take too much memory."""
 
 
 @final
@@ -58,9 +61,13 @@ class Marginals:
     def __repr__(self) -> str:
         return f"<{self.number} marginals of {len(self.sizes)} attributes, {self.queries} queries>"
 
-    def __rmul__(self, weight: Number) -> "Marginals":
-        factor = float(positive("weight", weight))
+    __array_ufunc__ = None  # a number of numpy is a number, and not an array to multiply entry by entry
+
+    def __mul__(self, weight: Number) -> "Marginals":
+        factor = factor_of(weight)
         return Marginals(self.sizes, self.lattice, {order: factor * w for order, w in self.weights.items()})
+
+    __rmul__ = __mul__
 
     def sets(self) -> list[tuple[int, ...]]:
         """The sets of attributes, in the order of the answers."""
@@ -123,7 +130,8 @@ def marginals(
     >>> marginals([2, 3, 4], [(0, 1), (2,)]).answer(range(24)).tolist()
     [60, 66, 72, 78, 6, 22, 38, 54, 70, 86]
     """
-    public = tuple(count("the size of an attribute", size) for size in sizes)
+    listed = _listed("sizes", sizes, "give the number of values of each attribute, for example [2, 3, 4].")
+    public = tuple(count("the size of an attribute", size) for size in listed)
     if not public:
         raise InvalidParameterError("There are no attributes.", fix="give the size of at least one.")
     if sum(given is not None for given in (sets, ways, up_to)) != 1:
@@ -131,9 +139,11 @@ def marginals(
             "Marginals are named by one of sets, ways or up_to.", fix="write for example marginals(sizes, ways=2)."
         )
     if sets is not None:
-        named = [_checked_set(chosen, len(public)) for chosen in sets]
+        how = "list the attributes of each table, for example [(0, 1), (2,)]; all pairs are ways=2."
+        named = [_checked_set(_listed("a set", chosen, how), len(public)) for chosen in _listed("sets", sets, how)]
         if not named:
             raise InvalidParameterError("The workload is empty.", fix="name at least one set of attributes.")
+        _affordable(len(named), sum(1 << len(chosen) for chosen in named))
         if len(set(named)) != len(named):
             raise InvalidParameterError("A set of attributes is named twice.", fix="give it once, with its weight.")
         levels, positions = levels_of(named)
@@ -143,11 +153,14 @@ def marginals(
             raise InvalidParameterError(
                 f"There are no {most}-way marginals of {len(public)} attributes.", fix="choose a smaller order."
             )
-        levels = all_sets(len(public), [most] if ways is not None else range(most + 1))
+        orders = [most] if ways is not None else range(most + 1)
+        each = {order: math.comb(len(public), order) for order in orders}
+        _affordable(sum(each.values()), sum(number << order for order, number in each.items()))
+        levels = all_sets(len(public), orders)
         ends = list(itertools.accumulate((len(rows) for rows in levels.values()), initial=0))
         positions = {order: np.arange(ends[i], ends[i + 1]) for i, order in enumerate(levels)}
     number = sum(len(rows) for rows in levels.values())
-    importance = np.ones(number) if weights is None else _importance(weights, number)
+    importance = checked_weights(weights, number, "tables")
     lattice = Lattice.below(levels, len(public))
     return Marginals(public, lattice, {order: importance[at] for order, at in positions.items()})
 
@@ -162,9 +175,17 @@ def _checked_set(chosen: Sequence[int], attributes: int) -> tuple[int, ...]:
     return members
 
 
-def _importance(weights: Sequence[Number], number: int) -> Array:
-    if len(weights) != number:
+def _listed(name: str, given: Any, how: str) -> list[Any]:
+    """What was given as a list, if it is one."""
+    if isinstance(given, str | bytes) or not hasattr(given, "__iter__"):
+        raise InvalidParameterError(f"{name} must be a list, but it is {type(given).__name__}.", fix=how)
+    return list(given)
+
+
+def _affordable(tables: int, subsets: int) -> None:
+    """Refuse more tables than memory holds, before they are listed."""
+    if subsets > _SUBSETS:
         raise InvalidParameterError(
-            f"There are {len(weights)} weights for {number} marginals.", fix="give one weight for each set."
+            f"These are {tables} tables with {subsets} subsets, and at most {_SUBSETS} subsets are held.",
+            fix="ask for tables of fewer attributes, or name the sets that matter.",
         )
-    return np.array([float(positive("a weight", weight)) for weight in weights])

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from defocus.errors import InvalidParameterError, Number, positive
 from defocus.workloads.atoms import Array, Atom
 
-__all__ = ["LARGEST_DENSE", "Term", "Workload", "along"]
+__all__ = ["LARGEST_DENSE", "Term", "Workload", "along", "checked_weights", "factor_of"]
 
 LARGEST_DENSE = 4096
 """The largest domain, in cells, over which matrices are held in memory."""
@@ -80,12 +80,17 @@ class Workload:
         """Queries by cells."""
         return self.queries, self.cells
 
-    def __rmul__(self, weight: Number) -> "Workload":
-        factor = float(positive("weight", weight))
+    __array_ufunc__ = None  # a number of numpy is a number, and not an array to multiply entry by entry
+
+    def __mul__(self, weight: Number) -> "Workload":
+        factor = factor_of(weight)
         return Workload(self.sizes, tuple(Term(factor * term.weight, term.atoms) for term in self.terms))
 
+    __rmul__ = __mul__
+
     def __repr__(self) -> str:
-        return f"<workload of {self.queries} queries over {' x '.join(map(str, self.sizes))} cells>"
+        asked = f"{self.queries} {'query' if self.queries == 1 else 'queries'}"
+        return f"<workload of {asked} over {' x '.join(map(str, self.sizes))} cells>"
 
     def answer(self, x: Sequence[int] | NDArray[Any]) -> NDArray[Any]:
         """The answers for a histogram ``x``, without any noise: for public or already noisy counts."""
@@ -143,6 +148,28 @@ class Workload:
                 f"The domain has {self.cells} cells, and matrices are held for up to {LARGEST_DENSE}.",
                 fix="describe the workload as products or marginals, which are planned without a matrix.",
             )
+
+
+def checked_weights(weights: Any, number: int, what: str) -> Array:
+    """One weight for each of so many things, all one unless told."""
+    if weights is None:
+        return np.ones(number)
+    if isinstance(weights, str | bytes) or not hasattr(weights, "__len__") or not hasattr(weights, "__getitem__"):
+        raise InvalidParameterError(
+            f"weights must be a list of numbers, but it is {type(weights).__name__}.",
+            fix=f"give one weight for each of the {what}: {number} in all.",
+        )
+    if len(weights) != number:
+        raise InvalidParameterError(
+            f"weights holds {len(weights)}, but there are {number} {what}.",
+            fix=f"give one weight for each of the {what}.",
+        )
+    return np.array([factor_of(weight) for weight in weights])
+
+
+def factor_of(weight: object) -> float:
+    """A weight, if it is a positive number."""
+    return float(positive("weight", weight.item() if isinstance(weight, np.generic) else weight))
 
 
 def along(axis: int, transform: Any, x: NDArray[Any]) -> NDArray[Any]:
