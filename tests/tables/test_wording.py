@@ -1,0 +1,52 @@
+"""Questions and rules say what is done, in words that fit on one line."""
+
+from typing import Any
+
+from tests.tables.attacks.exact import table
+
+import defocus as dp
+
+
+def asked(**more: Any) -> Any:
+    bounded = table([]).where("x > 1").bound(**(more or {"rows": 3}))
+    return bounded.group_by("k", keys=["a", "b"]).agg(
+        n=dp.count(),
+        m=dp.mean("x", 0, 9, missing=1),
+        d=dp.count_distinct("s", at_most=2),
+        q=dp.quantiles("z", [0.5, 0.9], 0, 1),
+        h=dp.histogram("z", [0, 1]),
+        f=dp.mean("z", bounds="find"),
+    )
+
+
+def test_the_question_names_every_column_and_condition() -> None:
+    text = asked().question
+    assert "\n" not in text
+    for part in ("number of rows as n", "mean of x as m", "different s as d", "0.5, 0.9 of z", "by k", "where x > 1"):
+        assert part in text
+
+
+def test_the_rules_say_what_is_bounded_clipped_left_out_and_found() -> None:
+    query = asked()
+    rules = " | ".join(query.preview(epsilon=1).rules)
+    for part in (
+        "at most 3 rows",
+        "belong to nobody",
+        "clipped to [0, 9]; missing ones are counted as 1",
+        "at most 2 different values of s",
+        "outside the edges",
+        "bounds of z are found privately",
+        "2 groups were named beforehand",
+    ):
+        assert part in rules
+
+
+def test_a_default_bound_is_said_to_be_one() -> None:
+    rules = table([]).agg(n=dp.count()).preview(epsilon=1).rules
+    assert any("which is the default" in rule for rule in rules)
+    assert not any("which is the default" in rule for rule in asked().preview(epsilon=1).rules)
+
+
+def test_private_keys_are_explained() -> None:
+    query = table([]).group_by("k", keys=None).agg(n=dp.count())
+    assert any("found privately" in rule for rule in query.preview(epsilon=1, delta=1e-7).rules)
