@@ -1,5 +1,6 @@
 """The noise of one measurement: discrete Laplace or discrete Gaussian on every cell of every group."""
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
@@ -15,6 +16,8 @@ from defocus.privacy.events import DiscreteGaussian, Event
 
 __all__ = ["CellNoise", "Reach", "gaussian", "gaussian_event", "laplace"]
 
+_FINE = 1 << 20
+"""Above this many steps, a whole number is as good a scale as any, and easier to read in a ledger."""
 _ANY_DIMENSION = 1 << 40
 """More cells than any answer has: how many there are may be found only after the charge."""
 
@@ -79,8 +82,9 @@ class CellNoise:
 
 
 def laplace(reach: Reach, epsilon: Fraction) -> CellNoise:
-    """Noise for a share of a pure budget."""
-    return CellNoise(Laplace(scale=reach.l1 / epsilon, sensitivity=reach.l1), reach)
+    """Noise for a share of a pure budget. On a fine grid the scale is rounded up to a whole number of steps."""
+    scale = reach.l1 / epsilon
+    return CellNoise(Laplace(scale=math.ceil(scale) if scale > _FINE else scale, sensitivity=reach.l1), reach)
 
 
 def gaussian(reach: Reach, ratio: Number) -> CellNoise:

@@ -35,6 +35,8 @@ class PreviewColumn:
     error: float | None = None
     interval: float | None = None
     by_size: tuple[tuple[int, float, float], ...] = ()
+    rank: float | None = None
+    """Of a quantile: within how many rows of the true rank it is, with 95 % probability."""
 
     def __post_init__(self) -> None:
         if (self.error is None) != (self.interval is None):
@@ -53,6 +55,7 @@ class PreviewColumn:
             "error": _json(self.error),
             "interval": _json(self.interval),
             "by_size": sizes,
+            "rank": _json(self.rank),
         }
 
 
@@ -141,11 +144,13 @@ class Preview:
     def _cells(self) -> tuple[list[str], list[list[str]]]:
         sizes = sorted({n for column in self.columns for n, _, _ in column.by_size})
         head = ["", "any group", *(f"{n:,} rows".replace(",", " ") for n in sizes)]
-        steady = any(column.error is not None for column in self.columns)
+        steady = any(column.error is not None or column.rank is not None for column in self.columns)
         rows = []
         for column in self.columns:
             by_size = {n: _both(error, width) for n, error, width in column.by_size}
             every = "" if column.error is None else _both(column.error, column.interval)
+            if column.rank is not None:
+                every = f"± {brief(column.rank)} rows in rank"
             rows.append([showing.plain(column.name), every, *(by_size.get(n, "") for n in sizes)])
         if not steady:
             head, rows = [head[0], *head[2:]], [[row[0], *row[2:]] for row in rows]

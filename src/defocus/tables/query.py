@@ -155,7 +155,7 @@ def _foreseen(name: str, aggregate: Aggregate, planned: Plan) -> list[PreviewCol
         rank = mechanism.interval(0.95) / planned.grid
         way = "tree of noisy sums" if mechanism.method == "tree" else "exponential mechanism"
         how = f"{way}; at most {rank:.4g} rows from the true rank, with 95 % probability"
-        return [PreviewColumn(title, how) for title in titles(name, aggregate)]
+        return [PreviewColumn(title, how, rank=rank) for title in titles(name, aggregate)]
     grid = {Distinct: 1, Units: planned.people_grid}.get(type(aggregate), planned.grid)
     error = float(np.sqrt(mechanism.variance)) / grid
     return [PreviewColumn(title, mechanism.words, error, mechanism.width * error) for title in titles(name, aggregate)]
