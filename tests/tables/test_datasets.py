@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import date, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -6,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from defocus.errors import DatasetFileError, InvalidParameterError
+from defocus.errors import DatasetFileError
 from defocus.privacy.budgets import Budget
 from defocus.privacy.units import rows, user
 from defocus.tables.bounding import Bound
@@ -72,6 +73,19 @@ def test_everything_a_file_can_say_is_read() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("lines", "bound"),
+    [
+        ("groups = 3", Bound(rows=5, groups=3)),
+        ("groups = 8", Bound(rows=8, groups=8)),
+        ("per_group = 9", Bound(rows=9, per_group=9)),
+        ('rows = "find"\ngroups = 2', Bound(find=True, groups=2)),
+    ],
+)
+def test_a_file_fills_in_the_same_rows_as_the_method(lines: str, bound: Bound) -> None:
+    assert parsed(f"{LEAST}[bound]\n{lines}").bound == bound
+
+
 def test_paths_are_seen_from_the_file(tmp_path: Path) -> None:
     (tmp_path / "defocus.toml").write_text(WHOLE)
     dataset = read(tmp_path / "defocus.toml")
@@ -112,7 +126,9 @@ def test_paths_are_seen_from_the_file(tmp_path: Path) -> None:
         ("budget.epsilon = 1\nbudget.delta = 1", "delta"),
         ("bound.rows = 0", "whole number"),
         ("bound.rows = 5.0", "whole number"),
-        ("bound.groups = 5", "does not limit"),
+        ('bound.rows = "all"', "whole number"),
+        ("unit.rows = true\nbound.rows = 5", "protected alone"),
+        ('unit.rows = true\nprivate.x.data = "t"\nprivate.x.unit = "p"', "protects each row alone"),
         ('bound.rows = 5\nbound.by = "luck"', "by weights or by sampling"),
         ("bound.row = 5", "did you mean rows"),
         ("columns.age = 5", "must be a section"),
@@ -172,17 +188,6 @@ def test_a_file_that_is_not_there_or_no_text_is_refused(tmp_path: Path) -> None:
             read(path)
 
 
-def test_only_declared_purposes_are_allowed() -> None:
-    strict, free = parsed(WHOLE), parsed(LEAST)
-    assert strict.allowed("research") == "research"
-    assert free.allowed(None) is None
-    assert free.allowed("anything") == "anything"
-    with pytest.raises(InvalidParameterError, match="did you mean 'research'"):
-        strict.allowed("reserch")
-    with pytest.raises(InvalidParameterError, match="none was named"):
-        strict.allowed(None)
-
-
 names = st.text(min_size=1, max_size=12).filter(lambda text: not any(0xD800 <= ord(c) < 0xE000 for c in text))
 words = names.filter(lambda text: bool(text.strip()) and not any(ord(c) < 32 or ord(c) == 127 for c in text))
 plain = st.from_regex(r"[A-Za-z_][A-Za-z0-9_-]{0,20}", fullmatch=True)
@@ -207,7 +212,7 @@ datasets = st.builds(
     name=plain,
     data=st.lists(words, min_size=1, max_size=3, unique=True).map(tuple),
     table=st.none() | words,
-    unit=st.builds(user, words, replace=st.booleans()) | st.builds(rows, replace=st.booleans()),
+    unit=st.builds(user, words, replace=st.booleans()),
     budget=st.one_of(
         st.builds(Budget, st.fractions(Fraction(1, 100), 10), st.sampled_from([0, 1e-6, Fraction(1, 3)])),
         st.builds(lambda rho: Budget(rho=rho), st.floats(1e-300, 1e300)),
@@ -224,10 +229,13 @@ datasets = st.builds(
         plain, st.builds(lambda one, unit: OtherTable(one.data, one.table, unit), others, words), max_size=1
     ),
 )
+by_rows = st.builds(
+    lambda one, unit: replace(one, unit=unit, bound=None, private={}), datasets, st.builds(rows, replace=st.booleans())
+)
 
 
 @settings(max_examples=100)
-@given(datasets)
+@given(datasets | by_rows)
 def test_writing_and_reading_are_inverse_whatever_the_strings(dataset: Dataset) -> None:
     assert parsed(write(dataset)) == dataset
 

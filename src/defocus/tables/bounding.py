@@ -1,13 +1,13 @@
 """How much one person may contribute to a question, and what follows from it."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import final
 
 from defocus.errors import InvalidParameterError, count
 
-__all__ = ["BY", "DEFAULT_ROWS", "FIND", "Bound", "root_above"]
+__all__ = ["BY", "DEFAULT_ROWS", "FIND", "Bound", "fitting", "root_above"]
 
 BY = ("weights", "sampling")
 """The two ways to hold a bound; see :class:`Bound`."""
@@ -70,6 +70,33 @@ class Bound:
                 fix="give rows=, or both groups= and per_group=.",
             )
 
+    @classmethod
+    def of(
+        cls,
+        *,
+        rows: int | str | None = None,
+        groups: int | None = None,
+        per_group: int | None = None,
+        by: str = "weights",
+    ) -> "Bound":
+        """The bound that people ask for: ``rows`` may be "find", and has a default where it is needed and not given.
+
+        >>> print(Bound.of(groups=3), "-", Bound.of(rows="find"))
+        5 rows and 3 groups - a number of rows that is found privately
+        """
+        if isinstance(rows, str):
+            if rows != FIND:
+                raise InvalidParameterError(
+                    "rows is neither a number nor to be found.", fix='pass rows=5 or rows="find".'
+                )
+            return cls(groups=groups, per_group=per_group, by=by, find=True)
+        given = cls(rows=DEFAULT_ROWS if rows is None else rows, groups=groups, per_group=per_group, by=by)
+        if rows is not None:
+            return given
+        if groups is not None and per_group is not None:
+            return replace(given, rows=None)
+        return replace(given, rows=max(DEFAULT_ROWS, groups or 1, per_group or 1))
+
     @property
     def total(self) -> int:
         """How many rows one person weighs at most, over all groups; the default where it is not yet found."""
@@ -108,6 +135,22 @@ class Bound:
         if self.groups is not None:
             parts.append(f"{self.groups} group{'' if self.groups == 1 else 's'}")
         return " and ".join(parts)
+
+
+def fitting(bound: object, *, people: bool) -> Bound | None:
+    """The bound, if there is one and there are people whom it can bound."""
+    if bound is None:
+        return None
+    if not isinstance(bound, Bound):
+        raise InvalidParameterError(
+            f"bound is of type {type(bound).__name__}.", fix="pass bound=dp.tables.Bound(rows=5)."
+        )
+    if not people:
+        raise InvalidParameterError(
+            "Each row is protected alone here, so it is one contribution already and has no bound.",
+            fix='leave the bound out, or protect people with unit=dp.user("…").',
+        )
+    return bound
 
 
 def root_above(square: int) -> Fraction:

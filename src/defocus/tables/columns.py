@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import date, datetime
 from typing import Any, final
 
 from defocus.errors import InvalidParameterError, Number, SourceError, UnknownColumnError, WrongKindError, finite
@@ -33,11 +34,43 @@ class Column:
             low, high = bounds(self.name, *fact)
             return replace(self, low=low, high=high)
         if isinstance(fact, list) and fact and self.kind.countable:
-            return replace(self, values=_domain(self.name, fact))
+            return replace(self, values=self._domain(fact))
         raise InvalidParameterError(
             f"What was declared about the {self.kind} column {self.name!r} is not understood.",
             fix="give a tuple (low, high) for a numeric column, or a list of values for one with a public domain.",
         )
+
+    def value(self, value: Any, what: str = "value") -> Any:
+        """A public value of the column, exactly; text is never read as a number. None stands for a missing one."""
+        plain = value.item() if hasattr(value, "item") else value
+        if plain is not None and not self._holds(plain):
+            raise WrongKindError(
+                f"A {what} of {self.name!r:.60} is {value!r:.60}, but the column is of kind {self.kind}.",
+                fix=f"give {what}s of kind {self.kind}.",
+            )
+        return plain
+
+    def _holds(self, plain: object) -> bool:
+        if self.kind is Kind.BOOLEAN:
+            return isinstance(plain, bool)
+        if self.kind is Kind.INTEGER:
+            return isinstance(plain, int) and not isinstance(plain, bool) and -(2**63) <= plain < 2**63
+        if self.kind is Kind.DATE:
+            return isinstance(plain, date) and not isinstance(plain, datetime)
+        if self.kind is Kind.TIMESTAMP:
+            return isinstance(plain, datetime) and plain.tzinfo is None
+        return self.kind is Kind.TEXT and isinstance(plain, str) and _encodable(plain)
+
+    def _domain(self, values: list[Any]) -> tuple[Value, ...]:
+        found = [self.value(value) for value in values]
+        if None in found:
+            raise InvalidParameterError(
+                f"The domain of {self.name!r:.60} holds None, which is no value: empty keys stand for all of them.",
+                fix='leave it out; to see rows without a value as a group, pass keys=["A", None] to group_by.',
+            )
+        if len(set(found)) != len(found):
+            raise InvalidParameterError(f"The domain of {self.name} names a value twice.", fix="name each value once.")
+        return tuple(found)
 
 
 @final
@@ -113,8 +146,9 @@ def bounds(name: str, low: object, high: object) -> tuple[Number, Number]:
     return ends
 
 
-def _domain(name: str, values: list[Any]) -> tuple[Value, ...]:
-    kept = tuple(dict.fromkeys(values))
-    if len(kept) != len(values):
-        raise InvalidParameterError(f"The domain of {name} names a value twice.", fix="name each value once.")
-    return kept
+def _encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in text

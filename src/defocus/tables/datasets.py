@@ -1,16 +1,15 @@
 """The dataset file: where the data is, whom it is about, what may be lost, and what is publicly known about columns."""
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, final
 
-from defocus.errors import DatasetFileError, InvalidParameterError, Number
+from defocus.errors import DatasetFileError, Number
 from defocus.privacy.budgets import Budget
 from defocus.privacy.units import Unit, rows, user
-from defocus.tables.bounding import FIND, Bound
+from defocus.tables.bounding import FIND, Bound, fitting
 from defocus.tables.kinds import Kind, Value
 from defocus.tables.sections import Section, parse
 from defocus.tables.sources import fits
@@ -87,19 +86,6 @@ class Dataset:
         """Where the data is, seen from here."""
         return [str(self.home / path) for path in (self.data if data is None else data)]
 
-    def allowed(self, purpose: str | None) -> str | None:
-        """The purpose, if the owner allowed it."""
-        if not self.purposes or purpose in self.purposes:
-            return purpose
-        near = difflib.get_close_matches(purpose or "", self.purposes, n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        raise InvalidParameterError(
-            f"{purpose!r:.80} is no purpose that {self.name} may be used for."
-            if purpose
-            else f"{self.name} may be used for certain purposes only, and none was named.",
-            fix=f"{hint}pass purpose= with one of: {'; '.join(self.purposes)}."[:1000],
-        )
-
 
 def read(path: str | Path) -> Dataset:
     """Read and validate a dataset file."""
@@ -122,19 +108,20 @@ def parsed(text: str, *, home: Path = Path()) -> Dataset:
     name = top.word("name")
     if name is None or not _NAME.fullmatch(name):
         top.refuse("name", "The name must be letters, digits, - and _", 'write name = "visits".')
+    unit = _unit(top.section("unit").only("column", "rows", "replace"))
     return Dataset(
         name=name,
         data=_data(top),
         table=top.word("table"),
-        unit=_unit(top.section("unit").only("column", "rows", "replace")),
+        unit=unit,
         budget=_budget(top.section("budget").only("epsilon", "delta", "rho", "mu")),
         ledger=top.word("ledger"),
         anchor_file=top.word("anchor_file"),
-        bound=_bound(top.section("bound").only("rows", "groups", "per_group", "by")),
+        bound=_bound(top.section("bound").only("rows", "groups", "per_group", "by"), unit),
         purposes=top.words("purposes"),
         columns=_columns(top),
-        public={key: _other(key, one, private=False) for key, one in top.sections("public")},
-        private={key: _other(key, one, private=True) for key, one in top.sections("private")},
+        public={key: _other(key, one) for key, one in top.sections("public")},
+        private={key: _other(key, one, unit) for key, one in top.sections("private")},
         home=home,
     )
 
@@ -166,22 +153,29 @@ def _budget(section: Section) -> Budget:
     return section.checked(None, lambda: Budget(**given))
 
 
-def _bound(section: Section) -> Bound | None:
+def _bound(section: Section, unit: Unit) -> Bound | None:
     if not section.values:
         return None
-    find = section.values.get("rows") == FIND
-    rows = None if find else section.whole("rows")
+    rows = FIND if section.values.get("rows") == FIND else section.whole("rows")
     groups, per_group = section.whole("groups"), section.whole("per_group")
     by = section.word("by", "weights") or ""
-    return section.checked(None, lambda: Bound(rows=rows, groups=groups, per_group=per_group, by=by, find=find))
+    bound = section.checked(None, lambda: Bound.of(rows=rows, groups=groups, per_group=per_group, by=by))
+    return section.checked(None, lambda: fitting(bound, people=unit.column is not None))
 
 
-def _other(name: str, section: Section, *, private: bool) -> OtherTable:
-    section.only("data", "table", "columns", *(["unit"] if private else []))
+def _other(name: str, section: Section, protected: Unit | None = None) -> OtherTable:
+    """A public table, or a private one about the people who are ``protected``."""
+    section.only("data", "table", "columns", *(["unit"] if protected else []))
     if not _NAME.fullmatch(name):
         section.refuse(None, "The name of a table must be letters, digits, - and _", "rename the section.")
     unit = section.word("unit")
-    if private and unit is None:
+    if protected and protected.column is None:
+        section.refuse(
+            None,
+            "The file protects each row alone, so no other private table is about the same people",
+            'write column = "patient_id" under [unit], or remove this section.',
+        )
+    if protected and unit is None:
         section.refuse(None, "It is not said which column names the person in this table", 'write unit = "patient_id".')
     return OtherTable(_data(section), section.word("table"), unit, _columns(section))
 

@@ -4,7 +4,6 @@ import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
 from typing import Any, final
 
 import pyarrow as pa
@@ -25,7 +24,6 @@ _TYPES = {
     Kind.DATE: pa.date32(),
     Kind.TIMESTAMP: pa.timestamp("us"),
 }
-_PYTHON = {Kind.BOOLEAN: bool, Kind.INTEGER: int, Kind.TEXT: str, Kind.DATE: date, Kind.TIMESTAMP: datetime}
 
 
 @final
@@ -89,7 +87,7 @@ def public_keys(columns: Sequence[Column], keys: Any) -> Keys:
     if not rows:
         raise InvalidParameterError("There is no key.", fix="name at least one group, or pass keys=None to find them.")
     arrays = [
-        pa.array([_value(column, row[i]) for row in rows], _TYPES[column.kind]) for i, column in enumerate(columns)
+        pa.array([column.value(row[i], "key") for row in rows], _TYPES[column.kind]) for i, column in enumerate(columns)
     ]
     table = pa.table(dict(zip(names, arrays, strict=True)))
     # Asked of what the engine will see: two keys that become one there would count a row twice.
@@ -139,31 +137,3 @@ def _table(keys: Any) -> pa.Table | None:
     if hasattr(keys, "__arrow_c_stream__") and hasattr(keys, "columns"):
         return pa.table(keys)
     return None
-
-
-def _value(column: Column, value: Any) -> Any:
-    """A key as a value of the column's kind, exactly; strings are never read as numbers."""
-    plain = value.item() if hasattr(value, "item") else value
-    fits = isinstance(plain, _PYTHON[column.kind])
-    if column.kind in {Kind.INTEGER, Kind.DATE}:
-        fits = fits and not isinstance(plain, bool if column.kind is Kind.INTEGER else datetime)
-    if column.kind is Kind.INTEGER:
-        fits = fits and -(2**63) <= plain < 2**63
-    if column.kind is Kind.TIMESTAMP:
-        fits = fits and plain.tzinfo is None
-    if column.kind is Kind.TEXT and fits:
-        fits = _encodable(plain)
-    if plain is not None and not fits:
-        raise WrongKindError(
-            f"A key of {column.name!r} is {value!r:.60}, but the column is of kind {column.kind}.",
-            fix=f"give keys of kind {column.kind}.",
-        )
-    return plain
-
-
-def _encodable(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return "\0" not in text

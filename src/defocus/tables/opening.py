@@ -1,17 +1,22 @@
 """Opening a private table: its rows, its unit, and the ledger that answers for it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
 import pyarrow as pa
 
-from defocus.errors import InvalidParameterError, NotDeclaredError, WrongKindError
+from defocus.errors import InvalidParameterError, LedgerMismatchError, NotDeclaredError, WrongKindError
 from defocus.ledger import Ledger
+from defocus.ledger.making import check_kinds
+from defocus.ledger.text import line
 from defocus.privacy.budgets import Budget
 from defocus.privacy.units import Unit
 from defocus.tables import datasets
-from defocus.tables.bounding import Bound
+from defocus.tables.bounding import Bound, fitting
 from defocus.tables.checking import open_dataset
 from defocus.tables.columns import Schema
 from defocus.tables.rows import Rows
@@ -32,7 +37,7 @@ def open(  # noqa: A001  # reads as dp.open
     columns: Mapping[str, Any] | None = None,
     types: Mapping[str, str] | None = None,
     bound: Bound | None = None,
-    purposes: Sequence[str] | None = None,
+    purposes: str | Sequence[str] | None = None,
     private: Mapping[str, Any] | None = None,
     public: Mapping[str, Any] | None = None,
     anchor_file: str | Path | None = None,
@@ -47,13 +52,15 @@ def open(  # noqa: A001  # reads as dp.open
         unit: what one person is: ``dp.user("patient_id")``, or ``dp.rows()`` where each row is one.
         budget: how much may ever be lost about one of them, by all releases together.
         ledger: where every charge is written down: a path, a PostgreSQL URL or an open ledger. Beside the data unless
-            told.
+            told. Where it exists, it must have been made for the same unit, budget and data.
         name: what the data is called in the ledger; the name of the file unless told.
         table: which table of a database.
         columns: public facts: bounds ``(low, high)`` or a list of all values, never looked up in the data.
         types: the kind of columns whose source does not say, such as those of a CSV file.
         bound: what one person may contribute unless a question says otherwise.
-        purposes: what the data may be used for; then every release must name one of them.
+        purposes: what the data may be used for; then every release must name one of them. This is the owner's rule
+            for those who ask through this table or this file, not a lock: who can read the data itself can open it
+            without the rule, or without Defocus. Let them reach a service that asks, and not the data.
         private: other tables about the same people, by name, which can be joined on the person.
         public: public tables, by name, which can be joined on anything.
         anchor_file: a file, best on another disk, that notices an older copy of the ledger.
@@ -73,66 +80,161 @@ def open(  # noqa: A001  # reads as dp.open
     >>> home.cleanup()
     """
     if isinstance(data, str | Path) and Path(data).suffix.lower() == ".toml":
-        given = {"unit": unit, "budget": budget, "name": name, "table": table, "columns": columns, "types": types}
-        return _from_file(data, {**given, "private": private, "public": public}, ledger, memory, threads)
-    opened = source(data, table=table, types=types, memory=memory, threads=threads)
-    others = {key: source(one) for key, one in (private or {}).items()}
-    called = opened.name if name is None else name
-    if isinstance(ledger, Ledger):
-        if unit is not None and unit != ledger.unit:
+        said = {"unit": unit, "budget": budget, "name": name, "table": table, "columns": columns, "types": types}
+        more = {"bound": bound, "purposes": purposes, "private": private, "public": public, "anchor_file": anchor_file}
+        twice = [key for key, value in {**said, **more}.items() if value is not None]
+        if twice:
             raise InvalidParameterError(
-                f"The ledger protects {ledger.unit}, but the table was opened for {unit}.", fix="leave unit= out."
+                f"{', '.join(twice)} cannot be given beside a dataset file, which says it.", fix="write it in the file."
             )
-        book = ledger
-    else:
-        where = _place(data, called) if ledger is None else ledger
-        book = Ledger.open(where, budget=budget, unit=unit, dataset=called, anchor_file=anchor_file)
-    first, *rest = together(opened, *others.values(), memory=memory, threads=threads) if others else [opened]
-    rows = {key: _rows(one, book.unit, {}) for key, one in zip(others, rest, strict=True)}
-    wanted = None if purposes is None else tuple(purposes)
-    return Table(
-        rows=_rows(first, book.unit, columns or {}),
-        ledger=book,
-        name=called,
-        contribution=bound,
-        purposes=wanted,
-        others=rows,
-        public=dict(public or {}),
-    )
+        return _from_file(datasets.read(data), ledger, memory, threads)
+    check_kinds(budget=budget, unit=unit)
+    wanted = _purposes(purposes)
+    first = partial(source, data, table=table, types=types, memory=memory, threads=threads)
+    with ExitStack() as undo:
+        sources = _sources([first, *(partial(source, one) for one in (private or {}).values())], memory, threads)
+        undo.callback(sources[0].engine.close)
+        sources[0] = replace(sources[0], schema=sources[0].schema.declare(columns or {}))
+        called = name if name is not None else _called(sources[0], ledger)
+        facts = _Said(
+            name=called,
+            named=name is not None,
+            unit=unit,
+            budget=budget,
+            ledger=_place(data, called) if ledger is None else ledger,
+            anchor_file=anchor_file,
+            bound=bound,
+            purposes=wanted,
+            private=dict.fromkeys(private or ()),
+            public=dict(public or {}),
+        )
+        opened = _table(facts, sources)
+        undo.pop_all()
+    return opened
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Said:
+    """What is said about the data, in a file or by whoever opens it."""
+
+    name: str
+    named: bool = True
+    """Whether somebody chose the name."""
+    unit: Unit | None
+    budget: Budget | None
+    ledger: Ledger | str | Path
+    anchor_file: str | Path | None
+    bound: Bound | None
+    purposes: tuple[str, ...] | None
+    private: Mapping[str, str | None] = field(default_factory=dict)
+    """Other private tables, and what they call the person where that is said."""
+    public: Mapping[str, Any] = field(default_factory=dict)
 
 
 def _from_file(
-    path: str | Path, given: Mapping[str, Any], ledger: Any, memory: str | None, threads: int | None
+    dataset: datasets.Dataset, ledger: Ledger | str | Path | None, memory: str | None, threads: int | None
 ) -> Table:
     """The table of a dataset file, which says everything but perhaps another place of the ledger."""
-    twice = [key for key, value in given.items() if value is not None]
-    if twice:
-        raise InvalidParameterError(
-            f"{', '.join(twice)} cannot be given beside a dataset file, which says it.", fix="write it in the file."
-        )
-    dataset = datasets.read(path)
-    how: dict[str, Any] = {"memory": memory, "threads": threads}
-    main = open_dataset(dataset, **how)
-    opened = [main, *(open_dataset(dataset, other, **how) for other in dataset.private.values())]
-    first, *rest = together(*opened, memory=memory, threads=threads)
-    book = ledger
-    if not isinstance(ledger, Ledger):
-        where = dataset.ledger_place if ledger is None else ledger
-        terms: dict[str, Any] = {"budget": dataset.budget, "unit": dataset.unit, "dataset": dataset.name}
-        book = Ledger.open(where, anchor_file=dataset.anchor_place, **terms)
-    others = {
-        key: _person_rows(one, other.unit or "")
-        for (key, other), one in zip(dataset.private.items(), rest, strict=True)
-    }
-    return Table(
-        rows=_rows(first, book.unit, {}),
-        ledger=book,
+    said = _Said(
         name=dataset.name,
-        contribution=dataset.bound,
+        unit=dataset.unit,
+        budget=dataset.budget,
+        ledger=dataset.ledger_place if ledger is None else ledger,
+        anchor_file=dataset.anchor_place,
+        bound=dataset.bound,
         purposes=dataset.purposes or None,
-        others=others,
+        private={key: other.unit for key, other in dataset.private.items()},
         public={key: _public(open_dataset(dataset, other)) for key, other in dataset.public.items()},
     )
+    about = (None, *dataset.private.values())
+    with ExitStack() as undo:
+        sources = _sources(
+            [partial(open_dataset, dataset, one, memory=memory, threads=threads) for one in about], memory, threads
+        )
+        undo.callback(sources[0].engine.close)
+        opened = _table(said, sources)
+        undo.pop_all()
+    return opened
+
+
+def _table(said: _Said, sources: Sequence[Source]) -> Table:
+    """The table, if everything that was said fits. A ledger is made last, so a mistake leaves none behind."""
+    with ExitStack() as undo:
+        book = None
+        if said.unit is None:  # then only a ledger that is there can say whom it protects
+            book = _book(said, undo)
+        unit = said.unit if book is None else book.unit
+        assert unit is not None  # noqa: S101  # one of the two said it
+        rows = _rows(sources[0], unit, None)
+        if said.private and rows.unit is None:
+            raise InvalidParameterError(
+                f"This table protects {unit}, so no other private table is about the same people.",
+                fix='leave private tables out, or protect people: unit=dp.user("patient_id").',
+            )
+        persons = zip(said.private.items(), sources[1:], strict=True)
+        others = {key: _rows(one, unit, person) for (key, person), one in persons}
+        fitting(said.bound, people=rows.unit is not None)
+        book = _book(said, undo) if book is None else book
+        opened = Table(
+            rows=rows,
+            ledger=book,
+            name=said.name,
+            contribution=said.bound,
+            purposes=said.purposes,
+            others=others,
+            public=said.public,
+        )
+        undo.pop_all()
+    return opened
+
+
+def _book(said: _Said, undo: ExitStack) -> Ledger:
+    """The ledger, which must have been made for this unit, budget and data, or is made for them now."""
+    try:
+        if isinstance(said.ledger, Ledger):
+            said.ledger.terms.hold(dataset=said.name, unit=said.unit, budget=said.budget)
+            return said.ledger
+        terms: dict[str, Any] = {"budget": said.budget, "unit": said.unit, "dataset": said.name}
+        return undo.enter_context(Ledger.open(said.ledger, anchor_file=said.anchor_file, **terms))
+    except LedgerMismatchError as problem:
+        if said.named:
+            raise
+        hint = f"nobody named the data, so it was taken for {said.name!r:.80}: pass name= if the ledger calls it"
+        raise LedgerMismatchError(problem.what, fix=f"{hint} otherwise; or {problem.fix}") from None
+
+
+def _sources(make: Iterable[Callable[[], Source]], memory: str | None, threads: int | None) -> list[Source]:
+    """The sources on one engine; no other stays open, also where one of them cannot be opened."""
+    with ExitStack() as engines:
+        made = []
+        for one in make:
+            made.append(one())
+            engines.callback(made[-1].engine.close)
+        if len(made) > 1:
+            return together(*made, memory=memory, threads=threads)
+        engines.pop_all()
+    return made
+
+
+def _called(opened: Source, ledger: object) -> str:
+    """What the data is called where nobody says: as its file or table is, and a frame as in its ledger."""
+    if opened.origin.frame is not None and isinstance(ledger, Ledger):
+        return ledger.dataset
+    return opened.name
+
+
+def _purposes(given: object) -> tuple[str, ...] | None:
+    """One purpose or several, each of which a ledger can hold."""
+    if given is None:
+        return None
+    listed = [given] if isinstance(given, str) else given
+    if not isinstance(listed, Iterable) or isinstance(listed, bytes) or not (found := list(listed)):
+        raise InvalidParameterError(
+            "purposes does not list what the data may be used for.",
+            fix='pass purposes=["monthly report"], or leave it out where any purpose will do.',
+        )
+    return tuple(dict.fromkeys(line("a purpose", one) for one in found))
 
 
 def _public(opened: Source) -> pa.Table:
@@ -143,19 +245,16 @@ def _public(opened: Source) -> pa.Table:
         opened.engine.close()
 
 
-def _rows(opened: Source, unit: Unit, columns: Mapping[str, Any]) -> Rows:
-    schema = opened.schema.declare(columns)
+def _rows(opened: Source, unit: Unit, person: str | None) -> Rows:
+    """The rows with the column that names the person, which another table may call ``person``."""
     if unit.kind in {"rows", "event"}:
-        return Rows(opened.engine, opened.relation, schema, None)
+        return Rows(opened.engine, opened.relation, opened.schema, None)
     if unit.kind != "user" or unit.column is None:
         raise InvalidParameterError(
             f"A table protects rows or people, not {unit}.", fix='pass unit=dp.user("patient_id") or unit=dp.rows().'
         )
-    return Rows(opened.engine, opened.relation, schema, _person(schema, unit.column))
-
-
-def _person_rows(opened: Source, unit: str) -> Rows:
-    return Rows(opened.engine, opened.relation, opened.schema, _person(opened.schema, unit))
+    column = _person(opened.schema, unit.column if person is None else person)
+    return Rows(opened.engine, opened.relation, opened.schema, column)
 
 
 def _person(schema: Schema, name: str) -> str:

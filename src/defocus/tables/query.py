@@ -61,6 +61,14 @@ class Query:
 
     def share(self, **weights: Number) -> "Query":
         """The same question with more of the budget for some columns: ``share(visits=2)`` counts visits twice."""
+        names = [name for name, _ in self.arrangement.aggregates]
+        for name, weight in weights.items():
+            if name not in names:
+                raise InvalidParameterError(
+                    f"There is no column {name!r:.60} to give a larger share to.",
+                    fix=f"choose among {', '.join(names)}.",
+                )
+            positive(f"the share of {name}", weight)
         return replace(self, weights={**self.weights, **weights})
 
     def plan(self, *, epsilon: Number, delta: Number | None = None) -> Plan:
@@ -136,6 +144,9 @@ class Query:
         """Everything public that the answer depends on."""
         keys = "found" if self.keys is None else repr(self.keys.table.to_pydict())
         return repr((self.rows.words, words, self.by, keys, self.bound, self.arrangement.aggregates))
+
+    def __repr__(self) -> str:
+        return f"Query({self.question})"
 
     def _rules(self, planned: Plan) -> tuple[str, ...]:
         return rules(self.rows, self.bound, self.keys, planned, proposed=self.proposed)

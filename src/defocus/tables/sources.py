@@ -2,7 +2,7 @@
 
 import contextlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from functools import partial
@@ -93,7 +93,8 @@ def source(
     """
     origin = _origin(data, table, types or {}, missing or {})
     engine = _engine([origin], memory, threads)
-    return _opened(engine, origin)
+    with _closed_on_failure(engine):
+        return _opened(engine, origin)
 
 
 def together(*sources: Source, memory: str | None = None, threads: int | None = None) -> list[Source]:
@@ -101,7 +102,17 @@ def together(*sources: Source, memory: str | None = None, threads: int | None = 
     if len(sources) == 1 and memory is None and threads is None:
         return list(sources)
     engine = _engine([one.origin for one in sources], memory, threads)
-    return [replace(_opened(engine, one.origin), schema=one.schema) for one in sources]
+    with _closed_on_failure(engine):
+        return [replace(_opened(engine, one.origin), schema=one.schema) for one in sources]
+
+
+@contextlib.contextmanager
+def _closed_on_failure(engine: Engine) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        engine.close()
+        raise
 
 
 def _origin(

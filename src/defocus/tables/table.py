@@ -1,6 +1,6 @@
 """A private table: what questions are built from."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, final
@@ -11,7 +11,7 @@ from defocus.noise import Bits
 from defocus.tables.aggregates import Aggregate, Distinct, Histogram, Quantile, Statistic, Units
 from defocus.tables.answers import Answer
 from defocus.tables.arranging import arrange
-from defocus.tables.bounding import DEFAULT_ROWS, FIND, Bound
+from defocus.tables.bounding import DEFAULT_ROWS, Bound, fitting
 from defocus.tables.columns import Schema
 from defocus.tables.cubes import Cube
 from defocus.tables.joining import join_private, join_public
@@ -40,6 +40,15 @@ class Table:
     """Other private tables about the same people."""
     public: Mapping[str, Any] = field(default_factory=dict)
     """Public tables that may be joined by name."""
+
+    def __post_init__(self) -> None:
+        fitting(self.contribution, people=self.rows.unit is not None)
+        if (self.rows.unit is None) != (self.ledger.unit.column is None):
+            raise InvalidParameterError(
+                f"The ledger protects {self.ledger.unit}, but these rows are counted as"
+                f" {'rows of their own' if self.rows.unit is None else f'those of a {self.rows.unit}'}.",
+                fix="open the table with dp.open, which brings both together.",
+            )
 
     @property
     def schema(self) -> Schema:
@@ -96,54 +105,37 @@ class Table:
 
         ``rows="find"`` lets a twentieth of what a question costs find the number of rows with the least error.
         """
-        if self.rows.unit is None:
-            raise InvalidParameterError(
-                f"This table protects {self.ledger.unit}, so each row is one contribution already.",
-                fix='leave bound() out, or open the table with unit=user("…").',
-            )
-        if isinstance(rows, str):
-            if rows != FIND:
-                raise InvalidParameterError(
-                    "rows is neither a number nor to be found.", fix='pass rows=5 or rows="find".'
-                )
-            return replace(self, contribution=Bound(groups=groups, per_group=per_group, by=by, find=True))
-        if rows is None and per_group is None:
-            rows = DEFAULT_ROWS if groups is None else max(groups, DEFAULT_ROWS)
-        elif rows is None and groups is None:
-            rows = max(DEFAULT_ROWS, per_group or 1)
-        return replace(self, contribution=Bound(rows=rows, groups=groups, per_group=per_group, by=by))
+        return replace(self, contribution=Bound.of(rows=rows, groups=groups, per_group=per_group, by=by))
 
-    def group_by(self, *columns: str, keys: Any = DECLARED) -> "Grouped":
+    def group_by(self, *columns: str | Sequence[str], keys: Any = DECLARED) -> "Grouped":
         """Groups of rows with equal values.
 
         Args:
-            columns: what to group by.
+            columns: what to group by, as names or as one list of names.
             keys: which groups to show: a list of values (or of tuples, for several columns), a dict with one
                 list for each column, a public table, or None to find them privately, which needs a delta. Unless
                 given, the domains declared for the columns.
         """
-        if not columns:
-            raise InvalidParameterError("group_by needs a column.", fix="name one, or ask agg() of the whole table.")
-        chosen = key_columns(self.schema.usable(name) for name in columns)
+        names = _names(columns, "group_by", fix="name one, or ask agg() of the whole table.")
+        chosen = key_columns(self.schema.usable(name) for name in names)
         known: Keys | None
         if isinstance(keys, str) and keys == DECLARED:
             known = declared_keys(chosen)
         else:
             known = None if keys is None else public_keys(chosen, keys)
-        return Grouped(self, tuple(columns), known)
+        return Grouped(self, names, known)
 
-    def cube(self, *columns: str, ways: int | None = None) -> Cube:
+    def cube(self, *columns: str | Sequence[str], ways: int | None = None) -> Cube:
         """The numbers of rows by all combinations of at most ``ways`` columns, measured together.
 
         The columns need declared domains. All combinations unless told.
         """
-        if not columns:
-            raise InvalidParameterError("cube needs a column.", fix="name at least one with a declared domain.")
-        chosen = key_columns(self.schema.usable(name) for name in columns)
+        names = _names(columns, "cube", fix="name at least one with a declared domain.")
+        chosen = key_columns(self.schema.usable(name) for name in names)
         bound = _bounded(self)
         if bound is not None and bound.find:
             raise InvalidParameterError("A cube needs a bound that is known.", fix="give it with bound(rows=…).")
-        return Cube(self.rows, self.ledger, bound, chosen, len(columns) if ways is None else ways, self.purposes)
+        return Cube(self.rows, self.ledger, bound, chosen, len(names) if ways is None else ways, self.purposes)
 
     def agg(self, **aggregates: Aggregate) -> Query:
         """What is asked of all rows together."""
@@ -207,6 +199,9 @@ class Table:
     ) -> None:
         self.close()
 
+    def __repr__(self) -> str:
+        return f"Table({self.name!r}: {', '.join(self.schema.names)}; protects {self.ledger.unit})"
+
     def __str__(self) -> str:
         columns = ", ".join(f"{column.name} ({column.kind})" for column in self.schema)
         return f"{self.name}: {columns}\nprotects {self.ledger.unit}; {self.remaining()}"
@@ -224,6 +219,23 @@ class Grouped:
     def agg(self, **aggregates: Aggregate) -> Query:
         """What is asked of each group."""
         return _query(self.table, self.by, self.keys, aggregates)
+
+    def __repr__(self) -> str:
+        groups = "groups to be found" if self.keys is None else f"{self.keys.number} groups"
+        return f"Grouped({self.table.name!r} by {', '.join(self.by)}: {groups})"
+
+
+def _names(columns: Sequence[str | Sequence[str]], what: str, *, fix: str) -> tuple[str, ...]:
+    """The names of columns, given one by one or as one list."""
+    listed = columns[0] if len(columns) == 1 and isinstance(columns[0], list | tuple) else columns
+    names = tuple(name for name in listed if isinstance(name, str))
+    if len(names) != len(listed):
+        raise InvalidParameterError(
+            f"{what} takes the names of columns, as text.", fix=f'write {what}("ward", "year") or {what}(["ward"]).'
+        )
+    if not names:
+        raise InvalidParameterError(f"{what} needs a column.", fix=fix)
+    return names
 
 
 def _query(table: Table, by: tuple[str, ...], keys: Keys | None, aggregates: Mapping[str, Aggregate]) -> Query:

@@ -50,6 +50,9 @@ class SqlQuery:
         """The SELECT in one line."""
         return self.text
 
+    def __repr__(self) -> str:
+        return f"SqlQuery({printable(self.text)})"
+
     def plan(self, *, epsilon: Number, delta: Number | None = None) -> Plan:
         """Which measurements would be made, with which noise."""
         self._check_keys(delta)
