@@ -63,10 +63,33 @@ def test_a_release_is_charged_once_and_carries_intervals(book: Ledger) -> None:
 
 def test_one_release_answers_other_questions_free_of_charge(book: Ledger) -> None:
     answers = w.plan(w.prefix(4), BUDGET).release([9, 8, 7, 6], ledger=book, purpose="ages", bits=seeded(2))
-    assert answers.ask(w.identity(4)).cumsum() == pytest.approx(answers.values, rel=1e-9)
+    cells = answers.ask(w.identity(4))
+    assert cells.values.cumsum() == pytest.approx(answers.values, rel=1e-9)
+    low, high = cells.intervals(0.9)
+    assert ((low + high) / 2).tolist() == pytest.approx(cells.values.tolist())
+    planned = w.plan(w.identity(4), BUDGET, noise="laplace", strategy=w.strategy(np.eye(4)))
+    assert (high - low).max() > 0.5 * planned.intervals(0.9).max()
     assert charges(book) == 1
+    with pytest.raises(InvalidParameterError, match="A question is a workload, but it is str"):
+        answers.ask("x")  # type: ignore[arg-type]
     with pytest.raises(MismatchedDomainError):
         answers.ask(w.identity(5))
+
+
+def test_a_named_request_is_recalled_by_an_equal_plan_and_by_no_other(book: Ledger) -> None:
+    """Both strategies have columns of one length, hence equal events; their rows mean different things."""
+    halves, cells = w.strategy([[1, 1, 0, 0], [0, 0, 1, 1]]), w.strategy(np.eye(4)[[1, 0, 3, 2]])
+    total = w.total(4)
+    plans = [w.plan(total, BUDGET, noise="laplace", strategy=one) for one in (halves, halves, cells)]
+    first = plans[0].release([9, 8, 7, 6], ledger=book, purpose="all", bits=seeded(2), request="all of them")
+    again = plans[1].release([0, 0, 0, 0], ledger=book, purpose="all", request="all of them")
+    assert again.values.tolist() == first.values.tolist()
+    asked_otherwise = w.plan(w.explicit([[1, 1, 1, 1], [1, 1, 0, 0]]), BUDGET, noise="laplace", strategy=halves)
+    for other in (plans[2], asked_otherwise):
+        assert other.event == plans[0].event
+        with pytest.raises(InvalidParameterError, match="another workload or strategy"):
+            other.release([9, 8, 7, 6], ledger=book, purpose="all", request="all of them")
+    assert charges(book) == 1
 
 
 def test_least_squares_answers_agree_with_each_other(book: Ledger) -> None:
@@ -74,6 +97,37 @@ def test_least_squares_answers_agree_with_each_other(book: Ledger) -> None:
     answers = plan.release(np.arange(24).reshape(3, 4, 2), ledger=book, purpose="tables", bits=seeded(3))
     np.testing.assert_allclose(answers.table((0, 1)).sum(axis=1), answers.table((0, 2)).sum(axis=1), rtol=1e-9)
     np.testing.assert_allclose(answers.table((0, 1)).sum(axis=0), answers.table((1, 2)).sum(axis=1), rtol=1e-9)
+
+
+def test_intervals_of_later_questions_are_those_of_a_plan_for_them(book: Ledger) -> None:
+    halves = w.strategy([[1, 1, 0, 0], [0, 0, 1, 1]])
+    answers = w.plan(w.total(4), BUDGET, noise="laplace", strategy=halves).release(
+        [9, 8, 7, 6], ledger=book, purpose="ages", bits=seeded(2)
+    )
+    later = w.explicit([[1, 1, 0, 0]])
+    low, high = answers.ask(later).intervals(0.9)
+    planned = w.plan(later, BUDGET, noise="laplace", strategy=halves).intervals(0.9)
+    assert (high - low) / 2 == pytest.approx(planned)
+
+
+def test_a_table_has_its_axes_in_the_order_they_are_named(book: Ledger) -> None:
+    plan = w.plan(w.marginals([3, 4, 2], ways=2), BUDGET, noise="gaussian")
+    answers = plan.release(np.arange(24), ledger=book, purpose="tables", bits=seeded(3))
+    assert answers.table((1, 0)).tolist() == answers.table((0, 1)).T.tolist()
+    for missing in ((0, 3), (0, 0), (), 1, "01"):
+        with pytest.raises(InvalidParameterError, match="There is no marginal over") as refusal:
+            answers.table(missing)  # type: ignore[arg-type]
+        assert "workload.sets()" in refusal.value.fix
+
+
+def test_answers_are_shown_in_short_and_as_a_table_for_notebooks(book: Ledger) -> None:
+    answers = w.plan(w.ranges(40), BUDGET).release([5] * 40, ledger=book, purpose="<ages>", bits=seeded(1))
+    assert repr(answers).startswith("<answers to <workload of 820 queries over 40 cells>: [")
+    assert len(repr(answers)) < 200
+    page = answers._repr_html_()
+    assert "&lt;ages&gt;" in page
+    assert "with 95 % probability" in page
+    assert "95 %" not in answers.nonnegative()._repr_html_()
 
 
 @pytest.mark.parametrize("workload", [w.prefix(24), w.marginals([3, 4, 2], ways=2)], ids=["prefix", "marginals"])

@@ -1,3 +1,4 @@
+import gc
 import json
 import shutil
 import stat
@@ -51,6 +52,18 @@ def test_a_resumed_stream_costs_nothing_more(ledger: Ledger) -> None:
         stream = RunningSum.resume(stream.save(), ledger=ledger)
     assert ledger.spent() == spent
     assert ledger.verify().ok
+
+
+def test_a_stream_that_is_forgotten_gives_its_file_up(ledger: Ledger, tmp_path: Path) -> None:
+    stream = PLAN.start(ledger=ledger, purpose="visits", state_file=tmp_path / "visits.state")
+    shown = stream.add(5)
+    with pytest.raises(StreamStateError, match="is running the stream"):
+        RunningSum.resume(tmp_path / "visits.state", ledger=ledger)
+    del stream  # without close()
+    gc.collect()
+    again = RunningSum.resume(tmp_path / "visits.state", ledger=ledger)
+    assert again.last is not None
+    assert again.last.value == shown.value
 
 
 def test_a_state_is_left_once(ledger: Ledger) -> None:

@@ -1,17 +1,20 @@
 """Answers: what was reconstructed from a release, with intervals around it."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, final
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import final
 
 import numpy as np
 
 from defocus.errors import InvalidParameterError, MismatchedDomainError, Number
+from defocus.privacy.pages import html_facts
 from defocus.release import Release
 from defocus.workloads.atoms import Array
 from defocus.workloads.marginal_strategies import MarginalStrategy
 from defocus.workloads.marginals import Marginals
 from defocus.workloads.matrices import MatrixStrategy
+from defocus.workloads.measurement import Measurement
 from defocus.workloads.postprocessing import without_negatives
 from defocus.workloads.products import ProductStrategy
 from defocus.workloads.workload import Workload
@@ -20,7 +23,7 @@ __all__ = ["Answers"]
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Answers:
     """Estimates of a workload's answers. Everything here comes from the noisy rows and may be shown to anyone.
 
@@ -31,38 +34,42 @@ class Answers:
     values: Array
     workload: Workload | Marginals
     release: Release
-    processing: str = "least squares: unbiased, consistent"
-    _strategy: Any = field(default=None, repr=False)
-    _width: Callable[[Number], Array] | None = field(default=None, repr=False)
+    processing: str
+    _measurement: Measurement
+    _unbiased: bool = True
 
     @staticmethod
-    def of(workload: Workload | Marginals, strategy: Any, made: Release, width: Callable[[Number], Array]) -> "Answers":
+    def of(workload: Workload | Marginals, measurement: Measurement, made: Release) -> "Answers":
         """The answers that a release of noisy rows gives."""
-        values = strategy.answers(workload, made.value)
-        return Answers(values, workload, made, _strategy=strategy, _width=width)
+        values = measurement.strategy.answers(workload, made.value)
+        return Answers(values, workload, made, "least squares: unbiased, consistent", measurement)
 
     def intervals(self, confidence: Number = 0.95) -> tuple[Array, Array]:
         """Low and high ends that hold each true answer with this probability; of unbiased answers only."""
-        if self._width is None:
+        if not self._unbiased:
             raise InvalidParameterError(
-                "Answers that were made non-negative or asked for later carry no interval of their own.",
+                "Answers that were made non-negative carry no interval of their own.",
                 fix="take the intervals of the least-squares answers, from the plan or before processing.",
             )
-        half = self._width(confidence)
+        half = self._measurement.half_widths(self.workload, confidence)
         return self.values - half, self.values + half
 
     def table(self, chosen: Sequence[int]) -> Array:
-        """The marginal over a set of attributes, as an array with one axis for each."""
+        """The marginal over a set of attributes, as an array with one axis for each, in the order they are named."""
         if not isinstance(self.workload, Marginals):
             raise InvalidParameterError("Only marginals have tables.", fix="read .values.")
-        sets, wanted = self.workload.sets(), tuple(chosen)
-        if wanted not in sets:
-            raise InvalidParameterError(f"There is no marginal over {wanted}.", fix="name one of workload.sets().")
-        sizes = self.workload.sizes
-        lengths = [int(np.prod([sizes[i] for i in each])) for each in sets]
-        at = sets.index(wanted)
+        sets, sizes = self.workload.sets(), self.workload.sizes
+        wanted = tuple(chosen) if hasattr(chosen, "__iter__") else (chosen,)
+        rising = next((each for each in sets if len(each) == len(wanted) and set(each) == set(wanted)), None)
+        if rising is None:
+            raise InvalidParameterError(
+                f"There is no marginal over {wanted}.", fix="name the attributes of one of workload.sets()."
+            )
+        lengths = [math.prod(sizes[i] for i in each) for each in sets]
+        at = sets.index(rising)
         start = sum(lengths[:at])
-        return self.values[start : start + lengths[at]].reshape([sizes[i] for i in wanted])
+        table = self.values[start : start + lengths[at]].reshape([sizes[i] for i in rising])
+        return table.transpose([rising.index(i) for i in wanted])
 
     def nonnegative(self) -> "Answers":
         """The same without negative counts: closer on sparse data, but biased upwards where the truth is zero.
@@ -73,29 +80,49 @@ class Answers:
         if isinstance(self.workload, Marginals):
             tables = [without_negatives(self.table(each).ravel()) for each in self.workload.sets()]
             note = "non-negative table by table: biased, consistent in the total only"
-            return replace(self, values=np.concatenate(tables), processing=note, _width=None)
-        strategy: MatrixStrategy | ProductStrategy = self._strategy
-        cells = without_negatives(strategy.cells(self.release.value))
-        return replace(
-            self, values=self.workload.answer(cells), processing="non-negative cells: biased, consistent", _width=None
-        )
+            return replace(self, values=np.concatenate(tables), processing=note, _unbiased=False)
+        strategy = self._measurement.strategy
+        assert isinstance(strategy, MatrixStrategy | ProductStrategy)  # noqa: S101  # what other workloads have
+        values = self.workload.answer(without_negatives(strategy.cells(self.release.value)))
+        return replace(self, values=values, processing="non-negative cells: biased, consistent", _unbiased=False)
 
-    def ask(self, workload: Workload | Marginals) -> Array:
+    def ask(self, workload: Workload | Marginals) -> "Answers":
         """Answers to other questions from the same release, free of charge, as far as it determines them."""
+        if not isinstance(workload, Workload | Marginals):
+            raise InvalidParameterError(
+                f"A question is a workload, but it is {type(workload).__name__}.",
+                fix="make one with workloads.total, ranges, marginals, explicit and so on.",
+            )
         if workload.sizes != self.workload.sizes:
             raise MismatchedDomainError("The question", workload.sizes, self.workload.sizes)
-        if isinstance(workload, Marginals) != isinstance(self._strategy, MarginalStrategy):
+        if isinstance(workload, Marginals) != isinstance(self._measurement.strategy, MarginalStrategy):
             raise InvalidParameterError(
                 "Marginals are asked of releases of marginals, other workloads of other releases.",
                 fix="plan both in one union, or marginals with marginals.",
             )
-        self._strategy.check(workload)
-        values: Array = self._strategy.answers(workload, self.release.value)
-        return values
+        self._measurement.strategy.check(workload)
+        return Answers.of(workload, self._measurement, self.release)
 
     def __len__(self) -> int:
         return len(self.values)
 
+    def __repr__(self) -> str:
+        return f"<answers to {self.workload!r}: {self._shown()}>"
+
     def __str__(self) -> str:
-        shown = np.array2string(self.values, threshold=8, edgeitems=3, separator=", ", precision=4)
-        return f"{shown}\n{self.processing}; {self.release.receipt.purpose}"
+        return f"{self._shown()}\n{self.processing}; {self.release.receipt.purpose}"
+
+    def _repr_html_(self) -> str:
+        facts = {"values": self._shown(), "questions": repr(self.workload), "processing": self.processing}
+        if self._unbiased:
+            half = self._measurement.half_widths(self.workload, 0.95)
+            low, high = float(half.min()), float(half.max())
+            facts["error"] = (
+                f"at most {low:.4g} to {high:.4g}, each with 95 % probability"
+                if high > 1.001 * low
+                else f"at most {high:.4g}, each with 95 % probability"
+            )
+        return html_facts({**facts, "purpose": self.release.receipt.purpose})
+
+    def _shown(self) -> str:
+        return np.array2string(self.values, threshold=8, edgeitems=3, separator=", ", precision=4)

@@ -62,6 +62,10 @@ class MarginalStrategy:
         each = self.multiples * (peak if self.residual else 1.0)
         return math.ceil(float(np.abs(each).max()) * (1 + 1e-9))
 
+    def content(self) -> tuple[Any, ...]:
+        """The multiple of each subset."""
+        return self.sizes, self.lattice.subsets, self.multiples, self.residual
+
     def norms(self) -> Norms:
         r"""Every column is equally large, so the norms are sums over subsets, in exact integers.
 

@@ -78,6 +78,10 @@ class Marginals:
         cells: Array = np.array(self.sizes, np.float64)[self.levels[order]].prod(axis=1)
         return cells
 
+    def content(self) -> tuple[Any, ...]:
+        """All that it asks."""
+        return self.sizes, self.levels, self.weights
+
     def importance(self) -> Array:
         """The weight of each query."""
         parts = [

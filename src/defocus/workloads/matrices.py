@@ -67,6 +67,10 @@ class MatrixStrategy:
         """The largest coefficient."""
         return int(np.abs(self.matrix).max())
 
+    def content(self) -> tuple[Any, ...]:
+        """The matrix over its domain."""
+        return self.sizes, self.matrix
+
     def norms(self) -> Norms:
         """Exact column norms."""
         return self.exact

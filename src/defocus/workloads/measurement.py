@@ -1,5 +1,6 @@
 """The matrix mechanism: a strategy measured with exact noise."""
 
+import math
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -9,8 +10,12 @@ from defocus.errors import Number
 from defocus.mechanisms import Gaussian, Laplace
 from defocus.noise import Bits, discrete_gaussian, discrete_laplace
 from defocus.privacy.events import Event
+from defocus.workloads.atoms import Array
 from defocus.workloads.counting import checked
+from defocus.workloads.intervals import laplace_factor, normal_factor
+from defocus.workloads.marginals import Marginals
 from defocus.workloads.strategy import IntArray, Strategy
+from defocus.workloads.workload import Workload
 
 __all__ = ["Measurement"]
 
@@ -34,9 +39,11 @@ class Measurement:
     strategy: Strategy
     noise: Gaussian | Laplace
     name: str
+    fingerprint: str
+    """Of the strategy and of the workload that it is for."""
 
     def __repr__(self) -> str:
-        return f"Measurement({self.name}, rows={self.strategy.rows}, noise={self.noise!r})"
+        return f"Measurement({self.name}, {self.fingerprint}, rows={self.strategy.rows}, noise={self.noise!r})"
 
     @property
     def event(self) -> Event:
@@ -51,6 +58,16 @@ class Measurement:
     def interval(self, confidence: Number) -> float:
         """The half-width for one row."""
         return float(self.noise.interval(confidence))
+
+    def variances(self, workload: Workload | Marginals) -> Array:
+        """The variance of each answer to a workload that the strategy determines."""
+        return self.strategy.variances(workload) * self.noise.variance
+
+    def half_widths(self, workload: Workload | Marginals, confidence: Number) -> Array:
+        """For each answer, what its error stays within with this probability."""
+        factor = normal_factor(confidence) if isinstance(self.noise, Gaussian) else laplace_factor(confidence)
+        slack = math.sqrt(self.strategy.rows / self.noise.variance)  # rounding of the noise: one step in each row
+        return (factor + slack) * np.sqrt(self.variances(workload))
 
     def check(self, value: Any) -> None:
         """Refuse data over another domain, by its type and shape alone."""

@@ -12,11 +12,12 @@ from defocus.privacy.budgets import Budget
 from defocus.privacy.units import Unit, rows
 from defocus.workloads.atoms import Identity, Total
 from defocus.workloads.designing import GAUSSIAN, LAPLACE, best_design
+from defocus.workloads.fingerprints import fingerprint
 from defocus.workloads.given import GivenStrategy
 from defocus.workloads.marginals import Marginals, marginals
 from defocus.workloads.measurement import Measurement
 from defocus.workloads.plans import Plan
-from defocus.workloads.strategy import Design, Norms, covers, l1_sensitivity, l2_sensitivity
+from defocus.workloads.strategy import Design, Norms, Strategy, covers, l1_sensitivity, l2_sensitivity
 from defocus.workloads.telling import Tell, part, percentages
 from defocus.workloads.workload import LARGEST_DENSE, Workload
 
@@ -96,10 +97,11 @@ def plan(
 
     def planned(kind: str, tell: Tell) -> Plan:
         design = best_design(asked, kind, objective, tell) if strategy is None else strategy.design(asked.sizes, kind)
-        made, law = _realised(design, kind, budget, unit=protected, contribution=held, total=most)
+        chosen, law = _realised(design, kind, budget, unit=protected, contribution=held, total=most)
         if isinstance(asked, Workload):
-            made.strategy.check(asked)  # rounding to integers must not have lost a direction either
-        return Plan(asked, budget, made, law, protected, held, objective)
+            chosen.check(asked)  # rounding to integers must not have lost a direction either
+        made = Measurement(chosen, law, design.name, fingerprint(chosen.content(), asked.content()))
+        return Plan(asked, budget, made, law.variance / float(law.sensitivity) ** 2, protected, held, objective)
 
     with threadpool_limits(1):
         found = [planned(kind, part(tell, i / len(kinds), (i + 0.9) / len(kinds))) for i, kind in enumerate(kinds)]
@@ -148,8 +150,8 @@ def _kinds(noise: str | None, budget: Budget, objective: str) -> Sequence[str]:
 
 def _realised(
     design: Design, kind: str, budget: Budget, *, unit: Unit, contribution: int, total: int
-) -> tuple[Measurement, float]:
-    """The design in integers, as fine as noise and numbers allow, and its noise's variance per squared sensitivity."""
+) -> tuple[Strategy, Gaussian | Laplace]:
+    """The design in integers, as fine as noise and numbers allow, and its noise."""
     probe = _noise(kind, budget, _ONE, unit=unit, contribution=contribution, dimension=1)
     width = float(probe.sigma if isinstance(probe, Gaussian) else probe.scale) / 2**20
     fine = min(
@@ -169,7 +171,7 @@ def _realised(
             fix="declare a smaller total=, or give a strategy with smaller coefficients.",
         )
     noise = _noise(kind, budget, strategy.norms(), unit=unit, contribution=contribution, dimension=strategy.rows)
-    return Measurement(strategy, noise, design.name), noise.variance / float(noise.sensitivity) ** 2
+    return strategy, noise
 
 
 def _noise(

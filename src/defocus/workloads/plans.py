@@ -1,10 +1,10 @@
 """A plan: what will be measured, how exact the answers will be, and what anything else would cost."""
 
-import html
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from html import escape
 from typing import Any, final
 
 import numpy as np
@@ -12,22 +12,24 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # i
 
 from defocus.errors import InvalidParameterError, Number
 from defocus.ledger import Ledger
+from defocus.ledger.entries import RELEASE
 from defocus.mechanisms import Gaussian
 from defocus.noise import Bits
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event
+from defocus.privacy.pages import html_table
 from defocus.privacy.units import Adjacency, Unit
-from defocus.release import release
+from defocus.release import Release, release
+from defocus.release.checks import named
 from defocus.workloads.answers import Answers
 from defocus.workloads.atoms import Array
 from defocus.workloads.designing import GAUSSIAN, LAPLACE, spectrum
-from defocus.workloads.intervals import laplace_factor, normal_factor
 from defocus.workloads.marginal_strategies import MarginalStrategy
 from defocus.workloads.marginals import Marginals
 from defocus.workloads.measurement import Measurement
 from defocus.workloads.products import ProductStrategy
 from defocus.workloads.strategy import Norms, l1_sensitivity, l2_sensitivity
-from defocus.workloads.workload import Workload
+from defocus.workloads.workload import Workload, kron_of
 
 __all__ = ["Error", "Plan"]
 
@@ -109,15 +111,11 @@ class Plan:
 
     def variances(self) -> Array:
         """The variance of each answer."""
-        return self.measurement.strategy.variances(self.workload) * self.measurement.noise.variance
+        return self.measurement.variances(self.workload)
 
     def intervals(self, confidence: Number = 0.95) -> Array:
         """A half-width for each answer that its error stays within with this probability, each by itself."""
-        gaussian = isinstance(self.measurement.noise, Gaussian)
-        factor = normal_factor(confidence) if gaussian else laplace_factor(confidence)
-        wide = math.sqrt(self.measurement.noise.variance)
-        slack = math.sqrt(self.measurement.strategy.rows) / wide  # rounding of the noise: one step in each row
-        return (factor + slack) * np.sqrt(self.variances())
+        return self.measurement.half_widths(self.workload, confidence)
 
     def covariance(self, chosen: Sequence[int] | None = None) -> Array:
         """The full covariance of the answers, or for marginals that of the cells of the ``chosen`` table."""
@@ -131,7 +129,7 @@ class Plan:
             return strategy.covariance(self.workload, table) * variance
         matrix = self.workload.matrix()
         cells = (
-            _kron([factor.covariance for factor in strategy.factors])
+            kron_of([factor.covariance for factor in strategy.factors])
             if isinstance(strategy, ProductStrategy)
             else strategy.covariance  # type: ignore[attr-defined]  # a MatrixStrategy: there is no third kind
         )
@@ -151,7 +149,9 @@ class Plan:
     ) -> Answers:
         """Measure ``data``, a histogram or :func:`records`, charge the ledger first, and reconstruct the answers.
 
-        With ``nonnegative`` negative counts are taken away afterwards, which adds bias and is said so.
+        With ``nonnegative`` negative counts are taken away afterwards, which adds bias and is said so. With
+        ``request``, what was recorded under that name is reconstructed again, free of charge, if it was measured by
+        an equal plan.
         """
         book: object = ledger
         if isinstance(book, Ledger) and book.unit != self.unit:
@@ -160,8 +160,20 @@ class Plan:
                 fix="plan with unit=ledger.unit, and say with contribution= how many records a unit holds at most.",
             )
         made = release(self.measurement, data, ledger=ledger, purpose=purpose, who=who, bits=bits, request=request)
-        answers = Answers.of(self.workload, self.measurement.strategy, made, self.intervals)
+        if request is not None:
+            self._same(ledger, made)
+        answers = Answers.of(self.workload, self.measurement, made)
         return answers.nonnegative() if nonnegative else answers
+
+    def _same(self, ledger: Ledger, made: Release) -> None:
+        """Refuse rows that were recorded for another strategy or workload, whose noise happens to be the same."""
+        charge = made.receipt.sequence
+        kept = next(entry for entry in ledger.entries() if entry.kind == RELEASE and entry.content["charge"] == charge)
+        if kept.content["description"] != named(self.measurement):
+            raise InvalidParameterError(
+                "An answer to this request was recorded, but for another workload or strategy; nothing was charged.",
+                fix="give the new request another name.",
+            )
 
     def comparison(self) -> list[tuple[str, float, float]]:
         """What could be measured, with the weighted total variance and its multiple of this plan's."""
@@ -175,23 +187,22 @@ class Plan:
         return [(name, total, total / mine) for name, total in rows]
 
     def __str__(self) -> str:
-        error = self.error
-        lines = [
-            f"{self.workload!r}, {self.noise} noise, {self.budget!r}",
-            f"typical error of an answer {error.rmse:.4g}, of the worst {math.sqrt(error.largest):.4g}",
-        ]
-        rows = self.comparison()
+        lines, rows = self._heading(), self.comparison()
         wide = max(40, *(len(name) for name, _, _ in rows))
         lines.append(f"{'':{wide}s} {'total variance':>15s} {'ratio':>8s}")
         lines += [f"{name:{wide}s} {total:15.6g} {ratio:8.3g}" for name, total, ratio in rows]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><th align='left'>{html.escape(name)}</th><td>{total:.6g}</td><td>{ratio:.3g}</td></tr>"
-            for name, total, ratio in self.comparison()
-        )
-        return f"<table><tr><th></th><th>total variance</th><th>ratio</th></tr>{rows}</table>"
+        rows = [(name, f"{total:.6g}", f"{ratio:.3g}") for name, total, ratio in self.comparison()]
+        heading = "".join(f"<p>{escape(line)}</p>" for line in self._heading())
+        return heading + html_table(["", "total variance", "ratio"], rows)
+
+    def _heading(self) -> list[str]:
+        return [
+            f"{self.workload!r}, {self.noise} noise, {self.budget!r}",
+            f"typical error of an answer {self.error.rmse:.4g}, of the worst {math.sqrt(self.error.largest):.4g}",
+        ]
 
     def _squared(self, norms: Norms) -> float:
         measure = l2_sensitivity if self.noise == GAUSSIAN else l1_sensitivity
@@ -200,10 +211,3 @@ class Plan:
     def _one_for_one(self) -> bool:
         replaced = self.unit.adjacency is Adjacency.REPLACE
         return replaced and self.unit.kind == "rows" and self.contribution == 1
-
-
-def _kron(factors: Sequence[Array]) -> Array:
-    product: Array = np.ones((1, 1))
-    for factor in factors:
-        product = np.asarray(np.kron(product, factor), np.float64)
-    return product

@@ -50,6 +50,10 @@ class ProductStrategy:
         """The product of the largest coefficients."""
         return math.prod(factor.largest for factor in self.factors)
 
+    def content(self) -> tuple[Any, ...]:
+        """That of each factor."""
+        return tuple(factor.content() for factor in self.factors)
+
     def norms(self) -> Norms:
         """Products of exact column norms."""
         return reduce(_together, (factor.norms() for factor in self.factors))

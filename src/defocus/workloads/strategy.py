@@ -61,6 +61,9 @@ class Strategy(Protocol):
     def largest(self) -> int:
         """The largest coefficient in absolute value: a row on counts of total t is at most t times this."""
 
+    def content(self) -> tuple[Any, ...]:
+        """All integers that make it up: two strategies measure the same if and only if these are equal."""
+
     def norms(self) -> Norms:
         """Exact column norms."""
 

@@ -8,10 +8,8 @@ from typing import Any, final
 import numpy as np
 
 from defocus.errors import (
-    DefocusError,
     InvalidParameterError,
     Number,
-    StreamStateError,
     count,
     positive,
 )
@@ -21,12 +19,14 @@ from defocus.noise import Bits
 from defocus.noise.bits import source
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import DiscreteGaussian, DiscreteLaplace
+from defocus.privacy.expressions import unparse
+from defocus.privacy.pages import html_facts
 from defocus.privacy.units import Adjacency, Unit, rows
 from defocus.workloads.strategy import covers
 from defocus.workloads.streams_designs import METHODS, SHORT, Design, Participation, design
 from defocus.workloads.streams_errors import Errors
-from defocus.workloads.streams_running import Running, memory_of
-from defocus.workloads.streams_states import StateFile, opened, resting, take
+from defocus.workloads.streams_running import Running, counted, memory_of
+from defocus.workloads.streams_states import StateFile, design_of, load, must_be_ledger, opened, resting, take
 from defocus.workloads.toeplitz import Floats
 
 __all__ = ["RunningSum"]
@@ -92,7 +92,7 @@ class RunningSum:
     """
 
     steps: int
-    budget: Budget = field(kw_only=True)
+    budget: Budget
     entries: int | None = field(default=None, kw_only=True)
     contribution: Number = field(default=1, kw_only=True)
     participations: int = field(default=1, kw_only=True)
@@ -216,7 +216,7 @@ class RunningSum:
             bits: the source of random bits; the system's unless told.
         """
         drawn_from = source(bits)
-        _must_be_ledger(ledger)
+        must_be_ledger(ledger)
         if ledger.unit != self.unit:
             raise InvalidParameterError(
                 f"The plan protects {self.unit}, but the ledger protects {ledger.unit}; nothing was charged.",
@@ -250,15 +250,15 @@ class RunningSum:
         Each state can be left once: the ledger notes that it was, and a second time is refused. Nothing is charged.
         """
         drawn_from = source(bits)
-        _must_be_ledger(ledger)
+        must_be_ledger(ledger)
         file = StateFile(state) if isinstance(state, str | Path) else None
         if file is not None:
             file.hold(new=False)
         try:
             kept = opened(state) if file is None else file.read()
-            made = _checked(kept)
+            made = design_of(kept)
             memory = memory_of(made)
-            _load(memory, kept)
+            load(memory, kept)
             number = int(kept["number"])
             paid = {"sequence": kept["charge"], "digest": kept["hash"], "event": made.noise.event}
             with resting(kept, file):
@@ -272,8 +272,25 @@ class RunningSum:
             raise
 
     def __str__(self) -> str:
-        end = f", standard error {self.standard_error(self.steps):.4g} at the end" if self.steps <= SHORT else ""
-        return f"running sum over {self.steps} steps by {self.method}{end}; it remembers {self.memory} partial sums"
+        end = f", {self._at_the_end()}" if self.steps <= SHORT else ""
+        return (
+            f"running sum over {counted(self.steps, 'step')} by {self.method}{end}; it remembers {self._remembered()}"
+        )
+
+    def _repr_html_(self) -> str:
+        facts = {"running sum": f"over {counted(self.steps, 'step')} by {self.method}"}
+        if self.steps <= SHORT:
+            facts["error"] = self._at_the_end()
+        budget, event = str(self.budget), unparse(self.event)
+        return html_facts(
+            {**facts, "remembers": self._remembered(), "protected": str(self.unit), "budget": budget, "cost": event}
+        )
+
+    def _at_the_end(self) -> str:
+        return f"standard error {self.standard_error(self.steps):.4g} at the end"
+
+    def _remembered(self) -> str:
+        return counted(self.memory, "partial sum")
 
     def _step(self, step: object) -> int:
         number = count("step", step)
@@ -296,32 +313,3 @@ def _running(
 ) -> Running:
     memory = memory_of(made) if memory is None else memory
     return Running(made, errors, memory, single=header["single"], bits=bits, header=header, file=file, last=last)
-
-
-def _must_be_ledger(ledger: object) -> None:
-    if not isinstance(ledger, Ledger):
-        raise InvalidParameterError(
-            f"A stream is charged to a Ledger, but got {type(ledger).__name__}.",
-            fix="open one: Ledger.open(path, …).",
-        )
-
-
-def _checked(kept: Mapping[str, Any]) -> Design:
-    try:
-        return Design.of(kept["design"])
-    except (DefocusError, KeyError, TypeError, ValueError):
-        raise _unreadable() from None
-
-
-def _load(memory: Any, kept: Mapping[str, Any]) -> None:
-    try:
-        memory.load(kept["memory"])
-    except (KeyError, TypeError, ValueError, IndexError, OverflowError):
-        raise _unreadable() from None
-
-
-def _unreadable() -> StreamStateError:
-    return StreamStateError(
-        "The state of this running sum cannot be read.",
-        fix="resume it with the version of Defocus that saved it, or start a new stream, which is charged on its own.",
-    )

@@ -21,18 +21,20 @@ import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+import weakref
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, final
 
-from defocus.errors import StreamStateError
+from defocus.errors import DefocusError, InvalidParameterError, StreamStateError
 from defocus.ledger import Ledger
 from defocus.ledger.disk import sync_directory
 from defocus.ledger.entries import CHARGE
 from defocus.privacy.events import NOTHING, Event
 from defocus.privacy.wire import from_wire
+from defocus.workloads.streams_designs import Design
 
-__all__ = ["StateFile", "opened", "resting", "sealed", "take"]
+__all__ = ["StateFile", "design_of", "load", "must_be_ledger", "opened", "resting", "sealed", "take"]
 
 _FORMAT = "defocus running sum 1"
 
@@ -91,11 +93,12 @@ def take(ledger: Ledger, *, sequence: int, digest: str, number: int, event: Even
 class StateFile:
     """A file that holds the newest state of one running stream, and the lock that keeps it to one process."""
 
-    __slots__ = ("_lock", "path")
+    __slots__ = ("__weakref__", "_lock", "path")
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self._lock: int | None = None
+        self._lock: Callable[[], object] | None = None
+        """Gives the lock up, once; called too when this object is collected."""
 
     @property
     def home(self) -> str:
@@ -114,11 +117,12 @@ class StateFile:
     def hold(self, *, new: bool) -> None:
         """Take the lock; ``new`` says that there must be no file yet."""
         try:
-            self._lock = os.open(self._beside("lock"), os.O_CREAT | os.O_RDWR, 0o600)
+            handle = os.open(self._beside("lock"), os.O_CREAT | os.O_RDWR, 0o600)
         except OSError as error:
             raise self._unusable(error) from None
+        self._lock = weakref.finalize(self, os.close, handle)
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             self.let_go()
             raise StreamStateError(
@@ -133,7 +137,7 @@ class StateFile:
     def let_go(self) -> None:
         """Give up the lock."""
         if self._lock is not None:
-            os.close(self._lock)
+            self._lock()
             self._lock = None
 
     def read(self) -> dict[str, Any]:
@@ -189,3 +193,35 @@ def resting(kept: Mapping[str, Any], file: StateFile | None) -> Iterator[None]:
     finally:
         if origin is not None:
             origin.let_go()
+
+
+def design_of(kept: Mapping[str, Any]) -> Design:
+    """The design that a state is of."""
+    try:
+        return Design.of(kept["design"])
+    except (DefocusError, KeyError, TypeError, ValueError):
+        raise _unreadable() from None
+
+
+def load(memory: Any, kept: Mapping[str, Any]) -> None:
+    """Put back what a state remembers."""
+    try:
+        memory.load(kept["memory"])
+    except (KeyError, TypeError, ValueError, IndexError, OverflowError):
+        raise _unreadable() from None
+
+
+def _unreadable() -> StreamStateError:
+    return StreamStateError(
+        "The state of this running sum cannot be read.",
+        fix="resume it with the version of Defocus that saved it, or start a new stream, which is charged on its own.",
+    )
+
+
+def must_be_ledger(ledger: object) -> None:
+    """Refuse anything else."""
+    if not isinstance(ledger, Ledger):
+        raise InvalidParameterError(
+            f"A stream is charged to a Ledger, but got {type(ledger).__name__}.",
+            fix="open one: Ledger.open(path, …).",
+        )

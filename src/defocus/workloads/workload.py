@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from defocus.errors import InvalidParameterError, Number, positive
 from defocus.workloads.atoms import Array, Atom
 
-__all__ = ["LARGEST_DENSE", "Term", "Workload", "along", "checked_weights", "factor_of"]
+__all__ = ["LARGEST_DENSE", "Term", "Workload", "along", "checked_weights", "factor_of", "kron_of"]
 
 LARGEST_DENSE = 4096
 """The largest domain, in cells, over which matrices are held in memory."""
@@ -37,7 +37,7 @@ class Term:
 
     def even_gram(self) -> Array:
         """The sum over queries q, whatever their weight, of q qᵀ / ‖q‖²: its trace is the number of queries."""
-        return _kron([atom.weighted_gram(1 / atom.variances(np.eye(atom.n))) for atom in self.atoms])
+        return kron_of([atom.weighted_gram(1 / atom.variances(np.eye(atom.n))) for atom in self.atoms])
 
     def answer(self, x: NDArray[Any]) -> NDArray[Any]:
         """The answers for an array of counts, first attribute slowest."""
@@ -97,6 +97,10 @@ class Workload:
         table = np.asarray(x).reshape(self.sizes)
         return np.concatenate([term.answer(table) for term in self.terms])
 
+    def content(self) -> tuple[Any, ...]:
+        """All that it asks."""
+        return self.sizes, self.terms
+
     def importance(self) -> Array:
         """The weight of each query."""
         return np.concatenate([term.importance() for term in self.terms])
@@ -110,21 +114,21 @@ class Workload:
     def gram(self) -> Array:
         """The sum over queries q of weight(q) q qᵀ, for domains of at most 4096 cells."""
         self._small()
-        parts = [term.weight * _kron([atom.gram() for atom in term.atoms]) for term in self.terms]
+        parts = [term.weight * kron_of([atom.gram() for atom in term.atoms]) for term in self.terms]
         gram: Array = reduce(np.add, parts)
         return gram
 
     def matrix(self) -> Array:
         """All queries as rows, for domains of at most 4096 cells."""
         self._small()
-        return np.vstack([_kron([atom.matrix() for atom in term.atoms]) for term in self.terms])
+        return np.vstack([kron_of([atom.matrix() for atom in term.atoms]) for term in self.terms])
 
     def variances(self, covariance: Array) -> Array:
         """The variance of each answer when the cells have this covariance."""
         found = [
             term.atoms[0].variances(covariance)
             if len(term.atoms) == 1
-            else _quadratic(_kron([atom.matrix() for atom in term.atoms]), covariance)
+            else _quadratic(kron_of([atom.matrix() for atom in term.atoms]), covariance)
             for term in self.terms
         ]
         return np.concatenate(found)
@@ -177,7 +181,8 @@ def along(axis: int, transform: Any, x: NDArray[Any]) -> NDArray[Any]:
     return np.moveaxis(transform(np.moveaxis(x, axis, -1)), -1, axis)
 
 
-def _kron(matrices: Sequence[Array]) -> Array:
+def kron_of(matrices: Sequence[Array]) -> Array:
+    """The Kronecker product of all."""
     product: Array = np.ones((1, 1))
     for matrix in matrices:
         product = np.asarray(np.kron(product, matrix), np.float64)
