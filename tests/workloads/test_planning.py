@@ -1,6 +1,7 @@
 """Plans: never below the bound, never above the naive ways, and what the literature says."""
 
 from collections.abc import Callable
+from html import escape
 
 import numpy as np
 import pytest
@@ -189,7 +190,11 @@ def test_errors_and_bounds_are_computed_once(monkeypatch: pytest.MonkeyPatch) ->
 def test_the_table_shows_the_gain() -> None:
     plan = w.plan(w.ranges(16), BUDGET, noise="gaussian")
     assert "every cell by itself" in str(plan)
-    assert "no strategy is below" in plan._repr_html_()
+    page = plan._repr_html_()
+    assert "no strategy is below" in page
+    for line in str(plan).splitlines()[:2]:
+        assert escape(line) in page
+    assert repr(w.strategy(np.eye(3))) == "<strategy of 3 rows over 3 cells>"
     assert plan.comparison()[0][2] == 1
 
 

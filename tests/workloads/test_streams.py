@@ -159,3 +159,14 @@ def test_an_adaptive_adversary_gains_nothing(ledger: Ledger) -> None:
 def test_a_plan_in_words() -> None:
     assert "50 steps by square root, standard error" in str(RunningSum(50, budget=BUDGET))
     assert "standard error" not in str(RunningSum(5000, budget=BUDGET))
+
+
+def test_a_plan_is_shown_in_words_and_as_a_table_for_notebooks() -> None:
+    plan = RunningSum(50, BUDGET)  # the budget may be given by position
+    assert plan == RunningSum(50, budget=BUDGET)
+    assert str(RunningSum(1, BUDGET, method="tree")).endswith("it remembers 1 partial sum")
+    assert "over 1 step by" in str(RunningSum(1, BUDGET))
+    page = plan._repr_html_()
+    for words in ("over 50 steps by square root", "standard error", "50 partial sums", "one row", "epsilon=1"):
+        assert words in page
+    assert "standard error" not in RunningSum(5000, BUDGET)._repr_html_()

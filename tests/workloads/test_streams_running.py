@@ -1,6 +1,7 @@
 import copy
 import os
 import pickle
+import re
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from defocus.ledger import Ledger
 from defocus.noise import Bits
 from defocus.noise.testing import seeded
 from defocus.workloads.streams import RunningSum
+from defocus.workloads.streams_running import Step
 
 PLAN = RunningSum(20, budget=Budget(1, 1e-6))
 VECTORS = RunningSum(20, budget=Budget(1, 1e-6), entries=3)
@@ -168,3 +170,32 @@ def test_noise_drawn_ahead_is_used_once(ledger: Ledger) -> None:
     odd = [float(stream.add(0).value) for _ in range(3000)]
     single = np.diff(odd)[1::2]  # the block of one step that ends each odd step
     assert len(set(single.tolist())) == len(single)
+
+
+def test_steps_are_shown_with_as_many_decimals_as_the_noise_leaves(ledger: Ledger) -> None:
+    step = PLAN.start(ledger=ledger, purpose="visits", bits=seeded(1)).add(30088)
+    value, half = re.fullmatch(r"step 1: (\d+\.\d) ± (\d+\.\d) \(95 %\)", str(step)).groups()  # type: ignore[union-attr]
+    assert float(value) == pytest.approx(step.value, abs=0.05)
+    assert float(half) == pytest.approx(step.interval(), abs=0.05)
+    wide = Step(1, 30088.4, Wide())  # type: ignore[arg-type]  # only its half-width is asked
+    assert str(wide) == "step 1: 30088 ± 106 (95 %)"
+    assert repr(wide) == "Step(step=1, value=30088.4)"
+    assert "30088</td>" in wide._repr_html_()
+    many = Step(1, np.arange(12.0), Wide())  # type: ignore[arg-type]  # the same
+    assert str(many) == "step 1: [0, 1, 2, …, 9, 10, 11] ± 106 (95 %)"
+
+
+class Wide:
+    def half_width(self, _: int, __: float) -> float:
+        return 106.2
+
+
+def test_a_stream_says_that_it_is_finished(ledger: Ledger) -> None:
+    stream = RunningSum(2, Budget(1, 1e-6)).start(ledger=ledger, purpose="visits")
+    assert "step 0 of 2, open" in repr(stream)
+    assert "newest" not in stream._repr_html_()
+    stream.add(1)
+    stream.add(2)
+    assert repr(stream) == "Running(step 2 of 2, finished)"
+    assert "finished" in stream._repr_html_()
+    assert "newest" in stream._repr_html_()

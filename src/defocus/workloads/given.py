@@ -1,6 +1,6 @@
 """Strategies that someone else has chosen: checked, and used as they are."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
 
@@ -18,16 +18,20 @@ __all__ = ["GivenStrategy", "strategy"]
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class GivenStrategy:
     """A matrix to measure with. Made by :func:`strategy`."""
 
-    matrix: Array = field(repr=False)
+    matrix: Array
 
     @property
     def sizes(self) -> tuple[int, ...]:
         """Its columns are the cells."""
         return (int(self.matrix.shape[1]),)
+
+    def __repr__(self) -> str:
+        rows, cells = self.matrix.shape
+        return f"<strategy of {rows} rows over {cells} cells>"
 
     def design(self, sizes: tuple[int, ...], noise: str) -> Design:
         """The matrix over the cells of a domain with these sizes."""
@@ -41,7 +45,7 @@ def strategy(matrix: Any, *, l1: Number | None = None, l2: Number | None = None)
     If a sensitivity is declared, for one record added or removed, it is compared with the exact one.
 
     >>> strategy([[1, 1], [1, -1]], l1=2)
-    GivenStrategy()
+    <strategy of 2 rows over 2 cells>
     """
     rows = real_matrix("The strategy", matrix)
     if rows.shape[1] > LARGEST_DENSE:

@@ -1,5 +1,6 @@
 """A stream under way: one step in, one noisy running sum out."""
 
+import math
 import os
 import threading
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from defocus.errors import (
 from defocus.mechanisms import Laplace
 from defocus.mechanisms.values import LARGEST, integers, saturate
 from defocus.noise import Bits, discrete_gaussian, discrete_laplace
+from defocus.privacy.pages import html_facts
 from defocus.workloads.streams_designs import Design
 from defocus.workloads.streams_errors import Errors
 from defocus.workloads.streams_factors import Tree
@@ -27,10 +29,19 @@ from defocus.workloads.streams_memory import FactorMemory, Memory, TreeMemory
 from defocus.workloads.streams_states import StateFile, sealed
 from defocus.workloads.toeplitz import Floats, Ints
 
-__all__ = ["Running", "Step", "memory_of"]
+__all__ = ["Running", "Step", "counted", "memory_of"]
 
 _AHEAD = 1024
 """How many noisy numbers are drawn at a time: one by one costs thirty times as much."""
+
+
+def counted(number: int, what: str) -> str:
+    """A number of things.
+
+    >>> counted(1, "step"), counted(3, "step")
+    ('1 step', '3 steps')
+    """
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def memory_of(design: Design) -> Memory:
@@ -42,7 +53,7 @@ def memory_of(design: Design) -> Memory:
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Step:
     """The noisy running sum after one step. Everything here may be shown to anyone."""
 
@@ -61,10 +72,29 @@ class Step:
         """The half-width that the noise of one entry stays within with probability ``confidence``."""
         return self._errors.half_width(self.step, confidence)
 
+    def __repr__(self) -> str:
+        return f"Step(step={self.step}, value={self._shown(1)})"  # without its error, which takes a while to compute
+
     def __str__(self) -> str:
-        return (
-            f"step {self.step}: {np.array2string(np.asarray(self.value), precision=1)} ± {self.interval():.4g} (95 %)"
-        )
+        half, digits = self._half_width()
+        return f"step {self.step}: {self._shown(digits)} ± {half} (95 %)"
+
+    def _repr_html_(self) -> str:
+        half, digits = self._half_width()
+        error = f"at most {half} in each entry, with 95 % probability"
+        return html_facts({"step": str(self.step), "running sum": self._shown(digits), "error": error})
+
+    def _half_width(self) -> tuple[str, int]:
+        """The half-width in three digits, and how many decimals these are."""
+        half = self.interval()
+        digits = max(0, 2 - math.floor(math.log10(half))) if half > 0 else 0
+        return f"{half:.{digits}f}", digits
+
+    def _shown(self, digits: int) -> str:
+        if isinstance(self.value, float):
+            return f"{self.value:.{digits}f}"
+        entries = [f"{entry:.{digits}f}" for entry in self.value.tolist()]
+        return f"[{', '.join(entries if len(entries) <= 8 else [*entries[:3], '…', *entries[-3:]])}]"
 
 
 @final
@@ -173,7 +203,12 @@ class Running:
         self.close()
 
     def __repr__(self) -> str:
-        return f"Running(step {self.step} of {self._design.strategy.steps}, {self._closed or 'open'})"
+        steps = self._design.strategy.steps
+        return f"Running(step {self.step} of {steps}, {self._closed or ('finished' if self.step == steps else 'open')})"
+
+    def _repr_html_(self) -> str:
+        newest = self.last
+        return html_facts({"stream": repr(self)} | ({} if newest is None else {"newest": str(newest)}))
 
     def __reduce__(self) -> Any:
         raise StreamStateError(
