@@ -1,4 +1,5 @@
 """Names mean the columns that SQL says they mean."""
+# ruff: noqa: S608  # hostile text is what is tested
 
 import pytest
 from tests.tables.sql.hospital import exact
@@ -68,3 +69,19 @@ def test_names_that_could_be_read_otherwise_are_quoted(name: str) -> None:
 def test_plain_names_are_not_quoted_and_taken_ones_numbered() -> None:
     assert not plain("age").this.args["quoted"]
     assert unused("age", ["Age", "age_2"]) == "age_3"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT COUNT(*) FROM visits v " + " ".join(f"JOIN visits v{i} USING (patient)" for i in range(40)),
+        "SELECT COUNT(*) FROM visits GROUP BY " + ", ".join(f"age + {i}" for i in range(300)),
+        "SELECT COUNT(*) FROM (SELECT " + ", ".join(f"age + {i} AS x{i}" for i in range(300)) + " FROM visits)",
+        "WITH "
+        + ", ".join(f"c{i} AS (SELECT age FROM {f'c{i - 1}' if i else 'visits'} WHERE age > {i})" for i in range(300))
+        + " SELECT COUNT(*) FROM c299",
+    ],
+)
+def test_a_query_of_very_many_steps_is_refused(visits: Table, text: str) -> None:
+    with pytest.raises(UnsupportedSqlError, match="more than 64 filters, derived columns and joins"):
+        visits.sql_query(text)
