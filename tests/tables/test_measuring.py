@@ -9,7 +9,7 @@ from tests.tables import reference
 from tests.tables.reference import Shape, World
 from tests.tables.worlds import BOUNDS, measuring, one_row, shapes, split_of, worlds
 
-EXAMPLES = 30
+EXAMPLES = 20
 HEAVY = [{"u": u, "k": k, "y": 0, "x": float(i), "z": 0.0, "s": "v"} for u in (1, 2) for k in "ab" for i in range(6)]
 
 
@@ -62,14 +62,14 @@ def test_people_values_and_histograms_are_those_of_the_reference(
 
 
 @pytest.mark.slow
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(worlds(sampling=None), st.lists(shapes(), min_size=1, max_size=4, unique=True))
 def test_many_more_cells_are_those_of_the_reference(world: World, wanted: list[Shape]) -> None:
     agree_on_cells(world, wanted)
 
 
 @pytest.mark.slow
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(worlds(sampling=None), st.integers(1, 3), st.sampled_from(BOUNDS), st.integers(1, 9))
 def test_many_more_histograms_are_those_of_the_reference(
     world: World, at_most: int, edges: tuple[float, float], buckets: int

@@ -307,9 +307,35 @@ def test_the_auditor_cannot_tell_neighbours_apart_by_whole_releases(tmp_path: Pa
         answer = tables[which].bound(rows=rows).agg(n=dp.count(), m=dp.mean("x", 0, 10)).release(epsilon=rows)
         return float(answer.columns[0].values[0])
 
-    held = audit.lower_bound(lambda which: release(which, 1), (0, 1), trials=250, claimed=1)
-    loose = audit.lower_bound(lambda which: release(which, 8), (0, 1), trials=250, claimed=1)
+    held = audit.lower_bound(lambda which: release(which, 1), (0, 1), trials=80, claimed=1)
+    loose = audit.lower_bound(lambda which: release(which, 16), (0, 1), trials=80, claimed=1)
     for table in tables:
         table.close()
     assert held.verdict != "violation"
     assert loose.verdict == "violation"
+
+
+RACING = """
+    import sys
+    import pyarrow as pa
+    import defocus as dp
+    table = dp.open(pa.table({"u": [1, 2]}), unit=dp.user("u"), budget=dp.Budget(1), ledger=sys.argv[1], name="t")
+    granted = 0
+    for _ in range(6):
+        try:
+            table.agg(n=dp.count()).release(epsilon=0.125)
+            granted += 1
+        except dp.errors.BudgetExceededError:
+            break
+    print(granted)
+"""
+
+
+@pytest.mark.slow
+def test_processes_never_spend_more_than_the_budget(tmp_path: Path) -> None:
+    with opened(tmp_path, frame(BASE), budget=dp.Budget(1)):
+        command = [sys.executable, "-c", textwrap.dedent(RACING), str(tmp_path / "t.ledger")]
+        racing = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]  # noqa: S603  # our own
+        granted = [int(each.communicate(timeout=120)[0].strip().splitlines()[-1]) for each in racing]
+    assert sum(granted) == 8
+    assert verify(tmp_path / "t.ledger")

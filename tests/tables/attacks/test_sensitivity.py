@@ -129,9 +129,9 @@ def test_nobody_moves_anything_further_than_planned() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("bound", BOUNDS, ids=str)
+@pytest.mark.parametrize("bound", BOUNDS[1:], ids=str)
 def test_nobody_moves_anything_further_than_planned_under_any_bound(bound: dict[str, Any]) -> None:
-    close(farthest(bound, BASES))
+    close(farthest(bound, BASES[1:]))
 
 
 @pytest.mark.parametrize("bound", BOUNDS[2:4], ids=str)
