@@ -113,10 +113,11 @@ def test_a_terminal_without_greek_still_gets_its_answer() -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a disk that is always full")
-def test_a_full_disk_is_told_in_words() -> None:
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_a_full_disk_is_told_in_words(more: list[str]) -> None:
     with Path("/dev/full").open("w", encoding="utf-8") as full:
-        ran = subprocess.run(  # our own command
-            [sys.executable, "-m", "defocus", "account", "pure(1)", "--by", "basic"],
+        ran = subprocess.run(  # noqa: S603 # our own command
+            [sys.executable, "-m", "defocus", "account", "pure(1)", "--by", "basic", *more],
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
@@ -126,3 +127,18 @@ def test_a_full_disk_is_told_in_words() -> None:
     assert ran.returncode == 1
     assert "could not be written" in ran.stderr
     assert "Traceback" not in ran.stderr
+
+
+def test_other_refusals_of_the_system_are_not_taken_for_output(
+    defocus: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def absent(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied", "books/\x1b[2J.ledger")
+
+    monkeypatch.setattr("defocus.cli.ledgers.show", absent)
+    ran = defocus("ledger", "show", "books")
+    assert ran.code == 1
+    assert "Permission denied" in ran.err
+    assert "books" in ran.err
+    assert "\x1b" not in ran.err
+    assert "could not be written" not in ran.err

@@ -1,36 +1,18 @@
-"""Asking a data set from a terminal: init, check, preview, query, export, budget, history."""
+"""Asking a data set from a terminal: preview, query, export."""
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from defocus.errors import InvalidParameterError
 from defocus.ledger import Ledger
+from defocus.ledger.entries import CHARGE
 
 QUESTION = "SELECT ward, COUNT(*) AS stays, AVG(days) AS mean FROM visits GROUP BY ward"
-
-
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a table and its dataset file, which is where commands are typed."""
-    rng = np.random.default_rng(5)
-    visits = {
-        "patient": rng.integers(0, 300, 2000),
-        "ward": rng.choice(["A", "B"], 2000),
-        "days": rng.gamma(2, 3, 2000),
-    }
-    pq.write_table(pa.table(visits), tmp_path / "visits.parquet")
-    (tmp_path / "defocus.toml").write_text(
-        'name = "visits"\ndata = "visits.parquet"\n[unit]\ncolumn = "patient"\n[budget]\nepsilon = 2\ndelta = 1e-6\n'
-        '[columns.days]\nlow = 0\nhigh = 30\n[columns.ward]\nvalues = ["A", "B"]\n',
-        encoding="utf-8",
-    )
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def test_a_preview_is_free(defocus: Callable[..., Any], home: Path) -> None:
@@ -67,9 +49,73 @@ def test_json_is_json_and_a_refusal_has_its_own_exit_code(defocus: Callable[...,
     assert "To fix" in wrong.err
 
 
-def test_where_to_write_is_checked_before_anything_is_charged(defocus: Callable[..., Any], home: Path) -> None:
-    assert defocus("query", QUESTION, "--epsilon", 1, "--out", "answer.xlsx").code == 2
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--out", "answer.xlsx"],
+        ["--out", "nowhere/answer.csv"],
+        ["--plot", "answer.xyz"],
+        ["--plot", "nowhere/answer.png"],
+    ],
+)
+def test_where_to_write_is_checked_before_anything_is_charged(
+    defocus: Callable[..., Any], home: Path, words: list[str]
+) -> None:
+    assert defocus("query", QUESTION, "--epsilon", 1, *words).code == 2
     assert not (home / "visits.ledger").exists()
+
+
+def test_a_missing_matplotlib_is_told_before_anything_is_charged(
+    defocus: Callable[..., Any], home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    missing: Any = None
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", missing)
+    ran = defocus("query", QUESTION, "--epsilon", 1, "--plot", "answer.png")
+    assert ran.code == 1
+    assert "matplotlib" in ran.err
+    assert not (home / "visits.ledger").exists()
+
+
+def test_an_answer_that_was_paid_for_is_written_and_shown_whatever_else_fails(
+    defocus: Callable[..., Any], home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise InvalidParameterError("The plot could not be written.", fix="try again.")
+
+    monkeypatch.setattr("defocus.cli.asking.save", fails)
+    ran = defocus("query", QUESTION, "--epsilon", 0.5, "--out", "answer.csv", "--plot", "answer.png")
+    assert ran.code == 2
+    assert (home / "answer.csv").exists()
+    (home / "taken.csv").mkdir()
+    ran = defocus("query", QUESTION, "--epsilon", 0.5, "--out", "taken.csv")
+    assert ran.code == 2
+    assert "stays" in ran.out
+
+
+@pytest.mark.parametrize("command", ["query", "preview"])
+@pytest.mark.parametrize("data", ["visits.parquet", "visits.csv", "*.parquet", "visits.duckdb", "visits"])
+def test_only_a_dataset_file_is_asked(defocus: Callable[..., Any], home: Path, command: str, data: str) -> None:
+    assert defocus("query", QUESTION, "--epsilon", 0.5).code == 0  # so the ledger beside the data is there
+    ran = defocus(command, QUESTION, "--epsilon", 0.5, "-d", data)
+    assert ran.code == 2
+    assert "no dataset file" in ran.err
+    with Ledger.open(home / "visits.ledger", read_only=True) as ledger:
+        assert ledger.remaining().epsilon == pytest.approx(1.5, abs=1e-6)
+
+
+def test_how_a_question_is_read_and_who_asks_can_be_said(defocus: Callable[..., Any], home: Path) -> None:
+    text = "SELECT COUNT(DISTINCT ward) AS wards, AVG(SQRT(patient)) AS root FROM visits"
+    assert defocus("preview", text, "--epsilon", 1).code == 2
+    how = ["--bounds", "find", "--at-most", 2, "--dialect", "postgres"]
+    assert "found privately" in defocus("preview", text, "--epsilon", 1, *how, "--explain").out
+    ran = defocus("query", text, "--epsilon", 1, *how, "--who", "Ada", "--json")
+    assert ran.code == 0
+    assert any("at most 2 different values" in rule for rule in ran.json["rules"])
+    with Ledger.open(home / "visits.ledger", read_only=True) as ledger:
+        assert [entry.who for entry in ledger.entries() if entry.kind == CHARGE] == ["Ada"]
+    assert defocus("preview", QUESTION, "--epsilon", 1, "--bounds", "guess").code == 2
+    assert defocus("preview", QUESTION, "--epsilon", 1, "--dialect", "klingon").code == 2
+    assert defocus("preview", text, "--epsilon", 1, *how[:2], "--at-most", 0).code == 2
 
 
 def test_a_kept_answer_is_exported_for_free(defocus: Callable[..., Any], home: Path) -> None:
@@ -79,37 +125,3 @@ def test_a_kept_answer_is_exported_for_free(defocus: Callable[..., Any], home: P
     assert defocus("export", "weekly", "weekly.parquet").code == 0
     assert pq.read_table(home / "weekly.parquet")["stays"].to_pylist() == [row["stays"] for row in first["groups"]]
     assert defocus("export", "monthly", "monthly.csv").code == 2
-
-
-def test_the_budget_burns_down(defocus: Callable[..., Any], home: Path) -> None:
-    assert "all of it" in defocus("budget").out
-    assert defocus("budget", "--json").json["share_left"] == 1
-    defocus("query", QUESTION, "--epsilon", 1, "--purpose", "report")
-    ran = defocus("budget", "--plot", "burn.png")
-    assert "report" in ran.out
-    assert "█" in ran.out
-    assert (home / "burn.png").read_bytes().startswith(b"\x89PNG")
-    assert defocus("budget", "--json").json["share_left"] == pytest.approx(0.5, abs=0.01)
-    assert "report" in defocus("history").out
-
-
-def test_init_writes_a_draft_that_says_what_is_left_to_decide(defocus: Callable[..., Any], home: Path) -> None:
-    assert defocus("init", "visits.parquet").code == 2  # the file is there already
-    ran = defocus("init", "visits.parquet", "--out", "draft.toml")
-    assert ran.code == 1
-    assert "left to decide" in ran.out
-    text = (home / "draft.toml").read_text(encoding="utf-8")
-    assert "patient" in text
-    assert "epsilon" in text
-    done = defocus("init", "visits.parquet", "--out", "draft.toml", "--force", "--unit", "patient", "--epsilon", 1)
-    assert done.code == 0
-    assert defocus("check", "--dataset", "draft.toml").code == 0
-    assert defocus("init", "visits.parquet", "--out", "x.toml", "--unit", "patient", "--rows").code == 2
-
-
-def test_check_names_what_does_not_fit(defocus: Callable[..., Any], home: Path) -> None:
-    file = home / "defocus.toml"
-    file.write_text(file.read_text(encoding="utf-8").replace("columns.days", "columns.dayz"), encoding="utf-8")
-    ran = defocus("check")
-    assert ran.code == 1
-    assert "days" in ran.out

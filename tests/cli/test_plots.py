@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from defocus.cli.plots import curve, growth, once, save, steps
+from defocus.cli.plots import curve, growth, once, ready, save, steps
 from defocus.errors import InvalidParameterError, MissingExtraError
 from defocus.privacy import NOTHING, Adjacency, Gaussian, Laplace, Sampled
 
@@ -63,3 +63,11 @@ def test_a_missing_matplotlib_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", missing)
     with pytest.raises(MissingExtraError, match="matplotlib"):
         growth(Laplace(1), 0, Adjacency.ADD_REMOVE, ("basic",))
+    with pytest.raises(MissingExtraError, match="matplotlib"):
+        ready(Path("growth.png"))
+
+
+def test_a_folder_that_is_not_there_is_told_before_anything_is_drawn(tmp_path: Path) -> None:
+    ready(tmp_path / "growth.svg")
+    with pytest.raises(InvalidParameterError, match="no folder"):
+        ready(tmp_path / "plots" / "growth.svg")

@@ -42,7 +42,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         tell(error)
         return 2 if isinstance(error, ExpressionError | InvalidParameterError) else 1
     except OSError as error:
-        typer.echo(f"The output could not be written: {error.strerror}.", err=True)
+        from defocus.cli.terminal import tell  # noqa: PLC0415 # rich is loaded only by who needs it
+
+        place = "" if error.filename is None else f" to use {str(error.filename)[:200]!r}"
+        why = error.strerror or type(error).__name__
+        tell(DefocusError(f"The system refused{place}: {why}.", fix="check that it is there, and that you may use it."))
         return 1
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
@@ -58,6 +62,12 @@ class _Adjacency(StrEnum):
 
     ADD_REMOVE = "add-remove"
     REPLACE = "replace"
+
+
+class _Bounds(StrEnum):
+    """What to do about bounds that nobody declared."""
+
+    FIND = "find"
 
 
 class _By(StrEnum):
@@ -85,9 +95,15 @@ _Question = Annotated[
     str, typer.Argument(metavar="SQL", help="A SELECT about the data set; one SELECT is one release.")
 ]
 _Dataset = Annotated[Path, typer.Option("--dataset", "-d", help="The dataset file.")]
+_DatasetOrLedger = Annotated[
+    str, typer.Option("--dataset", "-d", help="The dataset file, or a ledger: a file or the URL of a database.")
+]
 _Spend = Annotated[float, typer.Option(help="What the release may cost.")]
 _SpendDelta = Annotated[float | None, typer.Option(help="The delta it may cost; none unless told.")]
 _Explain = Annotated[bool, typer.Option("--explain", metavar="", help="Explain it in plain words.")]
+_Find = Annotated[_Bounds | None, typer.Option("--bounds", help="Pay for finding bounds that nobody declared.")]
+_AtMost = Annotated[int, typer.Option(help="How many different values one person brings to COUNT(DISTINCT …).")]
+_Dialect = Annotated[str, typer.Option(help="Which SQL it is, such as postgres or spark.")]
 _Out = Annotated[Path | None, typer.Option(help="Write the answer to a .csv, .parquet or .json file.")]
 
 
@@ -139,7 +155,11 @@ def query(
     epsilon: _Spend,
     delta: _SpendDelta = None,
     dataset: _Dataset = _FILE,
+    bounds: _Find = None,
+    at_most: _AtMost = 1,
+    dialect: _Dialect = "duckdb",
     purpose: Annotated[str | None, typer.Option(help="Why, in one line; goes into the ledger.")] = None,
+    who: Annotated[str | None, typer.Option(help="By whom; the account's name unless told.")] = None,
     request: Annotated[
         str | None, typer.Option(help="Keep the answer under this name; asked again it is free.")
     ] = None,
@@ -156,7 +176,11 @@ def query(
         dataset=dataset,
         epsilon=epsilon,
         delta=delta,
+        bounds=None if bounds is None else bounds.value,
+        at_most=at_most,
+        dialect=dialect,
         purpose=purpose,
+        who=who,
         request=request,
         out=out,
         plot=plot,
@@ -172,13 +196,26 @@ def preview(
     epsilon: _Spend,
     delta: _SpendDelta = None,
     dataset: _Dataset = _FILE,
+    bounds: _Find = None,
+    at_most: _AtMost = 1,
+    dialect: _Dialect = "duckdb",
     explain: _Explain = False,
     as_json: _Json = False,
 ) -> None:
     """Say how exact an answer would be and what it would cost. Free; no row is looked at."""
     from defocus.cli import asking  # noqa: PLC0415 # a command loads what it needs
 
-    asking.preview(question, dataset=dataset, epsilon=epsilon, delta=delta, explain=explain, as_json=as_json)
+    asking.preview(
+        question,
+        dataset=dataset,
+        epsilon=epsilon,
+        delta=delta,
+        bounds=None if bounds is None else bounds.value,
+        at_most=at_most,
+        dialect=dialect,
+        explain=explain,
+        as_json=as_json,
+    )
 
 
 @app.command()
@@ -196,7 +233,7 @@ def export(
 
 @app.command()
 def budget(
-    dataset: _Dataset = _FILE,
+    dataset: _DatasetOrLedger = str(_FILE),
     *,
     plot: Annotated[Path | None, typer.Option(help="Plot how the budget burnt down.")] = None,
     as_json: _Json = False,
@@ -209,7 +246,7 @@ def budget(
 
 @app.command()
 def history(
-    dataset: _Dataset = _FILE,
+    dataset: _DatasetOrLedger = str(_FILE),
     *,
     last: Annotated[int | None, typer.Option(help="Only so many of the last entries.")] = None,
     as_json: _Json = False,

@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-from defocus.cli.plots import save
+from defocus.cli.plots import ready, save
 from defocus.cli.terminal import console, plain, to_json
 from defocus.errors import InvalidParameterError, Number
 from defocus.ledger import Ledger
@@ -28,7 +28,11 @@ def query(
     dataset: Path,
     epsilon: Number,
     delta: Number | None,
+    bounds: str | None,
+    at_most: int,
+    dialect: str,
     purpose: str | None,
+    who: str | None,
     request: str | None,
     out: Path | None,
     plot: Path | None,
@@ -38,19 +42,38 @@ def query(
     """Release the answer to a question, print it, and write it where asked."""
     if out is not None:
         _writer(out)
-    with open_table(dataset) as table, _progress(shown=not as_json) as progress:
-        answer = table.sql(text, epsilon=epsilon, delta=delta, purpose=purpose, request=request, progress=progress)
-    _show(answer, explain=explain, as_json=as_json)
+    if plot is not None:
+        ready(plot)
+    with open_table(_file(dataset)) as table, _progress(shown=not as_json) as progress:
+        asked = table.sql_query(text, bounds=bounds, at_most=at_most, dialect=dialect)
+        answer = asked.release(
+            epsilon=epsilon, delta=delta, purpose=purpose, who=who, request=request, progress=progress
+        )
+    try:
+        if out is not None:
+            write(answer, out)
+    finally:
+        _show(answer, explain=explain, as_json=as_json)  # it is paid for, so it is shown whatever else fails
     if plot is not None:
         save(answer.plot(), plot)
-    if out is not None:
-        write(answer, out)
 
 
-def preview(text: str, *, dataset: Path, epsilon: Number, delta: Number | None, explain: bool, as_json: bool) -> None:
+def preview(
+    text: str,
+    *,
+    dataset: Path,
+    epsilon: Number,
+    delta: Number | None,
+    bounds: str | None,
+    at_most: int,
+    dialect: str,
+    explain: bool,
+    as_json: bool,
+) -> None:
     """Print what a question would cost and how exact its answer would be. Free."""
-    with open_table(dataset) as table:
-        foreseen = table.sql_query(text).preview(epsilon=epsilon, delta=delta)
+    with open_table(_file(dataset)) as table:
+        asked = table.sql_query(text, bounds=bounds, at_most=at_most, dialect=dialect)
+        foreseen = asked.preview(epsilon=epsilon, delta=delta)
     if as_json:
         to_json(foreseen.to_dict())
         return
@@ -76,12 +99,26 @@ def write(answer: Answer, out: Path) -> None:
     getattr(answer, _writer(out))(out)
 
 
+def _file(dataset: Path) -> Path:
+    """The dataset file. Data itself would be opened without the owner's purposes, bounds and columns."""
+    if dataset.suffix.lower() != ".toml":
+        raise InvalidParameterError(
+            f"{dataset.name!r:.120} is no dataset file, and data is asked only as its file says.",
+            fix="pass --dataset with a .toml file; defocus init drafts one.",
+        )
+    return dataset
+
+
 def _writer(out: Path) -> str:
     known = _FORMATS.get(out.suffix.lower())
     if known is None:
         raise InvalidParameterError(
             f"An answer is written as {', '.join(_FORMATS)}, but the name ends in {out.suffix or 'nothing'}.",
             fix="write for example --out answer.csv.",
+        )
+    if not out.absolute().parent.is_dir():
+        raise InvalidParameterError(
+            f"There is no folder {str(out.parent)!r:.200} for the answer.", fix="make it, or choose another for --out."
         )
     return known
 

@@ -10,7 +10,7 @@ from typing import Any
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from defocus.audit import Finding, Target, neighbours, search, targets
-from defocus.cli.plots import save
+from defocus.cli.plots import ready, save
 from defocus.cli.terminal import console, facts, plain, table, to_json
 from defocus.errors import InvalidParameterError
 from defocus.privacy.digits import roughly
@@ -70,6 +70,8 @@ def show(
     target: Target, *, trials: int | None, confidence: float, seconds: float, plot: Path | None, as_json: bool
 ) -> Finding:
     """Attack, with a spinner while it runs, and print what was found."""
+    if plot is not None:
+        ready(plot)
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     with Progress(*columns, console=console(error=True), transient=True) as progress:
         progress.add_task(f"attacking {plain(target.name)}", total=None)

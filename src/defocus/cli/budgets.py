@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from defocus.cli.plots import save
+from defocus.cli.plots import ready, save
 from defocus.cli.terminal import console, facts, table, to_json
 from defocus.ledger import Ledger
 from defocus.ledger.entries import CHARGE, Entry
@@ -17,14 +17,16 @@ _WIDE = 40
 _NEWEST = 20
 
 
-def ledger_of(where: Path) -> str:
-    """The ledger of a dataset file, or the ledger itself."""
-    return read(where).ledger_place if where.suffix.lower() == ".toml" else str(where)
+def ledger_of(where: str) -> str:
+    """The ledger of a dataset file, or the ledger itself: a path or a URL."""
+    return read(where).ledger_place if _is_file(where) else where
 
 
-def show(where: Path, *, plot: Path | None, as_json: bool) -> None:
+def show(where: str, *, plot: Path | None, as_json: bool) -> None:
     """Print, and perhaps plot, how the budget burnt down."""
-    if where.suffix.lower() == ".toml" and _unopened(where):
+    if plot is not None:
+        ready(plot)
+    if _is_file(where) and _unopened(where):
         dataset = read(where)
         if as_json:
             to_json({"dataset": dataset.name, "budget": str(dataset.budget), "share_left": 1.0, "releases": []})
@@ -39,7 +41,8 @@ def show(where: Path, *, plot: Path | None, as_json: bool) -> None:
     rule = guard.filter
     left = [1.0, *(max(0.0, 1.0 - rule.used(Cost(entry.spent))) for entry in charges)]
     if plot is not None:
-        save(burn_down(left, ["", *(str(entry.sequence) for entry in charges)]), plot)
+        epsilons = [guard.remaining(spent).epsilon for spent in (guard.start, *(entry.spent for entry in charges))]
+        save(burn_down(epsilons, ["start", *(str(entry.sequence) for entry in charges)]), plot)
     if as_json:
         to_json(
             {
@@ -63,7 +66,11 @@ def show(where: Path, *, plot: Path | None, as_json: bool) -> None:
     screen.print(table(("#", "when", "who", "purpose", "budget left"), rows, numbers=("#",)))
 
 
-def _unopened(where: Path) -> bool:
+def _is_file(where: str) -> bool:
+    return "://" not in where and Path(where).suffix.lower() == ".toml"
+
+
+def _unopened(where: str) -> bool:
     """Whether the ledger of a dataset file is a file that nobody has made yet."""
     place = ledger_of(where)
     return "://" not in place and not Path(place).exists()

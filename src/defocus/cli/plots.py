@@ -10,7 +10,7 @@ from defocus.privacy.accounting import account
 from defocus.privacy.events import Composed, Event, compose
 from defocus.privacy.units import Adjacency
 
-__all__ = ["curve", "growth", "once", "save", "steps"]
+__all__ = ["curve", "growth", "once", "ready", "save", "steps"]
 
 _POINTS = 13
 _FEWEST = 100
@@ -67,13 +67,23 @@ def growth(event: Event, delta: Number, adjacency: Adjacency, accountants: Seque
     return figure
 
 
-def save(figure: Any, where: Path) -> None:
-    """Write a figure; the ending of the name says in which format."""
+def ready(where: Path) -> None:
+    """Refuse a place where no plot can be written, before anything is computed or paid for."""
     if where.suffix.lower() not in _TYPES:
         raise InvalidParameterError(
             f"A plot is written as {', '.join(_TYPES)}, but the name ends in {where.suffix or 'nothing'}.",
             fix="write for example --plot growth.png.",
         )
+    if not where.absolute().parent.is_dir():
+        raise InvalidParameterError(
+            f"There is no folder {str(where.parent)!r:.200} for the plot.", fix="make it, or choose another for --plot."
+        )
+    _figure()
+
+
+def save(figure: Any, where: Path) -> None:
+    """Write a figure; the ending of the name says in which format."""
+    ready(where)
     try:
         figure.savefig(where, dpi=150)
     except OSError as error:

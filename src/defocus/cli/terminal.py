@@ -2,8 +2,9 @@
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, final
 
 from rich import box
 from rich.console import Console
@@ -18,9 +19,18 @@ __all__ = ["above", "below", "console", "facts", "plain", "table", "tell", "to_j
 _LAST_BITS = 2.0**-46
 
 
+@final
+class _Screen(Console):
+    """A console that says so when it cannot write."""
+
+    def print(self, *things: Any, **how: Any) -> None:
+        with _writing():
+            super().print(*things, **how)
+
+
 def console(*, error: bool = False) -> Console:
     """A console that takes text literally: no markup, no emoji codes, colour only on a terminal."""
-    return Console(stderr=error, markup=False, highlight=False, emoji=False)
+    return _Screen(stderr=error, markup=False, highlight=False, emoji=False)
 
 
 def plain(text: object) -> str:
@@ -73,7 +83,10 @@ def facts(rows: Iterable[tuple[str, object]]) -> Table:
 
 def to_json(value: Any) -> None:
     """Print strict JSON and nothing else."""
-    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=True, allow_nan=False) + "\n")
+    text = json.dumps(value, indent=2, ensure_ascii=True, allow_nan=False)
+    with _writing():
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()
 
 
 def tell(error: DefocusError) -> None:
@@ -82,3 +95,15 @@ def tell(error: DefocusError) -> None:
     screen = console(error=True)
     screen.print(Text(what, style="red"), soft_wrap=True)
     screen.print(Text("To fix: ", style="bold") + Text(plain(error.fix), style="not bold"), soft_wrap=True)
+
+
+@contextmanager
+def _writing() -> Iterator[None]:
+    """Whatever fails in here is the output, and is told as such."""
+    try:
+        yield
+    except OSError as error:
+        raise DefocusError(
+            f"The output could not be written: {error.strerror or 'the system refused'}.",
+            fix="free some space, or write it elsewhere.",
+        ) from error
