@@ -18,11 +18,12 @@ from rich.text import Text
 import defocus as dp
 from defocus.errors import BudgetExceededError
 from defocus.tables import Answer, Table
-from defocus.tables.reporting import report
 
 DEPARTMENTS = ("Cardiology", "Emergency", "Maternity", "Neurology", "Oncology", "Paediatrics", "Surgery")
 DIAGNOSES = ("asthma", "birth", "diabetes", "fracture", "heart failure", "hypertension", "pneumonia", "stroke")
 RARE = tuple(f"rare disease {number}" for number in range(1, 61))
+LEDGER = ("visits.ledger", "visits.ledger.lock", "visits.ledger-journal", "visits.ledger-wal", "visits.ledger-shm")
+FILES = (*LEDGER, "defocus.toml", "visits.parquet", "patients.parquet", "report.html")
 DATASET = """\
 # Everything here is public: written down without looking at a row.
 name = "visits"
@@ -78,17 +79,28 @@ def generate(folder: Path, patients: int = 20_000, seed: int | None = None) -> i
     return n
 
 
+def clear(folder: Path) -> None:
+    """Make room: remove the ledger of an earlier demo, and touch nothing that the demo did not make.
+
+    A ledger of real data is never removed, for the budget would start anew.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    mine = folder / "defocus.toml"
+    earlier = mine.is_file() and mine.read_text(encoding="utf-8", errors="replace") == DATASET
+    there = [one.name for one in sorted(folder.iterdir()) if one.name in FILES]
+    if there and not earlier:
+        raise SystemExit(f"{folder} holds {', '.join(there)} that this demo did not make: choose another folder.")
+    for name in LEDGER:
+        (folder / name).unlink(missing_ok=True)
+
+
 def questions(visits: Table, console: Console) -> list[Answer]:
     """The report: four questions, each previewed or explained in another way."""
-    by_department = (
-        visits.where("length_of_stay >= 0")
-        .group_by("department")
-        .agg(
-            visits=dp.count(),
-            patients=dp.count_units(),
-            stay=dp.mean("length_of_stay"),
-            median=dp.median("length_of_stay", intervals=True),
-        )
+    by_department = visits.group_by("department").agg(
+        visits=dp.count(),
+        patients=dp.count_units(),
+        stay=dp.mean("length_of_stay"),
+        median=dp.median("length_of_stay", intervals=True),
     )
     say(console, "1. Before anything is spent: how exact would a report by department be for epsilon 0.8?")
     console.print(Text(str(by_department.preview(epsilon=0.8))))
@@ -147,15 +159,13 @@ def main(folder: Path = Path("demo")) -> None:
     console = Console(soft_wrap=True)
     started = time.perf_counter()
     # A new made-up hospital each time, and with it a new ledger. A real data set keeps its ledger for good.
-    folder.mkdir(parents=True, exist_ok=True)
-    for old in folder.glob("visits.ledger*"):
-        old.unlink()
+    clear(folder)
     n = generate(folder)
     with dp.open(folder / "defocus.toml") as visits:
         console.print(Text(f"{n} visits in {folder / 'visits.parquet'}; protected: {visits.ledger.unit}"))
         answers = questions(visits, console)
         until_refused(visits, console)
-        page = report(answers, folder / "report.html", title="Hospital report", ledger=visits.ledger)
+        page = dp.report(answers, folder / "report.html", title="Hospital report", ledger=visits.ledger)
     say(console, f"Done in {time.perf_counter() - started:.1f} s. The page with plots is {page}.")
     console.print(Text(f"Where the budget went: {command()} budget --dataset {folder / 'defocus.toml'}"))
 

@@ -38,10 +38,23 @@ def test_the_report_runs_until_it_is_refused_and_leaves_a_page(
 
 def test_it_can_be_run_again_and_leaves_other_files_alone(example: dict[str, Any], tmp_path: Path) -> None:
     (tmp_path / "demo").mkdir()
-    (tmp_path / "demo" / "thesis.txt").write_text("the only copy", encoding="utf-8")
+    for name in ("thesis.txt", "visits.ledger.backup"):
+        (tmp_path / "demo" / name).write_text("the only copy", encoding="utf-8")
     for _ in range(2):
         example["main"](tmp_path / "demo")
-    assert (tmp_path / "demo" / "thesis.txt").read_text(encoding="utf-8") == "the only copy"
+    for name in ("thesis.txt", "visits.ledger.backup"):
+        assert (tmp_path / "demo" / name).read_text(encoding="utf-8") == "the only copy"
+
+
+@pytest.mark.parametrize("name", ["visits.ledger", "defocus.toml", "visits.parquet", "report.html"])
+def test_files_that_the_demo_did_not_make_are_refused_and_kept(
+    example: dict[str, Any], tmp_path: Path, name: str
+) -> None:
+    (tmp_path / name).write_text("the only copy", encoding="utf-8")
+    with pytest.raises(SystemExit, match="did not make"):
+        example["main"](tmp_path)
+    assert [one.name for one in tmp_path.iterdir()] == [name]
+    assert (tmp_path / name).read_text(encoding="utf-8") == "the only copy"
 
 
 def test_the_command_it_recommends_can_be_typed(
