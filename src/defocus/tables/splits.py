@@ -159,7 +159,7 @@ def _product(
     weight: exp.Expression, scaled: Sequence[exp.Expression], degrees: Sequence[int], way: Sequence[int]
 ) -> exp.Expression:
     """The weight times the Bernstein polynomials of one cell; the engine computes it in floats."""
-    factors: list[exp.Expression] = [weight.copy()]
+    factors: list[exp.Expression] = [exp.cast(weight.copy(), "double")]
     for x, degree, j in zip(scaled, degrees, way, strict=True):
         coefficient = math.comb(degree, j)
         factors += [_number(float(coefficient))] if coefficient != 1 else []
