@@ -32,7 +32,7 @@ def test_a_plan_that_measures_every_cell_says_so() -> None:
     assert "this plan: every cell" in str(plan)
 
 
-@pytest.mark.parametrize(("sizes", "ways"), [([2, 3, 4], 2), ([5, 2, 6, 3], 2), ([3, 4, 2, 4], 1), ([2, 6, 3], 1)])
+@pytest.mark.parametrize(("sizes", "ways"), [([2, 3, 4], 2), ([4, 2, 5, 3], 2), ([2, 6, 3], 1)])
 def test_no_few_tables_with_equal_weights_are_better(sizes: list[int], ways: int) -> None:
     """Every set of up to three tables, by brute force through the pseudoinverse."""
     workload = w.marginals(sizes, ways=ways)

@@ -18,7 +18,7 @@ BUDGET = Budget(1, 1e-6)
 
 @pytest.fixture
 def book(tmp_path: Path) -> Iterator[Ledger]:
-    with Ledger.open(tmp_path / "a.ledger", budget=Budget(3, 1e-5), unit=rows(), dataset="visits") as made:
+    with Ledger.open(tmp_path / "a.ledger", budget=Budget(rho=3), unit=rows(), dataset="visits") as made:
         yield made
 
 
@@ -35,7 +35,7 @@ def charges(book: Ledger) -> int:
 )
 def test_errors_have_the_predicted_variance_and_no_other(workload: Any, noise: str) -> None:
     plan = w.plan(workload, BUDGET, noise=noise)
-    x, bits, runs = 50 * np.arange(12), seeded(11), 1000
+    x, bits, runs = 50 * np.arange(12), seeded(11), 400
     measure = plan.measurement
     truth = workload.answer(x)
     errors = np.array([measure.strategy.answers(workload, measure.sample(x, bits)) - truth for _ in range(runs)])

@@ -226,6 +226,7 @@ with Ledger.open(sys.argv[1]) as ledger:
 """
 
 
+@pytest.mark.slow
 def test_a_killed_process_loses_no_step_that_was_shown(ledger: Ledger, tmp_path: Path) -> None:
     path = tmp_path / "visits.state"
     arguments = [sys.executable, "-c", KILLED, str(tmp_path / "visits.ledger"), str(path)]

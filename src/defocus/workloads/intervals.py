@@ -69,10 +69,12 @@ def _laplace(allowed: float) -> float:
 
 def _tail(t: float) -> float:
     """E ĥ(E₁) at variance one, by the midpoint rule over the exponential law, a little from above."""
+    from scipy.special import erfc  # noqa: PLC0415  # tenths of a second that most users of the room never need
+
     bend = t * t / 3
     edges = np.linspace(0.0, bend, 20_001)
     ends = edges[1:]  # h grows, so its value at the upper end bounds each cell
-    values = np.array([math.erfc(t / math.sqrt(2 * v)) for v in ends])
+    values = erfc(t / np.sqrt(2 * ends))
     inner = float((values * -np.diff(np.exp(-edges))).sum())
     slope = t * bend**-1.5 * math.exp(-1.5) / math.sqrt(2 * math.pi)
     # beyond the bend: E[h(bend) + slope (E − bend); E > bend] = e^(−bend) (h(bend) + slope)

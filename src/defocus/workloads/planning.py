@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # it has no types of its own
 
@@ -152,11 +153,9 @@ def _realised(
     design: Design, kind: str, budget: Budget, *, unit: Unit, contribution: int, total: int
 ) -> tuple[Strategy, Gaussian | Laplace]:
     """The design in integers, as fine as noise and numbers allow, and its noise."""
-    probe = _noise(kind, budget, _ONE, unit=unit, contribution=contribution, dimension=1)
-    width = float(probe.sigma if isinstance(probe, Gaussian) else probe.scale) / 2**20
     fine = min(
         design.bits,
-        math.floor(_WIDEST - math.log2(width) - 1),
+        math.floor(_WIDEST - math.log2(_width(kind, budget, unit, contribution)) - 1),
         math.floor(_FULL - math.log2(total * design.peak)),
     )
     if fine < _COARSEST:
@@ -172,6 +171,13 @@ def _realised(
         )
     noise = _noise(kind, budget, strategy.norms(), unit=unit, contribution=contribution, dimension=strategy.rows)
     return strategy, noise
+
+
+@lru_cache(maxsize=64)
+def _width(kind: str, budget: Budget, unit: Unit, contribution: int) -> float:
+    """How wide the noise will be where the largest column has norm one."""
+    probe = _noise(kind, budget, _ONE, unit=unit, contribution=contribution, dimension=1)
+    return float(probe.sigma if isinstance(probe, Gaussian) else probe.scale) / 2**20
 
 
 def _noise(
