@@ -10,6 +10,7 @@ from defocus.errors import DatasetFileError, Number
 from defocus.privacy.budgets import Budget
 from defocus.privacy.units import Unit, rows, user
 from defocus.tables.bounding import FIND, Bound, fitting
+from defocus.tables.engines.postgresql import is_address
 from defocus.tables.kinds import Kind, Value
 from defocus.tables.sections import Section, parse
 from defocus.tables.sources import fits
@@ -84,7 +85,7 @@ class Dataset:
 
     def paths(self, data: Iterable[str] | None = None) -> list[str]:
         """Where the data is, seen from here."""
-        return [str(self.home / path) for path in (self.data if data is None else data)]
+        return [path if is_address(path) else str(self.home / path) for path in (self.data if data is None else data)]
 
 
 def read(path: str | Path) -> Dataset:

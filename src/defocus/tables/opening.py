@@ -19,6 +19,7 @@ from defocus.tables import datasets
 from defocus.tables.bounding import Bound, fitting
 from defocus.tables.checking import open_dataset
 from defocus.tables.columns import Schema
+from defocus.tables.engines.postgresql import is_address
 from defocus.tables.rows import Rows
 from defocus.tables.sources import Source, source, together
 from defocus.tables.table import Table
@@ -47,8 +48,9 @@ def open(  # noqa: A001  # reads as dp.open
     """Open a table about people. No row is read.
 
     Args:
-        data: a path, a glob or a list of Parquet or CSV files; a DuckDB file or connection with ``table=``; a pandas,
-            polars or Arrow table; or a dataset file, ``defocus.toml``, which says all the rest.
+        data: a path, a glob or a list of Parquet or CSV files; a DuckDB file or connection, or the address of a
+            PostgreSQL database (``postgresql://…``), with ``table=``; a pandas, polars or Arrow table; or a dataset
+            file, ``defocus.toml``, which says all the rest.
         unit: what one person is: ``dp.user("patient_id")``, or ``dp.rows()`` where each row is one.
         budget: how much may ever be lost about one of them, by all releases together.
         ledger: where every charge is written down: a path, a PostgreSQL URL or an open ledger. Beside the data unless
@@ -79,7 +81,7 @@ def open(  # noqa: A001  # reads as dp.open
     >>> visits.close()
     >>> home.cleanup()
     """
-    if isinstance(data, str | Path) and Path(data).suffix.lower() == ".toml":
+    if isinstance(data, str | Path) and Path(data).suffix.lower() == ".toml" and not is_address(data):
         said = {"unit": unit, "budget": budget, "name": name, "table": table, "columns": columns, "types": types}
         more = {"bound": bound, "purposes": purposes, "private": private, "public": public, "anchor_file": anchor_file}
         twice = [key for key, value in {**said, **more}.items() if value is not None]
@@ -270,7 +272,7 @@ def _person(schema: Schema, name: str) -> str:
 
 def _place(data: Any, called: str) -> Path:
     """Beside the data."""
-    if isinstance(data, str | Path) and not any(sign in str(data) for sign in "*?["):
+    if isinstance(data, str | Path) and not is_address(data) and not any(sign in str(data) for sign in "*?["):
         return Path(data).with_name(f"{called}.ledger")
     raise NotDeclaredError(
         "This table has no place of its own, so nobody knows where its ledger is.",

@@ -46,7 +46,14 @@ class Run:
     progress: Callable[[float], None] | None = None
 
     def answer(self, keys: Keys | None) -> tuple[Keys, tuple[AnswerColumn, ...], tuple[str, ...]]:
-        """The keys, found if they are not given, every column with its noise, and what else was found, in words."""
+        """The keys, found if they are not given, every column with its noise, and what else was found, in words.
+
+        All statements see the same rows, even where others write meanwhile.
+        """
+        with self.rows.engine.snapshot():
+            return self._answer(keys)
+
+    def _answer(self, keys: Keys | None) -> tuple[Keys, tuple[AnswerColumn, ...], tuple[str, ...]]:
         known = keys if keys is not None else self._found_keys()
         if not known.number:
             return known, tuple(column for name, each in self._aggregates for column in nothing(name, each)), ()

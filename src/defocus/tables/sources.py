@@ -3,7 +3,7 @@
 import contextlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import partial
 from pathlib import Path
@@ -18,6 +18,7 @@ from defocus.errors import EngineError, InvalidParameterError, SourceError, Unkn
 from defocus.tables.columns import Column, Schema
 from defocus.tables.engines.duckdb import DuckDbEngine
 from defocus.tables.engines.engine import Engine
+from defocus.tables.engines.postgresql import PostgreSqlEngine, is_address
 from defocus.tables.files import Files, find
 from defocus.tables.frames import check_dataset, from_arrow, from_pandas, from_polars, library
 from defocus.tables.kinds import Kind, Value
@@ -46,6 +47,8 @@ class Origin:
     description: str
     connection: Any = None
     database: Path | None = None
+    address: str | None = field(default=None, repr=False)
+    """Where a server is; it may hold a password."""
     table: str | None = None
     files: Files | None = None
     frame: Any = None
@@ -83,10 +86,10 @@ def source(
 ) -> Source:
     """Open private rows without reading one.
 
-    ``data`` is a path, a folder, a glob or a list of paths of Parquet or CSV files; a DuckDB file or connection with
-    ``table``; a DuckDB relation; or a pandas, polars or Arrow table. ``types`` says which kind a column has where
-    the source does not: all columns of a CSV file, and pandas columns of Python objects, are text until then.
-    ``missing`` lists values of a column that stand for a missing one, such as -1.
+    ``data`` is a path, a folder, a glob or a list of paths of Parquet or CSV files; a DuckDB file or connection, or the
+    address of a PostgreSQL database, with ``table``; a DuckDB relation; or a pandas, polars or Arrow table. ``types``
+    says which kind a column has where the source does not: all columns of a CSV file, and pandas columns of Python
+    objects, are text until then. ``missing`` lists values of a column that stand for a missing one, such as -1.
 
     >>> source(pa.table({"age": [30, 40]})).schema.names
     ['age']
@@ -123,13 +126,15 @@ def _origin(
         raise SourceError(f"table= is {type(table).__name__}, not a name.", fix="pass the name of the table as text.")
     if isinstance(data, duckdb.DuckDBPyConnection):
         return make(name=table or "", description="a DuckDB connection", connection=data, table=table)
+    if is_address(data):
+        return make(name=table or "", description="a PostgreSQL database", address=data, table=table)
     if _is_database(data, table):
         path = _existing(data)
         return make(name=table or "", description=f"the DuckDB file {path.name}", database=path, table=table)
     if table is not None:
         raise SourceError(
             f"table= belongs to a database, but what was passed is {type(data).__name__}.",
-            fix="leave table= out, or pass a DuckDB file or connection.",
+            fix="leave table= out, or pass a DuckDB file or connection, or a PostgreSQL address.",
         )
     if isinstance(data, str | Path) or _is_paths(data):
         files = find(data)
@@ -138,8 +143,10 @@ def _origin(
     return make(name="data", description=description, frame=frame)
 
 
-def _engine(origins: Sequence[Origin], memory: str | None, threads: int | None) -> DuckDbEngine:
+def _engine(origins: Sequence[Origin], memory: str | None, threads: int | None) -> Engine:
     """One engine that reaches everything, and nothing else unless the user's own connection does."""
+    if any(one.address is not None for one in origins):
+        return _server(origins, memory, threads)
     given = {id(one.connection): one.connection for one in origins if one.connection is not None}
     databases = list(dict.fromkeys(one.database for one in origins if one.database is not None))
     if len(given) > 1 or (given and databases):
@@ -154,7 +161,23 @@ def _engine(origins: Sequence[Origin], memory: str | None, threads: int | None) 
     return DuckDbEngine(files=files, attached=attached, memory=memory, threads=threads)
 
 
-def _opened(engine: DuckDbEngine, origin: Origin) -> Source:
+def _server(origins: Sequence[Origin], memory: str | None, threads: int | None) -> PostgreSqlEngine:
+    addresses = {one.address for one in origins}
+    (address, *others) = addresses
+    if address is None or others:
+        raise SourceError(
+            "These tables live in different places, and rows do not travel between them.",
+            fix="bring both tables into one PostgreSQL database, or export both to Parquet.",
+        )
+    if memory is not None or threads is not None:
+        raise SourceError(
+            "memory= and threads= are for an engine in this process, but PostgreSQL is a server.",
+            fix="leave them out; a server is set with work_mem and max_parallel_workers_per_gather.",
+        )
+    return PostgreSqlEngine(address)
+
+
+def _opened(engine: Engine, origin: Origin) -> Source:
     description, name = origin.description, origin.name
     relation: exp.Expression
     if origin.files is not None:
@@ -171,7 +194,7 @@ def _opened(engine: DuckDbEngine, origin: Origin) -> Source:
     if known is None:
         raise SourceError(
             f"The columns of {description} could not be read.",
-            fix="check that DuckDB can read it without reaching for other files or extensions.",
+            fix=f"check that {engine.name} can read it without reaching for other files or extensions.",
         )
     check_names(known.names, description)
     select = engine.canonical(relation, _kinds(origin.types, known))
@@ -255,7 +278,8 @@ def _tables(engine: Engine) -> list[tuple[str, str, str]]:
     """Catalog, schema and name of every table and view."""
     columns = [exp.column(name, quoted=True) for name in ("table_catalog", "table_schema", "table_name")]
     listed = engine.run(exp.select(*columns).from_(exp.table_("tables", db="information_schema", quoted=True)))
-    return [(row["table_catalog"], row["table_schema"], row["table_name"]) for row in listed.to_pylist()]
+    found = [(row["table_catalog"], row["table_schema"], row["table_name"]) for row in listed.to_pylist()]
+    return [names for names in found if names[1] not in {"information_schema", "pg_catalog"}]
 
 
 def _is_database(data: object, table: str | None) -> bool:

@@ -136,6 +136,10 @@ class DuckDbEngine:
         with self._turn, self._watched(progress):
             return _quietly("compute", lambda: self._connection.sql(text).to_arrow_table())
 
+    def snapshot(self) -> contextlib.AbstractContextManager[None]:
+        """Nothing to do: files do not change, and who passes a connection says when it is written to."""
+        return contextlib.nullcontext()
+
     def publish(self, name: str, table: pa.Table) -> exp.Table:
         """Make a table known until it is withdrawn, under a name that no other engine or user of a connection has."""
         known = f"{name} {system().integer(128):032x}"

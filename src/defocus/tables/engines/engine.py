@@ -1,6 +1,7 @@
 """What a place that computes on tables must promise."""
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 import numpy as np
@@ -33,8 +34,8 @@ class Engine(Protocol):
         *Values are values.* Names and constants reach the engine as syntax trees or parameters, never as text that
         was pasted together.
     Assumes:
-        Nobody else changes the rows while a release runs. Time and progress depend on the data; both are shown to
-        the owner who runs the query and are no part of a release.
+        Nobody else changes the rows while a release runs, or the engine keeps a :meth:`snapshot` of them. Time and
+        progress depend on the data; both are shown to the owner who runs the query and are no part of a release.
     """
 
     @property
@@ -61,6 +62,10 @@ class Engine(Protocol):
 
     def run(self, select: exp.Expression, *, progress: Callable[[float], None] | None = None) -> pa.Table:
         """Compute; ``progress`` is called now and then with a percentage."""
+        ...
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        """While this lasts, every statement sees the same rows, whatever others write. May be nested."""
         ...
 
     def publish(self, name: str, table: pa.Table) -> exp.Table:

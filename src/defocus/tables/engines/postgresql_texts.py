@@ -11,7 +11,8 @@ from defocus.tables.engines.templates import fill, hoisted
 __all__ = ["decimal_to_float", "decimal_to_integer", "to_boolean", "to_date", "to_float", "to_integer", "to_timestamp"]
 
 _SPACE = r"[ \t\n\v\f\r]*"
-_NUMBER = rf"^{_SPACE}[+-]?([0-9]{{1,400}}[.]?[0-9]{{0,400}}|[.][0-9]{{1,400}})([eE][+-]?[0-9]{{1,3}})?{_SPACE}$"
+_NUMBER = rf"^{_SPACE}[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]{{1,3}})?{_SPACE}$"
+_IS_NUMBER = f"CASE WHEN LENGTH(a) <= 1000 THEN a ~ '{_NUMBER}' END"
 _INFINITE = rf"^{_SPACE}[+-]?(inf|infinity){_SPACE}$"
 _DAY = r"([0-9]{1,5})([-/ \\])([0-9]{1,2})\2([0-9]{1,2})"
 _TIME = (
@@ -52,7 +53,7 @@ def to_float(x: exp.Expression) -> exp.Expression:
     """The number that a text says."""
     sign = "CASE WHEN STRPOS(a, '-') > 0 THEN CAST('-Infinity' AS DOUBLE PRECISION)"
     template = (
-        f"CASE WHEN a ~ '{_NUMBER}' THEN n WHEN a ~* '{_INFINITE}' THEN {sign}"
+        f"CASE WHEN {_IS_NUMBER} THEN n WHEN a ~* '{_INFINITE}' THEN {sign}"
         " ELSE CAST('Infinity' AS DOUBLE PRECISION) END END"
     )
     return fill(template, alone=True, a=x, later={"n": decimal_to_float(_trimmed())})
@@ -60,7 +61,7 @@ def to_float(x: exp.Expression) -> exp.Expression:
 
 def to_integer(x: exp.Expression) -> exp.Expression:
     """The whole number nearest to the one that a text says."""
-    return fill(f"CASE WHEN a ~ '{_NUMBER}' THEN n END", alone=True, a=x, later={"n": decimal_to_integer(_trimmed())})
+    return fill(f"CASE WHEN {_IS_NUMBER} THEN n END", alone=True, a=x, later={"n": decimal_to_integer(_trimmed())})
 
 
 def _trimmed() -> exp.Expression:
