@@ -76,7 +76,7 @@ def test_opening_with_other_terms_is_refused_and_says_what_differs(
     with pytest.raises(LedgerMismatchError) as refused:
         opened(**changed)
     assert named in refused.value.what
-    assert "a ledger of its own" in refused.value.fix
+    assert "a second budget" in refused.value.fix
 
 
 @pytest.mark.parametrize("left_out", ["budget", "unit", "dataset"])

@@ -29,7 +29,8 @@ def test_purposes_are_shown_as_text_and_never_as_markup(opened: Callable[..., Le
 def test_the_newest_entries_are_shown_and_long_ones_are_cut(opened: Callable[..., Ledger]) -> None:
     ledger = opened()
     for number in range(5):
-        ledger.record(ledger.charge(Laplace(100), purpose=f"step {number}"), "long " * 100, keep=True)
+        long = sum((Laplace(10_000 + i) for i in range(30)), start=Laplace(100))
+        ledger.record(ledger.charge(long, purpose=f"step {number}"), 1)
     text = printed(ledger, newest=4)
     assert "step 4" in text
     assert "step 2" not in text
@@ -68,3 +69,12 @@ def test_the_summary_names_data_unit_budget_and_what_is_left(opened: Callable[..
         "1 entries",
     ):
         assert words in text
+
+
+def test_a_kept_table_is_mentioned_and_not_spread_over_a_hundred_lines(opened: Callable[..., Ledger]) -> None:
+    ledger = opened()
+    for value in (1402, {"keys": list(range(1000))}):
+        ledger.record(ledger.charge(Laplace(20), purpose="count"), value, keep=True)
+    text = printed(ledger)
+    assert "released for #1: 1402" in text
+    assert "released for #3, kept" in text

@@ -19,6 +19,8 @@ COLUMNS = ("#", "when (UTC)", "who", "purpose", "what", "epsilon", "used")
 NUMBERS = ("#", "epsilon", "used")
 """The columns that are set to the right."""
 _WIDEST = 160
+_SHORT = 40
+"""A kept value is shown up to this length; a longer one, such as a table, is only mentioned."""
 
 
 def summary(terms: Terms, remaining: Remaining, where: str, entries: int) -> Mapping[str, str]:
@@ -68,4 +70,6 @@ def _what(entry: Entry) -> str:
     if entry.kind == GENESIS:
         return "opened"
     kept = entry.content["value"]
-    return f"released for #{entry.content['charge']}" + (f": {json.dumps(kept[0])}" if kept else "")
+    text = json.dumps(kept[0]) if kept else ""
+    shown = f": {text}" if text and len(text) <= _SHORT else ", kept" if text else ""
+    return f"released for #{entry.content['charge']}{shown}"

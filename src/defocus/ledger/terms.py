@@ -76,5 +76,6 @@ class Terms:
         if differ:
             raise LedgerMismatchError(
                 f"This ledger was made for something else. {'; '.join(differ)}.",
-                fix="open it without repeating these, or give the other data set, unit or budget a ledger of its own.",
+                fix="open it without repeating these. Only another data set may have a ledger of its own: a second"
+                " ledger for the same people would be a second budget.",
             )
