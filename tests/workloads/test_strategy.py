@@ -30,6 +30,8 @@ def made() -> Iterator[Any]:
     ones = MatrixStrategy.of((3,), np.array([[2, 2, 2]]))
     yield pytest.param(ProductStrategy((ones, MatrixStrategy.of((2,), np.eye(2, dtype=int)))), id="totals and cells")
     yield pytest.param(ProductStrategy((ones, ones)), id="product of totals")
+    near = MatrixStrategy.of((2,), np.array([[10, 9]]))
+    yield pytest.param(ProductStrategy((near, near)), id="product of columns that hardly differ")
 
 
 def moves(cells: int, unit: Unit, contribution: int) -> Iterator[np.ndarray[Any, Any]]:

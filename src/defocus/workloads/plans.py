@@ -52,7 +52,10 @@ class Error:
 @final
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A strategy with its noise, fitted to a workload and a budget. Nothing is charged until :meth:`release`."""
+    """A strategy with its noise, fitted to a workload and a budget. Nothing is charged until :meth:`release`.
+
+    Errors and bounds are computed when they are first asked for, and kept.
+    """
 
     workload: Workload | Marginals = field(repr=False)
     budget: Budget
