@@ -68,6 +68,9 @@ class Cube:
                 f"These columns have more than {_CELLS} combinations.", fix="use fewer columns or coarser ones."
             )
 
+    def __repr__(self) -> str:
+        return f"Cube({self.question})"
+
     @property
     def question(self) -> str:
         """What is asked, in one line."""

@@ -1,5 +1,6 @@
 """Charge, compute, add noise, show: the one way in which a question becomes an answer."""
 
+import difflib
 import hashlib
 from collections.abc import Callable
 
@@ -64,8 +65,12 @@ def allowed(purpose: str | None, purposes: tuple[str, ...] | None, question: str
     if purposes is None:
         return purpose if purpose is not None else question[:200]
     if purpose not in purposes:
+        near = difflib.get_close_matches(purpose or "", purposes, n=1)
+        hint = f"did you mean {near[0]!r}? The" if near else "the"
         raise InvalidParameterError(
-            "This data may be used for named purposes only.", fix=f"pass purpose= one of {', '.join(purposes)}."
+            "This data may be used for named purposes only, and "
+            + (f"{purpose!r:.60} is none of them." if purpose else "none was named."),
+            fix=f"{hint} purposes are {'; '.join(purposes)}."[:1000],
         )
     return str(purpose)
 
