@@ -5,7 +5,7 @@
 Variances are in multiples of the noise's at sensitivity one unless said otherwise. Peers: the binary tree and the
 (normalised) square root for prefix sums and an independent implementation of the strategy family of HDMM (p-identity,
 Laplace; random start, p = n/16, 400 steps, as its paper says) for ranges. HDMM and ResidualPlanner themselves are not
-on the package index. Set OPENBLAS_NUM_THREADS=1 on a shared machine: waiting threads cost more than they bring.
+on the package index. Plans take one thread whatever is set; OPENBLAS_NUM_THREADS=1 keeps the peers to one as well.
 """
 
 import csv
@@ -83,16 +83,17 @@ def many_marginals() -> dict[str, Any]:
 
 
 def hdmm_family(gram: Any, steps: int = 400) -> tuple[Any, float]:
-    """What HDMM optimises for Laplace noise, from a random start, by the gradient of this project."""
+    """What HDMM optimises for Laplace noise, from a random start, by the gradient of this project, on full matrices."""
     from scipy.optimize import minimize
 
+    from defocus.workloads.grams import Gram
     from defocus.workloads.p_identity import _value
 
     n, scale = len(gram), float(np.trace(gram))
-    shape = (n // 16, n)
+    shape, plain = (n // 16, n), Gram.of(gram)
 
     def objective(flat: Any) -> tuple[float, Any]:
-        value, slope = _value(flat.reshape(shape), gram)
+        value, slope = _value(flat.reshape(shape), plain)
         return value / scale, slope.ravel() / scale
 
     start = np.random.default_rng(0).random(shape).ravel()
@@ -118,6 +119,31 @@ def ranges(n: int = 1024) -> dict[str, Any]:
     }
     for name, value in found.items():
         print(f"all ranges {n}: {name:26s} {value:10.4f}", flush=True)
+    return found
+
+
+def tree_of_sixteen(n: int) -> Any:
+    widths = [16**level for level in range(9) if 16 ** (level - 1) < n]
+    return np.vstack([np.arange(n) // width == np.arange(-(-n // width))[:, None] for width in widths]).astype(int)
+
+
+def large(n: int = 4096) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, workload in (("prefix sums", w.prefix(n)), ("all ranges", w.ranges(n))):
+        for budget, noise in ((BUDGET, "gaussian"), (Budget(1), "laplace")):
+            before = time.process_time()
+            plan, seconds = fastest(lambda w_=workload, b=budget, k=noise: w.plan(w_, b, noise=k), 1)
+            each = {
+                "mean": plan.error.mean / plan.law,
+                "bound": plan.lower_bound / plan.workload.queries / plan.law,
+                "seconds": seconds,
+                "processor_seconds": time.process_time() - before,
+            }
+            if noise == "laplace":
+                tree = w.plan(workload, budget, strategy=w.strategy(tree_of_sixteen(n)))
+                each["plain tree of 16 branches"] = tree.error.mean / tree.law
+            found[f"{name}, {noise}"] = each
+            print(f"{name} {n}, {noise}: " + ", ".join(f"{k} {v:.4g}" for k, v in each.items()), flush=True)
     return found
 
 
@@ -184,6 +210,7 @@ def main() -> None:
         print("Adult is left out: name the folder of the discretised table.")
     found["ranges"] = ranges()
     found["prefix_sums"] = prefix_sums()
+    found["large"] = large()
     (HERE / "results" / "workloads.json").write_text(json.dumps(found, indent=1) + "\n")
 
 

@@ -11,6 +11,7 @@ from defocus import workloads as w
 from defocus.errors import UnmeasuredTablesError
 from defocus.workloads import residuals
 from defocus.workloads.marginal_planning import flat_weights, laplace_design, residual_design
+from defocus.workloads.marginal_strategies import MarginalStrategy
 
 BUDGET = Budget(1, 1e-6)
 SIZES = st.lists(st.integers(1, 4), min_size=1, max_size=4)
@@ -79,6 +80,10 @@ def test_a_value_that_everybody_has_does_not_hide_what_was_not_measured(design: 
     strategy.check(w.marginals([2, 1, 3], [(0,)]))
     with pytest.raises(UnmeasuredTablesError):
         strategy.check(w.marginals([2, 1, 3], [(1, 2)]))
+    table = w.marginals([2, 1], [(0, 1)])
+    total = MarginalStrategy((2, 1), table.lattice, np.array([1, 0, 0, 0]), residual=False)
+    with pytest.raises(UnmeasuredTablesError):
+        total.check(table)
 
 
 def test_weights_move_accuracy_to_where_it_matters() -> None:
