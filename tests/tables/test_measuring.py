@@ -10,6 +10,7 @@ from tests.tables.reference import Shape, World
 from tests.tables.worlds import BOUNDS, measuring, one_row, shapes, split_of, worlds
 
 EXAMPLES = 20
+pytestmark = pytest.mark.usefixtures("any_engine")
 HEAVY = [{"u": u, "k": k, "y": 0, "x": float(i), "z": 0.0, "s": "v"} for u in (1, 2) for k in "ab" for i in range(6)]
 
 

@@ -2,7 +2,9 @@
 
 import atexit
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -15,6 +17,7 @@ from tests.tables.reference import Row, Shape, World
 from defocus.tables.bounding import Bound
 from defocus.tables.chance import Chance
 from defocus.tables.engines.duckdb import DuckDbEngine
+from defocus.tables.engines.engine import Engine
 from defocus.tables.keys import EVERYTHING, Keys, public_keys
 from defocus.tables.measuring import Measuring
 from defocus.tables.rows import Rows
@@ -43,15 +46,33 @@ FLOATS = [
 PUBLIC = (("a",), ("A",), (None,), ("a'; DROP TABLE t; --",))
 
 
+_CHOSEN: ContextVar[Engine | None] = ContextVar("chosen", default=None)
+
+
+def engine() -> Engine:
+    """The engine that a test has chosen, or DuckDB."""
+    return _CHOSEN.get() or _embedded()
+
+
+@contextmanager
+def computed_by(chosen: Engine) -> Iterator[None]:
+    """Everything here is computed by this engine, for as long as it takes."""
+    token = _CHOSEN.set(chosen)
+    try:
+        yield
+    finally:
+        _CHOSEN.reset(token)
+
+
 @cache
-def engine() -> DuckDbEngine:
+def _embedded() -> DuckDbEngine:
     atexit.register(_close)
     return DuckDbEngine(threads=1)
 
 
 def _close() -> None:
-    engine().close()
-    engine.cache_clear()
+    _embedded().close()
+    _embedded.cache_clear()
 
 
 def frame(rows: Sequence[Row], types: Mapping[str, pa.DataType] = TYPES) -> pa.Table:

@@ -2,6 +2,7 @@
 
 import contextlib
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, TypeVar, final
@@ -85,7 +86,9 @@ class PostgreSqlEngine:
         self._address = address
         self._timeout = timeout
         self._turn = threading.RLock()
-        self._connection: Any = None
+        self._held: list[Any] = []
+        """The connection, if there is one, where it can be closed without the engine."""
+        self._finish = weakref.finalize(self, _give_back, self._held)
         self._within = 0
         self._published: dict[str, pa.Table] = {}
         self._count = 0
@@ -100,12 +103,12 @@ class PostgreSqlEngine:
     def _connect(self) -> Any:
         if self._closed:
             raise EngineError("The table was closed.", fix="open the table again.")
-        if self._connection is None or self._connection.closed:
+        if not self._held or self._held[0].closed:
             settings = dict(_SETTINGS)
             if self._timeout is not None:
                 settings["statement_timeout"] = str(max(1, round(self._timeout * 1000)))
-            self._connection = _connected(self._address, settings)
-        return self._connection
+            self._held[:] = [_connected(self._address, settings)]
+        return self._held[0]
 
     def schema(self, relation: exp.Expression) -> Schema:
         """The columns of a relation, read without looking at a row."""
@@ -154,8 +157,7 @@ class PostgreSqlEngine:
 
     def cancel(self) -> None:
         """Stop what is running, from another thread."""
-        connection = self._connection
-        if connection is not None:
+        for connection in list(self._held):
             with contextlib.suppress(Exception):
                 connection.cancel_safe(timeout=10)
 
@@ -164,17 +166,14 @@ class PostgreSqlEngine:
         with self._turn:
             self._closed = True
             self._published.clear()
-            if self._connection is not None:
-                with contextlib.suppress(Exception):
-                    self._connection.close()
+            self._finish()
 
     def _end(self) -> None:
-        connection = self._connection
-        if connection is not None and not connection.closed:
-            with contextlib.suppress(Exception):
+        """End the transaction, and the connection if that fails."""
+        for connection in [one for one in self._held if not one.closed]:
+            try:
                 connection.execute("ROLLBACK")
-                return
-            with contextlib.suppress(Exception):
+            except Exception:  # noqa: BLE001 - whatever it is, it may quote a value
                 connection.close()
 
     def _statement(self, select: exp.Expression) -> tuple[str, list[Any]]:
@@ -190,7 +189,7 @@ class PostgreSqlEngine:
         return tree.sql(self.dialect, identify=True), values
 
     def _fetched(self, statement: str, values: Sequence[Any]) -> pa.Table:
-        if self._within and (self._connection is None or self._connection.closed):
+        if self._within and (not self._held or self._held[0].closed):
             raise _refusal("08000", "compute")
         with self._connect().cursor() as cursor:
             cursor.execute(statement, list(values) or None)
@@ -250,6 +249,12 @@ def _connected(address: str, settings: Mapping[str, str]) -> Any:
         connection.close()
         raise
     return connection
+
+
+def _give_back(held: list[Any]) -> None:
+    for connection in held:
+        with contextlib.suppress(Exception):
+            connection.close()
 
 
 def _rows_of(relation: exp.Expression) -> exp.Expression:

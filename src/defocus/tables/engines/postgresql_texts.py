@@ -20,7 +20,7 @@ _TIME = (
     r"( ?(Z|UTC|[+-][0-9]{2}(:?[0-9]{2})?))?"
 )
 _DATE_PATTERN = rf"^{_SPACE}{_DAY}(|{_TIME}){_SPACE}$"
-_MOMENT_PATTERN = rf"^({_DAY}|{_SPACE}{_DAY.replace(chr(92) + '2', chr(92) + '6')}{_TIME}{_SPACE})$"
+_MOMENT_PATTERN = rf"^(?:{_DAY}|{_SPACE}{_DAY.replace(chr(92) + '2', chr(92) + '6')}{_TIME}{_SPACE})$"
 
 _LARGEST = str(2**1024 - 2**970)
 """From here on, a number is nearer to 2**1024 than to the largest float."""
