@@ -13,7 +13,7 @@ from tests.tables.answering import HOSTILE, answered, charged, column
 from defocus.errors import InvalidParameterError, UnknownColumnError
 from defocus.ledger import Receipt
 from defocus.privacy.events import DiscreteLaplace
-from defocus.tables.answers import Answer
+from defocus.tables.answers import PICKED, Answer
 
 
 def test_groups_come_in_the_order_of_their_keys_with_their_own_numbers(tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_counts_raised_to_zero_are_declared_and_the_unbiased_ones_stay(tmp_path:
 def test_order_and_limit_are_declared_post_processing(tmp_path: Path) -> None:
     top = answered(tmp_path).order_by("visits", descending=True).head(2)
     assert top.keys["ward"].to_pylist() == ["surgery", "oncology"]
-    assert top.processing == ("ordered by visits, largest first", "the first 2 groups kept")
+    assert top.processing == (f"ordered by visits, largest first; {PICKED}", "the first 2 groups kept")
     assert top.non_negative().keys["ward"].to_pylist() == ["surgery", "oncology"]
     back = top.order_by("ward")
     assert back.keys["ward"].to_pylist() == ["oncology", "surgery"]
@@ -141,7 +141,7 @@ def test_hostile_keys_act_on_nothing(tmp_path: Path) -> None:
     answer = answered(tmp_path, {"<b>key": HOSTILE}, [column(values=range(len(HOSTILE)))])
     assert "\x1b" not in str(answer)
     assert "\u202e" not in str(answer)
-    assert len(str(answer).split("\n")) == len(HOSTILE) + 4
+    assert len(str(answer).split("\n")) == len(HOSTILE) + 5
     for page in (answer._repr_html_(), answer.explain(html=True)):
         assert "<script>" not in page
         assert "<b>" not in page

@@ -79,7 +79,7 @@ def test_exactness_names_the_range_of_errors_and_what_is_unknown() -> None:
     assert (
         exactness(column(values=[1000.0], errors=3), 0.1) == "visits: standard error of the noise 3.0, 95 % within 6.0"
     )
-    assert exactness(column(errors=np.nan), 0.1) == "visits: no error is known"
+    assert exactness(column(errors=np.nan), 0.1) == "visits: how far off it is in value is not known"
     assert "14" in exactness(column(), 0.1)
 
 

@@ -1,7 +1,7 @@
 """What can be asked of each group: ``dp.count()``, ``dp.mean("age", 0, 120)``, ``dp.quantile(...)`` and their kin."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias, final
@@ -242,6 +242,11 @@ def max(  # noqa: A001  # reads as dp.max
 
 def histogram(column: str, edges: Sequence[Number]) -> Histogram:
     """How many rows lie in [e0, e1), [e1, e2), …; what lies outside the edges counts in the outermost."""
+    given: object = edges
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise InvalidParameterError(
+            f"The edges of a histogram are {type(given).__name__}.", fix="write them out, for example [0, 10, 20]."
+        )
     numbers = tuple(float(finite("an edge", edge)) for edge in edges)
     if len(numbers) < 2 or any(a >= b for a, b in itertools.pairwise(numbers)):
         raise InvalidParameterError(

@@ -15,7 +15,11 @@ from defocus.release.promises import Promise
 from defocus.tables import explaining, exporting, plotting, showing, tabulating
 from defocus.tables.answer_columns import AnswerColumn, checked_names
 
-__all__ = ["Answer", "AnswerColumn"]
+__all__ = ["PICKED", "Answer", "AnswerColumn"]
+
+
+PICKED = "of groups picked by their noisy values, fewer than 95 % of the intervals hold"
+"""What to say where noise decides which groups are shown."""
 
 
 @final
@@ -108,7 +112,8 @@ class Answer:
             values = self[name].values
             last = np.where(np.isnan(values), np.inf, -values if descending else values)
             rows = np.argsort(last, kind="stable")
-        return self.take(rows, f"ordered by {name}{', largest first' if descending else ''}")
+        picked = "" if name in self.keys.column_names else f"; {PICKED}"
+        return self.take(rows, f"ordered by {name}{', largest first' if descending else ''}{picked}")
 
     def head(self, count: int) -> "Answer":
         """The first groups only."""
@@ -200,15 +205,24 @@ class Answer:
                 showing.text_table(head, rows, right=right),
                 *map(
                     showing.line,
-                    tabulating.notes(self.columns, self.threshold, (*self.processing, self.receipt.purpose)),
+                    tabulating.notes(
+                        self.columns, self.threshold, (*self._bounded, *self.processing, self.receipt.purpose)
+                    ),
                 ),
             ]
         )
+
+    @property
+    def _bounded(self) -> tuple[str, ...]:
+        """What takes rows away, which no interval tells: the first rule, where there is one about it."""
+        return tuple(f"not in the intervals: {rule}" for rule in self.rules[:1] if "counts with at most" in rule)
 
     def _repr_html_(self) -> str:
         head, rows, right = tabulating.cells(self.keys, self.columns, self.threshold)
         notes = "".join(
             f"<p>{showing.escaped(note)}</p>"
-            for note in tabulating.notes(self.columns, self.threshold, (*self.processing, self.receipt.purpose))
+            for note in tabulating.notes(
+                self.columns, self.threshold, (*self._bounded, *self.processing, self.receipt.purpose)
+            )
         )
         return f"<div>{showing.html_table(head, rows, right=right)}{notes}</div>"

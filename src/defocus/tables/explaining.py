@@ -108,7 +108,7 @@ def exactness(column: AnswerColumn, threshold: float) -> str:
     """How far off a column is, and how much of it is drowned in noise."""
     spread = column.spread[np.isfinite(column.spread)]
     if not spread.size:
-        return f"{column.name}: no error is known"
+        return f"{column.name}: how far off it is in value is not known"
     least, most = brief(spread.min()), brief(spread.max())
     size = least if least == most else f"{least} to {most}"
     half = column.half[np.isfinite(column.half)]

@@ -6,7 +6,7 @@ from typing import Any, final
 
 import numpy as np
 
-from defocus.errors import InvalidParameterError, Number, positive, probability
+from defocus.errors import InvalidParameterError, NotDeclaredError, Number, positive, probability
 from defocus.ledger import Ledger, Receipt
 from defocus.mechanisms import Quantiles
 from defocus.noise import Bits
@@ -73,6 +73,12 @@ class Query:
 
     def plan(self, *, epsilon: Number, delta: Number | None = None) -> Plan:
         """Which measurements would be made, with which noise."""
+        budget = self.ledger.budget
+        if delta and budget.epsilon is not None and not budget.delta:
+            raise NotDeclaredError(
+                "The budget of this ledger has no delta, so nothing that needs one can be released.",
+                fix="leave delta= out and name the keys; a budget with a delta is given when a ledger is made.",
+            )
         return plan(
             self.arrangement,
             self.bound,
@@ -173,6 +179,8 @@ def _foreseen(name: str, aggregate: Aggregate, planned: Plan) -> list[PreviewCol
 
 
 def _statistic(name: str, statistic: Statistic, planned: Plan) -> PreviewColumn:
+    if any(argument.find for argument in statistic.arguments):
+        return PreviewColumn(name, "how exact it will be depends on the bounds that are found")
     place = planned.arrangement.source[name]
     split, noise = planned.arrangement.splits[place], planned.splits[place]
     by_size, how = [], ""

@@ -104,7 +104,7 @@ def quantile_columns(
     if places.low is not None and places.high is not None:
         low, high = scaled.bottom + places.low * step, scaled.bottom + (places.high + 1) * step
         way = "tree of noisy sums"
-    how = f"{way}; at most {rank:.4g} rows from the true rank, with 95 % probability"
+    how = f"{way}; at most {rank:.4g} rows from the true rank, with 95 % probability, so of fewer rows it says nothing"
     unknown = np.full(len(values), np.nan)
     return [
         AnswerColumn(title, values[:, i], unknown, low[:, i], high[:, i], integral=False, how=how)

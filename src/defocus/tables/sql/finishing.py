@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from defocus.errors import WrongKindError
 from defocus.tables.answer_columns import AnswerColumn
-from defocus.tables.answers import Answer
+from defocus.tables.answers import PICKED, Answer
 from defocus.tables.columns import Column, Schema
 from defocus.tables.engines.engine import Engine
 from defocus.tables.expressions import typed
@@ -128,13 +128,14 @@ class Finish:
         kept = np.arange(len(answer))
         if self.having is not None:
             kept = np.flatnonzero(pc.fill_null(made["having"], False).to_numpy())
-            answer = answer.take(kept, f"only groups with {self.having[1]} kept")
+            answer = answer.take(kept, f"only groups with {self.having[1]} kept; {PICKED}")
         if self.orders:
             order = pa.array(np.arange(len(kept)))
             for i, each in reversed(list(enumerate(self.orders))):
                 values = made[f"s{i}"].take(pa.array(kept)).take(order)
                 order = order.take(_sorted(values, each))
-            answer = answer.take(order.to_numpy(), f"ordered by {', '.join(map(_words, self.orders))}")
+            picked = f"; {PICKED}" if self.limit is not None or self.offset else ""
+            answer = answer.take(order.to_numpy(), f"ordered by {', '.join(map(_words, self.orders))}{picked}")
         if self.offset:
             answer = answer.take(
                 np.arange(min(self.offset, len(answer)), len(answer)), f"the first {self.offset} groups skipped"
