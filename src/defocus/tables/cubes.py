@@ -122,7 +122,7 @@ class Cube:
             planned.event,
             ledger=self.ledger,
             question=self.question,
-            facts=repr((self.rows.words, self.columns, self.ways, self.bound)),
+            facts=repr((self.rows.facts(), self.columns, self.ways, self.bound)),
             purpose=allowed(purpose, self.purposes, self.question),
             who=who,
             request=request,

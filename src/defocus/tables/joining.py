@@ -1,8 +1,10 @@
 """Joins that keep every row with its person: public tables by unique keys, private tables by the person."""
 
+import hashlib
 from collections.abc import Sequence
 from typing import Any
 
+import pyarrow as pa
 from sqlglot import exp
 
 from defocus.errors import InvalidParameterError, SourceError, WrongKindError
@@ -35,7 +37,9 @@ def join_public(rows: Rows, other: Any, on: object, how: object) -> Rows:
             fix="keep one row for each key of the public table.",
         )
     added = [column for column in opened.schema if column.name not in names and column.kind is not Kind.OTHER]
-    published = rows.engine.publish("joined", table.select([*names, *(column.name for column in added)]))
+    kept = table.select([*names, *(column.name for column in added)])
+    # Its content is part of the name, so that two questions about different public tables can be told apart.
+    published = rows.engine.publish(f"joined {_digest(kept)}", kept)
     words = f"joined with {opened.description} on {', '.join(names)}"
     return _joined(rows, published, added, on=names, side=side, words=words)
 
@@ -86,6 +90,13 @@ def _joined(
         .join(other, on=exp.and_(*same), join_type=side, copy=False)
     )
     return rows.joined(relation, schema, words)
+
+
+def _digest(table: pa.Table) -> str:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table.combine_chunks())
+    return hashlib.sha256(sink.getvalue()).hexdigest()[:16]
 
 
 def _on(on: object) -> list[str]:

@@ -175,7 +175,9 @@ def _table(said: _Said, sources: Sequence[Source]) -> Table:
                 fix='leave private tables out, or protect people: unit=dp.user("patient_id").',
             )
         persons = zip(said.private.items(), sources[1:], strict=True)
-        others = {key: _rows(one, unit, person) for (key, person), one in persons}
+        others = {
+            key: replace(_rows(one, unit, person), words=(f"of the table {key}",)) for (key, person), one in persons
+        }
         fitting(said.bound, people=rows.unit is not None)
         book = _book(said, undo) if book is None else book
         opened = Table(

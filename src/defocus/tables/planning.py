@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
 
-from defocus.errors import InvalidParameterError, NotDeclaredError, Number, positive
+from defocus.errors import InvalidParameterError, NotDeclaredError, Number, in_range
 from defocus.mechanisms import PartitionSelection, Quantiles, RangeFinding
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import DiscreteLaplace, Event, compose
@@ -245,4 +245,4 @@ def _weights(arrangement: Arrangement, weights: Mapping[str, Number]) -> dict[st
         raise InvalidParameterError(
             f"There is no column {unknown[0]!r:.60} to give a larger share to.", fix=f"choose among {', '.join(names)}."
         )
-    return {name: float(positive(f"the share of {name}", value)) for name, value in weights.items()}
+    return {name: float(in_range(f"the share of {name}", value, 1e-6, 10**6)) for name, value in weights.items()}

@@ -6,7 +6,7 @@ from typing import Any, final
 
 import numpy as np
 
-from defocus.errors import InvalidParameterError, NotDeclaredError, Number, positive, probability
+from defocus.errors import InvalidParameterError, NotDeclaredError, Number, in_range, positive, probability
 from defocus.ledger import Ledger, Receipt
 from defocus.mechanisms import Quantiles
 from defocus.noise import Bits
@@ -68,17 +68,11 @@ class Query:
                     f"There is no column {name!r:.60} to give a larger share to.",
                     fix=f"choose among {', '.join(names)}.",
                 )
-            positive(f"the share of {name}", weight)
+            in_range(f"the share of {name}", weight, 1e-6, 10**6)
         return replace(self, weights={**self.weights, **weights})
 
     def plan(self, *, epsilon: Number, delta: Number | None = None) -> Plan:
         """Which measurements would be made, with which noise."""
-        budget = self.ledger.budget
-        if delta and budget.epsilon is not None and not budget.delta:
-            raise NotDeclaredError(
-                "The budget of this ledger has no delta, so nothing that needs one can be released.",
-                fix="leave delta= out and name the keys; a budget with a delta is given when a ledger is made.",
-            )
         return plan(
             self.arrangement,
             self.bound,
@@ -120,6 +114,12 @@ class Query:
             bits: the source of random bits; the system's unless told.
             progress: called now and then with the percentage that the engine has done.
         """
+        budget = self.ledger.budget
+        if delta and budget.epsilon is not None and not budget.delta:
+            raise NotDeclaredError(
+                "The budget of this ledger has no delta, so nothing that needs one can be released.",
+                fix="leave delta= out and name the keys; a budget with a delta is given when a ledger is made.",
+            )
         planned = self.plan(epsilon=epsilon, delta=delta)
         why = allowed(purpose, self.purposes, self.question)
         drawn_from = bits_of(bits)
@@ -149,7 +149,7 @@ class Query:
     def _facts(self, words: tuple[str, ...]) -> str:
         """Everything public that the answer depends on."""
         keys = "found" if self.keys is None else repr(self.keys.table.to_pydict())
-        return repr((self.rows.words, words, self.by, keys, self.bound, self.arrangement.aggregates))
+        return repr((self.rows.facts(), words, self.by, keys, self.bound, self.arrangement.aggregates))
 
     def __repr__(self) -> str:
         return f"Query({self.question})"

@@ -3,6 +3,7 @@
 Every step turns one row into at most one row of the same person, so nothing here needs a budget.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import final
@@ -16,6 +17,10 @@ from defocus.tables.expressions import Expression, expression
 from defocus.tables.kinds import Kind
 
 __all__ = ["Rows", "named"]
+
+
+_TOKEN = re.compile(r" [0-9a-f]{32}\b")
+"""What makes the name of a published table unlike any other."""
 
 
 @final
@@ -65,6 +70,11 @@ class Rows:
         if self.unit is not None:
             select = select.where(exp.column(self.unit, quoted=True).is_(exp.null()).not_(), copy=False)
         return select
+
+    def facts(self) -> str:
+        """Which rows these are, the same each time they are asked for: without the names given to published tables."""
+        relation = self.relation.sql("duckdb", identify=True, comments=False)
+        return "; ".join((*self.words, _TOKEN.sub("", relation)))
 
     def values(self, text: str) -> Expression:
         """An expression over one row."""

@@ -91,3 +91,43 @@ def test_two_tables_on_one_connection_do_not_share_what_they_publish(tmp_path: P
     }
     assert left == {"joined 1"}
     assert connection.execute('SELECT mine FROM "joined 1"').fetchall() == [(42,)]
+
+
+def test_a_kept_answer_knows_its_tables_and_its_joins(tmp_path: Path) -> None:
+    people = pa.table({"u": np.arange(60), "age": np.arange(60)})
+    table = dp.open(
+        ROWS,
+        unit=dp.user("u"),
+        budget=dp.Budget(1000),
+        ledger=tmp_path / "t.ledger",
+        name="t",
+        private={"p1": people, "p2": people.slice(0, 10)},
+    )
+    wards = [pa.table({"k": ["a", "b"], "y": [number, number]}) for number in (1, 9)]
+    asked: dict[str, list[Table]] = {
+        "tables": [table, table.other("p1"), table.other("p2")],
+        "partners": [table.join("p1", on="u"), table.join("p2", on="u")],
+        "sides": [table.join("p1", on="u"), table.join("p1", on="u", how="inner")],
+        "public": [table.join(ward, on="k") for ward in wards],
+    }
+    for name, kinds in asked.items():
+        kinds[0].agg(n=dp.count()).release(epsilon=1, request=name)
+        charges = len(table.ledger)
+        kinds[0].agg(n=dp.count()).release(epsilon=1, request=name)
+        assert len(table.ledger) == charges
+        for other in kinds[1:]:
+            with pytest.raises(InvalidParameterError, match="another question"):
+                other.agg(n=dp.count()).release(epsilon=1, request=name)
+
+
+def test_the_same_public_table_joined_anew_is_the_same_question(table: Table) -> None:
+    ward = pa.table({"k": ["a", "b"], "y": [1, 2]})
+    first, again = (table.join(ward, on="k").where("y = 1").agg(n=dp.count()) for _ in range(2))
+    values = [query.release(epsilon=1, request="w")["n"].values[0] for query in (first, again)]
+    assert values[0] == values[1]
+
+
+@pytest.mark.parametrize("weight", [10**400, 0, -1, float("nan"), "2"])
+def test_shares_of_absurd_size_are_refused_in_words(table: Table, weight: Any) -> None:
+    with pytest.raises(InvalidParameterError):
+        table.agg(n=dp.count()).share(n=weight)
