@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.tables import reference
 from tests.tables.reference import Shape, World
-from tests.tables.worlds import BOUNDS, measuring, one_row, shapes, split_of, worlds
+from tests.tables.worlds import BOUNDS, engine, measuring, one_row, shapes, split_of, worlds
 
 EXAMPLES = 20
 pytestmark = pytest.mark.usefixtures("any_engine")
@@ -17,19 +17,33 @@ HEAVY = [{"u": u, "k": k, "y": 0, "x": float(i), "z": 0.0, "s": "v"} for u in (1
 def agree_on_cells(world: World, wanted: list[Shape]) -> None:
     weighed = reference.sampled(world, "sums") if world.by_sampling and world.unit else reference.weights(world)
     found = measuring(world, "sums").cells([split_of(shape) for shape in wanted])
-    assert [cells.tolist() for cells in found] == [reference.cells(weighed, shape, world.number) for shape in wanted]
+    expected = [reference.cells(weighed, shape, world.number) for shape in wanted]
+    if rows_are_numbered_in_another_order(world):
+        assert [cells.sum() for cells in found] == [sum(map(sum, cells)) for cells in expected]
+        return
+    assert [cells.tolist() for cells in found] == expected
+
+
+def rows_are_numbered_in_another_order(world: World) -> bool:
+    """Sampling ranks rows by numbers in the order of reading, which is that of the table in DuckDB on one thread only.
+
+    Elsewhere other rows of the same people are chosen, as many of them.
+    """
+    return world.by_sampling and world.unit is not None and engine().name != "DuckDB"
 
 
 def agree_on_the_rest(world: World, at_most: int, edges: tuple[float, ...], buckets: int) -> None:
     weighed = reference.sampled(world, "") if world.by_sampling and world.unit else reference.weights(world)
-    engine = measuring(world)
-    assert engine.people()[:, 0].tolist() == reference.people(world)
+    small = measuring(world)
+    assert small.people()[:, 0].tolist() == reference.people(world)
     for column in ("s", "y", "k"):
         expected = reference.distinct(world, column, at_most, world.number)
-        assert engine.distinct(column, at_most)[:, 0].tolist() == expected
-    assert engine.between("x", edges).tolist() == reference.between(weighed, "x", edges, world.number)
+        assert small.distinct(column, at_most)[:, 0].tolist() == expected
+    if rows_are_numbered_in_another_order(world):
+        return
+    assert small.between("x", edges).tolist() == reference.between(weighed, "x", edges, world.number)
     low, high = edges[0], edges[-1]
-    found = engine.buckets(split_of(Shape((("z", low, high, None),), (0,))).values[0], buckets)
+    found = small.buckets(split_of(Shape((("z", low, high, None),), (0,))).values[0], buckets)
     assert found.tolist() == reference.buckets(weighed, "z", (low, high), buckets, world.number)
 
 
