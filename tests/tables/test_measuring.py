@@ -10,7 +10,6 @@ from tests.tables.reference import Shape, World
 from tests.tables.worlds import BOUNDS, engine, measuring, one_row, shapes, split_of, worlds
 
 EXAMPLES = 20
-pytestmark = pytest.mark.usefixtures("any_engine")
 HEAVY = [{"u": u, "k": k, "y": 0, "x": float(i), "z": 0.0, "s": "v"} for u in (1, 2) for k in "ab" for i in range(6)]
 
 
@@ -47,6 +46,7 @@ def agree_on_the_rest(world: World, at_most: int, edges: tuple[float, ...], buck
     assert found.tolist() == reference.buckets(weighed, "z", (low, high), buckets, world.number)
 
 
+@pytest.mark.usefixtures("any_engine")
 @settings(max_examples=EXAMPLES)
 @given(worlds(), st.lists(shapes(), min_size=1, max_size=3, unique=True))
 @example(World([], "u", rows_most=2), [Shape(), Shape((("x", 0.0, 1.0, None),), (2,))])
@@ -54,6 +54,7 @@ def test_cells_by_weights_are_those_of_the_reference(world: World, wanted: list[
     agree_on_cells(world, wanted)
 
 
+@pytest.mark.usefixtures("any_engine")
 @settings(max_examples=EXAMPLES)
 @given(worlds(sampling=True, units=("u",)), st.lists(shapes(), min_size=1, max_size=2, unique=True))
 @example(
@@ -66,6 +67,7 @@ def test_cells_by_sampling_are_those_of_the_reference(world: World, wanted: list
     agree_on_cells(world, wanted)
 
 
+@pytest.mark.usefixtures("any_engine")
 @settings(max_examples=10)
 @given(
     worlds(sampling=None), st.integers(1, 3), st.sampled_from([(-1.0, 0.0, 0.1, 7.0), (0.0, 5e-324)]), st.integers(1, 9)
@@ -92,6 +94,7 @@ def test_many_more_histograms_are_those_of_the_reference(
     agree_on_the_rest(world, at_most, edges, buckets)
 
 
+@pytest.mark.usefixtures("any_engine")
 @settings(max_examples=20)
 @given(st.lists(one_row(st.just(1)), min_size=1, max_size=8), st.randoms(use_true_random=False))
 def test_the_order_of_rows_changes_nothing(rows: list[reference.Row], random: Random) -> None:

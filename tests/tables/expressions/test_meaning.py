@@ -2,6 +2,7 @@
 
 # ruff: noqa: DTZ001 tables hold moments without a zone
 
+import functools
 import math
 from collections.abc import Iterator
 from datetime import date, datetime
@@ -185,11 +186,16 @@ def trees(draw: st.DrawFn, kind: Kind, depth: int = 3) -> tuple[Any, ...]:  # no
     return made
 
 
+@functools.cache
+def embedded() -> Place:
+    return DuckDbPlace(COLUMNS)
+
+
 @pytest.fixture(scope="module", params=["duckdb", pytest.param("postgresql", marks=pytest.mark.slow)])
 def place(request: pytest.FixtureRequest) -> Iterator[Place]:
     """Where expressions are computed."""
     if request.param == "duckdb":
-        yield DuckDbPlace(COLUMNS)
+        yield embedded()
         return
     server = PostgreSqlPlace(COLUMNS, request.getfixturevalue("server"))
     yield server
@@ -241,9 +247,9 @@ def test_an_expression_means_in_the_engine_what_the_reference_says(
 @settings(max_examples=600, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data(), rows=ROWS, kind=st.sampled_from([kind for kind in Kind if kind is not Kind.OTHER]))
 def test_many_more_expressions_mean_what_the_reference_says(
-    place: Place, data: st.DataObject, rows: list[dict[str, Any]], kind: Kind
+    data: st.DataObject, rows: list[dict[str, Any]], kind: Kind
 ) -> None:
-    check(place, data.draw(trees(kind)), kind, rows)
+    check(embedded(), data.draw(trees(kind)), kind, rows)
 
 
 @settings(max_examples=40, deadline=None)

@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from defocus.tables.kinds import Kind
 
-__all__ = ["CANONICAL", "convert", "kind_of"]
+__all__ = ["CANONICAL", "FINER", "convert", "kind_of"]
 
 CANONICAL = {
     Kind.BOOLEAN: "BOOLEAN",
@@ -27,6 +27,8 @@ _KINDS = {
     "date": Kind.DATE,
     **dict.fromkeys(_MOMENTS, Kind.TIMESTAMP),
 }
+FINER = {"float", "double", "decimal", "timestamp_ns", "timestamptz_ns"}
+"""Types with values that the type of their kind may round to one, unless a decimal has no fraction."""
 _FIRST, _LAST = -62_135_596_800_000_000, 253_402_300_799_999_999
 """The first and last microsecond of the years 1 to 9999, counted from 1970."""
 

@@ -17,7 +17,7 @@ from sqlglot import exp
 from defocus.errors import DefocusError, EngineError, SourceError
 from defocus.noise import system
 from defocus.tables.columns import Column, Schema
-from defocus.tables.engines.conversions import convert, kind_of
+from defocus.tables.engines.conversions import FINER, convert, kind_of
 from defocus.tables.kinds import Kind
 
 __all__ = ["DuckDbEngine"]
@@ -53,6 +53,8 @@ _REASONS: tuple[tuple[tuple[type[Exception], ...], str, str], ...] = (
 """Reasons that say nothing about a value. Everything else is one reason, so that no row chooses between them."""
 _TURNS: "weakref.WeakKeyDictionary[Any, Any]" = weakref.WeakKeyDictionary()
 """One lock for each connection that was given, shared by all engines on it: it computes one thing at a time."""
+_BYTEWISE = {"", "c", "posix", "binary"}
+"""Collations under which text equals only itself."""
 _POLL = 0.1
 """Seconds between two looks at how far a query is."""
 
@@ -63,7 +65,9 @@ class DuckDbEngine:
 
     An own connection reads ``files`` and ``attached`` database files and nothing else: no other file, no network, no
     extension, no Python variable. It spills to a directory that only this user can read and that goes away with it.
-    A connection that was given keeps its own settings, and stays open when the engine is closed.
+    A connection that was given keeps its own settings, and stays open when the engine is closed. It is refused, when it
+    is given and before each computation, while its default collation lets one text equal another: columns are made to
+    compare bytes, but constants and public tables would not be, and one row would match several keys.
 
     Assumes:
         Parquet files are what they claim: text in them is UTF-8. A damaged file fails, whoever's row is damaged.
@@ -87,11 +91,14 @@ class DuckDbEngine:
     ) -> None:
         self._turn = threading.RLock() if connection is None else _TURNS.setdefault(connection, threading.RLock())
         self._published: set[str] = set()
+        self._given = connection is not None
         self._shows_progress = connection is None
         self._collates = connection is not None or bool(attached)
         if connection is not None:
             self._connection = connection
             self._finish: Callable[[], Any] = _leave_open
+            with self._turn:
+                self._check_collation("start")
             return
         config: dict[str, Any] = {**_CLOSED, "memory_limit": memory, "threads": threads}
         config = {name: value for name, value in config.items() if value is not None}
@@ -130,10 +137,16 @@ class DuckDbEngine:
         ]
         return exp.select(*made).from_(_rows_of(relation), copy=False)
 
+    def finer(self, relation: exp.Expression) -> frozenset[str]:
+        """The columns of which :meth:`canonical` may make one value of two that differ."""
+        columns = self._columns(relation)
+        return frozenset(name for name, type_ in columns if type_.id in FINER and kind_of(type_) is not Kind.INTEGER)
+
     def run(self, select: exp.Expression, *, progress: Callable[[float], None] | None = None) -> pa.Table:
         """Compute; ``progress`` is called now and then with a percentage, from another thread."""
         text = select.sql(self.dialect, identify=True)
         with self._turn, self._watched(progress):
+            self._check_collation("compute")
             return _quietly("compute", lambda: self._connection.sql(text).to_arrow_table())
 
     def snapshot(self) -> contextlib.AbstractContextManager[None]:
@@ -165,6 +178,19 @@ class DuckDbEngine:
             for name in sorted(self._published):
                 self.withdraw(exp.Table(this=exp.to_identifier(name, quoted=True)))
             self._finish()
+
+    def _check_collation(self, doing: str) -> None:
+        """Refuse a given connection on which text may equal other text; an own one cannot be set so."""
+        if not self._given:
+            return
+        asked = "SELECT current_setting('default_collation')"
+        found = _quietly(doing, lambda: self._connection.sql(asked).fetchall()[0][0])
+        if str(found or "").lower() not in _BYTEWISE:
+            raise SourceError(
+                "The default collation of the DuckDB connection makes different texts equal,"
+                " so one row could count under several keys.",
+                fix="run RESET default_collation on the connection and open the table again.",
+            )
 
     def _columns(self, relation: exp.Expression) -> list[tuple[str, Any]]:
         text = exp.select("*").from_(_rows_of(relation), copy=False).sql(self.dialect, identify=True)

@@ -123,6 +123,13 @@ def _arithmetic(on_floats: Callable[[exp.Expression, exp.Expression], exp.Expres
     return rule
 
 
+def _remainder(node: exp.Mod, kinds: _Kinds) -> exp.Expression:
+    """The remainder of floats; of anything else it is that of integers, since the database has no other."""
+    if _FLOAT in {*kinds["this"], *kinds["expression"]}:
+        return floats.mod(node.this, node.expression)
+    return exp.Paren(this=node)
+
+
 def _whole_quotient(node: exp.IntDiv, _: _Kinds) -> exp.Expression:
     """Division of integers, which rounds toward zero there too."""
     return exp.Div(this=node.this, expression=node.expression, typed=True, safe=False)
@@ -198,7 +205,7 @@ _RULES: dict[type[exp.Expression], _Rule] = {
     exp.Sub: _arithmetic(floats.sub),
     exp.Mul: _arithmetic(floats.mul),
     exp.Div: _arithmetic(floats.div),
-    exp.Mod: _arithmetic(floats.mod),
+    exp.Mod: _remainder,
     exp.IntDiv: _whole_quotient,
     exp.Round: _rounded,
     exp.Exp: lambda node, _: floats.exponential(node.this),
