@@ -64,6 +64,15 @@ def test_the_unit_must_be_a_column_that_can_name_a_person(home: Path, unit: str,
     assert why in problem
 
 
+def test_a_unit_that_would_make_one_person_of_two_is_a_problem(home: Path) -> None:
+    (problem,) = check(dataset(home, 'columns.patient.kind = "boolean"'))
+    assert problem.startswith("The unit: 'patient' holds integer and was declared boolean")
+    private = 'private.t.data = "t.csv"\nprivate.t.unit = "pid"\nprivate.t.columns.pid.kind = '
+    assert check(dataset(home, private + '"integer"')) == []
+    (problem,) = check(dataset(home, private + '"date"'))
+    assert problem.startswith("[private.t] The unit: 'pid' holds text and was declared date")
+
+
 def test_a_dataset_is_opened_with_everything_that_is_declared(home: Path) -> None:
     opened = open_dataset(dataset(home, "columns.age.low = 0\ncolumns.age.high = 120\ncolumns.age.missing = -1\n"))
     assert (opened.schema["age"].low, opened.schema["age"].high) == (0, 120)

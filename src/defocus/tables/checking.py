@@ -8,6 +8,7 @@ from defocus.errors import DefocusError, UnknownColumnError
 from defocus.tables.columns import Column, Schema
 from defocus.tables.datasets import Dataset, Facts, OtherTable
 from defocus.tables.kinds import Kind
+from defocus.tables.naming import naming
 from defocus.tables.sources import Source, fits, source
 
 __all__ = ["check", "declared", "open_dataset"]
@@ -49,9 +50,11 @@ def _problems(dataset: Dataset, about: Dataset | OtherTable, unit: str | None) -
         yield f"{error.what} {error.fix}"
         return
     schema = opened.schema
-    opened.engine.close()
-    if unit is not None:
-        yield from _unit_problems(unit, schema)
+    try:
+        unsuited = [] if unit is None else list(_unit_problems(unit, opened, about.columns))
+    finally:
+        opened.engine.close()
+    yield from unsuited
     for name, facts in about.columns.items():
         if name not in schema:
             yield _absent(name, schema)
@@ -59,11 +62,19 @@ def _problems(dataset: Dataset, about: Dataset | OtherTable, unit: str | None) -
             yield from _column_problems(schema[name], facts)
 
 
-def _unit_problems(unit: str, schema: Schema) -> Iterator[str]:
+def _unit_problems(unit: str, opened: Source, columns: Mapping[str, Facts]) -> Iterator[str]:
+    schema = opened.schema
     if unit not in schema:
         yield f"The unit: {_absent(unit, schema)}"
     elif not schema[unit].kind.countable:
         yield f"The unit {unit!r:.60} is a column of kind {schema[unit].kind}, which cannot name a person."
+    else:
+        kind = columns.get(unit, Facts()).kind or schema[unit].kind
+        told = Schema(Column(unit, kind) if column.name == unit else column for column in schema)
+        try:
+            naming(replace(opened, schema=told), unit)
+        except DefocusError as error:
+            yield f"The unit: {error.what} {error.fix}"
 
 
 def _column_problems(column: Column, facts: Facts) -> Iterator[str]:

@@ -67,6 +67,10 @@ class Files:
         """What the engine must be able to reach: the files, and the patterns under which it looks for them."""
         return [*self.paths, *(Path(_pattern(path)) for path in self.paths if _pattern(path) != str(path))]
 
+    def stored(self) -> dict[str, Any]:
+        """The Arrow types of columns, where the files say them."""
+        return _types(self.paths[0]) if self.format == "parquet" else {}
+
     def relation(self) -> exp.Expression:
         """A table function over the files; refuses files whose columns differ or cannot be told apart."""
         files = exp.Array(expressions=[exp.Literal.string(_pattern(path)) for path in self.paths])

@@ -9,7 +9,7 @@ from typing import Any, final
 
 import pyarrow as pa
 
-from defocus.errors import InvalidParameterError, LedgerMismatchError, NotDeclaredError, WrongKindError
+from defocus.errors import InvalidParameterError, LedgerMismatchError, NotDeclaredError
 from defocus.ledger import Ledger
 from defocus.ledger.making import check_kinds
 from defocus.ledger.text import line
@@ -18,8 +18,8 @@ from defocus.privacy.units import Unit
 from defocus.tables import datasets
 from defocus.tables.bounding import Bound, fitting
 from defocus.tables.checking import open_dataset
-from defocus.tables.columns import Schema
 from defocus.tables.engines.postgresql import is_address
+from defocus.tables.naming import naming
 from defocus.tables.rows import Rows
 from defocus.tables.sources import Source, source, together
 from defocus.tables.table import Table
@@ -257,19 +257,9 @@ def _rows(opened: Source, unit: Unit, person: str | None) -> Rows:
         raise InvalidParameterError(
             f"A table protects rows or people, not {unit}.", fix='pass unit=dp.user("patient_id") or unit=dp.rows().'
         )
-    column = _person(opened.schema, unit.column if person is None else person)
-    return Rows(opened.engine, opened.relation, opened.schema, column)
-
-
-def _person(schema: Schema, name: str) -> str:
-    """The column that names the person, if its kind can."""
-    column = schema.usable(name)
-    if not column.kind.countable:
-        raise WrongKindError(
-            f"{column.name!r} is of kind {column.kind}, which cannot name a person exactly.",
-            fix="use a whole number or text.",
-        )
-    return column.name
+    column = unit.column if person is None else person
+    named = naming(opened, column)
+    return Rows(named.engine, named.relation, named.schema, column)
 
 
 def _place(data: Any, called: str) -> Path:

@@ -24,7 +24,7 @@ from defocus.tables.frames import check_dataset, from_arrow, from_pandas, from_p
 from defocus.tables.kinds import Kind, Value
 from defocus.tables.names import check_names
 
-__all__ = ["Origin", "Source", "fits", "literal", "source", "together"]
+__all__ = ["Origin", "Source", "fits", "literal", "source", "together", "without"]
 
 _DATABASES = (".duckdb", ".ddb", ".db")
 _ALIAS = "file"
@@ -55,6 +55,12 @@ class Origin:
     types: Mapping[str, Kind | str]
     missing: Mapping[str, Sequence[Value]]
 
+    def stored(self) -> dict[str, Any]:
+        """The Arrow types of columns where a frame or a Parquet file says them."""
+        if self.frame is not None:
+            return {field.name: field.type for field in self.frame.schema}
+        return {} if self.files is None else self.files.stored()
+
 
 @final
 @dataclass(frozen=True, slots=True)
@@ -73,6 +79,10 @@ class Source:
     name: str
     description: str
     origin: Origin
+    raw: exp.Expression
+    """What the engine reads before any column is converted."""
+    own: Schema
+    """The kinds that columns have by themselves, whatever was declared."""
 
 
 def source(
@@ -199,7 +209,8 @@ def _opened(engine: Engine, origin: Origin) -> Source:
     check_names(known.names, description)
     select = engine.canonical(relation, _kinds(origin.types, known))
     schema = engine.schema(select)
-    return Source(engine, _without(select, origin.missing, schema), schema, name, description, origin)
+    rows = without(select, origin.missing, schema)
+    return Source(engine, rows, schema, name, description, origin, raw=relation, own=known)
 
 
 def _kinds(types: Mapping[str, Kind | str], known: Schema) -> dict[str, Kind]:
@@ -215,7 +226,7 @@ def _kinds(types: Mapping[str, Kind | str], known: Schema) -> dict[str, Kind]:
     return {name: Kind(kind) for name, kind in types.items()}
 
 
-def _without(select: exp.Select, missing: Mapping[str, Sequence[Value]], schema: Schema) -> exp.Select:
+def without(select: exp.Select, missing: Mapping[str, Sequence[Value]], schema: Schema) -> exp.Select:
     """The same rows with NULL in the place of values that stand for a missing one."""
     if not missing:
         return select

@@ -235,6 +235,35 @@ def test_a_given_connection_keeps_its_settings_and_stays_open() -> None:
         engine.run(sql("SELECT 1 AS one"))
 
 
+@pytest.mark.parametrize("collation", ["NOCASE", "NOACCENT", "nocase.noaccent"])
+def test_a_given_connection_on_which_texts_equal_other_texts_is_refused_now_and_later(collation: str) -> None:
+    connection = duckdb.connect()
+    engine = DuckDbEngine(connection)
+    connection.execute(f"SET default_collation = '{collation}'")
+    with pytest.raises(SourceError, match="RESET default_collation"):
+        engine.run(sql("SELECT 1 AS x"))
+    with pytest.raises(SourceError, match="several keys"):
+        DuckDbEngine(connection)
+    connection.execute("RESET default_collation")
+    assert engine.run(sql("SELECT 'a' = 'A' AS x")).to_pylist() == [{"x": False}]
+
+
+@pytest.mark.parametrize("collation", ["", "C", "POSIX", "binary"])
+def test_a_given_connection_that_compares_bytes_is_taken(collation: str) -> None:
+    connection = duckdb.connect()
+    connection.execute(f"SET default_collation = '{collation}'")
+    assert DuckDbEngine(connection).run(sql("SELECT 'a' = 'A' AS x")).to_pylist() == [{"x": False}]
+
+
+def test_columns_that_lose_digits_when_they_are_read_are_known() -> None:
+    connection = duckdb.connect()
+    connection.execute(
+        "CREATE TABLE t (a TIMESTAMP_NS, b DOUBLE, c FLOAT, d DECIMAL(9, 2), e DECIMAL(9, 0), f TIMESTAMP, g HUGEINT,"
+        " h TIMESTAMP_S, i TIMESTAMPTZ, j VARCHAR, k UUID, l DATE, m BOOLEAN)"
+    )
+    assert DuckDbEngine(connection).finer(exp.to_table("t")) == set("abcd")
+
+
 def test_a_database_file_is_opened_for_reading_only(tmp_path: Path) -> None:
     path = tmp_path / "it's; a -- file.duckdb"
     made = duckdb.connect(str(path))
