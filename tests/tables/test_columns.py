@@ -92,3 +92,10 @@ def test_a_schema_knows_its_columns_by_exact_names() -> None:
         schema.declare({"blob": [1]})
     with pytest.raises(SourceError, match="cannot tell apart"):
         Schema([Column("age", Kind.INTEGER), Column("AGE", Kind.INTEGER)])
+
+
+def test_a_column_keeps_to_itself_how_long_its_texts_can_be() -> None:
+    column = Column("a", Kind.TEXT, growth=(3, 5))
+    assert "growth" not in repr(column)
+    assert column != Column("a", Kind.TEXT)
+    assert column.declared(["x"]).growth == (3, 5)

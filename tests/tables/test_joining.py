@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import defocus as dp
-from defocus.errors import DefocusError, InvalidParameterError, SourceError, WrongKindError
+from defocus.errors import DefocusError, InvalidParameterError, SourceError, UnsupportedSqlError, WrongKindError
 from defocus.tables.table import Table
 
 VISITS = pa.table({"u": [1, 1, 2, 3, None], "k": ["a", "b", "a", "z", "a"], "x": [1.0, 2.0, 3.0, 4.0, 5.0]})
@@ -83,3 +83,32 @@ def test_columns_of_other_kinds_are_not_compared(tmp_path: Path) -> None:
 def test_rows_of_nobody_meet_nobody(tmp_path: Path) -> None:
     with opened(tmp_path, private={"people": pa.table({"u": [None, 1], "age": [1, 2]})}) as table:
         assert counts(table.join("people", on="u", how="inner")) == 2
+
+
+def test_a_join_keeps_how_long_a_derived_text_can_be_and_nothing_is_charged(tmp_path: Path) -> None:
+    longer = "REPLACE({}, 'a', '" + "a" * 64 + "')"
+    with opened(tmp_path, private={"people": PEOPLE}) as table:
+        other = table.other("people").derive(z0="CASE WHEN age = 90 THEN 'aaaaaaaaaaaaaaaa' ELSE '' END")
+        other = other.derive(z1=longer.format("z0")).derive(z2=longer.format("z1"))
+        joined = table.join(other, on="u").join(WARDS, on="k")
+        assert joined.schema["z2"].growth == (0, 16 * 64 * 64)
+        before = table.remaining()
+        with pytest.raises(UnsupportedSqlError, match="A text that can grow so long"):
+            joined.agg(n=dp.count_distinct(longer.format("z2"))).release(epsilon=1)
+        with pytest.raises(UnsupportedSqlError, match="A text that can grow so long"):
+            joined.derive(z3=longer.format("z2"))
+        assert table.remaining() == before
+
+
+def test_a_join_counts_for_six_steps_and_those_of_the_other_table(tmp_path: Path) -> None:
+    with opened(tmp_path, private={"people": PEOPLE}) as table:
+        mine, other = table, table.other("people")
+        for _ in range(21):
+            mine, other = mine.where("x > 0"), other.where("age > 0")
+        assert counts(mine.join(other, on="u")) == 6
+        with pytest.raises(UnsupportedSqlError, match="more than 48 filters, derived columns and joins"):
+            mine.where("x > 0").join(other, on="u")
+        for _ in range(22):
+            mine = mine.where("x > 0")
+        with pytest.raises(UnsupportedSqlError, match="a join counts for 6"):
+            mine.join(WARDS, on="k")

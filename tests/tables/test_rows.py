@@ -5,7 +5,7 @@ import math
 import pytest
 from tests.tables.worlds import engine, rows_of
 
-from defocus.errors import DefocusError, InvalidParameterError, UnknownColumnError
+from defocus.errors import DefocusError, InvalidParameterError, UnknownColumnError, UnsupportedSqlError
 from defocus.tables.rows import Rows
 
 ROW = {"u": 1, "k": "a", "y": 1, "x": 0.5, "z": 1.0, "s": "v"}
@@ -69,3 +69,82 @@ def test_unknown_columns_are_refused() -> None:
         rows_of([], "u").where("nothing > 1")
     with pytest.raises(UnknownColumnError):
         rows_of([], "u").derive({"a": "1", "b": "a"})
+
+
+ONE = "CASE WHEN u = 1999 THEN 'aaaaaaaaaaaaaaaa' ELSE '' END"
+
+
+def longer(name: str, times: int = 64) -> str:
+    return f"REPLACE({name}, 'a', '{'a' * times}')"
+
+
+def test_a_text_does_not_grow_without_end_from_one_derived_column_to_the_next() -> None:
+    rows = rows_of([ROW], "u").derive({"z0": ONE}).derive({"z1": longer("z0")}).derive({"z2": longer("z1")})
+    for refused in (lambda: rows.derive({"z3": longer("z2")}), lambda: rows.values(longer("z2"))):
+        with pytest.raises(UnsupportedSqlError, match="A text that can grow so long"):
+            refused()
+    with pytest.raises(UnsupportedSqlError, match="A text that can grow so long"):
+        rows.where("y > 0").where(f"{longer('z2')} <> 'b'")
+
+
+def test_a_text_of_the_data_does_not_double_without_end() -> None:
+    rows = rows_of([ROW], "u").derive({"d0": "k"})
+    for i in range(6):
+        rows = rows.derive({f"d{i + 1}": f"d{i} || d{i}"})
+    assert rows.schema["d6"].growth == (64, 0)
+    with pytest.raises(UnsupportedSqlError, match="A text that can grow so long"):
+        rows.derive({"d7": "d6 || d6"})
+    with pytest.raises(UnsupportedSqlError, match="A text that can grow so long"):
+        rows.derive({"d7": "CASE WHEN y = 1 THEN CONCAT(d6, k) ELSE k END"})
+
+
+def test_many_long_texts_together_are_refused() -> None:
+    rows = rows_of([ROW], "u").derive({"z0": ONE}).derive({"z1": longer("z0")})
+    with pytest.raises(UnsupportedSqlError, match="So many derived columns of long text"):
+        rows.derive({f"y{i}": longer("z1") for i in range(100)})
+    with pytest.raises(UnsupportedSqlError, match="So many derived columns of long text"):
+        rows.derive({f"y{i}": longer("k") for i in range(100)})
+    for i in range(4):
+        rows = rows.derive({f"x{i}_{j}": longer("z1") for j in range(12)})
+    with pytest.raises(UnsupportedSqlError, match="An expression of so many long texts"):
+        rows.where(" AND ".join(f"{longer('z1')} <> 'b{i}'" for i in range(100)))
+    with pytest.raises(UnsupportedSqlError, match="So many derived columns of long text"):
+        rows.derive({f"w{j}": longer("z1") for j in range(16)})
+
+
+def test_texts_that_grow_a_little_are_no_trouble() -> None:
+    rows = rows_of([ROW], "u").derive({"a": "CONCAT(k, '-', s)", "b": "UPPER(k)", "c": "REPLACE(k, 'a', 'and')"})
+    for i in range(20):
+        rows = rows.derive({f"u{i}": f"LOWER({f'u{i - 1}' if i else 'a'})", f"n{i}": f"LENGTH(b) + {i}"})
+    assert counted(rows.where("u19 = 'a-v' AND b = 'A' AND c || a = 'anda-v' AND n19 = 20")) == 1
+
+
+def test_what_is_declared_about_a_derived_text_leaves_its_length_as_it_was() -> None:
+    rows = rows_of([ROW], "u").derive({"a": longer("k", 32)})
+    assert rows.schema.declare({"a": ["x"]})["a"].growth == (32, 0)
+    assert rows.derive({"n": "LENGTH(a)"}).schema["n"].growth is None
+
+
+@pytest.mark.parametrize("step", ["where", "derive"])
+def test_so_many_steps_that_sql_could_not_be_written_are_refused_at_once(step: str) -> None:
+    def after(rows: Rows, i: int) -> Rows:
+        return rows.where("y > 0") if step == "where" else rows.derive({f"z{i}": f"{f'z{i - 1}' if i else 'y'} + 1"})
+
+    rows = rows_of([ROW], "u")
+    for i in range(48):
+        rows = after(rows, i)
+    assert counted(rows) == 1
+    with pytest.raises(UnsupportedSqlError, match="more than 48 filters, derived columns and joins") as refused:
+        after(rows, 48)
+    assert "AND in one filter" in refused.value.fix
+
+
+def test_deep_expressions_count_for_several_steps() -> None:
+    deep = "y + (" * 30 + "y" + ")" * 30 + " > 0"
+    rows = rows_of([ROW], "u").where(deep)
+    assert 10 < rows.steps < 40
+    for _ in range(rows.steps, 48):
+        rows = rows.where("y > 0")
+    assert counted(rows) == 1
+    with pytest.raises(UnsupportedSqlError, match="deep nesting for several"):
+        rows.where("y > 0")

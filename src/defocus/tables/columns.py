@@ -1,7 +1,7 @@
 """What is publicly known about a table: its columns, and the bounds and domains declared for them."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from typing import Any, final
 
@@ -27,6 +27,8 @@ class Column:
     low: Number | None = None
     high: Number | None = None
     values: tuple[Value, ...] | None = None
+    growth: tuple[int, int] | None = field(default=None, repr=False)
+    """How long a derived text can be: so many times the longest of the data in the row, and so many bytes more."""
 
     def declared(self, fact: Any) -> "Column":
         """The column with public bounds, a tuple ``(low, high)``, or a public domain, a list of values."""

@@ -23,7 +23,7 @@ def join_public(rows: Rows, other: Any, on: object, how: object) -> Rows:
 
     Every row then has at most one match, so it stays one row of the same person.
     """
-    names, side = _on(on), _how(how)
+    names, side, steps = _on(on), _how(how), rows.joinable()
     opened = source(other)
     try:
         table = opened.engine.run(opened.relation)
@@ -41,7 +41,7 @@ def join_public(rows: Rows, other: Any, on: object, how: object) -> Rows:
     # Its content is part of the name, so that two questions about different public tables can be told apart.
     published = rows.engine.publish(f"joined {_digest(kept)}", kept)
     words = f"joined with {opened.description} on {', '.join(names)}"
-    return _joined(rows, published, added, on=names, side=side, words=words)
+    return _joined(rows, published, added, on=names, side=side, words=words, steps=steps)
 
 
 def join_private(rows: Rows, other: Rows, on: object, how: object) -> Rows:
@@ -64,16 +64,17 @@ def join_private(rows: Rows, other: Rows, on: object, how: object) -> Rows:
             "The two private tables were not opened together.",
             fix='open both at once, dp.open(data, private={"patients": …}), and join them by that name.',
         )
+    steps = rows.joinable(other.steps)
     for name in names:
         _matching(rows.schema.usable(name), other.schema.usable(name))
     added = [column for column in other.schema if column.name not in names and column.kind is not Kind.OTHER]
     relation = other.select([exp.column(name, quoted=True) for name in (*names, *(column.name for column in added))])
     words = "; ".join(("joined with another private table of the same people", *other.words))
-    return _joined(rows, relation.subquery(), added, on=names, side=side, words=words)
+    return _joined(rows, relation.subquery(), added, on=names, side=side, words=words, steps=steps)
 
 
 def _joined(
-    rows: Rows, right: exp.Expression, added: Sequence[Column], *, on: Sequence[str], side: str, words: str
+    rows: Rows, right: exp.Expression, added: Sequence[Column], *, on: Sequence[str], side: str, words: str, steps: int
 ) -> Rows:
     schema = Schema((*rows.schema, *added))
     left = rows.select([exp.column(name, quoted=True) for name in rows.schema.names])
@@ -89,7 +90,7 @@ def _joined(
         .from_(left.subquery(exp.to_identifier("l", quoted=True)), copy=False)
         .join(other, on=exp.and_(*same), join_type=side, copy=False)
     )
-    return rows.joined(relation, schema, words)
+    return rows.joined(relation, schema, words, steps)
 
 
 def _digest(table: pa.Table) -> str:

@@ -83,5 +83,66 @@ def test_plain_names_are_not_quoted_and_taken_ones_numbered() -> None:
     ],
 )
 def test_a_query_of_very_many_steps_is_refused(visits: Table, text: str) -> None:
-    with pytest.raises(UnsupportedSqlError, match="more than 64 filters, derived columns and joins"):
+    with pytest.raises(UnsupportedSqlError, match="more than 48 filters, derived columns and joins"):
         visits.sql_query(text)
+
+
+ONE = "CASE WHEN age = 25 THEN 'aaaaaaaaaaaaaaaa' ELSE '' END"
+LONGER = f"REPLACE(z, 'a', '{'a' * 64}')"
+
+
+def nested(*steps: str) -> str:
+    """Sub-queries in each other, each of which makes z anew."""
+    text = f"SELECT patient, {ONE} AS z FROM visits"
+    for step in steps:
+        text = f"SELECT patient, {step} AS z FROM ({text})"
+    return text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"SELECT COUNT(DISTINCT z) FROM ({nested(*[LONGER] * 4)})",
+        f"SELECT COUNT(*) FROM ({nested(LONGER, LONGER)}) WHERE {LONGER} <> 'b'",
+        f"SELECT COUNT(*) FROM ({nested(*['z || z'] * 20)}) WHERE z <> 'b'",
+        f"SELECT COUNT(*) FROM ({nested(LONGER, 'UPPER(z)', LONGER, 'LOWER(z)')}) GROUP BY {LONGER}",
+        f"SELECT COUNT(DISTINCT CONCAT({', '.join(['z'] * 16)})) FROM ({nested(LONGER, LONGER)})",
+        (
+            f"WITH a AS ({nested(LONGER)}), b AS (SELECT z AS y FROM a), c AS (SELECT {LONGER} AS z FROM (SELECT y AS z"
+            f" FROM b)), d AS (SELECT {LONGER} AS z FROM c) SELECT COUNT(DISTINCT z) FROM d"
+        ),
+        (
+            f"SELECT COUNT(*) FROM visits v JOIN ({nested(LONGER, LONGER)}) j USING (patient)"
+            f" WHERE {LONGER.replace('z', 'j.z')} <> 'b'"
+        ),
+        f"SELECT COUNT(*) FROM (SELECT {LONGER} AS z FROM (SELECT ward || 'a' AS z FROM visits)) WHERE z || z <> 'b'",
+    ],
+)
+def test_a_text_does_not_grow_without_end_through_sub_queries(visits: Table, text: str) -> None:
+    with pytest.raises(UnsupportedSqlError, match=r"A text that can grow so long|An expression of so many long texts"):
+        visits.sql_query(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "FROM (SELECT UPPER(z) AS z FROM (SELECT CONCAT(ward, '-', ward) AS z FROM visits)) WHERE z = 'C-C'",
+        (
+            "FROM (SELECT REPLACE(z, '-', ' to ') AS z FROM (SELECT ward || '-' || ward AS z FROM visits))"
+            " WHERE z = 'C to C'"
+        ),
+        "FROM (SELECT ward AS z FROM visits) a WHERE z || z || z = 'CCC'",
+    ],
+)
+def test_texts_may_grow_a_little_through_sub_queries(visits: Table, text: str) -> None:
+    assert exact(visits, f"SELECT COUNT(*) AS n {text}") == exact(
+        visits, "SELECT COUNT(*) AS n FROM visits WHERE ward = 'C'"
+    )
+
+
+def test_steps_before_a_query_count_as_well(visits: Table) -> None:
+    for _ in range(47):
+        visits = visits.where("age > 0")
+    visits.sql_query("SELECT COUNT(*) FROM visits WHERE age > 1")
+    with pytest.raises(UnsupportedSqlError, match="more than 48 filters"):
+        visits.sql_query("SELECT COUNT(*) FROM (SELECT age + 1 AS x FROM visits) WHERE x > 1")

@@ -31,7 +31,8 @@ class Expression:
     """A value of one row: its kind, SQL that never fails, the columns it reads, and how it was written.
 
     ``condition`` is the SQL to filter with: true on the same rows as ``sql``, and perhaps FALSE where that is NULL,
-    so that engines can skip blocks of data.
+    so that engines can skip blocks of data. ``growth`` bounds the length of a text as that of a column does; a column
+    derived from it has to keep it, or a chain of columns could grow without end.
     """
 
     kind: Kind
@@ -39,6 +40,7 @@ class Expression:
     columns: frozenset[str]
     text: str
     condition: exp.Expression
+    growth: tuple[int, int]
 
 
 def expression(text: str, schema: Schema, *, aliases: Collection[str] = ()) -> Expression:
@@ -70,7 +72,7 @@ def _finished(node: exp.Expression, text: str, schema: Schema, aliases: Collecti
     if term.kind is None:
         raise InvalidParameterError("NULL alone has no kind.", fix="write CAST(NULL AS DOUBLE), say.")
     condition = term.sql if term.where is None else term.where
-    return Expression(term.kind, term.sql, term.columns, text, condition)
+    return Expression(term.kind, term.sql, term.columns, text, condition, (term.texts, term.extra))
 
 
 @final
@@ -112,9 +114,10 @@ class _Reader:
         refuse_unwritable("The name of a column", name)
         if name not in self.schema:
             raise UnknownColumnError(name, self.schema.names)
-        kind = self.schema.usable(name).kind
+        found = self.schema.usable(name)
+        kind, (texts, extra) = found.kind, (found.growth or (1, 0)) if found.kind is Kind.TEXT else (0, 0)
         sql = exp.column(name, quoted=True)
-        column = Term(kind, sql, columns=frozenset({name}), texts=1 if kind is Kind.TEXT else 0)
+        column = Term(kind, sql, columns=frozenset({name}), texts=texts, extra=extra)
         match kind:
             case Kind.NUMBER:
                 number = cast(column, kind)

@@ -13,6 +13,7 @@ __all__ = ["Term", "known", "made", "null", "of"]
 
 _MOST_WORK = 2_000
 _MOST_TEXTS, _MOST_EXTRA = 64, 1_000_000
+_MOST_BETWEEN = 64 * _MOST_TEXTS, 4 * _MOST_EXTRA
 
 
 @final
@@ -22,8 +23,9 @@ class Term:
 
     ``nan`` and ``infinite`` say whether a float may still be NaN or infinite: guards are placed where they
     are needed only. ``work`` counts nodes after an engine has written out what stands in two places, as it does
-    for NULLIF: nesting could double it at each level. A text is at most ``texts`` times the longest text of
-    the row plus ``extra`` bytes, so that no row makes an engine run out of memory. ``fixed`` terms are
+    for NULLIF: nesting could double it at each level. A text is at most ``texts`` times the longest text that the
+    data has in the row plus ``extra`` bytes, also where it is made of derived columns, and ``between`` bounds all
+    texts made on the way together, so that no row makes an engine run out of memory. ``fixed`` terms are
     constants, and ``value`` is theirs. ``bare`` is a column without its guard, and ``where`` a cheaper condition
     that is true on the same rows; see :mod:`defocus.tables.expressions.filters`.
     """
@@ -36,6 +38,7 @@ class Term:
     infinite: bool = False
     texts: int = 0
     extra: int = 0
+    between: tuple[int, int] = (0, 0)
     fixed: bool = False
     value: Value = None
     bare: exp.Expression | None = None
@@ -69,6 +72,10 @@ def made(
     The sizes of texts are those of the longest part, unless given.
     """
     textual = [part for part in parts if kind is Kind.TEXT]
+    if texts is None:
+        texts = max((part.texts for part in textual), default=0)
+    if extra is None:
+        extra = max((part.extra for part in textual), default=0)
     term = Term(
         kind,
         sql,
@@ -76,8 +83,9 @@ def made(
         work=1 + sum(part.work for part in parts) + (twice.work if twice else 0),
         nan=nan,
         infinite=infinite,
-        texts=max((part.texts for part in textual), default=0) if texts is None else texts,
-        extra=max((part.extra for part in textual), default=0) if extra is None else extra,
+        texts=texts,
+        extra=extra,
+        between=(texts + sum(part.between[0] for part in parts), extra + sum(part.between[1] for part in parts)),
     )
     if term.work > _MOST_WORK:
         raise UnsupportedSqlError(
@@ -88,8 +96,14 @@ def made(
     if term.texts > _MOST_TEXTS or term.extra > _MOST_EXTRA:
         raise UnsupportedSqlError(
             "A text that can grow so long",
-            why=f"it may exceed {_MOST_TEXTS} times the text of a row, and memory with it",
+            why=f"with the columns it is made of, it may exceed {_MOST_TEXTS} times the text of a row, and memory",
             fix="use shorter replacements and fewer concatenations.",
+        )
+    if term.between[0] > _MOST_BETWEEN[0] or term.between[1] > _MOST_BETWEEN[1]:
+        raise UnsupportedSqlError(
+            "An expression of so many long texts",
+            why="all that are made for one row may together exceed memory",
+            fix="use fewer replacements and concatenations, or shorter ones.",
         )
     return term
 

@@ -15,13 +15,9 @@ from defocus.tables.sql.scopes import Named, Scope, matching, unused
 
 __all__ = ["joined"]
 
-_STEPS = 8
-"""What a join counts for among the steps of a query."""
-
 
 def joined(scope: Scope, right: Scope | Public, join: exp.Join) -> Scope:
     """The rows so far with the columns of one more table."""
-    scope = scope.stepped(_STEPS if isinstance(right, Public) else _STEPS + right.steps)
     side = _side(join)
     called = right.name if isinstance(right, Public) else right.tables[0].name
     if called and matching(exp.to_identifier(called), [table.name for table in scope.tables]):

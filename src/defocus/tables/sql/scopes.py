@@ -18,7 +18,6 @@ from defocus.tables.sql.parsing import DIALECT, written
 
 __all__ = ["Named", "Scope", "matching", "plain", "unused"]
 
-_MOST_STEPS = 64
 _SIMPLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
@@ -44,8 +43,6 @@ class Scope:
     """Whether the rows are those of the table that was asked, rather than of another one beside it."""
     conditions: tuple[exp.Expression, ...] = ()
     """What all rows fulfil, in terms of the columns of the rows."""
-    steps: int = 0
-    """How often the rows were filtered, derived from or joined: each step is a layer for the engine."""
 
     def find(self, node: exp.Column) -> Column | None:
         """The column that is meant, or None if there is none; two of that name are refused."""
@@ -109,22 +106,12 @@ class Scope:
         values = domain(tree, column) if column.kind.countable else None
         column = replace(column, values=None if values is None else tuple(values))
         schema = Schema(column if each.name == free else each for each in rows.schema)
-        return replace(self.stepped(), rows=replace(rows, schema=schema)), column
+        return replace(self, rows=replace(rows, schema=schema)), column
 
     def where(self, node: exp.Expression) -> "Scope":
         """Only the rows for which a condition holds."""
         held = tuple(self.resolved(part) for part in conjuncts(node))
-        return replace(self.stepped(), rows=self.rows.where(self.text(node)), conditions=(*self.conditions, *held))
-
-    def stepped(self, more: int = 1) -> "Scope":
-        """The scope after more steps, unless there are too many."""
-        if self.steps + more > _MOST_STEPS:
-            raise UnsupportedSqlError(
-                f"A query with more than {_MOST_STEPS} filters, derived columns and joins",
-                why="each is a layer for the engine, and a join counts for eight",
-                fix="ask several smaller queries.",
-            )
-        return replace(self, steps=self.steps + more)
+        return replace(self, rows=self.rows.where(self.text(node)), conditions=(*self.conditions, *held))
 
     def shown(self) -> list[tuple[str, str]]:
         """Every column that a star stands for, with the column of the rows; those of a join once."""
