@@ -170,7 +170,7 @@ def _bytewise(node: exp.Expression, collation: str = "C") -> exp.Expression:
     """A text that is compared by its bytes."""
     loose = isinstance(node, exp.Binary | exp.Unary | exp.Case) and not isinstance(node, exp.Paren)
     named = exp.to_identifier(collation, quoted=True)
-    return exp.Collate(this=exp.Paren(this=node) if loose else node, expression=named)
+    return exp.Paren(this=exp.Collate(this=exp.Paren(this=node) if loose else node, expression=named))
 
 
 def _case(node: exp.Expression, _: _Kinds) -> exp.Expression:
