@@ -6,6 +6,7 @@ from typing import Any
 
 import duckdb
 import pandas as pd
+import psycopg
 import pyarrow as pa
 import pyarrow.dataset as pads
 import pyarrow.parquet as pq
@@ -165,3 +166,19 @@ def test_a_column_that_is_not_there_or_holds_no_values_names_nobody() -> None:
         naming(source(pa.table({"v": [1]})), "u")
     with pytest.raises(WrongKindError):
         naming(source(pa.table({"u": [[1]]})), "u")
+
+
+def test_postgresql_follows_the_same_rule(server: str) -> None:
+    with psycopg.connect(server, autocommit=True) as owner:
+        owner.execute("CREATE TABLE people (u text, n numeric, i numeric(20, 0))")
+        owner.execute("INSERT INTO people VALUES ('1', 1, 1), ('01', 1.4, 2), ('1.4', 2, 99999999999999999999)")
+    opened = source(server, table="people", types={"u": "integer"})
+    try:
+        assert column(naming(opened, "u"), "u") == [1, None, None]
+        assert column(naming(opened, "i"), "i") == [1, 2, None]
+        with pytest.raises(WrongKindError):
+            naming(opened, "n")
+    finally:
+        opened.engine.close()
+        with psycopg.connect(server, autocommit=True) as owner:
+            owner.execute("DROP TABLE people")
