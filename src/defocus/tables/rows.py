@@ -23,7 +23,7 @@ _MOST_STEPS = 48
 recursion: refused here, it costs nothing; once a budget is charged, failing would waste it."""
 _JOIN = 6
 _DEEP = 12
-_MOST_TEXTS, _MOST_EXTRA = 2_048, 4_000_000
+_MOST_TEXTS, _MOST_EXTRA = 2_048, 131_072
 """How long all derived texts of a row can be together, as :class:`Column` bounds each."""
 
 

@@ -12,8 +12,8 @@ from defocus.tables.kinds import Kind, Value
 __all__ = ["Term", "known", "made", "null", "of"]
 
 _MOST_WORK = 2_000
-_MOST_TEXTS, _MOST_EXTRA = 64, 1_000_000
-_MOST_BETWEEN = 64 * _MOST_TEXTS, 4 * _MOST_EXTRA
+_MOST_TEXTS, _MOST_EXTRA = 64, 16_384
+_MOST_BETWEEN = 64 * _MOST_TEXTS, 8 * _MOST_EXTRA
 
 
 @final
@@ -96,7 +96,7 @@ def made(
     if term.texts > _MOST_TEXTS or term.extra > _MOST_EXTRA:
         raise UnsupportedSqlError(
             "A text that can grow so long",
-            why=f"with the columns it is made of, it may exceed {_MOST_TEXTS} times the text of a row, and memory",
+            why=f"with all it is made of, it may exceed {_MOST_TEXTS} times a text of the row and {_MOST_EXTRA} bytes",
             fix="use shorter replacements and fewer concatenations.",
         )
     if term.between[0] > _MOST_BETWEEN[0] or term.between[1] > _MOST_BETWEEN[1]:
