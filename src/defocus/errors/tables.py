@@ -72,7 +72,7 @@ class QuestionFailedError(DefocusError):
         super().__init__(
             f"The question was charged (entry {charge}), but it could not be answered. {why}"
             " The charge stays, since the failure itself may tell something.",
-            fix="mend the cause and ask again, which costs again; try questions on made-up data of the same kind first.",
+            fix="mend the cause and ask again, which costs again; try it on made-up data of the same kind first.",
         )
         self.charge = charge
 
