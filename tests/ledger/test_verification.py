@@ -135,7 +135,7 @@ def test_an_inserted_entry_is_found(
 def test_a_duplicated_entry_is_found(tampering: Tampering, where: str) -> None:
     tampering(
         "INSERT INTO ledger_entries (sequence, hash, kind, body) "
-        "SELECT 6, 'f' || substr(hash, 2), kind, body FROM ledger_entries WHERE sequence = 4"
+        "SELECT 6, substr(hash, 2) || substr(hash, 1, 1), kind, body FROM ledger_entries WHERE sequence = 4"
     )
     assert says(verify(where), "Entry 6 was altered")
 

@@ -53,9 +53,9 @@ class RangeFinding:
     >>> finder = RangeFinding(epsilon=1, smallest=0, largest=4)
     >>> finder.edges
     (-16.0, -8.0, -4.0, -2.0, -1.0, 1.0, 2.0, 4.0, 8.0, 16.0)
-    >>> finder.sample([0, 0, 0, 0, 500, 9000, 100_000, 0, 0])
+    >>> finder.read([0, 0, 0, 0, 500, 9000, 100_000, 0, 0])
     (-1.0, 4.0)
-    >>> RangeFinding(epsilon=1, default=(0, 100)).sample([0] * 129)
+    >>> RangeFinding(epsilon=1, default=(0, 100)).read([0] * 129)
     (0.0, 100.0)
     """
 
