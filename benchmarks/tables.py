@@ -1,13 +1,13 @@
 """A whole private release beside plain DuckDB and beside the other libraries: time, memory, error, growth, latency.
 
     sh benchmarks/setup.sh                          once: an environment for each peer, whose pins conflict
-    python benchmarks/tables.py [PART …] [TOOL …] [--quick] [--seconds=600]
+    python benchmarks/tables.py [PART …] [TOOL …] [--quick] [--seconds=600] [--rows=1000000]
 
 Parts: `duckdb` (in one process, taking turns), `peers` (each in a process of its own, ours before and after each),
-`accuracy` (many releases of every tool, or of those named, begun within so many seconds for each), `growth`, `small`;
-all of them if none is named. Each part replaces its own entry of results/tables.json. The data (see
-tables_parts/data.py) is made once, in .bench/data. `--quick` asks about 1 million rows instead of 10, repeats less and
-writes nothing.
+`accuracy` (up to 100 releases of each, begun within so many seconds; of both sizes or this one), `growth`, `small`; all
+parts and tools if none is named. Results go into results/tables.json and leave those of other parts and tools in place.
+The data (see tables_parts/data.py) is made once, in .bench/data. `--quick` asks about 1 million rows instead of 10,
+repeats less and writes nothing.
 
 The question is the same for all: count, sum and mean by 100 public keys, user level, 5 rows of each user, ε = 1 without
 δ. Times go from the file to the means. Not counted are imports and, given apart, what happens once before the first
@@ -22,6 +22,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -39,9 +40,10 @@ RESULTS = HERE / "results" / "tables.json"
 QUICK = "--quick" in sys.argv
 LARGE, MIDDLE, SMALL = 1_000_000 if QUICK else 10_000_000, 1_000_000, 10_000
 PEERS = ("opendp", "smartnoise", "diffprivlib", "pipelinedp", "tumult")
-RUNS = {"opendp": 3, "smartnoise": 3, "diffprivlib": 3, "pipelinedp": 2, "tumult": 2}
-RELEASES = {"defocus": 100, "opendp": 100, "smartnoise": 100, "diffprivlib": 100, "pipelinedp": 100, "tumult": 100}
+RUNS = {"defocus": 3, "opendp": 3, "smartnoise": 3, "diffprivlib": 3, "pipelinedp": 1, "tumult": 1}
+RELEASES = 100
 SECONDS = next((float(each[10:]) for each in sys.argv if each.startswith("--seconds=")), 60.0 if QUICK else 600.0)
+SIZES = [int(each[7:]) for each in sys.argv if each.startswith("--rows=")] or sorted({MIDDLE, LARGE})
 TICK = 0.05
 
 
@@ -96,51 +98,53 @@ def beside_duckdb() -> dict[str, Any]:
 
 def beside_peers() -> dict[str, Any]:
     """Each peer in its process, and ours before and after it; the ratio is that of the least times."""
-    found: dict[str, Any] = {"rows": LARGE}
     truth = bare.exact(bare.connect(), str(rows(LARGE)))
 
     def one(name: str) -> dict[str, Any]:
-        runs = RUNS.get(name, 3)
-        each, peak = child(f"with_{name}.py", rows(LARGE), "--runs", runs, python=interpreter(name))
+        each, peak = child(f"with_{name}.py", rows(LARGE), "--runs", RUNS[name], python=interpreter(name))
         each["peak_mib"] = max(peak, each["peak_mib"])
         each["rmse"] = bare.error(each.pop("means"), truth)
         return each
 
+    found: dict[str, Any] = {}
     before = one("defocus")
-    found["defocus"] = [before]
-    for name in PEERS:
-        if not interpreter(name).exists():
-            print(f"{name} is left out: sh benchmarks/setup.sh", flush=True)
-            continue
+    for name in named(PEERS):
         peer, after = one(name), one("defocus")
         for kind in ("seconds", "processor_seconds"):
-            peer[f"ratio_{kind}"] = min(before[kind] + after[kind]) / min(peer[kind])
-        found[name] = peer
-        found["defocus"].append(after)
-        before = after
-        print(f"{name:12s} {min(peer['seconds']):8.2f} s, load {peer['load_seconds']:6.1f} s,"
-              f" {peer['peak_mib']:6.0f} MiB, ours / theirs 1/{1 / peer['ratio_seconds']:.1f}", flush=True)  # fmt: skip
-    least = min(min(each["seconds"]) for each in found["defocus"])
-    peak = max(each["peak_mib"] for each in found["defocus"])
-    print(f"{'defocus':12s} {least:8.2f} s, {peak:6.0f} MiB", flush=True)
-    return found
+            peer[f"ours_{kind}"] = before[kind] + after[kind]
+            peer[f"ratio_{kind}"] = min(peer[f"ours_{kind}"]) / min(peer[kind])
+        peer["load"] = os.getloadavg()[0]
+        found[name], before = peer, after
+        for kind in ("seconds", "processor_seconds"):
+            print(f"{name:12s} {min(peer[kind]):8.2f} {kind}, ours {min(peer[f'ours_{kind}']):.2f},"
+                  f" 1/{1 / peer[f'ratio_{kind}']:.1f}", flush=True)  # fmt: skip
+        print(f"{'':12s} loaded in {peer['load_seconds']:.1f} s; {peer['peak_mib']:.0f} MiB,"
+              f" ours {after['peak_mib']:.0f} MiB", flush=True)  # fmt: skip
+    return found | {"defocus": before}
+
+
+def named(tools: Sequence[str]) -> list[str]:
+    """The tools that were asked for, or all of them, as far as they are installed."""
+    wanted = [name for name in tools if name in sys.argv[1:]] or tools
+    for name in wanted:
+        if not interpreter(name).exists():
+            print(f"{name} is left out: sh benchmarks/setup.sh", flush=True)
+    return [name for name in wanted if interpreter(name).exists()]
 
 
 def accuracy() -> dict[str, Any]:
     """Root mean squared errors of the group means over as many releases as there is time for, at two sizes."""
     found: dict[str, Any] = {}
-    wanted = [name for name in sys.argv[1:] if name in RELEASES] or ["defocus", *PEERS]
-    for number in sorted({MIDDLE, LARGE}):
+    for number in SIZES:
         truth = bare.exact(bare.connect(), str(rows(number)))
         found[str(number)] = {"limits": bare.limits(bare.connect(), str(rows(number)))}
-        for name in wanted:
-            if interpreter(name).exists():
-                found[str(number)][name] = errors(name, number, truth)
+        for name in named(("defocus", *PEERS)):
+            found[str(number)][name] = errors(name, number, truth)
     return found
 
 
 def errors(name: str, number: int, truth: Any) -> dict[str, Any]:
-    how = ("--runs", 0, "--releases", RELEASES[name], "--seconds", SECONDS)
+    how = ("--runs", 0, "--releases", RELEASES, "--seconds", SECONDS)
     each, _ = child(f"with_{name}.py", rows(number), *how, python=interpreter(name))
     single = [bare.error(means, truth) for means in each["means"]]
     found = {
@@ -154,7 +158,7 @@ def errors(name: str, number: int, truth: Any) -> dict[str, Any]:
 
 def growth() -> Any:
     file = ensure(BENCH / "data" / f"wide-{LARGE}.parquet", LARGE, many=True)
-    cases, _ = child("beside_duckdb.py", file, 2 if QUICK else 5, "grow")
+    cases, _ = child("beside_duckdb.py", file, 2 if QUICK else 3, "grow")
     for case in cases:
         raw, bounded, release = (min(case[name]["seconds"]) for name in ("raw", "bounded", "release"))
         busy = min(case["release"]["processor_seconds"]) / min(case["bounded"]["processor_seconds"])
@@ -184,6 +188,8 @@ def main() -> None:
         known = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
         if name == "accuracy":
             made = merged(known.get(name, {}), made)
+        if name == "peers":
+            made = {**known.get(name, {}), **made}
         known[name] = made | {"machine": about, "when": time.strftime("%Y-%m-%d")}
         if not QUICK:
             RESULTS.write_text(json.dumps(known, indent=1) + "\n")
@@ -191,7 +197,7 @@ def main() -> None:
 
 def merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     """Results of the tools that did not run this time stay."""
-    return {size: {**old.get(size, {}), **found} for size, found in new.items()}
+    return {**old, **{size: {**old.get(size, {}), **found} for size, found in new.items()}}
 
 
 if __name__ == "__main__":

@@ -29,14 +29,12 @@ def raw(path: str, group: str, values: Sequence[str]) -> str:
 def bounded(path: str, group: str, values: Sequence[str], groups: int, *, rows: int = 5) -> str:
     mine = f"FROM '{path}' WHERE {group} BETWEEN 0 AND {groups - 1}"
     weights = f'SELECT "user", {GRID * rows} // greatest(count(*), {rows}) AS w {mine} GROUP BY "user"'
-    parts = ", ".join(
-        f"CASE WHEN isnan({v}) THEN NULL ELSE least(greatest(CAST(floor(w * ({v} / 100.0)) AS BIGINT), 0), w) END"
-        f" AS hi_{v}"
-        for v in values
+    parts = ", ".join(f"least(greatest(nullif({v}, 'NaN'::DOUBLE), 0.0), 100.0) / 100.0 AS {v}" for v in values)
+    sums = ", ".join(
+        f"sum(CAST(floor(w * {v}) AS BIGINT)), sum(CASE WHEN {v} IS NULL THEN w ELSE 0 END)" for v in values
     )
-    sums = ", ".join(f"sum(hi_{v}), sum(CASE WHEN hi_{v} IS NULL THEN w ELSE 0 END)" for v in values)
-    rows_of = f'(SELECT {group} AS g, "user", {", ".join(values)} {mine})'
-    return f'SELECT g, sum(w), {sums} FROM (SELECT g, w, {parts} FROM {rows_of} JOIN ({weights}) USING ("user")) GROUP BY g'  # noqa: E501, S608
+    rows_of = f'(SELECT {group} AS g, "user", {parts} {mine})'
+    return f'SELECT g, sum(w), {sums} FROM {rows_of} JOIN ({weights}) USING ("user") GROUP BY g'  # noqa: S608
 
 
 def sampled(path: str, rows: int = 5) -> str:
