@@ -1,7 +1,7 @@
 """Rows with their weights, in the engine's SQL: what holds a bound on one person exactly.
 
 Everybody's rows, after filters and without those of other groups than the public ones, get an integer weight ``w``.
-A full row weighs ``grid``, a public power of two.
+A full row weighs ``grid``, a number that is public or was paid for.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

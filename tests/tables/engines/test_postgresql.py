@@ -345,3 +345,17 @@ def test_joins_and_private_keys_work_there_too(server: str, owner: Any, visits: 
     both = table.join("patients", on="patient").group_by("even").agg(n=count())
     assert both.release(epsilon=50).to_arrow().num_rows == 2
     table.close()
+
+
+def test_a_kept_answer_is_recalled_whatever_was_published_before(server: str, visits: str, tmp_path: Path) -> None:
+    """Names of published tables are new each time; what is asked is not."""
+    wards = pa.table({"ward": ["A", "B"], "floor": [1, 2]})
+    kept = []
+    for before in range(3):
+        table = opened(server, tmp_path, visits)
+        for _ in range(before):
+            table.join(wards.slice(0, 1), on="ward")
+        question = table.join(wards, on="ward", how="inner").agg(n=count())
+        kept.append(question.release(epsilon=1, request="floors").to_arrow().column("n")[0].as_py())
+        table.close()
+    assert kept[0] == kept[1] == kept[2]

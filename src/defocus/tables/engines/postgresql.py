@@ -11,6 +11,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from defocus.errors import DefocusError, EngineError, SourceError
+from defocus.noise import system
 from defocus.tables.columns import Column, Schema
 from defocus.tables.engines.postgresql_dialect import lowered
 from defocus.tables.engines.postgresql_types import CANONICAL, Typed, convert
@@ -91,7 +92,6 @@ class PostgreSqlEngine:
         self._finish = weakref.finalize(self, _give_back, self._held)
         self._within = 0
         self._published: dict[str, pa.Table] = {}
-        self._count = 0
         self._closed = False
         self._types: dict[int, tuple[str, str]] = {}
         with self._turn:
@@ -144,9 +144,8 @@ class PostgreSqlEngine:
 
     def publish(self, name: str, table: pa.Table) -> exp.Table:
         """Keep a table that travels with every statement that names it, until it is withdrawn."""
+        known = f"{name} {system().integer(128):032x}"
         with self._turn:
-            self._count += 1
-            known = f"{name} {self._count}"
             self._published[known] = table
         return exp.Table(this=exp.to_identifier(known, quoted=True))
 
