@@ -9,9 +9,9 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
+_T = TypeVar("_T")
 Row = Mapping[str, Any]
 Weighed = list[tuple[Row, int, int]]
 """Rows with the number of their group and their weight."""
@@ -173,7 +173,7 @@ def people(world: World) -> list[int]:
     for unit, groups in groups_of.items():
         chosen, w = groups, world.grid
         if most < world.number and world.by_sampling:
-            chosen = set(sorted(groups, key=partial(_group_ticket, world.key, unit))[:most])
+            chosen = set(_drawn(sorted(groups), most, world.key + _called("", "groups"), unit))
         elif most < world.number:
             w = world.grid * most // max(len(groups), most)
         for g in chosen:
@@ -189,8 +189,8 @@ def distinct(world: World, column: str, at_most: int, number: int) -> list[int]:
         if not missing(row[column]):
             brought[i if world.unit is None else row[world.unit]].add((g, row[column]))
     for unit, pairs in brought.items():
-        chosen = sorted(pairs, key=partial(_pair_ticket, world.key, unit))
-        for g, value in chosen[: len(chosen) if world.unit is None else at_most]:
+        most = len(pairs) if world.unit is None else at_most
+        for g, value in _drawn(sorted(pairs), most, world.key + _called("", "values"), unit):
             values[g].add(value)
     return [len(found) for found in values]
 
@@ -228,45 +228,49 @@ def rank(prefix: str, *identity: Any) -> str:
     return hashlib.sha256((prefix + "".join(map(written, identity))).encode()).hexdigest()
 
 
-def sampled(world: World, statement: str) -> Weighed:
-    """Every row that is chosen, with a full weight. Rows are numbered in the order in which they stand."""
+def sampled(world: World, statement: str, held: Callable[[Row], Sequence[Any]]) -> Weighed:
+    """Every row that is chosen, with a full weight. Rows are numbered in the order of what they hold."""
     assert world.unit is not None
+    unit = world.unit
     rows = world.placed()
     if world.per_group is not None:
-        prefix = world.key + _apart(statement, "rows of a group")
-        rows = _chosen(rows, world.per_group, lambda row, g: (row[world.unit or ""], g), prefix)
+        prefix = world.key + _called(statement, "rows of a group")
+        rows = _chosen(rows, world.per_group, lambda row, g: (row[unit], g), lambda row, _: held(row), prefix)
     if world.groups_most is not None:
-        pairs = {(row[world.unit], g) for row, g in rows}
-        own: dict[Hashable, list[int]] = defaultdict(list)
-        for unit, g in pairs:
-            own[unit].append(g)
-        kept = {
-            unit: sorted(gs, key=partial(_group_ticket, world.key, unit))[: world.groups_most]
-            for unit, gs in own.items()
-        }
-        rows = [(row, g) for row, g in rows if g in kept[row[world.unit]]]
-    rows = _chosen(rows, world.total, lambda row, _: row[world.unit or ""], world.key + _apart(statement, "rows"))
+        own: dict[Hashable, set[int]] = defaultdict(set)
+        for row, g in rows:
+            own[row[unit]].add(g)
+        prefix = world.key + _called("", "groups")
+        kept = {person: _drawn(sorted(gs), world.groups_most, prefix, person) for person, gs in own.items()}
+        rows = [(row, g) for row, g in rows if g in kept[row[unit]]]
+    prefix = world.key + _called(statement, "rows")
+    rows = _chosen(rows, world.total, lambda row, _: (row[unit],), lambda row, g: [g, *held(row)], prefix)
     return [(row, g, world.grid) for row, g in rows]
 
 
 def _chosen(
-    rows: list[tuple[Row, int]], most: int, person: Callable[[Row, int], Hashable], prefix: str
+    rows: list[tuple[Row, int]],
+    most: int,
+    person: Callable[[Row, int], tuple[Hashable, ...]],
+    held: Callable[[Row, int], Sequence[Any]],
+    prefix: str,
 ) -> list[tuple[Row, int]]:
     """At most ``most`` rows of each person, those with the lowest tickets."""
-    own: dict[Hashable, list[int]] = defaultdict(list)
-    for i, (row, g) in enumerate(rows):
-        own[person(row, g)].append(i)
-    kept = {i for those in own.values() for i in sorted(those, key=lambda i: rank(prefix, i + 1))[:most]}
-    return [row for i, row in enumerate(rows) if i in kept]
+    own: dict[tuple[Hashable, ...], list[tuple[Row, int]]] = defaultdict(list)
+    for row, g in rows:
+        own[person(row, g)].append((row, g))
+    chosen = []
+    for who, theirs in own.items():
+        ordered = sorted(theirs, key=lambda each: [(part is not None, part) for part in held(*each)])
+        chosen += _drawn(ordered, most, prefix, *who)
+    return chosen
 
 
-def _apart(statement: str, choice: str) -> str:
+def _drawn(ordered: Sequence[_T], most: int, prefix: str, *who: Any) -> list[_T]:
+    """Some of a person's things, which are known by their numbers."""
+    tickets = [rank(prefix, *who, number) for number in range(1, len(ordered) + 1)]
+    return [ordered[i] for i in sorted(range(len(ordered)), key=tickets.__getitem__)[:most]]
+
+
+def _called(statement: str, choice: str) -> str:
     return f"#{len(statement)}:{statement}#{len(choice)}:{choice}"
-
-
-def _group_ticket(key: str, unit: Hashable, g: int) -> str:
-    return rank(key, unit, g)
-
-
-def _pair_ticket(key: str, unit: Hashable, pair: tuple[int, Any]) -> str:
-    return rank(key, unit, *pair)

@@ -1,47 +1,66 @@
 """The engine's integers are those of plain Python, whatever is in the table."""
 
+import math
+from collections.abc import Callable, Sequence
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.tables import reference
 from tests.tables.reference import Shape, World
-from tests.tables.worlds import BOUNDS, engine, measuring, one_row, shapes, split_of, worlds
+from tests.tables.worlds import BOUNDS, measuring, one_row, shapes, split_of, worlds
+
+from defocus.tables.splits import Scaled
 
 EXAMPLES = 20
 HEAVY = [{"u": u, "k": k, "y": 0, "x": float(i), "z": 0.0, "s": "v"} for u in (1, 2) for k in "ab" for i in range(6)]
 
 
 def agree_on_cells(world: World, wanted: list[Shape]) -> None:
-    weighed = reference.sampled(world, "sums") if world.by_sampling and world.unit else reference.weights(world)
-    found = measuring(world, "sums").cells([split_of(shape) for shape in wanted])
+    splits = [split_of(shape) for shape in wanted]
+    values = sorted({value for split in splits for value in split.values}, key=repr)
+    weighed = weighed_by_the_reference(world, "sums", lambda row: [held(value, row) for value in values])
     expected = [reference.cells(weighed, shape, world.number) for shape in wanted]
-    if rows_are_numbered_in_another_order(world):
-        assert [cells.sum() for cells in found] == [sum(map(sum, cells)) for cells in expected]
-        return
-    assert [cells.tolist() for cells in found] == expected
+    assert [cells.tolist() for cells in measuring(world, "sums").cells(splits)] == expected
 
 
-def rows_are_numbered_in_another_order(world: World) -> bool:
-    """Sampling ranks rows by numbers in the order of reading, which is that of the table in DuckDB on one thread only.
+def weighed_by_the_reference(
+    world: World, statement: str, held: Callable[[reference.Row], Sequence[Any]]
+) -> reference.Weighed:
+    """With the values by which a person's rows are put in order."""
+    return reference.sampled(world, statement, held) if world.by_sampling and world.unit else reference.weights(world)
 
-    Elsewhere other rows of the same people are chosen, as many of them.
-    """
-    return world.by_sampling and world.unit is not None and engine().name != "DuckDB"
+
+def held(value: Scaled, row: reference.Row) -> float | None:
+    """What a row holds of a value."""
+    found = row[value.text]
+    if reference.missing(found):
+        return None if value.missing is None else float(value.missing)
+    return 0.0 if value.low is None else float(found)
 
 
 def agree_on_the_rest(world: World, at_most: int, edges: tuple[float, ...], buckets: int) -> None:
-    weighed = reference.sampled(world, "") if world.by_sampling and world.unit else reference.weights(world)
     small = measuring(world)
     assert small.people()[:, 0].tolist() == reference.people(world)
     for column in ("s", "y", "k"):
         expected = reference.distinct(world, column, at_most, world.number)
         assert small.distinct(column, at_most)[:, 0].tolist() == expected
-    if rows_are_numbered_in_another_order(world):
-        return
+
+    def inside(row: reference.Row) -> list[int | None]:
+        x = row["x"]
+        return [None if reference.missing(x) else sum(float(x) >= edge for edge in edges[1:-1])]
+
+    weighed = weighed_by_the_reference(world, "", inside)
     assert small.between("x", edges).tolist() == reference.between(weighed, "x", edges, world.number)
     low, high = edges[0], edges[-1]
+
+    def bucket(row: reference.Row) -> list[int | None]:
+        z = reference.unit_interval(row["z"], low, high, None)
+        return [None if z is None else min(math.floor(z * buckets), buckets - 1)]
+
+    weighed = weighed_by_the_reference(world, "", bucket)
     found = small.buckets(split_of(Shape((("z", low, high, None),), (0,))).values[0], buckets)
     assert found.tolist() == reference.buckets(weighed, "z", (low, high), buckets, world.number)
 

@@ -1,11 +1,13 @@
 """A private choice among each person's rows, made in the engine with a key that nobody keeps.
 
 Guarantee:
-    Rows are ranked by SHA-256 of a fresh 128-bit key and what no other row of the choice has: its number, or all of
-    its values where rows are distinct. The ranks of all rows are then independent and uniform, so which rows of one
-    person are chosen says nothing about, and depends on nothing in, the rows of another. Numbers follow the order in
-    which rows happen to be read, so each choice that numbers rows has a name of its own, which is hashed too: the
-    same number in two choices is two independent ranks, whoever's rows have it.
+    The rows of a person are numbered in the order of what they hold, and ranked by SHA-256 of a fresh 128-bit key, the
+    person and the number. Numbers of one person are distinct, so the ranks of all rows are independent and uniform:
+    every subset of a person's rows is chosen as likely as every other of its size, and which one says nothing about,
+    and depends on nothing in, the rows of anybody else. Rows that hold the same are interchangeable, so for one key
+    every engine chooses the same rows, in whatever order it reads them.
+
+    Each choice has a name, which is hashed too: the same number in two choices is two independent ranks.
 Assumes:
     SHA-256 with a secret prefix is a random function to whoever does not know the key: a computational guarantee,
     unlike that of the noise. The key is forgotten after the query, but it is part of the SQL text: an engine that logs
@@ -19,7 +21,7 @@ from typing import final
 from sqlglot import exp
 
 from defocus.noise import Bits
-from defocus.tables.rows import named
+from defocus.tables.syntax import column, named, sub
 
 __all__ = ["Chance"]
 
@@ -31,7 +33,7 @@ class Chance:
 
     key: str = field(repr=False)
     statement: str = ""
-    """For which statement of the release rows are numbered."""
+    """For which statement of the release rows are chosen."""
 
     @classmethod
     def drawn(cls, bits: Bits) -> "Chance":
@@ -39,60 +41,48 @@ class Chance:
         return cls(f"{bits.integer(128):032x}")
 
     def of(self, statement: str) -> "Chance":
-        """The same key for one statement, whose numbered rows are ranked apart from those of all others."""
+        """The same key for one statement, whose choices are independent of those of all others."""
         return replace(self, statement=statement)
 
     def first(
-        self,
-        rows: exp.Select,
-        most: int,
-        kept: Sequence[str],
-        *,
-        within: Sequence[str] = ("unit",),
-        choice: str | None = None,
+        self, rows: exp.Select, most: int, kept: Sequence[str], *, choice: str, within: Sequence[str] = ("unit",)
     ) -> exp.Select:
-        """At most ``most`` rows of each person, or of each person ``within`` a group.
-
-        Distinct rows are told apart by what they hold, others are numbered first, for a ``choice`` with a name.
-        """
-        names = list(dict.fromkeys(("unit", *within, *kept)))
-        if choice is not None:
-            number = exp.Window(this=exp.RowNumber())
-            rows = exp.select(*map(_column, names), named(number, "no")).from_(_sub(rows, "a"), copy=False)
-            identity: list[exp.Expression] = [_column("no")]
-        else:
-            identity = [_column(name) for name in names]
-        rank = exp.Window(
-            this=exp.RowNumber(),
-            partition_by=[_column(name) for name in within],
-            order=exp.Order(expressions=[exp.Ordered(this=self.rank(identity, choice), nulls_first=True)]),
+        """At most ``most`` rows of each person, or of each person ``within`` a group."""
+        names = list(dict.fromkeys((*within, *kept)))
+        held = [name for name in names if name not in within]
+        numbered = exp.select(*map(column, names), named(_place(within, [column(name) for name in held]), "no"))
+        identity = [*map(column, within), column("no")]
+        ranked = exp.select(*map(column, names), named(_place(within, [self.rank(identity, choice)]), "rank"))
+        few = exp.LTE(this=column("rank"), expression=exp.Literal.number(most))
+        return (
+            exp.select(*map(column, names))
+            .from_(sub(ranked.from_(sub(numbered.from_(sub(rows, "a")), "b")), "c"), copy=False)
+            .where(few, copy=False)
         )
-        ranked = exp.select(*map(_column, names), named(rank, "rank")).from_(_sub(rows, "b"), copy=False)
-        few = exp.LTE(this=_column("rank"), expression=exp.Literal.number(most))
-        return exp.select(*map(_column, names)).from_(_sub(ranked, "c"), copy=False).where(few, copy=False)
+
+    def pairs(self, pairs: exp.Select, most: int) -> exp.Select:
+        """At most ``most`` of the distinct groups of each person, the same ones in every statement of a release."""
+        return self.of("").first(pairs, most, ("g",), choice="groups")
 
     def groups(self, rows: exp.Select, most: int, kept: Sequence[str]) -> exp.Select:
         """All rows of each person in at most ``most`` groups."""
-        pairs = exp.select(_column("unit"), _column("g")).distinct().from_(_sub(rows, "a"), copy=False)
-        chosen = self.first(pairs, most, ("g",))
+        pairs = exp.select(column("unit"), column("g")).distinct().from_(sub(rows, "a"), copy=False)
+        chosen = self.pairs(pairs, most)
         names = list(dict.fromkeys(("unit", *kept)))
-        same = [
-            exp.EQ(this=exp.column(name, table="x", quoted=True), expression=exp.column(name, table="y", quoted=True))
-            for name in ("unit", "g")
-        ]
+        same = [exp.EQ(this=column(name, "x"), expression=column(name, "y")) for name in ("unit", "g")]
         return (
-            exp.select(*(exp.column(name, table="x", quoted=True) for name in names))
-            .from_(_sub(rows, "x"), copy=False)
-            .join(_sub(chosen, "y"), on=exp.and_(*same), copy=False)
+            exp.select(*(column(name, "x") for name in names))
+            .from_(sub(rows, "x"), copy=False)
+            .join(sub(chosen, "y"), on=exp.and_(*same), copy=False)
         )
 
-    def rank(self, identity: Sequence[exp.Expression], choice: str | None = None) -> exp.Expression:
-        """SHA-256 of the key, of what numbers were given for, and of what tells a row apart, in hexadecimal.
+    def rank(self, identity: Sequence[exp.Expression], choice: str) -> exp.Expression:
+        """SHA-256 of the key, of what the choice is called, and of what tells a row apart, in hexadecimal.
 
         Parts are written with their lengths, so that two rows never share a text.
         """
-        apart = "" if choice is None else "".join(f"#{len(part)}:{part}" for part in (self.statement, choice))
-        text: exp.Expression = exp.Literal.string(self.key + apart)
+        called = "".join(f"#{len(part)}:{part}" for part in (self.statement, choice))
+        text: exp.Expression = exp.Literal.string(self.key + called)
         for part in identity:
             words = exp.func("coalesce", exp.cast(part.copy(), "text"), exp.Literal.string(""))
             size = exp.cast(exp.Length(this=words.copy()), "text")
@@ -104,9 +94,11 @@ class Chance:
         return exp.SHA2(this=text, length=exp.Literal.number(256))
 
 
-def _column(name: str) -> exp.Column:
-    return exp.column(name, quoted=True)
-
-
-def _sub(select: exp.Select, name: str) -> exp.Subquery:
-    return select.subquery(exp.to_identifier(name, quoted=True))
+def _place(within: Sequence[str], order: Sequence[exp.Expression]) -> exp.Expression:
+    """The number of a row among those of the same person, in this order; rows that tie are interchangeable."""
+    ordered = [exp.Ordered(this=one, nulls_first=True) for one in order]
+    return exp.Window(
+        this=exp.RowNumber(),
+        partition_by=[column(name) for name in within],
+        order=exp.Order(expressions=ordered) if ordered else None,
+    )

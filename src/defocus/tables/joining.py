@@ -12,6 +12,7 @@ from defocus.tables.columns import Column, Schema
 from defocus.tables.kinds import Kind
 from defocus.tables.rows import Rows
 from defocus.tables.sources import source
+from defocus.tables.syntax import column, quoted, sub
 
 __all__ = ["join_private", "join_public"]
 
@@ -67,8 +68,8 @@ def join_private(rows: Rows, other: Rows, on: object, how: object) -> Rows:
     steps = rows.joinable(other.steps)
     for name in names:
         _matching(rows.schema.usable(name), other.schema.usable(name))
-    added = [column for column in other.schema if column.name not in names and column.kind is not Kind.OTHER]
-    relation = other.select([exp.column(name, quoted=True) for name in (*names, *(column.name for column in added))])
+    added = [each for each in other.schema if each.name not in names and each.kind is not Kind.OTHER]
+    relation = other.select([column(name) for name in (*names, *(each.name for each in added))])
     words = "; ".join(("joined with another private table of the same people", *other.words))
     return _joined(rows, relation.subquery(), added, on=names, side=side, words=words, steps=steps)
 
@@ -77,17 +78,14 @@ def _joined(
     rows: Rows, right: exp.Expression, added: Sequence[Column], *, on: Sequence[str], side: str, words: str, steps: int
 ) -> Rows:
     schema = Schema((*rows.schema, *added))
-    left = rows.select([exp.column(name, quoted=True) for name in rows.schema.names])
-    columns = [exp.column(name, table="l", quoted=True) for name in rows.schema.names]
-    columns += [exp.column(column.name, table="j", quoted=True) for column in added]
-    same = [
-        exp.EQ(this=exp.column(name, table="l", quoted=True), expression=exp.column(name, table="j", quoted=True))
-        for name in on
-    ]
-    other = exp.alias_(right, exp.to_identifier("j", quoted=True), table=True)
+    left = rows.select([column(name) for name in rows.schema.names])
+    columns = [column(name, "l") for name in rows.schema.names]
+    columns += [column(each.name, "j") for each in added]
+    same = [exp.EQ(this=column(name, "l"), expression=column(name, "j")) for name in on]
+    other = exp.alias_(right, quoted("j"), table=True)
     relation = (
         exp.select(*columns)
-        .from_(left.subquery(exp.to_identifier("l", quoted=True)), copy=False)
+        .from_(sub(left, "l"), copy=False)
         .join(other, on=exp.and_(*same), join_type=side, copy=False)
     )
     return rows.joined(relation, schema, words, steps)

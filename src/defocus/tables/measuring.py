@@ -16,9 +16,9 @@ from sqlglot import exp
 from defocus.mechanisms.ranges import RangeFinding
 from defocus.tables.chance import Chance
 from defocus.tables.engines.engine import integers
-from defocus.tables.rows import named
 from defocus.tables.splits import Scaled, Split
-from defocus.tables.weighing import Groups, column
+from defocus.tables.syntax import column, decimal, named, sub, whole
+from defocus.tables.weighing import Groups
 
 __all__ = ["Exact", "Measuring"]
 
@@ -53,7 +53,7 @@ class Measuring:
         numbers = {names[value]: value.number(self.groups.rows.values(value.text)) for value in values}
         weighted = self.groups.weighted(numbers, self.grid, self.chance)
         scaled = [named(value.scaled(column(names[value])), names[value]) for value in values]
-        rows = exp.select(column("g"), column("w"), *scaled).from_(_sub(weighted, "h"), copy=False)
+        rows = exp.select(column("g"), column("w"), *scaled).from_(sub(weighted, "h"), copy=False)
         sums = [named(_total(column("w")), "s")]
         for i, split in enumerate(splits):
             parts = split.parts(column("w"), [column(names[value]) for value in split.values])
@@ -72,17 +72,17 @@ class Measuring:
         number = exp.Count(this=exp.Star(), big_int=True)
         people = (
             exp.select(column("unit"), named(number, "n"))
-            .from_(_sub(self.groups.plain({}), "a"), copy=False)
+            .from_(sub(self.groups.plain({}), "a"), copy=False)
             .group_by(column("unit"), copy=False)
         )
         place = exp.case()
         for i, edge in enumerate(edges[:-1]):
-            place = place.when(exp.LTE(this=column("n"), expression=_whole(edge)), exp.Literal.number(i), copy=False)
+            place = place.when(exp.LTE(this=column("n"), expression=whole(edge)), exp.Literal.number(i), copy=False)
         bucket = exp.cast(place.else_(exp.Literal.number(len(edges) - 1)), "bigint")
-        placed = exp.select(named(bucket, "b")).from_(_sub(people, "n"), copy=False)
+        placed = exp.select(named(bucket, "b")).from_(sub(people, "n"), copy=False)
         return (
             exp.select(column("b"), named(number.copy(), "s"))
-            .from_(_sub(placed, "c"), copy=False)
+            .from_(sub(placed, "c"), copy=False)
             .group_by(column("b"), copy=False)
         )
 
@@ -104,16 +104,16 @@ class Measuring:
         rows = self.groups.plain({"v0": value})
         present = column("v0").is_(exp.null()).not_()
         if self.groups.rows.unit is None:
-            chosen = exp.select(column("g"), column("v0")).from_(_sub(rows, "a"), copy=False).where(present, copy=False)
+            chosen = exp.select(column("g"), column("v0")).from_(sub(rows, "a"), copy=False).where(present, copy=False)
         else:
             brought = (
                 exp.select(column("unit"), column("g"), column("v0"))
                 .distinct()
-                .from_(_sub(rows, "a"), copy=False)
+                .from_(sub(rows, "a"), copy=False)
                 .where(present, copy=False)
             )
-            chosen = self.chance.first(brought, at_most, ("g", "v0"))
-        values = exp.select(column("g"), column("v0")).distinct().from_(_sub(chosen, "b"), copy=False)
+            chosen = self.chance.first(brought, at_most, ("g", "v0"), choice="values")
+        values = exp.select(column("g"), column("v0")).distinct().from_(sub(chosen, "b"), copy=False)
         return self._by_group([named(exp.Count(this=exp.Star(), big_int=True), "s")], values)
 
     def buckets(self, value: Scaled, number: int) -> Exact:
@@ -123,8 +123,8 @@ class Measuring:
     def buckets_sql(self, value: Scaled, number: int) -> exp.Select:
         """The statement of :meth:`buckets`."""
         scaled = value.scaled(value.number(self.groups.rows.values(value.text)))
-        bucket = exp.Floor(this=exp.Mul(this=exp.paren(scaled), expression=_float(float(number))))
-        place = exp.Least(this=exp.cast(bucket, "bigint"), expressions=[_whole(number - 1)], ignore_nulls=True)
+        bucket = exp.Floor(this=exp.Mul(this=exp.paren(scaled), expression=decimal(float(number))))
+        place = exp.Least(this=exp.cast(bucket, "bigint"), expressions=[whole(number - 1)], ignore_nulls=True)
         return self._histogram_sql(exp.case().when(scaled.copy().is_(exp.null()), exp.null()).else_(place))
 
     def between(self, text: str, edges: Sequence[float]) -> Exact:
@@ -136,7 +136,7 @@ class Measuring:
         value = exp.cast(self.groups.rows.values(text).sql, "double")
         place = exp.case().when(value.is_(exp.null()), exp.null())
         for i, edge in enumerate(edges[1:-1]):
-            place = place.when(exp.LT(this=value.copy(), expression=_float(edge)), exp.Literal.number(i), copy=False)
+            place = place.when(exp.LT(this=value.copy(), expression=decimal(edge)), exp.Literal.number(i), copy=False)
         return self._histogram_sql(exp.cast(place.else_(exp.Literal.number(len(edges) - 2)), "bigint"))
 
     def spread(self, text: str, finding: RangeFinding) -> Exact:
@@ -147,7 +147,7 @@ class Measuring:
         weighted = self.groups.weighted({"b": place}, self.grid, self.chance)
         return (
             exp.select(column("g"), column("b"), named(_total(column("w")), "s"))
-            .from_(_sub(weighted, "h"), copy=False)
+            .from_(sub(weighted, "h"), copy=False)
             .where(column("b").is_(exp.null()).not_(), copy=False)
             .group_by(column("g"), column("b"), copy=False)
         )
@@ -159,7 +159,7 @@ class Measuring:
         return made
 
     def _by_group(self, columns: Sequence[exp.Expression], rows: exp.Select) -> exp.Select:
-        return exp.select(column("g"), *columns).from_(_sub(rows, "q"), copy=False).group_by(column("g"), copy=False)
+        return exp.select(column("g"), *columns).from_(sub(rows, "q"), copy=False).group_by(column("g"), copy=False)
 
     def _run(self, select: exp.Select) -> pa.Table:
         return self.groups.rows.engine.run(select, progress=self.progress)
@@ -173,15 +173,3 @@ class Measuring:
 def _total(sql: exp.Expression) -> exp.Expression:
     """A sum that is 0 where there is nothing to add."""
     return exp.Coalesce(this=exp.Sum(this=sql), expressions=[exp.Literal.number(0)])
-
-
-def _sub(select: exp.Select, name: str) -> exp.Subquery:
-    return select.subquery(exp.to_identifier(name, quoted=True))
-
-
-def _whole(value: int) -> exp.Expression:
-    return exp.cast(exp.Literal.number(value), "bigint")
-
-
-def _float(value: float) -> exp.Expression:
-    return exp.cast(exp.Literal.number(repr(value)), "double")

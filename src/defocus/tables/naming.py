@@ -10,6 +10,7 @@ from defocus.errors import WrongKindError
 from defocus.tables.engines.duckdb import DuckDbEngine
 from defocus.tables.kinds import Kind
 from defocus.tables.sources import Source, without
+from defocus.tables.syntax import column, named, sub
 
 __all__ = ["naming"]
 
@@ -69,15 +70,10 @@ def _as_written(opened: Source, name: str) -> exp.Select:
     """The rows with an integer where the text is the one way to write it, and NULL elsewhere."""
     kinds = {key: Kind(kind) for key, kind in opened.origin.types.items()} | {name: Kind.TEXT}
     texts = opened.engine.canonical(opened.raw, kinds)
-    text = exp.column(name, quoted=True)
+    text = column(name)
     whole = exp.TryCast(this=text, to=exp.DataType.build("BIGINT"))
     same = exp.EQ(this=exp.Cast(this=whole.copy(), to=exp.DataType.build("TEXT")), expression=text.copy())
     number = exp.Case(ifs=[exp.If(this=same, true=whole)])
-    made = [
-        exp.Alias(
-            this=number if key == name else exp.column(key, quoted=True), alias=exp.to_identifier(key, quoted=True)
-        )
-        for key in opened.schema.names
-    ]
-    select = exp.select(*made).from_(texts.subquery(exp.to_identifier("t", quoted=True)))
+    made = [named(number if key == name else column(key), key) for key in opened.schema.names]
+    select = exp.select(*made).from_(sub(texts, "t"))
     return without(select, opened.origin.missing, opened.schema)

@@ -15,8 +15,9 @@ from defocus.tables.columns import Column, Schema
 from defocus.tables.engines.engine import Engine
 from defocus.tables.expressions import Expression, expression
 from defocus.tables.kinds import Kind
+from defocus.tables.syntax import column, named, rows_of
 
-__all__ = ["Rows", "named"]
+__all__ = ["Rows"]
 
 _MOST_STEPS = 48
 """How often rows can be filtered, derived from and joined. Each step is a layer of SQL, which is written and read by
@@ -81,7 +82,7 @@ class Rows:
         """The given expressions over rows that belong to somebody."""
         select = exp.select(*columns).from_(self._from(), copy=False)
         if self.unit is not None:
-            select = select.where(exp.column(self.unit, quoted=True).is_(exp.null()).not_(), copy=False)
+            select = select.where(column(self.unit).is_(exp.null()).not_(), copy=False)
         return select
 
     def facts(self) -> str:
@@ -113,12 +114,10 @@ class Rows:
         return self.steps + more
 
     def _select(self, names: Sequence[str]) -> exp.Select:
-        return exp.select(*(exp.column(name, quoted=True) for name in names)).from_(self._from(), copy=False)
+        return exp.select(*(column(name) for name in names)).from_(self._from(), copy=False)
 
     def _from(self) -> exp.Expression:
-        if isinstance(self.relation, exp.Select):
-            return self.relation.subquery(exp.to_identifier("t", quoted=True))
-        return self.relation.copy()
+        return rows_of(self.relation)
 
     def _then(self, select: exp.Select, read: Sequence[Expression], words: Sequence[str]) -> "Rows":
         levels = max((_levels(tree) for each in read for tree in (each.sql, each.condition)), default=0)
@@ -148,8 +147,3 @@ def _levels(tree: exp.Expression) -> int:
     while row:
         levels, row = levels + 1, [child for node in row for child in node.iter_expressions()]
     return levels
-
-
-def named(sql: exp.Expression, name: str) -> exp.Expression:
-    """An expression under a quoted name."""
-    return exp.Alias(this=sql, alias=exp.to_identifier(name, quoted=True))

@@ -22,10 +22,11 @@ from defocus.tables.measuring import Measuring
 from defocus.tables.noises import CellNoise
 from defocus.tables.planning import Plan
 from defocus.tables.reading import Noisy, quantile_columns, read, read_plain
-from defocus.tables.rows import Rows, named
+from defocus.tables.rows import Rows
 from defocus.tables.splits import Scaled
+from defocus.tables.syntax import column, named, sub
 from defocus.tables.titling import nothing, titles
-from defocus.tables.weighing import Groups, column, published
+from defocus.tables.weighing import Groups, published
 
 __all__ = ["Run"]
 
@@ -161,9 +162,9 @@ class Run:
         else:
             pairs = self.rows.select([*columns, named(column(self.rows.unit), "unit")]).distinct()
             most = 1 if self.bound is None else self.bound.people_in
-            people = self.chance.first(pairs, most, keys)
+            people = self.chance.first(pairs, most, keys, choice="keys")
         return (
             exp.select(*map(column, keys), named(exp.Count(this=exp.Star(), big_int=True), "n"))
-            .from_(people.subquery(exp.to_identifier("p", quoted=True)), copy=False)
+            .from_(sub(people, "p"), copy=False)
             .group_by(*map(column, keys), copy=False)
         )

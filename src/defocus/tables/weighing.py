@@ -16,9 +16,10 @@ from sqlglot import exp
 from defocus.tables.bounding import Bound
 from defocus.tables.chance import Chance
 from defocus.tables.keys import Keys
-from defocus.tables.rows import Rows, named
+from defocus.tables.rows import Rows
+from defocus.tables.syntax import column, named, quoted, sub, whole
 
-__all__ = ["Groups", "column", "numbered", "published"]
+__all__ = ["Groups", "numbered", "published"]
 
 
 @final
@@ -54,14 +55,14 @@ class Groups:
         ]
         return (
             exp.select(*kept, column("g", "p"))
-            .from_(inner.subquery(_name("r")), copy=False)
-            .join(exp.alias_(self.published.copy(), _name("p"), table=True), on=exp.and_(*matches), copy=False)
+            .from_(sub(inner, "r"), copy=False)
+            .join(exp.alias_(self.published.copy(), quoted("p"), table=True), on=exp.and_(*matches), copy=False)
         )
 
     def weighted(self, values: Mapping[str, exp.Expression], grid: int, chance: Chance) -> exp.Select:
         """One row for each row that counts: ``g``, its weight ``w``, and ``values``."""
         if self.bound is None:
-            return self.plain({**values, "w": exp.cast(exp.Literal.number(grid), "bigint")}, unit=False)
+            return self.plain({**values, "w": whole(grid)}, unit=False)
         if self.bound.by == "sampling":
             return self._sampled(values, grid, chance)
         if self.bound.per_group is None:
@@ -71,26 +72,26 @@ class Groups:
     def people(self, grid: int, chance: Chance) -> exp.Select:
         """One row for each person in each group: ``g`` and the person's weight ``w`` there."""
         if self.bound is None:
-            return self.plain({"w": exp.cast(exp.Literal.number(grid), "bigint")}, unit=False)
+            return self.plain({"w": whole(grid)}, unit=False)
         pairs = exp.select(column("unit"), column("g")).distinct().from_(self._inner({}), copy=False)
         most = self.bound.people_in
         if self.published is None or most >= self.keys.number:
-            return exp.select(column("g"), named(_whole(grid), "w")).from_(pairs.subquery(_name("d")), copy=False)
+            return exp.select(column("g"), named(whole(grid), "w")).from_(sub(pairs, "d"), copy=False)
         if self.bound.by == "sampling":
-            return _full(chance.first(pairs, most, ("g",)), ("g",), grid)
+            return _full(chance.pairs(pairs, most), ("g",), grid)
         shares = (
             exp.select(column("unit"), named(_share(grid * most, exp.Count(this=exp.Star(), big_int=True), most), "w"))
-            .from_(pairs.copy().subquery(_name("d")), copy=False)
+            .from_(sub(pairs.copy(), "d"), copy=False)
             .group_by(column("unit"), copy=False)
         )
         return (
             exp.select(column("g", "r"), column("w", "c"))
-            .from_(pairs.subquery(_name("r")), copy=False)
-            .join(shares.subquery(_name("c")), on=_same("unit"), copy=False)
+            .from_(sub(pairs, "r"), copy=False)
+            .join(sub(shares, "c"), on=_same("unit"), copy=False)
         )
 
     def _inner(self, values: Mapping[str, exp.Expression]) -> exp.Subquery:
-        return self.plain(values).subquery(_name("i"))
+        return sub(self.plain(values), "i")
 
     def _by_person(self, grid: int) -> exp.Select:
         """``unit`` and the weight of each of its rows: grid·R // max(n, R), so n of them weigh at most grid·R."""
@@ -116,28 +117,28 @@ class Groups:
             .from_(self._inner({}), copy=False)
             .group_by(column("unit"), column("g"), copy=False)
         )
-        at_most = exp.Least(this=column("n"), expressions=[_whole(most)], ignore_nulls=True)
+        at_most = exp.Least(this=column("n"), expressions=[whole(most)], ignore_nulls=True)
         totals = (
             exp.select(column("unit"), named(exp.cast(exp.Sum(this=at_most), "bigint"), "t"))
-            .from_(counted.copy().subquery(_name("n")), copy=False)
+            .from_(sub(counted.copy(), "n"), copy=False)
             .group_by(column("unit"), copy=False)
         )
         row = exp.paren(_share(grid * most, column("n", "r"), most))
         weight = exp.IntDiv(
-            this=exp.Mul(this=row, expression=_whole(bound.total)),
-            expression=exp.Greatest(this=column("t", "c"), expressions=[_whole(bound.total)], ignore_nulls=True),
+            this=exp.Mul(this=row, expression=whole(bound.total)),
+            expression=exp.Greatest(this=column("t", "c"), expressions=[whole(bound.total)], ignore_nulls=True),
         )
         return (
             exp.select(column("unit", "r"), column("g", "r"), named(weight, "w"))
-            .from_(counted.subquery(_name("r")), copy=False)
-            .join(totals.subquery(_name("c")), on=_same("unit"), copy=False)
+            .from_(sub(counted, "r"), copy=False)
+            .join(sub(totals, "c"), on=_same("unit"), copy=False)
         )
 
     def _joined(self, values: Mapping[str, exp.Expression], weights: exp.Select, on: Sequence[str]) -> exp.Select:
         return (
             exp.select(column("g", "r"), column("w", "c"), *(column(name, "r") for name in values))
-            .from_(self.plain(values).subquery(_name("r")), copy=False)
-            .join(weights.subquery(_name("c")), on=exp.and_(*map(_same, on)), copy=False)
+            .from_(sub(self.plain(values), "r"), copy=False)
+            .join(sub(weights, "c"), on=exp.and_(*map(_same, on)), copy=False)
         )
 
     def _sampled(self, values: Mapping[str, exp.Expression], grid: int, chance: Chance) -> exp.Select:
@@ -170,33 +171,20 @@ def published(rows: Rows, by: tuple[str, ...], keys: Keys, bound: Bound | None) 
             rows.engine.withdraw(groups.published)
 
 
-def column(name: str, table: str | None = None) -> exp.Column:
-    """A quoted column, of a quoted table if it is named."""
-    return exp.column(name, table=table, quoted=True)
-
-
-def _name(text: str) -> exp.Identifier:
-    return exp.to_identifier(text, quoted=True)
-
-
 def _same(name: str) -> exp.Expression:
     return exp.EQ(this=column(name, "r"), expression=column(name, "c"))
-
-
-def _whole(number: int) -> exp.Expression:
-    return exp.cast(exp.Literal.number(number), "bigint")
 
 
 def _share(total: int, number: exp.Expression, at_least: int) -> exp.Expression:
     """The whole part of total / max(number, at_least), in 64-bit integers."""
     return exp.IntDiv(
-        this=_whole(total), expression=exp.Greatest(this=number, expressions=[_whole(at_least)], ignore_nulls=True)
+        this=whole(total), expression=exp.Greatest(this=number, expressions=[whole(at_least)], ignore_nulls=True)
     )
 
 
 def _full(rows: exp.Select, kept: Sequence[str], grid: int) -> exp.Select:
     columns = [column(name) for name in kept]
-    return exp.select(*columns, named(_whole(grid), "w")).from_(rows.subquery(_name("s")), copy=False)
+    return exp.select(*columns, named(whole(grid), "w")).from_(sub(rows, "s"), copy=False)
 
 
 def _bound(bound: Bound | None) -> Bound:

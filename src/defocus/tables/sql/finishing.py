@@ -16,8 +16,8 @@ from defocus.tables.columns import Column, Schema
 from defocus.tables.engines.engine import Engine
 from defocus.tables.expressions import typed
 from defocus.tables.kinds import Kind
-from defocus.tables.rows import named
 from defocus.tables.sql.formulas import computed
+from defocus.tables.syntax import column, named
 
 __all__ = ["Finish", "Order", "Output"]
 
@@ -107,13 +107,13 @@ class Finish:
         if not trees or not len(answer):
             return {name: np.zeros(0) for name in trees}
         columns: dict[str, Any] = {"i": pa.array(np.arange(len(answer)), pa.int64())}
-        columns |= {f"k{i}": column for i, column in enumerate(answer.keys.columns)}
-        columns |= {reference: pa.array(column.values) for reference, column in released.items()}
+        columns |= {f"k{i}": each for i, each in enumerate(answer.keys.columns)}
+        columns |= {reference: pa.array(each.values) for reference, each in released.items()}
         published = engine.publish("released", pa.table(columns))
         wanted = [named(typed(tree, self._schema).sql, name) for name, tree in trees.items()]
-        select = exp.select(named(exp.column("i", quoted=True), "i"), *wanted).from_(published, copy=False)
+        select = exp.select(named(column("i"), "i"), *wanted).from_(published, copy=False)
         try:
-            table = engine.run(select.order_by(exp.column("i", quoted=True), copy=False))
+            table = engine.run(select.order_by(column("i"), copy=False))
         finally:
             engine.withdraw(published)
         made: dict[str, Any] = {name: table.column(name) for name in trees}
@@ -155,5 +155,5 @@ def _words(order: Order) -> str:
     return f"{order.text}{', largest first' if order.descending else ''}"
 
 
-def _floats(column: Any) -> Any:
-    return column.cast(pa.float64()).to_numpy()
+def _floats(values: Any) -> Any:
+    return values.cast(pa.float64()).to_numpy()

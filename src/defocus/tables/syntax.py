@@ -1,0 +1,54 @@
+"""Words of SQL, as trees: every name quoted, every number of one type."""
+
+from sqlglot import exp
+
+__all__ = ["column", "decimal", "named", "quoted", "rows_of", "sub", "whole"]
+
+
+def quoted(name: str) -> exp.Identifier:
+    """A name that means itself, whatever is in it.
+
+    >>> quoted("ward 7").sql("duckdb")
+    '"ward 7"'
+    """
+    return exp.to_identifier(name, quoted=True)
+
+
+def column(name: str, table: str | None = None) -> exp.Column:
+    """A column, of a table if it is named."""
+    return exp.column(name, table=table, quoted=True)
+
+
+def named(sql: exp.Expression, name: str) -> exp.Expression:
+    """An expression under a name."""
+    return exp.Alias(this=sql, alias=quoted(name))
+
+
+def sub(select: exp.Query, name: str) -> exp.Subquery:
+    """A query that stands after FROM, under a name."""
+    made = select.subquery(quoted(name))
+    assert isinstance(made, exp.Subquery)  # noqa: S101  # what subquery() makes
+    return made
+
+
+def rows_of(relation: exp.Expression) -> exp.Expression:
+    """What can stand after FROM: a query as a subquery, a table as it is."""
+    return sub(relation, "t") if isinstance(relation, exp.Query) else relation.copy()
+
+
+def whole(value: int) -> exp.Expression:
+    """A 64-bit integer.
+
+    >>> whole(7).sql("duckdb")
+    'CAST(7 AS BIGINT)'
+    """
+    return exp.cast(exp.Literal.number(value), "bigint")
+
+
+def decimal(value: float) -> exp.Expression:
+    """A 64-bit float, to the last digit.
+
+    >>> decimal(0.1).sql("duckdb")
+    'CAST(0.1 AS DOUBLE)'
+    """
+    return exp.cast(exp.Literal.number(repr(value)), "double")
