@@ -1,0 +1,116 @@
+"""Graphs in memory: who is joined to whom, as sorted rows of neighbours."""
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from defocus.errors import InvalidParameterError, whole
+
+__all__ = ["MOST_NODES", "DirectedGraph", "Graph"]
+
+MOST_NODES = 2**31 - 2
+"""Nodes are numbered with 32 bits."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Graph:
+    """An undirected simple graph: no loops, no double edges. Made by :func:`~defocus.graphs.building.build`.
+
+    The neighbours of node ``i`` are ``targets[offsets[i]:offsets[i + 1]]``, in rising order. Each edge is stored
+    at both of its ends. The arrays cannot be written to.
+
+    Everything here is private, except for ``nodes`` under edge privacy. Nothing of it is printed.
+
+    >>> from defocus.graphs.building import build
+    >>> path = build(3, [0, 1], [1, 2])
+    >>> path.edges, path.degrees.tolist(), path.neighbours(1).tolist()
+    (2, [1, 2, 1], [0, 2])
+    """
+
+    nodes: int
+    offsets: NDArray[np.int64]
+    targets: NDArray[np.int32]
+
+    def __post_init__(self) -> None:
+        _checked(self)
+
+    @property
+    def edges(self) -> int:
+        """How many edges there are."""
+        return len(self.targets) // 2
+
+    @property
+    def degrees(self) -> NDArray[np.int64]:
+        """How many neighbours each node has."""
+        return np.diff(self.offsets)
+
+    def neighbours(self, node: int) -> NDArray[np.int32]:
+        """The neighbours of one node, in rising order."""
+        return self.targets[self.offsets[node] : self.offsets[node + 1]]
+
+    def pairs(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Every edge once: its smaller and its larger end, ordered by the smaller, then by the larger."""
+        sources = np.repeat(np.arange(self.nodes, dtype=np.int32), self.degrees)
+        once = sources < self.targets
+        return sources[once], self.targets[once]
+
+    def __repr__(self) -> str:
+        return "<a private undirected graph>"
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class DirectedGraph:
+    """A directed simple graph: no loops, no arc twice, but arcs both ways count as two.
+
+    The arcs from node ``i`` lead to ``targets[offsets[i]:offsets[i + 1]]``, in rising order.
+    """
+
+    nodes: int
+    offsets: NDArray[np.int64]
+    targets: NDArray[np.int32]
+
+    def __post_init__(self) -> None:
+        _checked(self)
+
+    @property
+    def edges(self) -> int:
+        """How many arcs there are."""
+        return len(self.targets)
+
+    @property
+    def out_degrees(self) -> NDArray[np.int64]:
+        """How many arcs leave each node."""
+        return np.diff(self.offsets)
+
+    @property
+    def in_degrees(self) -> NDArray[np.int64]:
+        """How many arcs reach each node."""
+        return np.bincount(self.targets, minlength=self.nodes).astype(np.int64)
+
+    def __repr__(self) -> str:
+        return "<a private directed graph>"
+
+
+def _checked(graph: Any) -> None:
+    """Cheap checks of the shape, which never quote the data; sorted rows are the builder's promise."""
+    nodes = whole("nodes", graph.nodes)
+    offsets, targets = graph.offsets, graph.targets
+    fits = (
+        isinstance(offsets, np.ndarray)
+        and isinstance(targets, np.ndarray)
+        and offsets.dtype == np.int64
+        and targets.dtype == np.int32
+        and offsets.shape == (nodes + 1,)
+        and targets.ndim == 1
+        and nodes <= MOST_NODES
+    )
+    if not fits or offsets[0] != 0 or offsets[-1] != len(targets):
+        raise InvalidParameterError(
+            "These arrays are not the rows of a graph.", fix="make it from two lists of ends: graphs.build(nodes, …)."
+        )
+    offsets.setflags(write=False)
+    targets.setflags(write=False)

@@ -1,0 +1,41 @@
+"""What everyone may know about a graph, and nothing else: what plans and lengths of results may depend on."""
+
+from dataclasses import dataclass
+from typing import final
+
+from defocus.errors import NotDeclaredError
+from defocus.privacy.units import Adjacency, Unit
+
+__all__ = ["Public"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Public:
+    """The protected unit, the public number of nodes, and how edges are read.
+
+    ``nodes`` is None where the number of nodes is private: under node privacy. ``listed`` says whether nodes
+    without edges are known, from a list of nodes, or only those that have an edge.
+    """
+
+    unit: Unit
+    nodes: int | None
+    directed: bool = False
+    listed: bool = True
+
+    @property
+    def n(self) -> int:
+        """The number of nodes, where it is public; else a refusal."""
+        if self.nodes is None:
+            raise NotDeclaredError(
+                f"This graph protects {self.unit}, so the number of its nodes is private,"
+                " and this question needs a public one.",
+                fix="ask something whose answer does not depend on it, such as edges() or degree_histogram();"
+                " or protect edges: unit=dp.edge(), nodes=….",
+            )
+        return self.nodes
+
+    @property
+    def changes(self) -> int:
+        """How many edges differ between neighbours under edge privacy: one, or two where one replaces another."""
+        return 2 if self.unit.adjacency is Adjacency.REPLACE else 1

@@ -1,0 +1,52 @@
+"""What every statistic of a graph offers."""
+
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from defocus.errors import InvalidParameterError
+from defocus.graphs.public import Public
+from defocus.graphs.reach import Reach
+
+__all__ = ["IntVector", "Statistic", "edge_reach"]
+
+IntVector: TypeAlias = NDArray[np.int64]
+
+
+@runtime_checkable
+class Statistic(Protocol):
+    """A vector of whole numbers that a graph has, and how far one unit can move it.
+
+    Guarantee:
+        :meth:`reach` and :meth:`length` depend on public facts only. Between neighbours under the unit of
+        ``public`` the vector moves by at most :meth:`reach`; every statistic in the registry has a certificate
+        that says where this was checked on all small graphs.
+    """
+
+    @property
+    def name(self) -> str:
+        """What the statistic is called, in a few words."""
+
+    def exact(self, graph: Any) -> IntVector:
+        """The vector itself. Private: it is computed after the charge and leaves with noise only."""
+
+    def length(self, public: Public) -> int:
+        """How many entries the vector has."""
+
+    def reach(self, public: Public) -> Reach:
+        """How far one unit can move the vector; a refusal where no useful bound is known."""
+
+
+def edge_reach(public: Public, one: Reach, *, name: str) -> Reach:
+    """The reach under edge privacy, from that of one edge added or removed.
+
+    Replacing one edge by another is two such changes, so it moves the vector at most twice as far. This is
+    sound, and for statistics that an added edge can only raise it is not attained.
+    """
+    if public.unit.kind != "edge":
+        raise InvalidParameterError(
+            f"{name} has no noise of this kind for graphs that protect {public.unit}.",
+            fix="protect edges: unit=dp.edge(); or ask what has a form for this unit: edges(), degree_histogram().",
+        )
+    return one if public.changes == 1 else one.times(2)

@@ -1,0 +1,135 @@
+"""Every registered statistic is checked on all small graphs; and the checker notices a statistic that lies."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from defocus import edge, node, rows
+from defocus.errors import InvalidParameterError
+from defocus.graphs import Certificate, Entry, Graph, Public, Reach
+from defocus.graphs.certificates import Finding, all_directed, all_graphs, neighbours, without_node
+from defocus.graphs.statistics import ENTRIES, Edges
+
+_FAST = 5
+
+
+@dataclass(frozen=True)
+class Said:
+    """The number of edges, with whatever reach it says."""
+
+    l1: int
+    l2_squared: int
+    factor: int = 1
+    name: str = "said"
+
+    def exact(self, graph: Any) -> Any:
+        return np.array([self.factor * graph.edges])
+
+    def length(self, _public: Public) -> int:
+        return 1
+
+    def reach(self, _public: Public) -> Reach:
+        return Reach(self.l1, self.l2_squared)
+
+
+def judged(certificate: Certificate, finding: Finding) -> None:
+    assert finding.holds, str(finding)
+    if certificate.expects_tight(finding):
+        assert finding.tight, str(finding)
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
+def test_the_sensitivity_of_every_statistic_holds_and_is_attained(entry: Entry) -> None:
+    found = 0
+    for finding in entry.certificate.findings(largest=_FAST):
+        judged(entry.certificate, finding)
+        found += 1
+    assert found >= 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
+def test_also_on_all_graphs_of_six_nodes(entry: Entry) -> None:
+    for finding in entry.certificate.findings():
+        judged(entry.certificate, finding)
+
+
+@pytest.mark.parametrize("said", [Said(1, 1, factor=2), Said(1, 4, factor=2), Said(2, 3, factor=2)])
+def test_a_statistic_that_says_too_little_is_caught(said: Said) -> None:
+    (finding,) = list(Certificate(statistics=(said,), units=(edge(),), smallest=3).findings(largest=3))
+    assert not finding.holds
+
+
+@pytest.mark.parametrize("said", [Said(2, 1), Said(1, 2)])
+def test_a_statistic_that_says_too_much_is_not_tight(said: Said) -> None:
+    (finding,) = list(Certificate(statistics=(said,), units=(edge(),), smallest=3).findings(largest=3))
+    assert finding.holds
+    assert not finding.tight
+
+
+def test_a_slack_bound_must_hold_but_need_not_be_attained() -> None:
+    slack = Certificate(statistics=(Said(9, 81),), units=(edge(),), smallest=3, slack="for the test")
+    (finding,) = list(slack.findings(largest=3))
+    assert finding.holds
+    assert not slack.expects_tight(finding)
+    assert Certificate(statistics=(Said(9, 81),), units=(edge(),)).expects_tight(finding)
+
+
+def test_replacing_an_edge_is_another_neighbourhood() -> None:
+    (finding,) = list(
+        Certificate(statistics=(Said(2, 4),), units=(edge(replace=True),), smallest=4).findings(largest=4)
+    )
+    assert (finding.l1, finding.l2_squared) == (0, 0)
+
+
+def test_node_privacy_removes_a_node_with_its_edges() -> None:
+    (finding,) = list(Certificate(statistics=(Said(3, 9),), units=(node(),), smallest=4).findings(largest=4))
+    assert (finding.l1, finding.l2_squared) == (3, 9)
+
+
+@pytest.mark.parametrize(("nodes", "graphs"), [(0, 1), (1, 1), (2, 2), (3, 8), (4, 64), (5, 1024)])
+def test_all_labelled_graphs_are_there_once(nodes: int, graphs: int) -> None:
+    every = all_graphs(nodes)
+    assert len(every) == graphs
+    assert len({tuple(map(tuple, np.stack(graph.pairs()).tolist())) for graph in every}) == graphs
+    assert all(
+        np.array_equal(graph.neighbours(i), np.sort(graph.neighbours(i))) for graph in every for i in range(nodes)
+    )
+
+
+def test_all_directed_graphs_are_there_once() -> None:
+    every = all_directed(3)
+    assert len({(tuple(graph.offsets), tuple(graph.targets)) for graph in every}) == 64
+    assert sum(len(a) for a, _ in neighbours(3, directed=True)) == 64 * 6 // 2
+
+
+def test_neighbours_differ_in_one_edge() -> None:
+    graphs = all_graphs(4)
+    for without, with_it in neighbours(4):
+        assert all(graphs[b].edges == graphs[a].edges + 1 for a, b in zip(without, with_it, strict=True))
+
+
+def test_removing_a_node_keeps_the_order_of_the_others() -> None:
+    square = next(g for g in all_graphs(4) if np.array_equal(np.stack(g.pairs()).T, [[0, 1], [0, 3], [1, 2], [2, 3]]))
+    left = without_node(square, 1)
+    assert isinstance(left, Graph)
+    assert np.stack(left.pairs()).T.tolist() == [[0, 2], [1, 2]]
+
+
+def test_a_statistic_without_a_certificate_cannot_be_registered() -> None:
+    with pytest.raises(InvalidParameterError, match="'sure' has no certificate") as caught:
+        Entry("sure", Edges, None)  # type: ignore[arg-type]  # the refusal is the test
+    assert "Certificate(" in caught.value.fix
+
+
+def test_what_is_no_statistic_cannot_be_registered() -> None:
+    with pytest.raises(InvalidParameterError, match="int is not a statistic"):
+        Entry("three", int, Certificate(statistics=(3,), units=(edge(),)))
+
+
+@pytest.mark.parametrize("units", [(), (rows(),)])
+def test_a_certificate_without_a_unit_of_graphs_is_refused(units: Any) -> None:
+    with pytest.raises(InvalidParameterError, match="a unit of edges or nodes"):
+        Certificate(statistics=(Edges(),), units=units)
