@@ -1,0 +1,75 @@
+"""The private data of an open graph, read and arranged when it is first needed: after a charge."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, final
+
+from defocus.graphs.building import build, build_directed
+from defocus.graphs.graph import DirectedGraph, Graph
+from defocus.graphs.pairs import Pairs
+
+__all__ = ["Data"]
+
+
+@final
+class Data:
+    """Edges as a list, as an undirected graph and as a directed one. Methods take what they need.
+
+    Each is made once. ``nodes`` is how many nodes there are, and ``labels`` what they are called: both are public
+    under edge privacy, and private under node privacy.
+    """
+
+    __slots__ = ("_directed", "_graph", "_labels", "_pairs", "_read")
+
+    def __init__(self, read: Callable[[], tuple[Pairs, Sequence[Any]]]) -> None:
+        self._read = read
+        self._pairs: Pairs | None = None
+        self._labels: Sequence[Any] = ()
+        self._graph: Graph | None = None
+        self._directed: DirectedGraph | None = None
+
+    @classmethod
+    def of(cls, graph: Graph) -> "Data":
+        """The data of a graph that is there already; for tests and experiments."""
+
+        def read() -> tuple[Pairs, Sequence[Any]]:
+            left, right = graph.pairs()
+            return Pairs(left.astype("int64"), right.astype("int64")), range(graph.nodes)
+
+        made = cls(read)
+        made._graph = graph  # noqa: SLF001  # its own constructor
+        return made
+
+    @property
+    def pairs(self) -> Pairs:
+        """The list of edges as it was given, ends numbered."""
+        if self._pairs is None:
+            self._pairs, self._labels = self._read()
+        return self._pairs
+
+    @property
+    def labels(self) -> Sequence[Any]:
+        """What the nodes are called, in the order of their numbers."""
+        _ = self.pairs
+        return self._labels
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes there are."""
+        return len(self.labels)
+
+    @property
+    def graph(self) -> Graph:
+        """The undirected simple graph."""
+        if self._graph is None:
+            self._graph = build(self.nodes, self.pairs.left, self.pairs.right)
+        return self._graph
+
+    @property
+    def directed(self) -> DirectedGraph:
+        """The directed simple graph."""
+        if self._directed is None:
+            self._directed = build_directed(self.nodes, self.pairs.left, self.pairs.right)
+        return self._directed
+
+    def __repr__(self) -> str:
+        return "<private edges>"

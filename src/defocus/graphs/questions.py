@@ -1,0 +1,99 @@
+"""What a question about a graph is, and the ways in which one can be answered.
+
+A question lists its methods for a budget, each with its event and the error that is to be expected of it, all from
+public facts. The one that errs least is taken unless one is named. Only after the charge does it see the data.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, final, runtime_checkable
+
+from defocus.errors import InvalidParameterError
+from defocus.graphs.columns import Column
+from defocus.graphs.data import Data
+from defocus.graphs.public import Public
+from defocus.noise import Bits
+from defocus.privacy.budgets import Budget
+from defocus.privacy.events import Event
+
+__all__ = ["Method", "Question", "Result", "chosen"]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Result:
+    """What a method releases: columns, what their entries are about, and what was done to them.
+
+    ``keys`` has one public value for each entry, such as ``{"degree": range(100)}``; it is empty for single numbers.
+    ``notes`` are sentences that became known by paying, such as a bound that was found.
+    """
+
+    columns: tuple[Column, ...]
+    keys: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    processing: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@runtime_checkable
+class Method(Protocol):
+    """One way to answer a question, with its noise already fixed. Everything but :meth:`run` is public and free.
+
+    Guarantee:
+        ``event`` is what :meth:`run` owes, whatever the data is.
+    """
+
+    @property
+    def name(self) -> str:
+        """What ``by=`` calls it, such as "laplace" or "ladder"."""
+
+    @property
+    def event(self) -> Event:
+        """What one release owes to the ledger."""
+
+    @property
+    def error(self) -> float:
+        """The absolute error to expect of an entry, from public facts and guesses only: what methods compete by."""
+
+    @property
+    def interval(self) -> float:
+        """The half-width to expect at 95 %; NaN where it cannot be foretold."""
+
+    @property
+    def how(self) -> str:
+        """The noise in a few words, for people."""
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """Sentences about what is cut, guessed or assumed, for people."""
+
+    def run(self, data: Data, bits: Bits) -> Result:
+        """Compute exactly, add noise, post-process. The ledger has been charged before this is called."""
+
+
+@runtime_checkable
+class Question(Protocol):
+    """Something to ask of a graph. Immutable, and public in all its parts."""
+
+    @property
+    def words(self) -> str:
+        """What is asked, in one line."""
+
+    def methods(self, public: Public, budget: Budget) -> Sequence[Method]:
+        """Every way to answer it within ``budget``, in any order; a refusal where there is none."""
+
+
+def chosen(question: Question, methods: Sequence[Method], by: str | None) -> Method:
+    """The method called ``by``, else the one that errs least.
+
+    The ends of both are public, so that the choice tells nothing about the graph.
+    """
+    if by is None:
+        return min(methods, key=lambda method: method.error)
+    for method in methods:
+        if method.name == by:
+            return method
+    names = ", ".join(sorted({method.name for method in methods}))
+    raise InvalidParameterError(
+        f"{question.words} cannot be released by {by!r:.60} here.",
+        fix=f"choose by= among {names}, or leave it out for the least error.",
+    )
