@@ -393,13 +393,13 @@ def test_releases_a_budget_cannot_measure_are_refused_by_name(budget: Budget, ev
 
 def test_filters_can_be_asked_for_by_name() -> None:
     budget = Budget(1, 1e-6)
-    for by in ("basic", "renyi", "zcdp", "gaussian", "union"):
+    for by in ("basic", "renyi", "zcdp", "gaussian", "union", "first"):
         rule = filter_for(budget, by=by)
         assert rule.definition == f"{by}/1"
         assert rule.admits(rule.start, Pure(0.01))
     alone, union = filter_for(budget, by="gaussian"), filter_for(budget)
     assert alone.parts[0].limit > union.parts[1].limit
-    with pytest.raises(InvalidParameterError, match="union, basic, renyi, zcdp, gaussian"):
+    with pytest.raises(InvalidParameterError, match="union, first, basic, renyi, zcdp, gaussian"):
         filter_for(budget, by="hope")
     with pytest.raises(InvalidParameterError, match="union, basic"):
         filter_for(Budget(1), by="renyi")
@@ -445,8 +445,8 @@ def test_the_part_used_is_that_of_the_measure_that_suits_best() -> None:
     assert rule.used(rule.cost(Gaussian(rule.remaining(rule.start).ratio))) == pytest.approx(1)
     assert rule.used(rule.cost(Pure(3))) > 1
     assert rule.used(rule.cost(Approximate(0.001, 1e-7))) == pytest.approx(1e-7 / rule.slack)
-    assert [name for name, _ in rule.measures][:3] == ["delta", "epsilon", "squared mu"]
-    assert len(rule.measures) == len(rule.start.amounts)
+    assert [name for name, _ in rule.measures(rule.start)][:3] == ["delta", "epsilon", "squared mu"]
+    assert len(rule.measures(rule.start)) == len(rule.start.amounts)
 
 
 def test_costs_too_small_for_a_float_still_add_up() -> None:
@@ -462,3 +462,132 @@ def test_a_budget_beyond_floats_still_admits_no_infinite_cost(budget: Budget) ->
     rule = filter_for(budget)
     assert rule.admits(rule.start, Pure(1))
     assert not rule.fits(Cost([0.0] + [math.inf] * len(rule.parts)))
+
+
+def test_a_first_release_may_spend_all_of_delta_where_the_first_release_decides() -> None:
+    rule = filter_for(Budget(1, 1e-6), by="first")
+    assert rule.admits(rule.start, Approximate(1, 1e-6))
+    assert not rule.admits(rule.start, Approximate(1, 1.001e-6))
+    assert not rule.admits(rule.start, Approximate(1.001, 1e-6))
+    assert not rule.admits(rule.start, Approximate(0.1, 5e-7) + Gaussian(50))  # only what can be added up
+    spent = rule.start
+    for _ in range(5):
+        assert rule.admits(spent, Approximate(0.2, 2e-7))
+        spent += rule.cost(Approximate(0.2, 2e-7))
+    assert not rule.admits(spent, Pure(0.001))
+    assert str(rule.remaining(spent)) == "nothing"
+
+
+def test_the_rule_that_the_first_release_chose_is_kept() -> None:
+    rule = filter_for(Budget(1, 1e-6), by="first")
+    plain = rule.cost(Approximate(0.1, 2e-7))
+    assert not rule.admits(plain, Gaussian(1000))
+    assert rule.admits(plain, Approximate(0.9, 8e-7))
+    assert rule.remaining(plain).ratio == math.inf
+    assert rule.remaining(plain).delta == pytest.approx(8e-7)
+    assert rule.remaining(rule.cost(Approximate(0.1, 1e-6))).delta == 0  # the tolerance is never offered
+    for begun in (Pure(0.1), Gaussian(1000), Approximate(0.1, 1e-9), Pure(Fraction(1, 10**300))):
+        spent = rule.cost(begun)
+        assert rule.admits(spent, Approximate(0.1, 1.2e-7))
+        assert not rule.admits(spent, Approximate(0.1, 1.3e-7)), begun
+        assert rule.remaining(spent).delta <= 1.25e-7
+        refused = rule.compare(spent, Approximate(0.1, 5e-7))
+        assert (refused.measure, refused.requested) == ("delta", 5e-7)
+        assert refused.remaining <= 1.25e-7
+    assert rule.admits(rule.cost(NOTHING), Approximate(1, 1e-6))  # nothing was learnt from nothing
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                Pure(0.1),
+                Gaussian(20),
+                Laplace(50),
+                Approximate(0.1, 1e-7),
+                Approximate(0.3, 3e-7),
+                Approximate(0.01, 1e-9),
+                Gaussian(40) + Approximate(0.01, 1e-8),
+            ]
+        ),
+        max_size=12,
+    )
+)
+def test_a_run_of_a_first_decision_is_one_of_the_two_filters_from_its_first_release_to_its_last(
+    steps: list[Event],
+) -> None:
+    budget = Budget(1, 1e-6)
+    rule, union, basic = (filter_for(budget, by=by) for by in ("first", "union", "basic"))
+    alone = union if not steps or union.admits(union.start, steps[0]) else basic
+    spent, other = rule.start, alone.start
+    for step in steps:
+        try:
+            admitted = alone.admits(other, step)
+        except UnsupportedEventError:
+            admitted = False
+        assert rule.admits(spent, step) == admitted
+        if not admitted and spent == rule.start:
+            return  # the next proposal is again a first one
+        if admitted:
+            spent, other = spent + rule.cost(step), other + alone.cost(step)
+
+
+def test_everything_that_the_union_admits_is_admitted_where_the_first_release_decides() -> None:
+    budget = Budget(1, 1e-6)
+    rule, union = filter_for(budget, by="first"), filter_for(budget)
+    for event in (Pure(0.1), Gaussian(50), Laplace(100), Exponential(0.02), Sampled(Gaussian(4), 0.01)):
+        assert rule.cost(event) == union.cost(event)
+        spent = union.start
+        for _ in range(500):
+            assert rule.admits(spent, event) == union.admits(spent, event)
+            spent += union.cost(event)
+    left, same = rule.remaining(rule.start), union.remaining(union.start)
+    assert (left.epsilon, left.ratio) == (same.epsilon, same.ratio)
+
+
+def test_what_is_planned_where_the_first_release_decides_is_admitted_in_one_charge_and_in_several() -> None:
+    rule = filter_for(Budget(1, 1e-6), by="first")
+    x = rule.calibrate(lambda x: 4 * Approximate(0.2, 1e-6 / x), low=1, high=1e6)
+    assert x == pytest.approx(32, rel=1e-5)
+    spent = rule.start
+    for _ in range(4):
+        assert rule.admits(spent, Approximate(0.2, 1e-6 / x))
+        spent += rule.cost(Approximate(0.2, 1e-6 / x))
+    plain = rule.cost(Approximate(0.2, 2e-7))
+    assert rule.calibrate(lambda x: 4 * Approximate(0.2, 1e-6 / x), spent=plain, low=1, high=1e6) < 5.1
+
+
+def test_the_part_used_and_the_limits_follow_the_rule_that_was_chosen() -> None:
+    rule = filter_for(Budget(1, 1e-6), by="first")
+    plain, mixed = rule.cost(Approximate(0.25, 5e-7)), rule.cost(Approximate(0.25, 1e-8))
+    assert rule.used(plain) == pytest.approx(0.5)
+    assert rule.used(mixed) == pytest.approx(0.25)
+    assert rule.used(rule.start) == 0
+    assert [limit for _, limit in rule.measures(plain)][2:] == [None] * 5
+    assert rule.measures(plain)[0][1] == pytest.approx(1e-6)
+    assert rule.measures(mixed)[0][1] == pytest.approx(1.25e-7)
+    assert all(limit for _, limit in rule.measures(rule.start))
+
+
+def test_a_choice_after_an_answer_would_break_the_budget() -> None:
+    # Two rules, each within delta: noise of so much squared mu, or half of that and then deltas added up. Who looks at
+    # half of the noise first, and buys delta where it told nothing, loses more than delta: only the first may decide.
+    from scipy.stats import norm  # noqa: PLC0415 - integrates a run by hand
+
+    from defocus.privacy import classical  # noqa: PLC0415
+
+    epsilon, delta = 1.0, 1e-6
+    mu = classical.mu_for(epsilon, delta)
+    half = mu / math.sqrt(2)
+    losses = np.linspace(half**2 / 2 - 12 * half, half**2 / 2 + 12 * half, 200_001)
+    weight = norm.pdf(losses, half**2 / 2, half) * (losses[1] - losses[0])
+
+    def failing(loss: float) -> float:
+        """What the second half adds after the first half had this loss: the delta at what is left of epsilon."""
+        a, b = half / 2 - (epsilon - loss) / half, -half / 2 - (epsilon - loss) / half
+        return float(norm.cdf(a) - math.exp(epsilon - loss) * norm.cdf(b))
+
+    going_on = np.array([failing(loss) for loss in losses[::200]])
+    later = np.interp(losses, losses[::200], going_on)
+    assert float(weight @ later) == pytest.approx(delta, rel=0.01)
+    assert float(weight @ np.maximum(later, delta)) > 1.5 * delta

@@ -58,7 +58,7 @@ class Prices:
         """The numbers that the filter adds up, each with its name and limit; null where it cannot express the run."""
         return [
             {"measure": measure, "spent": amount, "limit": limit}
-            for (measure, limit), amount in zip(self.rule.measures, amounts_out(spent), strict=True)
+            for (measure, limit), amount in zip(self.rule.measures(Cost(spent)), amounts_out(spent), strict=True)
         ]
 
     def to_dict(self, entry: Entry) -> dict[str, Any]:

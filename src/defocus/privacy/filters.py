@@ -22,6 +22,16 @@ Guarantee:
     (Kairouz, Oh, Viswanath 2015). Toss these coins in public and stop at the first bad one: up to there the run is
     one of pure releases with an analyst who tosses coins, covered by the above. Bad coins come up with probability
     at most the sum of the deltas, which is held below a share of its own that serves all elementary filters at once.
+
+    *The first release decides* (``by="first"``). The union leaves one eighth of delta for the deltas of releases
+    themselves. Where the first release asks for more, the run is guarded by basic composition instead, from its first
+    release to its last: epsilons and deltas are added up, and all of delta may be spent so. Both filters are
+    :math:`(\varepsilon, \delta)`-DP against every analyst. Which one guards the run is a function of the first
+    proposal that costs anything, and that one is made before any answer: it depends on the analyst's randomness r and
+    on nothing in the data. So :math:`P_r(S) \le e^\varepsilon Q_r(S) + \delta` for each r, hence also on average.
+    The choice cannot be made later: an analyst could look at a first answer, go on with noise where it happens to tell
+    much, and buy the whole of delta elsewhere, and lose up to the sum of what the two filters may. Nor does such a
+    filter admit every run that costs no more than one it admits: a sum must be that of one run, and of all of it.
     *Tolerance.* Limits stated in decimals are kept to one part in 10⁹: ten charges of 0.1, each a binary fraction
     slightly above, fit in a budget of 1. So a run may reach (1 + 10⁻⁹) times the epsilon, rho or squared mu of its
     budget, and delta as well where ``by="basic"`` adds deltas up; the Gaussian and Rényi filters of an
@@ -34,7 +44,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import final
+from typing import NamedTuple, final
 
 import numpy as np
 
@@ -53,7 +63,7 @@ from defocus.privacy.rounding import above, below, product_up
 from defocus.privacy.searching import turning
 from defocus.privacy.units import Adjacency
 
-__all__ = ["Comparison", "Cost", "Filter", "Remaining", "filter"]
+__all__ = ["Comparison", "Cost", "Filter", "Remaining", "filter", "rules"]
 
 _ROOM = 1 + 1e-9
 """A budget the owner states in decimals is kept to one part in a billion, so that ten charges of 0.1 fit in 1."""
@@ -86,6 +96,9 @@ class Filter:
     slack: float
     """How much the deltas of the releases themselves may add up to."""
     parts: tuple[Elementary, ...]
+    whole: float = 0.0
+    """If more than the slack: how much they may add up to where the first release exceeds the slack, for which the
+    first part alone then admits."""
 
     @property
     def definition(self) -> str:
@@ -118,35 +131,48 @@ class Filter:
             total += Cost((own, *(amount if times == 1 else product_up(times, amount) for amount in amounts[1:])))
         return total
 
-    def fits(self, spent: Cost) -> bool:
-        """Whether a run that added up to ``spent`` keeps the budget."""
+    def fits(self, spent: Cost, *, before: Cost | None = None) -> bool:
+        """Whether a run that added up to ``spent`` keeps the budget.
+
+        Where the first release decides, that needs what was spent ``before`` the last release. Unless told it is not
+        known to be the first, and so the rule that needs no choice is applied.
+        """
         own, *amounts = self._checked(spent)
-        return own <= self.slack and any(
-            amount <= elementary.limit for amount, elementary in zip(amounts, self.parts, strict=True)
+        return any(
+            own <= way.slack
+            and any(amount <= part.limit for amount, part in zip(amounts, way.parts, strict=False))  # the first parts
+            for way in (self._ways(before) if before is not None else (self._usual,))
         )
 
     def admits(self, spent: Cost, event: Event) -> bool:
         """Whether ``event`` still fits after a run that added up to ``spent``."""
-        return self.fits(spent + self.cost(event))
+        return self.fits(spent + self.cost(event), before=spent)
 
     def compare(self, spent: Cost, event: Event) -> Comparison:
         """``event`` beside what is left, in the measure in which it comes closest to fitting."""
         used, extra = self._checked(spent), self.cost(event).amounts
-        if used[0] + extra[0] > self.slack:
-            return Comparison(extra[0], max(0.0, self.slack - used[0]), "delta")
+        ways = self._ways(spent)
+        way = next((way for way in ways if used[0] + extra[0] <= way.slack), None)
+        if way is None:
+            return Comparison(extra[0], max(0.0, ways[-1].slack - used[0]), "delta")
+        parts = way.parts
 
         def fullness(i: int) -> float:
-            limit = self.parts[i].limit
+            limit = parts[i].limit
             return (used[i + 1] + extra[i + 1]) / limit if limit else math.inf
 
-        best = min(range(len(self.parts)), key=fullness)
-        left = 0.0 if self._used_up(spent) else self.parts[best].limit - used[best + 1]
-        return Comparison(extra[best + 1], max(0.0, left), self.parts[best].measure)
+        best = min(range(len(parts)), key=fullness)
+        left = 0.0 if self._used_up(spent) else parts[best].limit - used[best + 1]
+        return Comparison(extra[best + 1], max(0.0, left), parts[best].measure)
 
-    @property
-    def measures(self) -> tuple[tuple[str, float], ...]:
-        """What the numbers of a :class:`Cost` count, in their order, each with its limit."""
-        return (("delta", self.slack), *((part.measure, part.limit) for part in self.parts))
+    def measures(self, spent: Cost) -> tuple[tuple[str, float | None], ...]:
+        """What the numbers of a :class:`Cost` count, in their order, each with its limit after such a run.
+
+        A measure that no longer counts has none.
+        """
+        ways = self._ways(spent)
+        limits = ((part.measure, part.limit if part in ways[0].parts else None) for part in self.parts)
+        return (("delta", ways[-1].slack), *limits)
 
     def used(self, spent: Cost) -> float:
         """The part of the budget that a run has used, in the measure that suits it best: 1 is all of it.
@@ -156,10 +182,12 @@ class Filter:
         0.25
         """
         own, *amounts = self._checked(spent)
+        way = self._ways(spent)[0]
         share = min(
-            amount / part.limit if part.limit else math.inf for amount, part in zip(amounts, self.parts, strict=True)
+            amount / part.limit if part.limit else math.inf
+            for amount, part in zip(amounts, way.parts, strict=False)  # the first parts
         )
-        return max(share, own / self.slack if own else 0.0)
+        return max(share, own / way.slack if own and way.slack else math.inf if own else 0.0)
 
     def remaining(self, spent: Cost) -> Remaining:
         """What a single further release may cost, in words an analyst can use."""
@@ -167,7 +195,10 @@ class Filter:
             return Remaining(0.0, math.inf, 0.0)
         epsilon = self._largest(lambda t: self._allows(spent, Pure(t)))
         precision = self._largest(lambda t: self._allows(spent, Gaussian(1 / t)))
-        return Remaining(epsilon, 1 / precision if precision else math.inf, self.slack - spent.amounts[0])
+        most = self._ways(spent)[-1].slack
+        delta = most - spent.amounts[0]
+        tolerance = (1 - _USED_UP) * most
+        return Remaining(epsilon, 1 / precision if precision else math.inf, delta if delta > tolerance else 0.0)
 
     def calibrate(
         self,
@@ -199,7 +230,9 @@ class Filter:
         self._checked(before)
 
         def allows(x: float) -> bool:
-            return self.fits(Cost(_MARGIN * amount for amount in before + self.cost(make_event(x))))
+            # One charge or fifty: what only a first charge may do is not planned with.
+            begun = before if any(before) else None
+            return self.fits(Cost(_MARGIN * amount for amount in before + self.cost(make_event(x))), before=begun)
 
         return least_allowed(
             allows, low=low, high=high, precision=precision, what=f"{self.budget!r} by the {self.by} filter"
@@ -208,9 +241,29 @@ class Filter:
     def _used_up(self, spent: Cost) -> bool:
         """Whether nothing but the tolerance is left, or less."""
         own, *amounts = self._checked(spent)
-        return own > self.slack or all(
-            amount >= elementary.limit * _USED_UP for amount, elementary in zip(amounts, self.parts, strict=True)
+        return all(
+            own > way.slack
+            or all(amount >= part.limit * _USED_UP for amount, part in zip(amounts, way.parts, strict=False))
+            for way in self._ways(spent)
         )
+
+    def _ways(self, before: Cost) -> "tuple[_Way, ...]":
+        """The rules under which a run may go on: one of them once it has begun, as its deltas tell.
+
+        A run guarded by the second rule began with more than the slack, and one guarded by the first never has more.
+        """
+        own, *_ = self._checked(before)
+        if self.whole <= self.slack:
+            return (self._usual,)
+        plain = _Way(self.whole, self.parts[:1])
+        if not any(before):
+            return self._usual, plain
+        return (plain,) if own > self.slack else (self._usual,)
+
+    @property
+    def _usual(self) -> "_Way":
+        """The rule that holds unless the first release chose another."""
+        return _Way(self.slack, self.parts)
 
     def _allows(self, spent: Cost, event: Event) -> bool:
         try:
@@ -238,7 +291,8 @@ def filter(  # noqa: A001 - the name users read: privacy.filter(budget)
 ) -> Filter:
     """The filter that keeps ``budget`` for adaptively chosen releases.
 
-    ``by`` is "union" (the default), or one elementary filter by name: "basic", "renyi", "zcdp", "gaussian".
+    ``by`` is "union" (the default), one elementary filter by name ("basic", "renyi", "zcdp", "gaussian"), or "first",
+    which ledgers use: the union, unless the first release has a delta of its own that only "basic" admits.
 
     >>> rule = filter(Budget(1, 1e-6))
     >>> spent = rule.start
@@ -256,38 +310,54 @@ def filter(  # noqa: A001 - the name users read: privacy.filter(budget)
         raise InvalidParameterError(
             f"There is no {by!r} filter for {budget}.", fix=f"choose one of {', '.join(makers)}."
         )
-    slack, parts = makers[by]()
-    return Filter(budget, Adjacency(adjacency), by, slack, parts)
+    slack, parts, whole = makers[by]()
+    return Filter(budget, Adjacency(adjacency), by, slack, parts, whole)
 
 
-_Made = tuple[float, tuple[Elementary, ...]]
+def rules(budget: Budget) -> tuple[str, ...]:
+    """The names of the filters that a budget can have.
+
+    >>> rules(Budget(rho=1))
+    ('union', 'zcdp')
+    """
+    return tuple(_makers(budget))
+
+
+class _Way(NamedTuple):
+    """How much the deltas of releases may add up to, and which elementary filters admit."""
+
+    slack: float
+    parts: tuple[Elementary, ...]
+
+
+_Made = tuple[float, tuple[Elementary, ...], float]
 
 
 def _makers(budget: Budget) -> dict[str, Callable[[], _Made]]:
     """The filters a budget can have, by name."""
     if budget.rho is not None:
         limit = _limit(budget.rho)
-        return dict.fromkeys(("union", "zcdp"), lambda: (0.0, (ConcentratedSum(limit),)))
+        return dict.fromkeys(("union", "zcdp"), lambda: (0.0, (ConcentratedSum(limit),), 0.0))
     if budget.mu is not None:
         squared = min(below(budget.mu), 1e150) ** 2 * _ROOM
-        return dict.fromkeys(("union", "gaussian"), lambda: (0.0, (GaussianSum(squared),)))
+        return dict.fromkeys(("union", "gaussian"), lambda: (0.0, (GaussianSum(squared),), 0.0))
     epsilon, delta = below(budget.epsilon or 0), below(budget.delta)
     pure = PureSum(_limit(epsilon))
     if delta == 0:
-        return dict.fromkeys(("union", "basic"), lambda: (0.0, (pure,)))
+        return dict.fromkeys(("union", "basic"), lambda: (0.0, (pure,), 0.0))
+
+    def union(whole: float) -> _Made:
+        gaussian = _gaussian(epsilon, _GAUSSIAN_SHARE * delta)
+        renyi = (_renyi(epsilon, share * delta, factor) for factor, share in _RENYI_SHARES)
+        return _SLACK_SHARE * delta, (pure, gaussian, *renyi), whole
+
     return {
-        "union": lambda: (
-            _SLACK_SHARE * delta,
-            (
-                pure,
-                _gaussian(epsilon, _GAUSSIAN_SHARE * delta),
-                *(_renyi(epsilon, share * delta, factor) for factor, share in _RENYI_SHARES),
-            ),
-        ),
-        "basic": lambda: (delta * _ROOM, (pure,)),
-        "renyi": lambda: (0.0, (_renyi(epsilon, delta, 1.0),)),
-        "zcdp": lambda: (0.0, (ConcentratedSum(rho_for(epsilon, delta)),)),
-        "gaussian": lambda: (0.0, (_gaussian(epsilon, delta),)),
+        "union": lambda: union(0.0),
+        "first": lambda: union(delta * _ROOM),
+        "basic": lambda: (delta * _ROOM, (pure,), 0.0),
+        "renyi": lambda: (0.0, (_renyi(epsilon, delta, 1.0),), 0.0),
+        "zcdp": lambda: (0.0, (ConcentratedSum(rho_for(epsilon, delta)),), 0.0),
+        "gaussian": lambda: (0.0, (_gaussian(epsilon, delta),), 0.0),
     }
 
 
