@@ -5,11 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from defocus.errors import LedgerUnavailableError
+from defocus.errors import InvalidParameterError, LedgerUnavailableError
 from defocus.ledger.guards import Guard
+from defocus.ledger.parts import Parts
 from defocus.ledger.terms import Terms
 from defocus.privacy.budgets import Budget
-from defocus.privacy.events import NOTHING, Event, Gaussian, Laplace, Pure
+from defocus.privacy.events import NOTHING, Approximate, Event, Gaussian, Laplace, Pure
 from defocus.privacy.units import rows
 
 
@@ -61,3 +62,34 @@ def test_the_remedy_for_a_spent_budget_does_not_offer_what_would_be_refused() ->
     refusal = guard.refusal(spent, Pure(1e-3))
     assert refusal.remaining == 0
     assert "read again what was already released" in refusal.fix
+
+
+def test_a_ledger_made_under_the_union_keeps_it() -> None:
+    old = Guard.of(replace(terms(Budget(1, 1e-6)), filter="union/1"))
+    assert not old.admits(old.start, Approximate(1, 1e-6))
+    new = Guard.of(terms(Budget(1, 1e-6)))
+    assert new.filter.definition == "first/1"
+    assert new.admits(new.start, Approximate(1, 1e-6))
+    assert Guard.of(terms(Budget(1))).filter.definition == "union/1"
+
+
+def test_many_sums_and_one_price_are_decided_like_one_release() -> None:
+    guard = Guard.of(terms(Budget(1, 1e-6)))
+    large = Approximate(0.1, 5e-7)
+    for spent in (guard.start, guard.cost(Pure(0.1)), guard.cost(large), guard.cost(Gaussian(50))):
+        assert guard.covers(spent, guard.cost(large)) == guard.admits(spent, large)
+
+
+def test_the_first_release_decides_nothing_where_the_data_has_parts() -> None:
+    divided = Parts("day", "date", "rows")
+    assert Guard.definition(Budget(1, 1e-6), divided=True) == "union/1"
+    assert Guard.definition(Budget(1, 1e-6), "basic", divided=True) == "basic/1"
+    with pytest.raises(InvalidParameterError, match="where the data has parts"):
+        Guard.definition(Budget(1, 1e-6), "first", divided=True)
+    with pytest.raises(LedgerUnavailableError, match="first/1"):
+        Guard.of(replace(terms(Budget(1, 1e-6)), parts=divided))
+
+
+def test_a_filter_that_nobody_knows_is_refused_when_a_ledger_is_made() -> None:
+    with pytest.raises(InvalidParameterError, match="no 'hope' filter"):
+        Guard.definition(Budget(1, 1e-6), "hope")

@@ -22,7 +22,7 @@ from defocus.errors import (
 from defocus.ledger import Anchor, Ledger, Receipt, entries, verify
 from defocus.ledger.guards import Guard
 from defocus.privacy.budgets import Budget
-from defocus.privacy.events import NOTHING, DiscreteLaplace, Event, Laplace, Pure, Sampled
+from defocus.privacy.events import NOTHING, Approximate, DiscreteLaplace, Event, Laplace, Pure, Sampled
 from defocus.privacy.units import rows, user
 
 Opener = Callable[..., Ledger]
@@ -447,3 +447,23 @@ def test_verify_by_path_matches_verify_by_object(opened: Opener, where: str) -> 
     ledger = opened()
     ledger.charge(Laplace(4), purpose="count")
     assert verify(where, ledger.anchor()).to_dict() == ledger.verify(ledger.anchor()).to_dict()
+
+
+def test_a_first_release_may_spend_the_whole_budget_with_its_delta(opened: Opener) -> None:
+    ledger = opened(budget=Budget(1, 1e-6))
+    ledger.charge(Approximate(Fraction(1, 2), 5e-7), purpose="find groups")
+    ledger.charge(Approximate(Fraction(1, 2), 5e-7), purpose="find groups again")
+    assert str(ledger.remaining()) == "nothing"
+    assert ledger.verify().ok
+    with pytest.raises(BudgetExceededError):
+        ledger.charge(Pure(0.01), purpose="one more")
+
+
+def test_who_makes_a_ledger_may_choose_how_releases_are_added_up(opened: Opener) -> None:
+    ledger = opened(budget=Budget(1, 1e-6), by="basic")
+    for _ in range(10):
+        ledger.charge(Approximate(Fraction(1, 10), 1e-7), purpose="find groups")
+    assert ledger.terms.filter == "basic/1"
+    assert opened(by=None, budget=None).terms.filter == "basic/1"
+    with pytest.raises(LedgerMismatchError, match="by: the ledger has basic, you gave union"):
+        opened(budget=None, by="union")

@@ -225,9 +225,9 @@ def test_a_database_that_is_no_ledger_is_refused_and_left_alone(opened: Opener, 
 def test_a_ledger_of_a_newer_format_is_refused(opened: Opener, where: str) -> None:
     opened()
     connection = sqlite3.connect(where)
-    connection.execute("PRAGMA user_version=2")
+    connection.execute("PRAGMA user_version=3")
     connection.close()
-    with pytest.raises(LedgerUnavailableError, match="format 2"):
+    with pytest.raises(LedgerUnavailableError, match="format 3"):
         opened()
 
 

@@ -45,10 +45,11 @@ class BudgetExceededError(LedgerError):
         requested_epsilon: float,
         remaining_epsilon: float,
         requested_delta: float = 0.0,
+        part: str = "",
     ) -> None:
         alone = f"epsilon {requested_epsilon:.6g}" + (f" at delta {requested_delta:.3g}" if requested_delta else "")
         super().__init__(
-            "The budget does not cover this release; nothing was charged.\n"
+            f"The budget does not cover this release{f' from the part {part}' if part else ''}; nothing was charged.\n"
             f"  requested   {requested:.6g} in {measure} (by itself the release has {alone})\n"
             f"  remaining   {remaining:.6g} in {measure}, of {budget}\n"
             f"  difference  {difference:.6g} in {measure}",

@@ -4,7 +4,9 @@ from defocus.ledger.anchors import Anchor
 from defocus.ledger.entries import Entry
 from defocus.ledger.guards import Remaining
 from defocus.ledger.ledger import Ledger, verify
+from defocus.ledger.parts import Parts
 from defocus.ledger.receipts import Receipt, Recorded
+from defocus.ledger.tallies import Tally
 from defocus.ledger.terms import Terms
 from defocus.ledger.verification import Verification
 from defocus.privacy.sequences import FixedSequence
@@ -14,9 +16,11 @@ __all__ = [
     "Entry",
     "FixedSequence",
     "Ledger",
+    "Parts",
     "Receipt",
     "Recorded",
     "Remaining",
+    "Tally",
     "Terms",
     "Verification",
     "verify",

@@ -117,7 +117,7 @@ class AnchorFile:
         """Write a temporary file, flush it, rename it over the old one, flush the directory, in one's turn."""
         temporary = self.path.with_name(f"{self.path.name}.new")
         try:
-            with temporary.open("w", encoding="ascii") as file:
+            with open(temporary, "w", encoding="ascii", opener=self._opener) as file:
                 file.write(f"defocus ledger anchor 1\n{anchor}\n")
                 file.flush()
                 os.fsync(file.fileno())
@@ -125,6 +125,13 @@ class AnchorFile:
             sync_directory(self.path.parent)
         except OSError as error:
             raise self._unusable(error) from None
+
+    def _opener(self, path: str, flags: int) -> int:
+        """A file for its owner alone, or for those who may use the one it replaces."""
+        handle = os.open(path, flags | os.O_CLOEXEC, 0o600)
+        with contextlib.suppress(FileNotFoundError):
+            os.fchmod(handle, self.path.stat().st_mode & 0o777)
+        return handle
 
     @contextlib.contextmanager
     def turn(self) -> Iterator[None]:

@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any, final
 
 from defocus.errors import LedgerDamagedError
+from defocus.ledger.tallies import Tally
 
 __all__ = [
     "CHARGE",
@@ -39,6 +40,8 @@ _FIELDS = {
     RELEASE: frozenset({"charge", "digest", "description", "value"}),
 }
 _COMMON = frozenset({"sequence", "kind", "time", "who", "purpose", "previous", "spent"})
+_DIVIDED = {GENESIS: frozenset({"tally"}), CHARGE: frozenset({"tally", "parts"}), RELEASE: frozenset({"tally"})}
+"""What the entries of a ledger with parts have beside."""
 
 
 @final
@@ -49,6 +52,10 @@ class Entry:
     ``content`` depends on the kind: ``terms`` for the genesis; ``event``, ``cost`` and
     ``request`` for a charge; ``charge`` (a sequence number), ``digest``, ``description`` and
     ``value`` for a release.
+
+    Where the data has parts, ``tally`` has the sums behind ``spent``, which is then the most that anybody was charged,
+    and the content of a charge has ``parts``: the label of each part it is about, with the sum of that part; none for
+    everybody.
     """
 
     sequence: int
@@ -59,10 +66,18 @@ class Entry:
     previous: str
     spent: tuple[float, ...]
     content: Mapping[str, Any]
+    tally: Tally | None = None
+
+    @property
+    def parts(self) -> dict[str, tuple[float, ...]]:
+        """The sum of each part that a charge names; empty where it is about everybody."""
+        return {label: amounts_in(sum_) for label, sum_ in self.content.get("parts", {}).items()}
 
     @property
     def body(self) -> str:
         """The canonical text that is stored and hashed."""
+        tally = self.tally
+        divided = {} if tally is None else {"tally": _tally_out(tally)}
         return canonical(
             {
                 "sequence": self.sequence,
@@ -72,6 +87,7 @@ class Entry:
                 "purpose": self.purpose,
                 "previous": self.previous,
                 "spent": amounts_out(self.spent),
+                **divided,
                 **self.content,
             }
         )
@@ -119,17 +135,22 @@ def read_body(body: object) -> Entry:
         raise _unreadable("its body is not in canonical form")
     kind = fields.get("kind")
     expected = _FIELDS.get(kind) if isinstance(kind, str) else None
-    if expected is None or fields.keys() != expected | _COMMON:
+    divided = _DIVIDED.get(kind, frozenset()) if isinstance(kind, str) and "tally" in fields else frozenset()
+    if expected is None or fields.keys() != expected | _COMMON | divided:
         raise _unreadable("its fields are not those of a genesis, a charge or a release")
     entry = Entry(
         **{name: fields[name] for name in _COMMON - {"spent"}},
         spent=amounts_in(fields["spent"]),
-        content=MappingProxyType({name: fields[name] for name in sorted(expected)}),
+        content=MappingProxyType({name: fields[name] for name in sorted(expected | divided - {"tally"})}),
+        tally=_tally_in(fields["tally"]) if divided else None,
     )
     texts = [entry.time, entry.who, entry.purpose, entry.previous]
     numbers: list[Any] = [entry.sequence]
     if kind == CHARGE:
         amounts_in(entry.content["cost"])
+        if not isinstance(entry.content.get("parts", {}), dict):
+            raise _unreadable("its parts are not labels with their sums")
+        _ = entry.parts
         texts += [entry.content["request"] or ""]
     elif kind == RELEASE:
         texts += [entry.content["digest"], entry.content["description"] or ""]
@@ -154,6 +175,17 @@ def amounts_in(value: Any) -> tuple[float, ...]:
     if not known:
         raise _unreadable("its cost or spending is not a list of amounts")
     return tuple(math.inf if x is None else x for x in value)
+
+
+def _tally_out(tally: Tally) -> dict[str, Any]:
+    return {"common": amounts_out(tally.common), "heaviest": amounts_out(tally.heaviest), "parts": tally.parts}
+
+
+def _tally_in(value: Any) -> Tally:
+    known = isinstance(value, dict) and value.keys() == {"common", "heaviest", "parts"}
+    if not known or type(value["parts"]) is not int or value["parts"] < 0:
+        raise _unreadable("its tally is not one of common and part sums")
+    return Tally(amounts_in(value["common"]), amounts_in(value["heaviest"]), value["parts"])
 
 
 def _unreadable(why: str) -> LedgerDamagedError:

@@ -4,12 +4,12 @@ import math
 from dataclasses import dataclass
 from typing import TypeAlias, final
 
-from defocus.errors import BudgetExceededError, LedgerUnavailableError, UnsupportedEventError
+from defocus.errors import BudgetExceededError, InvalidParameterError, LedgerUnavailableError, UnsupportedEventError
 from defocus.ledger.terms import Terms
 from defocus.privacy.accounting import tightest
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event
-from defocus.privacy.filters import Cost, Filter, Remaining
+from defocus.privacy.filters import Cost, Filter, Remaining, rules
 from defocus.privacy.filters import filter as make_filter
 from defocus.privacy.guidance import spoken_delta
 from defocus.privacy.units import Adjacency
@@ -34,7 +34,9 @@ class Guard:
     @classmethod
     def of(cls, terms: Terms) -> "Guard":
         """The guard that a ledger was made with, if this version still has exactly that rule."""
-        made = make_filter(terms.budget, terms.unit.adjacency)
+        by = terms.filter.partition("/")[0]
+        known = by in rules(terms.budget) and (terms.parts is None or by != "first")
+        made = make_filter(terms.budget, terms.unit.adjacency, by=by if known else "union")
         if made.definition != terms.filter:
             raise LedgerUnavailableError(
                 f"This ledger is guarded by the filter {terms.filter}, and this version has {made.definition}.",
@@ -43,9 +45,19 @@ class Guard:
         return cls(made)
 
     @staticmethod
-    def definition(budget: Budget) -> str:
-        """The name and version of the filter that a new ledger gets."""
-        return make_filter(budget).definition
+    def definition(budget: Budget, by: str | None = None, *, divided: bool = False) -> str:
+        """The name and version of the filter that a new ledger gets: the one named, else the one that suits most.
+
+        With a delta, the first release decides whether deltas are added up; without one there is nothing to decide.
+        Nor can it decide for several parts at once, each of which has a first release of its own: where the data is
+        ``divided``, a filter must admit every run that costs no more than one it admits, and this one does not.
+        """
+        if divided and by == "first":
+            raise InvalidParameterError(
+                "The first release cannot decide how deltas are counted where the data has parts.",
+                fix='leave by= out, or choose "basic" or "union".',
+            )
+        return make_filter(budget, by=by or ("first" if budget.delta and not divided else "union")).definition
 
     @property
     def start(self) -> Amounts:
@@ -64,12 +76,21 @@ class Guard:
         """Whether ``event`` still fits."""
         return self.filter.admits(Cost(spent), event)
 
+    def covers(self, spent: Amounts, cost: Amounts) -> bool:
+        """Whether a release of this cost still fits: :meth:`admits`, for many sums and one price."""
+        return self.filter.fits(Cost(spent) + Cost(cost), before=Cost(spent))
+
+    def used(self, spent: Amounts) -> float | None:
+        """The part of the budget that is used; None where no measure of the filter can express the run."""
+        share = self.filter.used(Cost(spent))
+        return share if math.isfinite(share) else None
+
     def remaining(self, spent: Amounts) -> Remaining:
         """What still fits."""
         return self.filter.remaining(Cost(spent))
 
-    def refusal(self, spent: Amounts, event: Event) -> BudgetExceededError:
-        """Why ``event`` does not fit: in the units the filter counts in, and in epsilon."""
+    def refusal(self, spent: Amounts, event: Event, part: str = "") -> BudgetExceededError:
+        """Why ``event`` does not fit, for the people of a part if one is named, in the filter's units and epsilon."""
         found = self.filter.compare(Cost(spent), event)
         left = self.remaining(spent)
         alone = _alone(event, self.filter.budget, self.filter.adjacency)
@@ -83,6 +104,7 @@ class Guard:
             requested_epsilon=alone,
             requested_delta=0.0 if math.isinf(alone) else spoken_delta(self.filter.budget),
             remaining_epsilon=left.epsilon,
+            part=part,
         )
 
 

@@ -11,20 +11,24 @@ from rich.table import Table
 from defocus.errors import InvalidParameterError, LedgerDamagedError, LedgerUnavailableError, Number
 from defocus.ledger import show
 from defocus.ledger.anchors import Anchor, AnchorFile, as_anchor
+from defocus.ledger.charging import Account, checked_labels
 from defocus.ledger.entries import CHARGE, RELEASE, Entry, amounts_out, now
 from defocus.ledger.guards import Guard, Remaining
 from defocus.ledger.making import check_kinds, make, terms_of
 from defocus.ledger.opening import anchor_file_of, place_of
+from defocus.ledger.parts import Parts
 from defocus.ledger.prices import Prices
 from defocus.ledger.receipts import Receipt, Recorded
 from defocus.ledger.store import Session, Store, checked
 from defocus.ledger.storing import stored_event
+from defocus.ledger.summing import heaviest_events
+from defocus.ledger.tallies import Tally
 from defocus.ledger.terms import Terms
 from defocus.ledger.text import line, whoever
 from defocus.ledger.values import fingerprint, plain
 from defocus.ledger.verification import Verification, examine
 from defocus.privacy.budgets import Budget
-from defocus.privacy.events import Event, compose
+from defocus.privacy.events import Event
 from defocus.privacy.guidance import spoken_delta
 from defocus.privacy.sequences import FixedSequence, fixed_sequence_bound
 from defocus.privacy.units import Unit
@@ -48,7 +52,8 @@ class Ledger:
         (:meth:`anchor`, or ``anchor_file=``) where they cannot reach, and :meth:`verify` tells.
 
     Error:
-        A charge looks at the last entry only, so its time does not grow with the ledger.
+        A charge looks at the last entry, and at the newest one of each part it names, so its time does not grow with
+        the ledger or with the number of parts.
 
     Threads may share a ledger. A forked child may go on using it, with connections of its own, unless another
     thread was using it at the moment of the fork.
@@ -86,6 +91,8 @@ class Ledger:
         budget: Budget | None = None,
         unit: Unit | None = None,
         dataset: str | None = None,
+        parts: Parts | None = None,
+        by: str | None = None,
         anchor_file: str | Path | None = None,
         timeout: Number = 10.0,
         read_only: bool = False,
@@ -101,13 +108,18 @@ class Ledger:
             budget: how much may ever be lost. Needed to make a ledger; may be repeated later, and must then agree.
             unit: what one person is, and which data sets are neighbours. Likewise.
             dataset: the name of the data. Likewise.
+            parts: what divides the data into parts with nobody in common, which can be charged apart. Left out, a new
+                ledger has none, and one that has some is opened all the same.
+            by: the filter that guards a new ledger, as :func:`defocus.privacy.filter` names it. Unless told, one under
+                which releases may themselves spend an eighth of delta, or all of it if the first release exceeds that;
+                choose "basic" where many releases find groups, so that epsilons and deltas are always added up.
             anchor_file: a file, best on another disk, that follows the last entry: an older copy of the
                 ledger put back is then refused. It must exist if the ledger does.
             timeout: how many seconds to wait while someone else is writing.
             read_only: never write; charging is refused.
             who: who makes the ledger; the account's name unless told.
         """
-        check_kinds(budget=budget, unit=unit)
+        check_kinds(budget=budget, unit=unit, parts=parts)
         store = Store(place_of(where, timeout=timeout, read_only=read_only))
         file = anchor_file_of(anchor_file)
         try:
@@ -115,10 +127,10 @@ class Ledger:
             with contextlib.nullcontext() if file is None or read_only else file.turn():
                 there = not store.place.missing() and store.exists()
                 if not there:
-                    make(store, None if read_only else (dataset, unit, budget), who, file)
+                    make(store, None if read_only else (dataset, unit, budget), who, file, parts=parts, by=by)
                 with store.session() as session:
                     terms = terms_of(session)
-                terms.hold(dataset=dataset, unit=unit, budget=budget)
+                terms.hold(dataset=dataset, unit=unit, budget=budget, parts=parts, by=by)
                 ledger = cls(store, terms, Guard.of(terms), file, read_only)
                 ledger._follow(new=not there)  # its own constructor
         except BaseException:
@@ -126,7 +138,15 @@ class Ledger:
             raise
         return ledger
 
-    def charge(self, event: Event, *, purpose: str, who: str | None = None, request: str | None = None) -> Receipt:
+    def charge(
+        self,
+        event: Event,
+        *,
+        purpose: str,
+        who: str | None = None,
+        request: str | None = None,
+        parts: Iterable[str] = (),
+    ) -> Receipt:
         """Charge ``event``, durably, and return the receipt that allows one sample; or refuse and charge nothing.
 
         Args:
@@ -134,21 +154,25 @@ class Ledger:
             purpose: why, in one line.
             who: by whom; the account's name unless told.
             request: a name under which the recorded answer can be found again with :meth:`recall`.
+            parts: the labels of the parts that the release reads, and nothing else does; none for everybody. They are
+                public: whoever asks chooses them, and they are written down. Whoever charges answers for it that
+                different labels have no row in common, as ``Table.part`` does.
         """
-        wire = stored_event(event)
+        wire, labels = stored_event(event), checked_labels(parts, self._terms)
         purpose, who = line("purpose", purpose), whoever(who)
         request = None if request is None else line("request", request, longest=500)
         cost = self._guard.cost(event)
         with self._at_end(write=True) as (session, last):
-            if self._guard.admits(last.spent, event):
-                content = {"event": wire, "cost": amounts_out(cost), "request": request}
-                spent = self._guard.add(last.spent, cost)
-                entry = _after(last, CHARGE, by=(who, purpose), spent=spent, content=content)
+            account = Account.of(self._guard, session, last, labels)
+            short = account.short(cost)
+            spent, tally, divided = account.charged(cost)
+            content = {"event": wire, "cost": amounts_out(cost), "request": request, **divided}
+            entry = _after(last, CHARGE, by=(who, purpose), spent=spent, content=content, tally=tally)
+            if short is None:
                 session.append(entry)
-            else:
-                entry = None
-        if entry is None:
-            raise self._guard.refusal(last.spent, event)
+        if short is not None:
+            part, before = short
+            raise self._guard.refusal(before, event, part)
         self._noted(entry)
         return Receipt.of(entry, event, self._terms)
 
@@ -175,7 +199,7 @@ class Ledger:
                     f"Charge {receipt.sequence} already paid for a release.", fix="charge again for another sample."
                 )
             by = (receipt.who, receipt.purpose)
-            entry = _after(last, RELEASE, by=by, spent=last.spent, content=content)
+            entry = _after(last, RELEASE, by=by, spent=last.spent, content=content, tally=last.tally)
             session.append(entry)
         self._noted(entry)
         return entry
@@ -217,18 +241,25 @@ class Ledger:
         """Where the ledger is kept, without a password."""
         return self._store.place.name
 
-    def spent(self) -> tuple[float, ...]:
-        """Everything charged so far, in the units the filter counts in."""
-        with self._at_end() as (_, last):
-            return last.spent
+    def spent(self, *parts: str) -> tuple[float, ...]:
+        """Everything charged so far, in the units the filter counts in.
 
-    def remaining(self) -> Remaining:
-        """What is left to spend."""
-        return self._guard.remaining(self.spent())
+        Where the data has parts, the most that anybody in the named ones was charged, or anybody at all.
+        """
+        return self._account(parts).most()
 
-    def admits(self, event: Event) -> bool:
+    def remaining(self, *parts: str) -> Remaining:
+        """What is left to spend on a release about the named parts, or about everybody."""
+        return self._guard.remaining(self.spent(*parts))
+
+    def admits(self, event: Event, *, parts: Iterable[str] = ()) -> bool:
         """Whether ``event`` would be admitted now. Free, and no promise: someone else may charge first."""
-        return self._guard.admits(self.spent(), event)
+        return self._account(parts).short(self._guard.cost(event)) is None
+
+    def tally(self) -> Tally | None:
+        """What everybody, and what the heaviest part was charged, and how many parts; None where there are none."""
+        with self._at_end() as (_, last):
+            return last.tally
 
     def anchor(self) -> Anchor:
         """The number and hash of the last entry. Keep it elsewhere, and pass it to :meth:`verify` later."""
@@ -252,8 +283,8 @@ class Ledger:
             after = batch[-1].sequence
 
     def events(self) -> Event:
-        """Everything charged so far as one event."""
-        return compose(from_wire(entry.content["event"]) for entry in self.entries() if entry.kind == CHARGE)
+        """Everything charged so far as one event; where the data has parts, no less than anybody's own share of it."""
+        return heaviest_events(entry for entry in self.entries() if entry.kind == CHARGE)
 
     def fixed_sequence(self, delta: Number | None = None) -> FixedSequence:
         """The loss of everything charged, by the tightest accountant, *if the sequence was fixed beforehand*.
@@ -303,7 +334,14 @@ class Ledger:
         )
 
     def _summary(self) -> Mapping[str, str]:
-        return show.summary(self._terms, self.remaining(), self.where, len(self))
+        tally = self.tally()
+        divided = "" if tally is None else tally.words(self._guard)
+        return show.summary(self._terms, self.remaining(), self.where, len(self), divided)
+
+    def _account(self, parts: Iterable[str]) -> Account:
+        labels = checked_labels(parts, self._terms)
+        with self._at_end() as (session, last):
+            return Account.of(self._guard, session, last, labels)
 
     def _newest(self, count: int) -> list[Entry]:
         with self._at_end() as (session, last):
@@ -382,7 +420,13 @@ def _anchors(one: Anchor | None, other: Anchor | None, file: AnchorFile | None) 
 
 
 def _after(
-    last: Entry, kind: str, *, by: tuple[str, str], spent: tuple[float, ...], content: Mapping[str, Any]
+    last: Entry,
+    kind: str,
+    *,
+    by: tuple[str, str],
+    spent: tuple[float, ...],
+    content: Mapping[str, Any],
+    tally: Tally | None,
 ) -> Entry:
     who, purpose = by
-    return Entry(last.sequence + 1, kind, now(), who, purpose, last.hash, spent, content)
+    return Entry(last.sequence + 1, kind, now(), who, purpose, last.hash, spent, content, tally)

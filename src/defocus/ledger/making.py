@@ -6,7 +6,9 @@ from defocus.errors import InvalidParameterError, LedgerDamagedError, LedgerUnav
 from defocus.ledger.anchors import AnchorFile
 from defocus.ledger.entries import GENESIS, NO_HASH, Entry, now
 from defocus.ledger.guards import Guard
+from defocus.ledger.parts import Parts
 from defocus.ledger.store import Session, Store, checked
+from defocus.ledger.tallies import Tally
 from defocus.ledger.terms import Terms
 from defocus.ledger.text import whoever
 from defocus.privacy.budgets import Budget
@@ -16,8 +18,13 @@ from defocus.privacy.units import Unit
 __all__ = ["check_kinds", "make", "terms_of"]
 
 
-def check_kinds(*, budget: object, unit: object) -> None:
-    """Refuse a budget or unit of the wrong type."""
+def check_kinds(*, budget: object, unit: object, parts: object = None) -> None:
+    """Refuse a budget, a unit or parts of the wrong type."""
+    if parts is not None and not isinstance(parts, Parts):
+        raise InvalidParameterError(
+            f"parts must be Parts, but it is {type(parts).__name__}.",
+            fix='write ledger.Parts("day", "date", "rows"), or open a table with parts="day".',
+        )
     if budget is not None and not isinstance(budget, Budget):
         raise InvalidParameterError(
             f"budget must be a Budget, but it is {type(budget).__name__}.", fix="write Budget(1, 1e-6)."
@@ -28,7 +35,15 @@ def check_kinds(*, budget: object, unit: object) -> None:
         )
 
 
-def make(store: Store, given: tuple[Any, Any, Any] | None, who: str | None, file: AnchorFile | None) -> None:
+def make(
+    store: Store,
+    given: tuple[Any, Any, Any] | None,
+    who: str | None,
+    file: AnchorFile | None,
+    *,
+    parts: Parts | None = None,
+    by: str | None = None,
+) -> None:
     """Make a ledger for the data set, unit and budget that were ``given``; None if it may not be made."""
     if given is None or None in given:
         raise LedgerUnavailableError(
@@ -42,7 +57,9 @@ def make(store: Store, given: tuple[Any, Any, Any] | None, who: str | None, file
         )
     dataset, unit, budget = given
     check_budget(budget)
-    terms = Terms.new(dataset=dataset, unit=unit, budget=budget, filter_version=Guard.definition(budget))
+    rule = Guard.definition(budget, by, divided=parts is not None)
+    terms = Terms.new(dataset=dataset, unit=unit, budget=budget, filter_version=rule, parts=parts)
+    guard = Guard.of(terms)
     first = Entry(
         sequence=0,
         kind=GENESIS,
@@ -50,8 +67,9 @@ def make(store: Store, given: tuple[Any, Any, Any] | None, who: str | None, file
         who=whoever(who),
         purpose="open the ledger",
         previous=NO_HASH,
-        spent=Guard.of(terms).start,
+        spent=guard.start,
         content={"terms": terms.to_dict()},
+        tally=None if parts is None else Tally.start(guard),
     )
     store.create(first)
 

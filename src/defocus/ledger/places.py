@@ -54,8 +54,8 @@ class Place(ABC):
         """Whether there is a ledger here; refuses a place that holds something else."""
 
     @abstractmethod
-    def create(self, connection: Connection) -> None:
-        """Make the tables and triggers, in the running transaction."""
+    def create(self, connection: Connection, *, divided: bool) -> None:
+        """Make the tables and triggers, in the running transaction; one more where the data has parts."""
 
     @abstractmethod
     def settle(self) -> None:

@@ -28,7 +28,7 @@ from defocus.errors import (
     MissingExtraError,
 )
 from defocus.ledger.places import Place
-from defocus.ledger.schema import TABLES, TRIGGERS, postgresql_triggers
+from defocus.ledger.schema import DIVIDED_TABLES, DIVIDED_TRIGGERS, TABLES, TRIGGERS, postgresql_triggers
 
 __all__ = ["PostgresqlSchema", "postgresql_schema"]
 
@@ -118,14 +118,16 @@ class PostgresqlSchema(Place):
             raise LedgerDamagedError(f"Tables are missing in {self.name}.", fix=_TRUSTED)
         return False
 
-    def create(self, connection: Connection) -> None:
+    def create(self, connection: Connection, *, divided: bool) -> None:
         """Make the schema and its tables; creators take turns."""
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock(hashtext('defocus ledger {self.schema}'))")
         if self.exists(connection):
             return
         connection.exec_driver_sql(f'CREATE SCHEMA IF NOT EXISTS "{self.schema}"')
         TABLES.create_all(connection, checkfirst=False)
-        for statement in postgresql_triggers():
+        if divided:
+            DIVIDED_TABLES.create_all(connection, checkfirst=False)
+        for statement in postgresql_triggers(divided=divided):
             connection.exec_driver_sql(statement)
 
     def settle(self) -> None:
@@ -135,9 +137,10 @@ class PostgresqlSchema(Place):
         """Triggers that are missing or switched off."""
         rows = connection.exec_driver_sql(
             "SELECT tgname FROM pg_trigger WHERE NOT tgisinternal AND tgenabled IN ('O', 'A') "
-            "AND tgrelid IN ('ledger_entries'::regclass, 'ledger_head'::regclass)"
+            "AND tgrelid IN ('ledger_entries'::regclass, 'ledger_head'::regclass, to_regclass('ledger_parts'))"
         )
-        missing = sorted(TRIGGERS - {name for (name,) in rows})
+        divided = connection.exec_driver_sql("SELECT to_regclass('ledger_parts')").scalar() is not None
+        missing = sorted((TRIGGERS | DIVIDED_TRIGGERS if divided else TRIGGERS) - {name for (name,) in rows})
         return [f"triggers are missing or switched off: {', '.join(missing)}"] if missing else []
 
     def explain(self, error: SQLAlchemyError) -> LedgerError:

@@ -71,6 +71,7 @@ class Prices:
             "epsilon": bound.epsilon if bound is not None and known else None,
             "delta": bound.delta if bound is not None and known else None,
             "used": self.used(entry.spent),
+            **({} if entry.tally is None else {"parts": list(entry.parts)}),
         }
 
     def _bound(self, entry: Entry) -> FixedSequence | None:

@@ -17,7 +17,8 @@ __all__ = ["Receipt", "Recorded"]
 class Receipt:
     """A charge that is committed and flushed: whoever holds this may sample, once.
 
-    ``spent`` is everything charged so far, this charge included, in the units of the filter.
+    ``spent`` is everything charged so far, this charge included, in the units of the filter; where the data has parts,
+    the most that anybody in them was charged. ``parts`` are those the release is about; none is everybody.
     """
 
     terms: Terms
@@ -29,6 +30,7 @@ class Receipt:
     event: Event
     cost: tuple[float, ...]
     spent: tuple[float, ...]
+    parts: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, entry: Entry, event: Event, terms: Terms) -> "Receipt":
@@ -43,6 +45,7 @@ class Receipt:
             event=event,
             cost=amounts_in(entry.content["cost"]),
             spent=entry.spent,
+            parts=tuple(entry.parts),
         )
 
     @property
@@ -52,6 +55,7 @@ class Receipt:
 
     def to_dict(self) -> dict[str, Any]:
         """The receipt with JSON types only."""
+        divided = {} if self.terms.parts is None else {"parts": list(self.parts)}
         return {
             "ledger": self.terms.to_dict(),
             "sequence": self.sequence,
@@ -62,6 +66,7 @@ class Receipt:
             "event": to_wire(self.event),
             "cost": amounts_out(self.cost),
             "spent": amounts_out(self.spent),
+            **divided,
         }
 
     def __str__(self) -> str:

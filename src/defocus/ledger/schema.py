@@ -1,21 +1,38 @@
-"""The two tables of a ledger and the triggers that keep them append-only.
+"""The tables of a ledger and the triggers that keep them append-only.
 
 ``ledger_entries`` holds the chain. ``ledger_head`` holds one row, the number and hash of the last
 entry: it is what PostgreSQL locks while a charge is decided, and a second witness when the tail
-of the chain is cut off. The triggers are a seat belt against accidents (a stray UPDATE, a
-clean-up job); who can drop tables can drop triggers, and for that there is the hash chain.
+of the chain is cut off. Where the data has parts, ``ledger_parts`` says which charges were about a
+part, so that its newest one is found at once; the sums are in the chain. The triggers are a seat
+belt against accidents (a stray UPDATE, a clean-up job); who can drop tables can drop triggers, and
+for that there is the hash chain.
 """
 
 from collections.abc import Iterable
 
 from sqlalchemy import BigInteger, CheckConstraint, Column, Integer, MetaData, SmallInteger, String, Table, Text
 
-__all__ = ["ENTRIES", "FORMAT", "HEAD", "TABLES", "TRIGGERS", "postgresql_triggers", "sqlite_triggers"]
+__all__ = [
+    "DIVIDED_FORMAT",
+    "DIVIDED_TABLES",
+    "DIVIDED_TRIGGERS",
+    "ENTRIES",
+    "FORMAT",
+    "HEAD",
+    "PARTS",
+    "TABLES",
+    "TRIGGERS",
+    "postgresql_triggers",
+    "sqlite_triggers",
+]
 
 FORMAT = 1
 """The version of this layout."""
+DIVIDED_FORMAT = 2
+"""The version with ``ledger_parts``, which only a ledger of data with parts has; all others stay as they were."""
 
 TABLES = MetaData()
+DIVIDED_TABLES = MetaData()
 _COUNTER = BigInteger().with_variant(Integer, "sqlite")
 
 ENTRIES = Table(
@@ -35,6 +52,13 @@ HEAD = Table(
     Column("sequence", _COUNTER, nullable=False),
     Column("hash", String(64), nullable=False),
 )
+PARTS = Table(
+    "ledger_parts",
+    DIVIDED_TABLES,
+    Column("part", String(64), primary_key=True, comment="SHA-256 of the label of a part"),
+    Column("sequence", _COUNTER, primary_key=True, autoincrement=False, comment="a charge about that part"),
+)
+DIVIDED_TRIGGERS = frozenset({"ledger_parts_insert", "ledger_parts_update", "ledger_parts_delete"})
 TRIGGERS = frozenset(
     {
         "ledger_entries_insert",
@@ -46,8 +70,8 @@ TRIGGERS = frozenset(
 )
 
 
-def sqlite_triggers() -> Iterable[str]:
-    """The statements that create the triggers on SQLite."""
+def sqlite_triggers(*, divided: bool) -> Iterable[str]:
+    """The statements that create the triggers on SQLite, those of ``ledger_parts`` included if there is one."""
     refuse = "BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END"
     # Checking the number on insert also closes INSERT OR REPLACE, which deletes without firing DELETE triggers.
     next_one = "COALESCE((SELECT sequence + 1 FROM ledger_head), 0)"
@@ -62,10 +86,17 @@ def sqlite_triggers() -> Iterable[str]:
         f"WHEN NEW.sequence IS NOT OLD.sequence + 1 {refuse}"
     )
     yield f"CREATE TRIGGER ledger_head_delete BEFORE DELETE ON ledger_head {refuse}"
+    if divided:
+        yield (
+            "CREATE TRIGGER ledger_parts_insert BEFORE INSERT ON ledger_parts "
+            f"WHEN NEW.sequence IS NOT {next_one} {refuse}"
+        )
+        yield f"CREATE TRIGGER ledger_parts_update BEFORE UPDATE ON ledger_parts {refuse}"
+        yield f"CREATE TRIGGER ledger_parts_delete BEFORE DELETE ON ledger_parts {refuse}"
 
 
-def postgresql_triggers() -> Iterable[str]:
-    """The statements that create the triggers on PostgreSQL."""
+def postgresql_triggers(*, divided: bool) -> Iterable[str]:
+    """The statements that create the triggers on PostgreSQL, those of ``ledger_parts`` included if there is one."""
     yield (
         "CREATE FUNCTION ledger_refuse() RETURNS trigger LANGUAGE plpgsql AS "
         "$$ BEGIN RAISE EXCEPTION 'a ledger is append-only'; END $$"
@@ -95,3 +126,16 @@ def postgresql_triggers() -> Iterable[str]:
         "CREATE TRIGGER ledger_head_delete BEFORE DELETE OR TRUNCATE ON ledger_head "
         "FOR EACH STATEMENT EXECUTE FUNCTION ledger_refuse()"
     )
+    if divided:
+        yield (
+            "CREATE TRIGGER ledger_parts_insert BEFORE INSERT ON ledger_parts "
+            "FOR EACH ROW EXECUTE FUNCTION ledger_next()"
+        )
+        yield (
+            "CREATE TRIGGER ledger_parts_update BEFORE UPDATE ON ledger_parts "
+            "FOR EACH ROW EXECUTE FUNCTION ledger_refuse()"
+        )
+        yield (
+            "CREATE TRIGGER ledger_parts_delete BEFORE DELETE OR TRUNCATE ON ledger_parts "
+            "FOR EACH STATEMENT EXECUTE FUNCTION ledger_refuse()"
+        )

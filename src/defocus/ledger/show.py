@@ -19,17 +19,20 @@ COLUMNS = ("#", "when (UTC)", "who", "purpose", "what", "epsilon", "used")
 NUMBERS = ("#", "epsilon", "used")
 """The columns that are set to the right."""
 _WIDEST = 160
+_NAMED = 3
 _SHORT = 40
 """A kept value is shown up to this length; a longer one, such as a table, is only mentioned."""
 
 
-def summary(terms: Terms, remaining: Remaining, where: str, entries: int) -> Mapping[str, str]:
-    """The facts above the table."""
+def summary(terms: Terms, remaining: Remaining, where: str, entries: int, divided: str = "") -> Mapping[str, str]:
+    """The facts above the table; ``divided`` is what is said about the parts, if there are any."""
+    parts = {} if terms.parts is None else {"parts": f"{terms.parts}; {divided}"}
     return {
         "data set": terms.dataset,
         "protects": str(terms.unit),
         "budget": str(terms.budget),
         "remaining": str(remaining),
+        **parts,
         "entries": str(entries),
         "kept at": where,
     }
@@ -37,9 +40,10 @@ def summary(terms: Terms, remaining: Remaining, where: str, entries: int) -> Map
 
 def table(facts: Mapping[str, str], entries: Iterable[Entry], prices: Prices) -> Table:
     """The newest entries for a terminal."""
+    divided, entry_count = [facts[name] for name in ("parts",) if name in facts], f"{facts['entries']} entries"
     made = Table(
         title=Text(f"Ledger of {facts['data set']}: {facts['protects']}"),
-        caption=Text(f"{facts['budget']}; remaining: {facts['remaining']}; {facts['entries']} entries"),
+        caption=Text("; ".join([facts["budget"], f"remaining: {facts['remaining']}", *divided, entry_count])),
     )
     for name in COLUMNS:
         right = name in NUMBERS
@@ -64,9 +68,16 @@ def cells(entry: Entry, prices: Prices, *, widest: int | None = None) -> tuple[s
     return str(entry.sequence), when, entry.who, purpose, short, prices.epsilon(entry), prices.share(entry)
 
 
+def _parts(entry: Entry) -> str:
+    """The parts that a charge is about, a few by name; nothing for everybody."""
+    labels = list(entry.parts)
+    more = f" and {len(labels) - _NAMED} more parts" if len(labels) > _NAMED else ""
+    return f"{', '.join(labels[:_NAMED])}{more}: " if labels else ""
+
+
 def _what(entry: Entry) -> str:
     if entry.kind == CHARGE:
-        return unparse(charged(entry))
+        return f"{_parts(entry)}{unparse(charged(entry))}"
     if entry.kind == GENESIS:
         return "opened"
     kept = entry.content["value"]

@@ -18,9 +18,13 @@ Locks are the file system's: keep the file on a local disk. Network file systems
 locks; use PostgreSQL there. SQLite's locks vanish when anything else in the process opens and
 closes the file, so each transaction also holds a lock of its own on ``<ledger>.lock``
 (:mod:`defocus.ledger.turns`), which stays there, empty.
+
+A new ledger and its lock file can be read and written by their owner only. To share a ledger between accounts, give
+both files to a group, or use PostgreSQL.
 """
 
 import contextlib
+import os
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -33,7 +37,15 @@ from sqlalchemy.exc import DisconnectionError, SQLAlchemyError
 from defocus.errors import LedgerBusyError, LedgerDamagedError, LedgerError, LedgerUnavailableError
 from defocus.ledger.disk import sync_directory
 from defocus.ledger.places import Place
-from defocus.ledger.schema import FORMAT, TABLES, TRIGGERS, sqlite_triggers
+from defocus.ledger.schema import (
+    DIVIDED_FORMAT,
+    DIVIDED_TABLES,
+    DIVIDED_TRIGGERS,
+    FORMAT,
+    TABLES,
+    TRIGGERS,
+    sqlite_triggers,
+)
 from defocus.ledger.turns import lock_path, turn
 
 __all__ = ["SqliteFile"]
@@ -62,6 +74,8 @@ class SqliteFile(Place):
         uri = f"{self.path.as_uri()}?mode={mode}"
 
         def connect() -> sqlite3.Connection:
+            if create:
+                self._own()
             connection = sqlite3.connect(
                 uri, uri=True, timeout=self.timeout, isolation_level=None, check_same_thread=False
             )
@@ -79,6 +93,11 @@ class SqliteFile(Place):
         event.listen(engine, "checkout", self._followed)
         event.listen(engine, "close", self._tidied)
         return engine
+
+    def _own(self) -> None:
+        """Make the file for its owner alone: questions and purposes stand in it. SQLite's journal takes after it."""
+        with contextlib.suppress(OSError):  # it is there, or SQLite says why it cannot be made
+            os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
 
     def _connected(self, _connection: Any, record: Any) -> None:
         record.info["mark"] = self.mark()
@@ -163,21 +182,25 @@ class SqliteFile(Place):
             raise LedgerUnavailableError(
                 f"{self.path} is an SQLite database, but not a ledger.", fix="choose another path for the ledger."
             )
-        if version != FORMAT:
+        if version not in {FORMAT, DIVIDED_FORMAT}:
             raise LedgerUnavailableError(
-                f"{self.path} is a ledger of format {version}, and this version reads format {FORMAT}.",
+                f"{self.path} is a ledger of format {version}, and this version reads formats {FORMAT} and"
+                f" {DIVIDED_FORMAT}.",
                 fix="use the version of Defocus that wrote it, or a newer one.",
             )
-        if not names >= TABLES.tables.keys():
+        more = DIVIDED_TABLES.tables.keys() if version == DIVIDED_FORMAT else set()
+        if not names >= TABLES.tables.keys() | more:
             raise LedgerDamagedError(f"Tables are missing in {self.path}.", fix=_TRUSTED)
         return True
 
-    def create(self, connection: Connection) -> None:
+    def create(self, connection: Connection, *, divided: bool) -> None:
         """Make the tables; the caller holds the write lock."""
         connection.exec_driver_sql(f"PRAGMA application_id={_APPLICATION}")
-        connection.exec_driver_sql(f"PRAGMA user_version={FORMAT}")
+        connection.exec_driver_sql(f"PRAGMA user_version={DIVIDED_FORMAT if divided else FORMAT}")
         TABLES.create_all(connection, checkfirst=False)
-        for statement in sqlite_triggers():
+        if divided:
+            DIVIDED_TABLES.create_all(connection, checkfirst=False)
+        for statement in sqlite_triggers(divided=divided):
             connection.exec_driver_sql(statement)
 
     def settle(self) -> None:
@@ -189,7 +212,8 @@ class SqliteFile(Place):
         found = [f"SQLite: {text}" for (text,) in connection.exec_driver_sql("PRAGMA integrity_check(10)")]
         found = [] if found == ["SQLite: ok"] else found
         rows = connection.exec_driver_sql("SELECT name FROM sqlite_master WHERE type = 'trigger'")
-        missing = sorted(TRIGGERS - {name for (name,) in rows})
+        divided = connection.exec_driver_sql("PRAGMA user_version").scalar() == DIVIDED_FORMAT
+        missing = sorted((TRIGGERS | DIVIDED_TRIGGERS if divided else TRIGGERS) - {name for (name,) in rows})
         return found + ([f"triggers are missing: {', '.join(missing)}"] if missing else [])
 
     def explain(self, error: SQLAlchemyError) -> LedgerError:

@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, final
 
 from sqlalchemy import Connection, Engine, Select, func, insert, select, update
@@ -11,8 +11,9 @@ from sqlalchemy.exc import SQLAlchemyError
 from defocus.errors import LedgerDamagedError, LedgerUnavailableError
 from defocus.ledger.anchors import Anchor
 from defocus.ledger.entries import Entry, digest, read_body
+from defocus.ledger.parts import key_of
 from defocus.ledger.places import Place
-from defocus.ledger.schema import ENTRIES, HEAD
+from defocus.ledger.schema import ENTRIES, HEAD, PARTS
 
 __all__ = ["Row", "Session", "Store", "checked"]
 
@@ -61,6 +62,27 @@ class Session:
         query = select(ENTRIES).where(ENTRIES.c.sequence > after).order_by(ENTRIES.c.sequence).limit(size)
         return [Row(*row) for row in self._connection.execute(query)]
 
+    def sums(self, labels: Iterable[str]) -> dict[str, tuple[float, ...] | None]:
+        """The sum of each part, as its newest charge has it; None for a part that was never charged."""
+        keys = {key_of(label): label for label in labels}
+        newest = select(PARTS.c.part, func.max(PARTS.c.sequence)).where(PARTS.c.part.in_(list(keys)))
+        found = {row[0]: row[1] for row in self._connection.execute(newest.group_by(PARTS.c.part))}
+        charges = {sequence: self._charge(sequence).parts for sequence in set(found.values())}
+        sums: dict[str, tuple[float, ...] | None] = dict.fromkeys(sorted(keys.values()))
+        for key, sequence in found.items():
+            if keys[key] not in charges[sequence]:
+                raise LedgerDamagedError(
+                    f"Entry {sequence} is listed as a charge of a part that it does not name.",
+                    fix="run ledger.verify() and restore the ledger from a trusted copy.",
+                )
+            sums[keys[key]] = charges[sequence][keys[key]]
+        return sums
+
+    def listed(self, after: int, until: int) -> list[tuple[str, int]]:
+        """Which parts are listed with the charges that follow number ``after``, up to ``until``."""
+        query = select(PARTS.c.part, PARTS.c.sequence).where(PARTS.c.sequence > after, PARTS.c.sequence <= until)
+        return [(part, sequence) for part, sequence in self._connection.execute(query)]
+
     def count(self) -> int:
         """How many entries are stored, whatever their numbers."""
         return self._connection.execute(select(func.count()).select_from(ENTRIES)).scalar_one()
@@ -78,6 +100,9 @@ class Session:
                 body=entry.body,
             )
         )
+        listed = [{"part": key_of(label), "sequence": entry.sequence} for label in entry.content.get("parts", ())]
+        if listed:
+            self._connection.execute(insert(PARTS), listed)
         if entry.sequence == 0:
             self._connection.execute(insert(HEAD).values(one=1, sequence=0, hash=hashed))
             return
@@ -88,6 +113,15 @@ class Session:
                 "The head of the ledger is not where its last entry is; nothing was written.",
                 fix="run ledger.verify() and restore the ledger from a trusted copy.",
             )
+
+    def _charge(self, sequence: int) -> Entry:
+        row = self.row(sequence)
+        if row is None:
+            raise LedgerDamagedError(
+                f"Entry {sequence} is missing, and a sum depends on it.",
+                fix="run ledger.verify() and restore the ledger from a trusted copy.",
+            )
+        return checked(row)
 
     def _first(self, query: Select[Any]) -> Row | None:
         row = self._connection.execute(query).first()
@@ -136,7 +170,7 @@ class Store:
         try:
             with self._transaction(engine, write=True) as connection:
                 if not self.place.exists(connection):
-                    self.place.create(connection)
+                    self.place.create(connection, divided=first.tally is not None)
                 session = Session(connection)
                 made = session.head() is None and session.row(0) is None
                 if made:

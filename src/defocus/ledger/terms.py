@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from defocus.errors import DefocusError, LedgerDamagedError, LedgerMismatchError
+from defocus.ledger.parts import Parts
 from defocus.ledger.text import line
 from defocus.privacy.budgets import Budget
 from defocus.privacy.units import Adjacency, Unit
@@ -16,23 +17,29 @@ __all__ = ["Terms"]
 @final
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """One data set, one unit with its adjacency, one budget, and the version of the filter that guards it."""
+    """One data set, one unit with its adjacency, one budget, the version of the filter that guards it, and parts."""
 
     dataset: str
     unit: Unit
     budget: Budget
     filter: str
     id: str
+    parts: Parts | None = None
+    """What divides the data into parts that are charged apart; None where every charge is everybody's."""
 
     @classmethod
-    def new(cls, *, dataset: object, unit: Unit, budget: Budget, filter_version: str) -> "Terms":
+    def new(
+        cls, *, dataset: object, unit: Unit, budget: Budget, filter_version: str, parts: Parts | None = None
+    ) -> "Terms":
         """Terms for a ledger that does not exist yet, with a random identity."""
         if unit.column is not None:
             line("the column of the unit", unit.column)
-        return cls(line("dataset", dataset, longest=200), unit, budget, filter_version, secrets.token_hex(16))
+        divided = None if parts is None else parts.check(unit)
+        return cls(line("dataset", dataset, longest=200), unit, budget, filter_version, secrets.token_hex(16), divided)
 
     def to_dict(self) -> dict[str, Any]:
         """The terms with JSON types only."""
+        divided = {} if self.parts is None else {"parts": self.parts.to_dict()}
         return {
             "dataset": self.dataset,
             "unit": {
@@ -44,34 +51,47 @@ class Terms:
             "budget": {name: write_number(getattr(self.budget, name)) for name in ("epsilon", "delta", "rho", "mu")},
             "filter": self.filter,
             "id": self.id,
+            **divided,
         }
 
     @classmethod
     def read(cls, data: Any) -> "Terms":
         """Read terms back; anything malformed is refused."""
         try:
-            unit = dict(data["unit"])
+            found = dict(data["unit"])
+            unit = Unit(
+                found["kind"], found["column"], read_number(found["bound"]), adjacency=Adjacency(found["adjacency"])
+            )
             return cls(
                 dataset=line("dataset", data["dataset"]),
-                unit=Unit(
-                    unit["kind"], unit["column"], read_number(unit["bound"]), adjacency=Adjacency(unit["adjacency"])
-                ),
+                unit=unit,
                 budget=Budget(**{name: read_number(value) for name, value in data["budget"].items()}),
                 filter=line("filter", data["filter"]),
                 id=line("id", data["id"]),
+                parts=Parts(**data["parts"]).check(unit) if "parts" in data else None,
             )
         except (KeyError, TypeError, ValueError, AttributeError, ZeroDivisionError, DefocusError):
             raise LedgerDamagedError(
                 "The first entry does not say what the ledger is for.", fix="restore the ledger from a trusted copy."
             ) from None
 
-    def hold(self, *, dataset: object, unit: Unit | None, budget: Budget | None) -> None:
+    def hold(
+        self,
+        *,
+        dataset: object,
+        unit: Unit | None,
+        budget: Budget | None,
+        parts: Parts | None = None,
+        by: str | None = None,
+    ) -> None:
         """Refuse to be opened as something else, and say what differs."""
-        given = {"dataset": dataset, "unit": unit, "budget": budget}
+        rule = self.filter.partition("/")[0]
+        mine = {"dataset": self.dataset, "unit": self.unit, "budget": self.budget, "parts": self.parts, "by": rule}
+        given = {"dataset": dataset, "unit": unit, "budget": budget, "parts": parts, "by": by}
         differ = [
-            f"{name}: the ledger has {mine!s}, you gave {given[name]!s}"
-            for name, mine in (("dataset", self.dataset), ("unit", self.unit), ("budget", self.budget))
-            if given[name] is not None and given[name] != mine
+            f"{name}: the ledger has {'none' if mine[name] is None else mine[name]!s}, you gave {given[name]!s}"
+            for name in mine
+            if given[name] is not None and given[name] != mine[name]
         ]
         if differ:
             raise LedgerMismatchError(

@@ -44,7 +44,7 @@ def turn(path: Path, *, exclusive: bool, timeout: float | None) -> Iterator[bool
 
 def _locked(path: Path, kind: int, deadline: float | None) -> int | None:
     while True:
-        descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o666)
+        descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         try:
             had = _waited(descriptor, kind, deadline)
             same = had and _is_at(descriptor, path)

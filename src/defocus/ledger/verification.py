@@ -6,9 +6,12 @@ from typing import Any, final
 
 from defocus.errors import DefocusError, LedgerBusyError, LedgerDamagedError
 from defocus.ledger.anchors import Anchor
+from defocus.ledger.charging import Account
 from defocus.ledger.entries import CHARGE, GENESIS, NO_HASH, RELEASE, Entry, amounts_in
-from defocus.ledger.guards import Guard
+from defocus.ledger.guards import Amounts, Guard
+from defocus.ledger.parts import key_of
 from defocus.ledger.store import Row, Session, Store, checked
+from defocus.ledger.tallies import Tally
 from defocus.ledger.terms import Terms
 from defocus.privacy.wire import from_wire
 
@@ -16,6 +19,7 @@ __all__ = ["Verification", "examine"]
 
 _BATCH = 500
 _SHOWN = 50
+_FAR = 2**62
 _SLACK = 1e-9
 """Two machines may round a cost differently in the last digits; more than this is an undercharge."""
 
@@ -122,10 +126,13 @@ def examine(store: Store, anchors: Iterable[Anchor]) -> Verification:
 
 
 def _rows(store: Store, trail: "_Trail") -> Iterator[Row]:
-    after = -(2**62)
+    after = -_FAR
     while True:
         with store.session() as session:
             batch = session.batch(after, _BATCH)
+            trail.divided |= any('"tally":' in str(row.body) for row in batch)
+            if trail.divided:
+                trail.listed |= set(session.listed(after, batch[-1].sequence if len(batch) == _BATCH else _FAR))
             if len(batch) < _BATCH:
                 trail.ending(session)
         yield from batch
@@ -152,6 +159,11 @@ class _Trail:
     unread: set[int] = field(default_factory=set)
     head: Anchor | None = None
     stored: int = 0
+    divided: bool = False
+    sums: dict[str, Amounts] = field(default_factory=dict)
+    """What each part was charged."""
+    listed: set[tuple[str, int]] = field(default_factory=set)
+    """The charges of parts that the database lists and no entry has named yet."""
 
     def problem(self, text: str) -> None:
         self.problems.append(text)
@@ -200,7 +212,7 @@ class _Trail:
         if entry.kind == GENESIS:
             terms = Terms.read(entry.content["terms"])
             self.guard = Guard.of(terms)
-            self._sum(entry, self.guard.start)
+            self._sum(entry, self.guard.start, None if terms.parts is None else Tally.start(self.guard))
         elif entry.kind == CHARGE:
             self.charges.add(entry.sequence)
             self._cost(entry)
@@ -219,10 +231,25 @@ class _Trail:
             self.problem(f"entry {entry.sequence} is charged less than its event costs")
         elif any(have > owed * (1 + _SLACK) for have, owed in zip(paid, due, strict=True)):
             self.notes.append(f"entry {entry.sequence} is charged more than its event costs")
+        self._listed(entry)
         if self.previous is not None and len(self.previous.spent) == len(paid):
-            self._sum(entry, self.guard.add(self.previous.spent, paid))
-            if not self.guard.admits(self.previous.spent, event):
+            own = {label: self.sums.get(label) for label in entry.parts}
+            account = Account(self.guard, self.previous.spent, self.previous.tally, own)
+            spent, tally, _ = account.charged(paid)
+            self._sum(entry, spent, tally)
+            if account.short(due) is not None:
                 self.problem(f"entry {entry.sequence} was charged although the budget did not cover it")
+            for label, sum_ in entry.parts.items():
+                if sum_ != self.guard.add(own[label] or self.guard.start, paid):
+                    self.problem(f"entry {entry.sequence} does not carry the sum of what its parts were charged")
+        self.sums.update(entry.parts)
+
+    def _listed(self, entry: Entry) -> None:
+        """Compare the parts that an entry names with those under which the database finds it."""
+        named = {(key_of(label), entry.sequence) for label in entry.parts}
+        if not named <= self.listed:
+            self.problem(f"entry {entry.sequence} is not found under each of its parts")
+        self.listed -= named
 
     def _release(self, entry: Entry) -> None:
         charge = entry.content["charge"]
@@ -232,10 +259,10 @@ class _Trail:
             self.problem(f"entry {entry.sequence} releases a second value for the charge {charge}")
         self.released.add(charge)
         if self.previous is not None:
-            self._sum(entry, self.previous.spent)
+            self._sum(entry, self.previous.spent, self.previous.tally)
 
-    def _sum(self, entry: Entry, expected: tuple[float, ...]) -> None:
-        if entry.spent != expected:
+    def _sum(self, entry: Entry, expected: Amounts, tally: Tally | None) -> None:
+        if entry.spent != expected or entry.tally != tally:
             self.problem(f"entry {entry.sequence} does not carry the sum of what was spent before and its own cost")
 
     def finish(self) -> Anchor | None:
@@ -248,6 +275,8 @@ class _Trail:
             )
         if self.stored != self.entries:
             self.problem(f"{self.entries} entries were read, but {self.stored} are stored: some numbers are used twice")
+        if self.listed:
+            self.problem(f"{len(self.listed)} charges are listed under parts that they do not name")
         for anchor in self.anchors:
             if anchor.sequence > self.last:
                 self.problem(
