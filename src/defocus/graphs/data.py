@@ -36,7 +36,7 @@ class Data:
             return Pairs(left.astype("int64"), right.astype("int64")), range(graph.nodes)
 
         made = cls(read)
-        made._graph = graph  # noqa: SLF001  # its own constructor
+        made._graph = graph  # its own constructor
         return made
 
     @property
