@@ -18,9 +18,7 @@ its children, imports and all. Errors are against the exact means of all rows, s
 import json
 import os
 import platform
-import subprocess
 import sys
-import threading
 import time
 from collections.abc import Sequence
 from importlib.metadata import version
@@ -29,11 +27,11 @@ from typing import Any
 
 HERE = Path(__file__).parent
 PARTS = HERE / "tables_parts"
-sys.path.insert(0, str(PARTS))
+sys.path[:0] = [str(HERE), str(PARTS)]
 
 import bare  # noqa: E402 -- beside this file
 from data import ensure  # noqa: E402
-from protocol import children  # noqa: E402
+from processes import child  # noqa: E402
 
 BENCH = HERE.parent / ".bench"
 RESULTS = HERE / "results" / "tables.json"
@@ -44,7 +42,6 @@ RUNS = {"defocus": 3, "opendp": 3, "smartnoise": 3, "diffprivlib": 3, "pipelined
 RELEASES = 100
 SECONDS = next((float(each[10:]) for each in sys.argv if each.startswith("--seconds=")), 60.0 if QUICK else 600.0)
 SIZES = [int(each[7:]) for each in sys.argv if each.startswith("--rows=")] or sorted({MIDDLE, LARGE})
-TICK = 0.05
 
 
 def interpreter(name: str) -> Path:
@@ -55,37 +52,8 @@ def rows(number: int) -> Path:
     return ensure(BENCH / "data" / f"rows-{number}.parquet", number)
 
 
-def child(script: str, *arguments: object, python: Path | None = None) -> tuple[Any, float]:
-    """The JSON that a part prints last, and the peak of the memory of the process and its children, in MiB."""
-    command = [str(python or sys.executable), str(PARTS / script), *map(str, arguments)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # noqa: S603
-    peak, done = [0.0], threading.Event()
-
-    def watch() -> None:
-        while not done.wait(TICK):
-            peak[0] = max(peak[0], resident(process.pid))
-
-    watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
-    out, problem = process.communicate()
-    done.set()
-    watcher.join()
-    if process.returncode:
-        raise SystemExit(f"{script} failed:\n{problem[-3000:]}")
-    return json.loads(out.splitlines()[-1]), peak[0]
-
-
-def resident(pid: int) -> float:
-    """Resident memory of a process and all its children now, in MiB."""
-    try:
-        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    except (FileNotFoundError, ProcessLookupError):
-        return 0.0
-    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20 + sum(map(resident, children(pid)))
-
-
 def beside_duckdb() -> dict[str, Any]:
-    found, _ = child("beside_duckdb.py", rows(LARGE), 3 if QUICK else 9)
+    found, _ = child(PARTS / "beside_duckdb.py", rows(LARGE), 3 if QUICK else 9)
     for kind in ("seconds", "processor_seconds"):
         least = {name: min(found[name][kind]) for name in ("raw", "bounded", "release")}
         print(f"{kind}: " + ", ".join(f"{name} {value:.3f}" for name, value in least.items())
@@ -101,7 +69,7 @@ def beside_peers() -> dict[str, Any]:
     truth = bare.exact(bare.connect(), str(rows(LARGE)))
 
     def one(name: str) -> dict[str, Any]:
-        each, peak = child(f"with_{name}.py", rows(LARGE), "--runs", RUNS[name], python=interpreter(name))
+        each, peak = child(PARTS / f"with_{name}.py", rows(LARGE), "--runs", RUNS[name], python=interpreter(name))
         each["peak_mib"] = max(peak, each["peak_mib"])
         each["rmse"] = bare.error(each.pop("means"), truth)
         return each
@@ -145,7 +113,7 @@ def accuracy() -> dict[str, Any]:
 
 def errors(name: str, number: int, truth: Any) -> dict[str, Any]:
     how = ("--runs", 0, "--releases", RELEASES, "--seconds", SECONDS)
-    each, _ = child(f"with_{name}.py", rows(number), *how, python=interpreter(name))
+    each, _ = child(PARTS / f"with_{name}.py", rows(number), *how, python=interpreter(name))
     single = [bare.error(means, truth) for means in each["means"]]
     found = {
         "rmse": bare.error(each["means"], truth),
@@ -158,7 +126,7 @@ def errors(name: str, number: int, truth: Any) -> dict[str, Any]:
 
 def growth() -> Any:
     file = ensure(BENCH / "data" / f"wide-{LARGE}.parquet", LARGE, many=True)
-    cases, _ = child("beside_duckdb.py", file, 2 if QUICK else 3, "grow")
+    cases, _ = child(PARTS / "beside_duckdb.py", file, 2 if QUICK else 3, "grow")
     for case in cases:
         raw, bounded, release = (min(case[name]["seconds"]) for name in ("raw", "bounded", "release"))
         busy = min(case["release"]["processor_seconds"]) / min(case["bounded"]["processor_seconds"])
@@ -169,7 +137,7 @@ def growth() -> Any:
 
 
 def small() -> Any:
-    found, peak = child("small.py", rows(SMALL), 60)
+    found, peak = child(PARTS / "small.py", rows(SMALL), 60)
     later = sorted(found["seconds"][1:])
     typical = {name: 1e3 * sorted(found[name])[len(found[name]) // 2] for name in ("flushes", "charges")}
     print(f"{SMALL} rows: first {1e3 * found['seconds'][0]:.1f} ms, then least {1e3 * later[0]:.1f} and median"
