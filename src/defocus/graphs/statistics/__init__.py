@@ -2,14 +2,33 @@
 
 from defocus.graphs.registry import Entry
 from defocus.graphs.statistic import IntVector, Statistic
-from defocus.graphs.statistics import degrees, edges
+from defocus.graphs.statistics import degrees, edges, histogram, joint, stars, triangles
 from defocus.graphs.statistics.degrees import Degrees
 from defocus.graphs.statistics.edges import Edges
+from defocus.graphs.statistics.histogram import Histogram
+from defocus.graphs.statistics.joint import Joint
+from defocus.graphs.statistics.stars import Stars
+from defocus.graphs.statistics.triangles import Triangles
 
-__all__ = ["ENTRIES", "Degrees", "Edges", "Entry", "IntVector", "Statistic"]
+__all__ = [
+    "ENTRIES",
+    "Degrees",
+    "Edges",
+    "Entry",
+    "Histogram",
+    "IntVector",
+    "Joint",
+    "Stars",
+    "Statistic",
+    "Triangles",
+]
 
 ENTRIES: tuple[Entry, ...] = (
     edges.ENTRY,
     degrees.ENTRY,
+    histogram.ENTRY,
+    stars.ENTRY,
+    triangles.ENTRY,
+    joint.ENTRY,
 )
 """Every statistic that can be asked for. A statistic joins by its ``ENTRY``, which demands a certificate."""
