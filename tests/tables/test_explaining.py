@@ -5,6 +5,7 @@ import pytest
 from tests.tables.answering import answered, charged, column
 
 from defocus.privacy.accounting import account
+from defocus.privacy.budgets import Budget
 from defocus.privacy.events import DiscreteGaussian, DiscreteLaplace, compose
 from defocus.privacy.units import rows, user
 from defocus.tables.answers import Answer
@@ -63,6 +64,26 @@ def test_a_gaussian_answer_names_the_chance_of_exception(tmp_path: Path) -> None
     made = answered(tmp_path)
     answer = Answer(made.keys, made.columns, "q", receipt)
     assert "except with probability 1e-06" in answer.explain()
+
+
+def test_an_answer_is_explained_at_the_delta_that_was_asked_for(tmp_path: Path) -> None:
+    receipt = charged(tmp_path, DiscreteGaussian(10, 1, 2))
+    made = answered(tmp_path)
+    answer = Answer(made.keys, made.columns, "q", receipt, asked=Budget(1, 1e-9))
+    text = answer.explain()
+    assert "except with probability 1e-09" in text
+    assert "for this answer alone; asked for were epsilon 1 at delta 1e-09" in text
+    promised = answer.promise()
+    assert promised is not None
+    assert promised.epsilon == pytest.approx(account(receipt.event).epsilon(1e-9), rel=1e-3)
+    pure = Answer(made.keys, made.columns, "q", made.receipt, asked=Budget(0.5))
+    assert "asked for were epsilon 0.5\n" in pure.explain() + "\n"
+
+
+def test_an_answer_says_what_it_takes_from_the_ledger(tmp_path: Path) -> None:
+    charged(tmp_path)
+    made = answered(tmp_path)
+    assert "it takes 16.7 % of the budget of the ledger, of which 33.3 % is used with it" in made.explain()
 
 
 def test_a_composition_is_explained_by_its_composed_loss(tmp_path: Path) -> None:

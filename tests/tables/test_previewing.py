@@ -6,19 +6,24 @@ import pytest
 from tests.tables.answering import charged, opened
 
 from defocus.errors import BudgetExceededError, InvalidParameterError
-from defocus.privacy.events import DiscreteLaplace, Event
+from defocus.privacy.budgets import Budget
+from defocus.privacy.events import NOTHING, Approximate, DiscreteGaussian, DiscreteLaplace, Event
 from defocus.tables.previewing import SIZES, Preview, PreviewColumn
 
 VISITS = PreviewColumn("visits", "Laplace noise of scale 10", 14.1, 28.0)
 STAY = PreviewColumn("stay", "two sums", by_size=tuple((n, 300 / n, 600 / n) for n in SIZES))
 
 
-def previewed(folder: Path, event: Event | None = None, *columns: PreviewColumn) -> Preview:
+def previewed(
+    folder: Path, event: Event | None = None, *columns: PreviewColumn, asked: Budget | None = None
+) -> Preview:
     with opened(folder) as ledger:
         return Preview.of(
             columns or (VISITS, STAY),
             question="visits by <ward>",
             event=event or DiscreteLaplace(10, 5),
+            asked=Budget(0.5) if asked is None else asked,
+            replan=lambda delta: DiscreteLaplace(10, 5) + Approximate(0.1, delta or 0),
             ledger=ledger,
             rules=("at most 5 visits",),
         )
@@ -98,4 +103,31 @@ def test_half_told_columns_and_empty_previews_are_refused(tmp_path: Path) -> Non
     with pytest.raises(InvalidParameterError, match="without an interval"):
         PreviewColumn("n", "how", 1.0)
     with opened(tmp_path) as ledger, pytest.raises(InvalidParameterError, match="at least one statistic"):
-        Preview.of([], question="q", event=DiscreteLaplace(10, 5), ledger=ledger)
+        Preview.of([], question="q", event=NOTHING, asked=Budget(1), replan=lambda _: NOTHING, ledger=ledger)
+
+
+def test_it_says_which_part_of_the_ledger_it_takes(tmp_path: Path) -> None:
+    charged(tmp_path)
+    preview = previewed(tmp_path)
+    assert preview.used == pytest.approx((1 / 6, 1 / 3))
+    assert "it takes 16.7 % of the budget, and 33.3 % is used then" in str(preview)
+    content = preview.to_dict()
+    assert (content["used_now"], content["used_after"]) == pytest.approx((1 / 6, 1 / 3))
+    assert content["delta_left_after"] == pytest.approx(1.25e-7)
+    assert ", and delta 1.25e-7; it takes" in str(preview)
+
+
+def test_it_speaks_at_the_delta_that_was_asked_for(tmp_path: Path) -> None:
+    asked = Budget(0.5, 1e-8)
+    preview = previewed(tmp_path, DiscreteGaussian(20, 1), asked=asked)
+    assert preview.promise is not None
+    assert preview.promise.delta == 1e-8
+    assert "at delta 1e-08 for this answer alone; asked for were epsilon 0.5 at delta 1e-08" in preview.explain()
+
+
+def test_where_it_does_not_fit_it_says_which_delta_would(tmp_path: Path) -> None:
+    charged(tmp_path)
+    preview = previewed(tmp_path, Approximate(0.5, 1e-6), asked=Budget(1, 1e-6))
+    assert not preview.fits
+    assert "ask with delta=1.25e-07" in str(preview)
+    assert preview.to_dict()["instead"] == preview.remedy

@@ -1,5 +1,7 @@
 import json
+from dataclasses import replace
 from datetime import UTC, date, datetime
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ import pytest
 from tests.tables.answering import HOSTILE, answered, column, opened
 
 from defocus.errors import LedgerDamagedError
+from defocus.privacy.budgets import Budget
 from defocus.tables.recording import from_record, to_record
 
 MOMENT = datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC).replace(tzinfo=None)
@@ -33,6 +36,16 @@ def test_an_answer_comes_back_whole(keys: dict[str, Any], tmp_path: Path) -> Non
     assert back.keys.equals(answer.keys)
     assert str(back) == str(answer)
     assert back.explain() == answer.explain()
+
+
+def test_what_was_asked_for_is_kept_and_may_be_missing_in_old_records(tmp_path: Path) -> None:
+    answer = replace(answered(tmp_path), asked=Budget(Fraction(1, 3), 1e-7))
+    record = json.loads(json.dumps(to_record(answer), allow_nan=False))
+    assert from_record(record, answer.receipt).asked == answer.asked
+    del record["asked"]
+    assert from_record(record, answer.receipt).asked is None
+    with pytest.raises(LedgerDamagedError):
+        from_record({**record, "asked": [1, 2, 3]}, answer.receipt)
 
 
 def test_a_ledger_keeps_it_and_finds_it_again(tmp_path: Path) -> None:

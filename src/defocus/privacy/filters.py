@@ -174,15 +174,17 @@ class Filter:
         limits = ((part.measure, part.limit if part in ways[0].parts else None) for part in self.parts)
         return (("delta", ways[-1].slack), *limits)
 
-    def used(self, spent: Cost) -> float:
+    def used(self, spent: Cost, *, after: Cost | None = None) -> float:
         """The part of the budget that a run has used, in the measure that suits it best: 1 is all of it.
+
+        Of a single release by itself, where a longer run ``after`` it added up to so much.
 
         >>> rule = filter(Budget(1))
         >>> round(rule.used(rule.cost(Pure(0.25))), 6)
         0.25
         """
         own, *amounts = self._checked(spent)
-        way = self._ways(spent)[0]
+        way = self._ways(spent if after is None else after)[0]
         share = min(
             amount / part.limit if part.limit else math.inf
             for amount, part in zip(amounts, way.parts, strict=False)  # the first parts

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from defocus.errors import Number
-from defocus.privacy.accounting import tightest
+from defocus.privacy.accounting import tightest, tightest_at
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event
 from defocus.privacy.guidance import spoken_delta
@@ -58,7 +58,8 @@ def single_release_bound(event: Event, budget: Budget, adjacency: Adjacency = Ad
     >>> single_release_bound(Laplace(2), Budget(1, 1e-6))
     FixedSequence(epsilon=0.5, delta=0.0, accountant='pld')
     """
-    loss, delta = tightest(event, adjacency), spoken_delta(budget)
+    delta = spoken_delta(budget)
+    loss = tightest_at(event, delta, adjacency)
     pure, epsilon = loss.epsilon(0), loss.epsilon(delta)
     if pure <= 1.01 * epsilon:
         epsilon, delta = pure, 0.0  # a delta would only weaken the statement

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import final
 
-from defocus.privacy.accounting import tightest
+from defocus.privacy.accounting import tightest_at
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event
 from defocus.privacy.sequences import single_release_bound
@@ -30,6 +30,6 @@ class Promise:
 def promise(event: Event, budget: Budget, adjacency: Adjacency) -> Promise:
     """The tightest statement that an accountant can make about ``event`` alone."""
     bound = single_release_bound(event, budget, adjacency)
-    posterior = tightest(event, adjacency).posterior(0.5, delta=bound.delta)
+    posterior = tightest_at(event, bound.delta, adjacency).posterior(0.5, delta=bound.delta)
     odds = posterior / (1 - posterior) if posterior < 1 else float("inf")
     return Promise(bound.epsilon, bound.delta, odds, posterior, bound.accountant)

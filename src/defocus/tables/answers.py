@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from defocus.errors import InvalidParameterError, UnknownColumnError, positive, whole
 from defocus.ledger import Receipt
+from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event
 from defocus.release.promises import Promise
 from defocus.tables import explaining, exporting, plotting, showing, tabulating
@@ -44,6 +45,7 @@ class Answer:
         threshold: a cell is unreliable if its standard error is more than this share of its value.
         processing: sentences about what was done to the noisy numbers.
         arranged: whether the order of the rows was asked for, and is to be left alone.
+        asked: what it was allowed to cost; None where nobody wrote it down.
     """
 
     keys: pa.Table
@@ -54,6 +56,7 @@ class Answer:
     threshold: float = 0.1
     processing: tuple[str, ...] = ()
     arranged: bool = False
+    asked: Budget | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", tuple(self.columns))
@@ -83,8 +86,11 @@ class Answer:
         return [*self.keys.column_names, *(column.name for column in self.columns)]
 
     def promise(self) -> Promise | None:
-        """(epsilon, delta) and posterior odds of this answer alone; None if no accountant can say."""
-        return explaining.alone(self.event, self.receipt.terms)
+        """(epsilon, delta) and posterior odds of this answer alone, at the delta that was asked for, if one was.
+
+        None if no accountant can say.
+        """
+        return explaining.alone(self.event, self.receipt.terms, self.asked)
 
     def __len__(self) -> int:
         return len(self.columns[0].values)
@@ -188,6 +194,7 @@ class Answer:
             rules=self.rules,
             processing=self.processing,
             threshold=self.threshold,
+            asked=self.asked,
         )
         return showing.html_facts(said) if html else showing.text_facts(said)
 

@@ -10,14 +10,14 @@ import numpy as np
 import pyarrow as pa
 
 from defocus import workloads
-from defocus.errors import InvalidParameterError, NotDeclaredError, Number, positive, probability, whole
+from defocus.errors import InvalidParameterError, NotDeclaredError, Number, whole
 from defocus.ledger import Ledger, Receipt
 from defocus.noise import Bits
 from defocus.noise.bits import source as bits_of
-from defocus.privacy.budgets import Budget
 from defocus.tables.answers import Answer, AnswerColumn
 from defocus.tables.bounding import Bound
 from defocus.tables.chance import Chance
+from defocus.tables.charging import spendable
 from defocus.tables.columns import Column
 from defocus.tables.keys import Keys, declared_keys
 from defocus.tables.measuring import Measuring
@@ -80,7 +80,7 @@ class Cube:
 
     def plan(self, *, epsilon: Number, delta: Number | None = None) -> workloads.Plan:
         """What is measured, how exact the counts will be, and what else could have been measured."""
-        budget = Budget(positive("epsilon", epsilon), 0 if delta is None else probability("delta", delta, one=False))
+        budget = spendable(epsilon, delta)
         wanted = workloads.marginals(self._sizes, up_to=min(self.ways, len(self.columns)))
         weight = _GRID * (1 if self.bound is None else self.bound.total)
         return workloads.plan(wanted, budget, unit=self.ledger.unit, contribution=weight, total=_GRID * _ROWS)
@@ -91,7 +91,13 @@ class Cube:
         half = float(np.sqrt(np.mean(np.square(planned.intervals(0.95))))) / _GRID
         column = PreviewColumn("count", _how(planned), planned.error.rmse / _GRID, half)
         return Preview.of(
-            [column], question=self.question, event=planned.event, ledger=self.ledger, rules=self._rules()
+            [column],
+            question=self.question,
+            event=planned.event,
+            asked=spendable(epsilon, delta),
+            replan=lambda other: self.plan(epsilon=epsilon, delta=other).event,
+            ledger=self.ledger,
+            rules=self._rules(),
         )
 
     def release(
@@ -105,7 +111,7 @@ class Cube:
         bits: Bits | None = None,
     ) -> Answer:
         """Charge, compute, add noise, and show. A key that is empty stands for all values of its column."""
-        planned = self.plan(epsilon=epsilon, delta=delta)
+        asked, planned = spendable(epsilon, delta), self.plan(epsilon=epsilon, delta=delta)
         drawn_from = bits_of(bits)
 
         def compute(receipt: Receipt) -> Answer:
@@ -115,11 +121,13 @@ class Cube:
             count = AnswerColumn(
                 "count", values, errors, values - half, values + half, integral=True, how=_how(planned)
             )
-            return Answer(self._keys(planned), (count,), self.question, receipt, self._rules())
+            return Answer(self._keys(planned), (count,), self.question, receipt, self._rules(), asked=asked)
 
         return released(
             compute,
             planned.event,
+            asked=asked,
+            replan=lambda other: self.plan(epsilon=epsilon, delta=other).event,
             ledger=self.ledger,
             question=self.question,
             facts=repr((self.rows.facts(), self.columns, self.ways, self.bound)),

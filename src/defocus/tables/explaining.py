@@ -1,5 +1,6 @@
 """An answer in plain words, for a privacy officer: what was asked, protected, bounded, added, paid and left."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -7,14 +8,16 @@ import numpy as np
 from defocus.errors import UnsupportedEventError
 from defocus.ledger import Receipt, Terms
 from defocus.ledger.guards import Guard
+from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event
 from defocus.privacy.expressions import unparse
+from defocus.privacy.filters import Cost
 from defocus.privacy.units import Adjacency, Unit
 from defocus.release.promises import Promise, promise
 from defocus.tables.answer_columns import AnswerColumn
 from defocus.tables.digits import brief
 
-__all__ = ["alone", "cost", "exactness", "facts", "odds", "one", "owed", "protection"]
+__all__ = ["alone", "cost", "exactness", "facts", "odds", "one", "owed", "protection", "taken"]
 
 _NEIGHBOURS = {
     Adjacency.ADD_REMOVE: "with or without it",
@@ -34,10 +37,11 @@ def facts(
     rules: Sequence[str],
     processing: Sequence[str],
     threshold: float,
+    asked: Budget | None = None,
 ) -> dict[str, list[str]]:
     """What there is to say, by topic; each topic has one or more sentences."""
     terms = receipt.terms
-    promised = alone(receipt.event, terms)
+    promised = alone(receipt.event, terms, asked)
     left = Guard.of(terms).remaining(receipt.spent)
     said = {
         "question": [question],
@@ -49,7 +53,8 @@ def facts(
         "exactness": [exactness(column, threshold) for column in columns],
         "afterwards": list(processing) or ["nothing but scaling and rounding was done to the noisy numbers"],
         "cost": [
-            cost(promised),
+            cost(promised, asked),
+            taken(receipt),
             f"charged beforehand as entry {receipt.sequence}: {receipt.purpose} ({receipt.who}, {receipt.time[:10]})",
             owed(receipt.event),
         ],
@@ -58,10 +63,13 @@ def facts(
     return {name: sentences for name, sentences in said.items() if sentences}
 
 
-def alone(event: Event, terms: Terms) -> Promise | None:
-    """(epsilon, delta) and posterior odds of one event alone, or None if no accountant expresses it."""
+def alone(event: Event, terms: Terms, asked: Budget | None = None) -> Promise | None:
+    """(epsilon, delta) and posterior odds of one event alone, or None if no accountant expresses it.
+
+    At the delta that was ``asked`` for, that of the ledger where nobody wrote it down.
+    """
     try:
-        return promise(event, terms.budget, terms.unit.adjacency)
+        return promise(event, terms.budget if asked is None else asked, terms.unit.adjacency)
     except UnsupportedEventError:
         return None
 
@@ -93,9 +101,20 @@ def odds(promised: Promise | None, unit: Unit) -> list[str]:
     return [general, example]
 
 
-def cost(promised: Promise | None) -> str:
-    """What a release costs by itself."""
-    return "in epsilon: not known for this answer alone" if promised is None else f"{promised} for this answer alone"
+def cost(promised: Promise | None, asked: Budget | None = None) -> str:
+    """What a release costs by itself, and what it was allowed to."""
+    found = "in epsilon: not known for this answer alone" if promised is None else f"{promised} for this answer alone"
+    if asked is None or asked.epsilon is None:
+        return found
+    least = f" at delta {float(asked.delta):.3g}" if asked.delta else ""
+    return f"{found}; asked for were epsilon {float(asked.epsilon):.4g}{least}"
+
+
+def taken(receipt: Receipt) -> str:
+    """What a release takes from the ledger: its part of the whole budget, and what is used together with it."""
+    rule = Guard.of(receipt.terms).filter
+    share, used = (rule.used(Cost(each), after=Cost(receipt.spent)) for each in (receipt.cost, receipt.spent))
+    return f"it takes {_percent(share)} of the budget of the ledger, of which {_percent(used)} is used with it"
 
 
 def owed(event: Event) -> str:
@@ -119,6 +138,10 @@ def exactness(column: AnswerColumn, threshold: float) -> str:
         f"; in {noisy} of {len(column.values)} it is more than {100 * threshold:g} % of the value" if noisy else ""
     )
     return f"{column.name}: standard error of the noise {size}{width}{drowned}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %" if math.isfinite(share) else "an unknown part"
 
 
 def _number(count: int, thing: str) -> str:

@@ -8,11 +8,15 @@ from typing import Any, final
 from defocus.errors import InvalidParameterError
 from defocus.ledger import Ledger, Remaining
 from defocus.ledger.guards import Guard
+from defocus.privacy.budgets import Budget
+from defocus.privacy.digits import at_most
 from defocus.privacy.events import Event
 from defocus.privacy.expressions import unparse
+from defocus.privacy.filters import Cost
 from defocus.privacy.units import Unit
 from defocus.release.promises import Promise
 from defocus.tables import explaining, showing
+from defocus.tables.charging import Replan, admitted, advice
 from defocus.tables.digits import brief
 
 __all__ = ["SIZES", "Preview", "PreviewColumn"]
@@ -78,27 +82,47 @@ class Preview:
     remaining: Remaining
     after: Remaining | None
     rules: tuple[str, ...] = ()
+    asked: Budget | None = None
+    used: tuple[float, float] = (0.0, 0.0)
+    """The part of the ledger's budget that is used now, and that would be used afterwards."""
+    remedy: str = ""
+    """What to ask instead where it does not fit, if there is something."""
 
     @classmethod
     def of(
-        cls, columns: Sequence[PreviewColumn], *, question: str, event: Event, ledger: Ledger, rules: Sequence[str] = ()
+        cls,
+        columns: Sequence[PreviewColumn],
+        *,
+        question: str,
+        event: Event,
+        asked: Budget,
+        replan: Replan,
+        ledger: Ledger,
+        rules: Sequence[str] = (),
     ) -> "Preview":
-        """The preview of a release of ``event`` charged to ``ledger``, which is asked and not changed."""
+        """The preview of a release of ``event`` charged to ``ledger``, which is asked and not changed.
+
+        ``replan`` says what the same question would owe with another delta than was ``asked`` for.
+        """
         if not columns:
             raise InvalidParameterError("A preview needs a column.", fix="ask for at least one statistic.")
         guard, spent = Guard.of(ledger.terms), ledger.spent()
-        fits = guard.admits(spent, event)
+        owed = admitted(event, asked, ledger)
+        after = None if owed is None else guard.add(spent, guard.cost(owed))
         return cls(
             columns=tuple(columns),
             question=question,
-            event=event,
-            promise=explaining.alone(event, ledger.terms),
+            event=event if owed is None else owed,
+            promise=explaining.alone(event, ledger.terms, asked),
             unit=ledger.unit,
             dataset=ledger.dataset,
-            fits=fits,
+            fits=after is not None,
             remaining=guard.remaining(spent),
-            after=guard.remaining(guard.add(spent, guard.cost(event))) if fits else None,
+            after=None if after is None else guard.remaining(after),
             rules=tuple(rules),
+            asked=asked,
+            used=(guard.filter.used(Cost(spent)), guard.filter.used(Cost(spent if after is None else after))),
+            remedy="" if owed is not None else advice(asked, ledger, replan),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -115,6 +139,11 @@ class Preview:
             "fits": self.fits,
             "epsilon_left_now": _json(self.remaining.epsilon),
             "epsilon_left_after": None if self.after is None else _json(self.after.epsilon),
+            "delta_left_now": _json(self.remaining.delta),
+            "delta_left_after": None if self.after is None else _json(self.after.delta),
+            "used_now": _json(self.used[0]),
+            "used_after": None if self.after is None else _json(self.used[1]),
+            "instead": self.remedy or None,
         }
 
     def explain(self, *, html: bool = False) -> str:
@@ -125,7 +154,7 @@ class Preview:
             f"for one {explaining.one(self.unit)}": explaining.odds(self.promise, self.unit),
             "by rule": list(self.rules) or ["nothing is bounded or clipped"],
             "noise": [f"{column.name}: {column.how}" for column in self.columns],
-            "cost": [explaining.cost(self.promise), explaining.owed(self.event)],
+            "cost": [explaining.cost(self.promise, self.asked), explaining.owed(self.event)],
             "budget": [self._budget()],
         }
         return showing.html_facts(said) if html else showing.text_facts(said)
@@ -165,12 +194,20 @@ class Preview:
 
     def _budget(self) -> str:
         if self.after is None:
-            return f"does not cover it; left now: {self.remaining}"
-        return f"covers it; left now: {self.remaining}; left afterwards: {self.after}"
+            instead = f"; {self.remedy.rstrip('.')}" if self.remedy else ""
+            return f"does not cover it; left now: {_left(self.remaining)}{instead}"
+        now, then = self.used
+        takes = f"it takes {100 * (then - now):.3g} % of the budget, and {100 * then:.3g} % is used then"
+        return f"covers it; left now: {_left(self.remaining)}; left afterwards: {_left(self.after)}; {takes}"
 
 
 def _both(error: float, interval: float | None) -> str:
     return f"{brief(error)} (± {brief(math.nan if interval is None else interval)})"
+
+
+def _left(remaining: Remaining) -> str:
+    """What is left, with the delta that releases may spend outright."""
+    return f"{remaining}, and delta {at_most(remaining.delta, 3)}" if remaining.delta else str(remaining)
 
 
 def _json(number: float | None) -> float | None:

@@ -2,16 +2,15 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
-from defocus.errors import InvalidParameterError, NotDeclaredError, Number, in_range, positive, probability
+from defocus.errors import InvalidParameterError, NotDeclaredError, Number, in_range
 from defocus.ledger import Ledger, Receipt
 from defocus.mechanisms import Quantiles
 from defocus.noise import Bits
 from defocus.noise.bits import source as bits_of
-from defocus.privacy.budgets import Budget
 from defocus.privacy.units import Adjacency
 from defocus.tables.aggregates import Aggregate, Distinct, Statistic, Units
 from defocus.tables.answer_columns import checked_names
@@ -19,6 +18,7 @@ from defocus.tables.answers import Answer
 from defocus.tables.arranging import Arrangement
 from defocus.tables.bounding import Bound
 from defocus.tables.chance import Chance
+from defocus.tables.charging import spendable
 from defocus.tables.keys import Keys
 from defocus.tables.planning import Plan, plan
 from defocus.tables.previewing import SIZES, Preview, PreviewColumn
@@ -76,7 +76,7 @@ class Query:
         return plan(
             self.arrangement,
             self.bound,
-            _budget(epsilon, delta),
+            spendable(epsilon, delta),
             replace=self.ledger.unit.adjacency is Adjacency.REPLACE,
             keys=None if self.keys is None else self.keys.number,
             weights=self.weights,
@@ -89,7 +89,13 @@ class Query:
             column for name, aggregate in self.arrangement.aggregates for column in _foreseen(name, aggregate, planned)
         ]
         return Preview.of(
-            columns, question=self.question, event=planned.event, ledger=self.ledger, rules=self._rules(planned)
+            columns,
+            question=self.question,
+            event=planned.event,
+            asked=spendable(epsilon, delta),
+            replan=lambda other: self.plan(epsilon=epsilon, delta=other).event,
+            ledger=self.ledger,
+            rules=self._rules(planned),
         )
 
     def release(
@@ -120,7 +126,7 @@ class Query:
                 "The budget of this ledger has no delta, so nothing that needs one can be released.",
                 fix="leave delta= out and name the keys; a budget with a delta is given when a ledger is made.",
             )
-        planned = self.plan(epsilon=epsilon, delta=delta)
+        asked, planned = spendable(epsilon, delta), self.plan(epsilon=epsilon, delta=delta)
         why = allowed(purpose, self.purposes, self.question)
         drawn_from = bits_of(bits)
         words = self._rules(planned)
@@ -128,11 +134,13 @@ class Query:
         def compute(receipt: Receipt) -> Answer:
             run = Run(planned, self.rows, self.by, self.bound, drawn_from, Chance.drawn(drawn_from), progress)
             keys, columns, found = run.answer(self.keys)
-            return Answer(keys.table, columns, self.question, receipt, (*words, *found))
+            return Answer(keys.table, columns, self.question, receipt, (*words, *found), asked=asked)
 
         return released(
             compute,
             planned.event,
+            asked=asked,
+            replan=lambda other: self.plan(epsilon=epsilon, delta=other).event,
             ledger=self.ledger,
             question=self.question,
             facts=self._facts(words),
@@ -156,11 +164,6 @@ class Query:
 
     def _rules(self, planned: Plan) -> tuple[str, ...]:
         return rules(self.rows, self.bound, self.keys, planned, proposed=self.proposed)
-
-
-def _budget(epsilon: Any, delta: Any) -> Budget:
-    spent = positive("epsilon", epsilon)
-    return Budget(spent, 0 if delta is None else probability("delta", delta, one=False))
 
 
 def _foreseen(name: str, aggregate: Aggregate, planned: Plan) -> list[PreviewColumn]:

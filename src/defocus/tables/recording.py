@@ -9,6 +9,8 @@ import pyarrow as pa
 
 from defocus.errors import LedgerDamagedError
 from defocus.ledger import Receipt
+from defocus.privacy.budgets import Budget
+from defocus.privacy.wire import read_number, write_number
 from defocus.tables.answer_columns import AnswerColumn
 from defocus.tables.answers import Answer
 
@@ -26,7 +28,7 @@ def to_record(answer: Answer) -> dict[str, Any]:
 
     Keys of other types than a question can have are kept as text.
     """
-    keys = answer.keys
+    keys, asked = answer.keys, answer.asked
     return {
         "keys": [
             {"name": name, "type": _type(column.type), "values": [_out(value) for value in column.to_pylist()]}
@@ -42,6 +44,7 @@ def to_record(answer: Answer) -> dict[str, Any]:
         "threshold": answer.threshold,
         "processing": list(answer.processing),
         "arranged": answer.arranged,
+        "asked": None if asked is None else [write_number(asked.epsilon), write_number(asked.delta)],
     }
 
 
@@ -67,12 +70,18 @@ def from_record(record: Any, receipt: Receipt) -> Answer:
             threshold=record["threshold"],
             processing=tuple(record["processing"]),
             arranged=record["arranged"],
+            asked=_asked(record.get("asked")),
         )
     except (KeyError, TypeError, ValueError, AttributeError, pa.ArrowException):
         raise LedgerDamagedError(
             f"What the ledger kept for charge {receipt.sequence} is not the answer to a question about a table.",
             fix="ask under another request name.",
         ) from None
+
+
+def _asked(written: Any) -> Budget | None:
+    """What was asked for; answers that were kept by earlier versions do not say."""
+    return None if written is None else Budget(*map(read_number, written))
 
 
 def _type(kind: pa.DataType) -> str:

@@ -6,8 +6,10 @@ from collections.abc import Callable
 
 from defocus.errors import DefocusError, EngineError, InvalidParameterError, NotRecordedError, QuestionFailedError
 from defocus.ledger import Ledger, Receipt
+from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event
 from defocus.tables.answers import Answer
+from defocus.tables.charging import Replan, charged, pair
 from defocus.tables.recording import from_record, to_record
 
 __all__ = ["allowed", "released"]
@@ -19,6 +21,8 @@ def released(
     compute: Callable[[Receipt], Answer],
     event: Event,
     *,
+    asked: Budget,
+    replan: Replan,
     ledger: Ledger,
     question: str,
     facts: str,
@@ -28,6 +32,7 @@ def released(
 ) -> Answer:
     """The answer that ``compute`` gives once ``event`` is charged, or the one recorded for the same request.
 
+    ``asked`` is what it may cost, and ``replan`` what it would owe with another delta: see :mod:`.charging`.
     ``facts`` is everything public that the answer depends on, in one text: the same request with other facts is
     another question, and refused.
 
@@ -41,13 +46,15 @@ def released(
     recorded = None if request is None else ledger.recall(request)
     if recorded is not None:
         answer = from_record(recorded.value, recorded.receipt)
-        if recorded.receipt.event != event or recorded.value.get("facts") != _digest(facts):
+        paid = recorded.receipt.event
+        same = paid == event or paid == pair(event, asked, ledger.unit.adjacency)
+        if not same or recorded.value.get("facts") != _digest(facts):
             raise InvalidParameterError(
                 "An answer to this request was recorded, but to another question or with other noise.",
                 fix="give the new request another name.",
             )
         return answer
-    receipt = ledger.charge(event, purpose=purpose, who=who, request=request)
+    receipt = charged(event, asked, ledger, replan, purpose=purpose, who=who, request=request)
     made, failure = _computed(compute, receipt)
     if made is None:
         # Raised out here, so that the private failure is not attached to it as its context.

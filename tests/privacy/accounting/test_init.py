@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from defocus.errors import DefocusError, InvalidParameterError
-from defocus.privacy.accounting import ACCOUNTANTS, account
+from defocus.privacy.accounting import ACCOUNTANTS, account, tightest, tightest_at
 from defocus.privacy.events import (
     NOTHING,
     Approximate,
@@ -133,3 +133,16 @@ def test_a_very_large_epsilon_leaves_next_to_no_delta() -> None:
     for epsilon in (1e50, 1e200, _HUGE):
         assert account(Gaussian(1), by="gdp").delta(epsilon) == 5e-324
         assert account(Gaussian(1), by="zcdp").delta(epsilon) < 1e-300
+
+
+def test_deltas_spent_outright_to_the_last_are_added_up_where_a_finer_account_has_no_room_left() -> None:
+    event = 2 * Approximate(0.15, 4.999995e-7) + Laplace(2)
+    assert tightest(event).epsilon(1e-6) == math.inf
+    assert tightest_at(event, 1e-6).epsilon(1e-6) == pytest.approx(0.8)
+    assert tightest_at(event, 1e-6, Adjacency.REPLACE).accountant == "basic"
+    assert tightest_at(event, 1e-4).accountant == "pld"
+    for other in (Gaussian(3), Laplace(2) + Gaussian(9), Selected(Gaussian(5), 0.1)):
+        assert tightest_at(other, 1e-6).accountant == tightest(other).accountant
+    odd = Selected(Gaussian(5), 0.1) + Approximate(0.1, 1e-9)
+    with contextlib.suppress(DefocusError):
+        assert tightest_at(odd, 1e-6).epsilon(1e-6) <= tightest(odd).epsilon(1e-6)

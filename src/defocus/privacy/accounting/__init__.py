@@ -10,14 +10,14 @@ basic     epsilons and deltas added up
 
 from collections.abc import Callable
 
-from defocus.errors import InvalidParameterError, UnsupportedEventError
+from defocus.errors import InvalidParameterError, Number, UnsupportedEventError
 from defocus.privacy.accounting import advanced, basic, gdp, pld, rdp, zcdp
-from defocus.privacy.events import Event
+from defocus.privacy.events import Approximate, Event, parts_of
 from defocus.privacy.losses import Loss
 from defocus.privacy.naming import described
 from defocus.privacy.units import Adjacency
 
-__all__ = ["ACCOUNTANTS", "account", "advanced", "basic", "gdp", "pld", "rdp", "tightest", "zcdp"]
+__all__ = ["ACCOUNTANTS", "account", "advanced", "basic", "gdp", "pld", "rdp", "tightest", "tightest_at", "zcdp"]
 
 ACCOUNTANTS: dict[str, Callable[[Event, Adjacency], Loss]] = {
     "pld": pld.account,
@@ -71,3 +71,24 @@ def tightest(event: Event, adjacency: Adjacency | str = Adjacency.ADD_REMOVE) ->
         return account(event, "pld", adjacency)
     except UnsupportedEventError:
         return account(event, "rdp", adjacency)
+
+
+def tightest_at(event: Event, delta: Number, adjacency: Adjacency | str = Adjacency.ADD_REMOVE) -> Loss:
+    """What ``event`` costs in the eyes of the accountant that gives the least epsilon at ``delta``.
+
+    That is the tightest one, but where parts of the event spend all of delta outright, which leaves none for its
+    rounding: adding up is exact then.
+
+    >>> from defocus.privacy.events import Approximate, Laplace
+    >>> event = Approximate(0.5, 1e-6) + Laplace(2)
+    >>> tightest(event).epsilon(1e-6), tightest_at(event, 1e-6).epsilon(1e-6)
+    (inf, 1.0)
+    """
+    found = tightest(event, adjacency)
+    if not any(isinstance(part, Approximate) for part, _ in parts_of(event)):
+        return found
+    try:
+        added = account(event, "basic", adjacency)
+    except UnsupportedEventError:
+        return found
+    return min(found, added, key=lambda loss: loss.epsilon(delta))
