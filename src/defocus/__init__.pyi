@@ -26,6 +26,7 @@ from defocus.tables import mean as mean
 from defocus.tables import median as median
 from defocus.tables import min as min
 from defocus.tables import open as open
+from defocus.tables import parts as parts
 from defocus.tables import power as power
 from defocus.tables import quantile as quantile
 from defocus.tables import quantiles as quantiles
@@ -58,6 +59,7 @@ __all__ = [
     "node",
     "noise",
     "open",
+    "parts",
     "power",
     "privacy",
     "quantile",

@@ -71,7 +71,7 @@ class Ledger:
     >>> home.cleanup()
     """
 
-    __slots__ = ("_anchor_file", "_guard", "_read_only", "_seen", "_store", "_terms")
+    __slots__ = ("_anchor_file", "_guard", "_parts", "_read_only", "_seen", "_store", "_terms")
 
     def __init__(
         self, store: Store, terms: Terms, guard: Guard, anchor_file: AnchorFile | None, read_only: bool
@@ -81,7 +81,8 @@ class Ledger:
         self._guard = guard
         self._anchor_file = anchor_file
         self._read_only = read_only
-        self._seen: Anchor | None = None
+        self._seen: list[Anchor] = []  # the newest entry that was seen; shared by all who use this ledger
+        self._parts: tuple[str, ...] = ()
 
     @classmethod
     def open(
@@ -145,7 +146,7 @@ class Ledger:
         purpose: str,
         who: str | None = None,
         request: str | None = None,
-        parts: Iterable[str] = (),
+        parts: Iterable[str] | None = None,
     ) -> Receipt:
         """Charge ``event``, durably, and return the receipt that allows one sample; or refuse and charge nothing.
 
@@ -154,11 +155,12 @@ class Ledger:
             purpose: why, in one line.
             who: by whom; the account's name unless told.
             request: a name under which the recorded answer can be found again with :meth:`recall`.
-            parts: the labels of the parts that the release reads, and nothing else does; none for everybody. They are
-                public: whoever asks chooses them, and they are written down. Whoever charges answers for it that
-                different labels have no row in common, as ``Table.part`` does.
+            parts: the labels of the parts that the release reads, and it reads nothing else; an empty list for
+                everybody. Unless given, those that the ledger is :meth:`about`. They are public: whoever asks chooses
+                them, and they are written down. Whoever charges answers for it that different labels have no row in
+                common, as ``Table.part`` does.
         """
-        wire, labels = stored_event(event), checked_labels(parts, self._terms)
+        wire, labels = stored_event(event), self._labels(parts)
         purpose, who = line("purpose", purpose), whoever(who)
         request = None if request is None else line("request", request, longest=500)
         cost = self._guard.cost(event)
@@ -246,15 +248,21 @@ class Ledger:
 
         Where the data has parts, the most that anybody in the named ones was charged, or anybody at all.
         """
-        return self._account(parts).most()
+        return self._account(parts or None).most()
 
     def remaining(self, *parts: str) -> Remaining:
         """What is left to spend on a release about the named parts, or about everybody."""
         return self._guard.remaining(self.spent(*parts))
 
-    def admits(self, event: Event, *, parts: Iterable[str] = ()) -> bool:
+    def admits(self, event: Event, *, parts: Iterable[str] | None = None) -> bool:
         """Whether ``event`` would be admitted now. Free, and no promise: someone else may charge first."""
         return self._account(parts).short(self._guard.cost(event)) is None
+
+    def about(self, *parts: str) -> "Ledger":
+        """The same ledger, whose charges, sums and remainders are those of the named parts unless told otherwise."""
+        same = Ledger(self._store, self._terms, self._guard, self._anchor_file, self._read_only)
+        same._seen, same._parts = self._seen, checked_labels(parts, self._terms)
+        return same
 
     def tally(self) -> Tally | None:
         """What everybody, and what the heaviest part was charged, and how many parts; None where there are none."""
@@ -268,7 +276,7 @@ class Ledger:
 
     def verify(self, anchor: Anchor | tuple[int, str] | str | None = None) -> Verification:
         """Read the whole chain and say everything that is wrong with it; see :class:`Verification`."""
-        return examine(self._store, _anchors(as_anchor(anchor), self._seen, self._anchor_file))
+        return examine(self._store, _anchors([as_anchor(anchor), *self._seen], self._anchor_file))
 
     def entries(self) -> Iterator[Entry]:
         """Every entry, from the first, read in batches. An altered one is refused."""
@@ -338,8 +346,11 @@ class Ledger:
         divided = "" if tally is None else tally.words(self._guard)
         return show.summary(self._terms, self.remaining(), self.where, len(self), divided)
 
-    def _account(self, parts: Iterable[str]) -> Account:
-        labels = checked_labels(parts, self._terms)
+    def _labels(self, parts: Iterable[str] | None) -> tuple[str, ...]:
+        return self._parts if parts is None else checked_labels(parts, self._terms)
+
+    def _account(self, parts: Iterable[str] | None) -> Account:
+        labels = self._labels(parts)
         with self._at_end() as (session, last):
             return Account.of(self._guard, session, last, labels)
 
@@ -355,7 +366,7 @@ class Ledger:
                 f"The ledger {self.where} was opened for reading only.", fix="open it without read_only=True."
             )
         # Read first: what others append and vouch for after the transaction began is not in its view of the chain.
-        known = _anchors(self._seen, None, self._anchor_file)
+        known = _anchors(self._seen, self._anchor_file)
         with self._store.session(write=write) as session:
             yield session, self._last(session, known, lock=write)
 
@@ -377,7 +388,7 @@ class Ledger:
                     f" {known.sequence} as it was: an older copy was put back, or its history was rewritten.",
                     fix="put the newest copy back; nothing may be charged until the ledger holds that entry again.",
                 )
-        self._seen = Anchor(entry.sequence, row.hash)
+        self._seen[:] = [Anchor(entry.sequence, row.hash)]
         return entry
 
     def _follow(self, *, new: bool) -> None:
@@ -397,7 +408,7 @@ class Ledger:
 
     def _noted(self, entry: Entry) -> None:
         anchor = Anchor(entry.sequence, entry.hash)
-        self._seen = anchor
+        self._seen[:] = [anchor]
         if self._anchor_file is not None:
             self._anchor_file.advance(anchor)
 
@@ -405,7 +416,7 @@ class Ledger:
 def verify(where: str | Path, anchor: Any = None, *, anchor_file: str | Path | None = None) -> Verification:
     """Examine the ledger at ``where`` without opening it for use: works on a damaged one and says what is wrong."""
     file = anchor_file_of(anchor_file)
-    anchors = _anchors(as_anchor(anchor), None, file)
+    anchors = _anchors([as_anchor(anchor)], file)
     if file is not None and file.read() is None:
         raise LedgerUnavailableError(f"There is no anchor file at {file.path}.", fix="check its path, or leave it out.")
     store = Store(place_of(where, timeout=10.0, read_only=True))
@@ -415,8 +426,8 @@ def verify(where: str | Path, anchor: Any = None, *, anchor_file: str | Path | N
         store.close()
 
 
-def _anchors(one: Anchor | None, other: Anchor | None, file: AnchorFile | None) -> list[Anchor]:
-    return [anchor for anchor in (one, other, file.read() if file else None) if anchor is not None]
+def _anchors(known: Iterable[Anchor | None], file: AnchorFile | None) -> list[Anchor]:
+    return [anchor for anchor in (*known, file.read() if file else None) if anchor is not None]
 
 
 def _after(

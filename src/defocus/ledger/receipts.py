@@ -6,6 +6,7 @@ from typing import Any, final
 from defocus.ledger.anchors import Anchor
 from defocus.ledger.entries import Entry, amounts_in, amounts_out
 from defocus.ledger.terms import Terms
+from defocus.privacy.costs import Cost
 from defocus.privacy.events import Event
 from defocus.privacy.wire import to_wire
 
@@ -17,8 +18,8 @@ __all__ = ["Receipt", "Recorded"]
 class Receipt:
     """A charge that is committed and flushed: whoever holds this may sample, once.
 
-    ``spent`` is everything charged so far, this charge included, in the units of the filter; where the data has parts,
-    the most that anybody in them was charged. ``parts`` are those the release is about; none is everybody.
+    ``spent`` is everything charged so far, this charge included, in the units of the filter. ``parts`` are those the
+    release is about, none for everybody, and ``spent`` the most that anybody in them was charged.
     """
 
     terms: Terms
@@ -44,7 +45,7 @@ class Receipt:
             purpose=entry.purpose,
             event=event,
             cost=amounts_in(entry.content["cost"]),
-            spent=entry.spent,
+            spent=_spent(entry),
             parts=tuple(entry.parts),
         )
 
@@ -71,6 +72,14 @@ class Receipt:
 
     def __str__(self) -> str:
         return f"receipt {self.sequence} of {self.terms.dataset}: {self.purpose} ({self.who}, {self.time})"
+
+
+def _spent(entry: Entry) -> tuple[float, ...]:
+    """What the people whom a charge is about were charged, at most."""
+    if entry.tally is None or not entry.parts:
+        return entry.spent
+    sums = [tuple(Cost(entry.tally.common) + Cost(sum_)) for sum_ in entry.parts.values()]
+    return tuple(map(max, zip(*sums, strict=True)))
 
 
 @final

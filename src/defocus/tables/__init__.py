@@ -26,6 +26,7 @@ from defocus.tables.answers import Answer, AnswerColumn
 from defocus.tables.bounding import Bound
 from defocus.tables.columns import Column, Schema
 from defocus.tables.cubes import Cube
+from defocus.tables.dividing import parts
 from defocus.tables.kinds import Kind
 from defocus.tables.opening import open  # noqa: A004  # reads as dp.open
 from defocus.tables.previewing import Preview, PreviewColumn
@@ -59,6 +60,7 @@ __all__ = [
     "median",
     "min",
     "open",
+    "parts",
     "power",
     "quantile",
     "quantiles",

@@ -7,6 +7,7 @@ from typing import Any
 from defocus.errors import DefocusError, UnknownColumnError
 from defocus.tables.columns import Column, Schema
 from defocus.tables.datasets import Dataset, Facts, OtherTable
+from defocus.tables.dividing import divided
 from defocus.tables.kinds import Kind
 from defocus.tables.naming import naming
 from defocus.tables.sources import Source, fits, source
@@ -36,11 +37,25 @@ def declared(schema: Schema, columns: Mapping[str, Facts]) -> Schema:
 
 def check(dataset: Dataset) -> list[str]:
     """What does not fit, in words; empty if everything does. Looks at schemas, never at a row."""
-    problems = list(_problems(dataset, dataset, dataset.unit.column))
+    problems = [*_problems(dataset, dataset, dataset.unit.column)]
+    problems += [] if problems else _part_problems(dataset)
     for group, tables in (("public", dataset.public), ("private", dataset.private)):
         for name, other in tables.items():
             problems += [f"[{group}.{name}] {problem}" for problem in _problems(dataset, other, other.unit)]
     return problems
+
+
+def _part_problems(dataset: Dataset) -> Iterator[str]:
+    """Whether the data can be divided as the file says."""
+    if dataset.parts is None:
+        return
+    opened = open_dataset(dataset)
+    try:
+        divided(dataset.parts, opened.schema, dataset.unit)
+    except DefocusError as error:
+        yield f"[parts] {error.what} {error.fix}"
+    finally:
+        opened.engine.close()
 
 
 def _problems(dataset: Dataset, about: Dataset | OtherTable, unit: str | None) -> Iterator[str]:

@@ -19,6 +19,7 @@ from defocus.tables.bounding import Bound
 from defocus.tables.chance import Chance
 from defocus.tables.charging import spendable
 from defocus.tables.columns import Column
+from defocus.tables.dividing import part_rules
 from defocus.tables.keys import Keys, declared_keys
 from defocus.tables.measuring import Measuring
 from defocus.tables.previewing import Preview, PreviewColumn
@@ -173,7 +174,7 @@ class Cube:
         said = ["rows with other values than the declared ones are left out", "an empty key stands for all values"]
         if self.bound is not None:
             said.insert(0, f"one {self.rows.unit} counts with at most {self.bound}")
-        return tuple(said)
+        return (*part_rules(self.rows), *said)
 
 
 def _values(keys: Keys) -> Sequence[Any]:

@@ -10,6 +10,7 @@ from defocus.errors import DatasetFileError, Number
 from defocus.privacy.budgets import Budget
 from defocus.privacy.units import Unit, rows, user
 from defocus.tables.bounding import FIND, Bound, fitting
+from defocus.tables.dividing import Declared, parts
 from defocus.tables.engines.postgresql import is_address
 from defocus.tables.kinds import Kind, Value
 from defocus.tables.sections import Section, parse
@@ -67,6 +68,8 @@ class Dataset:
     bound: Bound | None = None
     purposes: tuple[str, ...] = ()
     """If there are any, a release must name one of them."""
+    parts: Declared | None = None
+    """What divides the data into parts that can be asked about one by one."""
     columns: Mapping[str, Facts] = field(default_factory=dict)
     public: Mapping[str, OtherTable] = field(default_factory=dict)
     private: Mapping[str, OtherTable] = field(default_factory=dict)
@@ -104,7 +107,7 @@ def parsed(text: str, *, home: Path = Path()) -> Dataset:
     """The dataset that the text of a file describes; paths are seen from ``home``."""
     top = parse(text.replace("\r\n", "\n")).only(
         *("name", "data", "table", "unit", "budget", "ledger", "anchor_file", "bound", "purposes"),
-        *("columns", "public", "private"),
+        *("columns", "public", "private", "parts"),
     )
     name = top.word("name")
     if name is None or not _NAME.fullmatch(name):
@@ -120,6 +123,7 @@ def parsed(text: str, *, home: Path = Path()) -> Dataset:
         anchor_file=top.word("anchor_file"),
         bound=_bound(top.section("bound").only("rows", "groups", "per_group", "by"), unit),
         purposes=top.words("purposes"),
+        parts=_parts(top.section("parts").only("column", "people")),
         columns=_columns(top),
         public={key: _other(key, one) for key, one in top.sections("public")},
         private={key: _other(key, one, unit) for key, one in top.sections("private")},
@@ -152,6 +156,16 @@ def _budget(section: Section) -> Budget:
         section.refuse(None, "It is not said what may be lost", "write epsilon = 1 and delta = 1e-6, or rho = 0.1.")
     given: dict[str, Any] = {key: section.number(key) for key in section.values}
     return section.checked(None, lambda: Budget(**given))
+
+
+def _parts(section: Section) -> Declared | None:
+    if not section.values:
+        return None
+    column = section.word("column")
+    if column is None:
+        section.refuse(None, "It is not said which column divides the data into parts", 'write column = "day".')
+    people = section.word("people")
+    return section.checked("people" if people else "column", lambda: parts(column, people=people))
 
 
 def _bound(section: Section, unit: Unit) -> Bound | None:

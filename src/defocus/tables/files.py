@@ -1,5 +1,6 @@
 """Parquet and CSV files as relations. What their columns are is read from footers and headers, never from rows."""
 
+import contextlib
 import csv
 import glob
 import gzip
@@ -8,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
+from urllib.parse import unquote_to_bytes
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -27,6 +29,7 @@ _FORMATS = {
     ".tsv.gz": "tsv",
 }
 _ENDINGS = ", ".join(_FORMATS)
+_NULL = "__HIVE_DEFAULT_PARTITION__"
 _HEADER = 1 << 20
 """A header is at most this many bytes long."""
 
@@ -41,9 +44,15 @@ class Files:
     empty, longer than 2 MB or not UTF-8 is left out: what becomes of a row does not depend on the others or on the
     question, and none can make the reading fail.
 
-    *Parquet.* All files must have the same columns of the same types. Folders called ``key=value`` add a text
-    column ``key``. Columns of moments in milliseconds are there but of no use, since DuckDB cannot read all of them
-    and one value must not decide whether a question has an answer; write microseconds.
+    *Parquet.* All files must have the same columns of the same types. Columns of moments in milliseconds are there but
+    of no use, since DuckDB cannot read all of them and one value must not decide whether a question has an answer;
+    write microseconds.
+
+    *Folders* called ``key=value`` below the one that was opened add a text column ``key``, as Hive writes them: percent
+    signs stand for bytes of UTF-8, and ``__HIVE_DEFAULT_PARTITION__`` for NULL. A filter on such a column leaves
+    files unread.
+
+    The list of files is made when they are found and does not grow: one that arrives later is in the next opening.
 
     Assumes:
         A CSV file was written by a program that quotes what must be quoted: the rows that differ between
@@ -53,6 +62,9 @@ class Files:
     paths: tuple[Path, ...]
     format: str
     partitions: tuple[str, ...] = ()
+    """The keys of the folders, outermost first."""
+    values: tuple[tuple[str | None, ...], ...] = ()
+    """The values of those keys, for each file."""
     name: str = ""
     """What a question may call the table."""
 
@@ -89,12 +101,15 @@ class Files:
         return {name: exp.Boolean(this=value) for name, value in flags.items()}
 
     def _sound(self, table: exp.Table) -> exp.Expression:
-        """The table without moments in milliseconds: DuckDB fails to read one that microseconds cannot hold."""
+        """The table without moments in milliseconds: DuckDB fails to read one that microseconds cannot hold.
+
+        Columns of partitioned tables are named, since DuckDB takes folders above the one that was opened for keys too.
+        """
         types = _types(self.paths[0])
         coarse = {name for name, type_ in types.items() if pa.types.is_timestamp(type_) and type_.unit == "ms"}
         useless = exp.Cast(this=exp.null(), to=exp.DataType.build("BLOB", dialect="duckdb"))
         made = {name: useless.copy() if name in coarse else _column(name) for name in (*types, *self.partitions)}
-        return _select(made, table) if coarse else table
+        return _select(made, table) if coarse or self.partitions else table
 
     def _whole(self, table: exp.Table) -> exp.Expression:
         """The rows in which some field is filled, whichever columns a question uses.
@@ -142,19 +157,25 @@ def find(data: str | Path | Sequence[str | Path]) -> Files:
     found = [file for one in given for file in _expand(os.fspath(one))]
     if not found:
         raise SourceError("No file was named.", fix="give at least one path.")
-    if len({path for path, _ in found}) != len(found):
+    if len({path for path, _ in found}) != len(found):  # links are not followed: a link is a file of its own
         raise SourceError("A file was named twice, so its rows would count twice.", fix="name each file once.")
     formats = {_format(path) for path, _ in found}
-    layouts = {partitions for _, partitions in found}
+    layouts = {tuple(keys) for _, keys in found}
     if len(formats) > 1 or len(layouts) > 1:
         differ = f"formats: {', '.join(sorted(formats))}" if len(formats) > 1 else "folders called key=value"
         raise SourceError(f"The files have different {differ}.", fix="open files of one format and one layout.")
     named = Path(given[0]) if len(given) == 1 and Path(given[0]).is_dir() else found[0][0]
-    return Files(tuple(path for path, _ in found), formats.pop(), layouts.pop(), named.name.split(".")[0] or "data")
+    return Files(
+        tuple(path for path, _ in found),
+        formats.pop(),
+        layouts.pop(),
+        tuple(tuple(keys.values()) for _, keys in found),
+        named.name.split(".")[0] or "data",
+    )
 
 
-def _expand(text: str) -> Iterator[tuple[Path, tuple[str, ...]]]:
-    """The files with the partition keys in their paths. A name that exists is itself, whatever characters it has."""
+def _expand(text: str) -> Iterator[tuple[Path, dict[str, str | None]]]:
+    """The files with the partitions in their paths. A name that exists is itself, whatever characters it has."""
     if not text or "\0" in text or "://" in text:
         raise SourceError(
             f"{text!r:.80} is not a path on this machine.",
@@ -162,7 +183,7 @@ def _expand(text: str) -> Iterator[tuple[Path, tuple[str, ...]]]:
         )
     path = Path(os.path.abspath(Path(text).expanduser()))  # noqa: PTH100 - absolute, but not through links
     if path.is_file():
-        yield path, ()
+        yield path, {}
     elif path.is_dir():
         inside = sorted(file for file in path.rglob("*") if file.is_file() and _ending(file))
         if not inside:
@@ -184,10 +205,35 @@ def _matches(pattern: Path) -> Iterator[Path]:
     return map(Path, glob.iglob(str(pattern), recursive=True))  # noqa: PTH207 - Path.glob takes no absolute pattern
 
 
-def _keys(file: Path, root: Path) -> tuple[str, ...]:
-    """The keys of the folders called key=value between a file and the root that was named."""
-    parts = [part.partition("=") for part in file.relative_to(root).parts[:-1]]
-    return tuple(key for key, equals, _ in parts if equals and key)
+def _keys(file: Path, root: Path) -> dict[str, str | None]:
+    """The keys and values of the folders called key=value between a file and the root that was named.
+
+    DuckDB reads them from the whole path, and takes the outermost of two equal keys, so there must be one.
+    """
+    found: dict[str, str | None] = {}
+    for part in file.relative_to(root).parts[:-1]:
+        key, equals, value = part.partition("=")
+        if not equals or not key:
+            continue
+        if "=" in value or any(above.startswith(f"{key}=") for above in (*root.parts, *(f"{k}=" for k in found))):
+            raise SourceError(
+                f"The folder {part!r:.120} does not say what {key!r:.60} is: there are two equals signs in it, or"
+                " another folder on the way to it has the same key.",
+                fix="name each folder key=value with a key of its own, and write = in a value as %3D.",
+            )
+        found[key] = _partition(value, part)
+    return found
+
+
+def _partition(value: str, folder: str) -> str | None:
+    """The value that the name of a folder stands for."""
+    if value == _NULL:
+        return None
+    with contextlib.suppress(UnicodeDecodeError):
+        text = unquote_to_bytes(value).decode()
+        if "\0" not in text:
+            return text
+    raise SourceError(f"The folder {folder!r:.120} is not called by a text in UTF-8.", fix="rename the folder.")
 
 
 def _ending(path: Path) -> str | None:

@@ -10,7 +10,7 @@ from typing import Any, final
 import pyarrow as pa
 
 from defocus.errors import InvalidParameterError, LedgerMismatchError, NotDeclaredError
-from defocus.ledger import Ledger
+from defocus.ledger import Ledger, Parts
 from defocus.ledger.making import check_kinds
 from defocus.ledger.text import line
 from defocus.privacy.budgets import Budget
@@ -18,6 +18,7 @@ from defocus.privacy.units import Unit
 from defocus.tables import datasets
 from defocus.tables.bounding import Bound, fitting
 from defocus.tables.checking import open_dataset
+from defocus.tables.dividing import Declared, divided, in_ledger
 from defocus.tables.engines.postgresql import is_address
 from defocus.tables.naming import naming
 from defocus.tables.rows import Rows
@@ -41,6 +42,7 @@ def open(  # noqa: A001  # reads as dp.open
     purposes: str | Sequence[str] | None = None,
     private: Mapping[str, Any] | None = None,
     public: Mapping[str, Any] | None = None,
+    parts: str | Declared | None = None,
     anchor_file: str | Path | None = None,
     memory: str | None = None,
     threads: int | None = None,
@@ -66,6 +68,9 @@ def open(  # noqa: A001  # reads as dp.open
             without the rule, or without Defocus. Let them reach a service that asks, and not the data.
         private: other tables about the same people, by name, which can be joined on the person.
         public: public tables, by name, which can be joined on anything.
+        parts: the column that divides the table, such as its day: then :meth:`Table.part` asks about one part, which
+            is charged alone where each unit is in one part only. Rows and events that are added or removed are; of
+            people it must be declared, ``dp.parts("hospital", people="in one part")``.
         anchor_file: a file, best on another disk, that notices an older copy of the ledger.
         memory: how much memory the engine may use, such as "2GB".
         threads: how many threads the engine may use.
@@ -85,7 +90,7 @@ def open(  # noqa: A001  # reads as dp.open
     if isinstance(data, str | Path) and Path(data).suffix.lower() == ".toml" and not is_address(data):
         said = {"unit": unit, "budget": budget, "name": name, "table": table, "columns": columns, "types": types}
         more = {"bound": bound, "purposes": purposes, "private": private, "public": public, "anchor_file": anchor_file}
-        twice = [key for key, value in {**said, **more}.items() if value is not None]
+        twice = [key for key, value in {**said, **more, "parts": parts}.items() if value is not None]
         if twice:
             raise InvalidParameterError(
                 f"{', '.join(twice)} cannot be given beside a dataset file, which says it.", fix="write it in the file."
@@ -110,6 +115,7 @@ def open(  # noqa: A001  # reads as dp.open
             purposes=wanted,
             private=dict.fromkeys(private or ()),
             public=dict(public or {}),
+            parts=parts,
         )
         opened = _table(facts, sources)
         undo.pop_all()
@@ -133,6 +139,7 @@ class _Said:
     private: Mapping[str, str | None] = field(default_factory=dict)
     """Other private tables, and what they call the person where that is said."""
     public: Mapping[str, Any] = field(default_factory=dict)
+    parts: str | Declared | None = None
 
 
 def _from_file(
@@ -149,6 +156,7 @@ def _from_file(
         purposes=dataset.purposes or None,
         private={key: other.unit for key, other in dataset.private.items()},
         public={key: _public(open_dataset(dataset, other)) for key, other in dataset.public.items()},
+        parts=dataset.parts,
     )
     about = (None, *dataset.private.values())
     with ExitStack() as undo:
@@ -166,10 +174,11 @@ def _table(said: _Said, sources: Sequence[Source]) -> Table:
     with ExitStack() as undo:
         book = None
         if said.unit is None:  # then only a ledger that is there can say whom it protects
-            book = _book(said, undo)
+            book = _book(said, None, undo)
         unit = said.unit if book is None else book.unit
         assert unit is not None  # noqa: S101  # one of the two said it
         rows = _rows(sources[0], unit, None)
+        rows = replace(rows, division=divided(said.parts, rows.schema, unit))
         if said.private and rows.unit is None:
             raise InvalidParameterError(
                 f"This table protects {unit}, so no other private table is about the same people.",
@@ -180,7 +189,8 @@ def _table(said: _Said, sources: Sequence[Source]) -> Table:
             key: replace(_rows(one, unit, person), words=(f"of the table {key}",)) for (key, person), one in persons
         }
         fitting(said.bound, people=rows.unit is not None)
-        book = _book(said, undo) if book is None else book
+        book = _book(said, in_ledger(rows.division), undo) if book is None else book
+        book.terms.hold(dataset=None, unit=None, budget=None, parts=in_ledger(rows.division))
         opened = Table(
             rows=rows,
             ledger=book,
@@ -194,13 +204,13 @@ def _table(said: _Said, sources: Sequence[Source]) -> Table:
     return opened
 
 
-def _book(said: _Said, undo: ExitStack) -> Ledger:
+def _book(said: _Said, parts: Parts | None, undo: ExitStack) -> Ledger:
     """The ledger, which must have been made for this unit, budget and data, or is made for them now."""
     try:
         if isinstance(said.ledger, Ledger):
             said.ledger.terms.hold(dataset=said.name, unit=said.unit, budget=said.budget)
             return said.ledger
-        terms: dict[str, Any] = {"budget": said.budget, "unit": said.unit, "dataset": said.name}
+        terms: dict[str, Any] = {"budget": said.budget, "unit": said.unit, "dataset": said.name, "parts": parts}
         return undo.enter_context(Ledger.open(said.ledger, anchor_file=said.anchor_file, **terms))
     except LedgerMismatchError as problem:
         if said.named:

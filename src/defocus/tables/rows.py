@@ -17,7 +17,7 @@ from defocus.tables.expressions import Expression, expression
 from defocus.tables.kinds import Kind
 from defocus.tables.syntax import column, named, rows_of
 
-__all__ = ["Rows"]
+__all__ = ["Division", "Rows"]
 
 _MOST_STEPS = 48
 """How often rows can be filtered, derived from and joined. Each step is a layer of SQL, which is written and read by
@@ -34,6 +34,19 @@ _TOKEN = re.compile(r" [0-9a-f]{32}\b")
 
 @final
 @dataclass(frozen=True, slots=True)
+class Division:
+    """What divides the rows into parts, and which parts these rows are; see :mod:`defocus.tables.dividing`."""
+
+    column: str
+    kind: str
+    apart: str | None = None
+    """Why a release from one part costs the others nothing; None where it costs everybody."""
+    chosen: tuple[str, ...] = ()
+    """The labels of the parts that these rows are restricted to; none where they are of all parts."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class Rows:
     """A relation that the engine can read, what its columns are, and which of them names the person."""
 
@@ -46,6 +59,13 @@ class Rows:
     """What was done to the rows, for people."""
     steps: int = 0
     """How many layers that made."""
+    division: Division | None = None
+    """Follows the rows it is about through every step; those of another table keep their own, which is none."""
+
+    @property
+    def charged(self) -> tuple[str, ...]:
+        """The labels of the parts that a release from these rows is charged to; none for everybody."""
+        return () if self.division is None or self.division.apart is None else self.division.chosen
 
     def where(self, text: str) -> "Rows":
         """The rows for which a condition holds; where it is NULL it does not hold."""

@@ -14,6 +14,7 @@ from defocus.tables.arranging import arrange
 from defocus.tables.bounding import DEFAULT_ROWS, Bound, fitting
 from defocus.tables.columns import Schema
 from defocus.tables.cubes import Cube
+from defocus.tables.dividing import described, restricted
 from defocus.tables.joining import join_private, join_public
 from defocus.tables.keys import DECLARED, EVERYTHING, Keys, declared_keys, key_columns, public_keys
 from defocus.tables.query import Query
@@ -62,6 +63,14 @@ class Table:
     def where(self, condition: str) -> "Table":
         """Only the rows for which a condition holds: ``where("age >= 18 AND ward <> 'X'")``."""
         return replace(self, rows=self.rows.where(condition))
+
+    def part(self, *values: Any) -> "Table":
+        """Only the rows of some parts: ``part("2026-11-14")``, or several values of the column that divides the table.
+
+        Where the unit allows it, a release from them is charged to these parts and costs the others nothing; it is
+        said in ``preview`` and ``explain``. See ``dp.open(…, parts=…)``.
+        """
+        return replace(self, rows=restricted(self.rows, values))
 
     def derive(self, **columns: str) -> "Table":
         """More columns, each computed from the same row: ``derive(decade="age // 10")``."""
@@ -135,7 +144,8 @@ class Table:
         bound = _bounded(self)
         if bound is not None and bound.find:
             raise InvalidParameterError("A cube needs a bound that is known.", fix="give it with bound(rows=…).")
-        return Cube(self.rows, self.ledger, bound, chosen, len(names) if ways is None else ways, self.purposes)
+        book = self.ledger.about(*self.rows.charged)
+        return Cube(self.rows, book, bound, chosen, len(names) if ways is None else ways, self.purposes)
 
     def agg(self, **aggregates: Aggregate) -> Query:
         """What is asked of all rows together."""
@@ -183,8 +193,8 @@ class Table:
         )
 
     def remaining(self) -> Remaining:
-        """What is left of the budget."""
-        return self.ledger.remaining()
+        """What is left of the budget, for those whom these rows are about."""
+        return self.ledger.remaining(*self.rows.charged)
 
     def close(self) -> None:
         """Close the engine and the ledger."""
@@ -204,7 +214,9 @@ class Table:
 
     def __str__(self) -> str:
         columns = ", ".join(f"{column.name} ({column.kind})" for column in self.schema)
-        return f"{self.name}: {columns}\nprotects {self.ledger.unit}; {self.remaining()}"
+        division = self.rows.division
+        parts = "" if division is None else f"\nin {described(division)}"
+        return f"{self.name}: {columns}\nprotects {self.ledger.unit}; {self.remaining()}{parts}"
 
 
 @final
@@ -249,7 +261,7 @@ def _query(table: Table, by: tuple[str, ...], keys: Keys | None, aggregates: Map
     weights: dict[str, Number] = {}
     return Query(
         rows=table.rows,
-        ledger=table.ledger,
+        ledger=table.ledger.about(*table.rows.charged),
         bound=bound,
         by=by,
         keys=keys,

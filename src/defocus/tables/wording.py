@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from defocus.tables.aggregates import Aggregate, Argument, Distinct, Histogram, Quantile, Statistic
 from defocus.tables.bounding import Bound
+from defocus.tables.dividing import part_rules
 from defocus.tables.keys import Keys
 from defocus.tables.planning import Plan
 from defocus.tables.rows import Rows
@@ -38,7 +39,7 @@ def printable(text: str) -> str:
 
 def rules(rows: Rows, bound: Bound | None, keys: Keys | None, plan: Plan, *, proposed: bool) -> tuple[str, ...]:
     """What is bounded, clipped, dropped and found by rule."""
-    said: list[str] = []
+    said = part_rules(rows)
     if bound is not None:
         said += [
             _bounding(rows, bound, proposed=proposed),
