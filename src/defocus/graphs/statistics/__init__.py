@@ -2,7 +2,8 @@
 
 from defocus.graphs.registry import Entry
 from defocus.graphs.statistic import IntVector, Statistic
-from defocus.graphs.statistics import degrees, edges, histogram, joint, stars, triangles
+from defocus.graphs.statistics import arcs, degrees, edges, histogram, joint, stars, triangles
+from defocus.graphs.statistics.arcs import ArcDegrees, ArcHistogram
 from defocus.graphs.statistics.degrees import Degrees
 from defocus.graphs.statistics.edges import Edges
 from defocus.graphs.statistics.histogram import Histogram
@@ -12,6 +13,8 @@ from defocus.graphs.statistics.triangles import Triangles
 
 __all__ = [
     "ENTRIES",
+    "ArcDegrees",
+    "ArcHistogram",
     "Degrees",
     "Edges",
     "Entry",
@@ -30,5 +33,6 @@ ENTRIES: tuple[Entry, ...] = (
     stars.ENTRY,
     triangles.ENTRY,
     joint.ENTRY,
+    arcs.ENTRY,
 )
 """Every statistic that can be asked for. A statistic joins by its ``ENTRY``, which demands a certificate."""

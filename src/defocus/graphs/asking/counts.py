@@ -1,0 +1,131 @@
+"""Single counts: edges, stars, triangles."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import final
+
+from defocus.errors import InvalidParameterError
+from defocus.graphs.following import followings, guessed
+from defocus.graphs.graph import Graph
+from defocus.graphs.noising import noises, numbers
+from defocus.graphs.public import Public
+from defocus.graphs.questions import Method
+from defocus.graphs.statistics import Edges, Stars, Triangles
+from defocus.privacy.budgets import Budget
+
+__all__ = ["AskEdges", "AskStars", "AskTriangles"]
+
+_WIDTHS = 1000
+"""For so many steps the widths of a ladder for stars are exact."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class AskEdges:
+    """How many edges there are."""
+
+    @property
+    def words(self) -> str:
+        """What is asked."""
+        return "number of edges"
+
+    def methods(self, public: Public, budget: Budget) -> Sequence[Method]:
+        """Noise for one edge."""
+        return noises(Edges(), public, budget, numbers("edges"))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class AskTriangles:
+    """How many triangles there are. ``typical`` is a public guess of the most neighbours that two nodes share."""
+
+    typical: int | None = None
+
+    @property
+    def words(self) -> str:
+        """What is asked."""
+        return "number of triangles"
+
+    def methods(self, public: Public, budget: Budget) -> Sequence[Method]:
+        """Noise for n - 2, or for the largest number of common neighbours."""
+        _undirected(public, "triangles")
+        reach = Triangles().reach(public)
+        return [
+            *noises(Triangles(), public, budget, numbers("triangles")),
+            *followings(
+                "triangles",
+                public,
+                budget,
+                follows="the largest number of neighbours that two nodes share",
+                typical=guessed(self.typical, public),
+                level=Triangles().local,
+                cap=reach.l1,
+            ),
+        ]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class AskStars:
+    """How many k-stars there are. ``typical`` is a public guess of the two largest degrees together."""
+
+    k: int = 2
+    typical: int | None = None
+
+    def __post_init__(self) -> None:
+        Stars(self.k)
+
+    @property
+    def words(self) -> str:
+        """What is asked."""
+        return f"number of {self.k}-stars"
+
+    def methods(self, public: Public, budget: Budget) -> Sequence[Method]:
+        """Noise for the worst graph, or for the two largest degrees."""
+        _undirected(public, "stars")
+        stars = Stars(self.k)
+        reach, title, power = stars.reach(public), f"stars_{self.k}", self.k - 1
+        typical = guessed(self.typical, public) if self.typical is not None else 2 * guessed(None, public)
+        # Beyond the widths that are given, one more edge widens a rung by at most C(n-2, k-2) at the larger end.
+        step = 1 if self.k == 2 else math.comb(public.n - 2, self.k - 2)
+
+        def level(graph: Graph) -> Sequence[int]:
+            return int(stars.exact(graph)[0]), stars.level(graph)
+
+        def widths(graph: Graph) -> Sequence[int]:
+            return [int(stars.exact(graph)[0]), *stars.widths(graph, 1 if self.k == 2 else _WIDTHS)]
+
+        follows = "the sum of the two largest degrees" if self.k == 2 else "the size of the two largest degrees"
+        return [
+            *_possible(stars, public, budget, title),
+            *followings(
+                title,
+                public,
+                budget,
+                follows=follows,
+                typical=typical,
+                level=level,
+                cap=reach.l1,
+                power=power,
+                factor=Fraction(1, math.factorial(power)),
+                widths=widths,
+                step=step if self.k == 2 else None,
+            ),
+        ]
+
+
+def _possible(stars: Stars, public: Public, budget: Budget, title: str) -> Sequence[Method]:
+    """Global noise, where its scale is not beyond all bounds; following the graph may still work then."""
+    try:
+        return noises(stars, public, budget, numbers(title))
+    except InvalidParameterError:
+        return []
+
+
+def _undirected(public: Public, what: str) -> None:
+    if public.directed:
+        raise InvalidParameterError(
+            f"There are no {what} of directed graphs here.", fix="open the graph without directed=True."
+        )

@@ -1,0 +1,160 @@
+"""Noise that follows the graph: as wide as the statistic can move around this graph, and not around the worst one."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, final
+
+from defocus.errors import InvalidParameterError, Number, count
+from defocus.graphs.columns import noisy
+from defocus.graphs.data import Data
+from defocus.graphs.graph import Graph
+from defocus.graphs.noising import attempted
+from defocus.graphs.public import Public
+from defocus.graphs.questions import Method, Result
+from defocus.mechanisms import Ladder, NoisyLocalSensitivity, Ramp
+from defocus.noise import Bits
+from defocus.privacy.budgets import Budget
+from defocus.privacy.events import Event
+from defocus.privacy.units import Adjacency
+
+__all__ = ["Following", "followings", "guessed"]
+
+Measured: TypeAlias = Callable[[Graph], Sequence[int]]
+"""From a graph to the statistic and what its noise follows: a level, or widths."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Following:
+    """Noise that follows a level of the graph, which stays private; what is shown does not depend on it.
+
+    Guarantee:
+        That of the mechanism, which hides the level as well: what is assumed about the level is proven in the
+        statistic, and checked on all small graphs.
+    """
+
+    name: str
+    title: str
+    mechanism: Ramp | Ladder | NoisyLocalSensitivity
+    measured: Measured
+    follows: str
+    """What the level is, in words."""
+    how: str
+
+    @property
+    def event(self) -> Event:
+        """What one release owes."""
+        return self.mechanism.event
+
+    @property
+    def error(self) -> float:
+        """The expected absolute error if the level is the one guessed."""
+        return self.mechanism.error
+
+    @property
+    def interval(self) -> float:
+        """The half-width at 95 % if the level is the one guessed."""
+        return float(self.mechanism.interval(0.95))
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """On what guess the foretold error rests."""
+        guess = f"{self.follows} is guessed to be {self.mechanism.typical}; the noise follows the true one"
+        if isinstance(self.mechanism, NoisyLocalSensitivity):
+            return (f"{guess}, a bound of which is released as well",)
+        return (f"{guess}, which stays private: the error and the interval are right if the guess is",)
+
+    def run(self, data: Data, bits: Bits) -> Result:
+        """Count, measure the level, add noise."""
+        values = self.measured(data.graph)
+        if isinstance(self.mechanism, NoisyLocalSensitivity):
+            released = self.mechanism.bounded(values, bits)
+            half = float(self.mechanism.interval_for(released.bound, 0.95))
+            error = half / math.log(20)
+            column = noisy(self.title, [released.value], error=error, half=half, how=self.how)
+            return Result((column,), notes=(f"a released bound: {self.follows} is at most {released.bound}",))
+        value = self.mechanism.sample(values, bits)
+        column = noisy(self.title, [value], error=self.error, half=self.interval, how=self.how)
+        return Result((column,))
+
+
+def guessed(typical: object, public: Public, *, name: str = "typical") -> int:
+    """A public guess of a level: what was given, else four times the root of the number of nodes."""
+    if typical is not None:
+        return count(name, typical)
+    return max(1, min(4 * math.isqrt(public.n), public.n - 2))
+
+
+def followings(
+    title: str,
+    public: Public,
+    budget: Budget,
+    *,
+    follows: str,
+    typical: int,
+    level: Measured,
+    cap: int,
+    power: int = 1,
+    factor: Number = 1,
+    widths: Measured | None = None,
+    step: int | None = 1,
+) -> list[Method]:
+    """The methods that follow the graph: ramp, ladder, and with a delta a noisy local sensitivity.
+
+    They are proven for one edge added or removed, so there are none where an edge is replaced.
+
+    Args:
+        title: what the released number is called.
+        public: what is public.
+        budget: what may be spent.
+        follows: what the level is, in words.
+        typical: a public guess of it.
+        level: the statistic and its level, which moves by at most one.
+        cap: the global sensitivity.
+        power: the statistic moves by at most ``factor`` times this power of the level.
+        factor: see there.
+        widths: the statistic and its local sensitivities at distance 0, 1, …; the level itself unless told.
+        step: by how much the last width moves between neighbours; None where that is not known.
+    """
+    if public.unit.kind != "edge" or public.unit.adjacency is not Adjacency.ADD_REMOVE:
+        return []
+    epsilon: Any = budget.epsilon
+    usual = min(cap, max(1, math.floor(factor * typical**power)))
+
+    def made(name: str, mechanism: Any, measured: Measured, how: str) -> Callable[[], Method]:
+        return lambda: Following(name, title, mechanism(), measured, follows, how)
+
+    ways = [
+        made(
+            "ramp",
+            lambda: Ramp(epsilon=epsilon, typical=typical, power=power, factor=factor),
+            level,
+            f"noise with slowly falling tails, scaled to {follows}",
+        )
+    ]
+    if step is not None:
+        local = widths or level
+        ways.append(
+            made(
+                "ladder",
+                lambda: Ladder(epsilon=epsilon, cap=cap, typical=usual, step=step),
+                local,
+                f"ladder mechanism on {follows}",
+            )
+        )
+        if budget.delta:
+            ways.append(
+                made(
+                    "noisy local sensitivity",
+                    lambda: NoisyLocalSensitivity(
+                        epsilon=epsilon, delta=budget.delta, cap=cap, typical=usual, step=step
+                    ),
+                    lambda graph: local(graph)[:2],
+                    f"discrete Laplace noise for a noisy bound on {follows}",
+                )
+            )
+    try:
+        return attempted(ways)
+    except InvalidParameterError:
+        return []

@@ -1,0 +1,121 @@
+"""Noise for global sensitivities: one vector, one noise, whatever the graph is like."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, final
+
+import numpy as np
+
+from defocus.errors import CannotCalibrateError, DefocusError, InvalidParameterError, UnsupportedEventError
+from defocus.graphs.columns import noisy
+from defocus.graphs.data import Data
+from defocus.graphs.public import Public
+from defocus.graphs.questions import Method, Result
+from defocus.graphs.statistic import IntVector, Statistic
+from defocus.mechanisms import Gaussian, Laplace
+from defocus.noise import Bits
+from defocus.privacy.budgets import Budget
+from defocus.privacy.events import Event
+
+__all__ = ["Finish", "VectorNoise", "attempted", "noises", "numbers"]
+
+Finish: TypeAlias = Callable[["VectorNoise", IntVector, Data], Result]
+"""From noisy numbers to a result: titles, keys and post-processing."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class VectorNoise:
+    """Discrete Laplace or Gaussian noise on every entry of a statistic.
+
+    Guarantee:
+        That of the mechanism: its sensitivity is the statistic's reach under the unit of the graph.
+    """
+
+    name: str
+    statistic: Statistic
+    mechanism: Laplace | Gaussian
+    finish: Finish
+    directed: bool = False
+    expected: float | None = None
+    """The error to expect after post-processing, where that is less than the noise."""
+    rules: tuple[str, ...] = ()
+
+    @property
+    def event(self) -> Event:
+        """What one release owes."""
+        return self.mechanism.event
+
+    @property
+    def error(self) -> float:
+        """The expected absolute error of an entry."""
+        return self.mechanism.error if self.expected is None else self.expected
+
+    @property
+    def interval(self) -> float:
+        """The half-width at 95 %, of the noise alone."""
+        return float(self.mechanism.interval(0.95))
+
+    @property
+    def how(self) -> str:
+        """The kind and size of the noise."""
+        if isinstance(self.mechanism, Laplace):
+            return f"discrete Laplace noise of scale {float(self.mechanism.scale):.6g}"
+        return f"discrete Gaussian noise of standard deviation {float(self.mechanism.sigma):.6g}"
+
+    def run(self, data: Data, bits: Bits) -> Result:
+        """Count, add noise, finish."""
+        exact = self.statistic.exact(data.directed if self.directed else data.graph)
+        return self.finish(self, np.asarray(self.mechanism.sample(exact, bits)), data)
+
+
+def numbers(*titles: str) -> Finish:
+    """A result of single numbers, one column each."""
+
+    def finish(method: VectorNoise, values: IntVector, _data: Data) -> Result:
+        error, half = method.mechanism.error, method.interval
+        parts = zip(titles, values, strict=True)
+        return Result(tuple(noisy(title, [value], error=error, half=half, how=method.how) for title, value in parts))
+
+    return finish
+
+
+def noises(
+    statistic: Statistic,
+    public: Public,
+    budget: Budget,
+    finish: Finish,
+    *,
+    prefix: str = "",
+    expected: Callable[[Laplace | Gaussian], float] | None = None,
+    rules: Sequence[str] = (),
+) -> list[Method]:
+    """Laplace noise, and Gaussian noise where the budget has a delta."""
+    reach, length = statistic.reach(public), statistic.length(public)
+
+    def method(name: str, mechanism: Laplace | Gaussian) -> VectorNoise:
+        known = None if expected is None else expected(mechanism)
+        return VectorNoise(f"{prefix}{name}", statistic, mechanism, finish, public.directed, known, tuple(rules))
+
+    ways: list[Callable[[], Method]] = [
+        lambda: method("laplace", Laplace.calibrated(Budget(budget.epsilon), sensitivity=reach.l1))
+    ]
+    if budget.delta:
+        ways.append(
+            lambda: method("gaussian", Gaussian.calibrated(budget, sensitivity=reach.l2, dimension=length)),
+        )
+    return attempted(ways)
+
+
+def attempted(ways: Sequence[Callable[[], Method]]) -> list[Method]:
+    """The methods that can be made. If none can, the first one's reason is given."""
+    made: list[Method] = []
+    failure: Any = None
+    for way in ways:
+        try:
+            made.append(way())
+        except (CannotCalibrateError, InvalidParameterError, UnsupportedEventError) as problem:
+            failure = failure or problem
+    if not made and isinstance(failure, DefocusError):
+        raise failure
+    return made
