@@ -26,11 +26,14 @@ from defocus.mechanisms import (
     Exponential,
     Gaussian,
     Geometric,
+    Ladder,
     Laplace,
     Mechanism,
+    NoisyLocalSensitivity,
     PartitionSelection,
     PermuteAndFlip,
     Quantiles,
+    Ramp,
     RandomizedResponse,
     RangeFinding,
     ReportNoisyMax,
@@ -206,6 +209,55 @@ def range_law(finder: RangeFinding, reach: int) -> Callable[[Sequence[int]], Law
     return law
 
 
+def ladder_law(epsilon: Fraction, cap: int, reach: int) -> Callable[[Sequence[int]], Law]:
+    """Rung by rung; rungs that hold less than 1e-30 are left out."""
+
+    def law(x: Sequence[int]) -> Law:
+        weights: Law = {x[0]: CTX.mpf(1)}
+        size = 0
+        for t in range(1, 400):
+            for _ in range(min(x[1] + t - 1, cap)):
+                size += 1
+                weights[x[0] + size] = weights[x[0] - size] = exp(-epsilon * t / 2)
+        total = CTX.fsum(weights.values())
+        return {y: weights[y] / total for y in range(-reach, reach + 1)}
+
+    return law
+
+
+def ramp_law(epsilon: Fraction, reach: int) -> Callable[[Sequence[int]], Law]:
+    """The density rounded to integers, from its closed form for first powers."""
+    margin, rate = exp(Fraction(0)) * max(0, 1 / float(epsilon) - 1), CTX.mpf(float(epsilon))
+
+    def beyond(level: int, size: Any) -> Any:
+        start = level + margin
+        u = CTX.sqrt(start * start + 2 * size) - start
+        return CTX.exp(-rate * u) * (1 + rate * u / (1 + rate * start))
+
+    def law(x: Sequence[int]) -> Law:
+        half = CTX.mpf(1) / 2
+        sizes = {k: (beyond(x[1], k - half) - beyond(x[1], k + half)) / 2 for k in range(1, 2 * reach)}
+        sizes[0] = 1 - beyond(x[1], half)
+        return {y: sizes[abs(y - x[0])] for y in range(-reach, reach + 1)}
+
+    return law
+
+
+def noisy_bound_law(m: NoisyLocalSensitivity, reach: int) -> Callable[[Sequence[int]], Law]:
+    """A mixture over the bound."""
+    first = laplace_pmf(1 / (Fraction(m.epsilon) * Fraction(m.share or 0)))
+    second = Fraction(m.epsilon) * (1 - Fraction(m.share or 0))
+
+    def law(x: Sequence[int]) -> Law:
+        bounds: Counter[int] = Counter()
+        for k in range(-200, 201):
+            bounds[max(1, min(x[1] + k + m.margin, m.cap))] += first(k)
+        pmfs = {b: laplace_pmf(b / second) for b in bounds}
+        return {y: CTX.fsum(bounds[b] * pmfs[b](y - x[0]) for b in bounds) for y in range(-reach, reach + 1)}
+
+    return law
+
+
 # Neighbours -------------------------------------------------------------------------------------
 
 
@@ -229,6 +281,11 @@ def each_within(bound: Any, *, monotone: bool = False) -> Callable[[Any, Any], b
 def added(bound: int) -> Callable[[Any, Any], bool]:
     """One user comes or leaves, whose weights add up to at most ``bound``."""
     return lambda a, b: each_within(bound, monotone=True)(a, b) and within_l1(bound)(a, b)
+
+
+def near_levels(a: Any, b: Any) -> bool:
+    """A value and its level: the level moves by one at most, and the value by no more than either level."""
+    return within_l1(1)(a[1], b[1]) and within_l1(min(a[1], b[1]))(a[0], b[0])
 
 
 def anything(_: Any, __: Any) -> bool:
@@ -278,6 +335,7 @@ def above_case(name: str, domain: list[Any], used: float, **kwargs: Any) -> Case
 
 
 HALF = Fraction(1, 2)
+NOISY_BOUND = NoisyLocalSensitivity(epsilon=Fraction(2), delta=0.1, cap=3, typical=2, share=HALF)
 FINDER = RangeFinding(epsilon=Fraction(4), smallest=0, largest=1)
 SELECTION = PartitionSelection(epsilon=1, delta=0.1)
 CASES = [
@@ -373,6 +431,31 @@ CASES = [
         selection_law(float(SELECTION.each.epsilon), float(SELECTION.each.delta)),
         0.999,
     ),
+    Case(
+        "a ladder",
+        Ladder(epsilon=Fraction(3, 2), cap=3, typical=2),
+        list(itertools.product(range(3), range(1, 4))),
+        near_levels,
+        ladder_law(Fraction(3, 2), 3, 130),
+        0.95,
+    ),
+    Case(
+        "a ramp",
+        Ramp(epsilon=HALF, typical=2),
+        list(itertools.product(range(3), range(4))),
+        near_levels,
+        ramp_law(HALF, 300),
+        0.75,
+        complete=False,
+    ),
+    Case(
+        "a noisy bound",
+        NOISY_BOUND,
+        list(itertools.product(range(3), range(1, 4))),
+        near_levels,
+        noisy_bound_law(NOISY_BOUND, 120),
+        0.0,
+    ),
     Case("a range", FINDER, cube((1, 2), 3), added(1), range_law(FINDER, 9), 0.9),
 ]
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name.replace(" ", "-"))
@@ -438,7 +521,7 @@ def test_no_accountant_promises_more_than_the_exact_law_keeps(case: Case) -> Non
         for by in ("pld", "rdp", "zcdp", "basic"):
             if by == "basic" and isinstance(case.mechanism, Gaussian):
                 continue  # has nothing to say about Gaussian noise
-            if by in {"rdp", "zcdp"} and isinstance(case.mechanism, PartitionSelection):
+            if by in {"rdp", "zcdp"} and isinstance(case.mechanism, PartitionSelection | NoisyLocalSensitivity):
                 continue  # have nothing to say about a delta
             promised = account(case.mechanism.event, by=by).delta(epsilon)
             assert delta <= promised + 1e-12
@@ -727,11 +810,12 @@ def test_a_mechanism_is_frozen_data_that_compares_hashes_and_travels(case: Case)
 @every_mechanism
 def test_parameters_out_of_range_are_refused_and_named(case: Case) -> None:
     numbers = {"epsilon", "scale", "sigma", "sensitivity", "candidates", "positives", "categories", "dimension"}
-    numbers |= {"buckets", "groups", "delta"}
+    numbers |= {"buckets", "groups", "delta", "cap", "step", "power", "factor"}
     others: dict[str, tuple[Any, ...]] = {
         "smallest": (1, 0.5, math.nan, True, "1", None, 2000),
         "largest": (0, 0.5, math.nan, True, "1", None, 2000),
-        "share": (1, 0.5, -0.1, math.nan, True, "1", None),
+        "share": (1, -0.1, math.nan, True, "1"),
+        "typical": (-1, 0.5, math.nan, True, "1", None),
         "default": (1, "ab", (1,), (2, 1), (math.nan, 1)),
     }
     for field in fields(case.mechanism):

@@ -16,11 +16,14 @@ from defocus.mechanisms.exponential import Exponential
 from defocus.mechanisms.gaussian import Gaussian
 from defocus.mechanisms.geometric import Geometric
 from defocus.mechanisms.grid import Grid
+from defocus.mechanisms.ladder import Ladder
 from defocus.mechanisms.laplace import Laplace
+from defocus.mechanisms.local_sensitivity import Bounded, NoisyLocalSensitivity
 from defocus.mechanisms.mechanism import Mechanism
 from defocus.mechanisms.partition_selection import PartitionSelection
 from defocus.mechanisms.permute_and_flip import PermuteAndFlip
 from defocus.mechanisms.quantiles import Located, Quantiles
+from defocus.mechanisms.ramp import Ramp
 from defocus.mechanisms.randomized_response import Estimate, RandomizedResponse
 from defocus.mechanisms.ranges import RangeFinding
 from defocus.mechanisms.report_noisy_max import ReportNoisyMax
@@ -29,6 +32,7 @@ __all__ = [
     "AboveThreshold",
     "Advice",
     "Answer",
+    "Bounded",
     "Candidate",
     "Crossings",
     "Estimate",
@@ -36,12 +40,15 @@ __all__ = [
     "Gaussian",
     "Geometric",
     "Grid",
+    "Ladder",
     "Laplace",
     "Located",
     "Mechanism",
+    "NoisyLocalSensitivity",
     "PartitionSelection",
     "PermuteAndFlip",
     "Quantiles",
+    "Ramp",
     "RandomizedResponse",
     "RangeFinding",
     "ReportNoisyMax",

@@ -13,6 +13,7 @@ __all__ = [
     "LARGEST_SCALE",
     "SMALLEST_SCALE",
     "checked_budget",
+    "checked_rate",
     "noise_scale",
     "not_by_epsilon",
     "outside",
@@ -41,6 +42,14 @@ def noise_scale(name: str, value: object) -> Number:
             f"up to 2**40 steps of the grid.",
             fix="use a coarser grid, a smaller sensitivity or a larger budget.",
         )
+    return number
+
+
+def checked_rate(name: str, value: object) -> Number:
+    """Return ``value`` if it is positive and of ordinary size, so that nothing computed from it is zero or infinite."""
+    number = positive(name, value)
+    if not Fraction(1, 2**60) <= number <= 2**60:
+        raise InvalidParameterError(f"{name} must lie between 2**-60 and 2**60.", fix=f"pass {name} of ordinary size.")
     return number
 
 

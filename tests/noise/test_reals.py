@@ -1,0 +1,49 @@
+"""Exponential real numbers, bit by bit."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from defocus.noise.reals import ExponentialReal, _digit
+from defocus.noise.testing import replay, seeded
+
+
+@pytest.mark.statistical
+def test_the_number_is_exponential_and_nothing_else() -> None:
+    bits = seeded(3)
+    drawn = [float(ExponentialReal(bits).bounds()[0]) for _ in range(8000)]
+    assert stats.kstest(drawn, "expon").pvalue > 1e-4
+    assert stats.kstest(np.array(drawn) * 1.1, "expon").pvalue < 1e-6
+
+
+def test_refining_halves_the_bounds_and_stays_within_them() -> None:
+    bits = seeded(4)
+    for _ in range(50):
+        x = ExponentialReal(bits)
+        low, high = x.bounds()
+        for _ in range(3):
+            x.refine()
+            inner_low, inner_high = x.bounds()
+            assert low <= inner_low < inner_high <= high
+            assert inner_high - inner_low == (high - low) / 2
+            low, high = inner_low, inner_high
+
+
+@pytest.mark.parametrize("place", [1, 2, 5, 65])
+def test_a_digit_is_one_with_the_probability_of_the_docstring(place: int) -> None:
+    low, high = _digit(place, 80)
+    e = math.exp(-(2.0**-place))
+    assert low <= high <= low + 4
+    assert Fraction(low, 2**80) == pytest.approx(e / (1 + e), rel=1e-15)
+
+
+def test_a_refined_digit_follows_its_coin() -> None:
+    for word, digit in ((0, 1), (2**64 - 1, 0)):
+        x = ExponentialReal(replay([], seeded(1)))
+        before = x.bounds()[0]
+        x._bits = replay([word], seeded(2))
+        x.refine()
+        assert (x.bounds()[0] > before) == bool(digit)
