@@ -1,4 +1,4 @@
-"""One profile for every property test, and one PostgreSQL server for all tests of a session.
+"""One profile for every property test, and one PostgreSQL server and one Spark for all tests of a session.
 
 The same examples on every run, and no deadline on shared machines; explore with other examples by
 ``pytest --hypothesis-profile=explore``. Each worker of a parallel run has a server of its own.
@@ -9,9 +9,12 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
+
+from defocus.tables.engines.spark_sessions import find_java, pyspark
 
 settings.register_profile("steady", derandomize=True, deadline=None, print_blob=False)
 settings.register_profile("explore", deadline=None, max_examples=1000)
@@ -30,4 +33,31 @@ def server() -> Iterator[str]:
         running = get_server(home / "data", cleanup_mode="delete")
     yield running.get_uri()
     running.cleanup()
+    shutil.rmtree(home, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    """A Spark session on two cores of this machine that lives as long as the test session."""
+    find_java()
+    home = Path(tempfile.mkdtemp(prefix="defocus-spark-"))
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.memory": "1g",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.warehouse.dir": str(home / "warehouse"),
+        "spark.local.dir": str(home / "local"),
+    }
+    builder = pyspark().SparkSession.builder.master("local[2]")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
     shutil.rmtree(home, ignore_errors=True)

@@ -2,7 +2,7 @@
 
 from sqlglot import exp
 
-__all__ = ["column", "decimal", "named", "quoted", "rows_of", "sub", "whole"]
+__all__ = ["column", "decimal", "named", "over", "quoted", "rows_of", "sub", "whole"]
 
 
 def quoted(name: str) -> exp.Identifier:
@@ -52,3 +52,12 @@ def decimal(value: float) -> exp.Expression:
     'CAST(0.1 AS DOUBLE)'
     """
     return exp.cast(exp.Literal.number(repr(value)), "double")
+
+
+def over(function: exp.Expression, *names: str) -> exp.Window:
+    """A function of all rows that share these columns, beside each of them.
+
+    >>> over(exp.Count(this=exp.Star()), "unit").sql("duckdb")
+    'COUNT(*) OVER (PARTITION BY "unit")'
+    """
+    return exp.Window(this=function.copy(), partition_by=[column(name) for name in names])

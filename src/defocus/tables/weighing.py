@@ -17,7 +17,7 @@ from defocus.tables.bounding import Bound
 from defocus.tables.chance import Chance
 from defocus.tables.keys import Keys
 from defocus.tables.rows import Rows
-from defocus.tables.syntax import column, named, quoted, sub, whole
+from defocus.tables.syntax import column, named, over, quoted, sub, whole
 
 __all__ = ["Groups", "numbered", "published"]
 
@@ -65,6 +65,8 @@ class Groups:
             return self.plain({**values, "w": whole(grid)}, unit=False)
         if self.bound.by == "sampling":
             return self._sampled(values, grid, chance)
+        if self.rows.engine.reads_once:
+            return self._beside(values, grid)
         if self.bound.per_group is None:
             return self._joined(values, self._by_person(grid), ("unit",))
         return self._joined(values, self._by_person_and_group(grid), ("unit", "g"))
@@ -79,6 +81,9 @@ class Groups:
             return exp.select(column("g"), named(whole(grid), "w")).from_(sub(pairs, "d"), copy=False)
         if self.bound.by == "sampling":
             return _full(chance.pairs(pairs, most), ("g",), grid)
+        if self.rows.engine.reads_once:
+            share = _share(grid * most, over(exp.Count(this=exp.Star(), big_int=True), "unit"), most)
+            return exp.select(column("g"), named(share, "w")).from_(sub(pairs, "d"), copy=False)
         shares = (
             exp.select(column("unit"), named(_share(grid * most, exp.Count(this=exp.Star(), big_int=True), most), "w"))
             .from_(sub(pairs.copy(), "d"), copy=False)
@@ -123,11 +128,7 @@ class Groups:
             .from_(sub(counted.copy(), "n"), copy=False)
             .group_by(column("unit"), copy=False)
         )
-        row = exp.paren(_share(grid * most, column("n", "r"), most))
-        weight = exp.IntDiv(
-            this=exp.Mul(this=row, expression=whole(bound.total)),
-            expression=exp.Greatest(this=column("t", "c"), expressions=[whole(bound.total)], ignore_nulls=True),
-        )
+        weight = _share_of_share(grid, bound, column("n", "r"), column("t", "c"))
         return (
             exp.select(column("unit", "r"), column("g", "r"), named(weight, "w"))
             .from_(sub(counted, "r"), copy=False)
@@ -139,6 +140,25 @@ class Groups:
             exp.select(column("g", "r"), column("w", "c"), *(column(name, "r") for name in values))
             .from_(sub(self.plain(values), "r"), copy=False)
             .join(sub(weights, "c"), on=exp.and_(*map(_same, on)), copy=False)
+        )
+
+    def _beside(self, values: Mapping[str, exp.Expression], grid: int) -> exp.Select:
+        """The same weights, counted beside each row: the rows are read once, and weighed as they were counted."""
+        bound, kept = _bound(self.bound), ("g", *values)
+        number = exp.Count(this=exp.Star(), big_int=True)
+        shown = [column(name) for name in kept]
+        if bound.per_group is None:
+            weight = _share(grid * bound.total, over(number, "unit"), bound.total)
+            return exp.select(*shown, named(weight, "w")).from_(self._inner(values), copy=False)
+        # Of the rows of a person in a group, the first min(n, P) are counted.
+        place = named(over(exp.RowNumber(), "unit", "g"), "no")
+        counted = exp.select(*shown, column("unit"), named(over(number, "unit", "g"), "n"), place)
+        few = exp.LTE(this=column("no"), expression=whole(bound.per_group))
+        within = exp.Sum(this=exp.case().when(few, whole(1)).else_(whole(0)))
+        totals = exp.select(*shown, column("n"), named(exp.cast(over(within, "unit"), "bigint"), "t"))
+        weight = _share_of_share(grid, bound, column("n"), column("t"))
+        return exp.select(*shown, named(weight, "w")).from_(
+            sub(totals.from_(sub(counted.from_(self._inner(values)), "a")), "b"), copy=False
         )
 
     def _sampled(self, values: Mapping[str, exp.Expression], grid: int, chance: Chance) -> exp.Select:
@@ -179,6 +199,16 @@ def _share(total: int, number: exp.Expression, at_least: int) -> exp.Expression:
     """The whole part of total / max(number, at_least), in 64-bit integers."""
     return exp.IntDiv(
         this=whole(total), expression=exp.Greatest(this=number, expressions=[whole(at_least)], ignore_nulls=True)
+    )
+
+
+def _share_of_share(grid: int, bound: Bound, in_group: exp.Expression, in_all: exp.Expression) -> exp.Expression:
+    """The weight of a row by the rows of its person in its group, and by those that all groups count."""
+    most = bound.per_group or bound.total
+    row = exp.paren(_share(grid * most, in_group, most))
+    return exp.IntDiv(
+        this=exp.Mul(this=row, expression=whole(bound.total)),
+        expression=exp.Greatest(this=in_all, expressions=[whole(bound.total)], ignore_nulls=True),
     )
 
 

@@ -79,6 +79,7 @@ class DuckDbEngine:
 
     name = "DuckDB"
     dialect = "duckdb"
+    reads_once = False
 
     def __init__(
         self,

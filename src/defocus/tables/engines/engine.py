@@ -48,6 +48,14 @@ class Engine(Protocol):
         """What sqlglot calls the SQL it speaks."""
         ...
 
+    @property
+    def reads_once(self) -> bool:
+        """Whether a person's rows are best counted beside each of them, by a window: a statement then reads them once.
+
+        Where reading is cheap and windows are not, what was counted is joined to the rows instead.
+        """
+        ...
+
     def schema(self, relation: exp.Expression) -> Schema:
         """The columns of a relation, read without looking at a row."""
         ...

@@ -13,8 +13,9 @@ from sqlglot import exp
 from defocus.errors import DefocusError, EngineError, SourceError
 from defocus.noise import system
 from defocus.tables.columns import Column, Schema
+from defocus.tables.engines.declaring import CANONICAL
 from defocus.tables.engines.postgresql_dialect import lowered
-from defocus.tables.engines.postgresql_types import CANONICAL, Typed, convert
+from defocus.tables.engines.postgresql_types import Typed, convert
 from defocus.tables.engines.templates import native
 from defocus.tables.kinds import Kind
 
@@ -82,6 +83,7 @@ class PostgreSqlEngine:
 
     name = "PostgreSQL"
     dialect = "postgres"
+    reads_once = False
 
     def __init__(self, address: str, *, timeout: float | None = None) -> None:
         self._address = address

