@@ -11,6 +11,7 @@ from sqlalchemy.exc import DBAPIError
 
 from defocus.errors import InvalidParameterError, LedgerBusyError, LedgerUnavailableError, MissingExtraError
 from defocus.ledger import Ledger, verify
+from defocus.ledger.chain import Chain
 from defocus.ledger.postgresql import PostgresqlSchema
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Laplace
@@ -91,9 +92,9 @@ def test_commits_are_synchronous_whatever_the_role_prefers(opened: Opener, engin
         connection.execute(text("ALTER ROLE postgres SET synchronous_commit = off"))
     try:
         ledger = opened()
-        with ledger._store.connection() as plain_connection:
+        with ledger._chain.store.connection() as plain_connection:
             assert plain_connection.exec_driver_sql("SHOW synchronous_commit").scalar() == "off"
-        with ledger._store.connection(write=True) as writing:
+        with ledger._chain.store.connection(write=True) as writing:
             assert writing.exec_driver_sql("SHOW synchronous_commit").scalar() == "on"
             assert writing.exec_driver_sql("SHOW transaction_isolation").scalar() == "read committed"
     finally:
@@ -114,16 +115,16 @@ def test_a_connection_cut_while_charging_gives_no_receipt(
     opened: Opener, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger = opened()
-    real = Ledger._last
+    real = Chain.last
 
-    def cutting(self: Ledger, session: Any, anchors: Any, *, lock: bool) -> Any:
+    def cutting(self: Chain, session: Any, anchors: Any, *, lock: bool) -> Any:
         last = real(self, session, anchors, lock=lock)
         with engine.begin() as connection:
             connection.execute(CUT)
         return last
 
     with monkeypatch.context() as patch:
-        patch.setattr(Ledger, "_last", cutting)
+        patch.setattr(Chain, "last", cutting)
         with pytest.raises(LedgerUnavailableError, match="No receipt was given"):
             ledger.charge(Laplace(10), purpose="count")
     assert len(ledger) == 1
@@ -178,7 +179,7 @@ def test_a_server_without_fsync_is_refused(opened: Opener, monkeypatch: pytest.M
         def scalar(self) -> str:
             return "off"
 
-    place = opened()._store.place
+    place = opened()._chain.store.place
     assert isinstance(place, PostgresqlSchema)
     with pytest.raises(LedgerUnavailableError, match="fsync = off"):
         place.exists(Careless())  # type: ignore[arg-type]

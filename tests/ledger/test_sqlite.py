@@ -11,6 +11,7 @@ import pytest
 
 from defocus.errors import DefocusError, LedgerBusyError, LedgerDamagedError, LedgerUnavailableError
 from defocus.ledger import Entry, Ledger, verify
+from defocus.ledger.chain import Chain
 from defocus.ledger.sqlite import SqliteFile
 from defocus.ledger.store import Session
 from defocus.privacy.budgets import Budget
@@ -162,14 +163,14 @@ def test_a_file_swapped_during_a_charge_gives_no_receipt(
 ) -> None:
     ledger = opened()
     shutil.copy(where, f"{where}.backup")
-    real = Ledger._last
+    real = Chain.last
 
-    def swapping(self: Ledger, session: Any, anchors: Any, *, lock: bool) -> Any:
+    def swapping(self: Chain, session: Any, anchors: Any, *, lock: bool) -> Any:
         last = real(self, session, anchors, lock=lock)
         Path(f"{where}.backup").replace(where)
         return last
 
-    monkeypatch.setattr(Ledger, "_last", swapping)
+    monkeypatch.setattr(Chain, "last", swapping)
     with pytest.raises(DefocusError):
         ledger.charge(Laplace(10), purpose="count")
 

@@ -252,16 +252,16 @@ def test_verify_finds_a_rewritten_sum_of_a_part(
 @pytest.mark.parametrize("statement", ["DELETE FROM ledger_parts", "UPDATE ledger_parts SET sequence = 9"])
 def test_triggers_keep_accidents_away_from_the_list_of_parts(book: Ledger, where: str, statement: str) -> None:
     book.charge(Pure(Fraction(1, 8)), purpose="a day", parts=["2026-11-14"])
-    with pytest.raises(LedgerDamagedError, match="append-only"), book._store.connection(write=True) as connection:
+    with pytest.raises(LedgerDamagedError, match="append-only"), book._chain.store.connection(write=True) as connection:
         connection.exec_driver_sql(statement)
-    with pytest.raises(LedgerDamagedError, match="append-only"), book._store.connection(write=True) as connection:
+    with pytest.raises(LedgerDamagedError, match="append-only"), book._chain.store.connection(write=True) as connection:
         connection.exec_driver_sql("INSERT INTO ledger_parts (part, sequence) VALUES ('x', 9)")
     assert verify(where).ok
 
 
 def test_missing_triggers_of_the_list_are_told(book: Ledger, where: str) -> None:
     on = " ON ledger_parts" if "://" in where else ""
-    with book._store.connection(write=True) as connection:
+    with book._chain.store.connection(write=True) as connection:
         connection.exec_driver_sql(f"DROP TRIGGER ledger_parts_delete{on}")
     assert "ledger_parts_delete" in str(verify(where))
 
@@ -272,7 +272,7 @@ def test_a_list_of_parts_that_is_gone_is_told_and_nothing_is_charged(
     book.charge(Pure(Fraction(1, 8)), purpose="a day", parts=["2026-11-14"])
     book.close()
     del tampering
-    with Ledger.open(where) as ledger, ledger._store.connection(write=True) as connection:
+    with Ledger.open(where) as ledger, ledger._chain.store.connection(write=True) as connection:
         connection.exec_driver_sql("DROP TABLE ledger_parts")
     with pytest.raises(LedgerDamagedError), Ledger.open(where) as ledger:
         ledger.charge(Pure(Fraction(1, 8)), purpose="a day", parts=["2026-11-14"])

@@ -8,9 +8,10 @@ from typing import Any, final
 
 from rich.table import Table
 
-from defocus.errors import InvalidParameterError, LedgerDamagedError, LedgerUnavailableError, Number
+from defocus.errors import InvalidParameterError, LedgerUnavailableError, Number
 from defocus.ledger import show
-from defocus.ledger.anchors import Anchor, AnchorFile, as_anchor
+from defocus.ledger.anchors import Anchor, as_anchor
+from defocus.ledger.chain import Chain, anchors
 from defocus.ledger.charging import Account, checked_labels
 from defocus.ledger.entries import CHARGE, RELEASE, Entry, amounts_out, now
 from defocus.ledger.guards import Guard, Remaining
@@ -19,7 +20,7 @@ from defocus.ledger.opening import anchor_file_of, place_of
 from defocus.ledger.parts import Parts
 from defocus.ledger.prices import Prices
 from defocus.ledger.receipts import Receipt, Recorded
-from defocus.ledger.store import Session, Store, checked
+from defocus.ledger.store import Store, checked
 from defocus.ledger.storing import stored_event
 from defocus.ledger.summing import heaviest_events
 from defocus.ledger.tallies import Tally
@@ -71,18 +72,13 @@ class Ledger:
     >>> home.cleanup()
     """
 
-    __slots__ = ("_anchor_file", "_guard", "_parts", "_read_only", "_seen", "_store", "_terms")
+    __slots__ = ("_chain", "_guard", "_parts", "_terms")
 
-    def __init__(
-        self, store: Store, terms: Terms, guard: Guard, anchor_file: AnchorFile | None, read_only: bool
-    ) -> None:
-        self._store = store
+    def __init__(self, chain: Chain, terms: Terms, guard: Guard, parts: tuple[str, ...] = ()) -> None:
+        self._chain = chain
         self._terms = terms
         self._guard = guard
-        self._anchor_file = anchor_file
-        self._read_only = read_only
-        self._seen: list[Anchor] = []  # the newest entry that was seen; shared by all who use this ledger
-        self._parts: tuple[str, ...] = ()
+        self._parts = parts
 
     @classmethod
     def open(
@@ -132,8 +128,9 @@ class Ledger:
                 with store.session() as session:
                     terms = terms_of(session)
                 terms.hold(dataset=dataset, unit=unit, budget=budget, parts=parts, by=by)
-                ledger = cls(store, terms, Guard.of(terms), file, read_only)
-                ledger._follow(new=not there)  # its own constructor
+                chain = Chain(store, file, read_only=read_only)
+                ledger = cls(chain, terms, Guard.of(terms))
+                chain.follow(new=not there)
         except BaseException:
             store.close()
             raise
@@ -164,7 +161,7 @@ class Ledger:
         purpose, who = line("purpose", purpose), whoever(who)
         request = None if request is None else line("request", request, longest=500)
         cost = self._guard.cost(event)
-        with self._at_end(write=True) as (session, last):
+        with self._chain.end(write=True) as (session, last):
             account = Account.of(self._guard, session, last, labels)
             short = account.short(cost)
             spent, tally, divided = account.charged(cost)
@@ -175,7 +172,7 @@ class Ledger:
         if short is not None:
             part, before = short
             raise self._guard.refusal(before, event, part)
-        self._noted(entry)
+        self._chain.note(entry)
         return Receipt.of(entry, event, self._terms)
 
     def record(self, receipt: Receipt, value: Any, *, description: str | None = None, keep: bool = False) -> Entry:
@@ -189,7 +186,7 @@ class Ledger:
             "description": None if description is None else line("description", description),
             "value": [plain(value)] if keep else None,
         }
-        with self._at_end(write=True) as (session, last):
+        with self._chain.end(write=True) as (session, last):
             row = session.row(receipt.sequence)
             if row is None or row.hash != receipt.hash or row.kind != CHARGE:
                 raise InvalidParameterError(
@@ -203,12 +200,12 @@ class Ledger:
             by = (receipt.who, receipt.purpose)
             entry = _after(last, RELEASE, by=by, spent=last.spent, content=content, tally=last.tally)
             session.append(entry)
-        self._noted(entry)
+        self._chain.note(entry)
         return entry
 
     def recall(self, request: str) -> Recorded | None:
         """The newest kept answer to a named request, free of charge: showing it again is post-processing."""
-        with self._at_end() as (session, _):
+        with self._chain.end() as (session, _):
             for row in session.requests(line("request", request, longest=500)):
                 answer = session.release_of(row.sequence)
                 kept = None if answer is None else checked(answer).content["value"]
@@ -241,7 +238,7 @@ class Ledger:
     @property
     def where(self) -> str:
         """Where the ledger is kept, without a password."""
-        return self._store.place.name
+        return self._chain.store.place.name
 
     def spent(self, *parts: str) -> tuple[float, ...]:
         """Everything charged so far, in the units the filter counts in.
@@ -260,29 +257,27 @@ class Ledger:
 
     def about(self, *parts: str) -> "Ledger":
         """The same ledger, whose charges, sums and remainders are those of the named parts unless told otherwise."""
-        same = Ledger(self._store, self._terms, self._guard, self._anchor_file, self._read_only)
-        same._seen, same._parts = self._seen, checked_labels(parts, self._terms)
-        return same
+        return Ledger(self._chain, self._terms, self._guard, checked_labels(parts, self._terms))
 
     def tally(self) -> Tally | None:
         """What everybody, and what the heaviest part was charged, and how many parts; None where there are none."""
-        with self._at_end() as (_, last):
+        with self._chain.end() as (_, last):
             return last.tally
 
     def anchor(self) -> Anchor:
         """The number and hash of the last entry. Keep it elsewhere, and pass it to :meth:`verify` later."""
-        with self._at_end() as (_, last):
+        with self._chain.end() as (_, last):
             return Anchor(last.sequence, last.hash)
 
     def verify(self, anchor: Anchor | tuple[int, str] | str | None = None) -> Verification:
         """Read the whole chain and say everything that is wrong with it; see :class:`Verification`."""
-        return examine(self._store, _anchors([as_anchor(anchor), *self._seen], self._anchor_file))
+        return examine(self._chain.store, self._chain.known(as_anchor(anchor)))
 
     def entries(self) -> Iterator[Entry]:
         """Every entry, from the first, read in batches. An altered one is refused."""
         after = -1
         while True:
-            with self._store.session() as session:
+            with self._chain.store.session() as session:
                 batch = session.batch(after, _BATCH)
             for row in batch:
                 yield checked(row)
@@ -316,7 +311,7 @@ class Ledger:
 
     def close(self) -> None:
         """Give up the connections. The ledger itself stays."""
-        self._store.close()
+        self._chain.store.close()
 
     def __enter__(self) -> "Ledger":
         return self
@@ -351,83 +346,24 @@ class Ledger:
 
     def _account(self, parts: Iterable[str] | None) -> Account:
         labels = self._labels(parts)
-        with self._at_end() as (session, last):
+        with self._chain.end() as (session, last):
             return Account.of(self._guard, session, last, labels)
 
     def _newest(self, count: int) -> list[Entry]:
-        with self._at_end() as (session, last):
+        with self._chain.end() as (session, last):
             return [checked(row) for row in session.batch(last.sequence - count, count)]
-
-    @contextlib.contextmanager
-    def _at_end(self, *, write: bool = False) -> Iterator[tuple[Session, Entry]]:
-        """A transaction and the last entry in it; while one writes, nobody else can append another."""
-        if write and self._read_only:
-            raise LedgerUnavailableError(
-                f"The ledger {self.where} was opened for reading only.", fix="open it without read_only=True."
-            )
-        # Read first: what others append and vouch for after the transaction began is not in its view of the chain.
-        known = _anchors(self._seen, self._anchor_file)
-        with self._store.session(write=write) as session:
-            yield session, self._last(session, known, lock=write)
-
-    def _last(self, session: Session, anchors: Iterable[Anchor], *, lock: bool) -> Entry:
-        """The last entry, whose sum all later decisions rest on, checked against everything known about the chain."""
-        head = session.head(lock=lock)
-        row = None if head is None else session.row(head.sequence)
-        if head is None or row is None or row.hash != head.hash:
-            raise LedgerDamagedError(
-                f"The last entry of {self.where} is missing or was altered.",
-                fix="run ledger.verify() and restore the ledger from a trusted copy.",
-            )
-        entry = checked(row)
-        for known in anchors:
-            witness = row if known.sequence == head.sequence else session.row(known.sequence)
-            if witness is None or witness.hash != known.hash:
-                raise LedgerDamagedError(
-                    f"The ledger {self.where} ends at entry {head.sequence} and no longer holds entry"
-                    f" {known.sequence} as it was: an older copy was put back, or its history was rewritten.",
-                    fix="put the newest copy back; nothing may be charged until the ledger holds that entry again.",
-                )
-        self._seen[:] = [Anchor(entry.sequence, row.hash)]
-        return entry
-
-    def _follow(self, *, new: bool) -> None:
-        """Check the last entry, and start the anchor file of a new ledger."""
-        with self._at_end() as (_, last):
-            pass
-        file = self._anchor_file
-        if file is None or file.read() is not None:
-            return
-        if not new:
-            raise LedgerDamagedError(
-                f"The anchor file {file.path} is missing, although the ledger has {last.sequence + 1} entries.",
-                fix="put it back; if this ledger never had one, verify it and save one:"
-                " Ledger.open(where).anchor().save(path).",
-            )
-        file.replace(Anchor(last.sequence, last.hash))
-
-    def _noted(self, entry: Entry) -> None:
-        anchor = Anchor(entry.sequence, entry.hash)
-        self._seen[:] = [anchor]
-        if self._anchor_file is not None:
-            self._anchor_file.advance(anchor)
 
 
 def verify(where: str | Path, anchor: Any = None, *, anchor_file: str | Path | None = None) -> Verification:
     """Examine the ledger at ``where`` without opening it for use: works on a damaged one and says what is wrong."""
     file = anchor_file_of(anchor_file)
-    anchors = _anchors([as_anchor(anchor)], file)
     if file is not None and file.read() is None:
         raise LedgerUnavailableError(f"There is no anchor file at {file.path}.", fix="check its path, or leave it out.")
     store = Store(place_of(where, timeout=10.0, read_only=True))
     try:
-        return examine(store, anchors)
+        return examine(store, anchors([as_anchor(anchor)], file))
     finally:
         store.close()
-
-
-def _anchors(known: Iterable[Anchor | None], file: AnchorFile | None) -> list[Anchor]:
-    return [anchor for anchor in (*known, file.read() if file else None) if anchor is not None]
 
 
 def _after(

@@ -1,0 +1,88 @@
+"""The end of a ledger's chain: what all decisions rest on, checked against everything known about it."""
+
+import contextlib
+from collections.abc import Iterable, Iterator
+from typing import final
+
+from defocus.errors import LedgerDamagedError, LedgerUnavailableError
+from defocus.ledger.anchors import Anchor, AnchorFile
+from defocus.ledger.entries import Entry
+from defocus.ledger.store import Session, Store, checked
+
+__all__ = ["Chain", "anchors"]
+
+
+@final
+class Chain:
+    """The entries of one opened ledger, and the newest one that this process has seen of them."""
+
+    __slots__ = ("_read_only", "_seen", "file", "store")
+
+    def __init__(self, store: Store, file: AnchorFile | None, *, read_only: bool) -> None:
+        self.store = store
+        self.file = file
+        self._read_only = read_only
+        self._seen: Anchor | None = None
+
+    @contextlib.contextmanager
+    def end(self, *, write: bool = False) -> Iterator[tuple[Session, Entry]]:
+        """A transaction and the last entry in it; while one writes, nobody else can append another."""
+        if write and self._read_only:
+            raise LedgerUnavailableError(
+                f"The ledger {self.store.place.name} was opened for reading only.",
+                fix="open it without read_only=True.",
+            )
+        # Read first: what others append and vouch for after the transaction began is not in its view of the chain.
+        known = self.known()
+        with self.store.session(write=write) as session:
+            yield session, self.last(session, known, lock=write)
+
+    def last(self, session: Session, known: Iterable[Anchor], *, lock: bool) -> Entry:
+        """The last entry, whose sums all later decisions rest on."""
+        head = session.head(lock=lock)
+        row = None if head is None else session.row(head.sequence)
+        if head is None or row is None or row.hash != head.hash:
+            raise LedgerDamagedError(
+                f"The last entry of {self.store.place.name} is missing or was altered.",
+                fix="run ledger.verify() and restore the ledger from a trusted copy.",
+            )
+        entry = checked(row)
+        for anchor in known:
+            witness = row if anchor.sequence == head.sequence else session.row(anchor.sequence)
+            if witness is None or witness.hash != anchor.hash:
+                raise LedgerDamagedError(
+                    f"The ledger {self.store.place.name} ends at entry {head.sequence} and no longer holds entry"
+                    f" {anchor.sequence} as it was: an older copy was put back, or its history was rewritten.",
+                    fix="put the newest copy back; nothing may be charged until the ledger holds that entry again.",
+                )
+        self._seen = Anchor(entry.sequence, row.hash)
+        return entry
+
+    def known(self, given: Anchor | None = None) -> list[Anchor]:
+        """What vouches for the chain: an anchor that was given, the newest entry seen, and the anchor file."""
+        return anchors([given, self._seen], self.file)
+
+    def follow(self, *, new: bool) -> None:
+        """Check the last entry, and start the anchor file of a new ledger."""
+        with self.end() as (_, last):
+            pass
+        if self.file is None or self.file.read() is not None:
+            return
+        if not new:
+            raise LedgerDamagedError(
+                f"The anchor file {self.file.path} is missing, although the ledger has {last.sequence + 1} entries.",
+                fix="put it back; if this ledger never had one, verify it and save one:"
+                " Ledger.open(where).anchor().save(path).",
+            )
+        self.file.replace(Anchor(last.sequence, last.hash))
+
+    def note(self, entry: Entry) -> None:
+        """Remember an entry that was committed, here and in the anchor file."""
+        self._seen = Anchor(entry.sequence, entry.hash)
+        if self.file is not None:
+            self.file.advance(self._seen)
+
+
+def anchors(known: Iterable[Anchor | None], file: AnchorFile | None) -> list[Anchor]:
+    """Those anchors that there are, with the one on file."""
+    return [anchor for anchor in (*known, file.read() if file else None) if anchor is not None]
