@@ -23,6 +23,7 @@ from defocus.tables.dividing import part_rules
 from defocus.tables.keys import Keys, declared_keys
 from defocus.tables.measuring import Measuring
 from defocus.tables.previewing import Preview, PreviewColumn
+from defocus.tables.rehearsing import rehearse
 from defocus.tables.releasing import allowed, released
 from defocus.tables.rows import Rows
 from defocus.tables.splits import PRESENCE
@@ -114,6 +115,7 @@ class Cube:
         """Charge, compute, add noise, and show. A key that is empty stands for all values of its column."""
         asked, planned = spendable(epsilon, delta), self.plan(epsilon=epsilon, delta=delta)
         drawn_from = bits_of(bits)
+        rehearse(self.rows, [column.name for column in self.columns], ())
 
         def compute(receipt: Receipt) -> Answer:
             noisy = planned.measurement.sample(self._histogram(Chance.drawn(drawn_from)), drawn_from)

@@ -23,6 +23,7 @@ from defocus.tables.keys import Keys
 from defocus.tables.planning import Plan, plan
 from defocus.tables.previewing import SIZES, Preview, PreviewColumn
 from defocus.tables.reading import Noisy, expected, read
+from defocus.tables.rehearsing import rehearse, texts
 from defocus.tables.releasing import allowed, released
 from defocus.tables.rows import Rows
 from defocus.tables.running import Run
@@ -130,6 +131,7 @@ class Query:
         why = allowed(purpose, self.purposes, self.question)
         drawn_from = bits_of(bits)
         words = self._rules(planned)
+        rehearse(self.rows, self.by, texts(self.arrangement.aggregates))
 
         def compute(receipt: Receipt) -> Answer:
             run = Run(planned, self.rows, self.by, self.bound, drawn_from, Chance.drawn(drawn_from), progress)

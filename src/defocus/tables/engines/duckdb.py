@@ -145,10 +145,14 @@ class DuckDbEngine:
 
     def run(self, select: exp.Expression, *, progress: Callable[[float], None] | None = None) -> pa.Table:
         """Compute; ``progress`` is called now and then with a percentage, from another thread."""
-        text = select.sql(self.dialect, identify=True)
+        text = self.written(select)
         with self._turn, self._watched(progress):
             self._check_collation("compute")
             return _quietly("compute", lambda: self._connection.sql(text).to_arrow_table())
+
+    def written(self, select: exp.Expression) -> str:
+        """The statement that :meth:`run` would send."""
+        return select.sql(self.dialect, identify=True)
 
     def snapshot(self) -> contextlib.AbstractContextManager[None]:
         """Nothing to do: files do not change, and who passes a connection says when it is written to."""

@@ -72,6 +72,10 @@ class Engine(Protocol):
         """Compute; ``progress`` is called now and then with a percentage."""
         ...
 
+    def written(self, select: exp.Expression) -> str:
+        """The statement that :meth:`run` would send. Nothing is sent."""
+        ...
+
     def snapshot(self) -> AbstractContextManager[None]:
         """While this lasts, every statement sees the same rows, whatever others write. May be nested."""
         ...

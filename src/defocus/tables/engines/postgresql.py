@@ -130,6 +130,10 @@ class PostgreSqlEngine:
         with self._turn:
             return _quietly("compute", lambda: self._fetched(statement, values))
 
+    def written(self, select: exp.Expression) -> str:
+        """The statement that :meth:`run` would send."""
+        return self._statement(select)[0]
+
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[None]:
         """All statements within see the same rows. A connection that is lost within is not made again."""
