@@ -106,6 +106,10 @@ class SparkEngine:
         with self._asking() as session, self._watched(progress):
             return _quietly("compute", lambda: session.sql(text).toArrow())
 
+    def written(self, select: exp.Expression) -> str:
+        """The statement that :meth:`run` would send."""
+        return self._text(select)
+
     def snapshot(self) -> contextlib.AbstractContextManager[None]:
         """Nothing to do: each statement reads the rows once, and files must not change between two of them."""
         return contextlib.nullcontext()
