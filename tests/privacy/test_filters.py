@@ -591,3 +591,12 @@ def test_a_choice_after_an_answer_would_break_the_budget() -> None:
     later = np.interp(losses, losses[::200], going_on)
     assert float(weight @ later) == pytest.approx(delta, rel=0.01)
     assert float(weight @ np.maximum(later, delta)) > 1.5 * delta
+
+
+def test_equal_budgets_are_worked_out_once_and_keep_how_they_were_written() -> None:
+    whole, point = filter_for(Budget(1, 1e-6)), filter_for(Budget(1.0, 1e-6), Adjacency.REPLACE)
+    assert all(one is other for one, other in zip(whole.parts[1:], point.parts[1:], strict=True))
+    assert (str(whole.budget), str(point.budget)) == (
+        "Budget(epsilon=1, delta=1e-06)",
+        "Budget(epsilon=1.0, delta=1e-06)",
+    )

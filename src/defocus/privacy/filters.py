@@ -44,6 +44,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import NamedTuple, final
 
 import numpy as np
@@ -368,12 +369,14 @@ def _limit(allowed: Number) -> float:
     return min(below(allowed) * _ROOM, 1e308)
 
 
+@lru_cache(maxsize=1024)
 def _gaussian(epsilon: float, delta: float) -> GaussianSum:
     blur = _BLUR * min(1.0, epsilon)
     limit = classical.mu_for(epsilon - blur, delta * math.exp(-blur)) ** 2 * (1 - 1e-12)
     return GaussianSum(limit, limit / blur)
 
 
+@lru_cache(maxsize=1024)
 def _renyi(epsilon: float, delta: float, factor: float) -> RenyiSum:
     """At ``factor`` times the order that admits the longest Gaussian run."""
 
