@@ -10,6 +10,7 @@ import numpy as np
 from defocus.errors import InvalidParameterError
 from defocus.graphs.columns import Column, Floats, noisy
 from defocus.graphs.data import Data
+from defocus.graphs.inference import plausible_counts, rising
 from defocus.graphs.noising import VectorNoise, noises
 from defocus.graphs.public import Public
 from defocus.graphs.questions import Method, Result
@@ -22,6 +23,11 @@ from defocus.privacy.budgets import Budget
 __all__ = ["AskDegrees", "AskHistogram"]
 
 _FITTED = "the nearest vector that never falls was taken (isotonic regression): biased a little, far less noisy"
+
+_PLAUSIBLE = (
+    "the most plausible count of each degree was taken, given all noisy numbers of nodes up to each degree: biased a"
+    " little, far less noisy; the counts need not add up to the number of nodes"
+)
 
 
 @final
@@ -110,7 +116,7 @@ def _by_node(method: VectorNoise, values: IntVector, data: Data) -> Result:
 def _in_order(method: VectorNoise, values: IntVector, _data: Data) -> Result:
     """Largest first. The interval is that of the noisy degrees, of which a better guess lies in it or near it."""
     raw = values[::-1].astype(np.float64)
-    fitted = np.clip(_rising(values.astype(np.float64)), 0, len(values) - 1)[::-1]
+    fitted = np.clip(rising(values), 0, len(values) - 1)[::-1]
     column = _around("degree", fitted, raw, method.interval, method)
     return Result((column,), keys={"rank": range(1, len(values) + 1)}, processing=(_FITTED,))
 
@@ -125,10 +131,11 @@ def _fitted(nodes: int) -> Callable[[VectorNoise, IntVector, Data], Result]:
 
     def finish(method: VectorNoise, values: IntVector, _data: Data) -> Result:
         raw = np.diff(np.concatenate([[0.0], values, [float(nodes)]]))
-        rising = np.clip(_rising(values.astype(np.float64)), 0, nodes)
-        counts = np.diff(np.concatenate([[0.0], rising, [float(nodes)]]))
+        gaussian = isinstance(method.mechanism, Gaussian)
+        width = method.mechanism.sigma if isinstance(method.mechanism, Gaussian) else method.mechanism.scale
+        counts = plausible_counts(values, nodes, scale=float(width), gaussian=gaussian)
         column = _around("nodes", counts, raw, _difference(method.mechanism), method)
-        done = (f"noisy numbers of nodes up to each degree were subtracted from each other; {_FITTED}",)
+        done = (_PLAUSIBLE,)
         return Result((column,), keys={"degree": range(len(counts))}, processing=done)
 
     return finish
@@ -168,9 +175,3 @@ def _side(side: str | None, public: Public) -> str | None:
         )
     return None
 
-
-def _rising(values: Floats) -> Floats:
-    """The nearest vector that never falls, in squared distance."""
-    from scipy.optimize import isotonic_regression  # noqa: PLC0415  # slow to load
-
-    return np.asarray(isotonic_regression(values).x, dtype=np.float64)
