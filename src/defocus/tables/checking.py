@@ -16,14 +16,25 @@ __all__ = ["check", "declared", "open_dataset"]
 
 
 def open_dataset(
-    dataset: Dataset, other: OtherTable | None = None, *, memory: str | None = None, threads: int | None = None
+    dataset: Dataset,
+    other: OtherTable | None = None,
+    *,
+    engine: Any = None,
+    memory: str | None = None,
+    threads: int | None = None,
 ) -> Source:
     """The private rows of a dataset, or the rows of another table it names, with everything declared about them."""
     about: Dataset | OtherTable = dataset if other is None else other
     types = {name: facts.kind for name, facts in about.columns.items() if facts.kind is not None}
     missing = {name: facts.missing for name, facts in about.columns.items() if facts.missing}
     opened = source(
-        _where(dataset, about), table=about.table, types=types, missing=missing, memory=memory, threads=threads
+        _where(dataset, about),
+        table=about.table,
+        types=types,
+        missing=missing,
+        engine=dataset.engine if engine is None else engine,
+        memory=memory,
+        threads=threads,
     )
     return replace(opened, schema=declared(opened.schema, about.columns))
 
@@ -60,7 +71,7 @@ def _part_problems(dataset: Dataset) -> Iterator[str]:
 
 def _problems(dataset: Dataset, about: Dataset | OtherTable, unit: str | None) -> Iterator[str]:
     try:
-        opened = source(_where(dataset, about), table=about.table)
+        opened = source(_where(dataset, about), table=about.table, engine=dataset.engine)
     except DefocusError as error:
         yield f"{error.what} {error.fix}"
         return

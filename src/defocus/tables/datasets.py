@@ -12,6 +12,7 @@ from defocus.privacy.units import Unit, rows, user
 from defocus.tables.bounding import FIND, Bound, fitting
 from defocus.tables.dividing import Declared, parts
 from defocus.tables.engines.postgresql import is_address
+from defocus.tables.engines.spark_sessions import is_master
 from defocus.tables.kinds import Kind, Value
 from defocus.tables.sections import Section, parse
 from defocus.tables.sources import fits
@@ -62,6 +63,8 @@ class Dataset:
     unit: Unit
     budget: Budget
     table: str | None = None
+    engine: str | None = None
+    """Where Spark computes, if it does."""
     ledger: str | None = None
     """Where charges are kept; beside the file under the name of the data set where it is not said."""
     anchor_file: str | None = None
@@ -88,7 +91,8 @@ class Dataset:
 
     def paths(self, data: Iterable[str] | None = None) -> list[str]:
         """Where the data is, seen from here."""
-        return [path if is_address(path) else str(self.home / path) for path in (self.data if data is None else data)]
+        given = self.data if data is None else data
+        return [path if is_address(path) or "://" in path else str(self.home / path) for path in given]
 
 
 def read(path: str | Path) -> Dataset:
@@ -106,7 +110,7 @@ def read(path: str | Path) -> Dataset:
 def parsed(text: str, *, home: Path = Path()) -> Dataset:
     """The dataset that the text of a file describes; paths are seen from ``home``."""
     top = parse(text.replace("\r\n", "\n")).only(
-        *("name", "data", "table", "unit", "budget", "ledger", "anchor_file", "bound", "purposes"),
+        *("name", "data", "table", "engine", "unit", "budget", "ledger", "anchor_file", "bound", "purposes"),
         *("columns", "public", "private", "parts"),
     )
     name = top.word("name")
@@ -117,6 +121,7 @@ def parsed(text: str, *, home: Path = Path()) -> Dataset:
         name=name,
         data=_data(top),
         table=top.word("table"),
+        engine=_engine(top),
         unit=unit,
         budget=_budget(top.section("budget").only("epsilon", "delta", "rho", "mu")),
         ledger=top.word("ledger"),
@@ -136,6 +141,15 @@ def _data(section: Section) -> tuple[str, ...]:
     if not data:
         section.refuse(None, "It is not said where the data is", 'write data = "visits.parquet".')
     return data
+
+
+def _engine(section: Section) -> str | None:
+    engine = section.word("engine")
+    if engine is not None and not is_master(engine):
+        section.refuse(
+            "engine", f"There is no engine {engine!r:.60}", 'write engine = "spark://host:7077", or leave it out.'
+        )
+    return engine
 
 
 def _unit(section: Section) -> Unit:

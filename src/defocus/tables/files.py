@@ -92,11 +92,28 @@ class Files:
         table = exp.Table(this=exp.Anonymous(this=function, expressions=[files, *options]))
         return self._sound(table) if self.format == "parquet" else self._whole(table)
 
-    def _parquet(self) -> dict[str, exp.Expression]:
+    def columns(self) -> dict[str, Any]:
+        """The Arrow types of the columns of Parquet files; refuses files whose columns differ."""
         first = _types(self.paths[0])
         check_names([*first, *self.partitions], _shown(self.paths[0]))
         for path in self.paths[1:]:
             _same(first, _types(path), self.paths[0], path)
+        return first
+
+    def header(self) -> tuple[str, list[str]]:
+        """The separator and the names of the columns of CSV files; refuses files whose headers differ."""
+        separator, names = _header(self.paths[0], self.format)
+        check_names([*names, *self.partitions], _shown(self.paths[0]))
+        for path in self.paths[1:]:
+            if _header(path, self.format) != (separator, names):
+                raise SourceError(
+                    f"{_shown(self.paths[0])} and {_shown(path)} have different headers.",
+                    fix="give files with the same columns in the same order.",
+                )
+        return separator, names
+
+    def _parquet(self) -> dict[str, exp.Expression]:
+        self.columns()
         flags = {"hive_partitioning": bool(self.partitions), "hive_types_autocast": False, "union_by_name": False}
         return {name: exp.Boolean(this=value) for name, value in flags.items()}
 
@@ -124,14 +141,7 @@ class Files:
         return _select({**made, **{name: _column(name) for name in self.partitions}}, table).where(kept)
 
     def _csv(self) -> dict[str, exp.Expression]:
-        separator, names = _header(self.paths[0], self.format)
-        check_names([*names, *self.partitions], _shown(self.paths[0]))
-        for path in self.paths[1:]:
-            if _header(path, self.format) != (separator, names):
-                raise SourceError(
-                    f"{_shown(self.paths[0])} and {_shown(path)} have different headers.",
-                    fix="give files with the same columns in the same order.",
-                )
+        separator, names = self.header()
         text = exp.Literal.string
         columns = [exp.PropertyEQ(this=text(name), expression=text("VARCHAR")) for name in names]
         return {

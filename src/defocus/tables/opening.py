@@ -44,15 +44,16 @@ def open(  # noqa: A001  # reads as dp.open
     public: Mapping[str, Any] | None = None,
     parts: str | Declared | None = None,
     anchor_file: str | Path | None = None,
+    engine: Any = None,
     memory: str | None = None,
     threads: int | None = None,
 ) -> Table:
     """Open a table about people. No row is read.
 
     Args:
-        data: a path, a glob or a list of Parquet or CSV files; a DuckDB file or connection, or the address of a
-            PostgreSQL database (``postgresql://…``), with ``table=``; a pandas, polars or Arrow table; or a dataset
-            file, ``defocus.toml``, which says all the rest.
+        data: a path, a glob or a list of Parquet or CSV files; a DuckDB file or connection, a Spark session, or the
+            address of a PostgreSQL database (``postgresql://…``), with ``table=``; a pandas, polars, Arrow or Spark
+            table; or a dataset file, ``defocus.toml``, which says all the rest.
         unit: what one person is: ``dp.user("patient_id")``, or ``dp.rows()`` where each row is one.
         budget: how much may ever be lost about one of them, by all releases together.
         ledger: where every charge is written down: a path, a PostgreSQL URL or an open ledger. Beside the data unless
@@ -72,6 +73,8 @@ def open(  # noqa: A001  # reads as dp.open
             is charged alone where each unit is in one part only. Rows and events that are added or removed are; of
             people it must be declared, ``dp.parts("hospital", people="in one part")``.
         anchor_file: a file, best on another disk, that notices an older copy of the ledger.
+        engine: a Spark session, or where Spark runs (``"spark://host:7077"``, ``"local[4]"``, ``"spark"``), which then
+            reads files itself, also those with paths such as ``s3a://…``. Unless told, the data decides.
         memory: how much memory the engine may use, such as "2GB".
         threads: how many threads the engine may use.
 
@@ -95,10 +98,10 @@ def open(  # noqa: A001  # reads as dp.open
             raise InvalidParameterError(
                 f"{', '.join(twice)} cannot be given beside a dataset file, which says it.", fix="write it in the file."
             )
-        return _from_file(datasets.read(data), ledger, memory, threads)
+        return _from_file(datasets.read(data), ledger, {"engine": engine, "memory": memory, "threads": threads})
     check_kinds(budget=budget, unit=unit)
     wanted = _purposes(purposes)
-    first = partial(source, data, table=table, types=types, memory=memory, threads=threads)
+    first = partial(source, data, table=table, types=types, engine=engine, memory=memory, threads=threads)
     with ExitStack() as undo:
         sources = _sources([first, *(partial(source, one) for one in (private or {}).values())], memory, threads)
         undo.callback(sources[0].engine.close)
@@ -142,9 +145,7 @@ class _Said:
     parts: str | Declared | None = None
 
 
-def _from_file(
-    dataset: datasets.Dataset, ledger: Ledger | str | Path | None, memory: str | None, threads: int | None
-) -> Table:
+def _from_file(dataset: datasets.Dataset, ledger: Ledger | str | Path | None, settings: Mapping[str, Any]) -> Table:
     """The table of a dataset file, which says everything but perhaps another place of the ledger."""
     said = _Said(
         name=dataset.name,
@@ -161,7 +162,7 @@ def _from_file(
     about = (None, *dataset.private.values())
     with ExitStack() as undo:
         sources = _sources(
-            [partial(open_dataset, dataset, one, memory=memory, threads=threads) for one in about], memory, threads
+            [partial(open_dataset, dataset, one, **settings) for one in about], settings["memory"], settings["threads"]
         )
         undo.callback(sources[0].engine.close)
         opened = _table(said, sources)
@@ -234,7 +235,7 @@ def _sources(make: Iterable[Callable[[], Source]], memory: str | None, threads: 
 
 def _called(opened: Source, ledger: object) -> str:
     """What the data is called where nobody says: as its file or table is, and a frame as in its ledger."""
-    if opened.origin.frame is not None and isinstance(ledger, Ledger):
+    if (opened.origin.frame is not None or opened.origin.spark is not None) and isinstance(ledger, Ledger):
         return ledger.dataset
     return opened.name
 
@@ -275,7 +276,7 @@ def _rows(opened: Source, unit: Unit, person: str | None) -> Rows:
 
 def _place(data: Any, called: str) -> Path:
     """Beside the data."""
-    if isinstance(data, str | Path) and not is_address(data) and not any(sign in str(data) for sign in "*?["):
+    if isinstance(data, str | Path) and "://" not in str(data) and not any(sign in str(data) for sign in "*?["):
         return Path(data).with_name(f"{called}.ledger")
     raise NotDeclaredError(
         "This table has no place of its own, so nobody knows where its ledger is.",

@@ -3,32 +3,24 @@
 import contextlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import date, datetime
-from functools import partial
-from pathlib import Path
 from typing import Any, final
 
-import duckdb
-import pyarrow as pa
-import pyarrow.dataset as pads
 from sqlglot import exp
 
 from defocus.errors import EngineError, InvalidParameterError, SourceError, UnknownColumnError
+from defocus.tables.choosing import ALIAS, engine_for
 from defocus.tables.columns import Column, Schema
-from defocus.tables.engines.duckdb import DuckDbEngine
 from defocus.tables.engines.engine import Engine
-from defocus.tables.engines.postgresql import PostgreSqlEngine, is_address
-from defocus.tables.files import Files, find
-from defocus.tables.frames import check_dataset, from_arrow, from_pandas, from_polars, library
+from defocus.tables.engines.spark import SparkEngine
+from defocus.tables.engines.spark_files import local, remote
 from defocus.tables.kinds import Kind, Value
 from defocus.tables.names import check_names
+from defocus.tables.origins import Origin, origin_of
 
 __all__ = ["Origin", "Source", "fits", "literal", "source", "together", "without"]
 
-_DATABASES = (".duckdb", ".ddb", ".db")
-_ALIAS = "file"
-"""How the names begin by which an own connection calls database files."""
 _TYPES = {
     Kind.BOOLEAN: "BOOLEAN",
     Kind.INTEGER: "BIGINT",
@@ -36,30 +28,6 @@ _TYPES = {
     Kind.DATE: "DATE",
     Kind.TIMESTAMP: "TIMESTAMP",
 }
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
-    """What was passed, in the one form it has: a connection or database file with a table, files, or a frame."""
-
-    name: str
-    description: str
-    connection: Any = None
-    database: Path | None = None
-    address: str | None = field(default=None, repr=False)
-    """Where a server is; it may hold a password."""
-    table: str | None = None
-    files: Files | None = None
-    frame: Any = None
-    types: Mapping[str, Kind | str]
-    missing: Mapping[str, Sequence[Value]]
-
-    def stored(self) -> dict[str, Any]:
-        """The Arrow types of columns where a frame or a Parquet file says them."""
-        if self.frame is not None:
-            return {field.name: field.type for field in self.frame.schema}
-        return {} if self.files is None else self.files.stored()
 
 
 @final
@@ -91,6 +59,7 @@ def source(
     table: str | None = None,
     types: Mapping[str, Kind | str] | None = None,
     missing: Mapping[str, Sequence[Value]] | None = None,
+    engine: Any = None,
     memory: str | None = None,
     threads: int | None = None,
 ) -> Source:
@@ -100,21 +69,23 @@ def source(
     address of a PostgreSQL database, with ``table``; a DuckDB relation; or a pandas, polars or Arrow table. ``types``
     says which kind a column has where the source does not: all columns of a CSV file, and pandas columns of Python
     objects, are text until then. ``missing`` lists values of a column that stand for a missing one, such as -1.
+    A Spark data frame, or a Spark session with ``table``, is read by Spark, and so is anything with ``engine``: a
+    session, or where Spark runs, such as ``"spark://host:7077"`` or ``"local[4]"``.
 
     >>> source(pa.table({"age": [30, 40]})).schema.names
     ['age']
     """
-    origin = _origin(data, table, types or {}, missing or {})
-    engine = _engine([origin], memory, threads)
-    with _closed_on_failure(engine):
-        return _opened(engine, origin)
+    origin = origin_of(data, table=table, types=types, missing=missing, engine=engine)
+    chosen = engine_for([origin], memory=memory, threads=threads)
+    with _closed_on_failure(chosen):
+        return _opened(chosen, origin)
 
 
 def together(*sources: Source, memory: str | None = None, threads: int | None = None) -> list[Source]:
     """The same sources on one engine, so that they can be joined; what was declared about them stays."""
     if len(sources) == 1 and memory is None and threads is None:
         return list(sources)
-    engine = _engine([one.origin for one in sources], memory, threads)
+    engine = engine_for([one.origin for one in sources], memory=memory, threads=threads)
     with _closed_on_failure(engine):
         return [replace(_opened(engine, one.origin), schema=one.schema) for one in sources]
 
@@ -128,74 +99,10 @@ def _closed_on_failure(engine: Engine) -> Iterator[None]:
         raise
 
 
-def _origin(
-    data: Any, table: str | None, types: Mapping[str, Kind | str], missing: Mapping[str, Sequence[Value]]
-) -> Origin:
-    make = partial(Origin, types=types, missing=missing)
-    if table is not None and not isinstance(table, str):
-        raise SourceError(f"table= is {type(table).__name__}, not a name.", fix="pass the name of the table as text.")
-    if isinstance(data, duckdb.DuckDBPyConnection):
-        return make(name=table or "", description="a DuckDB connection", connection=data, table=table)
-    if is_address(data):
-        return make(name=table or "", description="a PostgreSQL database", address=data, table=table)
-    if _is_database(data, table):
-        path = _existing(data)
-        return make(name=table or "", description=f"the DuckDB file {path.name}", database=path, table=table)
-    if table is not None:
-        raise SourceError(
-            f"table= belongs to a database, but what was passed is {type(data).__name__}.",
-            fix="leave table= out, or pass a DuckDB file or connection, or a PostgreSQL address.",
-        )
-    if isinstance(data, str | Path) or _is_paths(data):
-        files = find(data)
-        return make(name=files.name, description=files.description, files=files)
-    frame, description = _frame(data)
-    return make(name="data", description=description, frame=frame)
-
-
-def _engine(origins: Sequence[Origin], memory: str | None, threads: int | None) -> Engine:
-    """One engine that reaches everything, and nothing else unless the user's own connection does."""
-    if any(one.address is not None for one in origins):
-        return _server(origins, memory, threads)
-    given = {id(one.connection): one.connection for one in origins if one.connection is not None}
-    databases = list(dict.fromkeys(one.database for one in origins if one.database is not None))
-    if len(given) > 1 or (given and databases):
-        raise SourceError(
-            "These tables live in different databases.",
-            fix="attach one database to the connection of the other, and open both tables from there.",
-        )
-    for connection in given.values():
-        return DuckDbEngine(connection)
-    files = [path for one in origins if one.files is not None for path in one.files.allowed]
-    attached = {f"{_ALIAS} {path}": path for path in databases}
-    return DuckDbEngine(files=files, attached=attached, memory=memory, threads=threads)
-
-
-def _server(origins: Sequence[Origin], memory: str | None, threads: int | None) -> PostgreSqlEngine:
-    addresses = {one.address for one in origins}
-    (address, *others) = addresses
-    if address is None or others:
-        raise SourceError(
-            "These tables live in different places, and rows do not travel between them.",
-            fix="bring both tables into one PostgreSQL database, or export both to Parquet.",
-        )
-    if memory is not None or threads is not None:
-        raise SourceError(
-            "memory= and threads= are for an engine in this process, but PostgreSQL is a server.",
-            fix="leave them out; a server is set with work_mem and max_parallel_workers_per_gather.",
-        )
-    return PostgreSqlEngine(address)
-
-
 def _opened(engine: Engine, origin: Origin) -> Source:
     description, name = origin.description, origin.name
-    relation: exp.Expression
-    if origin.files is not None:
-        relation = origin.files.relation()
-    elif origin.frame is not None:
-        relation = engine.publish("rows", origin.frame)
-    else:
-        relation = _table_of(engine, origin)
+    relation = _relation(engine, origin)
+    if origin.table is not None and not origin.on_spark:
         name, description = relation.name, f"the table {relation.name} of {description}"
     try:
         known = engine.schema(relation)
@@ -211,6 +118,21 @@ def _opened(engine: Engine, origin: Origin) -> Source:
     schema = engine.schema(select)
     rows = without(select, origin.missing, schema)
     return Source(engine, rows, schema, name, description, origin, raw=relation, own=known)
+
+
+def _relation(engine: Engine, origin: Origin) -> exp.Expression:
+    """The rows as the engine reads them."""
+    if isinstance(engine, SparkEngine) and origin.frame is None:
+        if origin.spark is not None:
+            return engine.attached(origin.spark)
+        if origin.table is not None:
+            return engine.table(origin.table)
+        return local(engine, origin.files) if origin.files is not None else remote(engine, origin.remote)
+    if origin.files is not None:
+        return origin.files.relation()
+    if origin.frame is not None:
+        return engine.publish("rows", origin.frame)
+    return _table_of(engine, origin)
 
 
 def _kinds(types: Mapping[str, Kind | str], known: Schema) -> dict[str, Kind]:
@@ -272,7 +194,7 @@ def fits(value: object, kind: Kind) -> bool:
 def _table_of(engine: Engine, origin: Origin) -> exp.Table:
     """The one table with the name that was given, exactly as it is written."""
     table = origin.table
-    catalog = None if origin.database is None else f"{_ALIAS} {origin.database}"
+    catalog = None if origin.database is None else f"{ALIAS} {origin.database}"
     found = [names for names in _tables(engine) if catalog in {None, names[0]}]
     matching = [names for names in found if table in {names[2], ".".join(names[1:]), ".".join(names)}]
     if len(matching) != 1:
@@ -291,51 +213,3 @@ def _tables(engine: Engine) -> list[tuple[str, str, str]]:
     listed = engine.run(exp.select(*columns).from_(exp.table_("tables", db="information_schema", quoted=True)))
     found = [(row["table_catalog"], row["table_schema"], row["table_name"]) for row in listed.to_pylist()]
     return [names for names in found if names[1] not in {"information_schema", "pg_catalog"}]
-
-
-def _is_database(data: object, table: str | None) -> bool:
-    if not isinstance(data, str | Path):
-        return False
-    return Path(data).suffix.lower() in _DATABASES or (table is not None and Path(data).is_file())
-
-
-def _existing(data: str | Path) -> Path:
-    path = Path(data).expanduser().absolute()
-    if not path.is_file():
-        raise SourceError(f"There is no file {str(data)!r:.200}.", fix=f"check the path, seen from {Path.cwd()}.")
-    return path
-
-
-def _is_paths(data: object) -> bool:
-    return isinstance(data, Sequence) and len(data) > 0 and all(isinstance(one, str | Path) for one in data)
-
-
-def _frame(data: Any) -> tuple[Any, str]:
-    """Something that DuckDB can read as often as it likes, in Arrow's terms, and what it is."""
-    if isinstance(data, pa.Table | pa.RecordBatch):
-        return from_arrow(data), "an Arrow table"
-    if isinstance(data, pads.Dataset):
-        return check_dataset(data), "an Arrow dataset"
-    if isinstance(data, pa.RecordBatchReader | pads.Scanner):
-        raise SourceError("A reader can be read only once, but each question reads.", fix="pass .read_all() of it.")
-    if isinstance(data, duckdb.DuckDBPyRelation):
-        check_names(data.columns, "the DuckDB relation")
-        return from_arrow(_read(data)), "a DuckDB relation, as it was when it was opened"
-    if library(data) == "pandas":
-        return from_pandas(data), "a pandas frame"
-    if library(data) == "polars":
-        return from_polars(data), "a polars frame"
-    raise SourceError(
-        f"{type(data).__name__} is not a table that can be opened.",
-        fix="pass a path, a list of paths, a DuckDB connection, or a pandas, polars or Arrow table.",
-    )
-
-
-def _read(relation: Any) -> Any:
-    """The rows of a relation, whose connection only it knows."""
-    with contextlib.suppress(Exception):
-        return relation.to_arrow_table()
-    raise SourceError(
-        "The DuckDB relation could not be read.",
-        fix='write relation.create_view("people") and pass the connection with table="people".',
-    )

@@ -11,12 +11,12 @@ from typing import Any, TypeVar, final
 import pyarrow as pa
 from sqlglot import exp
 
-from defocus.errors import DefocusError, EngineError
+from defocus.errors import DefocusError, EngineError, SourceError
 from defocus.noise import system
 from defocus.tables.columns import Column, Schema
 from defocus.tables.engines.quiet import quietly
 from defocus.tables.engines.spark_dialect import lowered
-from defocus.tables.engines.spark_sessions import activate, hushed, isolated
+from defocus.tables.engines.spark_sessions import activate, hushed, isolated, stopped
 from defocus.tables.engines.spark_types import Typed, convert, sendable
 from defocus.tables.kinds import Kind
 from defocus.tables.syntax import quoted, rows_of
@@ -135,10 +135,24 @@ class SparkEngine:
             self._shared.append(known)
         return exp.Table(this=quoted(known), db=quoted(shared))
 
-    def read(self, make: Callable[[Any], Any]) -> exp.Table:
-        """What the own session's reader makes of files, as a table."""
+    def table(self, name: str) -> exp.Table:
+        """A table or view that the given session knows, by the name that Spark has for it."""
+        frame = None
+        with self._asking(), contextlib.suppress(Exception):
+            frame = self._given.table(name)
+        if frame is None:
+            raise SourceError(
+                f"Spark knows no table {name!r:.80}, or cannot read it.",
+                fix="check the name with session.catalog.listTables(); put names with dots or spaces in backticks.",
+            )
+        return self.attached(frame)
+
+    def read(self, make: Callable[[Any], Any], *, nanoseconds: bool = False) -> exp.Table:
+        """What the own session's reader makes of files, as a table; moments in ``nanoseconds`` as integers."""
         known = f"files {system().integer(128):032x}"
         with self._asking() as session:
+            if nanoseconds:
+                _quietly("read the files", lambda: session.conf.set("spark.sql.legacy.parquet.nanosAsLong", "true"))
             _quietly("read the files", lambda: make(session.read).createOrReplaceTempView(_written(known)))
         return exp.Table(this=quoted(known))
 
@@ -232,8 +246,9 @@ def _give_back(session: Any, shared: list[str], own: bool) -> None:
     with hushed(session), contextlib.suppress(Exception):
         for name in shared:
             session.catalog.dropGlobalTempView(name)
-        if own:
-            session.stop()
+    if own:
+        with hushed(session), contextlib.suppress(Exception):
+            stopped(session)
 
 
 def _quietly(doing: str, work: Callable[[], _T]) -> _T:

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import threading
 import warnings
+import weakref
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -17,7 +18,18 @@ from typing import Any
 from defocus.errors import SourceError
 from defocus.tables.frames import library
 
-__all__ = ["activate", "find_java", "hushed", "is_frame", "is_master", "is_session", "isolated", "pyspark", "started"]
+__all__ = [
+    "activate",
+    "find_java",
+    "hushed",
+    "is_frame",
+    "is_master",
+    "is_session",
+    "isolated",
+    "pyspark",
+    "started",
+    "stopped",
+]
 
 _MASTER = re.compile(r"spark|local(\[[0-9*]+(,[0-9]+)?\])?|(spark|sc|k8s|mesos)://.+|yarn")
 _OLDEST_JAVA = 17
@@ -64,6 +76,10 @@ _HUSHED: dict[int, tuple[int, list[Any]]] = {}
 """How many statements run in each Java machine, and what to do after the last of them."""
 
 
+_STARTED_HERE: "weakref.WeakKeyDictionary[Any, int]" = weakref.WeakKeyDictionary()
+"""Sessions that were started here, and how many use them."""
+
+
 def is_master(engine: object) -> bool:
     """Whether a text names a place where Spark computes.
 
@@ -92,11 +108,18 @@ def pyspark(module: str = "pyspark.sql") -> Any:
 
 
 def started(master: str) -> tuple[Any, bool]:
-    """A session where a text says, and whether it was started here: one that runs already is used."""
+    """A session where a text says, and whether it was started here: one that runs already is used.
+
+    One that was started here is to be given back with :func:`stopped`, as often as it was asked for.
+    """
     builder = pyspark().SparkSession
     running = builder.getActiveSession()
     if running is not None and master in {"spark", _master_of(running)}:
-        return running, False
+        with _HUSHING:
+            own = running in _STARTED_HERE
+            if own:
+                _STARTED_HERE[running] += 1
+        return running, own
     if running is not None and not master.startswith("sc://"):
         raise SourceError(
             "A Spark session runs in this program already, with another master.",
@@ -121,7 +144,19 @@ def started(master: str) -> tuple[Any, bool]:
         )
     with contextlib.suppress(Exception):
         session.sparkContext.setLogLevel("ERROR")
+    with _HUSHING:
+        _STARTED_HERE[session] = 1
     return session, True
+
+
+def stopped(session: Any) -> None:
+    """Give a session back that was started here; the last one to do so stops it."""
+    with _HUSHING:
+        _STARTED_HERE[session] = left = _STARTED_HERE.get(session, 1) - 1
+        if left > 0:
+            return
+        _STARTED_HERE.pop(session)
+    session.stop()
 
 
 def isolated(session: Any) -> Any:
