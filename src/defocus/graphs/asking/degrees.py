@@ -174,4 +174,3 @@ def _side(side: str | None, public: Public) -> str | None:
             fix="leave side= out, or open the graph with directed=True.",
         )
     return None
-
