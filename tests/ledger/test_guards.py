@@ -70,7 +70,8 @@ def test_a_ledger_made_under_the_union_keeps_it() -> None:
     new = Guard.of(terms(Budget(1, 1e-6)))
     assert new.filter.definition == "first/1"
     assert new.admits(new.start, Approximate(1, 1e-6))
-    assert Guard.of(terms(Budget(1))).filter.definition == "union/1"
+    for budget in (Budget(1), Budget(rho=1), Budget(mu=1), Budget(1, Fraction(1, 10**400))):
+        assert Guard.of(terms(budget)).filter.definition == "union/1"
 
 
 def test_many_sums_and_one_price_are_decided_like_one_release() -> None:

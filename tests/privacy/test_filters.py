@@ -19,7 +19,7 @@ from defocus.errors import InvalidParameterError, UnsupportedEventError
 from defocus.privacy.accounting import rdp
 from defocus.privacy.budgets import Budget
 from defocus.privacy.calibration import calibrate
-from defocus.privacy.elementary import GaussianSum, PureSum, RenyiSum
+from defocus.privacy.elementary import PureSum, RenyiSum
 from defocus.privacy.events import (
     NOTHING,
     Approximate,
@@ -180,26 +180,6 @@ def test_runs_of_different_kinds_are_each_judged_by_what_suits_them() -> None:
         "Sampled": "Rényi divergence",
         "Laplace": "Rényi divergence",
     }
-
-
-def test_the_shares_of_delta_add_up_to_the_budget() -> None:
-    from defocus.privacy import filters  # noqa: PLC0415 - looks at the constants of one module
-
-    total = filters._SLACK_SHARE + filters._GAUSSIAN_SHARE + sum(share for _, share in filters._RENYI_SHARES)
-    assert total == 1.0
-
-
-def test_each_limit_is_what_its_share_of_delta_buys() -> None:
-    from defocus.privacy import classical, filters  # noqa: PLC0415 - recomputes limits from first principles
-    from defocus.privacy.accounting.renyi.conversion import epsilon_at  # noqa: PLC0415
-
-    rule = filter_for(Budget(2, 1e-6))
-    _, gaussian, *renyi = rule.parts
-    assert isinstance(gaussian, GaussianSum)
-    assert classical.log_delta(math.sqrt(gaussian.limit), 2 - 1e-9) <= math.log(1e-6 * filters._GAUSSIAN_SHARE)
-    for part, (_, share) in zip(renyi, filters._RENYI_SHARES, strict=True):
-        assert isinstance(part, RenyiSum)
-        assert epsilon_at(np.array([part.limit]), np.array([part.order]), 1e-6 * share)[0] <= 2 * (1 + 1e-11)
 
 
 def test_ten_charges_of_a_tenth_fit_in_one_and_an_eleventh_does_not() -> None:

@@ -57,7 +57,8 @@ class Guard:
                 "The first release cannot decide how deltas are counted where the data has parts.",
                 fix='leave by= out, or choose "basic" or "union".',
             )
-        return make_filter(budget, by=by or ("first" if budget.delta and not divided else "union")).definition
+        usual = "first" if "first" in rules(budget) and not divided else "union"
+        return make_filter(budget, by=by or usual).definition
 
     @property
     def start(self) -> Amounts:

@@ -44,43 +44,28 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import NamedTuple, final
 
-import numpy as np
-
-from defocus.errors import InvalidParameterError, Number, UnsupportedEventError
-from defocus.privacy import classical
-from defocus.privacy.accounting.renyi.conversion import epsilon_at
+from defocus.errors import InvalidParameterError, UnsupportedEventError
 from defocus.privacy.accounting.spends import spend
-from defocus.privacy.accounting.zcdp import rho_for
 from defocus.privacy.budgets import Budget
 from defocus.privacy.costs import Comparison, Cost, Remaining
-from defocus.privacy.elementary import ConcentratedSum, Elementary, GaussianSum, PureSum, RenyiSum, price
+from defocus.privacy.elementary import Elementary, price
 from defocus.privacy.events import Event, Gaussian, Pure, parts_of
+from defocus.privacy.limits import makers
 from defocus.privacy.naming import described
 from defocus.privacy.planning import least_allowed
-from defocus.privacy.rounding import above, below, product_up
+from defocus.privacy.rounding import above, product_up
 from defocus.privacy.searching import turning
 from defocus.privacy.units import Adjacency
 
 __all__ = ["Comparison", "Cost", "Filter", "Remaining", "filter", "rules"]
-
-_ROOM = 1 + 1e-9
-"""A budget the owner states in decimals is kept to one part in a billion, so that ten charges of 0.1 fit in 1."""
 
 _USED_UP = 1 - 2e-9
 """A run this close to a limit has used it up: what is left is no more than the tolerance."""
 
 _MARGIN = 1 + 1e-10
 """What a planned run is charged more than its price, so that it fits when its releases are added up one by one."""
-
-_BLUR = 1e-9
-"""The part of epsilon set aside for the difference between discrete and continuous Gaussians."""
-
-_SLACK_SHARE, _GAUSSIAN_SHARE = 1 / 8, 3 / 8
-_RENYI_SHARES = ((1.0, 3 / 16), (0.8, 1 / 8), (0.6, 1 / 8), (2.0, 1 / 16))
-"""Orders, as multiples of (the best order for Gaussian runs − 1), and their shares of delta."""
 
 
 @final
@@ -308,12 +293,12 @@ def filter(  # noqa: A001 - the name users read: privacy.filter(budget)
         raise InvalidParameterError(
             f"A filter keeps a Budget, but got {type(budget).__name__}.", fix="pass for example Budget(1, 1e-6)."
         )
-    makers = _makers(budget)
-    if by not in makers:
+    known = makers(budget)
+    if by not in known:
         raise InvalidParameterError(
-            f"There is no {by!r} filter for {budget}.", fix=f"choose one of {', '.join(makers)}."
+            f"There is no {by!r} filter for {budget}.", fix=f"choose one of {', '.join(known)}."
         )
-    slack, parts, whole = makers[by]()
+    slack, parts, whole = known[by]()
     return Filter(budget, Adjacency(adjacency), by, slack, parts, whole)
 
 
@@ -323,7 +308,7 @@ def rules(budget: Budget) -> tuple[str, ...]:
     >>> rules(Budget(rho=1))
     ('union', 'zcdp')
     """
-    return tuple(_makers(budget))
+    return tuple(makers(budget))
 
 
 class _Way(NamedTuple):
@@ -331,71 +316,6 @@ class _Way(NamedTuple):
 
     slack: float
     parts: tuple[Elementary, ...]
-
-
-_Made = tuple[float, tuple[Elementary, ...], float]
-
-
-def _makers(budget: Budget) -> dict[str, Callable[[], _Made]]:
-    """The filters a budget can have, by name."""
-    if budget.rho is not None:
-        limit = _limit(budget.rho)
-        return dict.fromkeys(("union", "zcdp"), lambda: (0.0, (ConcentratedSum(limit),), 0.0))
-    if budget.mu is not None:
-        squared = min(below(budget.mu), 1e150) ** 2 * _ROOM
-        return dict.fromkeys(("union", "gaussian"), lambda: (0.0, (GaussianSum(squared),), 0.0))
-    epsilon, delta = below(budget.epsilon or 0), below(budget.delta)
-    pure = PureSum(_limit(epsilon))
-    if delta == 0:
-        return dict.fromkeys(("union", "basic"), lambda: (0.0, (pure,), 0.0))
-
-    def union(whole: float) -> _Made:
-        gaussian = _gaussian(epsilon, _GAUSSIAN_SHARE * delta)
-        renyi = (_renyi(epsilon, share * delta, factor) for factor, share in _RENYI_SHARES)
-        return _SLACK_SHARE * delta, (pure, gaussian, *renyi), whole
-
-    return {
-        "union": lambda: union(0.0),
-        "first": lambda: union(delta * _ROOM),
-        "basic": lambda: (delta * _ROOM, (pure,), 0.0),
-        "renyi": lambda: (0.0, (_renyi(epsilon, delta, 1.0),), 0.0),
-        "zcdp": lambda: (0.0, (ConcentratedSum(rho_for(epsilon, delta)),), 0.0),
-        "gaussian": lambda: (0.0, (_gaussian(epsilon, delta),), 0.0),
-    }
-
-
-def _limit(allowed: Number) -> float:
-    """What may add up to so much; always finite, so that an infinite cost never fits."""
-    return min(below(allowed) * _ROOM, 1e308)
-
-
-@lru_cache(maxsize=1024)
-def _gaussian(epsilon: float, delta: float) -> GaussianSum:
-    blur = _BLUR * min(1.0, epsilon)
-    limit = classical.mu_for(epsilon - blur, delta * math.exp(-blur)) ** 2 * (1 - 1e-12)
-    return GaussianSum(limit, limit / blur)
-
-
-@lru_cache(maxsize=1024)
-def _renyi(epsilon: float, delta: float, factor: float) -> RenyiSum:
-    """At ``factor`` times the order that admits the longest Gaussian run."""
-
-    def room(t: float) -> float:
-        order = 1 + math.exp(t)
-        return -_rest(epsilon, delta, order) / order
-
-    low, high = -6.0, 20.0
-    points = [low + (high - low) * i / 400 for i in range(401)]
-    order = 1 + factor * math.exp(min(points, key=room))
-    if order > 16:
-        order = float(round(order))
-    return RenyiSum(max(0.0, _rest(epsilon, delta, order)), order)
-
-
-def _rest(epsilon: float, delta: float, order: float) -> float:
-    """What is left of epsilon for the divergence once the conversion is paid."""
-    at = np.array([order])
-    return (epsilon - float(epsilon_at(np.zeros(1), at, delta)[0])) * (1 - 1e-12)
 
 
 def _ideal(part: Event) -> tuple[Event, float]:
