@@ -17,7 +17,7 @@ from defocus.mechanisms.ranges import RangeFinding
 from defocus.tables.chance import Chance
 from defocus.tables.engines.engine import integers
 from defocus.tables.splits import Scaled, Split
-from defocus.tables.syntax import column, decimal, named, sub, whole
+from defocus.tables.syntax import column, decimal, mild, named, sub, whole
 from defocus.tables.weighing import Groups
 
 __all__ = ["Exact", "Measuring"]
@@ -123,7 +123,7 @@ class Measuring:
     def buckets_sql(self, value: Scaled, number: int) -> exp.Select:
         """The statement of :meth:`buckets`."""
         scaled = value.scaled(value.number(self.groups.rows.values(value.text)))
-        bucket = exp.Floor(this=exp.Mul(this=exp.paren(scaled), expression=decimal(float(number))))
+        bucket = exp.Floor(this=mild(exp.Mul(this=exp.paren(scaled), expression=decimal(float(number)))))
         place = exp.Least(this=exp.cast(bucket, "bigint"), expressions=[whole(number - 1)], ignore_nulls=True)
         return self._histogram_sql(exp.case().when(scaled.copy().is_(exp.null()), exp.null()).else_(place))
 

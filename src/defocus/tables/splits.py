@@ -31,9 +31,11 @@ from sqlglot import exp
 
 from defocus.errors import Number
 from defocus.tables.expressions import Expression
+from defocus.tables.syntax import mild
 
 __all__ = ["PRESENCE", "Scaled", "Split"]
 
+_LEAST = 2.0**-100
 _ROUNDINGS = 16
 """A product has at most four values and four complements to one in it, each of which is rounded once or twice."""
 
@@ -67,6 +69,11 @@ class Scaled:
         """The lower bound."""
         return 0.0 if self.low is None else float(self.low)
 
+    @property
+    def _is_usual(self) -> bool:
+        """Whether distances between the bounds are numbers that can be divided without a second thought."""
+        return _LEAST <= self.width <= 1 / _LEAST and max(abs(self.bottom), abs(self.bottom + self.width)) <= 1 / _LEAST
+
     def number(self, value: Expression) -> exp.Expression:
         """The value as a float, or NULL; where only its presence matters, any float will do."""
         if self.low is None or self.high is None:
@@ -83,8 +90,9 @@ class Scaled:
             return number.copy()
         above = exp.Greatest(this=number.copy(), expressions=[_number(self.low)], ignore_nulls=True)
         clipped = exp.Least(this=above, expressions=[_number(self.high)], ignore_nulls=True)
-        distance = exp.paren(exp.Sub(this=clipped, expression=_number(self.low)))
-        share = exp.Div(this=distance, expression=_number(self.width))
+        usual = mild if self._is_usual else _as_it_is
+        distance = exp.paren(usual(exp.Sub(this=clipped, expression=_number(self.low))))
+        share = usual(exp.Div(this=distance, expression=_number(self.width)))
         if self.missing is not None:
             return share
         # Engines leave NULL out of LEAST and GREATEST, so it is said again.
@@ -164,8 +172,12 @@ def _product(
         coefficient = math.comb(degree, j)
         factors += [_number(float(coefficient))] if coefficient != 1 else []
         factors += [x.copy() for _ in range(j)]
-        factors += [exp.paren(exp.Sub(this=_number(1.0), expression=x.copy())) for _ in range(degree - j)]
-    return reduce(lambda a, b: exp.Mul(this=a, expression=b), factors)
+        factors += [exp.paren(mild(exp.Sub(this=_number(1.0), expression=x.copy()))) for _ in range(degree - j)]
+    return reduce(lambda a, b: mild(exp.Mul(this=a, expression=b)), factors)
+
+
+def _as_it_is(tree: exp.Expression) -> exp.Expression:
+    return tree
 
 
 def _number(value: Number) -> exp.Expression:

@@ -2,7 +2,7 @@
 
 from sqlglot import exp
 
-__all__ = ["column", "decimal", "named", "over", "quoted", "rows_of", "sub", "whole"]
+__all__ = ["column", "decimal", "is_mild", "mild", "named", "over", "quoted", "rows_of", "sub", "whole"]
 
 
 def quoted(name: str) -> exp.Identifier:
@@ -61,3 +61,18 @@ def over(function: exp.Expression, *names: str) -> exp.Window:
     'COUNT(*) OVER (PARTITION BY "unit")'
     """
     return exp.Window(this=function.copy(), partition_by=[column(name) for name in names])
+
+
+def mild(sum_or_product: exp.Expression) -> exp.Expression:
+    """The same arithmetic of floats, of which an engine may know that it is harmless.
+
+    It cannot overflow, and comes to an integer in the end, rounded down, in which nothing changes if numbers below
+    2**-120 were 0. An engine that fails where floats vanish needs no more than that.
+    """
+    sum_or_product.meta["mild"] = True
+    return sum_or_product
+
+
+def is_mild(node: exp.Expression) -> bool:
+    """Whether arithmetic is known to be harmless."""
+    return bool(node.meta.get("mild"))

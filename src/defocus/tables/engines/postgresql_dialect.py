@@ -21,6 +21,7 @@ from defocus.tables.engines import postgresql_floats as floats
 from defocus.tables.engines import postgresql_texts as texts
 from defocus.tables.engines.lowering import FLOAT, INTEGER, NUMERIC, TEXT_TYPES, Kinds, Rule, lower
 from defocus.tables.engines.templates import constant, fill
+from defocus.tables.syntax import is_mild
 
 __all__ = ["lowered"]
 
@@ -44,7 +45,7 @@ def _arithmetic(on_floats: Callable[[exp.Expression, exp.Expression], exp.Expres
     def rule(node: Any, kinds: Kinds) -> exp.Expression:
         both = {*kinds["this"], *kinds["expression"]}
         if FLOAT in both:
-            return on_floats(node.this, node.expression)
+            return floats.mild(node) if is_mild(node) else on_floats(node.this, node.expression)
         if both <= {INTEGER}:
             return exp.Paren(this=node)
         raise EngineError(

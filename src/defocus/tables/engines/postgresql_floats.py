@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from defocus.tables.engines.templates import constant, fill, hoisted
 
-__all__ = ["add", "div", "exponential", "mod", "mul", "power", "rounded", "sub", "to_integer"]
+__all__ = ["add", "div", "exponential", "mild", "mod", "mul", "power", "rounded", "sub", "to_integer"]
 
 
 def _float(value: float) -> str:
@@ -88,6 +88,21 @@ def mul(a: exp.Expression, b: exp.Expression) -> exp.Expression:
 def div(a: exp.Expression, b: exp.Expression) -> exp.Expression:
     """A / b, and NULL where b is 0."""
     return fill(_DIV, a=a, b=b)
+
+
+def mild(node: exp.Binary) -> exp.Expression:
+    """Arithmetic that cannot overflow, and of which only whole parts matter in the end.
+
+    What is divided is 0 below 2**-700, and divisors are at most 2**100. A product has a first factor of 0 or at least
+    1, and at most eight others, each of which is 0 below 2**-120. So nothing vanishes.
+    """
+    tree = exp.Paren(this=node)
+    if not isinstance(node, exp.Mul | exp.Div):
+        return tree
+    small, least = (node.this, 2.0**-700) if isinstance(node, exp.Div) else (node.expression, 2.0**-120)
+    if constant(small) is not None:
+        return tree
+    return fill(f"CASE WHEN a < {_float(least)} THEN {_ZERO} ELSE b END", a=small, later={"b": tree})
 
 
 def _light(tree: exp.Expression) -> bool:
