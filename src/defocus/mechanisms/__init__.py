@@ -27,6 +27,7 @@ from defocus.mechanisms.ramp import Ramp
 from defocus.mechanisms.randomized_response import Estimate, RandomizedResponse
 from defocus.mechanisms.ranges import RangeFinding
 from defocus.mechanisms.report_noisy_max import ReportNoisyMax
+from defocus.mechanisms.subsets import SubsetChoice
 
 __all__ = [
     "AboveThreshold",
@@ -52,6 +53,7 @@ __all__ = [
     "RandomizedResponse",
     "RangeFinding",
     "ReportNoisyMax",
+    "SubsetChoice",
     "advise",
     "advise_choice",
 ]
