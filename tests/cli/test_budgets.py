@@ -4,6 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from defocus.cli.budgets import ledger_of
@@ -68,3 +70,51 @@ def test_only_the_newest_of_many_releases_are_listed(defocus: Callable[..., Any]
     assert "number 21" in out
     assert "number 1 " not in out
     assert len(defocus("budget", "--json").json["releases"]) == 22
+
+
+@pytest.fixture
+def days(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of daily partitions, with the dataset file of a stream of events."""
+    for day in (13, 14, 15):
+        folder = tmp_path / "visits" / f"day=2026-11-{day}"
+        folder.mkdir(parents=True)
+        pq.write_table(pa.table({"ward": ["A", "B"] * day}), folder / "0.parquet")
+    text = 'name = "visits"\ndata = "visits"\nunit.rows = true\nbudget.epsilon = 1\n'
+    (tmp_path / "defocus.toml").write_text(f'{text}[parts]\ncolumn = "day"\n[columns.day]\nkind = "date"\n')
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.usefixtures("days")
+def test_each_day_is_asked_and_charged_alone(defocus: Callable[..., Any]) -> None:
+    count = "SELECT COUNT(*) AS n FROM visits"
+    assert "parts by day (date); each row is in one part" in " ".join(defocus("check").out.split())
+    for day in ("2026-11-13", "2026-11-14"):
+        assert defocus("query", count, "--epsilon", 0.75, "--part", day).code == 0
+    refused = defocus("query", count, "--epsilon", 0.75, "--part", "2026-11-15", "--part", "2026-11-14")
+    assert refused.code == 1
+    assert "from the part 2026-11-14" in refused.err
+    assert defocus("query", count, "--epsilon", 0.75).code == 1
+    assert defocus("preview", count, "--epsilon", 0.75, "--part", "2026-11-15", "--json").json["fits"]
+    assert not defocus("preview", count, "--epsilon", 0.75, "--json").json["fits"]
+    for command in ("budget", "history"):
+        said = " ".join(defocus(command).out.split())
+        assert "2 parts were charged, the heaviest 75.0 % of the budget" in said
+    found = defocus("budget", "--json").json
+    assert found["parts"]["column"] == "day"
+    assert [release["parts"] for release in found["releases"]] == [["2026-11-13"], ["2026-11-14"]]
+    told = defocus("history", "--json").json
+    assert told["charges"][1]["parts"] == ["2026-11-14"]
+    assert told["terms"]["parts"] == {"column": "day", "kind": "date", "apart": "rows"}
+
+
+@pytest.mark.usefixtures("days")
+def test_a_day_that_is_no_day_is_told_before_anything_is_charged(defocus: Callable[..., Any], days: Path) -> None:
+    ran = defocus("query", "SELECT COUNT(*) AS n FROM visits", "--epsilon", 0.5, "--part", "14.11.2026")
+    assert ran.code == 2
+    assert "is no value of the date column 'day'" in " ".join(ran.err.split())
+    file = days / "defocus.toml"
+    file.write_text(file.read_text().replace('column = "day"', 'column = "day"\npeople = "in one part"'))
+    checked = defocus("check")
+    assert checked.code == 1
+    assert "changes nothing where the unit is one row" in " ".join(checked.out.split())

@@ -12,6 +12,7 @@ from sqlglot import exp
 from tests.tables.opening import column, rows, write_csv
 
 from defocus.errors import SourceError
+from defocus.tables.engines.duckdb import DuckDbEngine
 from defocus.tables.files import find
 from defocus.tables.sources import source, together
 
@@ -287,3 +288,107 @@ def test_nothing_but_the_header_is_read_when_a_file_is_opened(tmp_path: Path) ->
     opened = source(path)
     assert "gout" not in repr(opened)
     assert "gout" not in opened.relation.sql("duckdb")
+
+
+def partitioned(root: Path, *folders: str) -> Path:
+    """A small file in each folder, with the number of the folder in it."""
+    for number, folder in enumerate(folders):
+        (root / folder).mkdir(parents=True)
+        pq.write_table(pa.table({"x": [number]}), root / folder / "0.parquet")
+    return root
+
+
+VALUES = {
+    "day=2026-11-14": "2026-11-14",
+    "day=a%20b": "a b",
+    "day=a%2Fb": "a/b",
+    "day=a%3Db": "a=b",
+    "day=%C3%A9": "é",
+    "day=a+b": "a+b",
+    "day=%zz": "%zz",
+    "day=100%": "100%",
+    "day=": "",
+    "day=NULL": "NULL",
+    "day=[x]*": "[x]*",
+    "day=%3F%5C": "?\\",
+    "day=a'b": "a'b",
+    "day=__HIVE_DEFAULT_PARTITION__": None,
+}
+
+
+def test_folders_are_read_as_hive_writes_them_here_and_in_the_engine(tmp_path: Path) -> None:
+    root = partitioned(tmp_path / "visits", *VALUES)
+    files = find(root)
+    assert files.partitions == ("day",)
+    read = {path.parent.name: values for path, values in zip(files.paths, files.values, strict=True)}
+    assert read == {folder: (value,) for folder, value in VALUES.items()}
+    opened = source(root)
+    found = {row["x"]: row["day"] for row in opened.engine.run(opened.relation).to_pylist()}
+    assert [found[number] for number in range(len(VALUES))] == list(VALUES.values())
+    opened.engine.close()
+
+
+def test_folders_within_folders_and_those_above_the_one_that_was_opened(tmp_path: Path) -> None:
+    root = partitioned(tmp_path / "env=prod" / "visits", "day=1/ward=a", "day=1/ward=b", "day=2/ward=a")
+    opened = source(root)
+    assert opened.schema.names == ["x", "day", "ward"]
+    found = sorted(tuple(row.values()) for row in opened.engine.run(opened.relation).to_pylist())
+    assert found == [(0, "1", "a"), (1, "1", "b"), (2, "2", "a")]
+    opened.engine.close()
+    opened = source(str(tmp_path / "env=*" / "visits" / "**" / "*.parquet"))
+    assert opened.schema.names == ["x", "env", "day", "ward"]
+    opened.engine.close()
+
+
+@pytest.mark.parametrize("folder", ["day=a=b", "day=1/day=2", "day=1/ward=a/day=1", "day=a?b", "day=a\\b", "day=a\nb"])
+def test_a_folder_that_says_two_things_is_refused_by_its_name(tmp_path: Path, folder: str) -> None:
+    with pytest.raises(SourceError, match="does not say what 'day' is"):
+        find(partitioned(tmp_path / "visits", folder))
+
+
+def test_a_key_that_is_already_in_the_path_is_refused(tmp_path: Path) -> None:
+    """DuckDB would take the outer one, and put every row into that part."""
+    with pytest.raises(SourceError, match="another folder on the way"):
+        find(partitioned(tmp_path / "day=old" / "visits", "day=1"))
+
+
+@pytest.mark.parametrize("folder", ["day=%FF", "day=a%00"])
+def test_a_folder_that_is_no_text_is_refused(tmp_path: Path, folder: str) -> None:
+    with pytest.raises(SourceError, match="not called by a text"):
+        find(partitioned(tmp_path / "visits", folder))
+
+
+def test_a_file_that_arrives_later_is_in_the_next_opening(tmp_path: Path) -> None:
+    root = partitioned(tmp_path / "visits", "day=1", "day=2")
+    opened = source(root)
+    partitioned(root, "day=3")
+    pq.write_table(pa.table({"x": [9]}), root / "day=1" / "1.parquet")
+    assert opened.engine.run(opened.relation).num_rows == 2
+    opened.engine.close()
+    opened = source(root)
+    assert opened.engine.run(opened.relation).num_rows == 4
+    opened.engine.close()
+
+
+@pytest.mark.parametrize(("types", "condition"), [({}, "day = '2'"), ({"day": "integer"}, "day IN (2)")])
+def test_a_filter_on_folders_leaves_other_files_unread(tmp_path: Path, types: dict[str, str], condition: str) -> None:
+    root = partitioned(tmp_path / "visits", *(f"day={day}" for day in range(300)))
+    opened = source(root, types=types)
+    kept = exp.select("COUNT(*)").from_(opened.relation.subquery("t")).where(condition)
+    engine = opened.engine
+    assert isinstance(engine, DuckDbEngine)
+    plan = engine._connection.execute(f"EXPLAIN ANALYZE {kept.sql('duckdb')}").fetchall()[0][1]
+    assert "Scanning Files: 1/300" in plan
+    for path in find(root).paths[1:]:  # the first one tells the columns
+        if path.parent.name != "day=2":
+            path.write_bytes(b"not read")
+    assert engine.run(kept).column(0).to_pylist() == [1]
+    engine.close()
+
+
+def test_files_of_which_one_lacks_a_column_or_has_another_type_are_named(tmp_path: Path) -> None:
+    for name, other in (("lacks", {"y": [1]}), ("other", {"x": ["1"]})):
+        root = partitioned(tmp_path / name, "day=1")
+        pq.write_table(pa.table(other), root / "day=1" / "odd one.parquet")
+        with pytest.raises(SourceError, match=r"odd one\.parquet"):
+            source(root)

@@ -104,6 +104,9 @@ _Explain = Annotated[bool, typer.Option("--explain", metavar="", help="Explain i
 _Find = Annotated[_Bounds | None, typer.Option("--bounds", help="Pay for finding bounds that nobody declared.")]
 _AtMost = Annotated[int, typer.Option(help="How many different values one person brings to COUNT(DISTINCT …).")]
 _Dialect = Annotated[str, typer.Option(help="Which SQL it is, such as postgres or spark.")]
+_Part = Annotated[
+    list[str] | None, typer.Option("--part", help="Ask about this part alone, such as a day; may be repeated.")
+]
 _Out = Annotated[Path | None, typer.Option(help="Write the answer to a .csv, .parquet or .json file.")]
 
 
@@ -158,6 +161,7 @@ def query(
     bounds: _Find = None,
     at_most: _AtMost = 1,
     dialect: _Dialect = "duckdb",
+    part: _Part = None,
     purpose: Annotated[str | None, typer.Option(help="Why, in one line; goes into the ledger.")] = None,
     who: Annotated[str | None, typer.Option(help="By whom; the account's name unless told.")] = None,
     request: Annotated[
@@ -179,6 +183,7 @@ def query(
         bounds=None if bounds is None else bounds.value,
         at_most=at_most,
         dialect=dialect,
+        parts=part or [],
         purpose=purpose,
         who=who,
         request=request,
@@ -199,6 +204,7 @@ def preview(
     bounds: _Find = None,
     at_most: _AtMost = 1,
     dialect: _Dialect = "duckdb",
+    part: _Part = None,
     explain: _Explain = False,
     as_json: _Json = False,
 ) -> None:
@@ -213,6 +219,7 @@ def preview(
         bounds=None if bounds is None else bounds.value,
         at_most=at_most,
         dialect=dialect,
+        parts=part or [],
         explain=explain,
         as_json=as_json,
     )

@@ -31,6 +31,7 @@ def query(
     bounds: str | None,
     at_most: int,
     dialect: str,
+    parts: list[str],
     purpose: str | None,
     who: str | None,
     request: str | None,
@@ -45,7 +46,8 @@ def query(
     if plot is not None:
         ready(plot)
     with open_table(_file(dataset)) as table, _progress(shown=not as_json) as progress:
-        asked = table.sql_query(text, bounds=bounds, at_most=at_most, dialect=dialect)
+        about = table.part(*parts) if parts else table
+        asked = about.sql_query(text, bounds=bounds, at_most=at_most, dialect=dialect)
         answer = asked.release(
             epsilon=epsilon, delta=delta, purpose=purpose, who=who, request=request, progress=progress
         )
@@ -67,12 +69,14 @@ def preview(
     bounds: str | None,
     at_most: int,
     dialect: str,
+    parts: list[str],
     explain: bool,
     as_json: bool,
 ) -> None:
     """Print what a question would cost and how exact its answer would be. Free."""
     with open_table(_file(dataset)) as table:
-        asked = table.sql_query(text, bounds=bounds, at_most=at_most, dialect=dialect)
+        about = table.part(*parts) if parts else table
+        asked = about.sql_query(text, bounds=bounds, at_most=at_most, dialect=dialect)
         foreseen = asked.preview(epsilon=epsilon, delta=delta)
     if as_json:
         to_json(foreseen.to_dict())

@@ -36,13 +36,14 @@ def show(where: str, *, plot: Path | None, as_json: bool) -> None:
         return
     with Ledger.open(ledger_of(where), read_only=True) as ledger:
         charges = [entry for entry in ledger.entries() if entry.kind == CHARGE]
-        terms, remaining = ledger.terms, ledger.remaining()
+        terms, remaining, tally = ledger.terms, ledger.remaining(), ledger.tally()
     guard = Guard.of(terms)
     rule = guard.filter
     left = [1.0, *(max(0.0, 1.0 - rule.used(Cost(entry.spent))) for entry in charges)]
     if plot is not None:
         epsilons = [guard.remaining(spent).epsilon for spent in (guard.start, *(entry.spent for entry in charges))]
         save(burn_down(epsilons, ["start", *(str(entry.sequence) for entry in charges)]), plot)
+    divided = None if tally is None else tally.words(guard)
     if as_json:
         to_json(
             {
@@ -51,14 +52,15 @@ def show(where: str, *, plot: Path | None, as_json: bool) -> None:
                 "budget": str(terms.budget),
                 "left": str(remaining),
                 "share_left": left[-1],
+                "parts": None if terms.parts is None else {**terms.parts.to_dict(), "spent": divided},
                 "releases": [_record(entry, share) for entry, share in zip(charges, left[1:], strict=True)],
             }
         )
         return
     screen = console()
-    screen.print(
-        facts([("data", terms.dataset), ("protects", terms.unit), ("budget", terms.budget), ("left", remaining)])
-    )
+    known = [("data", terms.dataset), ("protects", terms.unit), ("budget", terms.budget), ("left", remaining)]
+    known += [] if divided is None else [("parts", terms.parts), ("", divided)]
+    screen.print(facts(known))
     if len(charges) > _NEWEST:
         screen.print(f"the last {_NEWEST} of {len(charges)} releases; all of them: defocus history")
     newest = list(zip(charges, left[1:], strict=True))[-_NEWEST:]
@@ -83,6 +85,7 @@ def _record(entry: Entry, share: float) -> dict[str, object]:
         "who": entry.who,
         "purpose": entry.purpose,
         "share_left": share,
+        **({} if entry.tally is None else {"parts": list(entry.parts)}),
     }
 
 

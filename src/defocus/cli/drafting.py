@@ -9,7 +9,7 @@ from defocus.cli.terminal import console, plain
 from defocus.errors import DatasetFileError, InvalidParameterError, Number
 from defocus.privacy.budgets import Budget
 from defocus.privacy.units import Unit, rows, user
-from defocus.tables.checking import check
+from defocus.tables.checking import check, notes
 from defocus.tables.datasets import read
 from defocus.tables.drafting import draft, likely_units
 from defocus.tables.sources import source
@@ -60,6 +60,8 @@ def validate(path: Path) -> bool:
     for problem in problems:
         screen.print(plain(f"does not fit: {problem}"), style="red", soft_wrap=True)
     if not problems:
+        for fact in notes(read(path)):
+            screen.print(plain(fact), soft_wrap=True)
         screen.print("the file is complete and fits the data; add bounds and domains of columns as you need them")
     return not problems
 

@@ -8,6 +8,7 @@ from defocus.errors import count
 from defocus.ledger import Ledger
 from defocus.ledger import verify as examine
 from defocus.ledger.entries import CHARGE
+from defocus.ledger.guards import Guard
 from defocus.ledger.prices import MOST_EVENTS, Prices
 from defocus.ledger.show import COLUMNS, NUMBERS, cells
 from defocus.privacy.guidance import spoken_delta
@@ -20,7 +21,7 @@ def show(where: str, *, last: int | None, as_json: bool) -> None:
     newest = None if last is None else count("--last", last)
     with Ledger.open(where, read_only=True) as ledger:
         entries = list(deque(ledger.entries(), newest))  # all are read, and checked, before anything is shown
-        spent, left, anchor = ledger.spent(), ledger.remaining(), ledger.anchor()
+        spent, left, anchor, tally = ledger.spent(), ledger.remaining(), ledger.anchor(), ledger.tally()
     prices = Prices.of(ledger.terms, entries)
     if as_json:
         to_json(
@@ -35,7 +36,14 @@ def show(where: str, *, last: int | None, as_json: bool) -> None:
             }
         )
         return
-    terms = [("data", ledger.dataset), ("unit", ledger.unit), ("budget", ledger.budget), ("left", left)]
+    terms: list[tuple[str, object]] = [
+        ("data", ledger.dataset),
+        ("unit", ledger.unit),
+        ("budget", ledger.budget),
+        ("left", left),
+    ]
+    if tally is not None:
+        terms += [("parts", ledger.terms.parts), ("", tally.words(Guard.of(ledger.terms)))]
     screen = console()
     screen.print(facts([*terms, ("anchor", anchor), ("epsilon", _legend(prices))]))
     screen.print(table(COLUMNS, [cells(entry, prices) for entry in entries], numbers=NUMBERS))

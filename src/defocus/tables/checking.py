@@ -7,12 +7,12 @@ from typing import Any
 from defocus.errors import DefocusError, UnknownColumnError
 from defocus.tables.columns import Column, Schema
 from defocus.tables.datasets import Dataset, Facts, OtherTable
-from defocus.tables.dividing import divided
+from defocus.tables.dividing import described, divided
 from defocus.tables.kinds import Kind
 from defocus.tables.naming import naming
 from defocus.tables.sources import Source, fits, source
 
-__all__ = ["check", "declared", "open_dataset"]
+__all__ = ["check", "declared", "notes", "open_dataset"]
 
 
 def open_dataset(
@@ -54,6 +54,18 @@ def check(dataset: Dataset) -> list[str]:
         for name, other in tables.items():
             problems += [f"[{group}.{name}] {problem}" for problem in _problems(dataset, other, other.unit)]
     return problems
+
+
+def notes(dataset: Dataset) -> list[str]:
+    """What follows from a file that fits, and is easily overlooked."""
+    if dataset.parts is None:
+        return []
+    opened = open_dataset(dataset)
+    try:
+        division = divided(dataset.parts, opened.schema, dataset.unit)
+    finally:
+        opened.engine.close()
+    return [] if division is None else [f"the data is in {described(division)}"]
 
 
 def _part_problems(dataset: Dataset) -> Iterator[str]:

@@ -218,18 +218,20 @@ def _matches(pattern: Path) -> Iterator[Path]:
 def _keys(file: Path, root: Path) -> dict[str, str | None]:
     """The keys and values of the folders called key=value between a file and the root that was named.
 
-    DuckDB reads them from the whole path, and takes the outermost of two equal keys, so there must be one.
+    DuckDB reads them from the whole path, takes the outermost of two equal keys, and ends a value at some signs, which
+    Hive writes as percent signs: what could be read in two ways is refused.
     """
     found: dict[str, str | None] = {}
     for part in file.relative_to(root).parts[:-1]:
         key, equals, value = part.partition("=")
         if not equals or not key:
             continue
-        if "=" in value or any(above.startswith(f"{key}=") for above in (*root.parts, *(f"{k}=" for k in found))):
+        twice = key in found or any(above.startswith(f"{key}=") for above in root.parts)
+        if twice or "%" in key or any(sign in value or sign in key for sign in "=?\\\n\r"):
             raise SourceError(
-                f"The folder {part!r:.120} does not say what {key!r:.60} is: there are two equals signs in it, or"
-                " another folder on the way to it has the same key.",
-                fix="name each folder key=value with a key of its own, and write = in a value as %3D.",
+                f"The folder {part!r:.120} does not say what {key!r:.60} is: there is a sign in it that Hive writes"
+                " otherwise, or another folder on the way to it has the same key.",
+                fix="name each folder key=value with a key of its own, and write = as %3D, ? as %3F and \\ as %5C.",
             )
         found[key] = _partition(value, part)
     return found
