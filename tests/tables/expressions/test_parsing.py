@@ -7,7 +7,8 @@ from tests.tables.expressions.asking import SCHEMA, answer
 
 from defocus.errors import InvalidParameterError, UnsupportedSqlError
 from defocus.tables.expressions import expression
-from defocus.tables.expressions.parsing import MOST_LEVELS, parsed
+from defocus.tables.expressions.limits import EXPRESSIONS
+from defocus.tables.expressions.parsing import parsed
 
 
 @pytest.mark.parametrize("text", [None, 1, b"age", ["age"], True])
@@ -98,7 +99,7 @@ def test_long_text_and_deep_text_are_refused_by_name() -> None:
     with pytest.raises(UnsupportedSqlError, match="1000000 characters"):
         expression("a" * 1_000_000, SCHEMA)
     with pytest.raises(UnsupportedSqlError, match="nested more than"):
-        expression("(" * (MOST_LEVELS + 1) + "age" + ")" * (MOST_LEVELS + 1), SCHEMA)
+        expression("(" * (EXPRESSIONS.levels + 1) + "age" + ")" * (EXPRESSIONS.levels + 1), SCHEMA)
 
 
 def test_a_long_chain_of_conditions_is_not_deep() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from sqlglot import exp
 
 from defocus.errors import InvalidParameterError, WrongKindError, finite
-from defocus.tables.expressions.parsing import refuse_unwritable
+from defocus.tables.expressions.limits import refuse_unwritable
 from defocus.tables.kinds import Kind, Value
 
 __all__ = ["DATES", "SMALLEST_INTEGER", "TIMESTAMPS", "as_kind", "constant", "sql_type"]

@@ -9,11 +9,12 @@ from sqlglot import exp
 from defocus.errors import InvalidParameterError, UnknownColumnError, UnsupportedSqlError
 from defocus.tables.columns import Schema
 from defocus.tables.expressions.casts import CASTS
+from defocus.tables.expressions.limits import EXPRESSIONS, refuse_unwritable
 from defocus.tables.expressions.lowering import cast, in_calendar, settled
 from defocus.tables.expressions.moments import MOMENTS, date_part
 from defocus.tables.expressions.numbers import NUMBERS, bucket
 from defocus.tables.expressions.operators import OPERATORS
-from defocus.tables.expressions.parsing import parsed, refuse_deep, refuse_unwritable
+from defocus.tables.expressions.parsing import parsed
 from defocus.tables.expressions.refusals import only, refusal
 from defocus.tables.expressions.terms import Term, known
 from defocus.tables.expressions.texts import TEXTS
@@ -67,7 +68,7 @@ def typed(node: exp.Expr, schema: Schema, *, aliases: Collection[str] = ()) -> E
 
 
 def _finished(node: exp.Expression, text: str, schema: Schema, aliases: Collection[str]) -> Expression:
-    refuse_deep(node)
+    EXPRESSIONS.check_tree(node)
     term = settled(_Reader(schema, frozenset(aliases)).term(node))
     if term.kind is None:
         raise InvalidParameterError("NULL alone has no kind.", fix="write CAST(NULL AS DOUBLE), say.")

@@ -9,19 +9,13 @@ from sqlglot.errors import ErrorLevel
 from sqlglot.tokenizer_core import Token, TokenType
 
 from defocus.errors import InvalidParameterError, UnsupportedSqlError
-from defocus.tables.expressions.parsing import refuse_unwritable
+from defocus.tables.expressions.limits import QUERIES
 from defocus.tables.sql.refusals import refuse_constructs, statement_refusal
 
 __all__ = ["DIALECT", "canonical", "select", "written"]
 
 DIALECT = "duckdb"
 """The dialect that everything is brought into before it is understood."""
-_MOST_CHARACTERS = 100_000
-_MOST_TOKENS = 20_000
-_MOST_LEVELS = 100
-_OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE}
-_CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END}
-_PREFIXES = {TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE, TokenType.PARAMETER, TokenType.INTERVAL}
 _STARTS = {TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.L_PAREN}
 
 
@@ -36,13 +30,7 @@ def select(text: object, dialect: object = DIALECT) -> exp.Select:
         raise InvalidParameterError(
             f"A query must be text, but it is a {type(text).__name__}.", fix="write SELECT COUNT(*) FROM …"
         )
-    if len(text) > _MOST_CHARACTERS:
-        raise UnsupportedSqlError(
-            f"A query of {len(text)} characters",
-            why=f"at most {_MOST_CHARACTERS} are read",
-            fix="join with a public table instead of listing very many values.",
-        )
-    refuse_unwritable("A query", text)
+    QUERIES.check_text(text)
     _check_tokens(_tokens(text, language))
     tree = _tree(text, language)
     if language != DIALECT:
@@ -84,22 +72,9 @@ def _check_tokens(tokens: list[Token]) -> None:
         raise InvalidParameterError("The query is empty.", fix="write SELECT COUNT(*) FROM …")
     if tokens[0].token_type not in _STARTS:
         raise statement_refusal(tokens[0].text)
-    if len(tokens) > _MOST_TOKENS:
-        raise UnsupportedSqlError(
-            f"A query of {len(tokens)} words and signs",
-            why=f"at most {_MOST_TOKENS} are read",
-            fix="join with a public table instead of listing very many values.",
-        )
-    level = prefixes = 0
-    for token in tokens:
-        if token.token_type is TokenType.SEMICOLON:
-            raise UnsupportedSqlError(
-                "A second statement", why="one query is one release", fix="ask one SELECT at a time."
-            )
-        prefixes = prefixes + 1 if token.token_type in _PREFIXES else 0
-        level += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
-        if max(level, prefixes) > _MOST_LEVELS:
-            raise _too_deep()
+    if any(token.token_type is TokenType.SEMICOLON for token in tokens):
+        raise UnsupportedSqlError("A second statement", why="one query is one release", fix="ask one SELECT at a time.")
+    QUERIES.check_tokens(tokens)
 
 
 def _tree(text: str, dialect: str) -> exp.Select:
@@ -114,7 +89,7 @@ def _tree(text: str, dialect: str) -> exp.Select:
         tree = tree.this
     if not isinstance(tree, exp.Expression):
         raise InvalidParameterError("The query is empty.", fix="write SELECT COUNT(*) FROM …")
-    _check_depth(tree)
+    QUERIES.check_tree(tree)
     refuse_constructs(tree)
     if not isinstance(tree, exp.Select):
         raise statement_refusal(str(tree.key))
@@ -129,18 +104,6 @@ def _given(node: exp.Expression) -> list[str]:
     return [name for name, value in node.args.items() if value not in (None, False, [])]
 
 
-def _check_depth(tree: exp.Expression) -> None:
-    """A chain of ANDs or of ORs is one level."""
-    waiting: list[tuple[exp.Expression, int]] = [(tree, 0)]
-    while waiting:
-        node, level = waiting.pop()
-        if level > _MOST_LEVELS:
-            raise _too_deep()
-        for child in node.iter_expressions():
-            chained = isinstance(node, exp.And | exp.Or) and type(child) is type(node)
-            waiting.append((child, level if chained else level + 1))
-
-
 def _translated(tree: exp.Select) -> str:
     """The tree as DuckDB writes it."""
     try:
@@ -151,14 +114,6 @@ def _translated(tree: exp.Select) -> str:
             why="it has no counterpart in DuckDB's SQL",
             fix='write the query in the dialect "duckdb".',
         ) from None
-
-
-def _too_deep() -> UnsupportedSqlError:
-    return UnsupportedSqlError(
-        f"A query nested more than {_MOST_LEVELS} deep",
-        why="engines differ in how much nesting they bear",
-        fix="name parts of it in a WITH clause.",
-    )
 
 
 def _unreadable(text: str) -> InvalidParameterError:
