@@ -1,10 +1,47 @@
-"""Private statistics of graphs: edges, degrees, triangles, stars and more, under edge or node privacy."""
+"""Private statistics of graphs: edges, degrees, stars, triangles and more, under edge or node privacy.
 
+>>> from defocus import graphs
+>>> graphs.build(3, [0, 1], [1, 2]).edges
+2
+
+A graph is opened with :func:`open_graph`, beside its ledger; every question is free to preview. Each statistic has an
+exact sensitivity, checked on all small graphs by its certificate: see :mod:`defocus.graphs.certificates`.
+"""
+
+from defocus.graphs.answers import GraphAnswer
 from defocus.graphs.building import build, build_directed
 from defocus.graphs.certificates import Certificate, Finding
 from defocus.graphs.graph import DirectedGraph, Graph
+from defocus.graphs.network import Network
+from defocus.graphs.opening import open_graph
+from defocus.graphs.previewing import GraphPreview
 from defocus.graphs.public import Public
+from defocus.graphs.query import GraphQuery
 from defocus.graphs.reach import Reach
 from defocus.graphs.registry import Entry
+from defocus.graphs.statistics import ENTRIES, Degrees, Edges, Histogram, Joint, Stars, Statistic, Triangles
 
-__all__ = ["Certificate", "DirectedGraph", "Entry", "Finding", "Graph", "Public", "Reach", "build", "build_directed"]
+__all__ = [
+    "ENTRIES",
+    "Certificate",
+    "Degrees",
+    "DirectedGraph",
+    "Edges",
+    "Entry",
+    "Finding",
+    "Graph",
+    "GraphAnswer",
+    "GraphPreview",
+    "GraphQuery",
+    "Histogram",
+    "Joint",
+    "Network",
+    "Public",
+    "Reach",
+    "Stars",
+    "Statistic",
+    "Triangles",
+    "build",
+    "build_directed",
+    "open_graph",
+]

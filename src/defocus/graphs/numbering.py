@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from defocus.errors import UnfitDataError
 
-__all__ = ["NOBODY", "node_numbers"]
+__all__ = ["NOBODY", "node_numbers", "whole_numbers"]
 
 NOBODY = -1
 """The number of no node."""
@@ -20,11 +20,18 @@ _FAR = 2.0**62
 def node_numbers(side: Any) -> NDArray[np.int64]:
     """Whole numbers as they are; missing, fractional and infinite ones, and those beyond 64 bits, as -1.
 
-    Only the type of an array can be refused. A list of Python objects is read one by one, because numpy would
-    choose its type, and so whether it is refused, by the values in it.
-
     >>> node_numbers([3, None, 2.0, 2.5, float("nan"), 10**30, "x"]).tolist()
     [3, -1, 2, -1, -1, -1, -1]
+    """
+    numbers, whole = whole_numbers(side)
+    return np.where(whole, numbers, NOBODY)
+
+
+def whole_numbers(side: Any) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """The numbers in a column, and which of its entries are whole numbers of 64 bits.
+
+    Only the type of an array can be refused. A list of Python objects is read one by one, because numpy would
+    choose its type, and so whether it is refused, by the values in it.
     """
     array = side if isinstance(side, np.ndarray) else _objects(side)
     if array.ndim != 1 or array.dtype.kind not in "iufO":
@@ -33,14 +40,15 @@ def node_numbers(side: Any) -> NDArray[np.int64]:
             fix="pass node numbers 0, 1, 2, …, or name the nodes: dp.open_graph(…, nodes=names).",
         )
     if array.dtype.kind == "O":
-        return np.fromiter(map(_number, array), np.int64, len(array))
+        found = [_number(value) for value in array]
+        whole = np.fromiter((number is not None for number in found), np.bool_, len(found))
+        return np.fromiter((number or 0 for number in found), np.int64, len(found)), whole
     if array.dtype.kind == "f":
         with np.errstate(invalid="ignore"):
-            fine = (np.abs(array) < _FAR) & (array == np.floor(array))
-        return np.where(fine, array, NOBODY).astype(np.int64)
-    if array.dtype == np.uint64:
-        array = np.minimum(array, np.uint64(2**63 - 1))
-    return np.ascontiguousarray(array, dtype=np.int64)
+            whole = (np.abs(array) < _FAR) & (array == np.floor(array))
+        return np.where(whole, array, 0).astype(np.int64), whole
+    fits = array <= np.uint64(2**63 - 1) if array.dtype == np.uint64 else np.ones(len(array), np.bool_)
+    return np.ascontiguousarray(np.where(fits, array, 0) if array.dtype == np.uint64 else array, dtype=np.int64), fits
 
 
 def _objects(side: Any) -> NDArray[Any]:
@@ -50,14 +58,15 @@ def _objects(side: Any) -> NDArray[Any]:
             fix="pass two lists or arrays of the same length.",
         )
     array = np.empty(len(side), dtype=object)
-    array[:] = list(side)
+    for place, value in enumerate(side):
+        array[place] = value
     return array
 
 
-def _number(value: Any) -> int:
+def _number(value: Any) -> int | None:
     if isinstance(value, bool | np.bool_):
-        return NOBODY
+        return None
     if isinstance(value, Integral):
-        return int(value) if abs(int(value)) < 2**63 else NOBODY
+        return int(value) if -(2**63) <= int(value) < 2**63 else None
     number = float(value) if isinstance(value, float | np.floating) else math.nan
-    return int(number) if abs(number) < _FAR and number.is_integer() else NOBODY
+    return int(number) if abs(number) < _FAR and number.is_integer() else None

@@ -8,7 +8,10 @@ from numpy.typing import NDArray
 
 from defocus.errors import UnfitDataError
 
-__all__ = ["Pairs"]
+__all__ = ["MISSING_TIME", "Pairs"]
+
+MISSING_TIME = -(2**63)
+"""Stands for a time that is missing."""
 
 
 @final
@@ -17,7 +20,7 @@ class Pairs:
     """One entry for each line of the data. Ends that are no node are -1; all rules about them are held later.
 
     ``weights`` are as they were given, as floats; ``times`` are whole microseconds since 1970, or whatever whole
-    numbers the data counts time in; the smallest 64-bit integer stands for a time that is missing.
+    numbers the data counts time in, or :data:`MISSING_TIME`.
     """
 
     left: NDArray[np.int64]

@@ -1,26 +1,30 @@
 """Several statistics in one release."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, final
 
 import numpy as np
 
+from defocus.graphs.asking.counts import AskEdges, AskStars, AskTriangles
+from defocus.graphs.asking.degrees import AskDegrees, AskHistogram
 from defocus.graphs.columns import Column, noisy
 from defocus.graphs.data import Data
 from defocus.graphs.noising import Finish, VectorNoise, attempted, noises
 from defocus.graphs.public import Public
-from defocus.graphs.questions import Method, Result
-from defocus.graphs.statistic import IntVector
-from defocus.graphs.statistics import Joint
-from defocus.mechanisms import Laplace
+from defocus.graphs.questions import Method, Question, Result, chosen
+from defocus.graphs.statistic import IntVector, Statistic
+from defocus.graphs.statistics import Degrees, Edges, Histogram, Joint, Stars, Triangles
 from defocus.noise import Bits
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event, compose
 
-__all__ = ["AskJoint", "ScaledNoise"]
+__all__ = ["AskJoint", "Separate"]
+
+_GRAIN = 1000
+"""Shares of epsilon are multiples of one part in so many."""
 
 
 @final
@@ -36,52 +40,48 @@ class AskJoint:
         return f"{self.statistic.name}, together"
 
     def methods(self, public: Public, budget: Budget) -> Sequence[Method]:
-        """The same noise on all entries of one vector, or noise for each statistic on its own scale."""
+        """The same noise on all entries of one vector, or the best method for each with a share of the budget."""
         lengths = [part.length(public) for part in self.statistic.parts]
         titles = [part.name for part in self.statistic.parts]
-        finish = _columns(titles) if set(lengths) == {1} else _rows(titles, lengths)
-        return attempted(
-            [
-                *(
-                    (lambda made=made: made)
-                    for made in noises(self.statistic, public, budget, finish, prefix="vector, ")
-                ),
-                lambda: _scaled(self.statistic, public, budget, lengths),
-            ]
-        )
+        ways: list[Callable[[], Method]] = [
+            lambda made=made: made  # type: ignore[misc]  # a default that mypy cannot infer
+            for made in noises(self.statistic, public, budget, _laid_out(titles, lengths), prefix="vector, ")
+        ]
+        questions = [_question(part) for part in self.statistic.parts]
+        known = [question for question in questions if question is not None]
+        if len(known) == len(questions):
+            ways.append(lambda: _separate(known, titles, lengths, public, budget))
+        return attempted(ways)
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class ScaledNoise:
-    r"""Laplace noise of its own scale for each statistic.
+class Separate:
+    r"""Each statistic by the method that errs least, with a share of epsilon each.
 
     Guarantee:
-        With sensitivities :math:`\Delta_i` and scales :math:`b_i`, :math:`\sum_i \Delta_i/b_i`-DP: the event is the
-        composition of all parts. One scale for all is the special case of the joint vector.
+        The event is the composition of those of all parts.
 
     Error:
-        With :math:`l_i` entries each, the total error :math:`\sum l_i b_i` at a given epsilon is least for
-        :math:`b_i \propto \sqrt{\Delta_i/l_i}`, and never more than that of one scale.
+        Where a part of :math:`l_i` entries errs by about :math:`c_i/\varepsilon_i`, shares in proportion to
+        :math:`\sqrt{l_ic_i}` make the total error :math:`\sum_i l_ic_i/\varepsilon_i` least. For Laplace noise,
+        :math:`c_i = \Delta_i`, that is never more than one noise for the whole vector costs.
     """
 
-    statistic: Joint
-    mechanisms: tuple[Laplace, ...]
+    parts: tuple[Method, ...]
+    titles: tuple[str, ...]
     lengths: tuple[int, ...]
-    directed: bool
-    name: str = "scaled, laplace"
-    rules: tuple[str, ...] = ()
+    name: str = "separate"
 
     @property
     def event(self) -> Event:
         """All parts, composed."""
-        return compose([mechanism.event for mechanism in self.mechanisms])
+        return compose([part.event for part in self.parts])
 
     @property
     def error(self) -> float:
         """The expected absolute error of an entry, averaged over all."""
-        total = sum(n * mechanism.error for n, mechanism in zip(self.lengths, self.mechanisms, strict=True))
-        return total / sum(self.lengths)
+        return sum(n * part.error for n, part in zip(self.lengths, self.parts, strict=True)) / sum(self.lengths)
 
     @property
     def interval(self) -> float:
@@ -90,69 +90,83 @@ class ScaledNoise:
 
     @property
     def how(self) -> str:
-        """The scale for each statistic."""
-        scales = ", ".join(f"{float(mechanism.scale):.4g}" for mechanism in self.mechanisms)
-        return f"discrete Laplace noise of scales {scales}"
+        """What is done to each statistic."""
+        return "; ".join(f"{title}: {part.how}" for title, part in zip(self.titles, self.parts, strict=True))
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """Those of all parts."""
+        return tuple(dict.fromkeys(rule for part in self.parts for rule in part.rules))
 
     def run(self, data: Data, bits: Bits) -> Result:
-        """Count everything, then add noise part by part."""
-        graph = data.directed if self.directed else data.graph
-        titles = [part.name for part in self.statistic.parts]
-        columns = []
-        for part, title, mechanism in zip(self.statistic.parts, titles, self.mechanisms, strict=True):
-            values = np.asarray(mechanism.sample(part.exact(graph), bits))
-            how = f"discrete Laplace noise of scale {float(mechanism.scale):.6g}"
-            half = float(mechanism.interval(0.95))
-            columns.append(noisy(title, values, error=mechanism.error, half=half, how=how))
-        if set(self.lengths) == {1}:
-            return Result(tuple(columns))
-        return _stacked(titles, columns, self.how)
+        """One after the other."""
+        results = [part.run(data, bits) for part in self.parts]
+        columns = [replace(result.columns[0], name=t) for result, t in zip(results, self.titles, strict=True)]
+        processing, notes = (
+            tuple(
+                f"{t}: {said}"
+                for result, t in zip(results, self.titles, strict=True)
+                for said in getattr(result, about)
+            )
+            for about in ("processing", "notes")
+        )
+        return replace(_joined(columns), processing=processing, notes=notes)
 
 
-def _scaled(statistic: Joint, public: Public, budget: Budget, lengths: list[int]) -> ScaledNoise:
-    reaches = [part.reach(public) for part in statistic.parts]
-    weights = [math.isqrt(10**12 * reach.l1 // n) + 1 for reach, n in zip(reaches, lengths, strict=True)]
-    # With b_i = w_i c, the sum of Δ_i / b_i is epsilon for c = Σ(Δ_i / w_i) / epsilon.
-    unit = sum((Fraction(reach.l1, w) for reach, w in zip(reaches, weights, strict=True)), Fraction(0))
-    epsilon: Any = budget.epsilon
-    mechanisms = [
-        Laplace(scale=_up(unit * w / Fraction(epsilon)), sensitivity=reach.l1)
-        for reach, w in zip(reaches, weights, strict=True)
-    ]
-    return ScaledNoise(statistic, tuple(mechanisms), tuple(lengths), public.directed)
+def _separate(
+    questions: Sequence[Question], titles: Sequence[str], lengths: Sequence[int], public: Public, budget: Budget
+) -> Separate:
+    epsilon = Fraction(budget.epsilon or 0)
+
+    def best(question: Question, part: Fraction) -> Method:
+        return chosen(question, question.methods(public, Budget(part)), None)
+
+    even = [best(question, epsilon / len(questions)) for question in questions]
+    weights = [math.sqrt(n * max(method.error, 1e-9)) for n, method in zip(lengths, even, strict=True)]
+    grains = [max(1, math.floor((_GRAIN - len(weights)) * weight / sum(weights))) for weight in weights]
+    shares = [Fraction(grain, sum(grains)) for grain in grains]
+    made = tuple(best(question, epsilon * share) for question, share in zip(questions, shares, strict=True))
+    return Separate(made, tuple(titles), tuple(lengths))
 
 
-def _up(scale: Fraction) -> Fraction:
-    """The scale in millionths, rounded up: shorter to write down, and a little more private."""
-    return Fraction(math.ceil(scale * 10**6), 10**6)
+def _question(part: Statistic) -> Question | None:
+    """The question that asks for one statistic alone, if it is one of the usual ones."""
+    match part:
+        case Edges():
+            return AskEdges()
+        case Triangles():
+            return AskTriangles()
+        case Stars(k=k):
+            return AskStars(k)
+        case Degrees(ranked=ranked):
+            return AskDegrees(ranked=ranked)
+        case Histogram(at_most=at_most, cumulative=False):
+            return AskHistogram(at_most)
+    return None
 
 
-def _columns(titles: Sequence[str]) -> Finish:
-    def finish(method: VectorNoise, values: IntVector, _data: Data) -> Result:
-        error, half, how = method.mechanism.error, method.interval, method.how
-        parts = zip(titles, values, strict=True)
-        return Result(tuple(noisy(title, [value], error=error, half=half, how=how) for title, value in parts))
-
-    return finish
-
-
-def _rows(titles: Sequence[str], lengths: Sequence[int]) -> Finish:
+def _laid_out(titles: Sequence[str], lengths: Sequence[int]) -> Finish:
     def finish(method: VectorNoise, values: IntVector, _data: Data) -> Result:
         error, half, how = method.mechanism.error, method.interval, method.how
         parts = np.split(values, np.cumsum(lengths)[:-1])
-        return _stacked(titles, [noisy("", part, error=error, half=half, how=how) for part in parts], how)
+        return _joined(
+            [noisy(title, part, error=error, half=half, how=how) for title, part in zip(titles, parts, strict=True)]
+        )
 
     return finish
 
 
-def _stacked(titles: Sequence[str], columns: Sequence[Column], how: str) -> Result:
-    """One row for each entry, where statistics differ in length."""
+def _joined(columns: Sequence[Column]) -> Result:
+    """Single numbers beside each other; where statistics have several entries, one row for each entry."""
+    if all(len(column.values) == 1 for column in columns):
+        return Result(tuple(columns))
     fields = {
         field: np.concatenate([getattr(column, field) for column in columns])
         for field in ("values", "errors", "low", "high")
     }
     keys: dict[str, Sequence[Any]] = {
-        "statistic": [title for title, column in zip(titles, columns, strict=True) for _ in column.values],
+        "statistic": [column.name for column in columns for _ in column.values],
         "entry": [entry for column in columns for entry in range(len(column.values))],
     }
-    return Result((Column("value", **fields, integral=True, how=how),), keys=keys)
+    how = "; ".join(dict.fromkeys(f"{column.name}: {column.how}" for column in columns))
+    return Result((Column("value", **fields, integral=all(c.integral for c in columns), how=how),), keys=keys)

@@ -5,11 +5,12 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, wraps
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, ParamSpec, TypeVar
 
 from defocus.errors import MissingExtraError
 
-__all__ = ["compiled", "cores", "in_pieces"]
+__all__ = ["compiled", "cores", "in_pieces", "ready"]
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -43,11 +44,21 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def ready() -> None:
+    """Refuse if loops cannot be compiled here; asked before a ledger is charged."""
+    if find_spec("numba") is None:
+        raise _missing()
+
+
+def _missing() -> MissingExtraError:
+    return MissingExtraError("Counting in graphs", package="numba", extra="graph")
+
+
 @cache
 def _machine_code(function: Callable[..., Any]) -> Callable[..., Any]:
     try:
         numba = import_module("numba")
     except ImportError as error:
-        raise MissingExtraError("Counting in graphs", package="numba", extra="graph") from error
+        raise _missing() from error
     made: Callable[..., Any] = numba.njit(cache=True, nogil=True)(function)
     return made

@@ -1,0 +1,125 @@
+"""An open graph: what can be asked of it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, final
+
+from defocus.errors import InvalidParameterError
+from defocus.graphs.asking import AskDegrees, AskEdges, AskHistogram, AskJoint, AskStars, AskTriangles
+from defocus.graphs.data import Data
+from defocus.graphs.printing import line
+from defocus.graphs.public import Public
+from defocus.graphs.query import GraphQuery
+from defocus.graphs.questions import Question
+from defocus.graphs.statistic import Statistic
+from defocus.graphs.statistics import Degrees, Edges, Histogram, Joint, Stars, Triangles
+from defocus.ledger import Ledger, Remaining
+
+__all__ = ["Network"]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Network:
+    """A private graph with its ledger. Made by :func:`~defocus.graphs.opening.open_graph`.
+
+    Every question is free to preview: ``g.triangles().preview(epsilon=0.5)``. Releasing it charges the ledger first.
+    """
+
+    data: Data
+    public: Public
+    ledger: Ledger
+    name: str
+    rules: tuple[str, ...]
+    purposes: tuple[str, ...] | None = None
+
+    def ask(self, question: Question) -> GraphQuery:
+        """Any question: one of those below, or your own."""
+        asked: object = question
+        if not isinstance(asked, Question):
+            raise InvalidParameterError(
+                f"A graph is asked a question, but this is {type(asked).__name__}.",
+                fix="use the methods of the graph, such as triangles(); or give it words and methods(public, budget).",
+            )
+        return GraphQuery(question, self.public, self.data, self.ledger, self.rules, self.purposes)
+
+    def edges(self) -> GraphQuery:
+        """How many edges there are."""
+        return self.ask(AskEdges())
+
+    def degrees(self, *, side: str | None = None) -> GraphQuery:
+        """How many neighbours each node has; of directed graphs, the "out" or "in" ``side``."""
+        return self.ask(AskDegrees(side=side))
+
+    def degree_sequence(self, *, side: str | None = None) -> GraphQuery:
+        """All degrees in order of size, without saying whose they are: far less noisy than degree by degree."""
+        return self.ask(AskDegrees(ranked=True, side=side))
+
+    def degree_histogram(self, *, at_most: int | None = None, side: str | None = None) -> GraphQuery:
+        """How many nodes have each degree; degrees of ``at_most`` and more are counted together."""
+        return self.ask(AskHistogram(at_most, side=side))
+
+    def triangles(self, *, typical: int | None = None) -> GraphQuery:
+        """How many triples of nodes are joined to each other.
+
+        ``typical`` is a public guess of the largest number of neighbours that two nodes share. It chooses between
+        methods and foretells their error; the noise itself follows the graph.
+        """
+        return self.ask(AskTriangles(typical))
+
+    def stars(self, k: int = 2, *, typical: int | None = None) -> GraphQuery:
+        """How many ways there are to choose a node and ``k`` of its neighbours."""
+        return self.ask(AskStars(k, typical))
+
+    def joint(self, *statistics: Any) -> GraphQuery:
+        """Several statistics in one release: names such as "edges" and "triangles", or statistics themselves.
+
+        With nothing named, the statistics of an exponential random graph model: edges, 2-stars and triangles.
+        """
+        parts: Sequence[Any] = [_statistic(each) for each in statistics] or [Edges(), Stars(2), Triangles()]
+        return self.ask(AskJoint(Joint(parts)))
+
+    def remaining(self) -> Remaining:
+        """What is left of the budget."""
+        return self.ledger.remaining()
+
+    def close(self) -> None:
+        """Give up the connections of the ledger, which itself stays."""
+        self.ledger.close()
+
+    def __enter__(self) -> "Network":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __str__(self) -> str:
+        nodes = "a private number of nodes" if self.public.nodes is None else f"{self.public.nodes} public nodes"
+        way = "directed" if self.public.directed else "undirected"
+        return f"{line(self.name)}: {nodes}, {way}\nprotects {self.public.unit}; left: {self.remaining()}"
+
+    def __repr__(self) -> str:
+        return f"<graph {self.name!r:.80}>"
+
+
+def _statistic(wanted: Any) -> Any:
+    """A statistic, or the one that a name stands for."""
+    if isinstance(wanted, Statistic):
+        return wanted
+    known: dict[str, Callable[[], Any]] = {
+        "edges": Edges,
+        "triangles": Triangles,
+        "degree_histogram": Histogram,
+        "degrees": Degrees,
+    }
+    if isinstance(wanted, str) and wanted in known:
+        return known[wanted]()
+    if isinstance(wanted, str) and wanted.startswith("stars_") and wanted[6:].isdigit():
+        return Stars(int(wanted[6:]))
+    names = ", ".join([*known, "stars_2"])
+    raise InvalidParameterError(
+        f"There is no statistic {wanted!r:.60} to release jointly.", fix=f"choose among {names}, or pass a statistic."
+    )

@@ -1,0 +1,247 @@
+"""Opening a private graph: its edges, its public nodes, its unit, and the ledger that answers for it."""
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from defocus.errors import InvalidParameterError, NotDeclaredError
+from defocus.graphs.building import RULES, checked_nodes
+from defocus.graphs.data import Data
+from defocus.graphs.naming import Column, Names, listed_in, read_numbers
+from defocus.graphs.network import Network
+from defocus.graphs.pairs import Pairs
+from defocus.graphs.public import Public
+from defocus.graphs.reading import source
+from defocus.graphs.sources import EdgeColumns, EdgeSource
+from defocus.graphs.valuing import times_of, weights_of
+from defocus.ledger import Ledger
+from defocus.ledger.making import check_kinds
+from defocus.ledger.text import line
+from defocus.privacy.budgets import Budget
+from defocus.privacy.units import Unit
+
+__all__ = ["AS_LISTED", "open_graph"]
+
+AS_LISTED = "as listed"
+"""Says that the set of nodes is public, and is that of the nodes in the data."""
+
+_KINDS = ("edge", "node", "weight", "event")
+
+
+def open_graph(
+    data: Any,
+    *,
+    unit: Unit | None = None,
+    budget: Budget | None = None,
+    nodes: Any = None,
+    ledger: Ledger | str | Path | None = None,
+    name: str | None = None,
+    ends: Sequence[str] | None = None,
+    directed: bool | None = None,
+    weights: str | None = None,
+    time: str | None = None,
+    table: str | None = None,
+    purposes: str | Sequence[str] | None = None,
+    anchor_file: str | Path | None = None,
+) -> Network:
+    """Open a graph about people. No edge is looked at, unless the nodes are said to be public as listed.
+
+    Args:
+        data: a Parquet, CSV or DuckDB file; a pandas, polars or Arrow table; an array, two columns or a list of pairs;
+            a sparse matrix; or a graph of networkx or igraph.
+        unit: what one person is: ``dp.edge()``, ``dp.node()``, ``dp.weight(bound=…)`` or ``dp.event()``.
+        budget: how much may ever be lost about one of them, by all releases together.
+        nodes: the public nodes: how many, numbered 0, 1, 2, …; or a list of their names; or "as listed", which says
+            that those in the data are public. Under node privacy, the list of all nodes, which is private; without
+            one, nodes that have no edge are not known.
+        ledger: where every charge is written down: a path, a PostgreSQL URL or an open ledger. Beside the data unless
+            told. Where it exists, it must have been made for the same unit, budget and data.
+        name: what the data is called in the ledger; the name of the file unless told.
+        ends: the two columns that hold the ends of an edge, such as ("from_id", "to_id").
+        directed: whether edges have a direction; False also takes the direction from edges that have one.
+        weights: the column, or edge attribute, of weights.
+        time: likewise of times.
+        table: which table of a database.
+        purposes: what the data may be used for; then every release must name one of them.
+        anchor_file: a file, best on another disk, that notices an older copy of the ledger.
+
+    >>> import tempfile
+    >>> from defocus import Budget, edge
+    >>> home = tempfile.TemporaryDirectory()
+    >>> friends = [("ada", "bob"), ("bob", "cyd"), ("cyd", "ada"), ("ada", "dan")]
+    >>> g = open_graph(friends, unit=edge(), budget=Budget(2), nodes=["ada", "bob", "cyd", "dan", "eve"],
+    ...                ledger=f"{home.name}/friends.ledger", name="friends")
+    >>> print(g)
+    friends: 5 public nodes, undirected
+    protects one edge, added or removed; left: ...
+    >>> g.edges().preview(epsilon=0.5).error
+    1.919...
+    >>> g.close()
+    >>> home.cleanup()
+    """
+    check_kinds(budget=budget, unit=unit)
+    opened = source(data, ends=ends, weights=weights, time=time, table=table)
+    one_way = _direction(directed, opened)
+    allowed = _purposes(purposes)
+    called = _called(name, opened, ledger)
+    place = _place(data, called) if ledger is None else ledger
+    with ExitStack() as undo:
+        book = None
+        if unit is None:  # then only a ledger that is there can say whom it protects
+            book = _book(place, undo, anchor_file, dataset=called, unit=None, budget=budget)
+            unit = book.unit
+        _checked_unit(unit, weights=weights, time=time)
+        for convert, column in ((weights_of, opened.head.weights), (times_of, opened.head.times)):
+            convert(column)  # types are refused before a ledger is made
+        names, read = _nodes(nodes, unit, opened)
+        if book is None:
+            book = _book(place, undo, anchor_file, dataset=called, unit=unit, budget=budget)
+        public = Public(
+            unit,
+            None if unit.kind == "node" or names is None else len(names.labels),
+            directed=one_way,
+            listed=unit.kind != "node" or nodes is not None or opened.listed is not None,
+        )
+        network = Network(Data(read), public, book, called, _rules(unit, public, directed=one_way), allowed)
+        undo.pop_all()
+    return network
+
+
+def _direction(directed: object, opened: EdgeSource) -> bool:
+    if directed is not None and not isinstance(directed, bool):
+        raise InvalidParameterError(
+            f"directed must be True or False, but it is {directed!r:.60}.", fix="pass directed=True or leave it out."
+        )
+    if directed is None and opened.directed:
+        raise NotDeclaredError(
+            f"The edges of this {opened.kind} have a direction, and nobody said whether it counts.",
+            fix="pass directed=True, or directed=False to leave the direction out.",
+        )
+    if directed and opened.directed is False:
+        raise InvalidParameterError(
+            f"The edges of this {opened.kind} have no direction.", fix="leave directed= out, or pass a directed graph."
+        )
+    return bool(directed)
+
+
+def _checked_unit(unit: Unit, *, weights: str | None, time: str | None) -> None:
+    if unit.kind not in _KINDS:
+        raise InvalidParameterError(
+            f"A graph protects edges, nodes, weights or events, not {unit}.",
+            fix="pass unit=dp.edge() or unit=dp.node().",
+        )
+    for kind, given, what in (("weight", weights, "weights="), ("event", time, "time=")):
+        if unit.kind == kind and given is None:
+            raise NotDeclaredError(
+                f"This graph protects {unit}, and no column of them is named.", fix=f'pass {what}"name of the column".'
+            )
+
+
+def _nodes(
+    nodes: Any, unit: Unit, opened: EdgeSource
+) -> tuple[Names | None, Callable[[], tuple[Pairs, Sequence[Any]]]]:
+    """The public names, if they are public, and how edges are read into numbers."""
+    private = unit.kind == "node"
+    if nodes is None and unit.kind in {"edge", "weight"}:
+        raise NotDeclaredError(
+            f"This graph protects {unit}, so its nodes are public, and nobody said what they are.",
+            fix='pass nodes=4039 if they are numbered from 0, a list of their names, or nodes="as listed" to say that'
+            " those in the data are public.",
+        )
+    if isinstance(nodes, str) and nodes != AS_LISTED:
+        raise InvalidParameterError(
+            f"nodes cannot be {nodes!r:.60}.", fix='pass a number, a list of names, or nodes="as listed".'
+        )
+    if private and not isinstance(nodes, str) and isinstance(nodes, int | np.integer):
+        raise InvalidParameterError(
+            f"This graph protects {unit}, so how many nodes there are is private, and nodes cannot be a number.",
+            fix="leave nodes= out, or pass the list of all nodes, which stays private.",
+        )
+    if nodes is None or isinstance(nodes, str):
+        found = _listed(opened)
+        return (None if private or nodes is None else found()[0]), lambda: _read(*found(), opened)
+    names = Names(checked_nodes(nodes) if isinstance(nodes, int | np.integer | float | bool) else nodes)
+    _types_fit(names, opened)
+    return names, lambda: _read(names, opened.read(), opened)
+
+
+def _listed(opened: EdgeSource) -> Callable[[], tuple[Names, EdgeColumns]]:
+    """The nodes that the source lists or its edges name, and the edges; read once."""
+    kept: list[tuple[Names, EdgeColumns]] = []
+
+    def found() -> tuple[Names, EdgeColumns]:
+        if not kept:
+            columns = opened.read()
+            listed = listed_in(columns.left, columns.right) if opened.listed is None else opened.listed()
+            kept.append((Names(listed), columns))
+        return kept[0]
+
+    return found
+
+
+def _types_fit(names: Names, opened: EdgeSource) -> None:
+    """Refuse ends of a type that names none of the nodes. Looks at types, before anything is charged."""
+    for side in (opened.head.left, opened.head.right):
+        names.numbers(_end(side, names, opened))
+
+
+def _end(side: Column, names: Names, opened: EdgeSource) -> Column:
+    return read_numbers(side) if opened.written and names.numbered else side
+
+
+def _read(names: Names, columns: EdgeColumns, opened: EdgeSource) -> tuple[Pairs, Sequence[Any]]:
+    left, right = (names.numbers(_end(side, names, opened)) for side in (columns.left, columns.right))
+    return Pairs(left, right, weights_of(columns.weights), times_of(columns.times)), names.labels
+
+
+def _rules(unit: Unit, public: Public, *, directed: bool) -> tuple[str, ...]:
+    """How edges are read, in sentences."""
+    if unit.kind in {"weight", "event"}:
+        return RULES[2:]
+    way = () if not directed else ("edges have a direction: one from a to b is not one from b to a",)
+    known = () if public.listed else ("nodes without an edge are not known, and do not count",)
+    return (*RULES, *way, *known)
+
+
+def _purposes(given: object) -> tuple[str, ...] | None:
+    if given is None:
+        return None
+    listed = [given] if isinstance(given, str) else given
+    if not isinstance(listed, Iterable) or isinstance(listed, bytes) or not (found := list(listed)):
+        raise InvalidParameterError(
+            "purposes does not list what the data may be used for.",
+            fix='pass purposes=["monthly report"], or leave it out where any purpose will do.',
+        )
+    return tuple(dict.fromkeys(line("a purpose", one) for one in found))
+
+
+def _called(name: str | None, opened: EdgeSource, ledger: Any) -> str:
+    """What the data is called where nobody says: as its file is, else as in its ledger."""
+    if name is not None:
+        return line("name", name, longest=200)
+    if opened.name is not None:
+        return opened.name
+    if isinstance(ledger, Ledger):
+        return ledger.dataset
+    return Path(ledger).stem if isinstance(ledger, str | Path) and "://" not in str(ledger) else "graph"
+
+
+def _place(data: Any, called: str) -> Path:
+    """Beside the data."""
+    if isinstance(data, str | Path):
+        return Path(data).with_name(f"{called}.ledger")
+    raise NotDeclaredError(
+        "This graph has no place of its own, so nobody knows where its ledger is.",
+        fix='pass ledger="friends.ledger" and name="friends", the same each time, or the budget would start anew.',
+    )
+
+
+def _book(place: Ledger | str | Path, undo: ExitStack, anchor_file: str | Path | None, **terms: Any) -> Ledger:
+    """The ledger, which must have been made for this unit, budget and data, or is made for them now."""
+    if isinstance(place, Ledger):
+        place.terms.hold(**terms)
+        return place
+    return undo.enter_context(Ledger.open(place, anchor_file=anchor_file, **terms))

@@ -1,0 +1,114 @@
+"""A question about a graph: free to preview, charged once when it is released."""
+
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+from defocus.errors import NotDeclaredError, Number, positive, probability
+from defocus.graphs.answers import GraphAnswer, checked_result
+from defocus.graphs.building import RULES
+from defocus.graphs.data import Data
+from defocus.graphs.kernels.compiling import ready
+from defocus.graphs.previewing import GraphPreview
+from defocus.graphs.public import Public
+from defocus.graphs.questions import Method, Question, chosen
+from defocus.graphs.releasing import allowed, released
+from defocus.ledger import Ledger, Receipt
+from defocus.noise import Bits
+from defocus.noise.bits import source as bits_of
+from defocus.privacy.budgets import Budget
+
+__all__ = ["GraphQuery"]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class GraphQuery:
+    """What is asked, of which graph. Made by the methods of a network; everything in it but the data is public.
+
+    Guarantee:
+        :meth:`preview` and :meth:`plan` look at no edge. :meth:`release` charges the ledger first, as one event, then
+        computes, then adds noise. Whatever fails afterwards keeps the charge and says nothing about an edge.
+    """
+
+    question: Question
+    public: Public
+    data: Data
+    ledger: Ledger
+    rules: tuple[str, ...] = RULES
+    purposes: tuple[str, ...] | None = None
+    method: str | None = None
+
+    def by(self, method: str) -> "GraphQuery":
+        """The same question, answered by the method of this name instead of the one with the least error."""
+        return replace(self, method=method)
+
+    def methods(self, *, epsilon: Number, delta: Number | None = None) -> tuple[Method, ...]:
+        """Every way to answer, with its noise; public and free."""
+        return tuple(self.question.methods(self.public, _budget(epsilon, delta)))
+
+    def plan(self, *, epsilon: Number, delta: Number | None = None) -> Method:
+        """The method that would be used, with its noise."""
+        return chosen(self.question, self.methods(epsilon=epsilon, delta=delta), self.method)
+
+    def preview(self, *, epsilon: Number, delta: Number | None = None) -> GraphPreview:
+        """How far off each method would be and what it would cost. Free: no edge is looked at."""
+        methods = self.methods(epsilon=epsilon, delta=delta)
+        method = chosen(self.question, methods, self.method)
+        return GraphPreview.of(
+            self.question.words, method, methods, ledger=self.ledger, rules=(*self.rules, *method.rules)
+        )
+
+    def release(
+        self,
+        *,
+        epsilon: Number,
+        delta: Number | None = None,
+        purpose: str | None = None,
+        who: str | None = None,
+        request: str | None = None,
+        bits: Bits | None = None,
+    ) -> GraphAnswer:
+        """Charge, compute, add noise, and show.
+
+        Args:
+            epsilon: what the release may cost.
+            delta: likewise; without it only methods that need none are used.
+            purpose: why, in one line; the question itself unless told.
+            who: by whom; the account's name unless told.
+            request: a name for this request. If an answer to it was recorded, that answer is returned again, free.
+            bits: the source of random bits; the system's unless told.
+        """
+        budget = self.ledger.budget
+        if delta and budget.epsilon is not None and not budget.delta:
+            raise NotDeclaredError(
+                "The budget of this ledger has no delta, so nothing that needs one can be released.",
+                fix="leave delta= out; a budget with a delta is given when a ledger is made.",
+            )
+        ready()
+        method = self.plan(epsilon=epsilon, delta=delta)
+        why = allowed(purpose, self.purposes, self.question.words)
+        drawn_from = bits_of(bits)
+        rules = (*self.rules, *method.rules)
+
+        def compute(receipt: Receipt) -> GraphAnswer:
+            result = checked_result(method.run(self.data, drawn_from))
+            return GraphAnswer(result, self.question.words, receipt, rules, method.name)
+
+        return released(
+            compute,
+            method.event,
+            ledger=self.ledger,
+            question=self.question.words,
+            facts=repr((self.question, self.public, method.name, rules)),
+            purpose=why,
+            who=who,
+            request=request,
+        )
+
+    def __repr__(self) -> str:
+        return f"GraphQuery({self.question.words})"
+
+
+def _budget(epsilon: Any, delta: Any) -> Budget:
+    spent = positive("epsilon", epsilon)
+    return Budget(spent, 0 if delta is None else probability("delta", delta, one=False))
