@@ -33,6 +33,7 @@ __all__ = [
     "event",
     "histogram",
     "ledger",
+    "local",
     "max",
     "mean",
     "mechanisms",
@@ -60,7 +61,7 @@ __all__ = [
     "workloads",
 ]
 
-_ROOMS = ("audit", "ledger", "mechanisms", "noise", "release", "tables", "workloads")
+_ROOMS = ("audit", "ledger", "local", "mechanisms", "noise", "release", "tables", "workloads")
 _TABLES = (
     "correlation",
     "count",

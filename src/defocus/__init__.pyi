@@ -1,6 +1,7 @@
 from defocus import audit as audit
 from defocus import errors as errors
 from defocus import ledger as ledger
+from defocus import local as local
 from defocus import mechanisms as mechanisms
 from defocus import noise as noise
 from defocus import privacy as privacy
@@ -51,6 +52,7 @@ __all__ = [
     "event",
     "histogram",
     "ledger",
+    "local",
     "max",
     "mean",
     "mechanisms",

@@ -6,7 +6,9 @@
     ├── InvalidParameterError (ValueError)
     │   ├── FormulaOutOfRangeError      a textbook formula used where it is unsound
     │   ├── MismatchedDomainError       two things that must be about the same domain are not
+    │   ├── MismatchedOracleError       local reports or counts made under another description
     │   ├── NotBitsError                a seed or a generator where random bits belong
+    │   ├── OutOfDomainError            a value on a device outside of the domain; never quoted
     │   ├── NotDeclaredError            bounds or keys that a question needs and nobody declared
     │   ├── UnknownColumnError          a column that the table does not have
     │   ├── UnsupportedSqlError         a construct of SQL that cannot be answered privately
@@ -35,6 +37,7 @@
     ├── EngineError                     the engine failed while it computed; its text is not repeated
     ├── StreamEndedError                a step past the last one that was charged
     ├── StreamStateError                a stream closed, handed over, already resumed or damaged
+    ├── UnreadableDescriptionError (ValueError)  not the description of a local oracle
     ├── UnknownTargetError (LookupError)  an audit was asked for by a name nothing has
     └── MissingExtraError (ImportError)
 """
@@ -60,6 +63,7 @@ from defocus.errors.ledger import (
     LedgerMismatchError,
     LedgerUnavailableError,
 )
+from defocus.errors.local import MismatchedOracleError, OutOfDomainError, UnreadableDescriptionError
 from defocus.errors.mechanisms import NotExactError, UnfitDataError
 from defocus.errors.noise import NoiseOverflowError, NotBitsError
 from defocus.errors.privacy import (
@@ -103,6 +107,7 @@ __all__ = [
     "LedgerMismatchError",
     "LedgerUnavailableError",
     "MismatchedDomainError",
+    "MismatchedOracleError",
     "MissingExtraError",
     "NoiseOverflowError",
     "NotBitsError",
@@ -111,6 +116,7 @@ __all__ = [
     "NotFinishedError",
     "NotRecordedError",
     "Number",
+    "OutOfDomainError",
     "QuestionFailedError",
     "ReleaseFailedError",
     "SourceError",
@@ -121,6 +127,7 @@ __all__ = [
     "UnknownColumnError",
     "UnknownTargetError",
     "UnmeasuredTablesError",
+    "UnreadableDescriptionError",
     "UnsupportedEventError",
     "UnsupportedSqlError",
     "WrongKindError",

@@ -1,0 +1,11 @@
+"""The device's side: a value goes in, an epsilon-private report comes out. Needs numpy and random bits, no server.
+
+>>> from defocus.local.designs import design
+>>> client = Client(design("k-rr", 10, 1))
+>>> len(client.report(3))
+11
+"""
+
+from defocus.local.clients.client import Client
+
+__all__ = ["Client"]

@@ -1,0 +1,72 @@
+"""One client for every design: check the value, randomise it, write it down."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from defocus.local import wire
+from defocus.local.clients import hadamard, k_rr, unary
+from defocus.local.designs import KRR, Design, Frequency, Hadamard, Unary, from_json
+from defocus.local.domains import Codes
+from defocus.local.layouts import Payload
+from defocus.local.reports import Reports
+from defocus.noise import Bits
+from defocus.noise.bits import source
+
+__all__ = ["Client"]
+
+_CHUNK = 1 << 16
+_RANDOMISERS: dict[type[Design], Callable[[Any, Codes, Bits], Payload]] = {
+    Hadamard: hadamard.randomise,
+    KRR: k_rr.randomise,
+    Unary: unary.randomise,
+}
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Client:
+    """Makes reports under one design. It knows the public description and nothing of any server.
+
+    Guarantee:
+        Each report is epsilon-LDP in its value, with the design's exact law. Reports about one person compose: two of
+        them cost two epsilon. The nonce is random and independent of the value.
+    Assumes:
+        ``bits`` is uniform and independent across calls.
+    """
+
+    design: Design
+
+    @staticmethod
+    def from_json(text: str | bytes) -> "Client":
+        """The client of a description that came from elsewhere."""
+        return Client(from_json(text))
+
+    def encode(self, values: Any, bits: Bits | None = None) -> Reports:
+        """One report for each value, each of another person. Values are checked before anything is drawn."""
+        randomise, draw = _RANDOMISERS[type(self.design)], source(bits)
+        assert isinstance(self.design, Frequency)  # noqa: S101
+        codes = self.design.domain.codes(values)
+        pieces = [randomise(self.design, codes[i : i + _CHUNK], draw) for i in range(0, len(codes), _CHUNK)]
+        if len(pieces) == 1:
+            return Reports(self.design, pieces[0])
+        empty = self.design.layout.payload(b"")
+        return Reports(self.design, np.concatenate([empty, *pieces]) if pieces else empty)
+
+    def report(self, value: Any, *, nonce: bool = False, bits: Bits | None = None) -> bytes:
+        """One person's report as a message; with ``nonce``, a server can reject copies of it."""
+        draw = source(bits)
+        payload = self.encode([value], draw).payload
+        return wire.write(self.design, payload, nonce=_nonce(draw) if nonce else None, batch=False)
+
+    def report_json(self, value: Any, *, nonce: bool = False, bits: Bits | None = None) -> str:
+        """The same as JSON."""
+        draw = source(bits)
+        payload = self.encode([value], draw).payload
+        return wire.write_json(self.design, payload, nonce=_nonce(draw) if nonce else None)
+
+
+def _nonce(bits: Bits) -> bytes:
+    return bits.integer(8 * wire.NONCE).to_bytes(wire.NONCE, "little")

@@ -1,0 +1,110 @@
+"""A design: the public description of one local randomiser. It travels as JSON and makes client and server alike."""
+
+import hashlib
+import json
+import math
+from abc import ABC, abstractmethod
+from fractions import Fraction
+from typing import Any
+
+from defocus.errors import Number, whole
+from defocus.local.domains import Categories, Domain
+from defocus.local.layouts import Layout
+from defocus.privacy import events
+from defocus.privacy.wire import write_number
+
+__all__ = ["VERSION", "Design", "Frequency"]
+
+VERSION = 1
+"""Of the description and of the wire format. A report of another version is not read."""
+
+
+class Design(ABC):
+    """Domain, epsilon and the exact law of one report. Frozen; whatever it says is public."""
+
+    __slots__ = ()
+    domain: Domain
+    epsilon: Number
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What it is called."""
+
+    @property
+    @abstractmethod
+    def layout(self) -> Layout:
+        """What a report holds."""
+
+    @property
+    @abstractmethod
+    def law(self) -> dict[str, int]:
+        """The integers that decide every probability. Part of the digest: who computes others is refused."""
+
+    @property
+    @abstractmethod
+    def ratio(self) -> Fraction:
+        """The largest ratio between the probabilities of one report under two values; at most e**epsilon."""
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Choices beyond domain and epsilon, with JSON types."""
+        return {}
+
+    @property
+    def event(self) -> events.Event:
+        """What one report costs its person in the local model. Reports about one person compose by ``+`` and ``*``."""
+        return events.Pure(self.epsilon)
+
+    def to_wire(self) -> dict[str, Any]:
+        """The whole description with JSON types."""
+        return {
+            "format": "defocus.local",
+            "version": VERSION,
+            "oracle": self.name,
+            "domain": self.domain.to_wire(),
+            "epsilon": write_number(self.epsilon),
+            "options": self.options,
+            "law": self.law,
+        }
+
+    @property
+    def digest(self) -> bytes:
+        """Eight bytes of SHA-256 over the description: what every report carries of it."""
+        text = json.dumps(self.to_wire(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).digest()[:8]
+
+
+class Frequency(Design):
+    r"""A design whose reports *support* categories: one's own with probability p, each other one with probability q.
+
+    Error:
+        With :math:`S_v` of n reports supporting category v, :math:`(S_v - nq)/(p-q)` estimates without bias how many
+        people, :math:`n_v`, are in it, with variance :math:`(n_v\,p(1-p) + (n-n_v)\,q(1-q))/(p-q)^2`.
+    Reference:
+        Wang, Blocki, Li, Jha (2017), Locally differentially private protocols for frequency estimation, Section 3.
+    """
+
+    __slots__ = ()
+    domain: Categories
+
+    @property
+    @abstractmethod
+    def p(self) -> Fraction:
+        """The exact probability that a report supports its own category."""
+
+    @property
+    @abstractmethod
+    def q(self) -> Fraction:
+        """The exact probability that a report supports any other category."""
+
+    def variance(self, n: int, count: int = 0) -> float:
+        """The variance of the estimated count of a category that ``count`` of ``n`` people are in."""
+        reports, held = whole("n", n), whole("count", count)
+        p, q = self.p, self.q
+        return float((held * p * (1 - p) + (reports - held) * q * (1 - q)) / (p - q) ** 2)
+
+    @property
+    def spread(self) -> float:
+        """The standard error of a rare category's estimated share of the people, times the root of their number."""
+        return math.sqrt(self.variance(1))

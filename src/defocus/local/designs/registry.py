@@ -1,0 +1,69 @@
+"""Designs by name, and from JSON."""
+
+import json
+from collections.abc import Callable
+from typing import Any, Literal
+
+from defocus.errors import DefocusError, InvalidParameterError, Number, UnreadableDescriptionError
+from defocus.local.designs.design import Design, Frequency
+from defocus.local.designs.hadamard import Hadamard
+from defocus.local.designs.k_rr import KRR
+from defocus.local.designs.unary import Unary
+from defocus.local.domains import Categories, domain_from_wire
+from defocus.privacy.wire import read_number
+
+__all__ = ["NAMES", "design", "from_json", "to_json"]
+
+_LONGEST = 1 << 26
+
+
+def _sue(domain: Any, epsilon: Number) -> Design:
+    return Unary(domain, epsilon, symmetric=True)
+
+
+_DESIGNS: dict[str, Callable[..., Design]] = {"hadamard": Hadamard, "k-rr": KRR, "oue": Unary, "sue": _sue}
+NAMES = tuple(_DESIGNS)
+"""What :func:`design` knows."""
+
+
+def design(
+    name: str,
+    domain: Any,
+    epsilon: Number,
+    *,
+    outside: Literal["refuse", "other"] = "refuse",
+    **options: Any,
+) -> Frequency:
+    """The design of a frequency oracle by its name.
+
+    >>> design("oue", 100, 1).layout.length
+    13
+    """
+    if name not in _DESIGNS:
+        raise InvalidParameterError(
+            f"There is no oracle named {str(name)[:40]!r}.", fix=f"choose one of {', '.join(NAMES)}."
+        )
+    made = _DESIGNS[name](Categories.of(domain, outside=outside), epsilon, **options)
+    assert isinstance(made, Frequency)  # noqa: S101
+    return made
+
+
+def to_json(made: Design) -> str:
+    """The description as text. It is public, and it is all that clients and servers need."""
+    return json.dumps(made.to_wire(), sort_keys=True)
+
+
+def from_json(text: str | bytes) -> Design:
+    """Read a description back. One whose integers this version would compute differently is refused."""
+    if len(text) > _LONGEST:
+        raise UnreadableDescriptionError("it is longer than 64 MiB")
+    try:
+        data = json.loads(text)
+        made = _DESIGNS[data["oracle"]](
+            domain_from_wire(data["domain"]), read_number(data["epsilon"]), **data["options"]
+        )
+    except (DefocusError, KeyError, TypeError, ValueError, ArithmeticError, RecursionError, AttributeError) as error:
+        raise UnreadableDescriptionError(f"{type(error).__name__}, {str(error)[:120]}") from error
+    if made.to_wire() != data:
+        raise UnreadableDescriptionError("its format, version or integers are not those of this version")
+    return made

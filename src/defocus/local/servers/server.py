@@ -1,0 +1,126 @@
+"""A server: it reads messages, rejects what is not a report, and counts the rest."""
+
+from collections.abc import Iterable
+from typing import Any, final
+
+import numpy as np
+
+from defocus.errors import MismatchedOracleError, whole
+from defocus.local import wire
+from defocus.local.designs import Design, from_json
+from defocus.local.layouts import Payload
+from defocus.local.reports import Reports
+from defocus.local.servers.states import State
+from defocus.local.servers.tallies import count_reports, tally_shape
+
+__all__ = ["Server"]
+
+_GATHER = 1 << 13
+
+
+@final
+class Server:
+    """Counts reports as they come. Its memory depends on the design, never on how many reports there are.
+
+    What strangers send is rejected and counted by reason in ``rejected``; nothing they send raises an error. With
+    ``replays`` = m, a message must carry a nonce, and at least the last m nonces are remembered: a copy of any of
+    those messages is rejected. (A copy that comes later than that is not noticed; nonces cost 16 bytes each, and
+    more in Python.) A batch is one message with one nonce.
+
+    Reports that clients forged are not recognised: whoever sends k messages moves the estimates like k people with
+    chosen reports, here as in every local collection. Limit the number of messages by account before they come here.
+    """
+
+    __slots__ = ("_before", "_recent", "_rejected", "_replays", "_tally", "design")
+
+    def __init__(self, design: Design, *, replays: int = 0) -> None:
+        self.design = design
+        self._replays = whole("replays", replays)
+        self._tally = np.zeros(tally_shape(design.layout), np.int64)
+        self._rejected: dict[wire.Reason, int] = {}
+        self._recent: set[bytes] = set()
+        self._before: set[bytes] = set()
+
+    @staticmethod
+    def from_json(text: str | bytes, *, replays: int = 0) -> "Server":
+        """The server of a description."""
+        return Server(from_json(text), replays=replays)
+
+    @property
+    def rejected(self) -> dict[wire.Reason, int]:
+        """How many messages were rejected, and reports within batches, by reason."""
+        return dict(self._rejected)
+
+    def add(self, message: Any) -> bool:
+        """Count one message (bytes, or JSON as text); whether all of it was counted."""
+        found = self._checked(message)
+        return found is not None and self._count(found)
+
+    def add_many(self, messages: Iterable[Any]) -> int:
+        """Count a stream of messages; how many of them were counted whole. Many single reports are counted at once."""
+        whole_ones, held, size = 0, list[Payload](), 0
+        for message in messages:
+            found = self._checked(message)
+            if found is None:
+                continue
+            if len(found) != 1:
+                whole_ones += self._count(found)
+                continue
+            held.append(found)
+            size += 1
+            if size == _GATHER:
+                whole_ones += self._gathered(held)
+                held, size = [], 0
+        return whole_ones + self._gathered(held)
+
+    def add_reports(self, reports: Reports) -> None:
+        """Count reports made in this process: the fast way, without a message around them."""
+        if reports.design.digest != self.design.digest:
+            raise MismatchedOracleError("Reports", reports.design.digest.hex(), self.design.digest.hex())
+        self._count(reports.payload)
+
+    def merge(self, other: State) -> None:
+        """Count what another server has counted."""
+        merged = self.state() + other
+        self._tally, self._rejected = merged.tally, dict(merged.rejected)
+
+    def state(self) -> State:
+        """The counts so far, as a value that no longer changes."""
+        return State(self.design, self._tally.copy(), dict(self._rejected))
+
+    def _checked(self, message: Any) -> Payload | None:
+        found = wire.read(message, self.design)
+        if not isinstance(found, wire.Message):
+            self._reject(found)
+            return None
+        if self._replays and not self._fresh(found.nonce):
+            self._reject("replayed")
+            return None
+        return found.payload
+
+    def _fresh(self, nonce: bytes | None) -> bool:
+        """Whether the nonce is new. Two generations of up to m are kept; the older goes when the newer is full."""
+        if nonce is None or nonce in self._recent or nonce in self._before:
+            return False
+        self._recent.add(nonce)
+        if len(self._recent) >= self._replays:
+            self._recent, self._before = set(), self._recent
+        return True
+
+    def _count(self, payload: Payload) -> bool:
+        good = self.design.layout.valid(payload)
+        if good is not None:
+            self._reject("invalid", int(len(payload) - good.sum()))
+            payload = payload[good]
+        count_reports(self.design.layout, self._tally, payload)
+        return good is None
+
+    def _gathered(self, held: list[Payload]) -> int:
+        if not held:
+            return 0
+        bad = self._rejected.get("invalid", 0)
+        self._count(np.concatenate(held))
+        return len(held) - (self._rejected.get("invalid", 0) - bad)
+
+    def _reject(self, why: wire.Reason, times: int = 1) -> None:
+        self._rejected[why] = self._rejected.get(why, 0) + times

@@ -1,0 +1,87 @@
+"""Counting reports: integers whose size does not depend on how many reports there were, and which add up."""
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from defocus.local.layouts import BitRows, Cells, Layout, Payload, Totals
+
+__all__ = ["Tally", "count_reports", "reports_in", "tally_shape"]
+
+Tally: TypeAlias = NDArray[np.int64]
+
+_CHUNK = 1 << 16
+_BITS = (np.arange(256)[:, None] >> np.arange(8) & 1).astype(np.int64)
+_LOW = (1 << 32) - 1
+
+
+def tally_shape(layout: Layout) -> tuple[int, ...]:
+    """Reports by cell; reports by row and bit, their number as the last column; or number, sum and squares."""
+    match layout:
+        case Cells():
+            return (layout.cells,)
+        case BitRows():
+            return (layout.rows, layout.width + 1)
+        case Totals():
+            return (4,)
+
+
+def reports_in(layout: Layout, tally: Tally) -> int:
+    """How many reports were counted."""
+    match layout:
+        case Cells():
+            return int(tally.sum())
+        case BitRows():
+            return int(tally[:, -1].sum())
+        case Totals():
+            return int(tally[0])
+
+
+def count_reports(layout: Layout, tally: Tally, payload: Payload) -> None:
+    """Add valid reports to a tally, in pieces that stay in the processor's cache."""
+    for start in range(0, len(payload), _CHUNK):
+        part = payload[start : start + _CHUNK]
+        match layout:
+            case Cells():
+                _count_cells(tally, part)
+            case BitRows():
+                _count_bits(layout, tally, part)
+            case Totals():
+                _count_totals(tally, part)
+
+
+def _count_cells(tally: Tally, part: Payload) -> None:
+    if len(tally) <= 4 * len(part):
+        tally += np.bincount(part.astype(np.intp, copy=False), minlength=len(tally))
+    else:  # few reports among many cells
+        np.add.at(tally, part.astype(np.intp, copy=False), 1)
+
+
+def _count_bits(layout: BitRows, tally: Tally, part: Payload) -> None:
+    """By bytes: how often each of 256 bytes stands in a column tells how often each of its eight bits does."""
+    rows = layout.row(part)
+    tally[:, -1] += np.bincount(rows, minlength=layout.rows)
+    body = part[:, layout.prefix :]
+    if len(part) < 64:
+        np.add.at(tally[:, :-1], rows, np.unpackbits(body, axis=1, count=layout.width, bitorder="little"))
+        return
+    rows <<= 8
+    for column in range(body.shape[1]):
+        seen = np.bincount(rows | body[:, column], minlength=layout.rows << 8)
+        bits = seen.reshape(layout.rows, 256) @ _BITS
+        first = 8 * column
+        tally[:, first : min(first + 8, layout.width)] += bits[:, : layout.width - first]
+
+
+def _count_totals(tally: Tally, part: Payload) -> None:
+    """Squares are summed in two halves, so that two thousand million reports of any size fit."""
+    squares = (np.abs(part).astype(np.uint64)) ** np.uint64(2)
+    tally += np.array(
+        [
+            len(part),
+            part.sum(),
+            (squares & np.uint64(_LOW)).astype(np.int64).sum(),
+            (squares >> np.uint64(32)).astype(np.int64).sum(),
+        ]
+    )

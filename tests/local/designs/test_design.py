@@ -1,0 +1,84 @@
+import math
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from defocus.errors import InvalidParameterError, UnreadableDescriptionError
+from defocus.local.designs import KRR, NAMES, Hadamard, Unary, design, from_json, to_json
+from defocus.local.domains import Categories
+from defocus.privacy import account, events
+
+
+def test_variances_are_the_published_ones() -> None:
+    """Per person, 1000 categories; Wang et al. (2017) Table 1, Acharya et al. (2019)."""
+    d = Categories.of(1000)
+    for epsilon, krr, oue, hr in ((1, 339, 3.68, 4.68), (3, 2.80, 0.221, 1.22), (5, 0.0529, 0.0273, 1.027)):
+        assert KRR(d, epsilon).variance(1) == pytest.approx(krr, rel=0.01)
+        assert Unary(d, epsilon).variance(1) == pytest.approx(oue, rel=0.01)
+        assert Hadamard(d, epsilon).variance(1) == pytest.approx(hr, rel=0.01)
+        root = math.exp(epsilon / 2)
+        assert Unary(d, epsilon, symmetric=True).variance(1) == pytest.approx(root / (root - 1) ** 2, rel=0.002)
+
+
+@given(st.fractions(Fraction(1, 8), 12, max_denominator=1000))
+def test_unary_noise_of_few_bits_is_within_a_thousandth_of_the_best(epsilon: Fraction) -> None:
+    made, e = Unary(Categories.of(10), epsilon), math.exp(epsilon)
+    assert made.variance(1) <= 1.0011 * 4 * e / (e - 1) ** 2
+    assert math.log(made.ratio) == pytest.approx(float(epsilon), rel=1e-9)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_description_survives_json_and_keeps_its_digest(name: str) -> None:
+    for domain in (12, ["a", "b", "c"]):
+        for epsilon in (1, 0.7, Fraction(1, 3)):
+            made = design(name, domain, epsilon, outside="other")
+            again = from_json(to_json(made))
+            assert again == made
+            assert again.digest == made.digest
+            assert again.digest != design(name, domain, Fraction(2), outside="other").digest
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"version": 1', '"version": 2'),
+        ('"defocus.local"', '"defocus.loco"'),
+        ('"high": ', '"high": 1'),
+        ('"k-rr"', '"k-rrr"'),
+        ('"epsilon": 1', '"epsilon": NaN'),
+        ('"epsilon": 1', '"epsilon": "1/0"'),
+        ('"size": 5', '"size": 1'),
+        ('"size": 5', '"size": true'),
+        ('"options": {}', '"options": {"x": 1}'),
+        ('"options": {}', '"options": []'),
+        ('"categories"', '"cats"'),
+        ("{", "["),
+    ],
+)
+def test_a_description_that_was_changed_is_refused(old: str, new: str) -> None:
+    text = to_json(design("k-rr", 5, 1))
+    assert old in text
+    with pytest.raises(UnreadableDescriptionError, match="To fix: pass what Oracle"):
+        from_json(text.replace(old, new, 1))
+
+
+def test_a_name_that_nothing_has_is_refused_with_the_names_there_are() -> None:
+    with pytest.raises(InvalidParameterError, match=r"'psychic'.*\n.*hadamard"):
+        design("psychic", 10, 1)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_report_costs_its_person_epsilon(name: str) -> None:
+    event = design(name, 10, 1).event
+    assert account(event, by="basic").epsilon(0) == pytest.approx(1)
+    assert account(3 * event, by="basic").epsilon(0) == pytest.approx(3)
+    assert isinstance(event, events.Pure | events.RandomizedResponse)
+
+
+@pytest.mark.parametrize("epsilon", [0, -1, math.nan, math.inf, True, "one", None, 40])
+@pytest.mark.parametrize("name", NAMES)
+def test_an_epsilon_without_meaning_is_refused(name: str, epsilon: object) -> None:
+    with pytest.raises(InvalidParameterError, match="epsilon"):
+        design(name, 10, epsilon)  # type: ignore[arg-type]

@@ -1,0 +1,76 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from defocus.errors import InvalidParameterError, MismatchedOracleError, UnreadableDescriptionError
+from defocus.local.clients import Client
+from defocus.local.designs import NAMES, design
+from defocus.local.servers import Server, State
+from defocus.local.servers.transforms import walsh
+from defocus.noise.testing import seeded
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_counts_do_not_depend_on_who_counted_what_and_when(name: str) -> None:
+    made = design(name, 30, 1)
+    reports = Client(made).encode(np.arange(3000) % 30, seeded(9))
+    whole = Server(made)
+    whole.add_reports(reports)
+    parts = []
+    for start in range(0, 3000, 1000):
+        server = Server(made)
+        server.add_many(list(reports)[start : start + 1000])
+        parts.append(server.state())
+    a, b, c = parts
+    for merged in ((a + b) + c, a + (b + c), c + b + a):
+        assert np.array_equal(merged.tally, whole.state().tally)
+        assert merged.reports == 3000
+    server = Server(made)
+    for each in parts:
+        server.merge(State.from_bytes(each.to_bytes()))
+    assert np.array_equal(server.state().tally, whole.state().tally)
+
+
+def test_memory_does_not_grow_with_reports() -> None:
+    made = design("hadamard", 100, 1)
+    server = Server(made)
+    before = len(server.state().to_bytes())
+    server.add_reports(Client(made).encode(np.arange(10_000) % 100, seeded(9)))
+    assert len(server.state().to_bytes()) == before
+
+
+def test_counts_of_another_oracle_are_refused() -> None:
+    one, other = design("k-rr", 5, 1), design("k-rr", 5, 2)
+    with pytest.raises(MismatchedOracleError, match="To fix: use the description"):
+        Server(one).add_reports(Client(other).encode([1]))
+    with pytest.raises(MismatchedOracleError):
+        Server(one).merge(Server(other).state())
+    with pytest.raises(MismatchedOracleError):
+        Client(one).encode([1]) + Client(other).encode([1])
+
+
+@given(st.integers(0, 400), st.integers(1, 255))
+def test_counts_that_were_changed_are_refused(at: int, change: int) -> None:
+    server = Server(design("k-rr", 5, 1))
+    server.add(b"junk")
+    data = bytearray(server.state().to_bytes())
+    assert State.from_bytes(bytes(data)).rejected == {"truncated": 1}
+    data[at % len(data)] ^= change
+    with pytest.raises(UnreadableDescriptionError):
+        State.from_bytes(bytes(data))
+    with pytest.raises(UnreadableDescriptionError):
+        State.from_bytes(bytes(data[:at]))
+
+
+def test_how_many_nonces_to_remember_is_a_whole_number() -> None:
+    with pytest.raises(InvalidParameterError, match="replays"):
+        Server(design("k-rr", 5, 1), replays=-1)
+
+
+@given(st.integers(0, 6).flatmap(lambda k: st.lists(st.integers(-99, 99), min_size=1 << k, max_size=1 << k)))
+def test_the_walsh_transform_is_its_own_inverse_and_has_the_signs_of_the_matrix(values: list[int]) -> None:
+    x, n = np.array(values), len(values)
+    signs = np.array([[(-1) ** (j & v).bit_count() for j in range(n)] for v in range(n)])
+    assert np.array_equal(walsh(x), signs @ x)
+    assert np.array_equal(walsh(walsh(x)), n * x)

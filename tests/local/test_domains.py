@@ -1,0 +1,66 @@
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from defocus.errors import InvalidParameterError, OutOfDomainError
+from defocus.local.domains import LARGEST_DOMAIN, Categories, Interval, domain_from_wire
+
+
+@pytest.mark.parametrize("values", [[5], [-1], [2**62], [-(2**63)], np.array([2**64 - 1], np.uint64)])
+def test_a_number_outside_is_refused_without_being_quoted_or_counted_as_other(values: Any) -> None:
+    with pytest.raises(OutOfDomainError) as refused:
+        Categories.of(5).codes(values)
+    assert str(values[0]) not in str(refused.value).replace("5 categories", "")
+    assert Categories.of(5, outside="other").codes(values).tolist() == [5]
+
+
+@pytest.mark.parametrize("values", [["b", "?"], ["b", 3], ["b", None], np.array(["b", ""])])
+def test_a_label_that_nothing_has_is_refused_or_counted_as_other(values: Any) -> None:
+    with pytest.raises(OutOfDomainError):
+        Categories.of(["a", "b"]).codes(values)
+    assert Categories.of(["a", "b"], outside="other").codes(values).tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("values", [[0.5], ["0"], "01", [[1]], [True], [None], 3, [math.nan], [10**30]])
+def test_values_of_a_numbered_domain_are_whole_numbers(values: Any) -> None:
+    with pytest.raises(InvalidParameterError):
+        Categories.of(5).codes(values)
+
+
+def test_nobody_is_an_answer() -> None:
+    assert Categories.of(5).codes([]).tolist() == []
+
+
+@pytest.mark.parametrize("domain", [0, 1, -3, True, 2.0, "abc", ["a"], ["a", "a"], [1, 2], None, LARGEST_DOMAIN + 1])
+def test_a_domain_without_meaning_is_refused(domain: Any) -> None:
+    with pytest.raises(InvalidParameterError):
+        Categories.of(domain)
+
+
+def test_rules_for_what_lies_outside_are_the_declared_ones() -> None:
+    with pytest.raises(InvalidParameterError, match="'refuse' or 'other'"):
+        Categories.of(5, outside="ignore")  # type: ignore[arg-type]
+    with pytest.raises(InvalidParameterError, match="'clip' or 'refuse'"):
+        Interval(0, 1, "drop")  # type: ignore[arg-type]
+
+
+def test_numbers_outside_an_interval_are_clipped_or_refused_and_what_is_no_number_is_refused() -> None:
+    assert Interval(-1, 3).positions([-9, -1, 0, 3, math.inf, -math.inf, 1e308]).tolist() == [0, 0, 0.25, 1, 1, 0, 1]
+    with pytest.raises(OutOfDomainError):
+        Interval(-1, 3, "refuse").positions([4])
+    for bad in ([math.nan], ["1"], "1", [[1]], np.array([None])):
+        with pytest.raises(OutOfDomainError):
+            Interval(-1, 3).positions(bad)
+
+
+@pytest.mark.parametrize(("low", "high"), [(1, 1), (2, 1), (math.nan, 1), (0, math.inf), ("0", 1), (False, True)])
+def test_an_interval_needs_two_finite_ends_in_order(low: Any, high: Any) -> None:
+    with pytest.raises(InvalidParameterError):
+        Interval(low, high)
+
+
+@pytest.mark.parametrize("domain", [Categories.of(7), Categories.of(["x", "y"], outside="other"), Interval(0, 2.5)])
+def test_a_domain_survives_json(domain: Any) -> None:
+    assert domain_from_wire(domain.to_wire()) == domain

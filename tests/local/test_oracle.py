@@ -1,0 +1,83 @@
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from defocus.errors import InvalidParameterError
+from defocus.local import Oracle, Server, oracle
+from defocus.local.designs import NAMES
+from defocus.noise.testing import seeded
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("name", NAMES)
+def test_estimates_are_unbiased_and_have_the_stated_variance_and_no_other(name: str) -> None:
+    """200 categories in 40 runs: the mean squared error over the theory is within 5 %, and 10 % more is excluded."""
+    asked, bits = oracle(name, 200, 1), seeded(17)
+    people = np.concatenate([np.zeros(400, np.int64), np.arange(2000) % 200])
+    true = np.bincount(people, minlength=200)
+    runs = np.array([asked.estimate(asked.encode(people, bits)).counts for _ in range(40)])
+    theory = np.array([asked.variance(len(people), int(count)) for count in true])
+    z = (runs - true) / np.sqrt(theory)
+    spread = np.sqrt(2 / z.size)
+    assert abs((z**2).mean() - 1) < 4 * spread
+    assert abs((z**2).mean() - 1.1) > 2 * spread
+    assert abs(z[:, 0].mean()) < 4 / np.sqrt(40)
+    assert abs(z.mean(axis=0)).max() < 5 / np.sqrt(40)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_intervals_hold_the_truth_as_often_as_they_say(name: str) -> None:
+    asked, bits = oracle(name, 50, 2), seeded(3)
+    people = np.repeat(np.arange(50), np.arange(50) * 4)
+    intervals = [asked.estimate(asked.encode(people, bits)).intervals(0.9) for _ in range(10)]
+    true = np.arange(50) * 4
+    inside = [(low <= true) & (true <= high) for low, high in intervals]
+    assert 0.85 < np.mean(inside) < 0.95
+
+
+def test_an_oracle_estimates_from_reports_messages_servers_and_states() -> None:
+    asked = oracle("k-rr", ["a", "b", "c"], 3, outside="other")
+    reports = asked.encode(["a"] * 50 + ["z"] * 10, seeded(1))
+    server = asked.server()
+    assert server.add(reports.to_bytes())
+    found = [asked.estimate(x).counts for x in (reports, reports.to_bytes(), list(reports), server, server.state())]
+    for each in found:
+        assert np.array_equal(each, found[0])
+    estimate = asked.estimate(reports)
+    assert estimate.reports == 60
+    assert estimate.label(3) == "other"
+    assert estimate.top(1)[0][0] == "a"
+    assert "60 reports" in repr(estimate)
+    assert "unbiased" in estimate._repr_html_()
+    assert estimate.frequencies.sum() == pytest.approx(1)
+
+
+def test_the_description_makes_both_sides_elsewhere() -> None:
+    text = oracle("hadamard", 10, 1).to_json()
+    again = Oracle.from_json(text)
+    assert again == oracle("hadamard", 10, 1)
+    server = Server.from_json(text)
+    assert server.add(again.client().report(3))
+
+
+def test_nobody_can_be_estimated() -> None:
+    asked = oracle("oue", 10, 1)
+    estimate = asked.estimate(asked.encode([]))
+    assert estimate.reports == 0
+    assert not estimate.counts.any()
+
+
+def test_a_seed_is_refused() -> None:
+    with pytest.raises(InvalidParameterError, match="bits must be a source"):
+        oracle("k-rr", 10, 1).encode([1], 42)  # type: ignore[arg-type]
+
+
+def test_a_client_needs_no_database_no_arrow_and_no_server() -> None:
+    code = (
+        "import sys; from defocus.local.clients import Client\n"
+        "print([m for m in ('pyarrow', 'duckdb', 'sqlalchemy', 'pandas', 'numba') if m in sys.modules])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603 - our own interpreter
+    assert found.stdout.strip() == "[]"

@@ -1,0 +1,106 @@
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from defocus.local import wire
+from defocus.local.clients import Client
+from defocus.local.designs import NAMES, Frequency, design
+from defocus.local.servers import Server
+from defocus.noise.testing import seeded
+
+DESIGNS = [design(name, 21, 1) for name in NAMES]
+
+
+@pytest.mark.parametrize("made", DESIGNS, ids=NAMES)
+def test_every_report_that_a_client_writes_is_read(made: Frequency) -> None:
+    client, server, bits = Client(made), Server(made), seeded(5)
+    for value in range(21):
+        for nonce in (False, True):
+            assert server.add(client.report(value, nonce=nonce, bits=bits))
+            assert server.add(client.report_json(value, nonce=nonce, bits=bits))
+    batch = client.encode(np.arange(21).repeat(100), bits)
+    assert server.add(batch.to_bytes())
+    assert server.add(batch.to_bytes(nonce=bytes(16)))
+    assert server.add_many(iter(batch)) == 2100
+    assert server.state().reports == 84 + 3 * 2100
+    assert server.rejected == {}
+
+
+@pytest.mark.parametrize("made", DESIGNS, ids=NAMES)
+@given(data=st.binary(max_size=200), body=st.binary(max_size=60), kind=st.integers(0, 255))
+def test_no_bytes_raise_an_error(made: Frequency, data: bytes, body: bytes, kind: int) -> None:
+    server = Server(made, replays=10)
+    server.add_many([data, bytes((1, kind)) + made.digest + body, memoryview(data)[::2]])
+    server.add(data.decode("latin-1"))
+    assert server.state().reports + sum(server.rejected.values()) >= 4
+
+
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists, max_leaves=5))
+def test_no_json_raises_an_error(value: object) -> None:
+    made = DESIGNS[0]
+    server = Server(made)
+    whole = {"version": 1, "oracle": made.digest.hex(), "payload": "00"}
+    for field in (*whole, "nonce"):
+        server.add(json.dumps({**whole, field: value}))
+    server.add(json.dumps(value))
+    server.add("[" * 100_000)
+    server.add(value)
+    assert sum(server.rejected.values()) + server.state().reports == 7
+
+
+@pytest.mark.parametrize("made", DESIGNS, ids=NAMES)
+def test_every_fault_has_its_reason(made: Frequency) -> None:
+    good = Client(made).report(3, bits=seeded(1))
+    batch = Client(made).encode([1, 2, 3], seeded(1)).to_bytes()
+    other = Client(design("k-rr", 4, 2)).report(1)
+    cases: list[tuple[object, wire.Reason]] = [
+        (good[:-1], "truncated"),
+        (good[:9], "truncated"),
+        (b"", "truncated"),
+        (batch[:-1], "truncated"),
+        (batch[:12], "truncated"),
+        (good + b"\0", "oversized"),
+        (batch + bytes(8), "oversized"),
+        (b"\2" + good[1:], "version"),
+        (good[:1] + b"\x07" + good[2:], "malformed"),
+        (3.5, "malformed"),
+        (None, "malformed"),
+        ("{}", "malformed"),
+        (other, "oracle"),
+        (batch[:10] + b"\xff" * 8 + batch[18:], "truncated"),
+    ]
+    for message, reason in cases:
+        server = Server(made)
+        assert not server.add(message)
+        assert server.rejected == {reason: 1}, message
+        assert server.state().reports == 0
+
+
+def test_a_report_that_no_client_makes_is_rejected_and_the_rest_of_its_batch_counted() -> None:
+    for name, bad in (("k-rr", b"\x15"), ("oue", b"\0\0\x20")):
+        made = design(name, 21, 1)
+        good = Client(made).encode(np.arange(20), seeded(1))
+        forged = wire.write(made, made.layout.payload(good.payload.tobytes() + bad))
+        server = Server(made)
+        assert not server.add(forged)
+        assert server.rejected == {"invalid": 1}
+        assert server.state().reports == 20
+        single = bytes((1, 0)) + made.digest + bad
+        assert server.add_many([single, next(iter(good))]) == 1
+        assert server.rejected == {"invalid": 2}
+
+
+def test_a_copy_of_a_message_is_rejected_when_asked_for() -> None:
+    client = Client(design("k-rr", 5, 1))
+    messages = [client.report(1, nonce=True, bits=seeded(i)) for i in range(10)]
+    server = Server(client.design, replays=10)
+    assert server.add_many(messages + messages) == 10
+    assert server.rejected == {"replayed": 10}
+    assert not server.add(client.report(1))
+    small = Server(client.design, replays=3)
+    assert small.add_many(messages + messages[-3:]) == 10
+    careless = Server(client.design)
+    assert careless.add_many(messages + messages) == 20
