@@ -18,7 +18,7 @@ from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event
 from defocus.privacy.units import Adjacency
 
-__all__ = ["Following", "followings", "guessed"]
+__all__ = ["Following", "Measured", "followings", "guessed"]
 
 Measured: TypeAlias = Callable[[Graph], Sequence[int]]
 """From a graph to the statistic and what its noise follows: a level, or widths."""

@@ -87,7 +87,7 @@ class Names:
         self._sorted: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
         if isinstance(nodes, int):
             self._labels = range(nodes)
-        elif _is_whole(column := as_column(nodes)):
+        elif _is_whole(column := as_column(nodes)) or _all_whole(column):
             numbers, whole = _whole(column)
             once = np.sort(np.unique(numbers[whole], return_index=True)[1])
             names = numbers[whole][once]
@@ -118,7 +118,7 @@ class Names:
             known = pa.array(self._labels, column.type)
             found = pc.index_in(column, value_set=known, skip_nulls=True)
             return np.asarray(pc.fill_null(found, NOBODY).to_numpy(zero_copy_only=False), dtype=np.int64)
-        if _is_whole(column) and not any(isinstance(name, int) for name in self._labels):
+        if _is_whole(column) and self._labels and not any(isinstance(name, int) for name in self._labels):
             raise _mismatch(column, "not named by numbers")
         known_names = self._known
         return np.fromiter((_number(name, known_names) for name in _objects(column)), np.int64, len(column))
@@ -157,6 +157,13 @@ def read_numbers(column: Column) -> Column:
 
 def _is_whole(column: Column) -> bool:
     return bool(pa.types.is_integer(column.type)) if isinstance(column, pa.Array) else column.dtype.kind in "iu"
+
+
+def _all_whole(column: Column) -> bool:
+    """Whether a list of Python objects names nodes by whole numbers only, so that they can be looked up quickly."""
+    if isinstance(column, pa.Array) or column.dtype.kind != "O":
+        return False
+    return all(isinstance(name, int | np.integer) for name in column.tolist() if _nameable(name))
 
 
 def _is_text(column: pa.Array) -> bool:
