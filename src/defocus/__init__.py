@@ -31,6 +31,7 @@ __all__ = [
     "edge",
     "errors",
     "event",
+    "graphs",
     "histogram",
     "ledger",
     "local",
@@ -42,6 +43,7 @@ __all__ = [
     "node",
     "noise",
     "open",
+    "open_graph",
     "parts",
     "power",
     "privacy",
@@ -61,7 +63,7 @@ __all__ = [
     "workloads",
 ]
 
-_ROOMS = ("audit", "ledger", "local", "mechanisms", "noise", "release", "tables", "workloads")
+_ROOMS = ("audit", "graphs", "ledger", "local", "mechanisms", "noise", "release", "tables", "workloads")
 _TABLES = (
     "correlation",
     "count",
@@ -92,6 +94,8 @@ def __getattr__(name: str) -> Any:
     """Open a room. What type checkers see of it is in ``__init__.pyi``."""
     if name == "Ledger":
         return import_module("defocus.ledger").Ledger
+    if name == "open_graph":
+        return import_module("defocus.graphs").open_graph
     if name in _TABLES:
         return getattr(import_module("defocus.tables"), name)
     if name in _ROOMS:

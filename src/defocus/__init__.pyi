@@ -1,5 +1,6 @@
 from defocus import audit as audit
 from defocus import errors as errors
+from defocus import graphs as graphs
 from defocus import ledger as ledger
 from defocus import local as local
 from defocus import mechanisms as mechanisms
@@ -8,6 +9,7 @@ from defocus import privacy as privacy
 from defocus import release as release
 from defocus import tables as tables
 from defocus import workloads as workloads
+from defocus.graphs import open_graph as open_graph
 from defocus.ledger import Ledger as Ledger
 from defocus.privacy.budgets import Budget as Budget
 from defocus.privacy.units import edge as edge
@@ -50,6 +52,7 @@ __all__ = [
     "edge",
     "errors",
     "event",
+    "graphs",
     "histogram",
     "ledger",
     "local",
@@ -61,6 +64,7 @@ __all__ = [
     "node",
     "noise",
     "open",
+    "open_graph",
     "parts",
     "power",
     "privacy",
