@@ -13,7 +13,8 @@ import defocus
 
 SOURCE = Path(defocus.__file__).parent
 MODULES = ["defocus", *sorted(found.name for found in pkgutil.walk_packages(defocus.__path__, "defocus."))]
-COMMANDS = {"defocus.cli.app"}  # its functions are commands of the terminal, named by their decorators
+COMMANDS = {f"defocus.cli.{name}" for name in ("app", "ledger_commands", "privacy_commands", "table_commands")}
+"""Their functions are commands of the terminal, named by their decorators."""
 HEAVY = ("scipy.optimize", "scipy.stats", "matplotlib", "sqlalchemy", "duckdb", "cryptography", "typer", "mpmath")
 
 

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, final
 
@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from defocus.cli.remedies import in_options
 from defocus.errors import DefocusError
 from defocus.privacy.digits import at_least, at_most
 
@@ -89,12 +90,15 @@ def to_json(value: Any) -> None:
         sys.stdout.flush()
 
 
-def tell(error: DefocusError) -> None:
-    """Print a refusal: what happened in red, then how to mend it. Never a traceback."""
-    what = "\n".join(plain(line) for line in error.what.split("\n"))
+def tell(error: DefocusError, options: Mapping[str, str] | None = None) -> None:
+    """Print a refusal: what happened in red, then how to mend it with the command's ``options``. Never a traceback."""
+    known = options or {}
+    what = "\n".join(plain(in_options(line, known)) for line in error.what.split("\n"))
     screen = console(error=True)
     screen.print(Text(what, style="red"), soft_wrap=True)
-    screen.print(Text("To fix: ", style="bold") + Text(plain(error.fix), style="not bold"), soft_wrap=True)
+    screen.print(
+        Text("To fix: ", style="bold") + Text(plain(in_options(error.fix, known)), style="not bold"), soft_wrap=True
+    )
 
 
 @contextmanager

@@ -1,0 +1,144 @@
+"""The commands about data sets: draft, check, preview, query, export. Their work is loaded when one is called."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from defocus.cli.options import (
+    FILE,
+    AtMost,
+    Dataset,
+    Delta,
+    Dialect,
+    Epsilon,
+    Explain,
+    Find,
+    Json,
+    Out,
+    Part,
+    Question,
+    Spend,
+    SpendDelta,
+)
+
+__all__ = ["commands"]
+
+commands = typer.Typer()
+
+
+@commands.command()
+def init(
+    data: Annotated[list[Path], typer.Argument(help="Parquet or CSV files, or a DuckDB file with --table.")],
+    *,
+    out: Annotated[Path, typer.Option(help="Where to write the dataset file.")] = FILE,
+    table: Annotated[str | None, typer.Option(help="Which table of a database.")] = None,
+    name: Annotated[str | None, typer.Option(help="What to call the data set.")] = None,
+    unit: Annotated[str | None, typer.Option(help="The column that names the person.")] = None,
+    by_rows: Annotated[bool, typer.Option("--rows", metavar="", help="Protect each row alone instead.")] = False,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    force: Annotated[bool, typer.Option("--force", metavar="", help="Replace the file if there is one.")] = False,
+) -> None:
+    """Write a first dataset file from the schema of the data; no row is looked at. Exit code 1 if it is incomplete."""
+    from defocus.cli import drafting  # noqa: PLC0415 # a command loads what it needs
+
+    done = drafting.init(
+        data, out=out, table=table, name=name, unit=unit, by_rows=by_rows, epsilon=epsilon, delta=delta, force=force
+    )
+    raise typer.Exit(0 if done else 1)
+
+
+@commands.command()
+def check(dataset: Dataset = FILE) -> None:
+    """Say whether a dataset file is complete and fits the schema of its data. Exit code 1 if not."""
+    from defocus.cli import drafting  # noqa: PLC0415 # a command loads what it needs
+
+    raise typer.Exit(0 if drafting.validate(dataset) else 1)
+
+
+@commands.command()
+def query(
+    question: Question,
+    *,
+    epsilon: Spend,
+    delta: SpendDelta = None,
+    dataset: Dataset = FILE,
+    bounds: Find = None,
+    at_most: AtMost = 1,
+    dialect: Dialect = "duckdb",
+    part: Part = None,
+    purpose: Annotated[str | None, typer.Option(help="Why, in one line; goes into the ledger.")] = None,
+    who: Annotated[str | None, typer.Option(help="By whom; the account's name unless told.")] = None,
+    request: Annotated[
+        str | None, typer.Option(help="Keep the answer under this name; asked again it is free.")
+    ] = None,
+    out: Out = None,
+    plot: Annotated[Path | None, typer.Option(help="Plot the answer with its intervals.")] = None,
+    explain: Explain = False,
+    as_json: Json = False,
+) -> None:
+    """Release the answer to a question: charged first, then computed, then shown."""
+    from defocus.cli import asking  # noqa: PLC0415 # a command loads what it needs
+
+    asking.query(
+        question,
+        dataset=dataset,
+        epsilon=epsilon,
+        delta=delta,
+        bounds=None if bounds is None else bounds.value,
+        at_most=at_most,
+        dialect=dialect,
+        parts=part or [],
+        purpose=purpose,
+        who=who,
+        request=request,
+        out=out,
+        plot=plot,
+        explain=explain,
+        as_json=as_json,
+    )
+
+
+@commands.command()
+def preview(
+    question: Question,
+    *,
+    epsilon: Spend,
+    delta: SpendDelta = None,
+    dataset: Dataset = FILE,
+    bounds: Find = None,
+    at_most: AtMost = 1,
+    dialect: Dialect = "duckdb",
+    part: Part = None,
+    explain: Explain = False,
+    as_json: Json = False,
+) -> None:
+    """Say how exact an answer would be and what it would cost. Free; no row is looked at."""
+    from defocus.cli import asking  # noqa: PLC0415 # a command loads what it needs
+
+    asking.preview(
+        question,
+        dataset=dataset,
+        epsilon=epsilon,
+        delta=delta,
+        bounds=None if bounds is None else bounds.value,
+        at_most=at_most,
+        dialect=dialect,
+        parts=part or [],
+        explain=explain,
+        as_json=as_json,
+    )
+
+
+@commands.command()
+def export(
+    request: Annotated[str, typer.Argument(help="The name under which the answer was kept.")],
+    out: Annotated[Path, typer.Argument(help="A .csv, .parquet or .json file.")],
+    *,
+    dataset: Dataset = FILE,
+) -> None:
+    """Write an answer that was kept. It was paid for and is public, so this is free."""
+    from defocus.cli import asking  # noqa: PLC0415 # a command loads what it needs
+
+    asking.export(request, dataset=dataset, out=out)

@@ -1,0 +1,69 @@
+"""Refusals name the options of the command, and nothing that only Python has."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from defocus.cli.app import app
+from defocus.cli.remedies import in_options, options_of
+
+FOUND = "SELECT CAST(FLOOR(days / 10) AS BIGINT) AS band, COUNT(*) FROM visits GROUP BY band"
+KNOWN = {"epsilon": "--epsilon", "delta": "--delta", "at_most": "--at-most", "unit": "--unit", "explain": "--explain"}
+
+
+def test_the_options_are_those_of_the_command_that_was_called() -> None:
+    assert options_of(app, ["query", "SELECT 1", "--epsilon", "1"])["at_most"] == "--at-most"
+    assert "anchor_file" in options_of(app, ["ledger", "verify", "query"])
+    assert "epsilon" not in options_of(app, ["ledger", "show", "x"])
+    assert "version" in options_of(app, ["nonsense"])
+
+
+@pytest.mark.parametrize(
+    ("python", "terminal"),
+    [
+        ("pass delta=, for example 1e-6.", "pass --delta, for example 1e-6."),
+        ("leave delta= out and name the keys.", "leave --delta out and name the keys."),
+        ("ask with delta=1.25e-07: so much is left.", "ask with --delta 1.25e-07: so much is left."),
+        ("pass at_most=3.", "pass --at-most 3."),
+        ("add explain=True.", "add --explain."),
+        ('protect people: unit=dp.user("patient_id").', "protect people: --unit patient_id."),
+        ("pass epsilon > 0.", "pass --epsilon > 0."),
+        ("choose delta in [0, 1).", "choose --delta in [0, 1)."),
+        ("epsilon must be positive.", "--epsilon must be positive."),
+        ("write Budget(1, 1e-6) or Budget(2).", "write --epsilon 1 --delta 1e-6 or --epsilon 2."),
+        ("the epsilon of Budget(epsilon=1, delta=1e-06)", "the epsilon of Budget(epsilon=1, delta=1e-06)"),
+        ("pass an int, at_most >= 1.", "pass an int, --at-most >= 1."),
+        ("my_delta=3 and keys=None stay", "my_delta=3 and keys=None stay"),
+    ],
+)
+def test_parameters_become_options_and_nothing_else_does(python: str, terminal: str) -> None:
+    assert in_options(python, KNOWN) == terminal
+    assert in_options(python, {}) == python
+
+
+def test_whoever_forgets_a_delta_is_told_the_option(defocus: Callable[..., Any], home: Path) -> None:
+    del home
+    ran = defocus("query", FOUND, "--epsilon", "1")
+    assert "--delta" in ran.err
+    assert "delta=" not in ran.err
+
+
+def test_a_wrong_number_is_told_by_its_option(defocus: Callable[..., Any], home: Path) -> None:
+    del home
+    ran = defocus("preview", "SELECT COUNT(*) FROM visits", "--epsilon", "0")
+    assert ran.code == 2
+    assert "--epsilon" in ran.err
+    ran = defocus("query", "SELECT COUNT(DISTINCT ward) FROM visits", "--epsilon", "1", "--at-most", "0")
+    assert "--at-most" in ran.err
+    assert "at_most" not in ran.err
+
+
+def test_a_delta_that_would_work_is_told_as_an_option_that_works(defocus: Callable[..., Any], home: Path) -> None:
+    del home
+    assert defocus("query", "SELECT COUNT(*) FROM visits", "--epsilon", "0.5").code == 0
+    ran = defocus("query", FOUND, "--epsilon", "1", "--delta", "1e-6")
+    assert ran.code == 1
+    assert "ask with --delta 1.25e-07" in " ".join(ran.err.split())
+    assert defocus("query", FOUND, "--epsilon", "1", "--delta", "1.25e-07").code == 0
