@@ -60,6 +60,22 @@ class Measuring:
             sums += [named(_total(part), f"s{i}_{j}") for j, part in enumerate(parts)]
         return self._by_group(sums, rows)
 
+    def keys_sql(self) -> exp.Select:
+        """Every key with the number of people who have it, where one person has at most as many as the bound says."""
+        rows, by, bound = self.groups.rows, self.groups.by, self.groups.bound
+        keys = [f"k{i}" for i in range(len(by))]
+        columns = [named(column(name), key) for name, key in zip(by, keys, strict=True)]
+        if rows.unit is None:
+            people = rows.select(columns)
+        else:
+            pairs = rows.select([*columns, named(column(rows.unit), "unit")]).distinct()
+            people = self.chance.first(pairs, 1 if bound is None else bound.people_in, keys, choice="keys")
+        return (
+            exp.select(*map(column, keys), named(exp.Count(this=exp.Star(), big_int=True), "n"))
+            .from_(sub(people, "p"), copy=False)
+            .group_by(*map(column, keys), copy=False)
+        )
+
     def contributions(self, edges: Sequence[int]) -> Exact:
         """How many people have more rows than one edge and at most the next; the last counts all others."""
         table = self._run(self.contributions_sql(edges))

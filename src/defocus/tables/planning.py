@@ -14,6 +14,7 @@ from defocus.tables.arranging import Arrangement
 from defocus.tables.bounding import Bound, root_above
 from defocus.tables.noises import CellNoise, Reach, laplace
 from defocus.tables.sharing import Noises, Task, shared
+from defocus.tables.statements import Statement
 
 __all__ = ["GRID", "Plan", "plan"]
 
@@ -49,6 +50,24 @@ class Plan:
     splits: tuple[CellNoise, ...]
     others: Mapping[str, CellNoise | Quantiles]
     """For each aggregate that no split answers, how it is released."""
+    statements: tuple[Statement, ...] = ()
+    """What the engine will be asked for, where somebody wants to look at it."""
+
+    def __str__(self) -> str:
+        lines = []
+        if self.selection is not None:
+            lines.append("keys are found by optimal partition selection")
+        if self.contributions is not None:
+            lines.append(f"the bound on rows is found from a histogram with {self.contributions.words}")
+        lines += [f"the bounds of {text} are found from a histogram with noise" for text in self.findings]
+        source = self.arrangement.source.items()
+        for place, (split, noise) in enumerate(zip(self.arrangement.splits, self.splits, strict=True)):
+            names = ", ".join(name for name, i in source if i == place)
+            sums = "1 sum" if split.cells == 1 else f"{split.cells} sums"
+            spread = f"standard deviation {noise.variance**0.5 / self.grid:.3g} rows"
+            lines.append(f"{names}: {sums} in each group, with {noise.words}, {spread}")
+        lines += [f"{name}: {_way(each)}" for name, each in self.others.items()]
+        return "\n".join([*lines, *(f"statement {i}: {each}" for i, each in enumerate(self.statements, 1))])
 
     @property
     def event(self) -> Event:
@@ -105,6 +124,10 @@ def plan(
         splits=tuple(noises.noise(("split", i), weighed.rows) for i in range(len(arrangement.splits))),
         others=_others(arrangement, weighed, noises, methods),
     )
+
+
+def _way(how: CellNoise | Quantiles) -> str:
+    return how.words if isinstance(how, CellNoise) else f"quantiles by {how.method}"
 
 
 @final

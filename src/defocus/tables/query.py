@@ -20,6 +20,7 @@ from defocus.tables.bounding import Bound
 from defocus.tables.chance import Chance
 from defocus.tables.charging import spendable
 from defocus.tables.keys import Keys
+from defocus.tables.physical import statements
 from defocus.tables.planning import Plan, plan
 from defocus.tables.previewing import SIZES, Preview, PreviewColumn
 from defocus.tables.reading import Noisy, expected, read
@@ -73,7 +74,14 @@ class Query:
         return replace(self, weights={**self.weights, **weights})
 
     def plan(self, *, epsilon: Number, delta: Number | None = None) -> Plan:
-        """Which measurements would be made, with which noise."""
+        """Which measurements would be made, with which noise, and what the engine would be asked for. Free.
+
+        The statements are made of public facts alone; how the engine goes about them is known to its owner.
+        """
+        planned = self._planned(epsilon, delta)
+        return replace(planned, statements=statements(planned, self.rows, self.by, self.bound, self.keys))
+
+    def _planned(self, epsilon: Number, delta: Number | None) -> Plan:
         return plan(
             self.arrangement,
             self.bound,
@@ -85,7 +93,7 @@ class Query:
 
     def preview(self, *, epsilon: Number, delta: Number | None = None) -> Preview:
         """How exact each column would be and what it would cost. Free: no row is looked at."""
-        planned = self.plan(epsilon=epsilon, delta=delta)
+        planned = self._planned(epsilon, delta)
         columns = [
             column for name, aggregate in self.arrangement.aggregates for column in _foreseen(name, aggregate, planned)
         ]
@@ -94,7 +102,7 @@ class Query:
             question=self.question,
             event=planned.event,
             asked=spendable(epsilon, delta),
-            replan=lambda other: self.plan(epsilon=epsilon, delta=other).event,
+            replan=lambda other: self._planned(epsilon, other).event,
             ledger=self.ledger,
             rules=self._rules(planned),
         )
@@ -127,7 +135,7 @@ class Query:
                 "The budget of this ledger has no delta, so nothing that needs one can be released.",
                 fix="leave delta= out and name the keys; a budget with a delta is given when a ledger is made.",
             )
-        asked, planned = spendable(epsilon, delta), self.plan(epsilon=epsilon, delta=delta)
+        asked, planned = spendable(epsilon, delta), self._planned(epsilon, delta)
         why = allowed(purpose, self.purposes, self.question)
         drawn_from = bits_of(bits)
         words = self._rules(planned)
@@ -142,7 +150,7 @@ class Query:
             compute,
             planned.event,
             asked=asked,
-            replan=lambda other: self.plan(epsilon=epsilon, delta=other).event,
+            replan=lambda other: self._planned(epsilon, other).event,
             ledger=self.ledger,
             question=self.question,
             facts=self._facts(words),

@@ -7,7 +7,6 @@ from typing import final
 
 import numpy as np
 import pyarrow as pa
-from sqlglot import exp
 
 from defocus.mechanisms import PartitionSelection, Quantiles
 from defocus.noise import Bits
@@ -24,7 +23,6 @@ from defocus.tables.planning import Plan
 from defocus.tables.reading import Noisy, quantile_columns, read, read_plain
 from defocus.tables.rows import Rows
 from defocus.tables.splits import Scaled
-from defocus.tables.syntax import column, named, sub
 from defocus.tables.titling import nothing, titles
 from defocus.tables.weighing import Groups, published
 
@@ -146,25 +144,11 @@ class Run:
 
     def _found_keys(self) -> Keys:
         """The keys that enough people have. Which other keys there are is forgotten here."""
-        table = self.rows.engine.run(self.keys_sql(), progress=self.progress)
+        anything = Groups(self.rows, self.by, EVERYTHING, None, self.bound)
+        select = Measuring(anything, self.plan.grid, self.chance).keys_sql()
+        table = self.rows.engine.run(select, progress=self.progress)
         selection = self.plan.selection
         assert isinstance(selection, PartitionSelection)  # noqa: S101  # planned whenever no keys are given
         numbers = integers(table["n"])
         kept = selection.keep(numbers, self.bits) if len(numbers) else np.zeros(0, np.bool_)
         return Keys(table.select(range(len(self.by))).filter(pa.array(kept)).rename_columns(list(self.by)))
-
-    def keys_sql(self) -> exp.Select:
-        """Every key with the number of people who have it, where one person has at most as many as the bound says."""
-        keys = [f"k{i}" for i in range(len(self.by))]
-        columns = [named(column(name), key) for name, key in zip(self.by, keys, strict=True)]
-        if self.rows.unit is None:
-            people = self.rows.select(columns)
-        else:
-            pairs = self.rows.select([*columns, named(column(self.rows.unit), "unit")]).distinct()
-            most = 1 if self.bound is None else self.bound.people_in
-            people = self.chance.first(pairs, most, keys, choice="keys")
-        return (
-            exp.select(*map(column, keys), named(exp.Count(this=exp.Star(), big_int=True), "n"))
-            .from_(sub(people, "p"), copy=False)
-            .group_by(*map(column, keys), copy=False)
-        )
