@@ -37,6 +37,7 @@ _SETTINGS = MappingProxyType(
     {
         "spark.sql.ansi.enabled": "true",
         "spark.sql.session.timeZone": "UTC",
+        "spark.sql.timestampType": "TIMESTAMP_NTZ",
         "spark.sql.caseSensitive": "true",
         "spark.sql.variable.substitute": "false",
         "spark.sql.parser.escapedStringLiterals": "false",
