@@ -56,6 +56,10 @@ def released(
         return answer
     receipt = charged(event, asked, ledger, replan, purpose=purpose, who=who, request=request)
     made, failure = _computed(compute, receipt)
+    if made is None and not failure:
+        stopped = KeyboardInterrupt()
+        stopped.add_note(f"The question was charged (entry {receipt.sequence}) before it was interrupted; that stays.")
+        raise stopped
     if made is None:
         # Raised out here, so that the private failure is not attached to it as its context.
         raise QuestionFailedError(charge=receipt.sequence, why=failure)
@@ -87,10 +91,12 @@ def _digest(facts: str) -> str:
 
 
 def _computed(compute: Callable[[Receipt], Answer], receipt: Receipt) -> tuple[Answer | None, str]:
-    """The answer, or why there is none as far as it may be told."""
+    """The answer, or why there is none as far as it may be told; nothing to tell where somebody interrupted it."""
     try:
         return compute(receipt), ""
     except EngineError as problem:
         return None, problem.what
+    except KeyboardInterrupt:
+        return None, ""
     except Exception:  # noqa: BLE001  # its text may hold private values, so nothing of it may leave
         return None, _WITHHELD

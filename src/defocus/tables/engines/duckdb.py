@@ -18,6 +18,7 @@ from defocus.errors import DefocusError, EngineError, SourceError
 from defocus.noise import system
 from defocus.tables.columns import Column, Schema
 from defocus.tables.engines.conversions import FINER, convert, kind_of
+from defocus.tables.engines.interrupting import interruptible
 from defocus.tables.kinds import Kind
 
 __all__ = ["DuckDbEngine"]
@@ -148,7 +149,10 @@ class DuckDbEngine:
         text = self.written(select)
         with self._turn, self._watched(progress):
             self._check_collation("compute")
-            return _quietly("compute", lambda: self._connection.sql(text).to_arrow_table())
+            return _quietly("compute", lambda: interruptible(lambda: self._computed(text), self.cancel))
+
+    def _computed(self, text: str) -> pa.Table:
+        return self._connection.sql(text).to_arrow_table()
 
     def written(self, select: exp.Expression) -> str:
         """The statement that :meth:`run` would send."""
