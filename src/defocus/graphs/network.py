@@ -44,9 +44,9 @@ class Network:
             )
         return GraphQuery(question, self.public, self.data, self.ledger, self.rules, self.purposes)
 
-    def edges(self) -> GraphQuery:
-        """How many edges there are."""
-        return self.ask(AskEdges())
+    def edges(self, *, cap: int | None = None) -> GraphQuery:
+        """How many edges there are. Under node privacy at most ``cap`` count at a node; without it a cap is found."""
+        return self.ask(AskEdges(cap))
 
     def degrees(self, *, side: str | None = None) -> GraphQuery:
         """How many neighbours each node has; of directed graphs, the "out" or "in" ``side``."""
@@ -60,13 +60,14 @@ class Network:
         """How many nodes have each degree; degrees of ``at_most`` and more are counted together."""
         return self.ask(AskHistogram(at_most, side=side))
 
-    def triangles(self, *, typical: int | None = None) -> GraphQuery:
+    def triangles(self, *, typical: int | None = None, cap: int | None = None) -> GraphQuery:
         """How many triples of nodes are joined to each other.
 
         ``typical`` is a public guess of the largest number of neighbours that two nodes share. It chooses between
-        methods and foretells their error; the noise itself follows the graph.
+        methods and foretells their error; the noise itself follows the graph. Under node privacy, at most ``cap``
+        triangles count at a node.
         """
-        return self.ask(AskTriangles(typical))
+        return self.ask(AskTriangles(typical, cap))
 
     def stars(self, k: int = 2, *, typical: int | None = None) -> GraphQuery:
         """How many ways there are to choose a node and ``k`` of its neighbours."""

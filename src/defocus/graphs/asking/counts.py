@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
 
-from defocus.errors import InvalidParameterError
+from defocus.errors import InvalidParameterError, count
+from defocus.graphs.asking.nodes import node_edges, node_triangles
 from defocus.graphs.following import followings, guessed
 from defocus.graphs.graph import Graph
 from defocus.graphs.noising import noises, numbers
@@ -24,7 +25,12 @@ _WIDTHS = 1000
 @final
 @dataclass(frozen=True, slots=True)
 class AskEdges:
-    """How many edges there are."""
+    """How many edges there are. Under node privacy at most ``cap`` count at a node; without it a cap is found."""
+
+    cap: int | None = None
+
+    def __post_init__(self) -> None:
+        _checked_cap(self.cap)
 
     @property
     def words(self) -> str:
@@ -32,16 +38,25 @@ class AskEdges:
         return "number of edges"
 
     def methods(self, public: Public, budget: Budget) -> Sequence[Method]:
-        """Noise for one edge."""
+        """Noise for one edge, or for one node."""
+        if public.unit.kind == "node":
+            return node_edges(public, budget, self.cap)
         return noises(Edges(), public, budget, numbers("edges"))
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class AskTriangles:
-    """How many triangles there are. ``typical`` is a public guess of the most neighbours that two nodes share."""
+    """How many triangles there are. ``typical`` is a public guess of the most neighbours that two nodes share.
+
+    Under node privacy at most ``cap`` of them count at a node.
+    """
 
     typical: int | None = None
+    cap: int | None = None
+
+    def __post_init__(self) -> None:
+        _checked_cap(self.cap)
 
     @property
     def words(self) -> str:
@@ -50,6 +65,8 @@ class AskTriangles:
 
     def methods(self, public: Public, budget: Budget) -> Sequence[Method]:
         """Noise for n - 2, or for the largest number of common neighbours."""
+        if public.unit.kind == "node":
+            return node_triangles(public, budget, self.cap)
         _undirected(public, "triangles")
         reach = Triangles().reach(public)
         return [
@@ -122,6 +139,11 @@ def _possible(stars: Stars, public: Public, budget: Budget, title: str) -> Seque
         return noises(stars, public, budget, numbers(title))
     except InvalidParameterError:
         return []
+
+
+def _checked_cap(cap: int | None) -> None:
+    if cap is not None:
+        count("cap", cap)
 
 
 def _undirected(public: Public, what: str) -> None:

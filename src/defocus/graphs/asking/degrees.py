@@ -8,6 +8,7 @@ from typing import final
 import numpy as np
 
 from defocus.errors import InvalidParameterError
+from defocus.graphs.asking.nodes import node_histogram
 from defocus.graphs.columns import Column, Floats, noisy
 from defocus.graphs.data import Data
 from defocus.graphs.inference import plausible_counts, rising
@@ -85,6 +86,8 @@ class AskHistogram:
 
     def methods(self, public: Public, budget: Budget) -> Sequence[Method]:
         """Noise on the histogram, or on how many nodes have at most each degree, which moves half as far."""
+        if public.unit.kind == "node":
+            return node_histogram(public, budget, self.at_most)
         side = _side(self.side, public)
         plain, cumulative = (
             Histogram(self.at_most, cumulative=c) if side is None else ArcHistogram(side, self.at_most, cumulative=c)

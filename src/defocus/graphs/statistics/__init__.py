@@ -2,12 +2,14 @@
 
 from defocus.graphs.registry import Entry
 from defocus.graphs.statistic import IntVector, Statistic
-from defocus.graphs.statistics import arcs, degrees, edges, histogram, joint, stars, triangles
+from defocus.graphs.statistics import arcs, capped, degrees, edges, histogram, joint, projected, stars, triangles
 from defocus.graphs.statistics.arcs import ArcDegrees, ArcHistogram
+from defocus.graphs.statistics.capped import CappedEdges, CappedTriangles
 from defocus.graphs.statistics.degrees import Degrees
 from defocus.graphs.statistics.edges import Edges
 from defocus.graphs.statistics.histogram import Histogram
 from defocus.graphs.statistics.joint import Joint
+from defocus.graphs.statistics.projected import ProjectedHistogram
 from defocus.graphs.statistics.stars import Stars
 from defocus.graphs.statistics.triangles import Triangles
 
@@ -15,12 +17,15 @@ __all__ = [
     "ENTRIES",
     "ArcDegrees",
     "ArcHistogram",
+    "CappedEdges",
+    "CappedTriangles",
     "Degrees",
     "Edges",
     "Entry",
     "Histogram",
     "IntVector",
     "Joint",
+    "ProjectedHistogram",
     "Stars",
     "Statistic",
     "Triangles",
@@ -34,5 +39,8 @@ ENTRIES: tuple[Entry, ...] = (
     triangles.ENTRY,
     joint.ENTRY,
     arcs.ENTRY,
+    capped.ENTRY,
+    capped.TRIANGLES,
+    projected.ENTRY,
 )
 """Every statistic that can be asked for. A statistic joins by its ``ENTRY``, which demands a certificate."""

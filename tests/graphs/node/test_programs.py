@@ -1,0 +1,69 @@
+from typing import Any
+
+import numpy as np
+import pytest
+
+from defocus.errors import DefocusError
+from defocus.graphs import build
+from defocus.graphs.certificates import all_graphs
+from defocus.graphs.node import GRAIN, capped_triangles, programs
+from defocus.graphs.node.programs import triangle_list
+from defocus.graphs.statistics import Triangles
+
+
+def test_every_triangle_is_listed_once() -> None:
+    for graph in all_graphs(5)[::7]:
+        corners = [tuple(row) for row in triangle_list(graph).tolist()]
+        assert len(set(corners)) == len(corners) == int(Triangles().exact(graph)[0])
+        for i, j, k in corners:
+            assert i < j < k
+            assert {j, k} <= set(graph.neighbours(i).tolist())
+            assert k in graph.neighbours(j)
+
+
+def test_a_cap_above_all_counts_every_triangle() -> None:
+    for graph in all_graphs(5)[::11]:
+        assert capped_triangles(graph, 6) == GRAIN * int(Triangles().exact(graph)[0])
+
+
+def test_values_of_the_complete_graph_are_those_of_equal_weights() -> None:
+    """K5 has 10 triangles, 6 at each node: equal weights D/6 are best, 10 D/6 in all."""
+    complete = all_graphs(5)[-1]
+    for cap in (1, 2, 3, 4, 5):
+        assert capped_triangles(complete, cap) / GRAIN == pytest.approx(10 * cap / 6, abs=2 / GRAIN)
+
+
+def test_a_larger_graph_is_solved_and_proven() -> None:
+    generator = np.random.default_rng(4)
+    graph = build(60, generator.integers(0, 60, 600), generator.integers(0, 60, 600))
+    values = [capped_triangles(graph, cap) for cap in (1, 5, 20)]
+    assert values == sorted(values)
+    assert values[0] <= GRAIN * 20
+
+
+def test_a_solver_that_errs_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = all_graphs(5)[-1]
+
+    def wrong(corners: Any, nodes: int, _cap: int) -> Any:
+        return np.full(len(corners), 0.01), np.zeros(nodes)
+
+    monkeypatch.setattr(programs, "_solved", wrong)
+    with pytest.raises(ArithmeticError):
+        capped_triangles(graph, 1)
+
+
+def test_infeasible_weights_are_shrunk(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, solved = all_graphs(5)[-1], programs._solved
+
+    def too_large(corners: Any, nodes: int, cap: int) -> Any:
+        weights, prices = solved(corners, nodes, cap)
+        return weights * (1 + 1e-6), prices
+
+    right = capped_triangles(graph, 2)
+    monkeypatch.setattr(programs, "_solved", too_large)
+    assert abs(capped_triangles(graph, 2) - right) <= 1
+
+
+def test_a_cap_that_is_no_count_is_refused() -> None:
+    with pytest.raises(DefocusError, match="cap"):
+        capped_triangles(all_graphs(3)[-1], 0)
