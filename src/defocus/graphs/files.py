@@ -128,7 +128,7 @@ def _asked(place: Path, ending: str, statement: str) -> pa.Table:
     answer: Any = None
     try:
         with duckdb.connect(database, read_only=database != ":memory:") as connection:
-            answer = connection.execute(statement).to_arrow_table()
+            answer = connection.sql(statement).to_arrow_table()
     except (duckdb.Error, OSError):
         pass
     if answer is None:

@@ -16,10 +16,15 @@ def weights_of(column: Column | None) -> NDArray[np.float64] | None:
     """Weights as floats; what is missing or no number is NaN."""
     if column is None:
         return None
-    if isinstance(column, pa.Array):
+    kind = column.type if isinstance(column, pa.Array) else column.dtype
+    if isinstance(column, pa.Array) and (
+        pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind) or pa.types.is_null(kind)
+    ):
         return np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
-    if column.dtype.kind in "iuf":
+    if isinstance(column, np.ndarray) and column.dtype.kind in "iuf":
         return np.asarray(column, dtype=np.float64)
+    if not isinstance(column, np.ndarray) or column.dtype.kind != "O":
+        raise UnfitDataError(f"Weights of the type {str(kind)[:60]} are not numbers.", fix="convert the column first.")
     numbers = (float(x) if isinstance(x, int | float) and not isinstance(x, bool) else np.nan for x in column.tolist())
     return np.fromiter(numbers, np.float64, len(column))
 

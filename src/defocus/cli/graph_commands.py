@@ -1,0 +1,91 @@
+"""``defocus graph``: the command and its options. Its work is in graphing.py, loaded when it is called."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from defocus.cli.options import Explain, Json, Out, Spend, SpendDelta
+
+__all__ = ["GraphUnit", "commands", "graph"]
+
+commands = typer.Typer()
+
+
+class GraphUnit(StrEnum):
+    """What is protected in a graph."""
+
+    EDGE = "edge"
+    NODE = "node"
+    WEIGHT = "weight"
+    EVENT = "event"
+
+
+@commands.command()
+def graph(
+    data: Annotated[Path, typer.Argument(help="A Parquet, CSV or DuckDB file of edges.")],
+    question: Annotated[str, typer.Argument(help="What to ask, such as edges, degree-histogram or triangles.")],
+    *,
+    epsilon: Spend,
+    delta: SpendDelta = None,
+    unit: Annotated[GraphUnit | None, typer.Option(help="What is protected; as in the ledger unless told.")] = None,
+    nodes: Annotated[
+        str | None, typer.Option(help="How many public nodes, 'as-listed', or a file with a name in each line.")
+    ] = None,
+    budget: Annotated[float | None, typer.Option(help="The epsilon of the whole budget, for a new ledger.")] = None,
+    budget_delta: Annotated[float, typer.Option(help="The delta of the whole budget.")] = 0.0,
+    ledger: Annotated[str | None, typer.Option(help="The ledger; beside the data unless told.")] = None,
+    name: Annotated[str | None, typer.Option(help="What the data is called in the ledger.")] = None,
+    ends: Annotated[str | None, typer.Option(help="The two columns of ends, e.g. 'from_id,to_id'.")] = None,
+    table: Annotated[str | None, typer.Option(help="Which table of a database.")] = None,
+    directed: Annotated[bool, typer.Option("--directed", metavar="", help="Edges have a direction.")] = False,
+    weights: Annotated[str | None, typer.Option(help="The column of weights.")] = None,
+    time: Annotated[str | None, typer.Option(help="The column of times.")] = None,
+    bound: Annotated[float | None, typer.Option(help="The largest degree of a node, or the largest weight.")] = None,
+    by: Annotated[str | None, typer.Option(help="Which method; the one that errs least unless told.")] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="A setting of the question, e.g. k=3; may be repeated.")
+    ] = None,
+    purpose: Annotated[str | None, typer.Option(help="Why, in one line; goes into the ledger.")] = None,
+    who: Annotated[str | None, typer.Option(help="By whom; the account's name unless told.")] = None,
+    request: Annotated[
+        str | None, typer.Option(help="Keep the answer under this name; asked again it is free.")
+    ] = None,
+    out: Out = None,
+    plot: Annotated[Path | None, typer.Option(help="Plot the answer with its intervals.")] = None,
+    preview: Annotated[bool, typer.Option("--preview", metavar="", help="Only say what it would be like.")] = False,
+    explain: Explain = False,
+    as_json: Json = False,
+) -> None:
+    """Ask a private graph: charged first, then computed, then shown. With --preview it is free."""
+    from defocus.cli import graphing  # noqa: PLC0415 # a command loads what it needs
+
+    graphing.ask(
+        graphing.Opening(
+            data=data,
+            unit=None if unit is None else unit.value,
+            nodes=nodes,
+            budget=budget,
+            budget_delta=budget_delta,
+            ledger=ledger,
+            name=name,
+            ends=ends,
+            table=table,
+            directed=directed,
+            weights=weights,
+            time=time,
+            bound=bound,
+        ),
+        graphing.Asked(
+            question=question,
+            settings=tuple(settings or ()),
+            by=by,
+            epsilon=epsilon,
+            delta=delta,
+            purpose=purpose,
+            who=who,
+            request=request,
+        ),
+        graphing.Shown(out=out, plot=plot, preview=preview, explain=explain, as_json=as_json),
+    )

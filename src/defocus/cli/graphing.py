@@ -1,0 +1,201 @@
+"""``defocus graph``: opening a graph, asking it, and showing the answer."""
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+from defocus.cli.plots import ready, save
+from defocus.cli.terminal import console, plain, to_json
+from defocus.errors import InvalidParameterError
+from defocus.graphs import GraphAnswer, GraphQuery, Network, open_graph
+from defocus.privacy.budgets import Budget
+from defocus.privacy.units import Unit, edge, event, node, weight
+
+__all__ = ["Asked", "Opening", "Shown", "ask", "questions"]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    """Which graph, and what is said about it."""
+
+    data: Path
+    unit: str | None
+    nodes: str | None
+    budget: float | None
+    budget_delta: float
+    ledger: str | None
+    name: str | None
+    ends: str | None
+    table: str | None
+    directed: bool
+    weights: str | None
+    time: str | None
+    bound: float | None
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What is asked, and at which price."""
+
+    question: str
+    settings: tuple[str, ...]
+    by: str | None
+    epsilon: float
+    delta: float | None
+    purpose: str | None
+    who: str | None
+    request: str | None
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """How the answer is shown, and where it is written."""
+
+    out: Path | None
+    plot: Path | None
+    preview: bool
+    explain: bool
+    as_json: bool
+
+
+def ask(opening: Opening, asked: Asked, shown: Shown) -> None:
+    """Open the graph, preview or release the question, and print it."""
+    if shown.out is not None:
+        _writer(shown.out)
+    if shown.plot is not None:
+        ready(shown.plot)
+    with _opened(opening) as network:
+        query = _query(network, asked)
+        if shown.preview:
+            foreseen = query.preview(epsilon=asked.epsilon, delta=asked.delta)
+            _print(foreseen.to_dict(), str(foreseen), foreseen.explain(), shown)
+            return
+        answer = query.release(
+            epsilon=asked.epsilon, delta=asked.delta, purpose=asked.purpose, who=asked.who, request=asked.request
+        )
+    try:
+        if shown.out is not None:
+            getattr(answer, _writer(shown.out))(shown.out)
+    finally:
+        _show(answer, shown)  # it is paid for, so it is shown whatever else fails
+    if shown.plot is not None:
+        save(answer.plot(), shown.plot)
+
+
+def _writer(out: Path) -> str:
+    """The method that writes an answer in the format that the ending of the name says."""
+    known = {".csv": "to_csv", ".parquet": "to_parquet", ".json": "to_json"}
+    if out.suffix.lower() not in known or not out.absolute().parent.is_dir():
+        raise InvalidParameterError(
+            f"An answer cannot be written to {str(out)!r:.200}: it ends in none of {', '.join(known)}, or there is no"
+            " such folder.",
+            fix="write for example --out answer.csv.",
+        )
+    return known[out.suffix.lower()]
+
+
+def questions() -> Mapping[str, Any]:
+    """What can be asked of a graph, by the names that the command takes."""
+    found = {}
+    for name, method in inspect.getmembers(Network, inspect.isfunction):
+        returns = inspect.signature(method).return_annotation
+        if not name.startswith("_") and name != "ask" and returns in {GraphQuery, "GraphQuery"}:
+            found[name.replace("_", "-")] = method
+    return found
+
+
+def _opened(opening: Opening) -> Network:
+    return open_graph(
+        opening.data,
+        unit=_unit(opening),
+        budget=None if opening.budget is None else Budget(opening.budget, opening.budget_delta),
+        nodes=_nodes(opening.nodes),
+        ledger=opening.ledger,
+        name=opening.name,
+        ends=None if opening.ends is None else [part.strip() for part in opening.ends.split(",")],
+        directed=opening.directed or None,
+        weights=opening.weights,
+        time=opening.time,
+        table=opening.table,
+    )
+
+
+def _unit(opening: Opening) -> Unit | None:
+    bound = opening.bound
+    if bound is not None and opening.unit not in {"node", "weight"}:
+        raise InvalidParameterError(
+            "--bound is the largest degree of a node or the largest weight, and neither is protected here.",
+            fix="leave --bound out, or pass --unit node or --unit weight.",
+        )
+    if opening.unit == "weight":
+        if bound is None:
+            raise InvalidParameterError("Weights are protected up to a bound.", fix="pass --bound, the largest weight.")
+        return weight(bound=bound)
+    if opening.unit == "node":
+        whole = bound is not None and float(bound).is_integer()
+        return node(max_degree=int(bound) if bound is not None and whole else bound)  # type: ignore[arg-type]  # refused
+    return {None: None, "edge": edge(), "event": event()}[opening.unit]
+
+
+def _nodes(text: str | None) -> Any:
+    """A number, the word, or the lines of a file."""
+    if text is None or text in {"as-listed", "as listed"}:
+        return text and "as listed"
+    if text.removeprefix("-").isdecimal():
+        return int(text)
+    if not Path(text).is_file():
+        raise InvalidParameterError(
+            f"--nodes {text!r:.80} is neither a number, nor as-listed, nor a file.",
+            fix="pass --nodes 4039, --nodes as-listed, or a file with the name of a node in each line.",
+        )
+    names = Path(text).read_text(encoding="utf-8").splitlines()
+    return [int(name) if name.removeprefix("-").isdecimal() and str(int(name)) == name else name for name in names]
+
+
+def _query(network: Network, asked: Asked) -> GraphQuery:
+    known = questions()
+    method = known.get(asked.question.replace("_", "-"))
+    if method is None:
+        raise InvalidParameterError(
+            f"A graph cannot be asked {asked.question!r:.60}.", fix=f"ask one of {', '.join(sorted(known))}."
+        )
+    settings = dict(_setting(text) for text in asked.settings)
+    names = [name for name in inspect.signature(method).parameters if name not in {"self", "statistics"}]
+    for name in settings:
+        if name not in names:
+            raise InvalidParameterError(
+                f"{asked.question} has no setting {name!r:.60}.",
+                fix=f"its settings are {', '.join(names)}." if names else "it has none.",
+            )
+    query: GraphQuery = method(network, **settings)
+    return query if asked.by is None else query.by(asked.by)
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise InvalidParameterError(f"--set {text!r:.60} is not a setting.", fix="write for example --set k=3.")
+    for kind in (int, float):
+        try:
+            return name.replace("-", "_"), kind(value)
+        except ValueError:
+            continue
+    return name.replace("-", "_"), value
+
+
+def _show(answer: GraphAnswer, shown: Shown) -> None:
+    _print(answer.to_dict(), str(answer), answer.explain(), shown)
+
+
+def _print(content: Any, text: str, explained: str, shown: Shown) -> None:
+    if shown.as_json:
+        to_json(content)
+        return
+    screen = console()
+    for line in (f"{text}\n\n{explained}" if shown.explain else text).split("\n"):
+        screen.print(plain(line), soft_wrap=True)

@@ -1,0 +1,125 @@
+"""Asking a graph from a terminal."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from defocus.ledger import Ledger
+
+SAID = ("--unit", "edge", "--nodes", "50", "--budget", "4", "--budget-delta", "1e-6")
+
+
+@pytest.fixture
+def edges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A ring of fifty nodes with chords, in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    around = np.arange(50)
+    left, right = np.tile(around, 2), np.concatenate([np.roll(around, 1), np.roll(around, 2)])
+    pq.write_table(pa.table({"source": left, "target": right}), tmp_path / "ring.parquet")
+    return tmp_path / "ring.parquet"
+
+
+def test_a_count_is_charged_and_printed(defocus: Callable[..., Any], edges: Path) -> None:
+    ran = defocus("graph", edges, *SAID, "triangles", "--epsilon", 0.5, "--explain")
+    assert ran.code == 0, ran.err
+    assert "triangles" in ran.out
+    assert "95 % interval" in ran.out
+    assert "protected" in ran.out
+    with Ledger.open(edges.with_name("ring.ledger"), read_only=True) as ledger:
+        assert ledger.remaining().epsilon == pytest.approx(3.5)
+        assert ledger.dataset == "ring"
+
+
+def test_a_preview_is_free_and_lists_the_methods(defocus: Callable[..., Any], edges: Path) -> None:
+    ran = defocus("graph", edges, *SAID, "stars", "--set", "k=3", "--epsilon", 1, "--preview")
+    assert ran.code == 0, ran.err
+    assert "ramp" in ran.out
+    assert "laplace" in ran.out
+    found = defocus("graph", edges, "stars", "--nodes", "50", "--epsilon", 1, "--preview", "--json").json
+    assert found["fits"] is True
+    assert {each["name"] for each in found["methods"]} == {"ramp", "laplace", "ladder"}
+    with Ledger.open(edges.with_name("ring.ledger"), read_only=True) as ledger:
+        assert len(ledger) == 1
+
+
+def test_an_answer_is_written_kept_and_plotted(defocus: Callable[..., Any], edges: Path) -> None:
+    words = ("graph", edges, *SAID, "degree-histogram", "--set", "at_most=6", "--epsilon", 1, "--request", "monthly")
+    ran = defocus(*words, "--out", "a.csv", "--plot", "a.png", "--json")
+    assert ran.code == 0, ran.err
+    assert [row["degree"] for row in ran.json["rows"]] == list(range(7))
+    assert len(Path("a.csv").read_text(encoding="utf-8").splitlines()) == 8
+    assert Path("a.png").stat().st_size > 1000
+    again = defocus(*words, "--json")
+    assert again.json["rows"] == ran.json["rows"]
+    assert again.json["receipt"] == ran.json["receipt"]
+
+
+def test_a_method_can_be_named(defocus: Callable[..., Any], edges: Path) -> None:
+    ran = defocus("graph", edges, *SAID, "triangles", "--epsilon", 0.5, "--by", "ladder", "--json")
+    assert ran.json["method"] == "ladder"
+    refused = defocus("graph", edges, *SAID, "edges", "--epsilon", 0.5, "--by", "ladder")
+    assert refused.code == 2
+    assert "laplace" in refused.err
+
+
+def test_names_of_nodes_come_from_a_file(defocus: Callable[..., Any], edges: Path) -> None:
+    names = edges.with_name("names.txt")
+    names.write_text("\n".join(map(str, range(50))), encoding="utf-8")
+    ran = defocus(
+        "graph", edges, "--unit", "edge", "--budget", 1, "--nodes", names, "degrees", "--epsilon", 1, "--json"
+    )
+    assert ran.code == 0, ran.err
+    assert [row["node"] for row in ran.json["rows"]] == list(range(50))
+
+
+def test_nodes_as_listed_are_declared(defocus: Callable[..., Any], edges: Path) -> None:
+    words = ("graph", edges, "--unit", "edge", "--budget", 1, "edges", "--epsilon", 0.5)
+    refused = defocus(*words)
+    assert refused.code == 2
+    assert "its nodes are public" in refused.err
+    assert not edges.with_name("ring.ledger").exists()
+    assert defocus(*words, "--nodes", "as-listed").code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("squares",), "cannot be asked 'squares'"),
+        (("stars", "--set", "size=3"), "no setting 'size'"),
+        (("stars", "--set", "k"), "not a setting"),
+        (("stars", "--set", "k=two"), "k must be a whole number"),
+        (("edges", "--bound", "3"), "--bound"),
+        (("edges", "--ends", "source"), "two columns"),
+        (("edges", "--ends", "source,goal"), "no column 'goal'"),
+        (("edges", "--out", "a.xlsx"), "cannot be written"),
+        (("edges", "--out", "nowhere/a.csv"), "cannot be written"),
+        (("ask",), "cannot be asked"),
+        (("close",), "cannot be asked"),
+    ],
+)
+def test_refusals_come_before_the_charge(defocus: Callable[..., Any], edges: Path, words: Any, says: str) -> None:
+    ran = defocus("graph", edges, *SAID, *words, "--epsilon", 0.5)
+    assert ran.code == 2
+    assert says in ran.err
+    assert "To fix" in ran.err
+    ledger = edges.with_name("ring.ledger")
+    if ledger.exists():
+        with Ledger.open(ledger, read_only=True) as book:
+            assert len(book) == 1
+
+
+def test_nodes_that_are_nothing_are_refused(defocus: Callable[..., Any], edges: Path) -> None:
+    ran = defocus("graph", edges, "--unit", "edge", "--budget", 1, "--nodes", "many", "edges", "--epsilon", 1)
+    assert ran.code == 2
+    assert "neither a number" in ran.err
+
+
+def test_more_than_the_budget_is_refused_with_another_exit_code(defocus: Callable[..., Any], edges: Path) -> None:
+    ran = defocus("graph", edges, *SAID, "edges", "--epsilon", 5)
+    assert ran.code == 1
+    assert "remaining" in ran.err

@@ -1,0 +1,155 @@
+"""Opening a graph: what is public is said, and everything wrong is refused before a ledger is made."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tests.graphs.conftest import FRIENDS, NAMES
+
+import defocus as dp
+from defocus import Budget, edge, event, node, rows, user, weight
+from defocus.errors import DefocusError, InvalidParameterError, LedgerMismatchError, NotDeclaredError
+from defocus.graphs import Network
+from defocus.graphs.opening import open_graph
+from defocus.ledger import Ledger
+
+
+def test_the_front_door_opens_it(tmp_path: Path) -> None:
+    assert dp.open_graph is open_graph
+    with dp.open_graph(FRIENDS, unit=edge(), budget=Budget(1), nodes=NAMES, ledger=tmp_path / "a.ledger") as g:
+        assert "6 public nodes, undirected" in str(g)
+        assert repr(g) == "<graph 'a'>"
+        assert g.remaining().epsilon == pytest.approx(1)
+
+
+def test_nodes_must_be_said_under_edge_privacy(opened: Callable[..., Network], tmp_path: Path) -> None:
+    with pytest.raises(NotDeclaredError, match="its nodes are public, and nobody said") as caught:
+        opened(nodes=None)
+    assert '"as listed"' in caught.value.fix
+    assert not list(tmp_path.glob("*.ledger"))
+
+
+@pytest.mark.parametrize("nodes", [6, np.int64(6), NAMES, tuple(NAMES), pd.Series(NAMES), pa.array(NAMES), "as listed"])
+def test_nodes_are_a_number_a_list_or_declared_as_listed(opened: Callable[..., Network], nodes: Any) -> None:
+    data = np.array([[0, 1], [4, 5], [1, 2], [3, 3]]) if isinstance(nodes, int | np.integer) else None
+    g = opened(data, nodes=nodes)
+    assert g.public.nodes == (5 if isinstance(nodes, str) else 6)
+    assert g.data.nodes == g.public.nodes
+
+
+@pytest.mark.parametrize("nodes", [-1, True, 6.0, 2**31, 2**80, float("nan"), "6", "all", b"6", {"a": 1}, object()])
+def test_nodes_that_are_neither_are_refused(opened: Callable[..., Network], tmp_path: Path, nodes: Any) -> None:
+    with pytest.raises(InvalidParameterError):
+        opened(nodes=nodes)
+    assert not list(tmp_path.glob("*.ledger"))
+
+
+def test_edges_with_strangers_missing_ends_loops_and_repetitions_are_left_out(opened: Callable[..., Network]) -> None:
+    noise: list[Any] = [("ada", "zoe"), ("ada", None), (None, None), ("eve", "eve"), ("bob", "ada"), ("ada", "bob")]
+    noise += [("ada", float("nan")), (3, "ada"), ((), "ada"), ("ada",), None, 7, ("ada", ["bob"])]
+    clean, noisy = opened(), opened([*FRIENDS, *noise])
+    assert np.array_equal(clean.data.graph.targets, noisy.data.graph.targets)
+    assert noisy.public == clean.public
+
+
+@pytest.mark.parametrize("numbers", [[-1, 5], [2**62, 5], [6, 5], [5, 5]])
+def test_numbers_outside_of_the_nodes_are_left_out(opened: Callable[..., Network], numbers: list[int]) -> None:
+    assert opened(np.array([numbers, [0, 1]]), nodes=6).data.graph.edges == 1
+
+
+def test_no_edges_and_no_nodes_are_fine(opened: Callable[..., Network]) -> None:
+    assert opened([]).data.graph.edges == 0
+    assert opened(np.zeros((0, 2), int), nodes=0).data.graph.nodes == 0
+    assert opened(FRIENDS, nodes=[]).data.graph.nodes == 0
+    assert opened([], nodes="as listed").public.nodes == 0
+    for g in (opened([], nodes=["a"]), opened([], nodes=["a", "b"])):
+        assert g.edges().release(epsilon=100).value == 0
+
+
+@pytest.mark.parametrize("unit", [rows(), user("person")])
+def test_units_of_tables_are_refused(opened: Callable[..., Network], tmp_path: Path, unit: Any) -> None:
+    with pytest.raises(InvalidParameterError, match="edges, nodes, weights or events"):
+        opened(unit=unit)
+    assert not list(tmp_path.glob("*.ledger"))
+
+
+@pytest.mark.parametrize(("unit", "what"), [(weight(bound=2), "weights="), (event(), "time=")])
+def test_units_that_need_a_column_say_so(opened: Callable[..., Network], unit: Any, what: str) -> None:
+    with pytest.raises(NotDeclaredError, match="no column of them is named") as caught:
+        opened(unit=unit)
+    assert what in caught.value.fix
+
+
+def test_under_node_privacy_the_nodes_are_private(opened: Callable[..., Network]) -> None:
+    with pytest.raises(InvalidParameterError, match="nodes cannot be a number"):
+        opened(unit=node(), nodes=6)
+    listed, unlisted = opened(unit=node(), nodes=NAMES), opened(unit=node(), nodes=None)
+    assert listed.public.nodes is None
+    assert unlisted.public.nodes is None
+    assert listed.public.listed
+    assert not unlisted.public.listed
+    assert "a private number of nodes" in str(listed)
+    assert (listed.data.nodes, unlisted.data.nodes) == (6, 5)
+    assert any("without an edge are not known" in rule for rule in unlisted.rules)
+
+
+def test_no_edge_is_read_when_a_file_is_opened(tmp_path: Path) -> None:
+    place = tmp_path / "e.parquet"
+    pq.write_table(pa.table({"u": [0, 1], "v": [1, 2]}), place)
+    with open_graph(place, unit=edge(), budget=Budget(1), nodes=3) as g:
+        assert (tmp_path / "e.ledger").exists()
+        place.unlink()
+        with pytest.raises(DefocusError, match="charged"):
+            g.edges().release(epsilon=0.5)
+
+
+def test_data_without_a_place_needs_a_ledger(tmp_path: Path) -> None:
+    with pytest.raises(NotDeclaredError, match="no place of its own") as caught:
+        open_graph(FRIENDS, unit=edge(), budget=Budget(1), nodes=NAMES)
+    assert "ledger=" in caught.value.fix
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_open_ledger_can_be_shared_and_must_agree(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "l", budget=Budget(1), unit=edge(), dataset="friends") as book:
+        g = open_graph(FRIENDS, nodes=NAMES, ledger=book)
+        assert g.name == "friends"
+        assert g.public.unit == edge()
+        g.edges().release(epsilon=0.25)
+        assert book.remaining().epsilon == pytest.approx(0.75)
+        with pytest.raises(LedgerMismatchError, match="made for something else"):
+            open_graph(FRIENDS, unit=node(), nodes=NAMES, ledger=book)
+        with pytest.raises(LedgerMismatchError, match="dataset"):
+            open_graph(FRIENDS, nodes=NAMES, ledger=book, name="enemies")
+    with open_graph(FRIENDS, nodes=NAMES, ledger=tmp_path / "l", name="friends") as again:
+        assert again.remaining().epsilon == pytest.approx(0.75)
+
+
+def test_a_new_ledger_needs_a_unit_and_a_budget(tmp_path: Path) -> None:
+    for said in ({"unit": edge()}, {"budget": Budget(1)}, {}):
+        with pytest.raises(DefocusError):
+            open_graph(FRIENDS, nodes=NAMES, ledger=tmp_path / "l.ledger", **said)
+        assert not (tmp_path / "l.ledger").exists()
+
+
+@pytest.mark.parametrize(
+    "said", [{"unit": "edge"}, {"budget": 1}, {"purposes": []}, {"purposes": 3}, {"name": "\x1b[2J"}]
+)
+def test_parameters_of_the_wrong_kind_are_refused(opened: Callable[..., Network], said: dict[str, Any]) -> None:
+    with pytest.raises(InvalidParameterError):
+        opened(**said)
+
+
+def test_purposes_are_held(opened: Callable[..., Network]) -> None:
+    g = opened(purposes=["monthly report", "teaching"])
+    with pytest.raises(InvalidParameterError, match="named purposes only"):
+        g.edges().release(epsilon=1)
+    with pytest.raises(InvalidParameterError, match="none of them") as caught:
+        g.edges().release(epsilon=1, purpose="monthly reports")
+    assert "did you mean 'monthly report'" in caught.value.fix
+    assert g.edges().release(epsilon=1, purpose="teaching").receipt.purpose == "teaching"

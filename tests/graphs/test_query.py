@@ -1,0 +1,301 @@
+"""A question is free until it is released; then it is charged first, once, and nothing private leaves."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from defocus import Budget, edge
+from defocus.errors import (
+    BudgetExceededError,
+    InvalidParameterError,
+    MissingExtraError,
+    NotDeclaredError,
+    NotRecordedError,
+    QuestionFailedError,
+    UnsupportedEventError,
+)
+from defocus.graphs import GraphAnswer, Network, Public
+from defocus.graphs.columns import noisy
+from defocus.graphs.kernels import compiling
+from defocus.graphs.questions import Question, Result
+from defocus.noise.testing import seeded
+from defocus.privacy.events import Pure
+
+ASKED: list[Callable[[Network], Any]] = [
+    lambda g: g.edges(),
+    lambda g: g.degrees(),
+    lambda g: g.degree_sequence(),
+    lambda g: g.degree_histogram(),
+    lambda g: g.degree_histogram(at_most=2),
+    lambda g: g.triangles(),
+    lambda g: g.stars(),
+    lambda g: g.stars(3),
+    lambda g: g.joint(),
+    lambda g: g.joint("edges", "degree_histogram"),
+    lambda g: g.joint("degrees", "stars_2"),
+]
+
+
+@dataclass(frozen=True)
+class Told:
+    """A method and a question that do what the test says."""
+
+    run_it: Any
+    words: str = "something"
+    name: str = "told"
+    error: float = 1.0
+    interval: float = 2.0
+    how: str = "as told"
+    rules: tuple[str, ...] = ()
+
+    @property
+    def event(self) -> Any:
+        return Pure(0.5)
+
+    def run(self, data: Any, bits: Any) -> Any:
+        return self.run_it(data, bits)
+
+    def methods(self, _public: Public, _budget: Budget) -> list[Any]:
+        return [self]
+
+
+@pytest.mark.parametrize("ask", ASKED)
+@pytest.mark.parametrize("delta", [None, 1e-6])
+def test_every_method_of_every_question_can_be_released(friends: Network, ask: Any, delta: Any) -> None:
+    query = ask(friends)
+    methods = query.methods(epsilon=1, delta=delta)
+    assert isinstance(query.question, Question)
+    for method in methods:
+        before = len(friends.ledger)
+        answer = query.by(method.name).release(epsilon=1, delta=delta, bits=seeded(1))
+        assert len(friends.ledger) == before + 2
+        assert isinstance(answer, GraphAnswer)
+        assert answer.method == method.name
+        assert answer.event == method.event
+        for column in answer.columns:
+            assert np.isfinite(column.values).all()
+            assert (column.low <= column.values).all()
+            assert (column.values <= column.high).all()
+        promised = answer.promise()
+        assert promised is not None
+        assert promised.epsilon <= 1 + 1e-9
+
+
+@pytest.mark.parametrize("ask", ASKED)
+def test_the_default_errs_least_and_previews_are_free(friends: Network, ask: Any) -> None:
+    query = ask(friends)
+    preview = query.preview(epsilon=1, delta=1e-6)
+    assert preview.error == min(method.error for method in preview.methods)
+    assert preview.fits
+    assert preview.method.name in str(preview)
+    assert "one edge" in preview.explain()
+    assert preview.to_dict()["method"] == preview.method.name
+    assert "<table>" in preview._repr_html_()
+    assert query.plan(epsilon=1, delta=1e-6).name == preview.method.name
+    assert len(friends.ledger) == 1
+
+
+@pytest.mark.parametrize("ask", ASKED)
+def test_previews_do_not_depend_on_the_edges(opened: Callable[..., Network], ask: Any) -> None:
+    names = [f"n{i}" for i in range(30)]
+    complete = [(u, v) for u in names for v in names]
+    previews = [
+        ask(opened(edges, nodes=names, name="g")).preview(epsilon=0.7, delta=1e-7).to_dict()
+        for edges in ([], complete, complete[:40])
+    ]
+    assert previews[0] == previews[1] == previews[2]
+
+
+@pytest.mark.parametrize("ask", ASKED)
+def test_the_shape_of_an_answer_does_not_depend_on_the_edges(opened: Callable[..., Network], ask: Any) -> None:
+    names = [f"n{i}" for i in range(12)]
+    complete = [(u, v) for u in names for v in names]
+    answers = [ask(opened(edges, nodes=names)).release(epsilon=1) for edges in ([], complete, complete[:20])]
+    shapes = [
+        (answer.to_arrow().schema.names, len(answer), list(map(list, answer.keys.values()))) for answer in answers
+    ]
+    assert shapes[0] == shapes[1] == shapes[2]
+
+
+def test_counts_are_near_the_truth_when_much_is_spent(friends: Network) -> None:
+    assert friends.edges().release(epsilon=40).value == 5
+    assert friends.triangles().release(epsilon=40).value == 1
+    assert friends.stars(2).release(epsilon=60).value == 6
+    assert friends.degrees().release(epsilon=60).value.tolist() == [3, 2, 2, 2, 1, 0]
+    assert friends.degree_sequence().release(epsilon=60).value.tolist() == [3, 2, 2, 2, 1, 0]
+    assert friends.degree_histogram().release(epsilon=80).value.round().tolist() == [1, 1, 3, 1, 0, 0]
+    joint = friends.joint().release(epsilon=200)
+    assert [round(float(column.values[0])) for column in joint.columns] == [5, 6, 1]
+    both = friends.joint("edges", "degree_histogram").by("vector, laplace").release(epsilon=200)
+    assert both.value.tolist() == [5, 1, 1, 3, 1, 0, 0]
+    assert list(both.keys["statistic"]) == ["edges", *["degree histogram"] * 6]
+
+
+@pytest.mark.statistical
+def test_released_noise_has_the_declared_scale_and_no_other(friends: Network) -> None:
+    """The mean of |noise| over 4000 releases of a method, beside what it says, at five standard errors."""
+    method = friends.edges().plan(epsilon=0.2)
+    bits = seeded(11)
+    noise = np.abs([method.run(friends.data, bits).columns[0].values[0] - 5 for _ in range(4000)])
+    tolerance = 5 * float(noise.std()) / np.sqrt(len(noise))
+    assert abs(float(noise.mean()) - method.error) < tolerance
+    assert abs(float(noise.mean()) - 1.1 * method.error) > tolerance / 2
+
+
+def test_a_release_is_charged_before_the_data_is_looked_at(friends: Network) -> None:
+    seen: list[int] = []
+
+    def look(_data: Any, _bits: Any) -> Result:
+        seen.append(len(friends.ledger))
+        return Result((noisy("x", [1.0], error=1, half=2, how="told"),))
+
+    friends.ask(Told(look)).release(epsilon=1)
+    assert seen == [2]
+
+
+def test_a_failure_after_the_charge_keeps_it_and_tells_nothing(friends: Network) -> None:
+    def fail(_data: Any, _bits: Any) -> Result:
+        raise ValueError("ada and bob are friends")
+
+    with pytest.raises(QuestionFailedError, match="charged") as caught:
+        friends.ask(Told(fail)).release(epsilon=1)
+    assert "ada" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
+    assert friends.remaining().epsilon == pytest.approx(999.5)
+
+
+@pytest.mark.parametrize(
+    "result",
+    [None, Result(()), Result((noisy("x", [1], error=1, half=1, how=""),), keys={"node": [1, 2]})],
+)
+def test_a_method_that_gives_no_sound_result_fails_after_the_charge(friends: Network, result: Any) -> None:
+    with pytest.raises(QuestionFailedError):
+        friends.ask(Told(lambda _data, _bits: result)).release(epsilon=1)
+
+
+def test_without_numba_nothing_is_charged(friends: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiling, "find_spec", lambda _name: None)
+    with pytest.raises(MissingExtraError, match="numba"):
+        friends.edges().release(epsilon=1)
+    assert len(friends.ledger) == 1
+
+
+def test_the_same_request_is_answered_again_for_free(friends: Network) -> None:
+    first = friends.degrees().release(epsilon=1, request="degrees in May")
+    again = friends.degrees().release(epsilon=1, request="degrees in May")
+    assert len(friends.ledger) == 3
+    assert np.array_equal(first.value, again.value)
+    assert again.receipt == first.receipt
+    assert str(again) == str(first)
+    assert again.to_arrow() == first.to_arrow()
+    histogram = friends.degree_histogram().release(epsilon=1, request="histogram in May")
+    assert friends.degree_histogram().release(epsilon=1, request="histogram in May").to_dict() == histogram.to_dict()
+    with pytest.raises(InvalidParameterError, match="another question"):
+        friends.degrees().release(epsilon=2, request="degrees in May")
+    with pytest.raises(InvalidParameterError, match="another question"):
+        friends.edges().release(epsilon=1, request="degrees in May")
+
+
+def test_an_answer_that_cannot_be_noted_is_not_lost(friends: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_arguments: Any, **_named: Any) -> None:
+        raise InvalidParameterError("The disk is full.", fix="make room.")
+
+    monkeypatch.setattr(type(friends.ledger), "record", refuse)
+    with pytest.raises(NotRecordedError, match="disk is full") as caught:
+        friends.edges().release(epsilon=1)
+    assert isinstance(caught.value.release, GraphAnswer)
+
+
+def test_more_than_the_budget_is_refused_and_the_preview_says_so(opened: Callable[..., Network]) -> None:
+    g = opened(budget=Budget(1))
+    assert not g.edges().preview(epsilon=2).fits
+    assert "does not cover it" in str(g.edges().preview(epsilon=2))
+    with pytest.raises(BudgetExceededError):
+        g.edges().release(epsilon=2)
+    with pytest.raises(NotDeclaredError, match="no delta"):
+        g.edges().release(epsilon=0.5, delta=1e-6)
+    assert len(g.ledger) == 1
+
+
+@pytest.mark.parametrize("epsilon", [0, -1, float("nan"), float("inf"), True, "1", None, 1e-30])
+def test_an_epsilon_that_is_none_is_refused(friends: Network, epsilon: Any) -> None:
+    for query in (friends.edges(), friends.triangles(), friends.joint(), friends.degree_histogram()):
+        with pytest.raises(InvalidParameterError):
+            query.release(epsilon=epsilon)
+    assert len(friends.ledger) == 1
+
+
+@pytest.mark.parametrize("delta", [-1e-6, 1, 2, float("nan"), "1e-6", True])
+def test_a_delta_that_is_none_is_refused(friends: Network, delta: Any) -> None:
+    with pytest.raises((InvalidParameterError, UnsupportedEventError)):
+        friends.edges().release(epsilon=1, delta=delta)
+    assert len(friends.ledger) == 1
+
+
+def test_methods_are_named_or_refused_by_name(friends: Network) -> None:
+    with pytest.raises(InvalidParameterError, match="by 'magic'") as caught:
+        friends.triangles().by("magic").preview(epsilon=1)
+    assert "ladder, laplace, ramp" in caught.value.fix
+    with pytest.raises(InvalidParameterError, match="by 'gaussian'"):
+        friends.edges().by("gaussian").release(epsilon=1)
+    assert friends.edges().by("gaussian").release(epsilon=1, delta=1e-6).method == "gaussian"
+
+
+@pytest.mark.parametrize("typical", [0, -1, True, 1.5, "many", float("nan"), 2**63])
+def test_a_guess_that_is_none_is_refused(friends: Network, typical: Any) -> None:
+    with pytest.raises(InvalidParameterError, match="typical"):
+        friends.triangles(typical=typical).preview(epsilon=1)
+    with pytest.raises(InvalidParameterError, match="typical"):
+        friends.stars(typical=typical).preview(epsilon=1)
+
+
+def test_a_guess_changes_the_preview_and_not_the_noise(opened: Callable[..., Network]) -> None:
+    g = opened(nodes=[*range(1000)], data=np.array([[0, 1], [1, 2], [2, 0]]))
+    small, large = (g.triangles(typical=t).by("ramp").plan(epsilon=1) for t in (2, 500))
+    assert small.error < large.error
+    assert small.run(g.data, seeded(4)).columns[0].values == large.run(g.data, seeded(4)).columns[0].values
+    assert any("guessed to be 2" in rule for rule in small.rules)
+
+
+def test_noise_that_follows_the_graph_is_not_offered_where_edges_are_replaced(opened: Callable[..., Network]) -> None:
+    g = opened(unit=edge(replace=True))
+    assert {method.name for method in g.triangles().methods(epsilon=1)} == {"laplace"}
+    assert g.triangles().plan(epsilon=1).event.sensitivity == 2 * (6 - 2)  # type: ignore[attr-defined]  # Laplace noise
+
+
+@pytest.mark.parametrize("wanted", ["squares", "stars_", "stars_x", 3, None, "edges "])
+def test_joint_releases_of_unknown_statistics_are_refused(friends: Network, wanted: Any) -> None:
+    with pytest.raises(InvalidParameterError, match=r"no statistic|has no|k must"):
+        friends.joint("triangles", wanted)
+
+
+def test_sides_belong_to_directed_graphs(opened: Callable[..., Network], friends: Network) -> None:
+    with pytest.raises(InvalidParameterError, match="no direction"):
+        friends.degrees(side="in").preview(epsilon=1)
+    g = opened([("ada", "bob"), ("ada", "cyd"), ("bob", "ada")], directed=True)
+    assert g.edges().release(epsilon=40).value == 3
+    assert g.degrees().release(epsilon=40).value.tolist() == [2, 1, 0, 0, 0, 0]
+    assert g.degrees(side="in").release(epsilon=40).value.tolist() == [1, 1, 1, 0, 0, 0]
+    assert g.degree_sequence(side="in").release(epsilon=40).value.tolist() == [1, 1, 1, 0, 0, 0]
+    assert g.degree_histogram(side="in").release(epsilon=60).value.round().tolist() == [3, 3, 0, 0, 0, 0]
+    assert g.degrees().plan(epsilon=1).event.sensitivity == 1  # type: ignore[attr-defined]  # Laplace noise
+    for query in (g.triangles(), g.stars()):
+        with pytest.raises(InvalidParameterError, match="directed"):
+            query.preview(epsilon=1)
+    for side in ("both", 1, True):
+        with pytest.raises(InvalidParameterError, match="go out or come in"):
+            g.degrees(side=side)  # type: ignore[arg-type]  # the refusal is the test
+
+
+def test_only_questions_are_asked(friends: Network) -> None:
+    with pytest.raises(InvalidParameterError, match="asked a question"):
+        friends.ask("how many edges?")  # type: ignore[arg-type]  # the refusal is the test
+
+
+def test_reprs_say_nothing_private(friends: Network) -> None:
+    shown = [repr(thing) for thing in (friends, friends.data, friends.data.pairs, friends.edges(), friends.data.graph)]
+    assert not any(name in text for text in shown for name in ("ada", "bob"))

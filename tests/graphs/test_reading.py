@@ -1,0 +1,228 @@
+"""The same edges from every kind of source; and sources that cannot be used."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import scipy.sparse as sp
+from tests.graphs.conftest import FRIENDS, NAMES
+
+from defocus.errors import InvalidParameterError, NotDeclaredError, SourceError, UnknownColumnError
+from defocus.graphs import Network
+
+igraph = pytest.importorskip("igraph")
+networkx = pytest.importorskip("networkx")
+
+NUMBERS = np.array([[NAMES.index(u), NAMES.index(v)] for u, v in FRIENDS])
+TABLE = pa.table({"source": [u for u, _ in FRIENDS], "target": [v for _, v in FRIENDS]})
+NUMBERED = pa.table({"u": NUMBERS[:, 0], "v": NUMBERS[:, 1]})
+
+
+def rows(network: Network) -> set[tuple[Any, Any]]:
+    """The edges as names; tests may look, questions may not."""
+    graph = network.data.graph
+    return {(network.data.labels[u], network.data.labels[v]) for u, v in zip(*graph.pairs(), strict=True)}
+
+
+def in_files(folder: Path, table: pa.Table) -> dict[str, tuple[Any, dict[str, Any]]]:
+    pq.write_table(table, folder / "e.parquet")
+    frame = table.to_pandas()
+    frame.to_csv(folder / "e.csv", index=False)
+    frame.to_csv(folder / "e.tsv", index=False, sep="\t")
+    with duckdb.connect(str(folder / "e.duckdb")) as connection:
+        connection.register("given", table)
+        connection.execute('CREATE OR REPLACE TABLE "my ""edges" AS SELECT * FROM given')
+    return {
+        "parquet": (folder / "e.parquet", {}),
+        "csv": (str(folder / "e.csv"), {}),
+        "tsv": (folder / "e.tsv", {}),
+        "duckdb": (folder / "e.duckdb", {"table": 'my "edges'}),
+    }
+
+
+@pytest.mark.parametrize("sort", ["parquet", "csv", "tsv", "duckdb"])
+def test_files_of_names_and_of_numbers(opened: Callable[..., Network], tmp_path: Path, sort: str) -> None:
+    data, said = in_files(tmp_path, TABLE)[sort]
+    named = opened(data, **said)
+    assert rows(named) == {tuple(sorted(pair)) for pair in FRIENDS}
+    assert named.name == "e"
+    data, said = in_files(tmp_path, NUMBERED)[sort]
+    assert rows(opened(data, nodes=6, **said)) == {tuple(sorted(pair)) for pair in NUMBERS.tolist()}
+    assert rows(opened(data, nodes=range(6), **said)) == {tuple(sorted(pair)) for pair in NUMBERS.tolist()}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        FRIENDS,
+        tuple(FRIENDS),
+        set(FRIENDS),
+        [list(pair) for pair in FRIENDS],
+        TABLE,
+        TABLE.to_batches()[0],
+        TABLE.to_pandas(),
+        pl.from_arrow(TABLE),
+        ([u for u, _ in FRIENDS], [v for _, v in FRIENDS]),
+        (TABLE.column(0), TABLE.column(1)),
+        networkx.Graph(FRIENDS),
+        networkx.MultiGraph(FRIENDS * 2),
+        igraph.Graph.TupleList(FRIENDS),
+    ],
+    ids=lambda data: type(data).__module__.partition(".")[0] + "." + type(data).__name__,
+)
+def test_named_edges_from_every_container(opened: Callable[..., Network], data: Any) -> None:
+    assert rows(opened(data)) == {tuple(sorted(pair)) for pair in FRIENDS}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        NUMBERS,
+        NUMBERS.astype(np.uint8),
+        NUMBERS.astype(float),
+        (NUMBERS[:, 0], NUMBERS[:, 1]),
+        NUMBERED,
+        NUMBERED.to_pandas(),
+        NUMBERED.to_pandas().astype("Int64"),
+        pl.from_arrow(NUMBERED),
+        sp.coo_array((np.ones(5), (NUMBERS[:, 0], NUMBERS[:, 1])), shape=(6, 6)),
+        sp.csr_matrix((np.ones(5), (NUMBERS[:, 0], NUMBERS[:, 1])), shape=(6, 6)),
+        igraph.Graph(n=6, edges=NUMBERS.tolist()),
+    ],
+    ids=lambda data: type(data).__module__.partition(".")[0] + "." + type(data).__name__,
+)
+def test_numbered_edges_from_every_container(opened: Callable[..., Network], data: Any) -> None:
+    assert rows(opened(data, nodes=6)) == {tuple(sorted(pair)) for pair in NUMBERS.tolist()}
+
+
+def test_zeros_of_a_matrix_are_no_edges(opened: Callable[..., Network]) -> None:
+    matrix = sp.coo_array(([1.0, 0.0], ([0, 1], [1, 2])), shape=(3, 3))
+    assert rows(opened(matrix, nodes=3)) == {(0, 1)}
+
+
+def test_columns_are_named_or_have_usual_names(opened: Callable[..., Network]) -> None:
+    other = TABLE.rename_columns(["giver", "taker"])
+    with pytest.raises(InvalidParameterError, match="not clear among giver, taker") as caught:
+        opened(other)
+    assert "ends=(" in caught.value.fix
+    assert rows(opened(other, ends=("giver", "taker"))) == {tuple(sorted(pair)) for pair in FRIENDS}
+    assert rows(opened(TABLE.rename_columns(["Target", "Source"]))) == {tuple(sorted(pair)) for pair in FRIENDS}
+
+
+@pytest.mark.parametrize(
+    ("data", "said", "refusal"),
+    [
+        (TABLE, {"ends": ("source", "goal")}, (UnknownColumnError, "no column 'goal'")),
+        (TABLE, {"ends": ("source", "source")}, (InvalidParameterError, "Both ends")),
+        (TABLE, {"ends": "source"}, (InvalidParameterError, "two columns")),
+        (TABLE, {"ends": ("source",)}, (InvalidParameterError, "two columns")),
+        (TABLE, {"ends": (1, 2)}, (InvalidParameterError, "two columns")),
+        (TABLE, {"weights": "w"}, (UnknownColumnError, "no column 'w'")),
+        (TABLE, {"time": "t"}, (UnknownColumnError, "no column 't'")),
+        (TABLE, {"nodes": 6}, (InvalidParameterError, "have the type string")),
+        (NUMBERED, {}, (InvalidParameterError, "have the type int64")),
+        (pl.from_arrow(TABLE).lazy(), {}, (SourceError, "could change between questions")),  # type: ignore[union-attr]  # a frame
+        (TABLE.column(0), {}, (SourceError, "not a table")),
+        (pd.Series([1, 2]), {}, (SourceError, "not a table")),
+        (pd.DataFrame([[1, 2]], columns=["u", "u"]), {}, (SourceError, "Two columns are called")),
+        (np.zeros(4, int), {"nodes": 4}, (SourceError, "two columns")),
+        (np.zeros((4, 3), int), {"nodes": 4}, (SourceError, "two columns")),
+        (([1, 2], [1]), {"nodes": 4}, (SourceError, "differ in length")),
+        (sp.coo_array((2, 3)), {"nodes": 3}, (SourceError, "as many rows as columns")),
+        (NUMBERS, {"nodes": 6, "ends": ("u", "v")}, (SourceError, "this data has none")),
+        (NUMBERS, {"nodes": 6, "weights": "w"}, (SourceError, "this data has none")),
+        (NUMBERS, {"nodes": 6, "time": "t"}, (SourceError, "this data has none")),
+        (igraph.Graph.TupleList(FRIENDS), {"weights": "w"}, (UnknownColumnError, "no column 'w'")),
+        (igraph.Graph.TupleList(FRIENDS).vs, {}, (SourceError, "not a graph")),
+        (networkx.Graph(FRIENDS).nodes, {}, (SourceError, "not a graph")),
+        (3, {}, (SourceError, "cannot be read from int")),
+        ({"ada": "bob"}, {}, (SourceError, "cannot be read from dict")),
+        ("edges.xlsx", {}, (SourceError, "ends in .parquet")),
+        ("edges", {}, (SourceError, "ends in .parquet")),
+        ("nowhere/edges.parquet", {}, (SourceError, "no file")),
+    ],
+)
+def test_a_source_that_cannot_be_used_is_refused_before_a_ledger_is_made(
+    opened: Callable[..., Network], tmp_path: Path, data: Any, said: dict[str, Any], refusal: tuple[Any, str]
+) -> None:
+    with pytest.raises(refusal[0], match=refusal[1]):
+        opened(data, **said)
+    assert not list(tmp_path.glob("*.ledger"))
+
+
+def test_files_that_are_not_what_they_say_are_refused_without_a_word_of_them(
+    opened: Callable[..., Network], tmp_path: Path
+) -> None:
+    (tmp_path / "bad.parquet").write_text("secret,edges\n", encoding="utf-8")
+    with pytest.raises(SourceError, match="could not be read as a table of edges") as caught:
+        opened(tmp_path / "bad.parquet")
+    assert "secret" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    (tmp_path / "e.duckdb").write_text("secret", encoding="utf-8")
+    with pytest.raises(SourceError, match="could not be read"):
+        opened(tmp_path / "e.duckdb", table="edges")
+    with pytest.raises(SourceError, match="name of a table"):
+        opened(tmp_path / "e.duckdb")
+    pq.write_table(TABLE, tmp_path / "e.parquet")
+    with pytest.raises(SourceError, match="name of a table"):
+        opened(tmp_path / "e.parquet", table="edges")
+
+
+def test_a_directed_graph_is_not_taken_for_an_undirected_one(opened: Callable[..., Network]) -> None:
+    both = [*FRIENDS, ("bob", "ada")]
+    for data in (networkx.DiGraph(both), igraph.Graph.TupleList(both, directed=True)):
+        with pytest.raises(NotDeclaredError, match="have a direction") as caught:
+            opened(data)
+        assert "directed=False" in caught.value.fix
+        assert opened(data, directed=True).data.directed.edges == 6
+        assert opened(data, directed=False).data.graph.edges == 5
+    with pytest.raises(InvalidParameterError, match="have no direction"):
+        opened(networkx.Graph(both), directed=True)
+    with pytest.raises(InvalidParameterError, match="True or False"):
+        opened(both, directed="yes")
+
+
+def test_weights_and_times_are_read_where_they_are_named(opened: Callable[..., Network], tmp_path: Path) -> None:
+    more = TABLE.append_column("w", pa.array([1.5, None, 3.0, float("nan"), 2.0]))
+    more = more.append_column("t", pa.array([10, 20, None, 40, 50], pa.timestamp("s")))
+    for data in (more, more.to_pandas(), pl.from_arrow(more)):
+        pairs = opened(data, weights="w", time="t").data.pairs
+        assert pairs.weights is not None
+        assert pairs.times is not None
+        assert np.array_equal(pairs.weights, [1.5, np.nan, 3.0, np.nan, 2.0], equal_nan=True)
+        assert pairs.times.tolist() == [10**7, 2 * 10**7, -(2**63), 4 * 10**7, 5 * 10**7]
+    (tmp_path / "w.csv").write_text(
+        "source,target,w,t\nada,bob,1.5,1970-01-01 00:00:10\nbob,cyd,much,then\n", encoding="utf-8"
+    )
+    pairs = opened(tmp_path / "w.csv", weights="w", time="t").data.pairs
+    assert pairs.weights is not None
+    assert pairs.times is not None
+    assert np.array_equal(pairs.weights, [1.5, np.nan], equal_nan=True)
+    assert pairs.times.tolist() == [10**7, -(2**63)]
+    with_more = networkx.Graph()
+    with_more.add_edge("ada", "bob", w=2, t=7)
+    with_more.add_edge("bob", "cyd")
+    pairs = opened(with_more, weights="w", time="t").data.pairs
+    assert pairs.weights is not None
+    assert pairs.times is not None
+    assert np.array_equal(pairs.weights, [2.0, np.nan], equal_nan=True)
+    assert pairs.times.tolist() == [7, -(2**63)]
+
+
+@pytest.mark.parametrize("column", [["a", "b"], [True, False], [[1], [2]]])
+def test_times_that_are_none_are_refused_by_their_type(opened: Callable[..., Network], column: Any) -> None:
+    with pytest.raises(InvalidParameterError, match="neither dates nor whole numbers"):
+        opened(pa.table({"u": ["ada", "bob"], "v": ["bob", "cyd"], "t": column}), time="t")
+
+
+@pytest.mark.parametrize("column", [["a", "b"], [[1], [2]]])
+def test_weights_that_are_none_are_refused_by_their_type(opened: Callable[..., Network], column: Any) -> None:
+    with pytest.raises(InvalidParameterError, match="not numbers"):
+        opened(pa.table({"u": ["ada", "bob"], "v": ["bob", "cyd"], "w": column}), weights="w")
