@@ -580,3 +580,19 @@ def test_equal_budgets_are_worked_out_once_and_keep_how_they_were_written() -> N
         "Budget(epsilon=1, delta=1e-06)",
         "Budget(epsilon=1.0, delta=1e-06)",
     )
+
+
+@pytest.mark.parametrize("by", ["first", "union", "basic"])
+@given(st.floats(1e-12, 1e-6))
+def test_the_delta_that_is_left_fits_to_the_last(by: str, delta: float) -> None:
+    rule = filter_for(Budget(1, 1e-6), by=by)
+    if not rule.admits(rule.start, Approximate(0.1, delta)):
+        return
+    spent = rule.cost(Approximate(0.1, delta))
+    left = rule.remaining(spent).delta
+    if left:
+        assert rule.admits(spent, Approximate(0.1, left))
+        assert not rule.admits(spent, Approximate(0.1, left * (1 + 1e-6)))
+        refused = rule.compare(spent, Approximate(0.1, left * (1 + 1e-6)))
+        assert refused.measure == "delta"
+        assert refused.difference > 0

@@ -8,7 +8,7 @@ import pytest
 from tests.tables.test_query import opened
 
 import defocus as dp
-from defocus.errors import BudgetExceededError
+from defocus.errors import BudgetExceededError, NotDeclaredError
 from defocus.ledger import Ledger
 from defocus.ledger.entries import CHARGE
 from defocus.privacy.accounting import tightest_at
@@ -104,6 +104,25 @@ def test_where_nothing_would_fit_no_delta_is_promised(tmp_path: Path) -> None:
         with pytest.raises(BudgetExceededError, match=r"epsilon 0\.5") as refused:
             asked_of(table, private=True).release(epsilon=0.9, delta=1e-6)
         assert "ask with" not in refused.value.fix
+
+
+def test_who_forgets_a_delta_is_told_one_that_works(tmp_path: Path) -> None:
+    with opened(tmp_path, budget=WHOLE) as table:
+        query = asked_of(table, private=True)
+        examples = []
+        for _ in range(2):
+            with pytest.raises(NotDeclaredError) as refused:
+                query.preview(epsilon=0.1)
+            found = re.search("pass delta=, for example (.+), or name the keys", refused.value.fix)
+            assert found is not None
+            examples.append(float(found[1]))
+            query.release(epsilon=0.1, delta=examples[-1])
+        assert examples == [1e-7, 7e-9]  # a tenth of what is left
+        table.ledger.charge(Approximate(0.01, table.ledger.remaining().delta), purpose="the rest")
+        with pytest.raises(NotDeclaredError, match="none is left"):
+            query.release(epsilon=0.1)
+    with opened(tmp_path, budget=Budget(1)) as table, pytest.raises(NotDeclaredError, match="name the keys"):
+        asked_of(table, private=True).release(epsilon=0.1)
 
 
 def test_a_question_paid_as_a_pair_is_recalled_for_nothing(tmp_path: Path) -> None:

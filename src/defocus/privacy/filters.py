@@ -55,7 +55,7 @@ from defocus.privacy.events import Event, Gaussian, Pure, parts_of
 from defocus.privacy.limits import makers
 from defocus.privacy.naming import described
 from defocus.privacy.planning import least_allowed
-from defocus.privacy.rounding import above, product_up
+from defocus.privacy.rounding import above, product_up, sum_up
 from defocus.privacy.searching import turning
 from defocus.privacy.units import Adjacency
 
@@ -138,7 +138,7 @@ class Filter:
         """``event`` beside what is left, in the measure in which it comes closest to fitting."""
         used, extra = self._checked(spent), self.cost(event).amounts
         ways = self._ways(spent)
-        way = next((way for way in ways if used[0] + extra[0] <= way.slack), None)
+        way = next((way for way in ways if sum_up(used[0], extra[0]) <= way.slack), None)
         if way is None:
             return Comparison(extra[0], max(0.0, ways[-1].slack - used[0]), "delta")
         parts = way.parts
@@ -184,7 +184,7 @@ class Filter:
         epsilon = self._largest(lambda t: self._allows(spent, Pure(t)))
         precision = self._largest(lambda t: self._allows(spent, Gaussian(1 / t)))
         most = self._ways(spent)[-1].slack
-        delta = most - spent.amounts[0]
+        delta = most - spent.amounts[0] - 2 * math.ulp(most)  # so that it fits when it is added, which rounds up
         tolerance = (1 - _USED_UP) * most
         return Remaining(epsilon, 1 / precision if precision else math.inf, delta if delta > tolerance else 0.0)
 

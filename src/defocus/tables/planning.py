@@ -8,6 +8,7 @@ from typing import final
 from defocus.errors import InvalidParameterError, NotDeclaredError, Number, in_range
 from defocus.mechanisms import PartitionSelection, Quantiles, RangeFinding
 from defocus.privacy.budgets import Budget
+from defocus.privacy.digits import at_most
 from defocus.privacy.events import DiscreteLaplace, Event, compose
 from defocus.tables.aggregates import Distinct, Histogram, Quantile, Units
 from defocus.tables.arranging import Arrangement
@@ -16,7 +17,7 @@ from defocus.tables.noises import CellNoise, Reach, laplace
 from defocus.tables.sharing import Noises, Task, shared
 from defocus.tables.statements import Statement
 
-__all__ = ["GRID", "Plan", "plan"]
+__all__ = ["GRID", "Plan", "keys_need_delta", "plan"]
 
 GRID = 1 << 24
 """What a full row weighs: fine enough that rounding does not matter, coarse enough that noise fits in 64 bits."""
@@ -29,6 +30,8 @@ _CONTRIBUTIONS = Fraction(1, 20)
 """The share of the budget that finds out how many rows people have."""
 _KEYS = Fraction(3, 10)
 """The share of the budget that finds keys."""
+_FEW = 10
+"""A delta to begin with lets so many questions find keys."""
 _BOUNDS = Fraction(1, 10)
 """The share of the budget that finds the bounds of a column."""
 
@@ -92,10 +95,7 @@ def plan(
     """
     epsilon, delta = _amounts(budget)
     if keys is None and not delta:
-        raise NotDeclaredError(
-            "Keys that nobody named can only be found with a delta: whether a key exists depends on single people.",
-            fix="pass delta=, for example 1e-6, or name the keys.",
-        )
+        raise keys_need_delta(1e-5)
     checked = _weights(arrangement, weights)
     weighed = _weighed(arrangement, bound, keys, epsilon, replace=replace)
     methods = {
@@ -128,6 +128,16 @@ def plan(
 
 def _way(how: CellNoise | Quantiles) -> str:
     return how.words if isinstance(how, CellNoise) else f"quantiles by {how.method}"
+
+
+def keys_need_delta(left: float) -> NotDeclaredError:
+    """Why keys are not found without a delta, and which one to pass where so much is ``left``."""
+    return NotDeclaredError(
+        "Keys that nobody named can only be found with a delta: whether a key exists depends on single people.",
+        fix=f"pass delta=, for example {at_most(left / _FEW, 1)}, or name the keys."
+        if left
+        else "name the keys: finding them spends delta outright, and none is left for that.",
+    )
 
 
 @final

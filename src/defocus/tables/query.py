@@ -21,7 +21,7 @@ from defocus.tables.chance import Chance
 from defocus.tables.charging import spendable
 from defocus.tables.keys import Keys
 from defocus.tables.physical import statements
-from defocus.tables.planning import Plan, plan
+from defocus.tables.planning import Plan, keys_need_delta, plan
 from defocus.tables.previewing import SIZES, Preview, PreviewColumn
 from defocus.tables.reading import Noisy, expected, read
 from defocus.tables.rehearsing import rehearse, texts
@@ -82,6 +82,8 @@ class Query:
         return replace(planned, statements=statements(planned, self.rows, self.by, self.bound, self.keys))
 
     def _planned(self, epsilon: Number, delta: Number | None) -> Plan:
+        if self.keys is None and not delta:
+            raise keys_need_delta(self.ledger.remaining().delta)
         return plan(
             self.arrangement,
             self.bound,
