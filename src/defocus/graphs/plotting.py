@@ -25,7 +25,9 @@ def drawn(column: Column, keys: Mapping[str, Sequence[Any]], *, title: str) -> A
         raise MissingExtraError("Plotting", package="matplotlib", extra="plot") from error
     figure = figure_type(figsize=(7, 4), layout="constrained")
     axes = figure.add_subplot()
-    numeric = next(((name, values) for name, values in keys.items() if isinstance(values, range)), None)
+    numeric = next(
+        ((name, values) for name, values in keys.items() if isinstance(values, range) and name != "node"), None
+    )
     if numeric is not None and len(numeric[1]) > _MOST:
         _curve(axes, column, *numeric)
     else:

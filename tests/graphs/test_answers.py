@@ -1,0 +1,183 @@
+"""Answers: as text, pages, files, frames and pictures; and names that try to act on any of them."""
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+from defocus.errors import InvalidParameterError, LedgerDamagedError, MissingExtraError, UnknownColumnError
+from defocus.graphs import GraphAnswer, Network, exporting, plotting
+from defocus.graphs.columns import Column, noisy
+from defocus.graphs.recording import from_record, to_record
+from defocus.noise.testing import seeded
+
+HOSTILE = [
+    "=HYPERLINK(1)",
+    "\x1b[2J",
+    "<b>bold</b>",
+    "\u202egnirts",
+    "$x^2$",
+    'a,b\n"c"',
+    "",
+    "'; DROP TABLE x",
+    "x" * 900,
+]
+
+
+@pytest.fixture
+def degrees(friends: Network) -> GraphAnswer:
+    return friends.degrees().release(epsilon=1, bits=seeded(3))
+
+
+@pytest.fixture
+def hostile(opened: Callable[..., Network]) -> GraphAnswer:
+    return opened([tuple(HOSTILE[:2])], nodes=HOSTILE).degrees().release(epsilon=1, bits=seeded(3))
+
+
+def test_a_single_number_is_a_number(friends: Network) -> None:
+    answer = friends.edges().release(epsilon=1)
+    assert type(answer.value) is int
+    assert answer.error == pytest.approx(0.85, abs=0.01)
+    assert len(answer) == 1
+    assert answer["edges"].low[0] < answer.value < answer["edges"].high[0]
+    assert repr(answer) == "<answer: number of edges>"
+    with pytest.raises(UnknownColumnError, match="no column 'edge'") as caught:
+        answer["edge"]
+    assert "did you mean 'edges'" in caught.value.fix
+
+
+def test_frames_and_files_hold_the_same_numbers(degrees: GraphAnswer, tmp_path: Path) -> None:
+    table = degrees.to_arrow()
+    assert table.column_names == ["node", "degree", "degree_error", "degree_low", "degree_high"]
+    assert table.schema.metadata[b"defocus.question"] == b"degree of every node"
+    assert degrees.to_pandas()["degree"].tolist() == degrees.value.tolist()
+    assert degrees.to_polars()["node"].to_list() == list(degrees.keys["node"])
+    assert isinstance(degrees.to_polars(), pl.DataFrame)
+    degrees.to_parquet(tmp_path / "a.parquet")
+    assert pq.read_table(tmp_path / "a.parquet").equals(table)
+    text = degrees.to_csv(tmp_path / "a.csv")
+    assert (tmp_path / "a.csv").read_text(encoding="utf-8") == text
+    assert pa.csv.read_csv(io.BytesIO(text.encode()))["degree"].to_pylist() == degrees.value.tolist()
+    assert json.loads(degrees.to_json(tmp_path / "a.json")) == degrees.to_dict()
+    assert json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))["keys"] == ["node"]
+
+
+def test_numbers_that_are_not_known_are_null(friends: Network) -> None:
+    answer = friends.degree_histogram().release(epsilon=1)
+    assert np.isnan(answer["nodes"].errors).all()
+    assert answer.to_dict()["rows"][0]["nodes_error"] is None
+    assert ",," in answer.to_csv()
+
+
+def test_an_explanation_names_everything_a_reader_needs(friends: Network) -> None:
+    answer = friends.triangles().by("noisy local sensitivity").release(epsilon=1, delta=1e-6)
+    text = answer.explain()
+    for word in (
+        "question:",
+        "protected:",
+        "for one edge:",
+        "by rule:",
+        "noise:",
+        "exactness:",
+        "found:",
+        "cost:",
+        "left:",
+    ):
+        assert word in text
+    assert "except with probability" in text
+    assert "a released bound" in str(answer)
+    assert "<table>" in answer.explain(html=True)
+
+
+def test_long_answers_are_shortened_for_people_only(opened: Callable[..., Network]) -> None:
+    answer = opened(np.array([[0, 1]]), nodes=500).degrees().release(epsilon=1)
+    assert len(str(answer).splitlines()) < 30
+    assert "500 entries, 480 of them not shown" in str(answer)
+    assert len(answer.to_arrow()) == 500
+
+
+def test_hostile_names_act_on_nothing(hostile: GraphAnswer, tmp_path: Path) -> None:
+    text = str(hostile)
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert max(map(len, text.splitlines())) < 120
+    page = hostile._repr_html_()
+    assert "<b>" not in page
+    assert "&lt;b&gt;" in page
+    csv = pa.csv.read_csv(
+        io.BytesIO(hostile.to_csv().encode()), parse_options=pa.csv.ParseOptions(newlines_in_values=True)
+    )
+    assert csv["node"].to_pylist()[0] == "'=HYPERLINK(1)"
+    assert csv.num_rows == len(HOSTILE)
+    assert list(hostile.to_pandas()["node"]) == HOSTILE
+    assert json.loads(hostile.to_json())["rows"][1]["node"] == HOSTILE[1]
+    hostile.plot().savefig(tmp_path / "a.png")
+
+
+def test_names_of_several_types_become_text(opened: Callable[..., Network]) -> None:
+    names: list[Any] = ["ada", 7, (1, 2)]
+    answer = opened([("ada", 7)], nodes=names).degrees().release(epsilon=1)
+    assert answer.to_arrow()["node"].to_pylist() == ["ada", "7", "(1, 2)"]
+    assert json.loads(answer.to_json())["rows"][2]["node"] == "(1, 2)"
+    assert from_record(to_record(answer), answer.receipt).keys["node"] == ["ada", 7, "(1, 2)"]
+
+
+def test_answers_can_be_drawn(friends: Network, opened: Callable[..., Network], tmp_path: Path) -> None:
+    big = opened(np.array([[0, 1]]), nodes=60)
+    for place, answer in enumerate(
+        [
+            friends.edges().release(epsilon=1),
+            friends.degrees().release(epsilon=1),
+            friends.joint().release(epsilon=1),
+            big.degrees().release(epsilon=1),
+            big.degree_histogram().release(epsilon=1),
+            big.degree_sequence().release(epsilon=1),
+        ]
+    ):
+        answer.plot().savefig(tmp_path / f"{place}.png")
+        assert (tmp_path / f"{place}.png").stat().st_size > 1000
+    assert "the 25 largest of 60" in big.degrees().release(epsilon=1).plot().axes[0].get_xlabel()
+    with pytest.raises(UnknownColumnError):
+        friends.edges().release(epsilon=1).plot("nodes")
+
+
+def test_missing_libraries_are_named(degrees: GraphAnswer, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> None:
+        raise ImportError(name)
+
+    for module in (exporting, plotting):
+        monkeypatch.setattr(module, "import_module", missing)
+    for use, extra in ((degrees.to_pandas, "frames"), (degrees.to_polars, "frames"), (degrees.plot, "plot")):
+        with pytest.raises(MissingExtraError) as caught:
+            use()
+        assert extra in caught.value.fix
+
+
+@pytest.mark.parametrize("path", ["nowhere/a.csv", 3, "a\0b"])
+def test_a_file_that_cannot_be_written_is_refused(degrees: GraphAnswer, path: Any) -> None:
+    for write in (degrees.to_csv, degrees.to_json, degrees.to_parquet):
+        with pytest.raises(InvalidParameterError, match="could not be written"):
+            write(path)
+
+
+def test_records_that_are_not_answers_are_refused(degrees: GraphAnswer) -> None:
+    for record in (None, {}, {"columns": 3}, [1], {**to_record(degrees), "columns": [{"name": "x"}]}):
+        with pytest.raises(LedgerDamagedError, match="not the answer to a question about a graph"):
+            from_record(record, degrees.receipt)
+
+
+def test_columns_need_one_number_for_each_entry() -> None:
+    with pytest.raises(InvalidParameterError, match="shape"):
+        Column("x", np.zeros(2), np.zeros(1), np.zeros(2), np.zeros(2), integral=True, how="")
+    column = noisy("x", [3, 4], error=1, half=2, how="told")
+    assert column.taken([1]).values.tolist() == [4]
+    with pytest.raises(ValueError, match="read-only"):
+        column.values[0] = 1
