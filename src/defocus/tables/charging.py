@@ -33,6 +33,8 @@ __all__ = ["Replan", "admitted", "advice", "charged", "pair", "spendable"]
 Replan = Callable[[float | None], Event]
 """What the same question would owe with another delta, or without one."""
 
+_HARDLY = 1e-3
+"""With so small a part of the delta that was asked for, hardly a key would be found."""
 _ROUNDING = 1 + 1e-9
 """An account may exceed what was planned by its rounding; filters forgive as much."""
 
@@ -95,8 +97,8 @@ def advice(asked: Budget, ledger: Ledger, replan: Replan) -> str:
         return ""
     remaining = ledger.remaining()
     left = remaining.delta
-    if remaining.epsilon and not left and _needs_delta(replan):
-        return "name the keys: finding them spends delta outright, and none is left for that."
+    if remaining.epsilon and left < asked.delta * _HARDLY and _needs_delta(replan):
+        return "name the keys: finding them spends delta outright, and hardly any is left for that."
     if 0 < left < asked.delta:
         most = float(at_most(left, 4))
         if _fits(Budget(asked.epsilon, most), ledger, replan):
