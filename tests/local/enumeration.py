@@ -1,14 +1,27 @@
 """The law of every oracle by enumeration: every outcome's exact probability under every category."""
 
+import math
 from collections import defaultdict
 from fractions import Fraction
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 
-from defocus.local.clients import hadamard, k_rr
-from defocus.local.designs import KRR, Design, Frequency, Hadamard, Unary
+from defocus.local.clients import geometry_response, hadamard, hashing, k_rr, sketch
+from defocus.local.designs import (
+    KRR,
+    CountMeanSketch,
+    Design,
+    Frequency,
+    GeometryResponse,
+    Hadamard,
+    HadamardSketch,
+    LocalHashing,
+    SubsetSelection,
+    Unary,
+)
 from defocus.local.designs.unary import UnaryLaw
+from defocus.local.sketching import sketch_hashes
 
 Law = dict[int, Fraction]
 
@@ -16,21 +29,37 @@ Law = dict[int, Fraction]
 def law(design: Design, code: int) -> Law:
     """How likely each report is for a person of category ``code``, through the client's own placing of draws."""
     match design:
-        case KRR():
-            return _k_rr(design, code)
+        case KRR() | GeometryResponse() | LocalHashing():
+            return _levels(design, code)
         case Hadamard():
             return _hadamard(design, code)
         case Unary():
             return unary(design.bits, design.domain.size, 1 << code)
+        case SubsetSelection():
+            return _subset(design, code)
+        case CountMeanSketch():
+            return _sketch(design, code)
+        case HadamardSketch():
+            return _hadamard_sketch(design, code)
     raise AssertionError(design)
 
 
-def _k_rr(design: KRR, code: int) -> Law:
-    levels, found = design.levels, defaultdict[int, Fraction](Fraction)
-    for hit, index, weight in [(True, 0, levels.high)] + [(False, i, levels.low) for i in range(levels.others)]:
-        cell = k_rr.place(np.array([code]), np.array([hit]), np.array([index], np.uint64))[0]
-        found[int(cell)] += Fraction(weight, levels.total)
-    return found
+def _levels(design: KRR | GeometryResponse | LocalHashing, code: int) -> Law:
+    """All cells of both levels, placed at once."""
+    levels, found = design.levels, defaultdict[int, int](int)
+    hit = np.repeat([True, False], [levels.favoured, levels.others])
+    index = np.concatenate([np.arange(levels.favoured), np.arange(levels.others)]).astype(np.uint64)
+    codes = np.full(len(hit), code)
+    match design:
+        case KRR():
+            cells = k_rr.place(codes, hit, index)
+        case GeometryResponse():
+            cells = geometry_response.place(design, codes, hit, index)
+        case _:
+            cells = hashing.place(design, codes, hit, index)
+    for cell, favoured in zip(cells.tolist(), hit.tolist(), strict=True):
+        found[cell] += levels.high if favoured else levels.low
+    return {cell: Fraction(weight, levels.total) for cell, weight in found.items()}
 
 
 def _hadamard(design: Hadamard, code: int) -> Law:
@@ -40,6 +69,31 @@ def _hadamard(design: Hadamard, code: int) -> Law:
         cell = hadamard.place(np.array([code]), np.array([row], np.uint64), np.array([flipped]))[0]
         weight = design.flips if flipped else words - design.flips
         found[int(cell)] += Fraction(weight, 1 << 64)
+    return found
+
+
+def _subset(design: SubsetSelection, code: int) -> Law:
+    k, m = design.domain.size, design.members
+    sets = [sum(1 << i for i in chosen) for chosen in combinations(range(k), m)]
+    inside, outside = design.p / math.comb(k - 1, m - 1), (1 - design.p) / math.comb(k - 1, m)
+    return {each: inside if each >> code & 1 else outside for each in sets}
+
+
+def _sketch(design: CountMeanSketch, code: int) -> Law:
+    found = {}
+    for row in range(design.rows):
+        at = sketch_hashes(design.seed, design.rows, design.width, np.array([row]), np.array([code]))[0]
+        for report, chance in unary(design.bits, design.width, 1 << int(at)).items():
+            found[row << design.width | report] = chance / design.rows
+    return found
+
+
+def _hadamard_sketch(design: HadamardSketch, code: int) -> Law:
+    found = defaultdict[int, Fraction](Fraction)
+    words = 1 << (64 - design.order)
+    for pair, flipped in product(range(1 << design.order), (False, True)):
+        cell = sketch.place(design, np.array([code]), np.array([pair], np.uint64), np.array([flipped]))[0]
+        found[int(cell)] += Fraction(design.flips if flipped else words - design.flips, 1 << 64)
     return found
 
 

@@ -102,4 +102,13 @@ def estimate(state: State) -> Estimate:
     counts: Array = ((supports(design, state.tally) - n * q) / contrast).astype(np.float64)
     held = np.clip(counts, 0, n)
     variances = (held * p * (1 - p) + (n - held) * q * (1 - q)) / contrast**2
+    if design.collisions:
+        variances += float(design.collisions) * _pairs(counts, variances)
     return Estimate(counts, variances, n, design.domain.labels)
+
+
+def _pairs(counts: Array, variances: Array) -> Array:
+    """Ordered pairs of people who share one of the other categories, estimated from the counts, never below 0."""
+    squares = counts**2 - variances - counts
+    pairs: Array = np.maximum(squares.sum() - squares, 0.0)
+    return pairs

@@ -48,10 +48,14 @@ class Cells:
 @final
 @dataclass(frozen=True, slots=True)
 class BitRows:
-    """A report is the number of one of ``rows`` rows (left out if there is only one), then ``width`` bits."""
+    """A report is the number of one of ``rows`` rows (left out if there is only one), then ``width`` bits.
+
+    Exactly ``ones`` of the bits are ones, where that is given.
+    """
 
     width: int
     rows: int = 1
+    ones: int | None = None
 
     @property
     def prefix(self) -> int:
@@ -87,12 +91,15 @@ class BitRows:
         return payload
 
     def valid(self, payload: Payload) -> NDArray[np.bool_] | None:
-        """Which reports are of this oracle: no bit beyond the width, no row beyond the last."""
+        """Which reports are of this oracle: no bit beyond the width, no row beyond the last, the right weight."""
         good: NDArray[np.bool_] | None = None
+        if self.ones is not None:
+            counted = np.bitwise_count(payload[:, self.prefix :]).sum(axis=1, dtype=np.int64) == self.ones
+            good = None if counted.all() else counted
         if self.width % 8:
             spare = payload[:, -1] >> np.uint8(self.width % 8)
             if spare.any():
-                good = spare == 0
+                good = spare == 0 if good is None else good & (spare == 0)
         if self.rows > 1:
             inside = self.row(payload) < self.rows
             if not inside.all():

@@ -61,9 +61,9 @@ class Oracle:
         """The length of one payload; a message has 10 bytes more, a batch 18 for all of its reports."""
         return self.design.layout.length
 
-    def variance(self, n: int, count: int = 0) -> float:
+    def variance(self, n: int, count: int = 0, *, pairs: int = 0) -> float:
         """The variance of the estimated count of a category that ``count`` of ``n`` people are in."""
-        return self.design.variance(n, count)
+        return self.design.variance(n, count, pairs=pairs)
 
     def client(self) -> Client:
         """The device's side."""

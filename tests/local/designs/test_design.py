@@ -1,12 +1,25 @@
 import math
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from defocus.errors import InvalidParameterError, UnreadableDescriptionError
-from defocus.local.designs import KRR, NAMES, Hadamard, Unary, design, from_json, to_json
+from defocus.local.designs import (
+    KRR,
+    NAMES,
+    CountMeanSketch,
+    GeometryResponse,
+    Hadamard,
+    LocalHashing,
+    SubsetSelection,
+    Unary,
+    design,
+    from_json,
+    to_json,
+)
 from defocus.local.domains import Categories
 from defocus.privacy import account, events
 
@@ -18,6 +31,7 @@ def test_variances_are_the_published_ones() -> None:
         assert KRR(d, epsilon).variance(1) == pytest.approx(krr, rel=0.01)
         assert Unary(d, epsilon).variance(1) == pytest.approx(oue, rel=0.01)
         assert Hadamard(d, epsilon).variance(1) == pytest.approx(hr, rel=0.01)
+        assert LocalHashing(d, epsilon).variance(1) == pytest.approx(oue, rel=0.02)
         root = math.exp(epsilon / 2)
         assert Unary(d, epsilon, symmetric=True).variance(1) == pytest.approx(root / (root - 1) ** 2, rel=0.002)
 
@@ -82,3 +96,36 @@ def test_a_report_costs_its_person_epsilon(name: str) -> None:
 def test_an_epsilon_without_meaning_is_refused(name: str, epsilon: object) -> None:
     with pytest.raises(InvalidParameterError, match="epsilon"):
         design(name, 10, epsilon)  # type: ignore[arg-type]
+
+
+def test_subsets_and_projective_geometry_have_the_published_variances() -> None:
+    """Per person, 1000 categories; Ye, Barg (2018), Feldman et al. (2022): 3.76 and .221 with fields of prime order."""
+    d = Categories.of(1000)
+    for epsilon, subset, prime in ((1, 3.67, 3.76), (3, 0.218, 0.221), (5, 0.0252, 0.0272)):
+        assert SubsetSelection(d, epsilon).variance(1) == pytest.approx(subset, rel=0.005)
+        assert 0.999 * subset < GeometryResponse(d, epsilon).variance(1) < 1.002 * prime
+    assert GeometryResponse(d, 1, order=3).variance(1) == pytest.approx(3.76, rel=0.003)
+
+
+def test_a_sketch_pays_for_collisions_of_whole_categories() -> None:
+    made = CountMeanSketch(Categories.of(100), 2, rows=8, width=16)
+    assert made.variance(1000, pairs=120) - made.variance(1000) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("olh", {"order": 6}),
+        ("pgr", {"order": 1}),
+        ("pgr", {"order": -4}),
+        ("subset", {"members": 10}),
+        ("cms", {"rows": 0}),
+        ("cms", {"width": 1 << 40}),
+        ("hcms", {"rows": 3}),
+        ("hcms", {"seed": -1}),
+        ("olh", {"order": 32749}),
+    ],
+)
+def test_options_without_meaning_are_refused(name: str, options: dict[str, Any]) -> None:
+    with pytest.raises(InvalidParameterError):
+        design(name, 10, 1, **options)

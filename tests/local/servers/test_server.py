@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.local.making import small
 
 from defocus.errors import InvalidParameterError, MismatchedOracleError, UnreadableDescriptionError
 from defocus.local.clients import Client
@@ -13,7 +14,7 @@ from defocus.noise.testing import seeded
 
 @pytest.mark.parametrize("name", NAMES)
 def test_counts_do_not_depend_on_who_counted_what_and_when(name: str) -> None:
-    made = design(name, 30, 1)
+    made = small(name, 30, 1)
     reports = Client(made).encode(np.arange(3000) % 30, seeded(9))
     whole = Server(made)
     whole.add_reports(reports)

@@ -7,8 +7,20 @@ from typing import Any, final
 import numpy as np
 
 from defocus.local import wire
-from defocus.local.clients import hadamard, k_rr, unary
-from defocus.local.designs import KRR, Design, Frequency, Hadamard, Unary, from_json
+from defocus.local.clients import geometry_response, hadamard, hashing, k_rr, sketch, subset, unary
+from defocus.local.designs import (
+    KRR,
+    CountMeanSketch,
+    Design,
+    Frequency,
+    GeometryResponse,
+    Hadamard,
+    HadamardSketch,
+    LocalHashing,
+    SubsetSelection,
+    Unary,
+    from_json,
+)
 from defocus.local.domains import Codes
 from defocus.local.layouts import Payload
 from defocus.local.reports import Reports
@@ -19,8 +31,13 @@ __all__ = ["Client"]
 
 _CHUNK = 1 << 16
 _RANDOMISERS: dict[type[Design], Callable[[Any, Codes, Bits], Payload]] = {
+    CountMeanSketch: sketch.randomise,
+    GeometryResponse: geometry_response.randomise,
     Hadamard: hadamard.randomise,
+    HadamardSketch: sketch.randomise_hadamard,
     KRR: k_rr.randomise,
+    LocalHashing: hashing.randomise,
+    SubsetSelection: subset.randomise,
     Unary: unary.randomise,
 }
 

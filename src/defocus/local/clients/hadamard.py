@@ -8,7 +8,7 @@ from defocus.local.layouts import Payload
 from defocus.noise import Bits
 from defocus.noise.bits import Words
 
-__all__ = ["place", "randomise"]
+__all__ = ["place", "randomise", "signed"]
 
 
 def randomise(design: Hadamard, codes: Codes, bits: Bits) -> Payload:
@@ -20,8 +20,13 @@ def randomise(design: Hadamard, codes: Codes, bits: Bits) -> Payload:
 
 
 def place(codes: Codes, rows: Words, flipped: "np.ndarray[tuple[int], np.dtype[np.bool_]]") -> Words:
-    """Row and sign in one number. Entry (j, v) of the matrix is minus where j & v has an odd number of ones."""
-    sign = np.bitwise_count(rows & (codes + 1).view(np.uint64))
+    """Row and sign in one number: category v has column v + 1."""
+    return signed(codes + 1, rows, flipped)
+
+
+def signed(columns: Codes, rows: Words, flipped: "np.ndarray[tuple[int], np.dtype[np.bool_]]") -> Words:
+    """Entry (j, v) of the matrix is minus where j & v has an odd number of ones. Overwrites the rows."""
+    sign = np.bitwise_count(rows & columns.view(np.uint64))
     sign += flipped
     rows <<= np.uint64(1)
     rows |= sign & np.uint8(1)

@@ -1,28 +1,34 @@
 """Unary encodings on the device."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from defocus.local.designs import Unary
+from defocus.local.designs.unary import UnaryLaw
 from defocus.local.domains import Codes
 from defocus.local.layouts import Payload
 from defocus.noise import Bits
 from defocus.noise.bits import Words
 
-__all__ = ["noisy_bits", "randomise"]
+__all__ = ["encoded", "noisy_bits", "randomise"]
 
 _WORDS = 1 << 16
 
 
 def randomise(design: Unary, codes: Codes, bits: Bits) -> Payload:
     """One row of bits for each code."""
-    width = design.domain.size
+    return encoded(design.bits, design.domain.size, codes, bits)
+
+
+def encoded(law: UnaryLaw, width: int, codes: Codes, bits: Bits) -> NDArray[np.uint8]:
+    """Packed rows of ``width`` noisy bits, in each of which one was a one."""
     words = -(-width // 64)
-    out = np.empty((len(codes), design.layout.length), np.uint8)
+    out = np.empty((len(codes), -(-width // 8)), np.uint8)
     step = max(1, _WORDS // words)
     for start in range(0, len(codes), step):
         part = codes[start : start + step]
-        rows = noisy_bits(design.bits.noise, design.bits.depth, len(part) * words, bits).reshape(len(part), words)
-        ones = bits.words(len(part)) >> np.uint64(1) < np.uint64(design.bits.truth)
+        rows = noisy_bits(law.noise, law.depth, len(part) * words, bits).reshape(len(part), words)
+        ones = bits.words(len(part)) >> np.uint64(1) < np.uint64(law.truth)
         _write(rows, part, ones)
         if width % 64:
             rows[:, -1] &= np.uint64((1 << width % 64) - 1)

@@ -1,9 +1,29 @@
 """Public descriptions of local randomisers: everything that a client and a server must agree on."""
 
 from defocus.local.designs.design import VERSION, Design, Frequency
+from defocus.local.designs.geometry_response import GeometryResponse
 from defocus.local.designs.hadamard import Hadamard
+from defocus.local.designs.hashing import LocalHashing
 from defocus.local.designs.k_rr import KRR
 from defocus.local.designs.registry import NAMES, design, from_json, to_json
+from defocus.local.designs.sketch import CountMeanSketch, HadamardSketch
+from defocus.local.designs.subset import SubsetSelection
 from defocus.local.designs.unary import Unary
 
-__all__ = ["KRR", "NAMES", "VERSION", "Design", "Frequency", "Hadamard", "Unary", "design", "from_json", "to_json"]
+__all__ = [
+    "KRR",
+    "NAMES",
+    "VERSION",
+    "CountMeanSketch",
+    "Design",
+    "Frequency",
+    "GeometryResponse",
+    "Hadamard",
+    "HadamardSketch",
+    "LocalHashing",
+    "SubsetSelection",
+    "Unary",
+    "design",
+    "from_json",
+    "to_json",
+]

@@ -98,11 +98,24 @@ class Frequency(Design):
     def q(self) -> Fraction:
         """The exact probability that a report supports any other category."""
 
-    def variance(self, n: int, count: int = 0) -> float:
-        """The variance of the estimated count of a category that ``count`` of ``n`` people are in."""
+    @property
+    def collisions(self) -> Fraction:
+        r"""What two people of one other category add to the variance by colliding with this category together.
+
+        Where hash functions are drawn for each report, as in all oracles but sketches, they add nothing.
+        """
+        return Fraction(0)
+
+    def variance(self, n: int, count: int = 0, *, pairs: int = 0) -> float:
+        r"""The variance of the estimated count of a category that ``count`` of ``n`` people are in.
+
+        Sketches also need to know how people bunch in the other categories: ``pairs`` is
+        :math:`\sum_{w \ne v} n_w(n_w-1)`.
+        """
         reports, held = whole("n", n), whole("count", count)
         p, q = self.p, self.q
-        return float((held * p * (1 - p) + (reports - held) * q * (1 - q)) / (p - q) ** 2)
+        spread = (held * p * (1 - p) + (reports - held) * q * (1 - q)) / (p - q) ** 2
+        return float(spread + self.collisions * whole("pairs", pairs))
 
     @property
     def spread(self) -> float:

@@ -6,8 +6,12 @@ from typing import Any, Literal
 
 from defocus.errors import DefocusError, InvalidParameterError, Number, UnreadableDescriptionError
 from defocus.local.designs.design import Design, Frequency
+from defocus.local.designs.geometry_response import GeometryResponse
 from defocus.local.designs.hadamard import Hadamard
+from defocus.local.designs.hashing import LocalHashing
 from defocus.local.designs.k_rr import KRR
+from defocus.local.designs.sketch import CountMeanSketch, HadamardSketch
+from defocus.local.designs.subset import SubsetSelection
 from defocus.local.designs.unary import Unary
 from defocus.local.domains import Categories, domain_from_wire
 from defocus.privacy.wire import read_number
@@ -21,7 +25,17 @@ def _sue(domain: Any, epsilon: Number) -> Design:
     return Unary(domain, epsilon, symmetric=True)
 
 
-_DESIGNS: dict[str, Callable[..., Design]] = {"hadamard": Hadamard, "k-rr": KRR, "oue": Unary, "sue": _sue}
+_DESIGNS: dict[str, Callable[..., Design]] = {
+    "cms": CountMeanSketch,
+    "hadamard": Hadamard,
+    "hcms": HadamardSketch,
+    "k-rr": KRR,
+    "olh": LocalHashing,
+    "oue": Unary,
+    "pgr": GeometryResponse,
+    "subset": SubsetSelection,
+    "sue": _sue,
+}
 NAMES = tuple(_DESIGNS)
 """What :func:`design` knows."""
 

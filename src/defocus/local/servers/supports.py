@@ -3,9 +3,25 @@
 from collections.abc import Callable
 from typing import Any
 
-from defocus.local.designs import KRR, Design, Hadamard, Unary
+import numpy as np
+
+from defocus.local.designs import (
+    KRR,
+    CountMeanSketch,
+    Design,
+    GeometryResponse,
+    Hadamard,
+    HadamardSketch,
+    LocalHashing,
+    SubsetSelection,
+    Unary,
+)
+from defocus.local.fields import field
+from defocus.local.geometry import coordinates, points, vectors
+from defocus.local.servers.incidences import incidences
 from defocus.local.servers.tallies import Tally
-from defocus.local.servers.transforms import walsh
+from defocus.local.servers.transforms import walsh, walsh_rows
+from defocus.local.sketching import sketch_hashes
 
 __all__ = ["supports"]
 
@@ -19,7 +35,7 @@ def _cells(_design: KRR, tally: Tally) -> Tally:
     return tally
 
 
-def _bits(_design: Unary, tally: Tally) -> Tally:
+def _bits(_design: Unary | SubsetSelection, tally: Tally) -> Tally:
     return tally[0, :-1]
 
 
@@ -31,4 +47,55 @@ def _hadamard(design: Hadamard, tally: Tally) -> Tally:
     return found
 
 
-_SUPPORTS: dict[type[Design], Callable[[Any, Tally], Tally]] = {Hadamard: _hadamard, KRR: _cells, Unary: _bits}
+def _geometry(design: GeometryResponse, tally: Tally) -> Tally:
+    """A report supports the categories whose points are orthogonal to the reported one."""
+    q, t = design.order, design.dimension
+    cube = np.zeros(q**t, np.int64)
+    for r in range(t):
+        first, last = points(q, r), points(q, r + 1)
+        cube[q**r : 2 * q**r] = tally[first:last]
+    return incidences(q, cube, vectors(np.arange(design.domain.size), q, t))
+
+
+def _hashing(design: LocalHashing, tally: Tally) -> Tally:
+    """A report of seed a and value y supports v where a·v - y = 0: where (a, y) is orthogonal to (v, -1)."""
+    digits = coordinates(np.arange(design.domain.size), design.order, design.digits)
+    last = field(design.order).negative(np.ones(design.domain.size, np.int16))
+    return incidences(design.order, tally, [*digits, last])
+
+
+def _sketch(design: CountMeanSketch, tally: Tally) -> Tally:
+    """A report of row j supports v where the bit in column h_j(v) is a one."""
+    return _gathered(design, tally[:, :-1])
+
+
+def _hadamard_sketch(design: HadamardSketch, tally: Tally) -> Tally:
+    """A report of row j and entry l supports v where its sign is that of (l, h_j(v)): half of all and half the sum."""
+    by_pair = tally.reshape(design.rows, design.width, 2)
+    signed = walsh_rows(by_pair[:, :, 0] - by_pair[:, :, 1])
+    found: Tally = (by_pair.sum() + _gathered(design, signed)) // 2
+    return found
+
+
+def _gathered(design: CountMeanSketch | HadamardSketch, table: Tally) -> Tally:
+    """The sum over rows of what stands in each category's column, some categories at a time."""
+    size, step = design.domain.size, max(1, (1 << 22) // design.rows)
+    out = np.empty(size, np.int64)
+    rows = np.arange(design.rows)[:, None]
+    for first in range(0, size, step):
+        codes = np.arange(first, min(first + step, size))
+        at = sketch_hashes(design.seed, design.rows, design.width, rows, codes[None])
+        out[first : first + step] = np.take_along_axis(table, at, axis=1).sum(axis=0)
+    return out
+
+
+_SUPPORTS: dict[type[Design], Callable[[Any, Tally], Tally]] = {
+    CountMeanSketch: _sketch,
+    GeometryResponse: _geometry,
+    Hadamard: _hadamard,
+    HadamardSketch: _hadamard_sketch,
+    KRR: _cells,
+    LocalHashing: _hashing,
+    SubsetSelection: _bits,
+    Unary: _bits,
+}

@@ -12,6 +12,7 @@ __all__ = ["Tally", "count_reports", "reports_in", "tally_shape"]
 Tally: TypeAlias = NDArray[np.int64]
 
 _CHUNK = 1 << 16
+_SHORT = 1 << 14
 _BITS = (np.arange(256)[:, None] >> np.arange(8) & 1).astype(np.int64)
 _LOW = (1 << 32) - 1
 
@@ -40,8 +41,9 @@ def reports_in(layout: Layout, tally: Tally) -> int:
 
 def count_reports(layout: Layout, tally: Tally, payload: Payload) -> None:
     """Add valid reports to a tally, in pieces that stay in the processor's cache."""
-    for start in range(0, len(payload), _CHUNK):
-        part = payload[start : start + _CHUNK]
+    step = layout.rows << 10 if isinstance(layout, BitRows) and layout.rows > _CHUNK >> 10 else _CHUNK
+    for start in range(0, len(payload), step):
+        part = payload[start : start + step]
         match layout:
             case Cells():
                 _count_cells(tally, part)
@@ -60,6 +62,11 @@ def _count_cells(tally: Tally, part: Payload) -> None:
 
 def _count_bits(layout: BitRows, tally: Tally, part: Payload) -> None:
     """By bytes: how often each of 256 bytes stands in a column tells how often each of its eight bits does."""
+    if layout.rows == 1:
+        tally[0, -1] += len(part)
+        for start in range(0, len(part), _SHORT):
+            tally[0, :-1] += _column_sums(part[start : start + _SHORT])[: layout.width]
+        return
     rows = layout.row(part)
     tally[:, -1] += np.bincount(rows, minlength=layout.rows)
     body = part[:, layout.prefix :]
@@ -72,6 +79,30 @@ def _count_bits(layout: BitRows, tally: Tally, part: Payload) -> None:
         bits = seen.reshape(layout.rows, 256) @ _BITS
         first = 8 * column
         tally[:, first : min(first + 8, layout.width)] += bits[:, : layout.width - first]
+
+
+def _column_sums(packed: Payload) -> Tally:
+    """How many ones each bit position has, by adding rows as binary numbers written across planes of bits.
+
+    Three rows of weight :math:`2^k` become one of the same weight (their sum without carry) and one of weight
+    :math:`2^{k+1}` (the carry): 64 positions at a time, until two rows or fewer are left of each weight.
+    """
+    words = -(-packed.shape[1] // 8)
+    padded = np.zeros((len(packed), 8 * words), np.uint8)
+    padded[:, : packed.shape[1]] = packed
+    rows, weight = padded.view("<u8"), 0
+    sums = np.zeros(64 * words, np.int64)
+    while len(rows):
+        carries = [rows[:0]]
+        while len(rows) > 2:
+            third = len(rows) // 3
+            a, b, c = rows[:third], rows[third : 2 * third], rows[2 * third : 3 * third]
+            mixed = a ^ b
+            carries.append(a & b | mixed & c)
+            rows = np.concatenate([mixed ^ c, rows[3 * third :]])
+        sums += np.unpackbits(rows.view(np.uint8), axis=1, bitorder="little").sum(axis=0, dtype=np.int64) << weight
+        rows, weight = np.concatenate(carries), weight + 1
+    return sums
 
 
 def _count_totals(tally: Tally, part: Payload) -> None:

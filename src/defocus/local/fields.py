@@ -1,0 +1,148 @@
+"""Finite fields: the arithmetic of q = p**m elements, in arrays."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+from typing import Any, TypeAlias, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from defocus.errors import InvalidParameterError
+
+__all__ = ["Elements", "Field", "field", "prime_power"]
+
+Elements: TypeAlias = NDArray[np.integer[Any]]
+
+_TABLED = 512
+"""Fields that are not of prime order work with tables of sums and products, so they stay small."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Field:
+    r"""The field of q = p**m elements, numbered from 0: the digits of a number in base p are its coordinates.
+
+    ``waves`` turns a field element into the frequency that stands for it: the character that belongs to c maps x to
+    :math:`e^{2\pi i\,\mathrm{Tr}(cx)/p}`, and Tr(cx) is the inner product modulo p of the digits of ``waves[c]``
+    with those of x.
+    """
+
+    p: int
+    m: int
+    sums: NDArray[np.int16] | None
+    products: NDArray[np.int16] | None
+    inverses: NDArray[np.int16]
+    waves: NDArray[np.int16]
+
+    @property
+    def q(self) -> int:
+        """How many elements there are."""
+        return int(self.p**self.m)
+
+    def add(self, a: Elements, b: Elements) -> Elements:
+        """Sums."""
+        if self.p == 2:
+            mixed: Elements = np.bitwise_xor(a, b)
+            return mixed
+        if self.sums is None:
+            total: Elements = (a + b) % self.p
+            return total
+        found: Elements = self.sums[a.astype(np.int32) * self.q + b]
+        return found
+
+    def multiply(self, a: Elements, b: Elements) -> Elements:
+        """Products."""
+        if self.products is None:
+            return (a.astype(np.int32) * b % self.p).astype(np.int16)
+        found: Elements = self.products[a.astype(np.int32) * self.q + b]
+        return found
+
+    def negative(self, a: Elements) -> Elements:
+        """What gives 0 when added."""
+        if self.p == 2:
+            return a
+        minus = np.array([self.p - 1], np.int16)  # -1 has the same number in every extension
+        return self.multiply(a, minus)
+
+
+def prime_power(q: int) -> tuple[int, int] | None:
+    """(p, m) with q = p**m and p prime, or None.
+
+    >>> prime_power(27), prime_power(12)
+    ((3, 3), None)
+    """
+    if q < 2:
+        return None
+    p = next((k for k in range(2, int(q**0.5) + 1) if q % k == 0), q)
+    m, rest = 0, q
+    while rest % p == 0:
+        rest, m = rest // p, m + 1
+    return (p, m) if rest == 1 else None
+
+
+@lru_cache(maxsize=64)
+def field(q: int) -> Field:
+    """The field of q elements.
+
+    >>> four = field(4)
+    >>> four.multiply(np.array([2, 3]), np.array([2, 2])).tolist()
+    [3, 1]
+    """
+    parts = prime_power(q)
+    if parts is None or (parts[1] > 1 and q > _TABLED) or q >= 1 << 15:
+        raise InvalidParameterError(
+            f"There is no field of {q} elements here.",
+            fix=f"choose a prime below 2**15, or a power of a prime up to {_TABLED}.",
+        )
+    p, m = parts
+    if m == 1:
+        inverses = np.array([0, *(pow(a, -1, p) for a in range(1, p))], np.int16)
+        table = np.array([[a * b % p for b in range(p)] for a in range(p)], np.int16).ravel() if p <= 64 else None
+        return Field(p, 1, None, table, inverses, np.arange(p, dtype=np.int16))
+    return _extension(p, m)
+
+
+def _extension(p: int, m: int) -> Field:
+    """Polynomials modulo an irreducible one: the first monic one under which every element but 0 has an inverse."""
+    q = p**m
+    digits = np.array([[a // p**i % p for i in range(m)] for a in range(q)])
+    weights = p ** np.arange(m)
+    sums = ((digits[:, None] + digits[None]) % p) @ weights
+    for low in product(range(p), repeat=m):
+        table = _products(digits, np.array(low), p) @ weights
+        if (np.sort(table[1:, 1:], axis=1) == np.arange(1, q)).all():
+            break
+    else:  # pragma: no cover: there is an irreducible polynomial of every degree
+        raise AssertionError(q)
+    inverses = np.concatenate([[0], 1 + np.argmax(table[1:, 1:] == 1, axis=1)])
+    trace = np.arange(q)
+    power = np.arange(q)
+    for _ in range(m - 1):  # a + a^p + a^(p²) + …
+        raised = power
+        for _ in range(p - 1):
+            raised = table[raised, power]
+        power = raised
+        trace = sums[trace, power]
+    form = trace[table[np.ix_(weights, weights)]]  # Tr(x^i x^j), elements of the prime field
+    waves = (digits @ form % p) @ weights
+    return Field(
+        p,
+        m,
+        None if p == 2 else sums.ravel().astype(np.int16),
+        table.ravel().astype(np.int16),
+        inverses.astype(np.int16),
+        waves.astype(np.int16),
+    )
+
+
+def _products(digits: NDArray[np.int64], low: NDArray[np.int64], p: int) -> NDArray[np.int64]:
+    """Digits of all products modulo x**m + low(x)."""
+    m = digits.shape[1]
+    out = np.zeros((len(digits), len(digits), m), np.int64)
+    power = digits.copy()  # b times x^i
+    for i in range(m):
+        out += digits[:, None, i, None] * power[None]
+        top = power[:, -1:]
+        power = (np.concatenate([np.zeros_like(top), power[:, :-1]], axis=1) - top * low) % p
+    return out % p
