@@ -11,8 +11,22 @@ True
 from defocus.local.clients import Client
 from defocus.local.domains import Categories, Interval
 from defocus.local.estimates import Estimate
+from defocus.local.means import Mean, MeanEstimate, mean
 from defocus.local.oracle import Oracle, oracle
 from defocus.local.reports import Reports
 from defocus.local.servers import Server, State
 
-__all__ = ["Categories", "Client", "Estimate", "Interval", "Oracle", "Reports", "Server", "State", "oracle"]
+__all__ = [
+    "Categories",
+    "Client",
+    "Estimate",
+    "Interval",
+    "Mean",
+    "MeanEstimate",
+    "Oracle",
+    "Reports",
+    "Server",
+    "State",
+    "mean",
+    "oracle",
+]

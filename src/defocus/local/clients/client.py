@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from defocus.local import wire
-from defocus.local.clients import geometry_response, hadamard, hashing, k_rr, sketch, subset, unary
+from defocus.local.clients import geometry_response, hadamard, hashing, k_rr, numeric, sketch, subset, unary
 from defocus.local.designs import (
     KRR,
     CountMeanSketch,
     Design,
-    Frequency,
     GeometryResponse,
     Hadamard,
     HadamardSketch,
@@ -21,7 +21,8 @@ from defocus.local.designs import (
     Unary,
     from_json,
 )
-from defocus.local.domains import Codes
+from defocus.local.designs.numeric import Duchi, Hybrid, LocalLaplace, Window
+from defocus.local.domains import Categories
 from defocus.local.layouts import Payload
 from defocus.local.reports import Reports
 from defocus.noise import Bits
@@ -30,7 +31,7 @@ from defocus.noise.bits import source
 __all__ = ["Client"]
 
 _CHUNK = 1 << 16
-_RANDOMISERS: dict[type[Design], Callable[[Any, Codes, Bits], Payload]] = {
+_RANDOMISERS: dict[type[Design], Callable[[Any, Any, Bits], Payload]] = {
     CountMeanSketch: sketch.randomise,
     GeometryResponse: geometry_response.randomise,
     Hadamard: hadamard.randomise,
@@ -39,6 +40,10 @@ _RANDOMISERS: dict[type[Design], Callable[[Any, Codes, Bits], Payload]] = {
     LocalHashing: hashing.randomise,
     SubsetSelection: subset.randomise,
     Unary: unary.randomise,
+    Duchi: numeric.randomise_duchi,
+    Hybrid: numeric.randomise_hybrid,
+    LocalLaplace: numeric.randomise_laplace,
+    Window: numeric.randomise_window,
 }
 
 
@@ -64,9 +69,9 @@ class Client:
     def encode(self, values: Any, bits: Bits | None = None) -> Reports:
         """One report for each value, each of another person. Values are checked before anything is drawn."""
         randomise, draw = _RANDOMISERS[type(self.design)], source(bits)
-        assert isinstance(self.design, Frequency)  # noqa: S101
-        codes = self.design.domain.codes(values)
-        pieces = [randomise(self.design, codes[i : i + _CHUNK], draw) for i in range(0, len(codes), _CHUNK)]
+        domain = self.design.domain
+        read: NDArray[Any] = domain.codes(values) if isinstance(domain, Categories) else domain.positions(values)
+        pieces = [randomise(self.design, read[i : i + _CHUNK], draw) for i in range(0, len(read), _CHUNK)]
         if len(pieces) == 1:
             return Reports(self.design, pieces[0])
         empty = self.design.layout.payload(b"")

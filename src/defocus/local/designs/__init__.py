@@ -5,7 +5,8 @@ from defocus.local.designs.geometry_response import GeometryResponse
 from defocus.local.designs.hadamard import Hadamard
 from defocus.local.designs.hashing import LocalHashing
 from defocus.local.designs.k_rr import KRR
-from defocus.local.designs.registry import NAMES, design, from_json, to_json
+from defocus.local.designs.numeric import Numeric
+from defocus.local.designs.registry import NAMES, NUMERIC_NAMES, design, from_json, numeric, to_json
 from defocus.local.designs.sketch import CountMeanSketch, HadamardSketch
 from defocus.local.designs.subset import SubsetSelection
 from defocus.local.designs.unary import Unary
@@ -13,6 +14,7 @@ from defocus.local.designs.unary import Unary
 __all__ = [
     "KRR",
     "NAMES",
+    "NUMERIC_NAMES",
     "VERSION",
     "CountMeanSketch",
     "Design",
@@ -21,9 +23,11 @@ __all__ = [
     "Hadamard",
     "HadamardSketch",
     "LocalHashing",
+    "Numeric",
     "SubsetSelection",
     "Unary",
     "design",
     "from_json",
+    "numeric",
     "to_json",
 ]

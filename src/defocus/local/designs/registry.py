@@ -10,13 +10,14 @@ from defocus.local.designs.geometry_response import GeometryResponse
 from defocus.local.designs.hadamard import Hadamard
 from defocus.local.designs.hashing import LocalHashing
 from defocus.local.designs.k_rr import KRR
+from defocus.local.designs.numeric import Duchi, Hybrid, LocalLaplace, Numeric, Window
 from defocus.local.designs.sketch import CountMeanSketch, HadamardSketch
 from defocus.local.designs.subset import SubsetSelection
 from defocus.local.designs.unary import Unary
-from defocus.local.domains import Categories, domain_from_wire
+from defocus.local.domains import Categories, Interval, domain_from_wire
 from defocus.privacy.wire import read_number
 
-__all__ = ["NAMES", "design", "from_json", "to_json"]
+__all__ = ["NAMES", "NUMERIC_NAMES", "design", "from_json", "numeric", "to_json"]
 
 _LONGEST = 1 << 26
 
@@ -38,6 +39,21 @@ _DESIGNS: dict[str, Callable[..., Design]] = {
 }
 NAMES = tuple(_DESIGNS)
 """What :func:`design` knows."""
+
+
+def _square(domain: Any, epsilon: Number, **options: Any) -> Numeric:
+    return Window(domain, epsilon, square=True, **options)
+
+
+_NUMERIC: dict[str, Callable[..., Numeric]] = {
+    "duchi": Duchi,
+    "hybrid": Hybrid,
+    "laplace": LocalLaplace,
+    "piecewise": Window,
+    "square-wave": _square,
+}
+NUMERIC_NAMES = tuple(_NUMERIC)
+"""What :func:`numeric` knows."""
 
 
 def design(
@@ -62,6 +78,27 @@ def design(
     return made
 
 
+def numeric(
+    name: str,
+    low: Number,
+    high: Number,
+    epsilon: Number,
+    *,
+    outside: Literal["clip", "refuse"] = "clip",
+    **options: Any,
+) -> Numeric:
+    """The design of a numeric oracle by its name.
+
+    >>> numeric("duchi", 0, 10, 1).layout.length
+    1
+    """
+    if name not in _NUMERIC:
+        raise InvalidParameterError(
+            f"There is no numeric oracle named {str(name)[:40]!r}.", fix=f"choose one of {', '.join(NUMERIC_NAMES)}."
+        )
+    return _NUMERIC[name](Interval(low, high, outside), epsilon, **options)
+
+
 def to_json(made: Design) -> str:
     """The description as text. It is public, and it is all that clients and servers need."""
     return json.dumps(made.to_wire(), sort_keys=True)
@@ -73,7 +110,7 @@ def from_json(text: str | bytes) -> Design:
         raise UnreadableDescriptionError("it is longer than 64 MiB")
     try:
         data = json.loads(text)
-        made = _DESIGNS[data["oracle"]](
+        made = (_DESIGNS | _NUMERIC)[data["oracle"]](
             domain_from_wire(data["domain"]), read_number(data["epsilon"]), **data["options"]
         )
     except (DefocusError, KeyError, TypeError, ValueError, ArithmeticError, RecursionError, AttributeError) as error:

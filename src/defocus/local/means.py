@@ -1,0 +1,173 @@
+"""Means and distributions of numbers: both sides of a numeric design in one object."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any, Literal, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from defocus.errors import InvalidParameterError, Number, probability
+from defocus.local.clients import Client
+from defocus.local.designs import Numeric, from_json, numeric, to_json
+from defocus.local.designs.numeric import LocalLaplace, Window
+from defocus.local.domains import Interval
+from defocus.local.reports import Reports
+from defocus.local.servers import Server, State
+from defocus.local.servers.distributions import expectation_maximisation
+from defocus.noise import Bits
+from defocus.privacy import events
+
+__all__ = ["Mean", "MeanEstimate", "mean"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class MeanEstimate:
+    """The mean of the numbers of all who reported. Unbiased, and not kept within the interval."""
+
+    mean: float
+    error: float
+    reports: int
+
+    def interval(self, confidence: Number = 0.95) -> tuple[float, float]:
+        """Low and high ends that hold the true mean with about this probability: a sum of independent reports."""
+        level = float(probability("confidence", confidence, zero=False, one=False))
+        half = NormalDist().inv_cdf(0.5 + level / 2) * self.error
+        return self.mean - half, self.mean + half
+
+    def __repr__(self) -> str:
+        return f"<mean {self.mean:.6g} ± {self.error:.2g} from {self.reports} reports, unbiased>"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """A numeric oracle.
+
+    >>> asked = mean("hybrid", 0, 100, epsilon=1)
+    >>> estimate = asked.estimate(asked.encode([20.0] * 5000))
+    >>> bool(abs(estimate.mean - 20) < 8 * estimate.error)
+    True
+    """
+
+    design: Numeric
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self.design.name
+
+    @property
+    def domain(self) -> Interval:
+        """Between which ends the numbers lie."""
+        return self.design.domain
+
+    @property
+    def epsilon(self) -> Number:
+        """What one report costs, as declared; the exact law costs no more."""
+        return self.design.epsilon
+
+    @property
+    def event(self) -> events.Event:
+        """What one report costs its person."""
+        return self.design.event
+
+    @property
+    def worst_variance(self) -> float:
+        """The variance of one report's guess where it is largest; that of the mean of n is this over n, at most."""
+        return self.design.worst_variance
+
+    def client(self) -> Client:
+        """The device's side."""
+        return Client(self.design)
+
+    def server(self, *, replays: int = 0) -> Server:
+        """The collector's side."""
+        return Server(self.design, replays=replays)
+
+    def encode(self, values: Any, bits: Bits | None = None) -> Reports:
+        """One report for each number, each of another person."""
+        return self.client().encode(values, bits)
+
+    def estimate(self, reports: "Reports | State | Server | bytes | Iterable[bytes | str]") -> MeanEstimate:
+        """The mean, from reports, messages, or what a server counted. The error is that seen among the reports."""
+        state = self._state(reports)
+        n = state.reports
+        if n < 2:
+            raise InvalidParameterError(f"{n} reports have no mean with an error.", fix="collect two or more.")
+        first, second = _moments(self.design, state)
+        spread = max(second / n - (first / n) ** 2, 0.0) * n / (n - 1)
+        width = float(self.domain.width)
+        return MeanEstimate(float(self.domain.low) + width * first / n, width * math.sqrt(spread / n), n)
+
+    def distribution(
+        self,
+        reports: "Reports | State | Server | bytes | Iterable[bytes | str]",
+        bins: int = 64,
+        *,
+        smooth: bool = True,
+    ) -> NDArray[np.float64]:
+        """The shares of ``bins`` equal parts of the interval, by expectation-maximisation. Not unbiased.
+
+        Made for square wave; works for piecewise, too.
+        """
+        if not isinstance(self.design, Window):
+            raise InvalidParameterError(
+                f"{self.name} tells the mean only.", fix="collect with the square-wave oracle for a distribution."
+            )
+        return expectation_maximisation(self.design, self._state(reports).tally, bins, smooth=smooth)
+
+    def to_json(self) -> str:
+        """The public description."""
+        return to_json(self.design)
+
+    @staticmethod
+    def from_json(text: str | bytes) -> "Mean":
+        """Read a description."""
+        found = from_json(text)
+        if not isinstance(found, Numeric):
+            raise InvalidParameterError(f"{found.name} is about categories.", fix="read it with Oracle.from_json.")
+        return Mean(found)
+
+    def _state(self, reports: "Reports | State | Server | bytes | Iterable[bytes | str]") -> State:
+        if isinstance(reports, Server):
+            reports = reports.state()
+        server = self.server()
+        if isinstance(reports, State):
+            server.merge(reports)
+        elif isinstance(reports, Reports):
+            server.add_reports(reports)
+        elif isinstance(reports, bytes):
+            server.add(reports)
+        else:
+            server.add_many(reports)
+        return server.state()
+
+
+def mean(
+    name: str,
+    low: Number,
+    high: Number,
+    epsilon: Number,
+    *,
+    outside: Literal["clip", "refuse"] = "clip",
+    **options: Any,
+) -> Mean:
+    """A numeric oracle by name: hybrid (the best mean), piecewise, duchi, laplace, or square-wave (the distribution).
+
+    >>> mean("hybrid", -1, 1, 4).worst_variance < mean("piecewise", -1, 1, 4).worst_variance
+    True
+    """
+    return Mean(numeric(name, low, high, epsilon, outside=outside, **options))
+
+
+def _moments(design: Numeric, state: State) -> tuple[float, float]:
+    """The sum of all guesses, and of their squares."""
+    if isinstance(design, LocalLaplace):
+        _, total, low, high = (int(x) for x in state.tally)
+        return total / design.steps, (low + (high << 32)) / design.steps**2
+    guesses = design.guesses
+    return float(state.tally @ guesses), float(state.tally @ guesses**2)
