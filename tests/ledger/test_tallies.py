@@ -153,12 +153,22 @@ def test_what_was_spent_is_told_in_words(book: Ledger) -> None:
     assert book.spent("2026-11-14", "2026-11-15") == book.spent()
     assert book.spent("2027-01-01") == pytest.approx((0, 0.125))
     assert book.remaining("2026-11-14").epsilon == pytest.approx(0.625)
+    assert book.words() == (
+        "3 parts were charged, the heaviest 50.0 % of the budget, beside 12.5 % that everybody was charged;"
+        " left for everybody: one release of epsilon 0.375"
+    )
     page = book._repr_html_()
     assert "parts by day (date); each row is in one part; 3 parts were charged" in page
     assert "2026-11-15, 2026-11-16: " in page
     charge = book.history()[2]
     assert set(charge["parts"]) == {"2026-11-15", "2026-11-16"}
     assert charge["tally"]["parts"] == 3
+
+
+def test_without_parts_the_share_of_the_budget_is_told(opened: Opener) -> None:
+    ledger = opened()
+    ledger.charge(Pure(Fraction(1, 4)), purpose="count")
+    assert ledger.words() == "25.0 % of the budget was spent; left for everybody: one release of epsilon 0.75"
 
 
 def test_everything_as_one_event_counts_a_release_as_often_as_the_part_that_had_it_most_often(book: Ledger) -> None:

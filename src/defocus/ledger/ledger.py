@@ -255,6 +255,14 @@ class Ledger:
         """Whether ``event`` would be admitted now. Free, and no promise: someone else may charge first."""
         return self._account(parts).short(self._guard.cost(event)) is None
 
+    def words(self) -> str:
+        """What was spent and what is left, for people."""
+        with self._chain.end() as (_, last):
+            used = self._guard.used(last.spent)
+        share = "more than can be said" if used is None else f"{100 * used:.1f} %"
+        spent = f"{share} of the budget was spent" if last.tally is None else last.tally.words(self._guard)
+        return f"{spent}; left for everybody: {self._guard.remaining(last.spent)}"
+
     def about(self, *parts: str) -> "Ledger":
         """The same ledger, whose charges, sums and remainders are those of the named parts unless told otherwise."""
         return Ledger(self._chain, self._terms, self._guard, checked_labels(parts, self._terms))
