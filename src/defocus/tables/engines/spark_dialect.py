@@ -31,7 +31,6 @@ _TRUNC = f"CASE WHEN a < 0 THEN {_CEIL} ELSE {_FLOOR} END"
 _NEAREST = f"CASE WHEN ABS(a - RINT(a)) = {_HALF} THEN a + SIGN(a) * {_HALF} ELSE RINT(a) END"
 _INFINITY = "CAST('Infinity' AS DOUBLE)"
 _BEYOND = "CAST('9223372036854775808' AS DOUBLE)"
-_BELOW = "below"
 
 
 def lowered(tree: exp.Expression) -> exp.Expression:
@@ -40,13 +39,14 @@ def lowered(tree: exp.Expression) -> exp.Expression:
     >>> lowered(exp.DateDiff(this=exp.column("b"), expression=exp.column("a"), unit=exp.var("DAY"))).sql("spark")
     'CAST(DATEDIFF(b, a) AS BIGINT)'
     """
-    return lower(tree, _RULES)
+    return lower(tree.transform(_whole_floor), _RULES)
 
 
-def _floor(node: exp.Floor, _: Kinds) -> exp.Expression:
-    made = fill(_FLOOR, a=node.this)
-    made.meta[_BELOW] = node.this
-    return made
+def _whole_floor(node: exp.Expression) -> exp.Expression:
+    """Spark's FLOOR gives 64-bit integers and fails beyond; the core casts without trying only floors that fit."""
+    if type(node) is exp.Cast and node.to.this is _DType.BIGINT and isinstance(node.this, exp.Floor):
+        return _call("FLOOR", node.this.this)
+    return node
 
 
 def _rounded(node: exp.Round, _: Kinds) -> exp.Expression:
@@ -58,8 +58,12 @@ def _rounded(node: exp.Round, _: Kinds) -> exp.Expression:
         return fill(_NEAREST, a=node.this)
     if digits < 0:
         return fill("r * b", r=fill(_NEAREST, a=fill("a / b", a=node.this, b=scale)), b=scale)
-    scaled = fill("r / b", r=fill(_NEAREST, a=fill("a * b", a=node.this, b=scale)), b=scale)
-    return fill(f"CASE WHEN ABS(r) = {_INFINITY} THEN a ELSE r END", a=node.this, r=scaled)
+
+    def scaled(x: exp.Expression) -> exp.Expression:
+        found = fill("r / b", r=fill(_NEAREST, a=fill("a * b", a=x, b=scale)), b=scale)
+        return fill(f"CASE WHEN ABS(r) = {_INFINITY} THEN a ELSE r END", a=x, r=found)
+
+    return fill.bind(node.this, scaled)
 
 
 def _power(node: exp.Pow, _: Kinds) -> exp.Expression:
@@ -90,11 +94,10 @@ _READERS: dict[Any, Callable[[exp.Expression], exp.Expression]] = {
 
 
 def _cast(node: exp.Cast, _: Kinds) -> exp.Expression:
-    """A cast that cannot fail. The floor of a product of the core's fits in 64 bits, and is an integer there."""
+    """A cast that cannot fail; moments have no zone."""
     if node.to.this in _MOMENTS:
         return exp.Cast(this=node.this, to=exp.DataType(this=_DType.TIMESTAMPNTZ, nested=False))
-    below = node.this.meta.get(_BELOW)
-    return node if below is None or node.to.this is not _DType.BIGINT else _call("FLOOR", below)
+    return node
 
 
 def _changed_case(node: exp.Lower | exp.Upper, _: Kinds) -> exp.Expression:
@@ -136,7 +139,7 @@ def _call(name: str, *arguments: exp.Expression) -> exp.Expression:
 
 
 _RULES: dict[type[exp.Expression], Rule] = {
-    exp.Floor: _floor,
+    exp.Floor: lambda node, _: fill(_FLOOR, a=node.this),
     exp.Ceil: lambda node, _: fill(_CEIL, a=node.this),
     exp.Trunc: lambda node, _: fill(_TRUNC, a=node.this),
     exp.Round: _rounded,

@@ -46,6 +46,10 @@ class Filler:
             return _filled(tree, {**gaps, **(later or {})})
         return self.once(_filled(tree, {**{name: hoisted(name) for name in gaps}, **(later or {})}), gaps)
 
+    def bind(self, tree: exp.Expression, make: Callable[[exp.Expression], exp.Expression]) -> exp.Expression:
+        """What ``make`` gives for a tree that it needs in several places."""
+        return make(tree) if self._is_small(tree) else self.once(make(hoisted("a")), {"a": tree})
+
     def _is_small(self, tree: exp.Expression) -> bool:
         return sum(1 for _ in tree.walk()) <= self.small and tree.find(exp.Query) is None
 
