@@ -5,8 +5,24 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, final
 
-from defocus.errors import InvalidParameterError
-from defocus.graphs.asking import AskDegrees, AskEdges, AskHistogram, AskJoint, AskStars, AskTriangles
+from defocus.errors import InvalidParameterError, Number
+from defocus.graphs.asking import (
+    AskClustering,
+    AskCommunities,
+    AskDegrees,
+    AskEdges,
+    AskErgm,
+    AskHistogram,
+    AskInteractions,
+    AskJoint,
+    AskLabellings,
+    AskPageRank,
+    AskStars,
+    AskSubgraphs,
+    AskTop,
+    AskTriangles,
+    AskWeights,
+)
 from defocus.graphs.data import Data
 from defocus.graphs.printing import line
 from defocus.graphs.public import Public
@@ -80,6 +96,43 @@ class Network:
         """
         parts: Sequence[Any] = [_statistic(each) for each in statistics] or [Edges(), Stars(2), Triangles()]
         return self.ask(AskJoint(Joint(parts)))
+
+    def top_degrees(self, k: int = 20) -> GraphQuery:
+        """The ``k`` nodes that have the most neighbours."""
+        return self.ask(AskTop(k))
+
+    def clustering(self) -> GraphQuery:
+        """How often two neighbours of a node are joined to each other."""
+        return self.ask(AskClustering())
+
+    def subgraph_counts(self, *shapes: str) -> GraphQuery:
+        """How many of several small graphs there are: "edges", "triangles", "stars_2", "stars_3", …."""
+        return self.ask(AskSubgraphs(shapes) if shapes else AskSubgraphs())
+
+    def pagerank(self, *, damping: Number = 0.85, top: int | None = None) -> GraphQuery:
+        """The PageRank of every node, or of the ``top`` nodes; a smaller ``damping`` needs far less noise."""
+        return self.ask(AskPageRank(damping, top))
+
+    def communities(self, *, at_most: int = 10, labellings: Sequence[Any] | None = None) -> GraphQuery:
+        """How many communities stand out, up to ``at_most``; or which of several public ``labellings`` fits best."""
+        if labellings is not None:
+            return self.ask(AskLabellings(tuple(labellings)))
+        return self.ask(AskCommunities(at_most))
+
+    def ergm(self, *terms: str) -> GraphQuery:
+        """An exponential random graph model: "edges", "stars_2" and "triangles", or some of them, and its fit."""
+        return self.ask(AskErgm(terms) if terms else AskErgm())
+
+    def weights(self, kind: str = "total") -> GraphQuery:
+        """Sums of weights where one weight is protected: "total", "strength" of every node, or "each" by itself."""
+        return self.ask(AskWeights(kind))
+
+    def interactions(self, *, every: Any, start: Any = None, end: Any = None, running: bool = False) -> GraphQuery:
+        """How many interactions there were in each step of time; ``running``, how many since the start.
+
+        ``start`` and ``end`` are public, and must be given: dates, or whole numbers where times are such.
+        """
+        return self.ask(AskInteractions(every, start, end, running))
 
     def remaining(self) -> Remaining:
         """What is left of the budget."""

@@ -1,7 +1,20 @@
 """Making released numbers consistent: post-processing, which costs nothing and never sees the data."""
 
+from defocus.graphs.inference.ergm import ErgmFit, fit_ergm, simulate_ergm
 from defocus.graphs.inference.graphical import graphical, is_graphical, realised
 from defocus.graphs.inference.isotonic import falling, rising
 from defocus.graphs.inference.plausible import plausible_counts
+from defocus.graphs.inference.synthetic import synthetic_graph
 
-__all__ = ["falling", "graphical", "is_graphical", "plausible_counts", "realised", "rising"]
+__all__ = [
+    "ErgmFit",
+    "falling",
+    "fit_ergm",
+    "graphical",
+    "is_graphical",
+    "plausible_counts",
+    "realised",
+    "rising",
+    "simulate_ergm",
+    "synthetic_graph",
+]

@@ -2,13 +2,25 @@
 
 from defocus.graphs.registry import Entry
 from defocus.graphs.statistic import IntVector, Statistic
-from defocus.graphs.statistics import arcs, capped, degrees, edges, histogram, joint, projected, stars, triangles
+from defocus.graphs.statistics import (
+    arcs,
+    capped,
+    degrees,
+    edges,
+    histogram,
+    joint,
+    pagerank,
+    projected,
+    stars,
+    triangles,
+)
 from defocus.graphs.statistics.arcs import ArcDegrees, ArcHistogram
 from defocus.graphs.statistics.capped import CappedEdges, CappedTriangles
 from defocus.graphs.statistics.degrees import Degrees
 from defocus.graphs.statistics.edges import Edges
 from defocus.graphs.statistics.histogram import Histogram
 from defocus.graphs.statistics.joint import Joint
+from defocus.graphs.statistics.pagerank import PageRank
 from defocus.graphs.statistics.projected import ProjectedHistogram
 from defocus.graphs.statistics.stars import Stars
 from defocus.graphs.statistics.triangles import Triangles
@@ -25,6 +37,7 @@ __all__ = [
     "Histogram",
     "IntVector",
     "Joint",
+    "PageRank",
     "ProjectedHistogram",
     "Stars",
     "Statistic",
@@ -42,5 +55,6 @@ ENTRIES: tuple[Entry, ...] = (
     capped.ENTRY,
     capped.TRIANGLES,
     projected.ENTRY,
+    pagerank.ENTRY,
 )
 """Every statistic that can be asked for. A statistic joins by its ``ENTRY``, which demands a certificate."""

@@ -1,0 +1,187 @@
+"""How many communities there are, or which of several labellings fits best."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, final
+
+import numpy as np
+
+from defocus.errors import InvalidParameterError, Number
+from defocus.graphs.columns import Column
+from defocus.graphs.data import Data
+from defocus.graphs.public import Public
+from defocus.graphs.questions import Method, Result
+from defocus.graphs.statistics.blocks import Blocks
+from defocus.graphs.statistics.spectrum import SENSITIVITY, checked_size, gaps, singular_values
+from defocus.mechanisms import Exponential, Laplace
+from defocus.noise import Bits
+from defocus.privacy.budgets import Budget
+from defocus.privacy.events import Event, compose
+from defocus.privacy.units import Adjacency
+
+__all__ = ["AskCommunities", "AskLabellings", "ByLikelihood", "BySpectrum"]
+
+_SHARE = Fraction(1, 10)
+"""Which part of epsilon the average degree takes."""
+_EDGE = 2.8
+"""Of a random graph of average degree d, no singular value but the first is far above 2√d; this is a margin above."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class AskCommunities:
+    """How many communities stand out, from 1 to ``at_most``."""
+
+    at_most: int = 10
+
+    @property
+    def words(self) -> str:
+        """What is asked."""
+        return f"number of communities, at most {self.at_most}"
+
+    def methods(self, public: Public, budget: Budget) -> Sequence[Method]:
+        """One choice by the spectrum."""
+        changes = _edges_only(public)
+        checked_size(public.n, self.at_most)
+        epsilon = Fraction(budget.epsilon or 0)
+        return [
+            BySpectrum(
+                Laplace.calibrated(epsilon=epsilon * _SHARE, sensitivity=changes),
+                Exponential(epsilon=epsilon * (1 - _SHARE), candidates=self.at_most, sensitivity=changes * SENSITIVITY),
+                public.n,
+            )
+        ]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class AskLabellings:
+    """Which of several public labellings explains the edges best, as a block model."""
+
+    labellings: tuple[Any, ...]
+    least: Number = 0.001
+
+    @property
+    def words(self) -> str:
+        """What is asked."""
+        return f"which of {len(self.labellings)} labellings of the nodes fits best"
+
+    def methods(self, public: Public, budget: Budget) -> Sequence[Method]:
+        """One choice by likelihood."""
+        changes = _edges_only(public)
+        blocks = tuple(Blocks(labels, self.least) for labels in self.labellings)
+        if not blocks or any(len(block.labels) != public.n for block in blocks):
+            raise InvalidParameterError(
+                f"Each labelling needs one label for each of the {public.n} nodes, in their order.",
+                fix="pass labellings=[[label of the first node, …], …].",
+            )
+        sensitivity = changes * max(block.sensitivity for block in blocks)
+        epsilon: Any = budget.epsilon
+        return [ByLikelihood(Exponential(epsilon=epsilon, candidates=len(blocks), sensitivity=sensitivity), blocks)]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class BySpectrum:
+    r"""Choose k with a probability that grows with how clearly k singular values stand out.
+
+    Guarantee:
+        The average degree is released with Laplace noise first, which fixes the threshold
+        :math:`\tau = 2.8\sqrt{\tilde d}`; given it, every utility moves by at most 1 with one edge (Weyl), and the
+        choice is an exponential mechanism. Both events compose.
+
+    Error:
+        For block models whose communities can be told apart, k is right once its gap exceeds the interval.
+    """
+
+    average: Laplace
+    mechanism: Exponential
+    nodes: int
+    name: str = "spectral"
+    rules: tuple[str, ...] = ("communities are counted that stand out of the spectrum of a random graph",)
+
+    @property
+    def event(self) -> Event:
+        """Average degree and choice."""
+        return compose([self.average.event, self.mechanism.event])
+
+    @property
+    def error(self) -> float:
+        """The expected loss of utility, in units of singular values."""
+        return self.mechanism.error
+
+    @property
+    def interval(self) -> float:
+        """The loss of utility that is exceeded in 5 % of cases at most."""
+        return self.mechanism.interval(0.95)
+
+    @property
+    def how(self) -> str:
+        """The mechanism, in words."""
+        return "exponential mechanism on gaps between singular values and a noisy threshold"
+
+    def run(self, data: Data, bits: Bits) -> Result:
+        """Find the threshold, then choose."""
+        edges = max(1, self.average.sample(data.graph.edges, bits))
+        threshold = _EDGE * math.sqrt(2 * edges / self.nodes)
+        utilities = gaps(singular_values(data.graph, self.mechanism.candidates + 1), threshold)
+        found = 1 + self.mechanism.sample(utilities, bits)
+        return Result((_choice("communities", found, self.how),), notes=(f"threshold: {threshold:.4g}",))
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class ByLikelihood:
+    """Choose a public labelling with a probability that grows with its likelihood."""
+
+    mechanism: Exponential
+    blocks: tuple[Blocks, ...]
+    name: str = "likelihood"
+    rules: tuple[str, ...] = ("the labellings are public; a labelling that was found in this graph is not",)
+
+    @property
+    def event(self) -> Event:
+        """One choice."""
+        return self.mechanism.event
+
+    @property
+    def error(self) -> float:
+        """The expected loss of log-likelihood."""
+        return self.mechanism.error
+
+    @property
+    def interval(self) -> float:
+        """The loss of log-likelihood that is exceeded in 5 % of cases at most."""
+        return self.mechanism.interval(0.95)
+
+    @property
+    def how(self) -> str:
+        """The mechanism, in words."""
+        return "exponential mechanism on log-likelihoods of block models"
+
+    def run(self, data: Data, bits: Bits) -> Result:
+        """Score every labelling, then choose."""
+        scores = [block.log_likelihood(data.graph) for block in self.blocks]
+        chosen = self.mechanism.sample(scores, bits)
+        columns = (
+            _choice("labelling", chosen, self.how),
+            _choice("communities", self.blocks[chosen].blocks, self.how),
+        )
+        return Result(columns, processing=("labellings are counted from 0",))
+
+
+def _choice(name: str, value: int, how: str) -> Column:
+    unknown = np.full(1, np.nan)
+    return Column(name, np.full(1, float(value)), unknown, unknown, unknown, integral=True, how=how)
+
+
+def _edges_only(public: Public) -> int:
+    """How many edges differ between neighbours; a refusal where that is not how they differ."""
+    if public.unit.kind != "edge" or public.directed:
+        raise InvalidParameterError(
+            f"Communities are asked of undirected graphs that protect edges, and this one protects {public.unit}.",
+            fix="open it with unit=dp.edge() and without directed=True.",
+        )
+    return 2 if public.unit.adjacency is Adjacency.REPLACE else 1

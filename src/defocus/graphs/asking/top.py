@@ -1,0 +1,104 @@
+"""The nodes with the most neighbours."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from defocus.errors import InvalidParameterError, count
+from defocus.graphs.columns import Column
+from defocus.graphs.data import Data
+from defocus.graphs.noising import Finish, VectorNoise, noises
+from defocus.graphs.public import Public
+from defocus.graphs.questions import Method, Result
+from defocus.graphs.statistic import IntVector
+from defocus.graphs.statistics import Degrees
+from defocus.mechanisms import SubsetChoice
+from defocus.noise import Bits
+from defocus.privacy.budgets import Budget
+from defocus.privacy.events import Event
+from defocus.privacy.units import Adjacency
+
+__all__ = ["AskTop", "Chosen"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class AskTop:
+    """The ``k`` nodes of largest degree."""
+
+    k: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "k", count("k", self.k))
+
+    @property
+    def words(self) -> str:
+        """What is asked."""
+        return f"the {self.k} nodes of largest degree"
+
+    def methods(self, public: Public, budget: Budget) -> Sequence[Method]:
+        """Degrees with noise, of which the largest are shown; or one choice among all sets of k nodes."""
+        if public.directed:
+            raise InvalidParameterError("There is no such ranking of directed graphs here.", fix="ask degrees().")
+        if self.k > public.n:
+            raise InvalidParameterError(f"There are only {public.n} nodes.", fix=f"pass k <= {public.n}.")
+        named = noises(Degrees(), public, budget, _largest(self.k), prefix="noisy degrees, ")
+        epsilon: Any = budget.epsilon
+        replaced = public.unit.adjacency is Adjacency.REPLACE
+        choice = SubsetChoice(
+            epsilon=epsilon, candidates=public.n, size=self.k, touched=4 if replaced else 2, monotone=not replaced
+        )
+        return [*named, Chosen(choice)]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Chosen:
+    """One choice among all sets of k nodes, by the exponential mechanism on the sum of their degrees."""
+
+    mechanism: SubsetChoice
+    name: str = "subset"
+    rules: tuple[str, ...] = ("which nodes is released, and no degree",)
+
+    @property
+    def event(self) -> Event:
+        """What one choice owes."""
+        return self.mechanism.event
+
+    @property
+    def error(self) -> float:
+        """The expected loss of degree for each chosen node."""
+        return self.mechanism.error / self.mechanism.size
+
+    @property
+    def interval(self) -> float:
+        """The loss of degree for each chosen node that is exceeded in 5 % of cases at most."""
+        return self.mechanism.interval(0.95) / self.mechanism.size
+
+    @property
+    def how(self) -> str:
+        """The mechanism, in words."""
+        return f"exponential mechanism over all sets of {self.mechanism.size} nodes"
+
+    def run(self, data: Data, bits: Bits) -> Result:
+        """Choose."""
+        chosen = self.mechanism.sample(data.graph.degrees, bits).tolist()
+        unknown = np.full(len(chosen), np.nan)
+        column = Column("chosen", np.ones(len(chosen)), unknown, unknown, unknown, integral=True, how=self.how)
+        return Result((column,), keys={"node": [data.labels[i] for i in chosen]})
+
+
+def _largest(k: int) -> Finish:
+    def finish(method: VectorNoise, values: IntVector, data: Data) -> Result:
+        rows = np.argsort(-values, kind="stable")[:k]
+        error, half = method.mechanism.error, method.interval
+        picked = values[rows].astype(np.float64)
+        column = Column(
+            "degree", picked, np.full(k, error), picked - half, picked + half, integral=True, how=method.how
+        )
+        done = ("only the largest noisy degrees are shown: being picked makes them look larger than they are",)
+        return Result((column,), keys={"node": [data.labels[i] for i in rows]}, processing=done)
+
+    return finish
