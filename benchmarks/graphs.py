@@ -1,0 +1,95 @@
+"""Graphs: how fast triangles are counted and released beside networkit, and how exact answers are on real graphs.
+
+    python benchmarks/graphs.py [speed] [accuracy FOLDER] [--quick]
+
+`speed` counts the triangles of two graphs of 1 million nodes and 10 million edges, with hubs and without: each in a
+process of its own, taking turns, with as many threads as there are cores. Times are the least of all rounds; memory is
+the peak of resident memory, imports and input included. Needs networkit (`pip install 'defocus[bench]'`).
+
+`accuracy` needs a folder with the public graphs Facebook, CA-HepPh and Enron as lists of edges; see
+graphs_parts/accuracy.py. Results go into results/graphs.json and leave those of the other part in place.
+"""
+
+import json
+import os
+import platform
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+PARTS = HERE / "graphs_parts"
+sys.path[:0] = [str(HERE), str(PARTS)]
+
+from data import ensure  # noqa: E402 -- beside this file
+from processes import child  # noqa: E402
+
+RESULTS = HERE / "results" / "graphs.json"
+QUICK = "--quick" in sys.argv
+NODES, DRAWS = (100_000, 1_000_000) if QUICK else (1_000_000, 10_350_000)
+TURNS, ROUNDS = (1, 1) if QUICK else (3, 2)
+KINDS = ("power-law", "uniform")
+
+
+def speed() -> dict[str, Any]:
+    found = {}
+    for kind in KINDS:
+        place = ensure(HERE.parent / ".bench" / "data", kind, NODES, DRAWS)
+        parts: dict[str, list[Any]] = {"defocus": [], "networkit": []}
+        for _ in range(TURNS):
+            for tool, runs in parts.items():
+                runs.append(child(PARTS / f"with_{tool}.py", place, ROUNDS))
+        found[kind] = {**json.loads((place / "about.json").read_text()), **summary(parts)}
+        tell(kind, found[kind])
+    return found
+
+
+def summary(parts: dict[str, list[Any]]) -> dict[str, Any]:
+    said: dict[str, Any] = {}
+    for tool, runs in parts.items():
+        steps = runs[0][0]["seconds"]
+        said[tool] = {
+            kind: {step: min(time for run, _ in runs for time in run[kind][step]) for step in steps}
+            for kind in ("seconds", "processor")
+        }
+        said[tool]["peak_mib"] = max(peak for _, peak in runs)
+    ours, theirs = parts["defocus"][0][0], parts["networkit"][0][0]
+    assert ours["triangles"] == theirs["triangles"], (ours["triangles"], theirs["triangles"])
+    mine, peer = said["defocus"]["seconds"], said["networkit"]["seconds"]
+    return {
+        "triangles": ours["triangles"],
+        "most_common_neighbours": ours["most"],
+        **said,
+        "count_over_networkit": mine["count"] / peer["count"],
+        "build_and_count_over_networkit": (mine["build"] + mine["count"]) / (peer["build"] + peer["count"]),
+        "memory_over_networkit": said["defocus"]["peak_mib"] / said["networkit"]["peak_mib"],
+        "release_over_count": (mine["release"] - mine["build"]) / mine["count"],
+        "release_over_build_and_count": mine["release"] / (mine["build"] + mine["count"]),
+    }
+
+
+def tell(kind: str, found: dict[str, Any]) -> None:
+    print(f"{kind}: {found['nodes']} nodes, {found['edges']} edges, {found['triangles']} triangles")
+    for tool in ("defocus", "networkit"):
+        steps = ", ".join(f"{step} {time:.2f} s" for step, time in found[tool]["seconds"].items())
+        print(f"  {tool}: {steps}, {found[tool]['peak_mib']:.0f} MiB")
+    for name in [name for name in found if "_over_" in name]:
+        print(f"  {name.replace('_', ' ')}: {found[name]:.2f}", flush=True)
+
+
+def main() -> None:
+    kept: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    if "speed" in sys.argv or "accuracy" not in sys.argv:
+        kept["speed"] = {"networkit": version("networkit"), "numba": version("numba"), **speed()}
+    if "accuracy" in sys.argv:
+        from accuracy import accuracy
+
+        kept["accuracy"] = accuracy(Path(sys.argv[sys.argv.index("accuracy") + 1]), quick=QUICK)
+    kept["machine"] = {"python": platform.python_version(), "cores": os.cpu_count(), "platform": platform.machine()}
+    if not QUICK:
+        RESULTS.write_text(json.dumps(kept, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
