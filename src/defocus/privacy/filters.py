@@ -183,8 +183,10 @@ class Filter:
             return Remaining(0.0, math.inf, 0.0)
         epsilon = self._largest(lambda t: self._allows(spent, Pure(t)))
         precision = self._largest(lambda t: self._allows(spent, Gaussian(1 / t)))
-        most = self._ways(spent)[-1].slack
-        delta = most - spent.amounts[0] - 2 * math.ulp(most)  # so that it fits when it is added, which rounds up
+        most, own = self._ways(spent)[-1].slack, spent.amounts[0]
+        delta = most - own
+        if sum_up(own, delta) > most:
+            delta -= 2 * math.ulp(most)  # so that it fits when it is added, which rounds up
         tolerance = (1 - _USED_UP) * most
         return Remaining(epsilon, 1 / precision if precision else math.inf, delta if delta > tolerance else 0.0)
 

@@ -23,7 +23,7 @@ from defocus.errors import (
 from defocus.ledger import Ledger, Receipt
 from defocus.privacy.accounting import tightest_at
 from defocus.privacy.budgets import Budget
-from defocus.privacy.digits import at_most
+from defocus.privacy.digits import at_most, roughly
 from defocus.privacy.events import Approximate, Event
 from defocus.privacy.rounding import above
 from defocus.privacy.units import Adjacency
@@ -99,11 +99,10 @@ def advice(asked: Budget, ledger: Ledger, replan: Replan) -> str:
     left = remaining.delta
     if remaining.epsilon and left < asked.delta * _HARDLY and _needs_delta(replan):
         return "name the keys: finding them spends delta outright, and hardly any is left for that."
-    if 0 < left < asked.delta:
-        most = float(at_most(left, 4))
-        if _fits(Budget(asked.epsilon, most), ledger, replan):
+    for written in dict.fromkeys((roughly(left, 3), at_most(left, 3))) if 0 < left < asked.delta else ():
+        if _fits(Budget(asked.epsilon, float(written)), ledger, replan):
             return (
-                f"ask with delta={most:g}: of the delta of {ledger.budget}, so much is left for releases"
+                f"ask with delta={float(written):g}: of the delta of {ledger.budget}, so much is left for releases"
                 " that spend some of it outright."
             )
     if _fits(Budget(asked.epsilon), ledger, replan):
