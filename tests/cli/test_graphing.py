@@ -67,6 +67,11 @@ def test_a_method_can_be_named(defocus: Callable[..., Any], edges: Path) -> None
     assert "laplace" in refused.err
 
 
+def test_several_statistics_are_listed_with_commas(defocus: Callable[..., Any], edges: Path) -> None:
+    words = ("graph", edges, *SAID, "joint", "--set", "statistics=edges, triangles", "--epsilon", 1, "--json")
+    assert list(defocus(*words).json["columns"]) == ["edges", "triangles"]
+
+
 def test_names_of_nodes_come_from_a_file(defocus: Callable[..., Any], edges: Path) -> None:
     names = edges.with_name("names.txt")
     names.write_text("\n".join(map(str, range(50))), encoding="utf-8")

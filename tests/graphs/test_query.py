@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from defocus.errors import (
     QuestionFailedError,
     UnsupportedEventError,
 )
-from defocus.graphs import GraphAnswer, Network, Public
+from defocus.graphs import GraphAnswer, Network, Public, open_graph
 from defocus.graphs.columns import noisy
 from defocus.graphs.kernels import compiling
 from defocus.graphs.questions import Question, Result
@@ -198,6 +199,16 @@ def test_the_same_request_is_answered_again_for_free(friends: Network) -> None:
         friends.degrees().release(epsilon=2, request="degrees in May")
     with pytest.raises(InvalidParameterError, match="another question"):
         friends.edges().release(epsilon=1, request="degrees in May")
+
+
+def test_a_kept_answer_about_other_nodes_is_another_answer(tmp_path: Path) -> None:
+    def ask(nodes: list[str]) -> GraphAnswer:
+        with open_graph([("a", "b")], unit=edge(), budget=Budget(9), nodes=nodes, ledger=tmp_path / "l", name="g") as g:
+            return g.degrees().release(epsilon=1, request="May")
+
+    assert ask(["a", "b"]).value.tolist() == ask(["a", "b"]).value.tolist()
+    with pytest.raises(InvalidParameterError, match="another question"):
+        ask(["a", "c"])
 
 
 def test_an_answer_that_cannot_be_noted_is_not_lost(friends: Network, monkeypatch: pytest.MonkeyPatch) -> None:

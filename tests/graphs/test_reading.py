@@ -175,6 +175,11 @@ def test_files_that_are_not_what_they_say_are_refused_without_a_word_of_them(
         opened(tmp_path / "e.parquet", table="edges")
 
 
+def test_crooked_lines_of_a_file_are_left_out(opened: Callable[..., Network], tmp_path: Path) -> None:
+    (tmp_path / "e.csv").write_text("u,v\nada,bob\nada\n\nbob,cyd,dan\n,\ncyd,ada\n", encoding="utf-8")
+    assert {("ada", "bob"), ("ada", "cyd")} <= rows(opened(tmp_path / "e.csv"))
+
+
 def test_a_directed_graph_is_not_taken_for_an_undirected_one(opened: Callable[..., Network]) -> None:
     both = [*FRIENDS, ("bob", "ada")]
     for data in (networkx.DiGraph(both), igraph.Graph.TupleList(both, directed=True)):

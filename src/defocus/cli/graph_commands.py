@@ -45,7 +45,10 @@ def graph(
     bound: Annotated[float | None, typer.Option(help="The largest degree of a node, or the largest weight.")] = None,
     by: Annotated[str | None, typer.Option(help="Which method; the one that errs least unless told.")] = None,
     settings: Annotated[
-        list[str] | None, typer.Option("--set", help="A setting of the question, e.g. k=3; may be repeated.")
+        list[str] | None,
+        typer.Option(
+            "--set", help="A setting of the question, e.g. k=3 or statistics=edges,triangles; may be repeated."
+        ),
     ] = None,
     purpose: Annotated[str | None, typer.Option(help="Why, in one line; goes into the ledger.")] = None,
     who: Annotated[str | None, typer.Option(help="By whom; the account's name unless told.")] = None,

@@ -165,14 +165,17 @@ def _query(network: Network, asked: Asked) -> GraphQuery:
             f"A graph cannot be asked {asked.question!r:.60}.", fix=f"ask one of {', '.join(sorted(known))}."
         )
     settings = dict(_setting(text) for text in asked.settings)
-    names = [name for name in inspect.signature(method).parameters if name not in {"self", "statistics"}]
+    parameters = inspect.signature(method).parameters
+    names = [name for name in parameters if name != "self"]
     for name in settings:
         if name not in names:
             raise InvalidParameterError(
                 f"{asked.question} has no setting {name!r:.60}.",
                 fix=f"its settings are {', '.join(names)}." if names else "it has none.",
             )
-    query: GraphQuery = method(network, **settings)
+    listed = [name for name in names if parameters[name].kind is inspect.Parameter.VAR_POSITIONAL and name in settings]
+    several = [part.strip() for name in listed for part in str(settings.pop(name)).split(",")]
+    query: GraphQuery = method(network, *several, **settings)
     return query if asked.by is None else query.by(asked.by)
 
 

@@ -106,7 +106,8 @@ def _relation(place: Path, ending: str, table: str | None) -> str:
         return _quoted(table)
     literal = "'" + str(place).replace("'", "''") + "'"
     if ending in _SEPARATORS:
-        return f"read_csv({literal}, delim = '{_SEPARATORS[ending]}', header = true, all_varchar = true)"
+        lenient = "header = true, all_varchar = true, strict_mode = false, null_padding = true"
+        return f"read_csv({literal}, delim = '{_SEPARATORS[ending]}', {lenient})"
     return f"read_parquet({literal})"
 
 

@@ -1,5 +1,6 @@
 """The nodes of a graph: what they are called, and the number of each. Ends that name no node become -1."""
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias, final
 
@@ -108,6 +109,13 @@ class Names:
     def labels(self) -> Sequence[Any]:
         """The names in the order of their numbers."""
         return self._labels
+
+    def digest(self) -> str:
+        """A few digits that tell these names from others; none where nodes are simply numbered."""
+        if isinstance(self._labels, range):
+            return ""
+        text = "\n".join(f"{type(name).__name__} {name!r}" for name in self._labels)
+        return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:16]
 
     def numbers(self, column: Column) -> NDArray[np.int64]:
         """The number of the node that each entry names, or -1. The type of a column can be refused, no value can."""

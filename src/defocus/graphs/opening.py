@@ -104,6 +104,7 @@ def open_graph(
             None if unit.kind == "node" or names is None else len(names.labels),
             directed=one_way,
             listed=unit.kind != "node" or nodes is not None or opened.listed is not None,
+            named="" if unit.kind == "node" or names is None else names.digest(),
         )
         network = Network(Data(read), public, book, called, _rules(unit, public, directed=one_way), allowed)
         undo.pop_all()

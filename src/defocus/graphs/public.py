@@ -15,13 +15,15 @@ class Public:
     """The protected unit, the public number of nodes, and how edges are read.
 
     ``nodes`` is None where the number of nodes is private: under node privacy. ``listed`` says whether nodes
-    without edges are known, from a list of nodes, or only those that have an edge.
+    without edges are known, from a list of nodes, or only those that have an edge. ``named`` is a digest of public
+    names, by which kept answers about other nodes are told apart.
     """
 
     unit: Unit
     nodes: int | None
     directed: bool = False
     listed: bool = True
+    named: str = ""
 
     @property
     def n(self) -> int:
