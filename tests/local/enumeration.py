@@ -2,21 +2,26 @@
 
 import math
 from collections import defaultdict
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import combinations, product
+from typing import Any
 
 import numpy as np
 
+from defocus.local.blooms import bloom_positions
 from defocus.local.clients import geometry_response, hadamard, hashing, k_rr, sketch
 from defocus.local.designs import (
     KRR,
+    Categorical,
     CountMeanSketch,
+    DBitFlip,
     Design,
-    Frequency,
     GeometryResponse,
     Hadamard,
     HadamardSketch,
     LocalHashing,
+    Rappor,
     SubsetSelection,
     Unary,
 )
@@ -28,20 +33,7 @@ Law = dict[int, Fraction]
 
 def law(design: Design, code: int) -> Law:
     """How likely each report is for a person of category ``code``, through the client's own placing of draws."""
-    match design:
-        case KRR() | GeometryResponse() | LocalHashing():
-            return _levels(design, code)
-        case Hadamard():
-            return _hadamard(design, code)
-        case Unary():
-            return unary(design.bits, design.domain.size, 1 << code)
-        case SubsetSelection():
-            return _subset(design, code)
-        case CountMeanSketch():
-            return _sketch(design, code)
-        case HadamardSketch():
-            return _hadamard_sketch(design, code)
-    raise AssertionError(design)
+    return _LAWS[type(design)](design, code)
 
 
 def _levels(design: KRR | GeometryResponse | LocalHashing, code: int) -> Law:
@@ -97,6 +89,30 @@ def _hadamard_sketch(design: HadamardSketch, code: int) -> Law:
     return found
 
 
+def _d_bit(design: DBitFlip, code: int) -> Law:
+    k, found = design.domain.size, {}
+    chosen = list(combinations(range(k), design.asked))
+    for about in chosen:
+        for yes in product((False, True), repeat=design.asked):
+            chance = Fraction(1, len(chosen))
+            for category, answer in zip(about, yes, strict=True):
+                one = design.bits.p if category == code else design.bits.q
+                chance *= one if answer else 1 - one
+            found[sum(1 << (c if answer else c + k) for c, answer in zip(about, yes, strict=True))] = chance
+    return found
+
+
+def _rappor(design: Rappor, code: int) -> Law:
+    """Of what is remembered, with the cohort: every report follows from it."""
+    law, found = UnaryLaw(*design.permanent, int((1 - design.flip) * 2**63)), {}
+    positions = bloom_positions(design.domain, design.cohorts, design.width, design.hashes)
+    for cohort in range(design.cohorts):
+        ones = sum(1 << i for i in set(positions[cohort, code].tolist()))
+        for report, chance in unary(law, design.width, ones).items():
+            found[cohort << design.width | report] = chance / design.cohorts
+    return found
+
+
 def unary(bits: UnaryLaw, width: int, ones: int) -> Law:
     """Independent bits; which of them are ones before the noise is ``ones``."""
     found = {}
@@ -109,7 +125,21 @@ def unary(bits: UnaryLaw, width: int, ones: int) -> Law:
     return found
 
 
-def worst_ratio(design: Frequency) -> Fraction:
+_LAWS: dict[type[Design], Callable[[Any, int], Law]] = {
+    CountMeanSketch: _sketch,
+    DBitFlip: _d_bit,
+    GeometryResponse: _levels,
+    Hadamard: _hadamard,
+    HadamardSketch: _hadamard_sketch,
+    KRR: _levels,
+    LocalHashing: _levels,
+    Rappor: _rappor,
+    SubsetSelection: _subset,
+    Unary: lambda design, code: unary(design.bits, design.domain.size, 1 << code),
+}
+
+
+def worst_ratio(design: Categorical) -> Fraction:
     """The largest ratio of probabilities of one report under two categories."""
     laws = [law(design, code) for code in range(design.domain.size)]
     for each in laws:

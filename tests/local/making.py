@@ -4,13 +4,17 @@ from typing import Any
 
 from defocus.errors import Number
 from defocus.local import Oracle
-from defocus.local.designs import Frequency, design
+from defocus.local.designs import Categorical, design
 
 
-def small(name: str, domain: Any, epsilon: Number, **options: Any) -> Frequency:
-    """The design of this name; a sketch has 16 rows of 64 columns."""
+def small(name: str, domain: Any, epsilon: Number, **options: Any) -> Categorical:
+    """The design of this name; a sketch has 16 rows of 64 columns, RAPPOR 4 cohorts, and d-bit asks twice."""
     if name in {"cms", "hcms"}:
         options = {"rows": 16, "width": 64} | options
+    if name == "d-bit":
+        options = {"asked": 2} | options
+    if name == "rappor":
+        options = {"cohorts": 4} | options
     return design(name, domain, epsilon, **options)
 
 

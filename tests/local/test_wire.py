@@ -8,7 +8,7 @@ from tests.local.making import small
 
 from defocus.local import wire
 from defocus.local.clients import Client
-from defocus.local.designs import NAMES, Frequency, design
+from defocus.local.designs import NAMES, Categorical, design
 from defocus.local.servers import Server
 from defocus.noise.testing import seeded
 
@@ -16,7 +16,7 @@ DESIGNS = [small(name, 21, 1) for name in NAMES]
 
 
 @pytest.mark.parametrize("made", DESIGNS, ids=NAMES)
-def test_every_report_that_a_client_writes_is_read(made: Frequency) -> None:
+def test_every_report_that_a_client_writes_is_read(made: Categorical) -> None:
     client, server, bits = Client(made), Server(made), seeded(5)
     for value in range(21):
         for nonce in (False, True):
@@ -32,7 +32,7 @@ def test_every_report_that_a_client_writes_is_read(made: Frequency) -> None:
 
 @pytest.mark.parametrize("made", DESIGNS, ids=NAMES)
 @given(data=st.binary(max_size=200), body=st.binary(max_size=60), kind=st.integers(0, 255))
-def test_no_bytes_raise_an_error(made: Frequency, data: bytes, body: bytes, kind: int) -> None:
+def test_no_bytes_raise_an_error(made: Categorical, data: bytes, body: bytes, kind: int) -> None:
     server = Server(made, replays=10)
     server.add_many([data, bytes((1, kind)) + made.digest + body, memoryview(data)[::2]])
     server.add(data.decode("latin-1"))
@@ -53,7 +53,7 @@ def test_no_json_raises_an_error(value: object) -> None:
 
 
 @pytest.mark.parametrize("made", DESIGNS, ids=NAMES)
-def test_every_fault_has_its_reason(made: Frequency) -> None:
+def test_every_fault_has_its_reason(made: Categorical) -> None:
     good = Client(made).report(3, bits=seeded(1))
     batch = Client(made).encode([1, 2, 3], seeded(1)).to_bytes()
     other = Client(design("k-rr", 4, 2)).report(1)

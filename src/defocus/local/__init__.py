@@ -8,25 +8,41 @@
 True
 """
 
-from defocus.local.clients import Client
+from defocus.local.attributes import Attributes, Tables, attributes
+from defocus.local.choosing import Choice, best, best_mean, choices
+from defocus.local.clients import Client, Memory
 from defocus.local.domains import Categories, Interval
 from defocus.local.estimates import Estimate
+from defocus.local.hitters import Hitter, Hitters, heavy_hitters
 from defocus.local.means import Mean, MeanEstimate, mean
 from defocus.local.oracle import Oracle, oracle
+from defocus.local.processing import process
 from defocus.local.reports import Reports
 from defocus.local.servers import Server, State
 
 __all__ = [
+    "Attributes",
     "Categories",
+    "Choice",
     "Client",
     "Estimate",
+    "Hitter",
+    "Hitters",
     "Interval",
     "Mean",
     "MeanEstimate",
+    "Memory",
     "Oracle",
     "Reports",
     "Server",
     "State",
+    "Tables",
+    "attributes",
+    "best",
+    "best_mean",
+    "choices",
+    "heavy_hitters",
     "mean",
     "oracle",
+    "process",
 ]

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from defocus.errors import InvalidParameterError, Number, probability
-from defocus.local.designs import Frequency
+from defocus.local.designs import Frequency, Rappor
+from defocus.local.designs.rappor import rappor_regression
 from defocus.local.servers.states import State
 from defocus.local.servers.supports import supports
 from defocus.privacy.pages import html_facts
@@ -95,6 +96,8 @@ def estimate(state: State) -> Estimate:
     for the unknown :math:`n_v`.
     """
     design = state.design
+    if isinstance(design, Rappor):
+        return _regressed(design, state)
     if not isinstance(design, Frequency):
         raise InvalidParameterError(f"{design.name} estimates no frequencies.", fix="ask for its mean instead.")
     n, p, q = state.reports, float(design.p), float(design.q)
@@ -105,6 +108,17 @@ def estimate(state: State) -> Estimate:
     if design.collisions:
         variances += float(design.collisions) * _pairs(counts, variances)
     return Estimate(counts, variances, n, design.domain.labels)
+
+
+def _regressed(design: Rappor, state: State) -> Estimate:
+    """Debias the bits of every cohort, then least squares."""
+    n, p, q = state.reports, float(design.zero), float(design.one)
+    sums = (state.tally[:, :-1] - p * state.tally[:, -1:]) / (q - p)
+    regression = rappor_regression(design)
+    counts = regression.counts(sums.ravel())
+    held = np.maximum(counts, 0)
+    held *= n / max(held.sum(), 1e-9)
+    return Estimate(counts, regression.variances(held, *design.bit_variances()), n, design.domain.labels)
 
 
 def _pairs(counts: Array, variances: Array) -> Array:

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, final
 
-from defocus.errors import Number
+from defocus.errors import InvalidParameterError, Number
 from defocus.local.clients import Client
-from defocus.local.designs import Frequency, design, from_json, to_json
+from defocus.local.designs import Categorical, design, from_json, to_json
 from defocus.local.domains import Categories
 from defocus.local.estimates import Estimate, estimate
+from defocus.local.processing import Process, process
 from defocus.local.reports import Reports
 from defocus.local.servers import Server, State
 from defocus.noise import Bits
@@ -29,7 +30,7 @@ class Oracle:
     3
     """
 
-    design: Frequency
+    design: Categorical
 
     @property
     def name(self) -> str:
@@ -77,20 +78,29 @@ class Oracle:
         """One report for each value, each of another person."""
         return self.client().encode(values, bits)
 
-    def estimate(self, reports: "Reports | State | Server | bytes | Iterable[bytes | str]") -> Estimate:
-        """Unbiased counts from reports, messages, or what a server counted."""
-        if isinstance(reports, State):
-            return estimate(self.server().state() + reports)
+    def estimate(
+        self,
+        reports: "Reports | State | Server | bytes | Iterable[bytes | str]",
+        *,
+        processing: Process | None = None,
+    ) -> Estimate:
+        """Unbiased counts from reports, messages, or what a server counted; biased ones by a named ``processing``."""
+        found = estimate(self._state(reports))
+        return found if processing is None else process(found, processing)
+
+    def _state(self, reports: "Reports | State | Server | bytes | Iterable[bytes | str]") -> State:
         if isinstance(reports, Server):
-            return self.estimate(reports.state())
+            reports = reports.state()
         server = self.server()
-        if isinstance(reports, Reports):
+        if isinstance(reports, State):
+            server.merge(reports)
+        elif isinstance(reports, Reports):
             server.add_reports(reports)
         elif isinstance(reports, bytes):
             server.add(reports)
         else:
             server.add_many(reports)
-        return estimate(server.state())
+        return server.state()
 
     def to_json(self) -> str:
         """The public description."""
@@ -100,7 +110,8 @@ class Oracle:
     def from_json(text: str | bytes) -> "Oracle":
         """Read a description."""
         found = from_json(text)
-        assert isinstance(found, Frequency)  # noqa: S101
+        if not isinstance(found, Categorical):
+            raise InvalidParameterError(f"{found.name} is about numbers.", fix="read it with Mean.from_json.")
         return Oracle(found)
 
 

@@ -7,5 +7,6 @@
 """
 
 from defocus.local.clients.client import Client
+from defocus.local.clients.memory import Memory
 
-__all__ = ["Client"]
+__all__ = ["Client", "Memory"]

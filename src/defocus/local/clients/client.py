@@ -8,15 +8,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from defocus.local import wire
-from defocus.local.clients import geometry_response, hadamard, hashing, k_rr, numeric, sketch, subset, unary
+from defocus.local.clients import (
+    d_bit,
+    geometry_response,
+    hadamard,
+    hashing,
+    k_rr,
+    numeric,
+    rappor,
+    sketch,
+    subset,
+    unary,
+)
 from defocus.local.designs import (
     KRR,
     CountMeanSketch,
+    DBitFlip,
     Design,
     GeometryResponse,
     Hadamard,
     HadamardSketch,
     LocalHashing,
+    Rappor,
     SubsetSelection,
     Unary,
     from_json,
@@ -32,12 +45,14 @@ __all__ = ["Client"]
 
 _CHUNK = 1 << 16
 _RANDOMISERS: dict[type[Design], Callable[[Any, Any, Bits], Payload]] = {
+    DBitFlip: d_bit.randomise,
     CountMeanSketch: sketch.randomise,
     GeometryResponse: geometry_response.randomise,
     Hadamard: hadamard.randomise,
     HadamardSketch: sketch.randomise_hadamard,
     KRR: k_rr.randomise,
     LocalHashing: hashing.randomise,
+    Rappor: rappor.randomise,
     SubsetSelection: subset.randomise,
     Unary: unary.randomise,
     Duchi: numeric.randomise_duchi,

@@ -1,11 +1,13 @@
 """Public descriptions of local randomisers: everything that a client and a server must agree on."""
 
-from defocus.local.designs.design import VERSION, Design, Frequency
+from defocus.local.designs.d_bit import DBitFlip
+from defocus.local.designs.design import VERSION, Categorical, Design, Frequency
 from defocus.local.designs.geometry_response import GeometryResponse
 from defocus.local.designs.hadamard import Hadamard
 from defocus.local.designs.hashing import LocalHashing
 from defocus.local.designs.k_rr import KRR
 from defocus.local.designs.numeric import Numeric
+from defocus.local.designs.rappor import Rappor
 from defocus.local.designs.registry import NAMES, NUMERIC_NAMES, design, from_json, numeric, to_json
 from defocus.local.designs.sketch import CountMeanSketch, HadamardSketch
 from defocus.local.designs.subset import SubsetSelection
@@ -16,7 +18,9 @@ __all__ = [
     "NAMES",
     "NUMERIC_NAMES",
     "VERSION",
+    "Categorical",
     "CountMeanSketch",
+    "DBitFlip",
     "Design",
     "Frequency",
     "GeometryResponse",
@@ -24,6 +28,7 @@ __all__ = [
     "HadamardSketch",
     "LocalHashing",
     "Numeric",
+    "Rappor",
     "SubsetSelection",
     "Unary",
     "design",

@@ -13,7 +13,7 @@ from defocus.local.layouts import Layout
 from defocus.privacy import events
 from defocus.privacy.wire import write_number
 
-__all__ = ["VERSION", "Design", "Frequency"]
+__all__ = ["VERSION", "Categorical", "Design", "Frequency"]
 
 VERSION = 1
 """Of the description and of the wire format. A report of another version is not read."""
@@ -75,7 +75,23 @@ class Design(ABC):
         return hashlib.sha256(text.encode()).digest()[:8]
 
 
-class Frequency(Design):
+class Categorical(Design):
+    """A design for categories."""
+
+    __slots__ = ()
+    domain: Categories
+
+    @abstractmethod
+    def variance(self, n: int, count: int = 0, *, pairs: int = 0) -> float:
+        """The variance of the estimated count of a category that ``count`` of ``n`` people are in."""
+
+    @property
+    def spread(self) -> float:
+        """The standard error of a rare category's estimated share of the people, times the root of their number."""
+        return math.sqrt(self.variance(1))
+
+
+class Frequency(Categorical):
     r"""A design whose reports *support* categories: one's own with probability p, each other one with probability q.
 
     Error:
@@ -86,7 +102,6 @@ class Frequency(Design):
     """
 
     __slots__ = ()
-    domain: Categories
 
     @property
     @abstractmethod
@@ -116,8 +131,3 @@ class Frequency(Design):
         p, q = self.p, self.q
         spread = (held * p * (1 - p) + (reports - held) * q * (1 - q)) / (p - q) ** 2
         return float(spread + self.collisions * whole("pairs", pairs))
-
-    @property
-    def spread(self) -> float:
-        """The standard error of a rare category's estimated share of the people, times the root of their number."""
-        return math.sqrt(self.variance(1))

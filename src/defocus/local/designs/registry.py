@@ -5,12 +5,14 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from defocus.errors import DefocusError, InvalidParameterError, Number, UnreadableDescriptionError
-from defocus.local.designs.design import Design, Frequency
+from defocus.local.designs.d_bit import DBitFlip
+from defocus.local.designs.design import Categorical, Design
 from defocus.local.designs.geometry_response import GeometryResponse
 from defocus.local.designs.hadamard import Hadamard
 from defocus.local.designs.hashing import LocalHashing
 from defocus.local.designs.k_rr import KRR
 from defocus.local.designs.numeric import Duchi, Hybrid, LocalLaplace, Numeric, Window
+from defocus.local.designs.rappor import Rappor
 from defocus.local.designs.sketch import CountMeanSketch, HadamardSketch
 from defocus.local.designs.subset import SubsetSelection
 from defocus.local.designs.unary import Unary
@@ -22,18 +24,20 @@ __all__ = ["NAMES", "NUMERIC_NAMES", "design", "from_json", "numeric", "to_json"
 _LONGEST = 1 << 26
 
 
-def _sue(domain: Any, epsilon: Number) -> Design:
+def _sue(domain: Any, epsilon: Number) -> Categorical:
     return Unary(domain, epsilon, symmetric=True)
 
 
-_DESIGNS: dict[str, Callable[..., Design]] = {
+_DESIGNS: dict[str, Callable[..., Categorical]] = {
     "cms": CountMeanSketch,
+    "d-bit": DBitFlip,
     "hadamard": Hadamard,
     "hcms": HadamardSketch,
     "k-rr": KRR,
     "olh": LocalHashing,
     "oue": Unary,
     "pgr": GeometryResponse,
+    "rappor": Rappor,
     "subset": SubsetSelection,
     "sue": _sue,
 }
@@ -63,7 +67,7 @@ def design(
     *,
     outside: Literal["refuse", "other"] = "refuse",
     **options: Any,
-) -> Frequency:
+) -> Categorical:
     """The design of a frequency oracle by its name.
 
     >>> design("oue", 100, 1).layout.length
@@ -73,9 +77,7 @@ def design(
         raise InvalidParameterError(
             f"There is no oracle named {str(name)[:40]!r}.", fix=f"choose one of {', '.join(NAMES)}."
         )
-    made = _DESIGNS[name](Categories.of(domain, outside=outside), epsilon, **options)
-    assert isinstance(made, Frequency)  # noqa: S101
-    return made
+    return _DESIGNS[name](Categories.of(domain, outside=outside), epsilon, **options)
 
 
 def numeric(
@@ -110,9 +112,8 @@ def from_json(text: str | bytes) -> Design:
         raise UnreadableDescriptionError("it is longer than 64 MiB")
     try:
         data = json.loads(text)
-        made = (_DESIGNS | _NUMERIC)[data["oracle"]](
-            domain_from_wire(data["domain"]), read_number(data["epsilon"]), **data["options"]
-        )
+        known: dict[str, Callable[..., Design]] = {**_DESIGNS, **_NUMERIC}
+        made = known[data["oracle"]](domain_from_wire(data["domain"]), read_number(data["epsilon"]), **data["options"])
     except (DefocusError, KeyError, TypeError, ValueError, ArithmeticError, RecursionError, AttributeError) as error:
         raise UnreadableDescriptionError(f"{type(error).__name__}, {str(error)[:120]}") from error
     if made.to_wire() != data:

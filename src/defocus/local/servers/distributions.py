@@ -37,7 +37,8 @@ def expectation_maximisation(design: Window, tally: Tally, bins: int, *, smooth:
         shares = new
         if still:
             break
-    return shares.reshape(wanted, -1).sum(axis=1)
+    found: NDArray[np.float64] = shares.reshape(wanted, -1).sum(axis=1)
+    return found
 
 
 def transitions(design: Window, bins: int) -> NDArray[np.float64]:

@@ -8,6 +8,7 @@ import numpy as np
 from defocus.local.designs import (
     KRR,
     CountMeanSketch,
+    DBitFlip,
     Design,
     GeometryResponse,
     Hadamard,
@@ -89,6 +90,11 @@ def _gathered(design: CountMeanSketch | HadamardSketch, table: Tally) -> Tally:
     return out
 
 
+def _answers(design: DBitFlip, tally: Tally) -> Tally:
+    """Who answered yes."""
+    return tally[0, : design.domain.size]
+
+
 _SUPPORTS: dict[type[Design], Callable[[Any, Tally], Tally]] = {
     CountMeanSketch: _sketch,
     GeometryResponse: _geometry,
@@ -98,4 +104,5 @@ _SUPPORTS: dict[type[Design], Callable[[Any, Tally], Tally]] = {
     LocalHashing: _hashing,
     SubsetSelection: _bits,
     Unary: _bits,
+    DBitFlip: _answers,
 }

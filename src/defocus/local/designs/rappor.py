@@ -1,0 +1,152 @@
+"""RAPPOR: noisy Bloom filters, remembered for good and disguised anew in every report."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, final
+
+import numpy as np
+
+from defocus.errors import InvalidParameterError, Number, whole
+from defocus.local.blooms import bloom_matrix
+from defocus.local.designs.design import Categorical
+from defocus.local.domains import Categories
+from defocus.local.layouts import BitRows
+from defocus.local.levels import checked_epsilon, growth
+from defocus.local.regression import Regression
+
+__all__ = ["Rappor", "rappor_regression"]
+
+_TIGHT = 0.998
+_DEEPEST = 40
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Rappor(Categorical):
+    r"""Put the category into a Bloom filter, flip each bit once and for all, and report the filter with fresh noise.
+
+    The first noise, *permanent*, is drawn once for each value and remembered on the device. The second,
+    *instantaneous*, is fresh in every report: a one is reported with probability ¾ where the remembered bit is a one
+    and with ½ where it is a zero. It makes reports differ, so that they cannot serve to track a person; and it makes
+    one report cost less than all of them.
+
+    Guarantee:
+        All reports ever made about one value are post-processing of the remembered bits. Two filters differ in at most
+        2h bits, h the number of hash functions, each flipped with a dyadic probability :math:`\varphi`; so together
+        they are :math:`\varepsilon`-LDP with :math:`((1-\varphi)/\varphi)^{2h} \le e^\varepsilon`. One single report is
+        ``report_epsilon``-LDP. Cohorts are independent of the value.
+    Assumes:
+        The value does not change. A person whose value takes c different values over time pays c times epsilon, and
+        that there was a change can in the long run be seen from the reports.
+
+    Error:
+        Least squares over all cohorts, unbiased, with the variance that :class:`~defocus.local.regression.Regression`
+        states.
+    Reference:
+        Erlingsson, Pihur, Korolova (2014), RAPPOR: randomized aggregatable privacy-preserving ordinal response.
+
+    >>> made = Rappor(Categories.of(["a", "b", "c"]), 4)
+    >>> round(made.report_epsilon, 2)
+    0.99
+    """
+
+    domain: Categories
+    epsilon: Number
+    width: int = 64
+    hashes: int = 2
+    cohorts: int = 16
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
+        for name, most in (("width", 1 << 14), ("hashes", 8), ("cohorts", 1 << 14)):
+            value = whole(name, getattr(self, name), at_least=1)
+            if value > most:
+                raise InvalidParameterError(f"{name} = {value} is more than {most}.", fix=f"choose {name} <= {most}.")
+            object.__setattr__(self, name, value)
+        if self.cohorts * self.width * self.domain.size > 1 << 28:
+            raise InvalidParameterError(
+                f"{self.domain.size} candidates in {self.cohorts} cohorts of {self.width} bits are too many.",
+                fix="use fewer candidates, cohorts or bits.",
+            )
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return "rappor"
+
+    @property
+    def permanent(self) -> tuple[int, int]:
+        """A bit is flipped for good with probability first / 2**second."""
+        below, above = growth(Fraction(self.epsilon) / (2 * self.hashes))
+        depth, flips = 1, 1
+        while depth < _DEEPEST:
+            depth += 1
+            flips = -int(-(1 << depth) // (1 + below))
+            got = Fraction((1 << depth) - flips, flips)
+            if got > 1 and math.log(got) >= _TIGHT * math.log(above):
+                break
+        return flips, depth
+
+    @property
+    def layout(self) -> BitRows:
+        """The cohort, and the bits of the filter."""
+        return BitRows(self.width, self.cohorts)
+
+    @property
+    def law(self) -> dict[str, int]:
+        """The integers behind the permanent noise."""
+        flips, depth = self.permanent
+        return {"flips": flips, "depth": depth}
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The size of the filters, and how many cohorts there are."""
+        return {"width": self.width, "hashes": self.hashes, "cohorts": self.cohorts}
+
+    @property
+    def flip(self) -> Fraction:
+        """The probability of a permanent flip."""
+        flips, depth = self.permanent
+        return Fraction(flips, 1 << depth)
+
+    @property
+    def ratio(self) -> Fraction:
+        """Of all reports together: the odds of a flip, once for every bit in which two filters can differ."""
+        return ((1 - self.flip) / self.flip) ** (2 * self.hashes)
+
+    @property
+    def zero(self) -> Fraction:
+        """The probability that one report shows a one where the filter has a zero."""
+        return Fraction(1, 2) + self.flip / 4
+
+    @property
+    def one(self) -> Fraction:
+        """The probability that one report shows a one where the filter has a one."""
+        return Fraction(3, 4) - self.flip / 4
+
+    @property
+    def report_epsilon(self) -> float:
+        """What one single report would cost, if no other were ever made."""
+        odds = self.one * (1 - self.zero) / (self.zero * (1 - self.one))
+        return self.hashes * math.log(odds)
+
+    def bit_variances(self) -> tuple[float, float]:
+        """Of a debiased bit, where the filter has a zero and where it has a one."""
+        p, q = self.zero, self.one
+        return float(p * (1 - p) / (q - p) ** 2), float(q * (1 - q) / (q - p) ** 2)
+
+    def variance(self, n: int, count: int = 0, *, pairs: int = 0) -> float:
+        """The variance of the first category's count, all others being spread evenly over the other categories."""
+        reports, own, _ = whole("n", n), whole("count", count), whole("pairs", pairs)
+        held = np.full(self.domain.size, (reports - own) / (self.domain.size - 1))
+        held[0] = own
+        return float(rappor_regression(self).variances(held, *self.bit_variances())[0])
+
+
+@lru_cache(maxsize=4)
+def rappor_regression(design: Rappor) -> Regression:
+    """The regression that tells a design's categories apart."""
+    matrix = bloom_matrix(design.domain, design.cohorts, design.width, design.hashes)
+    return Regression.of(matrix, design.cohorts)

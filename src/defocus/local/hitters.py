@@ -1,0 +1,168 @@
+"""Frequent strings among very many: grow prefixes, and keep those that are frequent."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from defocus.errors import InvalidParameterError, Number, OutOfDomainError, whole
+from defocus.local.choosing import best
+from defocus.local.clients import Client
+from defocus.local.domains import Categories
+from defocus.local.estimates import Estimate
+from defocus.local.levels import checked_epsilon
+from defocus.local.oracle import Oracle
+from defocus.local.reports import Reports
+from defocus.noise import Bits, uniform
+from defocus.noise.bits import source
+from defocus.privacy import events
+
+__all__ = ["Hitter", "Hitters", "heavy_hitters"]
+
+_END = "\0"
+"""Fills strings up to their full length; no character of the alphabet."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Hitter:
+    """A frequent string, its estimated count among all people, and the standard error of that."""
+
+    value: str
+    count: float
+    error: float
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Hitters:
+    r"""Prefix extending: people are dealt into one group for each prefix length, and each group is asked once.
+
+    Group i is asked for the first :math:`\ell_i` characters. The frequent prefixes that group i - 1 showed, each with
+    every possible continuation, are the public domain of the question to group i; whoever has none of them answers
+    "other". So no one is asked about all strings, only about those that are still possible.
+
+    Guarantee:
+        Every person makes one report, in one group, under an epsilon-LDP oracle whose domain is public when it is made:
+        it depends on other people's reports only. So a person pays epsilon in all.
+    Assumes:
+        Reports of a group come in before the next group is asked. Which group one is in is drawn at random.
+
+    Error:
+        A string is found if all its prefixes stand out among ``keep``; with groups of n/g people a count must be some
+        multiple of :math:`g\sqrt{\mathrm{variance}\cdot n/g}`.
+    Reference:
+        Wang, Li, Jha (2021), Locally differentially private heavy hitter identification (prefix extending).
+    """
+
+    alphabet: str
+    length: int
+    epsilon: Number
+    step: int = 1
+    keep: int = 16
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
+        letters: Any = self.alphabet
+        if not isinstance(letters, str) or len(set(letters)) != len(letters) or not letters:
+            raise InvalidParameterError("An alphabet is a text of different characters.", fix="pass for example 'abc'.")
+        if _END in self.alphabet:
+            raise InvalidParameterError("The zero character marks ends.", fix="leave it out of the alphabet.")
+        for name in ("length", "step", "keep"):
+            object.__setattr__(self, name, whole(name, getattr(self, name), at_least=1))
+        if self.keep * self.branches > 1 << 20:
+            raise InvalidParameterError(
+                f"{self.keep} prefixes with {self.branches} continuations each are too many to ask about.",
+                fix="take smaller steps, or keep fewer prefixes.",
+            )
+
+    @property
+    def branches(self) -> int:
+        """How many continuations a prefix has in one step."""
+        return int((len(self.alphabet) + 1) ** self.step)
+
+    @property
+    def groups(self) -> int:
+        """How many groups there are."""
+        return -(-self.length // self.step)
+
+    @property
+    def event(self) -> events.Event:
+        """What a person pays in all."""
+        return events.Pure(self.epsilon)
+
+    def oracle(self, group: int, prefixes: Sequence[str]) -> Oracle:
+        """The question to a group: which of these prefixes, one step longer. The last category is everything else."""
+        chosen = list(dict.fromkeys(prefixes)) if group else [""]
+        if not chosen:
+            chosen = [self.alphabet[0] * (group * self.step)]  # nothing stood out; ask on, so that everyone reports
+        continued = [prefix + tail for prefix in chosen for tail in self._tails(group)]
+        # After the end of a string there is nothing but the end.
+        possible = [text for text in continued if _END not in text.rstrip(_END)]
+        return best(Categories.of(possible, outside="other"), self.epsilon)
+
+    def client(self, group: int, oracle: Oracle, values: Sequence[str], bits: Bits | None = None) -> Reports:
+        """Reports of the people of one group, made on their devices."""
+        return Client(oracle.design).encode([self.padded(value)[: self._reach(group)] for value in values], bits)
+
+    def kept(self, estimate: Estimate) -> list[str]:
+        """The prefixes to go on with: the most frequent, if they stand out from what noise alone makes."""
+        bound = 2.0 * float(np.median(estimate.errors))
+        found = [(label, count) for label, count, _ in estimate.top(self.keep + 1) if count > bound]
+        return [str(label) for label, _ in found if label != "other"][: self.keep]
+
+    def padded(self, value: Any) -> str:
+        """A string with its end marked. On the device; what is no string of the alphabet is refused, and not quoted."""
+        known = set(self.alphabet)
+        if not isinstance(value, str) or len(value) > self.length or not set(value) <= known:
+            raise OutOfDomainError(f"strings of at most {self.length} of {len(known)} characters")
+        return value + _END * (self.length - len(value))
+
+    def _reach(self, group: int) -> int:
+        return min((group + 1) * self.step, self.length)
+
+    def _tails(self, group: int) -> list[str]:
+        tails = [""]
+        for _ in range(self._reach(group) - group * self.step):
+            tails = [tail + letter for tail in tails for letter in self.alphabet + _END]
+        return tails
+
+
+def heavy_hitters(
+    values: Sequence[str],
+    *,
+    alphabet: str,
+    length: int,
+    epsilon: Number,
+    step: int = 1,
+    keep: int = 16,
+    bits: Bits | None = None,
+) -> list[Hitter]:
+    """Run the whole protocol on one machine: the frequent strings with their counts, the most frequent first.
+
+    Counts come from the last group alone and are scaled up to all people. The same reports decide which strings are
+    kept, so counts near the limit are a little too high.
+
+    >>> people = ["ja"] * 30_000 + ["nein"] * 20_000
+    >>> [found.value for found in heavy_hitters(people, alphabet="aeijn", length=4, epsilon=4)][:2]
+    ['ja', 'nein']
+    """
+    protocol, draw = Hitters(alphabet, length, epsilon, step, keep), source(bits)
+    group_of = uniform(protocol.groups, len(values), draw)
+    prefixes, found = [""], list[Hitter]()
+    for group in range(protocol.groups):
+        people = [values[i] for i in np.flatnonzero(group_of == group).tolist()]
+        oracle = protocol.oracle(group, prefixes)
+        estimate = oracle.estimate(protocol.client(group, oracle, people, draw))
+        prefixes = protocol.kept(estimate)
+        found = _scaled(estimate, prefixes, len(values))
+    return found
+
+
+def _scaled(estimate: Estimate, texts: Sequence[str], everyone: int) -> list[Hitter]:
+    """Counts of a group, as counts of all people."""
+    scale = everyone / max(estimate.reports, 1)
+    place = {label: i for i, label in enumerate(estimate.labels or ())}
+    at = [(text.rstrip(_END), place[text]) for text in texts]
+    return [Hitter(text, scale * float(estimate.counts[i]), scale * float(estimate.errors[i])) for text, i in at]

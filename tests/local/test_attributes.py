@@ -1,0 +1,68 @@
+from typing import Any
+
+import numpy as np
+import pytest
+
+from defocus.errors import InvalidParameterError, OutOfDomainError
+from defocus.local import attributes
+from defocus.noise.testing import seeded
+from defocus.privacy import events
+
+
+def people(n: int) -> dict[str, Any]:
+    rng = np.random.default_rng(2)
+    sex = rng.integers(0, 2, n)
+    age = np.minimum(rng.poisson(2 + sex, n), 5)
+    return {"sex": sex, "age": age, "town": rng.integers(0, 4, n)}
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("how", ["each", "pairs", "joint"])
+def test_tables_are_unbiased_and_their_errors_are_the_stated_ones(how: Any) -> None:
+    columns = people(6000)
+    asked, bits = attributes({"sex": 2, "age": 6, "town": 4}, 2, how=how), seeded(7)
+    wanted = ("age",) if how == "each" else ("age", "sex")
+    sizes = {"age": 6, "sex": 2}
+    cells = np.ravel_multi_index([columns[name] for name in wanted], [sizes[name] for name in wanted])
+    true = np.bincount(cells, minlength=6 if how == "each" else 12)
+    estimates = [asked.table(asked.encode(columns, bits), wanted) for _ in range(60)]
+    z = np.array([(each.counts - true) / each.errors for each in estimates])
+    assert abs(z.mean(axis=0)).max() < 4.5 / np.sqrt(60)
+    assert (z**2).mean() == pytest.approx(1, abs=0.25)
+    assert estimates[0].reports == 6000
+
+
+def test_a_person_pays_epsilon_however_many_attributes_there_are() -> None:
+    assert attributes({f"a{i}": 3 for i in range(10)}, 1, how="pairs").event == events.Pure(1)
+    assert len(attributes({f"a{i}": 3 for i in range(10)}, 1, how="pairs").oracles) == 45
+
+
+def test_one_attribute_needs_no_set() -> None:
+    assert list(attributes({"a": 3}, 1, how="pairs").oracles) == [("a",)]
+
+
+@pytest.mark.parametrize(
+    ("domains", "how"), [({}, "each"), ([2, 3], "each"), ({"a": 2}, "some"), ({"a": 1 << 12, "b": 1 << 12}, "joint")]
+)
+def test_descriptions_without_meaning_are_refused(domains: Any, how: Any) -> None:
+    with pytest.raises(InvalidParameterError):
+        attributes(domains, 1, how=how)
+
+
+def test_columns_are_complete_and_of_one_length() -> None:
+    asked = attributes({"a": 3, "b": 3}, 1)
+    with pytest.raises(InvalidParameterError, match="b is missing"):
+        asked.encode({"a": [1]})
+    with pytest.raises(OutOfDomainError):
+        asked.encode({"a": [1], "b": [1, 2]})
+    with pytest.raises(OutOfDomainError):
+        asked.encode({"a": [1], "b": [3]})
+
+
+def test_a_table_that_was_not_asked_about_is_refused() -> None:
+    asked = attributes({"a": 3, "b": 3}, 1)
+    tables = asked.encode({"a": [1] * 50, "b": [2] * 50}, seeded(1))
+    for names in (("a", "b"), ("c",), ("a", "a"), ()):
+        with pytest.raises(InvalidParameterError, match="asked about"):
+            asked.table(tables, names)
+    assert len(asked.table(tables, "a")) == 3

@@ -1,0 +1,66 @@
+from typing import Any
+
+import numpy as np
+import pytest
+
+from defocus.errors import InvalidParameterError, OutOfDomainError
+from defocus.local.hitters import Hitters, heavy_hitters
+from defocus.noise.testing import seeded
+from defocus.privacy import events
+
+
+@pytest.mark.statistical
+def test_frequent_strings_are_found_with_their_counts_and_rare_ones_are_not() -> None:
+    rng = np.random.default_rng(3)
+    rare = ["".join(rng.choice(list("abcdef"), 5)) for _ in range(8000)]
+    people = ["abba"] * 16_000 + ["fade"] * 12_000 + ["cafe"] * 10_000 + ["f"] * 9000 + rare
+    found = heavy_hitters(people, alphabet="abcdef", length=5, epsilon=3, bits=seeded(5))
+    assert [each.value for each in found[:4]] == ["abba", "fade", "cafe", "f"]
+    for each, true in zip(found, (16_000, 12_000, 10_000, 9000), strict=False):
+        assert abs(each.count - true) < 4 * (each.error + 5 * np.sqrt(true))
+
+
+def test_steps_of_several_characters_ask_fewer_groups_more() -> None:
+    people = ["abba"] * 5000 + ["fade"] * 5000
+    found = heavy_hitters(people, alphabet="abdef", length=5, epsilon=4, step=2, keep=4, bits=seeded(6))
+    assert sorted(each.value for each in found[:2]) == ["abba", "fade"]
+    assert Hitters("abdef", 5, 4, step=2).groups == 3
+
+
+def test_where_nothing_stands_out_nothing_is_found() -> None:
+    assert heavy_hitters([], alphabet="ab", length=3, epsilon=1) == []
+    assert heavy_hitters(["ab"], alphabet="ab", length=3, epsilon=1, bits=seeded(1)) is not None
+
+
+def test_everyone_pays_epsilon_once() -> None:
+    assert Hitters("ab", 9, 2).event == events.Pure(2)
+
+
+def test_the_next_question_is_about_continuations_only() -> None:
+    labels = Hitters("ab", 3, 1).oracle(1, ["a", "\0"]).domain.labels
+    assert labels == ("aa", "ab", "a\0", "\0\0")
+
+
+@pytest.mark.parametrize("value", ["abc", "aaaa", 3, None, b"a"])
+def test_what_is_no_string_of_the_alphabet_is_refused_and_not_quoted(value: Any) -> None:
+    with pytest.raises(OutOfDomainError, match="at most 3 of 2 characters"):
+        heavy_hitters([value], alphabet="ab", length=3, epsilon=1)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"alphabet": ""},
+        {"alphabet": "aa"},
+        {"alphabet": "a\0"},
+        {"alphabet": 3},
+        {"length": 0},
+        {"step": 0},
+        {"keep": 0},
+        {"keep": 10**6, "step": 3},
+        {"epsilon": -1},
+    ],
+)
+def test_parameters_without_meaning_are_refused(fields: dict[str, Any]) -> None:
+    with pytest.raises(InvalidParameterError):
+        Hitters(**{"alphabet": "ab", "length": 3, "epsilon": 1, **fields})
