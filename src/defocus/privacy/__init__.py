@@ -34,6 +34,8 @@ from defocus.privacy.events import (
     SampledBatch,
     Selected,
     SelectedPoisson,
+    Shuffled,
+    SubsetResponse,
     compose,
 )
 from defocus.privacy.expressions import family, parse, unparse
@@ -78,6 +80,8 @@ __all__ = [
     "Selected",
     "SelectedPoisson",
     "Sensitivity",
+    "Shuffled",
+    "SubsetResponse",
     "Unit",
     "account",
     "calibrate",

@@ -31,6 +31,7 @@ from defocus.errors import UnsupportedEventError
 from defocus.privacy.accounting.basic import pure_epsilon
 from defocus.privacy.accounting.pld.lowering import smoothed
 from defocus.privacy.accounting.renyi import curve
+from defocus.privacy.accounting.shuffling import replaced_only
 from defocus.privacy.accounting.zcdp import rho_of
 from defocus.privacy.events import DiscreteGaussian, Event, Exponential, Gaussian
 from defocus.privacy.magnitudes import squared_mu
@@ -106,7 +107,7 @@ class ConcentratedSum:
 
     def cost(self, event: Event, adjacency: Adjacency) -> float:
         """What one release adds."""
-        del adjacency
+        replaced_only(event, adjacency)
         return rho_of(event)
 
 

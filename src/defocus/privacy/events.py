@@ -7,6 +7,7 @@ and adjacency of the ledger it is charged to, so adjacency is stated once, there
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, final
 
 from defocus.errors import (
@@ -38,6 +39,8 @@ __all__ = [
     "SampledBatch",
     "Selected",
     "SelectedPoisson",
+    "Shuffled",
+    "SubsetResponse",
     "compose",
     "parts_of",
 ]
@@ -195,6 +198,33 @@ class RandomizedResponse(Event):
 
 @final
 @dataclass(frozen=True, slots=True)
+class SubsetResponse(Event):
+    r"""A report names a set of values, and a set that holds the truth is e^ε times as likely as one that does not.
+
+    Among sets drawn by no truth at all, a share of ``inside`` holds a given value, whichever it is, and a share of at
+    least ``both`` holds two given values. Unary encodings, local hashing, subset selection, Hadamard and
+    projective-geometry response are of this kind; so is randomised response, with inside 1/k.
+    """
+
+    epsilon: Number
+    inside: Number
+    both: Number = 0
+
+    def __post_init__(self) -> None:
+        _keep(self, epsilon=non_negative("epsilon", self.epsilon))
+        _keep(self, inside=probability("inside", self.inside, zero=False, one=False))
+        _keep(self, both=probability("both", self.both, one=False))
+        inside, both = Fraction(self.inside), Fraction(self.both)
+        if not (2 * inside - 1 <= both <= inside):
+            raise InvalidParameterError(
+                f"both must be between max(0, 2*inside - 1) and inside, but with inside {self.inside} it is "
+                f"{self.both}.",
+                fix="pass the share of sets that hold two given values, inside**2 where they fall in independently.",
+            )
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class Sampled(Event):
     """``event`` run on a Poisson sample: each unit is in it independently with probability ``rate``.
 
@@ -264,6 +294,34 @@ class SelectedPoisson(Event):
     def __post_init__(self) -> None:
         _inner(self.event)
         _keep(self, mean=positive("mean", self.mean))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Shuffled(Event):
+    """The reports of ``users`` users, each randomised by its owner as ``event`` says, released in random order.
+
+    One user's value is replaced by another; who takes part is public, so there is no such event for a user added or
+    removed. ``users`` counts the honest ones, whose reports really are in the shuffle and who keep their coins to
+    themselves. All run the same randomiser, and nothing but the multiset of reports is seen: a deployment that shows
+    sums only (secure aggregation) does not shuffle, and is not described by this event.
+    """
+
+    event: Event
+    users: int
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.event, _LOCAL):
+            raise InvalidParameterError(
+                f"What each user sends must have a pure epsilon of its own, but got {type(self.event).__name__}.",
+                fix="write for example Shuffled(RandomizedResponse(1), users=10_000), or Pure(epsilon) for any "
+                "randomiser.",
+            )
+        _keep(self, users=count("users", self.users))
+
+
+_LOCAL = (Laplace, DiscreteLaplace, Pure, Exponential, RandomizedResponse, SubsetResponse)
+"""What a user may send into a shuffle."""
 
 
 @final

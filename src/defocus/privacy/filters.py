@@ -47,6 +47,7 @@ from fractions import Fraction
 from typing import NamedTuple, final
 
 from defocus.errors import InvalidParameterError, UnsupportedEventError
+from defocus.privacy.accounting.shuffling import replaced_only
 from defocus.privacy.accounting.spends import spend
 from defocus.privacy.budgets import Budget
 from defocus.privacy.costs import Comparison, Cost, Remaining
@@ -102,6 +103,7 @@ class Filter:
             raise InvalidParameterError(
                 f"A filter prices events, but got {described(event)}.", fix="pass for example Gaussian(10)."
             )
+        replaced_only(event, self.adjacency)
         total = self.start
         for part, times in parts_of(event):
             ideal, delta = _ideal(part)

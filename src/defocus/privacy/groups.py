@@ -29,6 +29,8 @@ from defocus.privacy.events import (
     SampledBatch,
     Selected,
     SelectedPoisson,
+    Shuffled,
+    SubsetResponse,
     compose,
 )
 from defocus.privacy.rounding import PAD, above
@@ -88,7 +90,7 @@ def _(event: DiscreteLaplace, size: int) -> Event:
 
 
 @_group.register
-def _(event: Pure, size: int) -> Event:
+def _(event: Pure | SubsetResponse, size: int) -> Event:
     return Pure(Fraction(event.epsilon) * size)
 
 
@@ -142,6 +144,11 @@ def _(event: SelectedPoisson, size: int) -> Event:
 @_group.register
 def _(event: Sampled | SampledBatch, size: int) -> Event:
     raise _refusal(event, size, "a random part of the group is in the sample")
+
+
+@_group.register
+def _(event: Shuffled, size: int) -> Event:
+    raise _refusal(event, size, "the others, who hide one user's report, are fewer")
 
 
 def _refusal(event: Event, size: int, why: str) -> UnsupportedEventError:

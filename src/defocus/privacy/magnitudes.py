@@ -11,11 +11,12 @@ from defocus.privacy.events import (
     Laplace,
     Pure,
     RandomizedResponse,
+    SubsetResponse,
 )
 
 __all__ = ["Bounded", "largest_loss", "squared_mu"]
 
-Bounded: TypeAlias = Laplace | DiscreteLaplace | Pure | Exponential | RandomizedResponse
+Bounded: TypeAlias = Laplace | DiscreteLaplace | Pure | Exponential | RandomizedResponse | SubsetResponse
 """The events whose loss is bounded by their own parameters."""
 
 

@@ -27,6 +27,8 @@ _KINDS: dict[str, Callable[..., events.Event]] = {
         "SampledBatch",
         "Selected",
         "SelectedPoisson",
+        "Shuffled",
+        "SubsetResponse",
     )
 }
 _DEEPEST = 32

@@ -18,6 +18,7 @@ from typing import Literal, final
 from defocus.errors import FormulaOutOfRangeError, InvalidParameterError, Number
 from defocus.privacy.accounting.basic import fixed_delta
 from defocus.privacy.accounting.inversion import least_delta
+from defocus.privacy.accounting.shuffling import replaced_only
 from defocus.privacy.accounting.spends import Spend, spends
 from defocus.privacy.events import Event
 from defocus.privacy.losses import Loss, checked_delta, checked_epsilon
@@ -94,7 +95,7 @@ def account(
     >>> [round(account(1000 * Laplace(10), theorem=t).epsilon(1e-6), 2) for t in ("optimal", "textbook")]
     [21.62, 27.14]
     """
-    del adjacency  # every (epsilon, delta) form used here holds under both
+    replaced_only(event, adjacency)  # every other (epsilon, delta) form used here holds under both
     if theorem not in {"optimal", "textbook"}:
         raise InvalidParameterError(
             f"theorem must be 'optimal' or 'textbook', but it is {theorem!r}.", fix='leave it out, or pass "textbook".'

@@ -13,6 +13,7 @@ from typing import final
 
 from defocus.errors import Number, UnsupportedEventError
 from defocus.privacy.accounting.inversion import least_delta
+from defocus.privacy.accounting.shuffling import replaced_only
 from defocus.privacy.accounting.spends import Spend, spends
 from defocus.privacy.events import Event
 from defocus.privacy.losses import Loss, checked_delta, checked_epsilon
@@ -63,7 +64,7 @@ def account(event: Event, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> BasicL
     >>> round(loss.epsilon(1e-6), 9), loss.epsilon(0)
     (2.0, inf)
     """
-    del adjacency  # every (epsilon, delta) form used here holds under both
+    replaced_only(event, adjacency)  # every other (epsilon, delta) form used here holds under both
     return BasicLoss(tuple(spends(event)))
 
 

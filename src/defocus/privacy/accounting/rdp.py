@@ -20,6 +20,7 @@ from defocus.errors import InvalidParameterError, Number, finite
 from defocus.privacy.accounting import basic
 from defocus.privacy.accounting.renyi import Floats, curve
 from defocus.privacy.accounting.renyi.conversion import delta_at, epsilon_at, textbook_delta_at, textbook_epsilon_at
+from defocus.privacy.accounting.shuffling import replaced_only
 from defocus.privacy.events import Event
 from defocus.privacy.losses import Loss, checked_delta, checked_epsilon
 from defocus.privacy.units import Adjacency
@@ -114,6 +115,7 @@ def account(
             f"conversion must be 'tight' or 'textbook', but it is {conversion!r}.",
             fix='leave it out, or pass "textbook".',
         )
+    replaced_only(event, adjacency)
     grid = ORDERS if orders is None else _checked(orders)
     divergences = tuple(_evaluate(event, np.array(grid), adjacency).tolist())
     return RenyiLoss(event, adjacency, grid, conversion, orders is None, divergences)

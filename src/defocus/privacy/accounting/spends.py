@@ -17,6 +17,7 @@ from typing import final
 
 from defocus.errors import Number, UnsupportedEventError
 from defocus.privacy import classical
+from defocus.privacy.accounting.shuffling import amplification
 from defocus.privacy.accounting.zcdp import epsilon_from_rho, rho_of
 from defocus.privacy.events import (
     Approximate,
@@ -32,6 +33,8 @@ from defocus.privacy.events import (
     Sampled,
     SampledBatch,
     Selected,
+    Shuffled,
+    SubsetResponse,
     parts_of,
 )
 from defocus.privacy.magnitudes import largest_loss
@@ -69,7 +72,7 @@ def spend(event: Event) -> Spend:
 
 
 @spend.register
-def _(event: Laplace | DiscreteLaplace | Pure | Exponential | RandomizedResponse) -> Spend:
+def _(event: Laplace | DiscreteLaplace | Pure | Exponential | RandomizedResponse | SubsetResponse) -> Spend:
     return _fixed(largest_loss(event))
 
 
@@ -88,6 +91,13 @@ def _(event: Gaussian) -> Spend:
 def _(event: DiscreteGaussian | Concentrated) -> Spend:
     rho = rho_of(event)
     return Spend(lambda share: epsilon_from_rho(rho, share), shares=1)
+
+
+@spend.register
+def _(event: Shuffled) -> Spend:
+    """A share of delta buys the amplified epsilon; without one the local epsilon is left."""
+    found = amplification(event)
+    return _fixed(0) if found is None else Spend(found.epsilon_at, shares=1)
 
 
 @spend.register

@@ -18,6 +18,7 @@ import numpy as np
 from defocus.errors import Number, UnsupportedEventError
 from defocus.privacy.accounting.renyi.conversion import delta_at, epsilon_at
 from defocus.privacy.accounting.renyi.curves import curve
+from defocus.privacy.accounting.shuffling import amplification, replaced_only
 from defocus.privacy.events import (
     Composed,
     Concentrated,
@@ -31,6 +32,8 @@ from defocus.privacy.events import (
     RandomizedResponse,
     Sampled,
     SampledBatch,
+    Shuffled,
+    SubsetResponse,
 )
 from defocus.privacy.losses import Loss, checked_delta, checked_epsilon
 from defocus.privacy.magnitudes import largest_loss, squared_mu
@@ -73,7 +76,7 @@ def account(event: Event, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Concen
     >>> round(account(2 * Gaussian(2) + Pure(0.1)).rho(), 6)
     0.254996
     """
-    del adjacency  # no event expressed here depends on it
+    replaced_only(event, adjacency)  # no other event expressed here depends on it
     return ConcentratedLoss(rho_of(event) if isinstance(event, Composed) else _something(event))
 
 
@@ -171,7 +174,7 @@ def _(event: Concentrated) -> float:
 
 
 @rho_of.register
-def _(event: Pure) -> float:
+def _(event: Pure | SubsetResponse) -> float:
     r"""ε·tanh(ε/2), which is tight: it is the divergence of randomised response at order one.
 
     Its log-moment is :math:`\log\cosh(\varepsilon\sqrt w) - \log\cosh(\varepsilon/2)` with
@@ -200,6 +203,13 @@ def _(event: DiscreteLaplace | RandomizedResponse) -> float:
 
 
 @rho_of.register
+def _(event: Shuffled) -> float:
+    """The supremum of the divergence over the order; the local bound where that is smaller."""
+    found = amplification(event)
+    return min(_pure(found.epsilon), _largest_slope(event, found.epsilon, last=1e7)) if found is not None else 0.0
+
+
+@rho_of.register
 def _(event: Exponential) -> float:
     """ε²/8 for a bounded range of ε, or the pure bound where that is smaller."""
     return min(above(Fraction(event.epsilon) ** 2 / 8), _pure(above(event.epsilon)))
@@ -210,13 +220,13 @@ def _pure(epsilon: float) -> float:
 
 
 @lru_cache(maxsize=256)
-def _largest_slope(event: Event, epsilon: float) -> float:
+def _largest_slope(event: Event, epsilon: float, last: float = 1000.0) -> float:
     r"""A certified bound on the supremum of D(α)/α over all α > 1, from finitely many orders.
 
     D increases, so between two orders a < b the quotient is at most :math:`D_b/a`; beyond the last order it is at
     most the pure ``epsilon`` over that order. The orders are so close that at most 0.2 % is lost.
     """
-    orders = np.exp(np.linspace(0.0, math.log(1000.0), 4001))
+    orders = np.exp(np.linspace(0.0, math.log(last), 4001))
     with np.errstate(over="ignore"):
-        divergences = curve(event, orders[1:], Adjacency.ADD_REMOVE)
-    return max(float(np.max(divergences / orders[:-1])), epsilon / 1000) * PAD
+        divergences = curve(event, orders[1:], Adjacency.REPLACE)
+    return max(float(np.max(divergences / orders[:-1])), epsilon / last) * PAD

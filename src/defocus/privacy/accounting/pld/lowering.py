@@ -16,6 +16,8 @@ from defocus.privacy.accounting.pld.continuous import BoundedRange, GaussianProf
 from defocus.privacy.accounting.pld.discrete import DiscreteGaussianProfile, DiscreteLaplaceProfile
 from defocus.privacy.accounting.pld.profiles import Profile
 from defocus.privacy.accounting.pld.sampling import Batched, SampledProfile
+from defocus.privacy.accounting.pld.shuffled import ShuffledProfile
+from defocus.privacy.accounting.shuffling import amplification, replaced_only
 from defocus.privacy.magnitudes import Bounded, largest_loss
 from defocus.privacy.rounding import above, below, nearest
 from defocus.privacy.units import Adjacency
@@ -176,6 +178,20 @@ def _(event: events.RandomizedResponse, adjacency: Adjacency) -> tuple[Profile, 
 
 
 @_term.register
+def _(event: events.SubsetResponse, adjacency: Adjacency) -> tuple[Profile, Profile | None] | None:
+    del adjacency
+    found = _response(event.epsilon, 2, 0)
+    return None if found is None else (found[0], None)
+
+
+@_term.register
+def _(event: events.Shuffled, adjacency: Adjacency) -> tuple[Profile, Profile | None] | None:
+    replaced_only(event, adjacency)
+    found = amplification(event)
+    return None if found is None else (ShuffledProfile(found), None)
+
+
+@_term.register
 def _(event: events.Exponential, adjacency: Adjacency) -> tuple[Profile, Profile | None] | None:
     del adjacency
     if not event.epsilon:
@@ -185,6 +201,7 @@ def _(event: events.Exponential, adjacency: Adjacency) -> tuple[Profile, Profile
 
 @_term.register
 def _(event: events.Sampled, adjacency: Adjacency) -> tuple[Profile, Profile | None] | None:
+    replaced_only(event, adjacency)
     return _sampled(event, lower(event.event, adjacency), Fraction(event.rate), adjacency)
 
 

@@ -28,6 +28,7 @@ from defocus.privacy.events import (
     Laplace,
     Pure,
     RandomizedResponse,
+    SubsetResponse,
 )
 from defocus.privacy.magnitudes import largest_loss, squared_mu
 from defocus.privacy.rounding import PAD, above
@@ -99,6 +100,13 @@ def _(event: Pure, orders: Floats, adjacency: Adjacency) -> Floats:
 def _(event: RandomizedResponse, orders: Floats, adjacency: Adjacency) -> Floats:
     del adjacency
     return pure(event.epsilon, orders, categories=event.categories)
+
+
+@curve.register
+def _(event: SubsetResponse, orders: Floats, adjacency: Adjacency) -> Floats:
+    """No report tells two values apart by more than epsilon; which share of them does is not used."""
+    del adjacency
+    return pure(event.epsilon, orders)
 
 
 @curve.register

@@ -25,6 +25,7 @@ from defocus.privacy.events import (
     Laplace,
     Pure,
     RandomizedResponse,
+    SubsetResponse,
     parts_of,
 )
 from defocus.privacy.magnitudes import largest_loss, squared_mu
@@ -93,7 +94,7 @@ def _(event: DiscreteLaplace, order: float) -> HalfPair | None:
 
 
 @half_pair.register
-def _(event: Pure, order: float) -> HalfPair | None:
+def _(event: Pure | SubsetResponse, order: float) -> HalfPair | None:
     del order
     return _response(above(event.epsilon), 2)
 
