@@ -1,0 +1,40 @@
+from typing import Any
+
+import pytest
+from tests.graphs.asking.small import answer, planted, public, ways
+
+from defocus import Budget, edge, node
+from defocus.errors import DefocusError
+from defocus.graphs.asking import AskCommunities, AskLabellings
+
+
+@pytest.mark.parametrize("groups", [2, 3, 5])
+def test_planted_communities_are_counted(groups: int) -> None:
+    graph = planted(300, groups, inside=0.5)
+    (method,) = ways(AskCommunities(8), 300, Budget(3)).values()
+    found = [answer(method, graph, seed).columns[0].values[0] for seed in range(4)]
+    assert found.count(groups) >= 3
+
+
+def test_the_better_labelling_wins() -> None:
+    graph = planted(300, 2)
+    right, wrong = [i % 2 for i in range(300)], [i % 3 for i in range(300)]
+    (method,) = ways(AskLabellings((wrong, right)), 300, Budget(1)).values()
+    result = answer(method, graph)
+    assert [column.values[0] for column in result.columns] == [1, 2]
+
+
+@pytest.mark.parametrize("question", [AskCommunities(3), AskLabellings(([0] * 50, [1] * 50))])
+def test_a_replaced_edge_costs_the_same_and_needs_more_noise(question: Any) -> None:
+    one, two = (next(iter(ways(question, 50, Budget(1), edge(replace=r)).values())) for r in (False, True))
+    assert two.error == pytest.approx(2 * one.error)
+
+
+def test_other_units_and_labellings_of_the_wrong_length_are_refused() -> None:
+    with pytest.raises(DefocusError, match="protect edges"):
+        AskCommunities(3).methods(public(50, node()), Budget(1))
+    with pytest.raises(DefocusError, match="undirected"):
+        AskCommunities(3).methods(public(50, directed=True), Budget(1))
+    for labellings in ((), ([0] * 49,), ([0] * 50, [1])):
+        with pytest.raises(DefocusError):
+            AskLabellings(labellings).methods(public(50), Budget(1))
