@@ -21,7 +21,7 @@ from typing import final
 from sqlglot import exp
 
 from defocus.noise import Bits
-from defocus.tables.syntax import column, named, sub
+from defocus.tables.syntax import TEXT, column, named, sub, typed
 
 __all__ = ["Chance"]
 
@@ -84,8 +84,8 @@ class Chance:
         called = "".join(f"#{len(part)}:{part}" for part in (self.statement, choice))
         text: exp.Expression = exp.Literal.string(self.key + called)
         for part in identity:
-            words = exp.func("coalesce", exp.cast(part.copy(), "text"), exp.Literal.string(""))
-            size = exp.cast(exp.Length(this=words.copy()), "text")
+            words = exp.func("coalesce", typed(part.copy(), TEXT), exp.Literal.string(""))
+            size = typed(exp.Length(this=words.copy()), TEXT)
             absent = (
                 exp.case().when(part.copy().is_(exp.null()), exp.Literal.string("n")).else_(exp.Literal.string("v"))
             )

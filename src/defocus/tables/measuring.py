@@ -17,7 +17,7 @@ from defocus.mechanisms.ranges import RangeFinding
 from defocus.tables.chance import Chance
 from defocus.tables.engines.engine import integers
 from defocus.tables.splits import Scaled, Split
-from defocus.tables.syntax import column, decimal, mild, named, sub, whole
+from defocus.tables.syntax import BIGINT, DOUBLE, column, decimal, mild, named, sub, typed, whole
 from defocus.tables.weighing import Groups
 
 __all__ = ["Exact", "Measuring"]
@@ -94,7 +94,7 @@ class Measuring:
         place = exp.case()
         for i, edge in enumerate(edges[:-1]):
             place = place.when(exp.LTE(this=column("n"), expression=whole(edge)), exp.Literal.number(i), copy=False)
-        bucket = exp.cast(place.else_(exp.Literal.number(len(edges) - 1)), "bigint")
+        bucket = typed(place.else_(exp.Literal.number(len(edges) - 1)), BIGINT)
         placed = exp.select(named(bucket, "b")).from_(sub(people, "n"), copy=False)
         return (
             exp.select(column("b"), named(number.copy(), "s"))
@@ -140,7 +140,7 @@ class Measuring:
         """The statement of :meth:`buckets`."""
         scaled = value.scaled(value.number(self.groups.rows.values(value.text)))
         bucket = exp.Floor(this=mild(exp.Mul(this=exp.paren(scaled), expression=decimal(float(number)))))
-        place = exp.Least(this=exp.cast(bucket, "bigint"), expressions=[whole(number - 1)], ignore_nulls=True)
+        place = exp.Least(this=typed(bucket, BIGINT), expressions=[whole(number - 1)], ignore_nulls=True)
         return self._histogram_sql(exp.case().when(scaled.copy().is_(exp.null()), exp.null()).else_(place))
 
     def between(self, text: str, edges: Sequence[float]) -> Exact:
@@ -149,11 +149,11 @@ class Measuring:
 
     def between_sql(self, text: str, edges: Sequence[float]) -> exp.Select:
         """The statement of :meth:`between`."""
-        value = exp.cast(self.groups.rows.values(text).sql, "double")
+        value = typed(self.groups.rows.values(text).sql, DOUBLE)
         place = exp.case().when(value.is_(exp.null()), exp.null())
         for i, edge in enumerate(edges[1:-1]):
             place = place.when(exp.LT(this=value.copy(), expression=decimal(edge)), exp.Literal.number(i), copy=False)
-        return self._histogram_sql(exp.cast(place.else_(exp.Literal.number(len(edges) - 2)), "bigint"))
+        return self._histogram_sql(typed(place.else_(exp.Literal.number(len(edges) - 2)), BIGINT))
 
     def spread(self, text: str, finding: RangeFinding) -> Exact:
         """The weight of everybody between the public edges in which bounds are searched."""

@@ -31,7 +31,7 @@ from sqlglot import exp
 
 from defocus.errors import Number
 from defocus.tables.expressions import Expression
-from defocus.tables.syntax import mild
+from defocus.tables.syntax import BIGINT, DOUBLE, decimal, mild, typed
 
 __all__ = ["PRESENCE", "Scaled", "Split"]
 
@@ -77,9 +77,9 @@ class Scaled:
     def number(self, value: Expression) -> exp.Expression:
         """The value as a float, or NULL; where only its presence matters, any float will do."""
         if self.low is None or self.high is None:
-            return exp.case().when(value.sql.copy().is_(exp.null()), exp.null()).else_(_number(0.0))
-        number = exp.cast(value.sql.copy(), "double")
-        return number if self.missing is None else exp.Coalesce(this=number, expressions=[_number(self.missing)])
+            return exp.case().when(value.sql.copy().is_(exp.null()), exp.null()).else_(decimal(0.0))
+        number = typed(value.sql.copy(), DOUBLE)
+        return number if self.missing is None else exp.Coalesce(this=number, expressions=[decimal(self.missing)])
 
     def scaled(self, number: exp.Expression) -> exp.Expression:
         """What :meth:`number` gave, in [0, 1], or NULL.
@@ -88,11 +88,11 @@ class Scaled:
         """
         if self.low is None or self.high is None:
             return number.copy()
-        above = exp.Greatest(this=number.copy(), expressions=[_number(self.low)], ignore_nulls=True)
-        clipped = exp.Least(this=above, expressions=[_number(self.high)], ignore_nulls=True)
+        above = exp.Greatest(this=number.copy(), expressions=[decimal(self.low)], ignore_nulls=True)
+        clipped = exp.Least(this=above, expressions=[decimal(self.high)], ignore_nulls=True)
         usual = mild if self._is_usual else _as_it_is
-        distance = exp.paren(usual(exp.Sub(this=clipped, expression=_number(self.low))))
-        share = usual(exp.Div(this=distance, expression=_number(self.width)))
+        distance = exp.paren(usual(exp.Sub(this=clipped, expression=decimal(self.low))))
+        share = usual(exp.Div(this=distance, expression=decimal(self.width)))
         if self.missing is not None:
             return share
         # Engines leave NULL out of LEAST and GREATEST, so it is said again.
@@ -150,7 +150,7 @@ class Split:
         """
         ways = itertools.product(*(range(degree + 1) for degree in self.degrees))
         shares: list[exp.Expression] = [
-            exp.cast(exp.Floor(this=_product(weight, scaled, self.degrees, way)), "bigint")
+            typed(exp.Floor(this=_product(weight, scaled, self.degrees, way)), BIGINT)
             for way in itertools.islice(ways, 1, None)
         ]
         if self.optional:
@@ -167,19 +167,14 @@ def _product(
     weight: exp.Expression, scaled: Sequence[exp.Expression], degrees: Sequence[int], way: Sequence[int]
 ) -> exp.Expression:
     """The weight times the Bernstein polynomials of one cell; the engine computes it in floats."""
-    factors: list[exp.Expression] = [exp.cast(weight.copy(), "double")]
+    factors: list[exp.Expression] = [typed(weight.copy(), DOUBLE)]
     for x, degree, j in zip(scaled, degrees, way, strict=True):
         coefficient = math.comb(degree, j)
-        factors += [_number(float(coefficient))] if coefficient != 1 else []
+        factors += [decimal(float(coefficient))] if coefficient != 1 else []
         factors += [x.copy() for _ in range(j)]
-        factors += [exp.paren(mild(exp.Sub(this=_number(1.0), expression=x.copy()))) for _ in range(degree - j)]
+        factors += [exp.paren(mild(exp.Sub(this=decimal(1.0), expression=x.copy()))) for _ in range(degree - j)]
     return reduce(lambda a, b: mild(exp.Mul(this=a, expression=b)), factors)
 
 
 def _as_it_is(tree: exp.Expression) -> exp.Expression:
     return tree
-
-
-def _number(value: Number) -> exp.Expression:
-    """A float literal that every engine reads as the same double."""
-    return exp.cast(exp.Literal.number(repr(float(value))), "double")

@@ -1,8 +1,29 @@
 """Words of SQL, as trees: every name quoted, every number of one type."""
 
+from typing import Any
+
 from sqlglot import exp
 
-__all__ = ["column", "decimal", "is_mild", "mild", "named", "over", "quoted", "rows_of", "sub", "whole"]
+from defocus.errors import Number
+
+__all__ = [
+    "BIGINT",
+    "DOUBLE",
+    "TEXT",
+    "column",
+    "decimal",
+    "is_mild",
+    "mild",
+    "named",
+    "over",
+    "quoted",
+    "rows_of",
+    "sub",
+    "typed",
+    "whole",
+]
+
+BIGINT, DOUBLE, TEXT = exp.DataType.Type.BIGINT, exp.DataType.Type.DOUBLE, exp.DataType.Type.TEXT
 
 
 def quoted(name: str) -> exp.Identifier:
@@ -36,22 +57,27 @@ def rows_of(relation: exp.Expression) -> exp.Expression:
     return sub(relation, "t") if isinstance(relation, exp.Query) else relation.copy()
 
 
+def typed(sql: exp.Expression, type_: Any) -> exp.Cast:
+    """An expression as one of the types that kinds have everywhere."""
+    return exp.Cast(this=sql, to=exp.DataType(this=type_))
+
+
 def whole(value: int) -> exp.Expression:
     """A 64-bit integer.
 
     >>> whole(7).sql("duckdb")
     'CAST(7 AS BIGINT)'
     """
-    return exp.cast(exp.Literal.number(value), "bigint")
+    return typed(exp.Literal.number(value), BIGINT)
 
 
-def decimal(value: float) -> exp.Expression:
+def decimal(value: Number) -> exp.Expression:
     """A 64-bit float, to the last digit.
 
     >>> decimal(0.1).sql("duckdb")
     'CAST(0.1 AS DOUBLE)'
     """
-    return exp.cast(exp.Literal.number(repr(value)), "double")
+    return typed(exp.Literal.number(repr(float(value))), DOUBLE)
 
 
 def over(function: exp.Expression, *names: str) -> exp.Window:

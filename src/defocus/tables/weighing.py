@@ -17,7 +17,7 @@ from defocus.tables.bounding import Bound
 from defocus.tables.chance import Chance
 from defocus.tables.keys import Keys
 from defocus.tables.rows import Rows
-from defocus.tables.syntax import column, named, over, quoted, sub, whole
+from defocus.tables.syntax import BIGINT, column, named, over, quoted, sub, typed, whole
 
 __all__ = ["Groups", "numbered", "published"]
 
@@ -124,7 +124,7 @@ class Groups:
         )
         at_most = exp.Least(this=column("n"), expressions=[whole(most)], ignore_nulls=True)
         totals = (
-            exp.select(column("unit"), named(exp.cast(exp.Sum(this=at_most), "bigint"), "t"))
+            exp.select(column("unit"), named(typed(exp.Sum(this=at_most), BIGINT), "t"))
             .from_(sub(counted.copy(), "n"), copy=False)
             .group_by(column("unit"), copy=False)
         )
@@ -155,7 +155,7 @@ class Groups:
         counted = exp.select(*shown, column("unit"), named(over(number, "unit", "g"), "n"), place)
         few = exp.LTE(this=column("no"), expression=whole(bound.per_group))
         within = exp.Sum(this=exp.case().when(few, whole(1)).else_(whole(0)))
-        totals = exp.select(*shown, column("n"), named(exp.cast(over(within, "unit"), "bigint"), "t"))
+        totals = exp.select(*shown, column("n"), named(typed(over(within, "unit"), BIGINT), "t"))
         weight = _share_of_share(grid, bound, column("n"), column("t"))
         return exp.select(*shown, named(weight, "w")).from_(
             sub(totals.from_(sub(counted.from_(self._inner(values)), "a")), "b"), copy=False

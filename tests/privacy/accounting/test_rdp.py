@@ -59,7 +59,7 @@ def test_the_peer_is_never_tighter(sigma: float, q: float, steps: int, delta: fl
     accountant.compose(dp_accounting.PoissonSampledDpEvent(q, dp_accounting.GaussianDpEvent(sigma)), steps)
     theirs = accountant.get_epsilon(delta)
     ours = rdp.account(steps * Sampled(Gaussian(sigma), q)).epsilon(delta)
-    assert ours <= theirs * (1 + 1e-6) or theirs == 0.0
+    assert ours <= theirs * (1 + 1e-5) or theirs == 0.0  # two grids of orders, of which neither has all of the other's
 
 
 def test_laplace_and_randomised_response_agree_with_the_peer() -> None:
