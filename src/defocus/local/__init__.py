@@ -11,8 +11,10 @@ True
 from defocus.local.attributes import Attributes, Tables, attributes
 from defocus.local.choosing import Choice, best, best_mean, choices
 from defocus.local.clients import Client, Memory
+from defocus.local.collecting import collect, collection_event
 from defocus.local.domains import Categories, Interval
 from defocus.local.estimates import Estimate
+from defocus.local.files import count_files, from_arrow, to_arrow, write_parquet
 from defocus.local.hitters import Hitter, Hitters, heavy_hitters
 from defocus.local.means import Mean, MeanEstimate, mean
 from defocus.local.oracle import Oracle, oracle
@@ -41,8 +43,14 @@ __all__ = [
     "best",
     "best_mean",
     "choices",
+    "collect",
+    "collection_event",
+    "count_files",
+    "from_arrow",
     "heavy_hitters",
     "mean",
     "oracle",
     "process",
+    "to_arrow",
+    "write_parquet",
 ]
