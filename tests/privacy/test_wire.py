@@ -27,6 +27,8 @@ from defocus.privacy import (
     SampledBatch,
     Selected,
     SelectedPoisson,
+    Shuffled,
+    SubsetResponse,
     compose,
     events,
     from_wire,
@@ -90,6 +92,10 @@ GOLDEN: dict[str, Event] = {
     ),
     '{"eta":0,"event":{"epsilon":1,"kind":"Pure"},"gamma":0.1,"kind":"Selected"}': Selected(Pure(1), 0.1),
     '{"event":{"epsilon":1,"kind":"Pure"},"kind":"SelectedPoisson","mean":20}': SelectedPoisson(Pure(1), 20),
+    '{"both":"1/16","epsilon":1,"inside":0.25,"kind":"SubsetResponse"}': SubsetResponse(1, 0.25, Fraction(1, 16)),
+    '{"event":{"categories":2,"epsilon":1,"kind":"RandomizedResponse"},"kind":"Shuffled","users":1000}': Shuffled(
+        RandomizedResponse(1), 1000
+    ),
     '{"kind":"Composed","parts":[]}': NOTHING,
     '{"kind":"Composed","parts":[[{"kind":"Gaussian","ratio":1},1000],[{"epsilon":1,"kind":"Pure"},1]]}': 1000
     * Gaussian(1)

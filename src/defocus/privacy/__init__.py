@@ -7,6 +7,7 @@
 """
 
 from defocus.privacy.accounting import ACCOUNTANTS, account, tightest
+from defocus.privacy.accounting.shuffling.closed_forms import shuffled_epsilon
 from defocus.privacy.budgets import Budget
 from defocus.privacy.calibration import calibrate
 from defocus.privacy.classical import (
@@ -108,6 +109,7 @@ __all__ = [
     "parse",
     "rows",
     "select",
+    "shuffled_epsilon",
     "tightest",
     "to_wire",
     "unparse",
