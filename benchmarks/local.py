@@ -3,10 +3,11 @@
     sh benchmarks/setup.sh
     .venv/bin/python benchmarks/local.py
 
-One million people, 1000 categories with a Zipf law, epsilon = 1, one core. *Time* is encoding every value and estimating
-every count, the least of three rounds in which we and the peer take turns. The peers' work grows linearly with the
-number of people, so slow ones get fewer people and their time is scaled up (the number is in the table). *Error* is the
-mean squared error over 50 runs divided by the stated variance; sketches draw new hash functions in each run.
+One million people, 1000 categories with a Zipf law, epsilon = 1, one core. *Time* is encoding every value and
+estimating every count, the least of three rounds in which we and the peer take turns. The peers' work grows linearly
+with the number of people, so slow ones get fewer people and their time is scaled up (the number is in the results).
+*Error* is the mean squared error over 50 runs divided by the stated variance; sketches draw new hash functions in each
+run.
 """
 
 import argparse
@@ -94,7 +95,7 @@ CASES = [
 def peer_time(peer: str, name: str, people: int) -> float | None:
     """In the peer's own environment; None where it fails."""
     command = [str(PEER), __file__, "--peer", peer, "--name", name, "--people", str(people)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own command
     if done.returncode:
         print(f"  {peer} {name} failed: {done.stderr.strip().splitlines()[-1:]}")
         return None

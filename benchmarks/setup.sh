@@ -30,8 +30,8 @@ environment smartnoise smartnoise-sql==1.0.10 opendp==0.14.2 pandas==2.3.3 pyarr
 environment pipelinedp pipeline-dp==0.3.1 python-dp==1.1.5 pyarrow==26.0.1
 .bench/pipelinedp/bin/python -c 'import pipeline_dp'
 
-# pure-ldp 1.2.0 does not declare scikit-learn and statsmodels, which it imports.
-environment local pure-ldp==1.2.0 multi-freq-ldpy==0.2.5 scikit-learn statsmodels xxhash
+# pure-ldp 1.2.0 does not declare scikit-learn and statsmodels, which it imports, and fails with xxhash 4.
+environment local pure-ldp==1.2.0 multi-freq-ldpy==0.2.5 scikit-learn statsmodels xxhash==3.5.0
 .bench/local/bin/python -c 'import pure_ldp.frequency_oracles, multi_freq_ldpy'
 
 if command -v java >/dev/null; then

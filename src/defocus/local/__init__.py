@@ -12,6 +12,7 @@ from defocus.local.attributes import Attributes, Tables, attributes
 from defocus.local.choosing import Choice, best, best_mean, choices
 from defocus.local.clients import Client, Memory
 from defocus.local.collecting import collect, collection_event
+from defocus.local.designs import Rappor
 from defocus.local.domains import Categories, Interval
 from defocus.local.estimates import Estimate
 from defocus.local.files import count_files, from_arrow, to_arrow, write_parquet
@@ -35,6 +36,7 @@ __all__ = [
     "MeanEstimate",
     "Memory",
     "Oracle",
+    "Rappor",
     "Reports",
     "Server",
     "State",

@@ -72,9 +72,10 @@ def count_files(
 ) -> State:
     """Count the reports of Parquet files in the engine, without reading them into Python.
 
-    The engine is DuckDB, on all cores and out of core. ``run`` takes another: it gets one SELECT statement over a relation
-    named ``reports`` and returns its rows, for example ``lambda sql: spark.sql(sql).collect()`` after
-    ``spark.read.parquet(...).createOrReplaceTempView("reports")``. Reports that no client makes are left out and counted.
+    The engine is DuckDB, on all cores and out of core. ``run`` takes another: it gets one SELECT statement over a
+    relation named ``reports`` and returns its rows, for example ``lambda sql: spark.sql(sql).collect()`` after
+    ``spark.read.parquet(...).createOrReplaceTempView("reports")``. Reports that no client makes are left out and
+    counted.
     """
     parquet = import_module("pyarrow.parquet")
     for path in paths:

@@ -5,6 +5,7 @@ import json
 import math
 from abc import ABC, abstractmethod
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from defocus.errors import Number, whole
@@ -71,8 +72,7 @@ class Design(ABC):
     @property
     def digest(self) -> bytes:
         """Eight bytes of SHA-256 over the description: what every report carries of it."""
-        text = json.dumps(self.to_wire(), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).digest()[:8]
+        return _digest(self)
 
 
 class Categorical(Design):
@@ -131,3 +131,9 @@ class Frequency(Categorical):
         p, q = self.p, self.q
         spread = (held * p * (1 - p) + (reports - held) * q * (1 - q)) / (p - q) ** 2
         return float(spread + self.collisions * whole("pairs", pairs))
+
+
+@lru_cache(maxsize=128)
+def _digest(design: Design) -> bytes:
+    text = json.dumps(design.to_wire(), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).digest()[:8]
