@@ -138,6 +138,23 @@ def test_each_day_has_the_whole_budget_until_everybody_is_charged(book: Ledger) 
     assert len(book) == 12
 
 
+def test_a_release_from_several_parts_must_fit_in_each_of_them(book: Ledger) -> None:
+    book.charge(Pure(Fraction(3, 4)), purpose="a day", parts=["2026-11-15"])
+    for parts in (
+        ["2026-11-14", "2026-11-15"],
+        ["2026-11-15", "2026-11-16"],
+        ["2026-11-14", "2026-11-15", "2026-11-16"],
+    ):
+        assert not book.admits(Pure(Fraction(1, 2)), parts=parts)
+        with pytest.raises(BudgetExceededError, match="from the part 2026-11-15"):
+            book.charge(Pure(Fraction(1, 2)), purpose="several days", parts=parts)
+    book.charge(Pure(Fraction(1, 2)), purpose="two days", parts=["2026-11-14", "2026-11-16"])
+    book.charge(Pure(Fraction(1, 4)), purpose="three days", parts=["2026-11-14", "2026-11-15", "2026-11-16"])
+    assert book.spent("2026-11-14") == pytest.approx((0, 0.75))
+    assert book.spent("2026-11-15") == pytest.approx((0, 1))
+    assert book.verify().ok
+
+
 def test_what_was_spent_is_told_in_words(book: Ledger) -> None:
     assert "no part was charged yet" in book._repr_html_()
     book.charge(Pure(Fraction(1, 4)), purpose="a day", parts=["2026-11-14"])
@@ -172,7 +189,7 @@ def test_without_parts_the_share_of_the_budget_is_told(opened: Opener) -> None:
 
 
 def test_everything_as_one_event_counts_a_release_as_often_as_the_part_that_had_it_most_often(book: Ledger) -> None:
-    for day in ("2026-11-14", "2026-11-15", "2026-11-15"):
+    for day in ("2026-11-14", "2026-11-15", "2026-11-15", "2026-11-16"):
         book.charge(Pure(Fraction(1, 8)), purpose="a day", parts=[day])
     book.charge(Pure(Fraction(1, 4)), purpose="everybody")
     assert book.fixed_sequence().epsilon == pytest.approx(0.5)
