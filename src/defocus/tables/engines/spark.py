@@ -159,7 +159,7 @@ class SparkEngine:
     def cancel(self) -> None:
         """Stop what is running, from another thread."""
         with contextlib.suppress(Exception):
-            self._session.interruptTag(self._tag)
+            _tags(self._session)[2](self._tag)
 
     def close(self) -> None:
         """Forget every view; stop a session that was started here, leave a given one running."""
@@ -182,12 +182,13 @@ class SparkEngine:
         with self._turn, hushed(self._given):
             if self._closed:
                 raise EngineError("The table was closed.", fix="open the table again.")
-            _quietly("start", lambda: self._session.addTag(self._tag))
+            tags = _quietly("start", lambda: _tags(self._session))
+            _quietly("start", lambda: tags[0](self._tag))
             try:
                 yield self._session
             finally:
                 with contextlib.suppress(Exception):
-                    self._session.removeTag(self._tag)
+                    tags[1](self._tag)
 
     @contextlib.contextmanager
     def _watched(self, progress: Callable[[float], None] | None) -> Iterator[None]:
@@ -208,6 +209,14 @@ class SparkEngine:
         finally:
             done.set()
             watcher.join()
+
+
+def _tags(session: Any) -> tuple[Callable[[str], Any], Callable[[str], Any], Callable[[str], Any]]:
+    """How to add a tag to this thread's jobs, remove it, and stop the jobs that have it."""
+    if getattr(session, "_jvm", None) is None:  # on another machine, through Spark Connect
+        return session.addTag, session.removeTag, session.interruptTag
+    context = session.sparkContext
+    return context.addJobTag, context.removeJobTag, context.cancelJobsWithTag
 
 
 def _watch(tracker: Any, progress: Callable[[float], None], done: threading.Event) -> None:
@@ -279,6 +288,8 @@ def _classes(error: Exception) -> Iterator[str]:
             if cause is None:
                 break
             yield str(cause.getClass().getName())
+            with contextlib.suppress(Exception):
+                yield str(cause.getCondition())
             message = str(cause.getMessage())
             if _LOST.match(message):
                 yield "EXECUTOR_LOST"
