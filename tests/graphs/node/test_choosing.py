@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from defocus.graphs import Graph, build
-from defocus.graphs.node import CapRule
+from defocus.graphs.certificates import all_graphs, without_node
+from defocus.graphs.node import CapRule, hirsch
 from defocus.mechanisms import Laplace
 from defocus.noise.testing import seeded
 
@@ -17,11 +18,29 @@ def heavy(nodes: int, edges: int) -> Graph:
     return build(nodes, ends[0], ends[1])
 
 
-def test_the_cap_is_near_the_structural_cut_off() -> None:
+@pytest.mark.parametrize("nodes", [2, 3, 4, 5])
+def test_no_node_moves_the_number_of_hubs_by_more_than_one(nodes: int) -> None:
+    moves = {
+        hirsch(graph) - hirsch(without_node(graph, node))
+        for graph in all_graphs(nodes)[:: max(1, nodes - 2)]
+        for node in range(nodes)
+    }
+    assert moves <= {0, 1}
+    assert 1 in moves
+
+
+def test_the_cap_is_a_hubs_share_of_all_edges() -> None:
     graph, bits = heavy(3000, 40_000), seeded(1)
-    caps = [CapRule().find(graph, 1, bits)[0] for _ in range(5)]
-    cut_off = math.sqrt(2 * graph.edges)
-    assert all(0.9 * cut_off < cap < 1.5 * cut_off for cap in caps)
+    caps = [CapRule().find(graph, 10, bits)[0] for _ in range(5)]
+    wanted = 1.2 * graph.edges / hirsch(graph)
+    assert all(0.8 * wanted < cap < 1.2 * wanted for cap in caps)
+
+
+def test_the_cap_stays_near_the_structural_cut_off_whatever_the_noise() -> None:
+    graph = heavy(3000, 40_000)
+    for seed in range(10):
+        cap, edges = CapRule().find(graph, 0.01, seeded(seed))
+        assert cap <= 2.2 * math.sqrt(2 * edges) + 4
 
 
 def test_an_empty_graph_gets_a_small_cap_and_no_error() -> None:
@@ -46,4 +65,5 @@ def test_every_count_is_paid_by_its_share(monkeypatch: pytest.MonkeyPatch) -> No
         spent.clear()
         CapRule(changes).find(heavy(200, 500), 2, seeded(3))
         assert sum(given["epsilon"] for given in spent) == 2 * CapRule().share
-        assert spent[0]["sensitivity"] == 2 * 16 * changes
+        assert spent[0]["sensitivity"] == changes
+        assert spent[1]["sensitivity"] % (2 * changes) == 0

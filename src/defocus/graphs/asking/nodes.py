@@ -29,8 +29,6 @@ __all__ = ["FoundCap", "FoundMost", "node_edges", "node_histogram", "node_triang
 
 _NODES = Fraction(1, 100)
 """Which part of epsilon the number of nodes takes in the search for a largest degree."""
-_AVERAGES = 2
-"""How many average degrees the largest degree is."""
 _LARGEST = 10_000
 
 
@@ -127,7 +125,10 @@ class FoundCap:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class FoundMost:
-    r"""The degree histogram with a largest degree that is found privately: twice the average one.
+    r"""The degree histogram with a largest degree that is found privately.
+
+    With a rough average degree d of n nodes it is :math:`\sqrt{2d\sqrt n}`: between twice the average, below which
+    the histogram is another one, and the root of n, above which its noise is as large as it is.
 
     Guarantee:
         :math:`\varepsilon`-DP: rough numbers of edges and of nodes (sensitivity 1) take their shares of epsilon, the
@@ -153,7 +154,8 @@ class FoundMost:
         _, edges = rule.find(data.graph, epsilon, bits)
         counted = Laplace.calibrated(epsilon=epsilon * _NODES, sensitivity=self.changes)
         nodes = max(1, counted.sample(data.graph.nodes, bits))
-        most = min(max(1, math.ceil(_AVERAGES * 2 * edges / nodes)), _LARGEST)
+        average = 2 * edges / nodes
+        most = min(max(1, math.ceil(math.sqrt(2 * average * math.sqrt(nodes)))), _LARGEST)
         statistic = ProjectedHistogram(most, cumulative=True)
         rest = epsilon * (1 - rule.share - _NODES)
         mechanism = Laplace.calibrated(epsilon=rest, sensitivity=(most + 1) * self.changes)

@@ -1,0 +1,195 @@
+"""How exact private answers are on three public graphs, beside textbook mechanisms at the same epsilon.
+
+    python benchmarks/graphs.py accuracy FOLDER
+
+FOLDER holds Facebook.txt.gz, CA-HepPh.txt.gz and Enron.txt.gz, lists of edges of the graphs of these names in the SNAP
+collection. Nodes are those that have an edge; duplicates and loops count once and not at all.
+"""
+
+import math
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from defocus import Budget, edge, node
+from defocus.graphs import Graph, Public, build
+from defocus.graphs.asking import AskCommunities, AskEdges, AskHistogram, AskPageRank, AskStars, AskTop, AskTriangles
+from defocus.graphs.data import Data
+from defocus.graphs.inference import rising
+from defocus.graphs.node import capped_edges_twice
+from defocus.graphs.questions import chosen
+from defocus.graphs.statistics import Histogram, PageRank, Stars, Triangles
+from defocus.mechanisms import Laplace
+from defocus.noise.testing import seeded
+
+NAMES = ("Facebook", "CA-HepPh", "Enron")
+DELTA = 1e-6
+
+
+def accuracy(folder: Path, *, quick: bool = False) -> dict[str, Any]:
+    runs = 20 if quick else 200
+    graphs = {name: load(folder / f"{name}.txt.gz") for name in NAMES}
+    found = {
+        "graphs": {name: {"nodes": g.nodes, "edges": g.edges} for name, g in graphs.items()},
+        "triangles, median relative error": each(graphs, lambda g: counted(g, AskTriangles(), Triangles(), runs)),
+        "2-stars, median relative error": each(graphs, lambda g: counted(g, AskStars(2), Stars(2), runs)),
+        "degree histogram, L1 error / n": each(graphs, lambda g: histogram(g, runs // 10)),
+        "degrees in order, squared error of noise / after isotonic": each(graphs, sequence),
+        "edges under node privacy, mean error / edges": each(graphs, lambda g: node_edges(g, runs // 5)),
+        "degree histogram under node privacy, L1 error / n": each(graphs, lambda g: node_histogram(g, runs // 20)),
+        "PageRank, precision of the top 20 at epsilon 1": each(graphs, lambda g: pagerank(g, runs // 4)),
+        "top degrees, share of the largest sum": each(graphs, lambda g: top(g, runs // 20)),
+        "communities, right of ten": communities(1 if quick else 10),
+    }
+    tell(found)
+    return found
+
+
+def load(path: Path) -> Graph:
+    ends = np.loadtxt(path, dtype=np.int64)
+    _, numbers = np.unique(ends, return_inverse=True)
+    numbers = numbers.reshape(ends.shape)
+    return build(int(numbers.max()) + 1, numbers[:, 0].copy(), numbers[:, 1].copy())
+
+
+def each(graphs: dict[str, Graph], work: Callable[[Graph], Any]) -> dict[str, Any]:
+    return {name: work(graph) for name, graph in graphs.items()}
+
+
+def values(method: Any, graph: Graph, runs: int, seed: int = 1) -> Iterable[Any]:
+    data, bits = Data.of(graph), seeded(seed)
+    return (method.run(data, bits).columns[0].values for _ in range(runs))
+
+
+def counted(graph: Graph, question: Any, statistic: Any, runs: int) -> dict[str, Any]:
+    """Every method, and the one that public facts choose. Noise depends on the graph through two numbers only."""
+    exact, public, said = int(statistic.exact(graph)[0]), Public(edge(), graph.nodes), {}
+    for epsilon in (0.1, 1.0):
+        methods = question.methods(public, Budget(epsilon, DELTA))
+        row = {}
+        for method in methods:
+            measured = method.measured(graph) if hasattr(method, "measured") else statistic.exact(graph)
+            bits = seeded(7)
+            noisy = np.array([np.atleast_1d(method.mechanism.sample(measured, bits))[0] for _ in range(runs)])
+            row[method.name] = float(np.median(np.abs(noisy - exact)) / exact)
+        said[f"epsilon {epsilon}"] = {**row, "chosen": chosen(question, methods, None).name}
+    return said
+
+
+def histogram(graph: Graph, runs: int) -> dict[str, Any]:
+    public, said = Public(edge(), graph.nodes), {}
+    truth = Histogram().exact(graph)
+    for epsilon in (0.1, 1.0):
+        methods = {m.name: m for m in AskHistogram().methods(public, Budget(epsilon))}
+        row = {
+            name: float(np.mean([np.abs(v - truth).sum() for v in values(m, graph, runs)]) / graph.nodes)
+            for name, m in methods.items()
+        }
+        cumulative, noise, bits = np.cumsum(truth)[:-1], Laplace.calibrated(epsilon=epsilon, sensitivity=2), seeded(3)
+        fits = (np.clip(rising(noise.sample(cumulative, bits)), 0, graph.nodes) for _ in range(runs))
+        plain = [np.abs(np.diff(np.concatenate([[0], fit, [graph.nodes]])) - truth).sum() for fit in fits]
+        said[f"epsilon {epsilon}"] = {**row, "cumulative, isotonic only": float(np.mean(plain) / graph.nodes)}
+    return said
+
+
+def sequence(graph: Graph) -> float:
+    exact, noise = np.sort(graph.degrees), Laplace.calibrated(epsilon=1, sensitivity=2)
+    noisy = noise.sample(exact, seeded(5))
+    return float(((noisy - exact) ** 2).mean() / ((rising(noisy) - exact) ** 2).mean())
+
+
+def node_edges(graph: Graph, runs: int) -> dict[str, Any]:
+    """A cap found privately, all fixed caps in steps of an eighth of an octave, and Laplace noise of n - 1."""
+    exact = graph.edges
+    (method,) = AskEdges().methods(Public(node(), None), Budget(1))
+    found = float(np.mean([abs(float(v[0]) - exact) for v in values(method, graph, runs)]) / exact)
+    caps = sorted({round(2 ** (i / 8)) for i in range(24, 8 * int(math.log2(graph.nodes)) + 1)})
+    fixed = {cap: expected(exact - capped_edges_twice(graph, cap) / 2, cap) / exact for cap in caps}
+    octaves = {cap: fixed[cap] for cap in caps if cap.bit_count() == 1 and cap <= 512}
+    best, best_octave = min(fixed, key=fixed.__getitem__), min(octaves, key=octaves.__getitem__)
+    return {
+        "found": found,
+        "best fixed": {"cap": best, "error": fixed[best], "found / best": found / fixed[best]},
+        "best power of two up to 512": {
+            "cap": best_octave,
+            "error": octaves[best_octave],
+            "found / best": found / octaves[best_octave],
+        },
+        "naive": (graph.nodes - 1) / exact,
+    }
+
+
+def expected(bias: float, scale: float) -> float:
+    """The mean absolute value of Laplace noise around a bias."""
+    return bias + scale * math.exp(-bias / scale)
+
+
+def node_histogram(graph: Graph, runs: int) -> dict[str, Any]:
+    truth, said = np.bincount(graph.degrees, minlength=graph.nodes), {}
+    public = Public(node(), None)
+    for name, question in {"found": AskHistogram(), **{f"at most {m}": AskHistogram(m) for m in (16, 64, 256)}}.items():
+        method = min(question.methods(public, Budget(1)), key=lambda m: "cumulative" not in m.name)
+        errors = []
+        for value in values(method, graph, runs):
+            full = np.zeros(graph.nodes)
+            full[: len(value)] = value
+            errors.append(np.abs(full - truth).sum() / graph.nodes)
+        said[name] = float(np.mean(errors))
+    return said
+
+
+def pagerank(graph: Graph, runs: int) -> dict[str, float]:
+    said = {}
+    for damping in (0.5, 0.85):
+        truth = set(np.argsort(-PageRank(damping).exact(graph))[:20].tolist())
+        exact = PageRank(damping).exact(graph)
+        (method,) = AskPageRank(damping).methods(Public(edge(), graph.nodes), Budget(1))
+        bits, hits = seeded(4), []
+        for _ in range(runs):
+            noisy = method.mechanism.sample(exact, bits)  # type: ignore[attr-defined]  # a VectorNoise
+            hits.append(len(truth & set(np.argsort(-noisy)[:20].tolist())) / 20)
+        said[f"damping {damping}"] = float(np.mean(hits))
+    return said
+
+
+def top(graph: Graph, runs: int) -> dict[str, Any]:
+    degrees, said = graph.degrees, {}
+    for k in (10, 50):
+        best = int(np.sort(degrees)[-k:].sum())
+        for epsilon in (0.1, 1.0):
+            row = {}
+            for method in AskTop(k).methods(Public(edge(), graph.nodes), Budget(epsilon)):
+                data, bits = Data.of(graph), seeded(6)
+                sums = [degrees[list(method.run(data, bits).keys["node"])].sum() for _ in range(runs)]
+                row[method.name] = float(np.mean(sums) / best)
+            said[f"k {k}, epsilon {epsilon}"] = row
+    return said
+
+
+def communities(times: int) -> dict[str, int]:
+    """Planted communities, epsilon 1."""
+    said = {}
+    for nodes, groups in ((2000, 4), (3000, 6)):
+        right = 0
+        for seed in range(times):
+            draw = np.random.default_rng(seed)
+            group = np.arange(nodes) % groups
+            chance = np.where(group[:, None] == group[None, :], 60.0, 4.0) / nodes
+            graph = build(nodes, *np.nonzero(np.triu(draw.random((nodes, nodes)) < chance, 1)))
+            (method,) = AskCommunities(10).methods(Public(edge(), nodes), Budget(1))
+            right += int(next(iter(values(method, graph, 1, seed)))[0]) == groups
+        said[f"{groups} groups of {nodes} nodes"] = right
+    return said
+
+
+def tell(found: Any, depth: int = 0) -> None:
+    for name, value in found.items():
+        if isinstance(value, dict):
+            print("  " * depth + str(name), flush=True)
+            tell(value, depth + 1)
+        else:
+            print(
+                "  " * depth + f"{name}: {value:.4g}" if isinstance(value, float) else "  " * depth + f"{name}: {value}"
+            )
