@@ -2,19 +2,21 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+import sqlglot
 from tests.local.making import small
 
 from defocus.errors import MismatchedOracleError, UnreadableDescriptionError
 from defocus.local import Reports, mean
 from defocus.local.clients import Client
-from defocus.local.designs import NAMES, NUMERIC_NAMES, Design
-from defocus.local.files import count_files, from_arrow, to_arrow, write_parquet
+from defocus.local.designs import Design
+from defocus.local.files import count_files, count_sql, from_arrow, to_arrow, write_parquet
 from defocus.local.servers import Server
 from defocus.noise.testing import seeded
 
-DESIGNS: dict[str, Design] = {name: small(name, 70, 1) for name in NAMES}
-DESIGNS |= {name: mean(name, 0, 69, 1).design for name in NUMERIC_NAMES}
+DESIGNS: dict[str, Design] = {name: small(name, 70, 1) for name in ("k-rr", "oue", "subset", "cms", "rappor", "d-bit")}
+DESIGNS |= {name: mean(name, 0, 69, 1).design for name in ("hybrid", "laplace")}
 
 
 @pytest.mark.parametrize("name", DESIGNS)
@@ -67,4 +69,45 @@ def test_another_engine_runs_the_same_statement(tmp_path: Path) -> None:
         return [(4, 3)]
 
     assert count_files(DESIGNS["k-rr"], [tmp_path / "x.parquet"], run=run).tally[4] == 3
-    assert seen == ["SELECT cell, COUNT(*) FROM reports WHERE cell < 70 GROUP BY cell"]
+    assert seen == ["SELECT cell, COUNT(*) FROM reports WHERE cell BETWEEN 0 AND 69 GROUP BY cell"]
+
+
+@pytest.mark.parametrize("name", DESIGNS)
+def test_the_statement_is_spark_sql_as_well(name: str) -> None:
+    sqlglot.parse_one(count_sql(DESIGNS[name]), dialect="spark")
+
+
+@pytest.mark.parametrize("bad", [[-1, 2], [70, 1], [2**40, 1], [None, 1]])
+def test_forged_columns_never_raise_in_the_engine_and_are_counted(bad: list[int | None], tmp_path: Path) -> None:
+    made = DESIGNS["k-rr"]
+    good = to_arrow(Client(made).encode([1, 2]))
+    forged = pa.table({"cell": pa.array(bad, pa.int64())}).replace_schema_metadata(good.schema.metadata)
+    pq.write_table(forged, tmp_path / "x.parquet")
+    counted = count_files(made, [tmp_path / "x.parquet"])
+    assert counted.reports == 1
+    assert counted.rejected == {"invalid": 1}
+    if bad[0] != 70:
+        with pytest.raises(UnreadableDescriptionError):
+            from_arrow(forged)
+    floats = pa.table({"cell": [1.5, 2.0]}).replace_schema_metadata(good.schema.metadata)
+    pq.write_table(floats, tmp_path / "y.parquet")
+    with pytest.raises(UnreadableDescriptionError, match="columns"):
+        count_files(made, [tmp_path / "y.parquet"])
+
+
+def test_bits_beyond_the_width_are_seen_in_both_ways(tmp_path: Path) -> None:
+    made = DESIGNS["oue"]
+    good = to_arrow(Client(made).encode([1, 2], seeded(1)))
+    last = pa.array([1 << 7, 0], pa.int64())
+    forged = good.set_column(good.num_columns - 1, f"w{good.num_columns - 1}", last)
+    pq.write_table(forged, tmp_path / "x.parquet")
+    assert count_files(made, [tmp_path / "x.parquet"]).rejected == {"invalid": 1}
+    wider = good.set_column(good.num_columns - 1, f"w{good.num_columns - 1}", pa.array([1 << 31, 0], pa.int64()))
+    with pytest.raises(UnreadableDescriptionError, match="more bits"):
+        from_arrow(wider)
+
+
+def test_no_files_and_empty_ones_count_nothing(tmp_path: Path) -> None:
+    assert count_files(DESIGNS["oue"], []).reports == 0
+    write_parquet(Client(DESIGNS["laplace"]).encode([]), tmp_path / "x.parquet")
+    assert count_files(DESIGNS["laplace"], [tmp_path / "x.parquet"]).reports == 0

@@ -5,7 +5,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 from defocus.errors import InvalidParameterError, whole
 from defocus.local.attributes import Attributes
 from defocus.local.designs import DBitFlip, Rappor
-from defocus.local.designs.numeric import Duchi
+from defocus.local.designs.duchi import Duchi
 from defocus.local.hitters import Hitters
 from defocus.local.means import Mean
 from defocus.local.oracle import Oracle

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from defocus.errors import InvalidParameterError, Number, probability
 from defocus.local.clients import Client
 from defocus.local.designs import Numeric, from_json, numeric, to_json
-from defocus.local.designs.numeric import LocalLaplace, Window
+from defocus.local.designs.local_laplace import LocalLaplace
+from defocus.local.designs.window import Window
 from defocus.local.domains import Interval
 from defocus.local.reports import Reports
 from defocus.local.servers import Server, State

@@ -34,7 +34,10 @@ from defocus.local.designs import (
     Unary,
     from_json,
 )
-from defocus.local.designs.numeric import Duchi, Hybrid, LocalLaplace, Window
+from defocus.local.designs.duchi import Duchi
+from defocus.local.designs.hybrid import Hybrid
+from defocus.local.designs.local_laplace import LocalLaplace
+from defocus.local.designs.window import Window
 from defocus.local.domains import Categories
 from defocus.local.layouts import Payload
 from defocus.local.reports import Reports

@@ -9,7 +9,7 @@ from defocus.errors import InvalidParameterError, UnreadableDescriptionError
 from defocus.local import wire
 from defocus.local.clients import d_bit, numeric, rappor
 from defocus.local.designs import DBitFlip, Design, Rappor, from_json, to_json
-from defocus.local.designs.numeric import STEPS, Duchi
+from defocus.local.designs.duchi import STEPS, Duchi
 from defocus.local.layouts import Payload
 from defocus.noise import Bits, uniform
 from defocus.noise.bits import source
