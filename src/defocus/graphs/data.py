@@ -14,8 +14,9 @@ __all__ = ["Data"]
 class Data:
     """Edges as a list, as an undirected graph and as a directed one. Methods take what they need.
 
-    Each is made once. ``nodes`` is how many nodes there are, and ``labels`` what they are called: both are public
-    under edge privacy, and private under node privacy.
+    Graphs are made once; a list that has neither weights nor times is forgotten then, and read again if need be.
+    ``nodes`` is how many nodes there are, and ``labels`` what they are called: both are public under edge privacy, and
+    private under node privacy.
     """
 
     __slots__ = ("_directed", "_graph", "_labels", "_pairs", "_read")
@@ -23,7 +24,7 @@ class Data:
     def __init__(self, read: Callable[[], tuple[Pairs, Sequence[Any]]]) -> None:
         self._read = read
         self._pairs: Pairs | None = None
-        self._labels: Sequence[Any] = ()
+        self._labels: Sequence[Any] | None = None
         self._graph: Graph | None = None
         self._directed: DirectedGraph | None = None
 
@@ -49,8 +50,9 @@ class Data:
     @property
     def labels(self) -> Sequence[Any]:
         """What the nodes are called, in the order of their numbers."""
-        _ = self.pairs
-        return self._labels
+        if self._labels is None:
+            _ = self.pairs
+        return self._labels or ()
 
     @property
     def nodes(self) -> int:
@@ -62,6 +64,7 @@ class Data:
         """The undirected simple graph."""
         if self._graph is None:
             self._graph = build(self.nodes, self.pairs.left, self.pairs.right)
+            self._forget()
         return self._graph
 
     @property
@@ -69,7 +72,12 @@ class Data:
         """The directed simple graph."""
         if self._directed is None:
             self._directed = build_directed(self.nodes, self.pairs.left, self.pairs.right)
+            self._forget()
         return self._directed
+
+    def _forget(self) -> None:
+        if self._pairs is not None and self._pairs.weights is None and self._pairs.times is None:
+            self._pairs = None
 
     def __repr__(self) -> str:
         return "<private edges>"

@@ -120,6 +120,8 @@ class Names:
     def numbers(self, column: Column) -> NDArray[np.int64]:
         """The number of the node that each entry names, or -1. The type of a column can be refused, no value can."""
         if self._known is None:
+            if self._sorted is None and _within(column, len(self._labels)):
+                return np.asarray(column, dtype=np.int64).view()  # no copy of many numbers that are right already
             return self._from_whole(*_whole(column))
         texts = isinstance(column, pa.Array) and _is_text(column)
         if texts and all(isinstance(name, str) for name in self._labels):
@@ -165,6 +167,17 @@ def read_numbers(column: Column) -> Column:
 
 def _is_whole(column: Column) -> bool:
     return bool(pa.types.is_integer(column.type)) if isinstance(column, pa.Array) else column.dtype.kind in "iu"
+
+
+def _within(column: Column, nodes: int) -> bool:
+    """Whether a numpy column holds numbers of nodes and nothing else."""
+    return (
+        isinstance(column, np.ndarray)
+        and column.dtype.kind in "iu"
+        and len(column) > 0
+        and int(column.min()) >= 0
+        and int(column.max()) < nodes
+    )
 
 
 def _all_whole(column: Column) -> bool:

@@ -24,7 +24,7 @@ def node_numbers(side: Any) -> NDArray[np.int64]:
     [3, -1, 2, -1, -1, -1, -1]
     """
     numbers, whole = whole_numbers(side)
-    return np.where(whole, numbers, NOBODY)
+    return numbers if whole.all() else np.where(whole, numbers, NOBODY)
 
 
 def whole_numbers(side: Any) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
