@@ -17,7 +17,7 @@ from defocus.privacy.events import Event, compose
 
 __all__ = ["AskSubgraphs", "Several", "several", "side_by_side", "subgraph"]
 
-Finish: TypeAlias = Callable[[Sequence[Result]], Result]
+_Finish: TypeAlias = Callable[[Sequence[Result]], Result]
 
 
 @final
@@ -26,7 +26,7 @@ class Several:
     """One method for each of several questions. They are independent, so their events compose."""
 
     methods: tuple[Method, ...]
-    finish: Finish
+    finish: _Finish
     name: str = "each by its own"
     expected: float | None = None
 
@@ -64,7 +64,7 @@ def several(
     questions: Sequence[Question],
     public: Public,
     budget: Budget,
-    finish: Finish,
+    finish: _Finish,
     *,
     shares: Sequence[Fraction] | None = None,
 ) -> Several:

@@ -2,6 +2,7 @@
 
 from defocus.graphs.inference.ergm import ErgmFit, fit_ergm, simulate_ergm
 from defocus.graphs.inference.graphical import graphical, is_graphical, realised
+from defocus.graphs.inference.handing import to_networkx
 from defocus.graphs.inference.isotonic import falling, rising
 from defocus.graphs.inference.plausible import plausible_counts
 from defocus.graphs.inference.synthetic import synthetic_graph
@@ -17,4 +18,5 @@ __all__ = [
     "rising",
     "simulate_ergm",
     "synthetic_graph",
+    "to_networkx",
 ]

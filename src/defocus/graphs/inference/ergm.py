@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from defocus.errors import InvalidParameterError, whole
+from defocus.graphs.columns import Floats
 from defocus.graphs.kernels.compiling import compiled
 from defocus.noise import Bits
 
@@ -25,8 +26,6 @@ _NEAR = 0.15
 """The fit ends when the simulated mean is so many standard deviations from the released statistics."""
 _STRIDE = 2.0
 """In each round the simulated mean is led at most so many standard deviations towards them."""
-
-Floats = NDArray[np.float64]
 
 
 @final

@@ -1,15 +1,14 @@
 """Degree sequences that some simple graph has."""
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from defocus.graphs.building import build
 from defocus.graphs.graph import Graph
 from defocus.graphs.kernels.compiling import compiled
+from defocus.graphs.kernels.rows import Longs
 
 __all__ = ["graphical", "is_graphical", "realised"]
-
-Longs = NDArray[np.int64]
 
 
 def is_graphical(degrees: ArrayLike) -> bool:

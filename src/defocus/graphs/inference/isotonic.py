@@ -1,11 +1,11 @@
 """The nearest vector that never falls."""
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from defocus.graphs.columns import Floats
 
 __all__ = ["falling", "rising"]
-
-Floats = NDArray[np.float64]
 
 
 def rising(values: ArrayLike) -> Floats:

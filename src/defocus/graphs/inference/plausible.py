@@ -5,11 +5,11 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from defocus.graphs.columns import Floats
 from defocus.graphs.inference.isotonic import rising
 
 __all__ = ["plausible_counts"]
 
-Floats = NDArray[np.float64]
 
 _DISPERSION = 4.0
 """How much counts of neighbouring degrees differ: a count of mean m has variance m + m² / 4 beforehand."""
