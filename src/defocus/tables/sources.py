@@ -101,23 +101,26 @@ def _closed_on_failure(engine: Engine) -> Iterator[None]:
 
 def _opened(engine: Engine, origin: Origin) -> Source:
     description, name = origin.description, origin.name
-    relation = _relation(engine, origin)
+    relation, known = _seen(engine, origin)
     if origin.table is not None and not origin.on_spark:
         name, description = relation.name, f"the table {relation.name} of {description}"
-    try:
-        known = engine.schema(relation)
-    except EngineError:
-        known = None
-    if known is None:
-        raise SourceError(
-            f"The columns of {description} could not be read.",
-            fix=f"check that {engine.name} can read it without reaching for other files or extensions.",
-        )
     check_names(known.names, description)
     select = engine.canonical(relation, _kinds(origin.types, known))
     schema = engine.schema(select)
     rows = without(select, origin.missing, schema)
     return Source(engine, rows, schema, name, description, origin, raw=relation, own=known)
+
+
+def _seen(engine: Engine, origin: Origin) -> tuple[exp.Expression, Schema]:
+    """The rows as the engine reads them, and their columns."""
+    with contextlib.suppress(EngineError):
+        relation = _relation(engine, origin)
+        return relation, engine.schema(relation)
+    of = "" if origin.table is None or origin.on_spark else f"the table {origin.table} of "
+    raise SourceError(
+        f"The columns of {of}{origin.description} could not be read.",
+        fix=f"check that {engine.name} can read it without reaching for other files or extensions.",
+    )
 
 
 def _relation(engine: Engine, origin: Origin) -> exp.Expression:

@@ -17,11 +17,13 @@ from tests.tables.expressions.asking import answer
 
 import defocus as dp
 from defocus import Budget, count, count_units, mean, median, user
-from defocus.errors import EngineError, NotDeclaredError, QuestionFailedError, SourceError
+from defocus.errors import DatasetFileError, EngineError, NotDeclaredError, QuestionFailedError, SourceError
 from defocus.noise.testing import seeded
+from defocus.tables.choosing import engine_for
 from defocus.tables.engines import spark_sessions
 from defocus.tables.engines.spark import SparkEngine
 from defocus.tables.kinds import Kind
+from defocus.tables.origins import origin_of
 from defocus.tables.sources import source
 from defocus.tables.syntax import column, named
 from defocus.tables.table import Table
@@ -134,12 +136,13 @@ def test_the_users_session_stays_as_it_is_and_means_nothing(spark: Any, visits: 
         for name, value in hostile.items():
             spark.conf.set(name, value)
         seen = spark.conf.getAll, [table.name for table in spark.catalog.listTables()], type(spark).getActiveSession()
+        shared = spark.catalog.listTables("global_temp")
         table = opened(visits, tmp_path)
         found = table.group_by("ward", keys=["A", "b\\"]).agg(n=count()).release(epsilon=50, bits=seeded(1)).to_arrow()
         table.close()
         assert (spark.conf.getAll, [one.name for one in spark.catalog.listTables()]) == seen[:2]
         assert type(spark).getActiveSession() is seen[2]
-        assert not spark.catalog.listTables("global_temp")
+        assert spark.catalog.listTables("global_temp") == shared
         assert spark.range(3).count() == 3
     finally:
         for name, value in before.items():
@@ -219,7 +222,7 @@ def exactly(data: Any, wanted: str, **more: Any) -> Any:
     made = source(data, **more)
     try:
         where = exp.select("*").from_(made.relation.subquery("t")).where(wanted, dialect="duckdb")
-        return made.schema, sorted(map(str, made.engine.run(where).to_pylist()))
+        return made.schema, sorted(str(row).replace("-0.0", "0.0") for row in made.engine.run(where).to_pylist())
     finally:
         made.engine.close()
 
@@ -322,10 +325,10 @@ def test_a_table_can_be_opened_in_every_way(spark: Any, visits: Any, tmp_path: P
         asked = table.group_by("ward", keys=["A", "B"]).agg(
             n=count(), people=count_units(), stay=mean("days", 0, 30), half=median("days", 0, 30)
         )
-        answers.append(asked.release(epsilon=10, bits=seeded(3)).to_arrow())
+        answers.append(str(asked.release(epsilon=10, bits=seeded(3)).to_arrow().to_pydict()))
         table.close()
         assert type(spark).getActiveSession() is spark  # a session that was given, or ran, is left running
-    assert all(one.equals(answers[0]) for one in answers)
+    assert len(set(answers)) == 1
     duck = duckdb.connect()
     rows = visits.toArrow()
     duck.register("rows", rows)
@@ -334,7 +337,7 @@ def test_a_table_can_be_opened_in_every_way(spark: Any, visits: Any, tmp_path: P
     here = table.group_by("ward", keys=["A", "B"]).agg(
         n=count(), people=count_units(), stay=mean("days", 0, 30), half=median("days", 0, 30)
     )
-    assert here.release(epsilon=10, bits=seeded(3)).to_arrow().equals(answers[0])
+    assert str(here.release(epsilon=10, bits=seeded(3)).to_arrow().to_pydict()) == answers[0]
     table.close()
 
 
@@ -350,13 +353,13 @@ def test_a_dataset_file_names_spark_and_joins_work(spark: Any, visits: Any, tmp_
     table = dp.open(file)
     wards = pa.table({"ward": ["A", "B"], "floor": [1, 2]})
     floors = table.join(wards, on="ward", how="inner").group_by("floor", keys=None).agg(n=count())
-    assert set(floors.release(epsilon=50, delta=1e-4).to_arrow().column("floor").to_pylist()) == {1, 2}
+    assert set(floors.release(epsilon=50, delta=1e-5).to_arrow().column("floor").to_pylist()) == {1, 2}
     assert table.join("patients", on="patient").group_by("even").agg(n=count()).release(epsilon=50).to_arrow().num_rows
-    found = table.sql("SELECT ward, COUNT(*) AS n FROM visits WHERE days > 3 GROUP BY ward", epsilon=50, delta=1e-4)
+    found = table.sql("SELECT ward, COUNT(*) AS n FROM visits WHERE days > 3 GROUP BY ward", epsilon=50, delta=1e-5)
     assert found.to_arrow().num_rows == 3
     table.close()
     file.write_text(file.read_text().replace('engine = "spark"', 'engine = "flink"'))
-    with pytest.raises(dp.DefocusError, match="There is no engine 'flink'"):
+    with pytest.raises(DatasetFileError, match="There is no engine 'flink'"):
         dp.open(file)
 
 
@@ -376,15 +379,13 @@ def test_what_cannot_be_is_refused(spark: Any, visits: Any, tmp_path: Path, monk
     with pytest.raises(SourceError, match="knows no table 'nowhere'"):
         source(spark, table="nowhere")
     with pytest.raises(SourceError, match="with another master"):
-        source(tmp_path, engine="spark://127.0.0.1:1", table=None) if (tmp_path / "x.csv").write_text(
-            "a\n1\n"
-        ) else None
+        source(visits.toArrow(), engine="spark://127.0.0.1:1")
     with pytest.raises(SourceError, match="no place where Spark runs"):
         source(visits, engine="duckdb")
     with pytest.raises(SourceError, match="Spark is set where it is started"):
         source(visits, memory="1GB")
     with pytest.raises(SourceError, match="rows do not travel"):
-        opened(visits, tmp_path, private={"other": duckdb_file(tmp_path)})
+        engine_for([origin_of(visits), origin_of(duckdb_file(tmp_path), table="o")])
     with pytest.raises(NotDeclaredError, match="no place of its own"):
         dp.open(visits, unit=user("patient"), budget=Budget(1))
     monkeypatch.setattr(spark_sessions.importlib, "import_module", absent)

@@ -29,15 +29,17 @@ _CSV: Mapping[str, Any] = {
 }
 """Bytes are read as they are, and as UTF-8 afterwards, so that what is not UTF-8 is seen and not replaced."""
 _MICROSECONDS = (
-    "CAST(TIMESTAMP_MICROS(CASE WHEN a % 1000 < 0 THEN a DIV 1000 - 1 ELSE a DIV 1000 END) AS TIMESTAMP_NTZ)"
+    "CASE WHEN a IN (9223372036854775807, -9223372036854775807) THEN NULL ELSE CAST(TIMESTAMP_MICROS(a DIV 1000"
+    " + CASE WHEN a % 1000 >= 500 THEN 1 WHEN a % 1000 <= -500 THEN -1 ELSE 0 END) AS TIMESTAMP_NTZ) END"
 )
+"""The nearest microsecond, halves away from zero, and nothing for the two that stand for infinity, as DuckDB reads."""
 _BYTES = "TRY_VALIDATE_UTF8(CAST(ENCODE(a, 'ISO-8859-1') AS STRING))"
 
 
 def local(engine: SparkEngine, files: Files) -> exp.Expression:
     """Files of this machine, which every executor must be able to reach under the same path."""
     paths = [_escaped(path) for path in files.paths]
-    options = {"basePath": _escaped(_root(files))} if files.partitions else {}
+    options = {"basePath": f"file://{_root(files)}"} if files.partitions else {}
     if files.format == "parquet":
         types = files.columns()
         nanoseconds = any(_is_moment(type_, "ns") for type_ in types.values())

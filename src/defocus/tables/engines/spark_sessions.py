@@ -72,6 +72,8 @@ _TALKATIVE = tuple(
 """Loggers of the driver that repeat what a failed task said, and with it a value."""
 _QUOTING = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 """Loggers of PySpark that do the same in Python."""
+_LAMENTING = ("py4j.clientserver", "py4j.java_gateway")
+"""Loggers of PySpark that tell how a connection was lost, call by call."""
 _HUSHING = threading.Lock()
 _HUSHED: dict[int, tuple[int, list[Any]]] = {}
 """How many statements run in each Java machine, and what to do after the last of them."""
@@ -114,7 +116,7 @@ def started(master: str) -> tuple[Any, bool]:
     One that was started here is to be given back with :func:`stopped`, as often as it was asked for.
     """
     builder = pyspark().SparkSession
-    running = builder.getActiveSession()
+    running = _running()
     if running is not None and master in {"spark", _master_of(running)}:
         with _HUSHING:
             own = running in _STARTED_HERE
@@ -186,6 +188,21 @@ def _taken_over(session: Any) -> Mapping[str, str]:
     return {}
 
 
+def _running() -> Any:
+    """The session of this program, if there is one. PySpark goes on believing in a Java machine that died."""
+    sessions, contexts = pyspark().SparkSession, pyspark("pyspark").SparkContext
+    gateway = getattr(contexts, "_gateway", None)
+    process = getattr(gateway, "proc", None)
+    if process is not None and process.poll() is not None:
+        with contextlib.suppress(Exception), hushed(None):
+            contexts._active_spark_context.stop()  # noqa: SLF001
+        contexts._active_spark_context = contexts._gateway = contexts._jvm = None  # noqa: SLF001
+        sessions._instantiatedSession = sessions._activeSession = None  # noqa: SLF001
+    with contextlib.suppress(Exception):
+        return sessions.getActiveSession()
+    return None
+
+
 def _master_of(session: Any) -> str:
     with contextlib.suppress(Exception):
         return str(session.sparkContext.master)
@@ -239,10 +256,12 @@ def _silence(jvm: Any) -> list[Any]:
     """Silence the loggers, and return how to undo it."""
     undo: list[Any] = []
     logger = pyspark("pyspark.logger").PySparkLogger
-    for name in _QUOTING:
-        one = logger.getLogger(name)
+    for one in [*map(logger.getLogger, _QUOTING), *map(logging.getLogger, _LAMENTING)]:
         undo.append(_restoring(one, one.disabled))
         one.disabled = True
+    root = logging.getLogger()
+    root.addFilter(_own_words)
+    undo.append(lambda: root.removeFilter(_own_words))
     with contextlib.suppress(Exception):
         logging_ = jvm.org.apache.logging.log4j
         for name in _TALKATIVE:
@@ -250,6 +269,11 @@ def _silence(jvm: Any) -> list[Any]:
             logging_.core.config.Configurator.setLevel(name, logging_.Level.OFF)
             undo.append(lambda name=name, before=before: logging_.core.config.Configurator.setLevel(name, before))
     return undo
+
+
+def _own_words(record: logging.LogRecord) -> bool:
+    """Whether a record of the root logger was written by others than py4j, which uses it for what it could not send."""
+    return "py4j" not in record.pathname
 
 
 def _restoring(logger: logging.Logger, disabled: bool) -> Any:

@@ -111,11 +111,14 @@ def _sendable(column: Any) -> Any:
 
 
 def _microseconds(column: Any) -> Any:
-    """Moments in another unit: nanoseconds are cut, and what is too far away is NULL."""
+    """Moments in another unit: the nearest of nanoseconds, halves away from zero, and NULL for what is too far away."""
     to = pa.timestamp("us", None if column.type.tz is None else "UTC")
     counts = column.cast(pa.int64())
     if column.type.unit == "ns":
-        return column.cast(to, safe=False)
+        cut = pc.divide(counts, 1000)
+        rest = pc.subtract(counts, pc.multiply(cut, 1000))
+        up, down = (pc.cast(one, pa.int64()) for one in (pc.greater_equal(rest, 500), pc.less_equal(rest, -500)))
+        return pc.subtract(pc.add(cut, up), down).cast(to)
     times = {"s": 1_000_000, "ms": 1_000}[column.type.unit]
     most = (2**63 - 1) // times
     known = pc.and_(pc.greater_equal(counts, -most), pc.less_equal(counts, most))
