@@ -9,6 +9,7 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import defocus as dp
@@ -360,3 +361,62 @@ def test_a_dataset_file_can_divide_the_data(tmp_path: Path) -> None:
         assert "parts by ward (text)" in str(table)
     with pytest.raises(InvalidParameterError, match="parts cannot be given beside a dataset file"):
         dp.open(file, parts="ward")
+
+
+def folders(root: Path, *names: str) -> Path:
+    for size, name in enumerate(names, 1):
+        (root / name).mkdir(parents=True)
+        pq.write_table(pa.table({"x": [1.0] * size}), root / name / "0.parquet")
+    return root
+
+
+def read_files(table: Table) -> int:
+    return table.rows.relation.sql("duckdb").count(".parquet'")
+
+
+NUMBERS = ("day=1", "day=2", "day=02", "day=x", "day=__HIVE_DEFAULT_PARTITION__")
+FOLDERS: list[tuple[tuple[str, ...], str, Any, tuple[int, int]]] = [
+    (("day=2026-11-13", "day=2026-11-14", "day=2026-11-15"), "date", "2026-11-14", (1, 2)),
+    (NUMBERS, "integer", 2, (3, 5)),
+    (NUMBERS, "text", "2", (1, 2)),
+    (("day=a%20b", "day=a b ", "day=a"), "text", "a b", (1, 1)),
+    (("day=1", "day=2"), "integer", 7, (1, 0)),
+    (("day=true", "day=false", "day=1"), "boolean", True, (2, 4)),
+]
+"""Folders, the kind of their key, a part, and how many files are read for it and rows are in it."""
+
+
+@pytest.mark.parametrize("case", FOLDERS, ids=str)
+def test_a_part_of_folders_reads_its_own_files_and_those_that_may_hold_it(
+    opening: Opening, tmp_path: Path, case: tuple[tuple[str, ...], str, Any, tuple[int, int]]
+) -> None:
+    names, kind, value, found = case
+    table = opening(folders(tmp_path / "visits", *names), parts="day", types={"day": kind})
+    part = table.part(value)
+    assert read_files(table) == len(names)
+    assert (read_files(part), number(part)) == found
+
+
+def test_an_answer_about_a_day_is_recalled_when_more_days_have_come(opening: Opening, tmp_path: Path) -> None:
+    root = folders(tmp_path / "visits", "day=2026-11-13", "day=2026-11-14")
+    place = tmp_path / "one.ledger"
+    table = opening(root, parts="day", ledger=place)
+    first = table.part("2026-11-14").agg(n=dp.count()).release(epsilon=0.75, request="14")
+    folders(root, "day=2026-11-15")
+    again = opening(root, parts="day", ledger=place).part("2026-11-14").agg(n=dp.count())
+    assert again.release(epsilon=0.75, request="14").receipt == first.receipt
+
+
+def test_the_files_of_another_table_in_the_same_folders_are_all_read(opening: Opening, tmp_path: Path) -> None:
+    root = folders(tmp_path / "visits", "ward=a", "ward=b")
+    for name in ("a", "b"):
+        pq.write_table(pa.table({"patient": [1, 2]}), root / f"ward={name}" / "0.parquet")
+    one = dp.parts("ward", people="in one part")
+    table = opening(root, parts=one, unit=dp.user("patient"), private={"again": root})
+    renamed = table.other("again").derive(place="ward")
+    assert read_files(table.part("a")) == 1
+    assert read_files(renamed) == 2
+    joined_ = table.part("a").sql_query(
+        "SELECT COUNT(*) AS n FROM visits JOIN (SELECT patient FROM again) AS g ON g.patient = visits.patient"
+    )
+    assert joined_.preview(epsilon=0.5).fits

@@ -36,6 +36,7 @@ from defocus.ledger import Parts
 from defocus.ledger.parts import labels_of
 from defocus.privacy.units import Adjacency, Unit
 from defocus.tables.columns import Column, Schema
+from defocus.tables.files import Files
 from defocus.tables.kinds import Kind, Value
 from defocus.tables.rows import Division, Rows
 from defocus.tables.sources import fits
@@ -83,8 +84,11 @@ def parts(column: object, *, people: object = None) -> Declared:
     return Declared(column, None if people is None else IN_ONE_PART)
 
 
-def divided(said: str | Declared | None, schema: Schema, unit: Unit) -> Division | None:
-    """How a table is divided, if what was said about it fits its columns and its unit."""
+def divided(said: str | Declared | None, schema: Schema, unit: Unit, files: Files | None = None) -> Division | None:
+    """How a table is divided, if what was said about it fits its columns and its unit.
+
+    ``files`` are those of the table: where folders divide it, a part reads only its own.
+    """
     if said is None:
         return None
     declared = said if isinstance(said, Declared) else parts(said)
@@ -95,7 +99,8 @@ def divided(said: str | Declared | None, schema: Schema, unit: Unit) -> Division
             " so it cannot divide a table into parts.",
             fix="divide by a column of texts, whole numbers, dates or truth values, such as the day of a moment.",
         )
-    made = Division(column.name, str(column.kind))
+    folders = files if files is not None and column.name in files.partitions else None
+    made = Division(column.name, str(column.kind), files=folders)
     replaced = unit.adjacency is Adjacency.REPLACE
     if declared.people is None:
         return replace(made, apart="rows") if unit.column is None and not replaced else made
@@ -145,9 +150,32 @@ def restricted(rows: Rows, values: Sequence[Any]) -> Rows:
         this=exp.column(column.name, quoted=True),
         expressions=[_constant(value) for value in {_label(value): value for value in found}.values()],
     )
-    made = rows.where(kept.sql("duckdb", comments=False))
+    made = replace(rows, relation=_relation(rows, column, labels)).where(kept.sql("duckdb", comments=False))
     words = f"only rows of {division.column} {_named(labels)}"
     return replace(made, words=(*rows.words, words), division=replace(division, chosen=labels))
+
+
+def _relation(rows: Rows, column: Column, labels: Sequence[str]) -> exp.Expression:
+    """The relation without the files of other parts. The condition stays, so it matters to time alone what is left.
+
+    A question about a part does then not change, or fail, with the files of others, and can be recalled when more of
+    them have come.
+    """
+    files = None if rows.division is None else rows.division.files
+    if files is None:
+        return rows.relation
+    place = files.partitions.index(column.name)
+    return files.among(rows.relation, [_may_hold(values[place], column, labels) for values in files.values])
+
+
+def _may_hold(folder: str | None, column: Column, labels: Sequence[str]) -> bool:
+    """Whether a folder of this value may hold rows of the parts; one that is not written as labels are may."""
+    if folder is None:
+        return False
+    try:
+        return _label(_value(folder, column)) in labels
+    except InvalidParameterError:
+        return True
 
 
 def part_rules(rows: Rows) -> list[str]:

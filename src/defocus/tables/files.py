@@ -112,6 +112,24 @@ class Files:
                 )
         return separator, names
 
+    def among(self, relation: exp.Expression, kept: Sequence[bool]) -> exp.Expression:
+        """The relation over those of the files that are ``kept``, or over one if none is, so that it has its columns.
+
+        As it was where it does not read these files in one place.
+        """
+        names = [_pattern(path) for path in self.paths]
+        made = relation.copy()
+        lists = [
+            node.expressions[0]
+            for node in made.find_all(exp.Anonymous)
+            if node.expressions and [each.name for each in node.expressions[0].iter_expressions()] == names
+        ]
+        if len(lists) != 1:
+            return relation
+        chosen = [name for name, keep in zip(names, kept, strict=True) if keep] or names[:1]
+        lists[0].set("expressions", [exp.Literal.string(name) for name in chosen])
+        return made
+
     def _parquet(self) -> dict[str, exp.Expression]:
         self.columns()
         flags = {"hive_partitioning": bool(self.partitions), "hive_types_autocast": False, "union_by_name": False}

@@ -5,7 +5,7 @@ Every step turns one row into at most one row of the same person, so nothing her
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import final
 
 from sqlglot import exp
@@ -14,6 +14,7 @@ from defocus.errors import InvalidParameterError, UnsupportedSqlError, WrongKind
 from defocus.tables.columns import Column, Schema
 from defocus.tables.engines.engine import Engine
 from defocus.tables.expressions import Expression, expression
+from defocus.tables.files import Files
 from defocus.tables.kinds import Kind
 from defocus.tables.syntax import column, named, rows_of
 
@@ -43,6 +44,8 @@ class Division:
     """Why a release from one part costs the others nothing; None where it costs everybody."""
     chosen: tuple[str, ...] = ()
     """The labels of the parts that these rows are restricted to; none where they are of all parts."""
+    files: Files | None = field(default=None, repr=False, compare=False)
+    """The files of the opened table, if folders divide them."""
 
 
 @final
