@@ -9,6 +9,7 @@
     │   ├── MismatchedOracleError       local reports or counts made under another description
     │   ├── NotBitsError                a seed or a generator where random bits belong
     │   ├── OutOfDomainError            a value on a device outside of the domain; never quoted
+    │   ├── NotShuffledError            amplification was asked for where nobody shuffles
     │   ├── NotDeclaredError            bounds or keys that a question needs and nobody declared
     │   ├── UnknownColumnError          a column that the table does not have
     │   ├── UnsupportedSqlError         a construct of SQL that cannot be answered privately
@@ -32,6 +33,7 @@
     ├── NotFinishedError                released, but HAVING, ORDER BY or a formula of SQL failed afterwards
     ├── ReleaseFailedError              sampling failed after the charge, which stays
     ├── NotRecordedError                charged and sampled, but the ledger could not note it
+    ├── SealError                       something sealed that does not open with this key
     ├── SourceError                     a table that cannot be opened, or a schema that cannot be used
     ├── DatasetFileError                a dataset file that is not understood
     ├── EngineError                     the engine failed while it computed; its text is not repeated
@@ -73,6 +75,7 @@ from defocus.errors.privacy import (
     UnsupportedEventError,
 )
 from defocus.errors.release import NotRecordedError, ReleaseFailedError
+from defocus.errors.shuffling import NotShuffledError, SealError
 from defocus.errors.streams import StreamEndedError, StreamStateError
 from defocus.errors.tables import (
     DatasetFileError,
@@ -115,10 +118,12 @@ __all__ = [
     "NotExactError",
     "NotFinishedError",
     "NotRecordedError",
+    "NotShuffledError",
     "Number",
     "OutOfDomainError",
     "QuestionFailedError",
     "ReleaseFailedError",
+    "SealError",
     "SourceError",
     "StreamEndedError",
     "StreamStateError",

@@ -8,10 +8,12 @@
 True
 """
 
+from defocus.local import shuffling
 from defocus.local.attributes import Attributes, Tables, attributes
 from defocus.local.choosing import Choice, best, best_mean, choices
 from defocus.local.clients import Client, Memory
 from defocus.local.collecting import collect, collection_event
+from defocus.local.comparing import Comparison, Option, compare
 from defocus.local.designs import Rappor
 from defocus.local.domains import Categories, Interval
 from defocus.local.estimates import Estimate
@@ -28,6 +30,7 @@ __all__ = [
     "Categories",
     "Choice",
     "Client",
+    "Comparison",
     "Estimate",
     "Hitter",
     "Hitters",
@@ -35,6 +38,7 @@ __all__ = [
     "Mean",
     "MeanEstimate",
     "Memory",
+    "Option",
     "Oracle",
     "Rappor",
     "Reports",
@@ -47,12 +51,14 @@ __all__ = [
     "choices",
     "collect",
     "collection_event",
+    "compare",
     "count_files",
     "from_arrow",
     "heavy_hitters",
     "mean",
     "oracle",
     "process",
+    "shuffling",
     "to_arrow",
     "write_parquet",
 ]

@@ -36,7 +36,7 @@ def test_outside_its_range_a_formula_is_refused(epsilon: float, users: int, delt
 
 @pytest.mark.parametrize("bad", [0, -1, math.nan, math.inf, "1", True, None])
 def test_what_is_no_positive_number_is_refused(bad: float) -> None:
-    for given_ in ((bad, 1000, 1e-6), (0.1, bad, 1e-6) if bad is not True else (bad, 9, 0.1), (0.1, 1000, bad)):
+    for given_ in ((bad, 1000, 1e-6), (0.1, bad, 1e-6), (0.1, 1000, bad)):
         with pytest.raises(InvalidParameterError):
             shuffled_epsilon(*given_)
     with pytest.raises(InvalidParameterError, match="choose one of"):

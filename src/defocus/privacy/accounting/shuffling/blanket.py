@@ -66,8 +66,8 @@ _SHARED = 1500
 """Neighbouring numbers share one evaluation if they differ by less than one part in so many."""
 _FEW = 24
 """Laws on so few values are kept as they are."""
-_ADDED = 1e-3
-"""How much of the variance of the sum the chords may add."""
+_ADDED = 5e-4
+"""How much of the variance of the sum each row of chords may add."""
 
 
 def log_deltas(reports: Reports, users: int, losses: Floats) -> Floats:
@@ -166,6 +166,7 @@ class _Uninformative:
         rise = math.expm1(min(r.epsilon, 6 * r.spread / math.sqrt(n)))
         self._apart = math.sqrt(6 * _ADDED * n) * r.spread / rise
         self._share = r.both / (r.both + r.neither) if r.both else 0.0
+        self._known: dict[int, tuple[Floats, Floats, float]] = {}
 
     def law(self, trials: int) -> tuple[Floats, Floats, float]:
         """Points, their weights, and the relative error of the weights."""
@@ -176,15 +177,22 @@ class _Uninformative:
         error = total.error
         points, masses = [np.zeros(1)], [np.full(1, total.rest)]
         for node, weight in zip(nodes.tolist(), weights.tolist(), strict=True):
-            inner = self._doubled(int(node))
-            places, shares = _on_nodes(inner, self._apart / self._gain)
-            # Fewer of them only raise the function, so what lies outside the window counts as none.
-            points.append(node + self._gain * places)
+            places, shares, off = self._given(int(node))
+            points.append(places)
             masses.append(weight * shares)
-            points.append(np.full(1, node))
-            masses.append(np.full(1, weight * inner.rest))
-            error = max(error, total.error + inner.error)
-        return np.concatenate(points), np.concatenate(masses), error
+            error = max(error, total.error + off)
+        merged, shares = _merged(np.concatenate(points), np.concatenate(masses), self._apart)
+        return merged, shares, error + 64 * _U
+
+    def _given(self, total: int) -> tuple[Floats, Floats, float]:
+        """The law of Z where it has so many terms."""
+        if total not in self._known:
+            inner = self._doubled(total)
+            places, shares = _on_nodes(inner, self._apart / self._gain)
+            # Fewer doubled terms only raise the function, so what lies outside the window counts as none.
+            points = np.append(total + self._gain * places, total)
+            self._known[total] = points, np.append(shares, inner.rest), inner.error
+        return self._known[total]
 
     def _doubled(self, among: int) -> Window:
         if math.isinf(self._both):
@@ -197,15 +205,33 @@ def _on_nodes(law: Window, apart: float) -> tuple[Floats, Floats]:
     values = law.values
     if len(values) <= _FEW or apart < 2:
         return values, law.masses
-    middle = round(float(values @ law.masses))
-    nodes = middle + _offsets(math.floor(apart), len(values))
-    nodes = nodes[(nodes > law.first) & (nodes < law.last)]
-    nodes = np.concatenate(([law.first], nodes, [law.last])).astype(np.float64)
+    step = math.floor(apart)
+    # Multiples of the step, so that laws close to each other share their nodes.
+    low, middle, high = law.first // step, round(float(values @ law.masses) / step), -(-law.last // step)
+    nodes = step * middle + _offsets(step, len(values))
+    nodes = nodes[(nodes > step * low) & (nodes < step * high)]
+    nodes = np.concatenate(([step * low], nodes, [step * high])).astype(np.float64)
     place = np.clip(np.searchsorted(nodes, values, side="right") - 1, 0, len(nodes) - 2)
     share = (values - nodes[place]) / (nodes[place + 1] - nodes[place])
     left = np.bincount(place, law.masses * (1 - share), len(nodes))
     right = np.bincount(place + 1, law.masses * share, len(nodes))
-    return nodes, np.asarray(left + right, dtype=np.float64)
+    return np.asarray(nodes, dtype=np.float64), np.asarray(left + right, dtype=np.float64)
+
+
+def _merged(points: Floats, masses: Floats, apart: float) -> tuple[Floats, Floats]:
+    """A law on many points moved to few nodes, as above; the middle of it to nodes ``apart`` from each other."""
+    if len(points) <= _FEW:
+        return points, masses
+    low, high = float(points.min()), float(points.max())
+    middle = float(points @ masses)
+    reach = 8 * math.sqrt(float((points - middle) ** 2 @ masses)) + apart
+    nodes = middle + np.arange(-math.ceil(reach / apart), math.ceil(reach / apart) + 1) * apart
+    nodes = np.concatenate(([low], nodes[(nodes > low) & (nodes < high)], [high])).astype(np.float64)
+    place = np.clip(np.searchsorted(nodes, points, side="right") - 1, 0, len(nodes) - 2)
+    share = np.clip((points - nodes[place]) / (nodes[place + 1] - nodes[place]), 0.0, 1.0)
+    left = np.bincount(place, masses * (1 - share), len(nodes))
+    right = np.bincount(place + 1, masses * share, len(nodes))
+    return np.asarray(nodes, dtype=np.float64), np.asarray(left + right, dtype=np.float64)
 
 
 def _offsets(step: int, width: int) -> Floats:

@@ -1,0 +1,43 @@
+"""Shuffled collection: devices, a shuffler that does not know what is said, an analyser that does not know by whom.
+
+>>> from defocus import local
+>>> from defocus.local import shuffling
+>>> ours, theirs = shuffling.Key.generate(), shuffling.Key.generate()
+>>> asked = local.oracle("k-rr", 4, epsilon=2)
+>>> described = shuffling.Round(asked.design, users=100, shuffler=ours.public, analyser=theirs.public)
+>>> mixer = shuffling.Shuffler(described, ours)
+>>> for envelope in described.envelopes(asked.encode([1] * 100)):
+...     _ = mixer.accept(envelope)
+>>> batch = mixer.release()
+>>> len(asked.estimate(shuffling.Analyser(described, theirs).count(batch)))
+4
+"""
+
+from defocus.local.shuffling.amplifying import amplified, local_epsilon, local_event
+from defocus.local.shuffling.analyser import Analyser, Opened
+from defocus.local.shuffling.histograms import MultiMessageHistogram
+from defocus.local.shuffling.rounds import Round
+from defocus.local.shuffling.sealing import Key, seal
+from defocus.local.shuffling.sending import ask, fetch, send
+from defocus.local.shuffling.service import Service, serving
+from defocus.local.shuffling.shuffler import Shuffler
+from defocus.local.shuffling.sums import MultiMessageSum
+
+__all__ = [
+    "Analyser",
+    "Key",
+    "MultiMessageHistogram",
+    "MultiMessageSum",
+    "Opened",
+    "Round",
+    "Service",
+    "Shuffler",
+    "amplified",
+    "ask",
+    "fetch",
+    "local_epsilon",
+    "local_event",
+    "seal",
+    "send",
+    "serving",
+]

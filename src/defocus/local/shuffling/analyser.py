@@ -1,0 +1,58 @@
+"""The analyser: opens sealed batches and the reports in them, and counts."""
+
+from dataclasses import dataclass
+from typing import final
+
+from defocus.errors import InvalidParameterError, SealError
+from defocus.local.servers import Server
+from defocus.local.shuffling.rounds import VERSION, Round
+from defocus.local.shuffling.sealing import Key
+
+__all__ = ["Analyser", "Opened"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What a batch held: reports as messages for the oracle's server, and how many could not be opened."""
+
+    messages: tuple[bytes, ...]
+    unreadable: int
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Analyser:
+    """One round at the analyser, who holds the only key that opens reports and batches."""
+
+    round: Round
+    key: Key
+
+    def __post_init__(self) -> None:
+        if self.key.public != self.round.analyser:
+            raise InvalidParameterError("This key is not the round's analyser key.", fix="pass that of Round.analyser.")
+
+    def open(self, batch: bytes) -> Opened:
+        """The messages of a batch, in the shuffler's order; a batch that does not open is refused as a whole."""
+        body = self.key.open(batch, b"batch" + self.round.digest)
+        length = self.round.sealed_length
+        number = int.from_bytes(body[1:9], "little")
+        if body[:1] != bytes((VERSION,)) or len(body) != 9 + number * length or number < self.round.users:
+            raise SealError("A batch of another version, length or size")
+        messages, unreadable = [], 0
+        for i in range(number):
+            try:
+                sealed = body[9 + i * length : 9 + (i + 1) * length]
+                messages.append(self.key.open(sealed, b"report" + self.round.digest))
+            except SealError:
+                unreadable += 1
+        return Opened(tuple(messages), unreadable)
+
+    def count(self, batch: bytes) -> Server:
+        """A server that has counted a batch; what does not open is among its rejected messages."""
+        opened = self.open(batch)
+        server = Server(self.round.design)
+        server.add_many(opened.messages)
+        for _ in range(opened.unreadable):
+            server.add(b"")
+        return server

@@ -1,0 +1,110 @@
+"""A round of shuffled collection: what devices, shuffler and analyser agree on. It is public and travels as JSON."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any, final
+
+from defocus.errors import DefocusError, InvalidParameterError, UnreadableDescriptionError, count
+from defocus.local import wire
+from defocus.local.designs import Design, from_json, to_json
+from defocus.local.layouts import Payload
+from defocus.local.reports import Reports
+from defocus.local.shuffling.amplifying import amplified
+from defocus.local.shuffling.sealing import GROWTH, seal
+from defocus.privacy import events
+
+__all__ = ["VERSION", "Round"]
+
+VERSION = 1
+_HEAD = 10
+_LONGEST = 1 << 26
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One design, one threshold, and the public keys of the two parties that no single one of them can replace.
+
+    A device seals its report for the analyser, and that for the shuffler. The shuffler sees who sends and not what;
+    the analyser sees what and not who; neither alone can put both together.
+    """
+
+    design: Design
+    users: int
+    """No batch is released with fewer reports, and the event counts on so many."""
+    shuffler: bytes
+    analyser: bytes
+
+    def __post_init__(self) -> None:
+        count("users", self.users)
+        for name in ("shuffler", "analyser"):
+            if not isinstance(getattr(self, name), bytes) or len(getattr(self, name)) != 32:
+                raise InvalidParameterError(f"The public key of the {name} has 32 bytes.", fix="pass Key.public.")
+        if self.shuffler == self.analyser:
+            raise InvalidParameterError(
+                "Shuffler and analyser have the same key, so one party would see who says what.",
+                fix="let two parties that do not collude generate a key each.",
+            )
+
+    @property
+    def event(self) -> events.Shuffled:
+        """What one batch costs: one user's value replaced among ``users`` shuffled reports."""
+        return amplified(self.design, self.users)
+
+    @property
+    def digest(self) -> bytes:
+        """Eight bytes of SHA-256 over the description, which every seal is bound to."""
+        return hashlib.sha256(self.to_json().encode()).digest()[:8]
+
+    @property
+    def sealed_length(self) -> int:
+        """The length of a report sealed for the analyser."""
+        return _HEAD + self.design.layout.length + GROWTH
+
+    @property
+    def envelope_length(self) -> int:
+        """The length of what a device sends: all are equally long, whatever they say."""
+        return self.sealed_length + GROWTH
+
+    def envelope(self, payload: Payload) -> bytes:
+        """One report as a device sends it."""
+        message = wire.write(self.design, payload, batch=False)
+        inner = seal(message, self.analyser, b"report" + self.digest)
+        return seal(inner, self.shuffler, b"envelope" + self.digest)
+
+    def envelopes(self, reports: Reports) -> list[bytes]:
+        """Reports of many devices, each in an envelope of its own."""
+        if reports.design.digest != self.design.digest:
+            raise InvalidParameterError("These reports are of another design.", fix="encode with the round's design.")
+        return [self.envelope(reports.payload[i : i + 1]) for i in range(len(reports))]
+
+    def to_json(self) -> str:
+        """The public description."""
+        return json.dumps(
+            {
+                "format": "defocus.shuffle",
+                "version": VERSION,
+                "design": json.loads(to_json(self.design)),
+                "users": self.users,
+                "shuffler": self.shuffler.hex(),
+                "analyser": self.analyser.hex(),
+            },
+            sort_keys=True,
+        )
+
+    @staticmethod
+    def from_json(text: str | bytes) -> "Round":
+        """Read a description; anything else is refused."""
+        if len(text) > _LONGEST:
+            raise UnreadableDescriptionError("it is longer than 64 MiB")
+        try:
+            data: Any = json.loads(text)
+            if data["format"] != "defocus.shuffle" or data["version"] != VERSION:
+                raise UnreadableDescriptionError("it is not a round of this version")
+            keys = (bytes.fromhex(data["shuffler"]), bytes.fromhex(data["analyser"]))
+            return Round(from_json(json.dumps(data["design"])), data["users"], *keys)
+        except DefocusError:
+            raise
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
+            raise UnreadableDescriptionError(f"{type(error).__name__}, {str(error)[:80]}") from error

@@ -1,0 +1,66 @@
+import pytest
+
+from defocus.errors import CannotCalibrateError, InvalidParameterError, NotShuffledError
+from defocus.local import oracle
+from defocus.local.designs import design, numeric
+from defocus.local.shuffling import amplified, local_epsilon, local_event
+from defocus.privacy import Pure, RandomizedResponse, Shuffled, SubsetResponse, account
+
+
+def epsilon_of(event: Shuffled) -> float:
+    return account(event, "basic", "replace").epsilon(1e-6)
+
+
+@pytest.mark.parametrize("name", ["secure-aggregation", "prio", "none", 3])
+def test_amplification_is_refused_where_nobody_shuffles(name: str) -> None:
+    with pytest.raises(NotShuffledError, match="no amplification"):
+        amplified(oracle("k-rr", 2, 1).design, 100, deployment=name)  # type: ignore[arg-type]  # names that are none
+
+
+def test_the_refusal_for_secure_aggregation_says_what_to_do() -> None:
+    with pytest.raises(NotShuffledError, match=r"one sum[^\n]*\nTo fix: charge the local event"):
+        amplified(oracle("k-rr", 2, 1).design, 100, deployment="secure-aggregation")
+
+
+@pytest.mark.parametrize(
+    ("name", "inside", "both"),
+    [
+        ("oue", 1 / (2.718281828 + 1), 1 / (2.718281828 + 1) ** 2),
+        ("hadamard", 1 / 2, 1 / 4),
+        ("olh", 1 / 4, 1 / 16),
+    ],
+)
+def test_designs_are_described_by_their_sets(name: str, inside: float, both: float) -> None:
+    event = local_event(design(name, 64, 1))
+    assert isinstance(event, SubsetResponse)
+    assert float(event.epsilon) == pytest.approx(1, rel=1e-3)
+    assert float(event.inside) == pytest.approx(inside, rel=6e-2)
+    assert float(event.both) == pytest.approx(both, rel=12e-2)
+
+
+def test_what_is_not_two_level_counts_as_any_randomiser() -> None:
+    assert local_event(numeric("piecewise", 0, 1, 1)) == Pure(1)
+    assert local_event(numeric("duchi", 0, 1, 1)) == RandomizedResponse(1)
+    assert local_event(design("k-rr", 5, 1)) == RandomizedResponse(1, 5)
+
+
+@pytest.mark.parametrize("name", ["k-rr", "sue", "oue", "olh", "subset", "hadamard", "pgr", "cms", "hcms", "rappor"])
+def test_every_oracle_is_amplified_and_never_worse_than_any_randomiser(name: str) -> None:
+    made = design(name, 50, 1)
+    found, worst = epsilon_of(amplified(made, 800)), epsilon_of(Shuffled(Pure(1), 800))
+    assert found <= worst * (1 + 1e-3)
+
+
+def test_the_local_epsilon_found_fits_and_a_larger_one_does_not() -> None:
+    found = local_epsilon(lambda e: design("k-rr", 2, e), 2000, 0.5, 1e-6)
+    assert epsilon_of(amplified(design("k-rr", 2, found), 2000)) <= 0.5
+    assert epsilon_of(amplified(design("k-rr", 2, found * 1.01), 2000)) > 0.5
+
+
+def test_bad_questions_are_refused() -> None:
+    with pytest.raises(InvalidParameterError):
+        amplified(oracle("k-rr", 2, 1).design, 0)
+    with pytest.raises(InvalidParameterError, match=r"oracle\.design"):
+        amplified(oracle("k-rr", 2, 1), 10)  # type: ignore[arg-type]  # an easy mistake
+    with pytest.raises(CannotCalibrateError, match="more users"):
+        local_epsilon(lambda e: design("k-rr", 2, e), 1, 1e-4, 1e-12)

@@ -1,0 +1,106 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.local.shuffling.making import parties
+
+from defocus.errors import InvalidParameterError
+from defocus.local import oracle
+from defocus.local.shuffling import Key, Shuffler, seal
+from defocus.noise.testing import seeded
+
+
+def test_nothing_is_released_below_the_threshold_and_everything_at_it() -> None:
+    described, mixer, reader = parties(users=20)
+    envelopes = described.envelopes(oracle("k-rr", 4, 2).encode([1] * 20))
+    for envelope in envelopes[:-1]:
+        assert mixer.accept(envelope) is None
+    assert not mixer.ready
+    assert mixer.release() is None
+    assert mixer.accept(envelopes[-1]) is None
+    batch = mixer.release()
+    assert batch is not None
+    assert len(reader.open(batch).messages) == 20
+    assert mixer.release() is None
+
+
+def test_the_order_is_random_and_every_report_arrives_once() -> None:
+    described, _, reader = parties(users=30, epsilon=30, size=64)
+    asked = oracle("k-rr", 64, 30)
+    reports = asked.encode(list(range(30)))
+    orders = []
+    for seed in (1, 2):
+        key = Key.generate()
+        again = type(described)(described.design, 30, key.public, reader.key.public)
+        mixer = Shuffler(again, key)
+        for envelope in again.envelopes(reports):
+            mixer.accept(envelope)
+        batch = mixer.release(seeded(seed))
+        assert batch is not None
+        orders.append(list(type(reader)(again, reader.key).open(batch).messages))
+    assert orders[0] != orders[1]
+    assert sorted(orders[0]) == sorted(orders[1]) == sorted(reports)
+
+
+@pytest.mark.statistical
+def test_every_place_is_equally_likely_for_the_first_to_arrive() -> None:
+    described, _, reader = parties(users=5, epsilon=30, size=8)
+    asked = oracle("k-rr", 8, 30)
+    reports = asked.encode([7, 0, 0, 0, 0])
+    first = next(iter(reports))
+    places = np.zeros(5)
+    source = seeded(3)
+    key = Key.generate()
+    again = type(described)(described.design, 5, key.public, reader.key.public)
+    for _ in range(200):
+        mixer = Shuffler(again, key)
+        for envelope in again.envelopes(reports):
+            mixer.accept(envelope)
+        batch = mixer.release(source)
+        assert batch is not None
+        places[type(reader)(again, reader.key).open(batch).messages.index(first)] += 1
+    assert ((places - 40) ** 2 / 40).sum() < 18.5  # chi-square with 4 degrees of freedom, one in a thousand
+
+
+def test_a_copy_is_rejected_even_after_its_batch() -> None:
+    described, mixer, _ = parties(users=1)
+    (envelope,) = described.envelopes(oracle("k-rr", 4, 2).encode([1]))
+    assert mixer.accept(envelope) is None
+    assert mixer.release() is not None
+    assert mixer.accept(envelope) == "replayed"
+
+
+def test_a_copy_in_a_new_envelope_is_a_copy() -> None:
+    described, mixer, _ = parties(users=2)
+    inner = seal(b"x" * (described.sealed_length - 48), described.analyser, b"report" + described.digest)
+    again = [seal(inner, described.shuffler, b"envelope" + described.digest) for _ in range(2)]
+    assert [mixer.accept(one) for one in again] == [None, "replayed"]
+
+
+@given(st.binary(max_size=400))
+def test_garbage_is_rejected_and_counted(garbage: bytes) -> None:
+    _, mixer, _ = parties()
+    assert mixer.accept(garbage) in {"truncated", "oversized", "unreadable"}
+    assert sum(mixer.rejected.values()) == 1
+    assert mixer.accept(b"\0" * mixer.round.envelope_length) == "unreadable"
+
+
+def test_a_flood_ends_at_the_limit() -> None:
+    described, mixer, _ = parties(users=3)
+    mixer = Shuffler(described, mixer._key, most=4)
+    envelopes = described.envelopes(oracle("k-rr", 4, 2).encode([1] * 6))
+    assert [mixer.accept(e) for e in envelopes] == [None] * 4 + ["full"] * 2
+    assert mixer.rejected == {"full": 2}
+
+
+def test_the_shuffler_cannot_read_what_it_holds() -> None:
+    described, mixer, _ = parties(users=1)
+    mixer.accept(described.envelopes(oracle("k-rr", 4, 2).encode([1]))[0])
+    (held,) = mixer._held
+    assert described.design.digest not in held
+
+
+def test_another_key_is_refused() -> None:
+    described, _, _ = parties()
+    with pytest.raises(InvalidParameterError, match="shuffler key"):
+        Shuffler(described, Key.generate())

@@ -1,0 +1,48 @@
+import math
+
+import numpy as np
+import pytest
+
+from defocus.errors import InvalidParameterError, UnfitDataError
+from defocus.local.domains import Interval
+from defocus.local.shuffling import MultiMessageSum
+from defocus.noise.testing import seeded
+
+ASKED = MultiMessageSum(Interval(-1, 3), users=1600, epsilon=1, delta=1e-6)
+
+
+def test_the_event_keeps_what_was_promised() -> None:
+    assert ASKED.event.epsilon == 1
+    assert 5e-7 < float(ASKED.event.delta) <= 1e-6
+
+
+@pytest.mark.statistical
+def test_sums_are_unbiased_with_no_more_than_the_stated_error() -> None:
+    """Numbers half-way between levels, where rounding is worst, and numbers on a level, where it adds nothing."""
+    source = seeded(4)
+    step = 4 / ASKED.levels
+    for number, error in ((-1 + 2.5 * step, ASKED.error), (-1 + 2 * step, ASKED.noise)):
+        values = np.full(1600, number)
+        off = np.array([ASKED.sum(ASKED.encode(values, source)) - values.sum() for _ in range(400)])
+        assert abs(off.mean()) < 4 * error / 20
+        ratio = off.var() / error**2
+        assert abs(ratio - 1) < 4 * math.sqrt(2 / 400)
+        assert abs(ratio / 1.3**2 - 1) > 4 * math.sqrt(2 / 400)
+
+
+def test_the_error_does_not_grow_with_the_users() -> None:
+    few, many = (MultiMessageSum(Interval(0, 1), n, 1, 1e-6).error for n in (1000, 10**5))
+    assert many < 1.3 * few
+
+
+def test_bad_data_is_refused() -> None:
+    for bad in ([1.0] * 1599, [[1.0] * 1600], [math.nan] * 1600, [math.inf] * 1600):
+        with pytest.raises(UnfitDataError):
+            ASKED.encode(bad)
+    assert ASKED.mean(ASKED.encode([99.0] * 1600, seeded(1))) == pytest.approx(3, abs=6 * ASKED.error / 1600)
+
+
+@pytest.mark.parametrize("change", [{"users": 0}, {"epsilon": -1}, {"delta": 0}, {"delta": 1}, {"levels": 10**6}])
+def test_bad_parameters_are_refused(change: dict[str, float]) -> None:
+    with pytest.raises(InvalidParameterError):
+        MultiMessageSum(**({"domain": Interval(0, 1), "users": 10, "epsilon": 1, "delta": 0.1} | change))  # type: ignore[arg-type]  # one of them is bad
