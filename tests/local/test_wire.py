@@ -105,3 +105,36 @@ def test_a_copy_of_a_message_is_rejected_when_asked_for() -> None:
     assert small.add_many(messages + messages[-3:]) == 10
     careless = Server(client.design)
     assert careless.add_many(messages + messages) == 20
+
+
+@pytest.mark.parametrize("made", DESIGNS, ids=NAMES)
+def test_records_that_lie_one_after_the_other_are_counted_like_messages(made: Categorical) -> None:
+    messages = list(Client(made).encode(np.arange(210) % 21, seeded(4)))
+    one, other = Server(made), Server(made)
+    assert one.add_records(b"".join(messages)) == other.add_many(messages) == 210
+    assert np.array_equal(one.state().tally, other.state().tally)
+    good = messages[0]
+    faults = [b"\2" + good[1:], good[:1] + b"\1" + good[2:], good[:2] + b"\0" * 8 + good[10:], good[:-1]]
+    server = Server(made)
+    assert server.add_records(b"".join([good, *faults[:3], good, faults[3]])) == 2
+    assert server.rejected == {"version": 1, "malformed": 1, "oracle": 1, "truncated": 1}
+    assert Server(made).add_records(b"") == 0
+    careful = Server(made, replays=5)
+    assert careful.add_records(good + good) == 0
+    assert careful.rejected == {"replayed": 2}
+
+
+@given(data=st.binary(max_size=400))
+def test_no_records_raise_an_error(data: bytes) -> None:
+    server = Server(DESIGNS[0])
+    server.add_records(data)
+    length = 10 + DESIGNS[0].layout.length
+    assert server.state().reports + sum(server.rejected.values()) == -(-len(data) // length)
+
+
+def test_a_record_that_no_client_makes_is_rejected() -> None:
+    made = design("k-rr", 21, 1)
+    good = Client(made).report(3)
+    server = Server(made)
+    assert server.add_records(good + good[:-1] + b"\x15") == 1
+    assert server.rejected == {"invalid": 1}

@@ -73,17 +73,15 @@ class Categories:
         known = self.size - (self.outside == "other")
         if self.labels is None:
             codes = _whole_numbers(values)
-            bad = (codes < 0) | (codes >= known)
         else:
             place = {label: i for i, label in enumerate(self.labels)}
             items = values.tolist() if isinstance(values, np.ndarray) else list(values)
             codes = np.array([place.get(item, -1) if isinstance(item, str) else -1 for item in items], np.int64)
-            bad = codes < 0
-        if bad.any():
-            if self.outside == "refuse":
-                raise OutOfDomainError(self.described)
-            codes = np.where(bad, known, codes)
-        return codes
+        if not codes.size or 0 <= int(codes.min()) <= int(codes.max()) < known:
+            return codes
+        if self.outside == "refuse":
+            raise OutOfDomainError(self.described)
+        return np.where((codes < 0) | (codes >= known), known, codes)
 
     @property
     def described(self) -> str:

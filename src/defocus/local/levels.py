@@ -13,7 +13,7 @@ from defocus.noise import Bits
 from defocus.noise.bits import Words
 from defocus.noise.enclosures import exp_bounds
 
-__all__ = ["LARGEST_EPSILON", "SMALLEST_EPSILON", "Levels", "checked_epsilon", "growth"]
+__all__ = ["LARGEST_EPSILON", "SMALLEST_EPSILON", "Levels", "checked_epsilon", "flipping_words", "growth"]
 
 SMALLEST_EPSILON = Fraction(1, 1 << 10)
 LARGEST_EPSILON = 32
@@ -38,6 +38,17 @@ def growth(epsilon: Number) -> tuple[Fraction, Fraction]:
     x = Fraction(epsilon)
     low, high = exp_bounds(x.numerator, x.denominator, _PRECISION)
     return Fraction(1 << _PRECISION, high), Fraction(1 << _PRECISION, low)
+
+
+@lru_cache(maxsize=256)
+def flipping_words(epsilon: Number, bits: int) -> int:
+    """The fewest of 2**bits words that must flip a bit, so that keeping it is at most e**epsilon times as likely.
+
+    >>> flipping_words(1, 4)
+    5
+    """
+    below, _ = growth(epsilon)
+    return -int(-(1 << bits) // (1 + below))
 
 
 @final

@@ -24,10 +24,12 @@ import json
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, final
 
+import numpy as np
+
 from defocus.local.designs import VERSION, Design
 from defocus.local.layouts import Payload
 
-__all__ = ["NONCE", "REASONS", "Message", "Reason", "read", "write", "write_json"]
+__all__ = ["NONCE", "REASONS", "Message", "Reason", "read", "read_records", "write", "write_json"]
 
 NONCE = 16
 """Bytes of a nonce."""
@@ -73,6 +75,27 @@ def read(data: Any, design: Design) -> Message | Reason:
     if view.nbytes != len(view) or not view.c_contiguous:
         return "malformed"
     return _read_bytes(view.cast("B"), design)
+
+
+def read_records(data: bytes | bytearray | memoryview, design: Design) -> tuple[Payload, dict[Reason, int]]:
+    """Payloads of single messages without nonces that lie one after the other, and how many are rejected for what.
+
+    All have the length of a right one, so that a wrong one spoils itself and not those after it.
+    """
+    record = np.dtype([("head", "<u2"), ("oracle", "<u8"), ("payload", f"V{design.layout.length}")])
+    whole_ones, rest = divmod(len(data), record.itemsize)
+    records = np.frombuffer(data, record, whole_ones)
+    head, oracle = records["head"], records["oracle"] == int.from_bytes(design.digest, "little")
+    right = (head == VERSION) & oracle  # version, then kind 0
+    rejected: dict[Reason, int] = {"truncated": int(rest > 0)}
+    if not right.all():
+        version = head & 255 == VERSION
+        rejected["version"] = int((~version).sum())
+        rejected["malformed"] = int((version & (head != VERSION)).sum())
+        rejected["oracle"] = int(((head == VERSION) & ~oracle).sum())
+        records = records[right]
+    payload = design.layout.payload(records["payload"].tobytes())
+    return payload, {why: times for why, times in rejected.items() if times}
 
 
 def _read_bytes(view: memoryview, design: Design) -> Message | Reason:

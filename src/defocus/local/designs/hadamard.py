@@ -8,7 +8,7 @@ from defocus.errors import Number
 from defocus.local.designs.design import Frequency
 from defocus.local.domains import Categories
 from defocus.local.layouts import Cells
-from defocus.local.levels import checked_epsilon, growth
+from defocus.local.levels import checked_epsilon, flipping_words
 from defocus.privacy import events
 
 __all__ = ["Hadamard"]
@@ -49,8 +49,7 @@ class Hadamard(Frequency):
     @property
     def flips(self) -> int:
         """The sign is flipped by so many of the 2**(64 - order) words that name a row."""
-        below, _ = growth(self.epsilon)
-        return -int(-(1 << (64 - self.order)) // (1 + below))
+        return flipping_words(self.epsilon, 64 - self.order)
 
     @property
     def name(self) -> str:

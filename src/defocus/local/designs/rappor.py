@@ -29,8 +29,8 @@ class Rappor(Categorical):
 
     The first noise, *permanent*, is drawn once for each value and remembered on the device. The second,
     *instantaneous*, is fresh in every report: a one is reported with probability ¾ where the remembered bit is a one
-    and with ½ where it is a zero. It makes reports differ, so that they cannot serve to track a person; and it makes
-    one report cost less than all of them.
+    and with ½ where it is a zero. It makes it harder to recognise a person by
+    their reports, and one report cost less than all of them.
 
     Guarantee:
         All reports ever made about one value are post-processing of the remembered bits. Two filters differ in at most

@@ -10,7 +10,7 @@ from defocus.local.designs.design import Frequency
 from defocus.local.designs.unary import UnaryLaw, unary_law
 from defocus.local.domains import Categories
 from defocus.local.layouts import BitRows, Cells
-from defocus.local.levels import checked_epsilon, growth
+from defocus.local.levels import checked_epsilon, flipping_words
 from defocus.privacy import events
 
 __all__ = ["CountMeanSketch", "HadamardSketch"]
@@ -164,8 +164,7 @@ class HadamardSketch(Frequency):
     @property
     def flips(self) -> int:
         """The sign is flipped by so many of the 2**(64 - order) words that name a pair."""
-        below, _ = growth(self.epsilon)
-        return -int(-(1 << (64 - self.order)) // (1 + below))
+        return flipping_words(self.epsilon, 64 - self.order)
 
     @property
     def layout(self) -> Cells:

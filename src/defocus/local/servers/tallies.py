@@ -13,7 +13,6 @@ Tally: TypeAlias = NDArray[np.int64]
 
 _CHUNK = 1 << 16
 _SHORT = 1 << 14
-_BITS = (np.arange(256)[:, None] >> np.arange(8) & 1).astype(np.int64)
 _LOW = (1 << 32) - 1
 
 
@@ -61,24 +60,18 @@ def _count_cells(tally: Tally, part: Payload) -> None:
 
 
 def _count_bits(layout: BitRows, tally: Tally, part: Payload) -> None:
-    """By bytes: how often each of 256 bytes stands in a column tells how often each of its eight bits does."""
+    """Row by row, a short piece at a time."""
     if layout.rows == 1:
         tally[0, -1] += len(part)
         for start in range(0, len(part), _SHORT):
             tally[0, :-1] += _column_sums(part[start : start + _SHORT])[: layout.width]
         return
     rows = layout.row(part)
-    tally[:, -1] += np.bincount(rows, minlength=layout.rows)
-    body = part[:, layout.prefix :]
-    if len(part) < 64:
-        np.add.at(tally[:, :-1], rows, np.unpackbits(body, axis=1, count=layout.width, bitorder="little"))
-        return
-    rows <<= 8
-    for column in range(body.shape[1]):
-        seen = np.bincount(rows | body[:, column], minlength=layout.rows << 8)
-        bits = seen.reshape(layout.rows, 256) @ _BITS
-        first = 8 * column
-        tally[:, first : min(first + 8, layout.width)] += bits[:, : layout.width - first]
+    order = np.argsort(rows, kind="stable")
+    present, starts = np.unique(rows[order], return_index=True)
+    for row, people in zip(present.tolist(), np.split(order, starts[1:]), strict=True):
+        tally[row, -1] += len(people)
+        tally[row, :-1] += _column_sums(part[people, layout.prefix :])[: layout.width]
 
 
 def _column_sums(packed: Payload) -> Tally:
