@@ -12,6 +12,7 @@ from tests.mechanisms.small_graphs import moves, neighbours, value
 
 from defocus.errors import DefocusError, UnfitDataError
 from defocus.mechanisms import Ladder
+from defocus.mechanisms.ladder import _rung_weights
 from defocus.noise.testing import seeded
 from defocus.privacy import events
 
@@ -117,3 +118,14 @@ def test_data_without_a_rung_is_refused(bad: Any) -> None:
 def test_parameters_out_of_range_are_refused(name: str, bad: Any) -> None:
     with pytest.raises(DefocusError, match=name):
         Ladder(**{"epsilon": 1, "cap": 5, "typical": 1, name: bad})
+
+
+def test_long_ladders_are_as_quick_as_short_ones_and_have_the_same_law() -> None:
+    long, short = (Ladder(epsilon=2, cap=cap, typical=3) for cap in (10**6, 400))
+    assert long.error == pytest.approx(short.error)
+    assert long.interval(0.99) == short.interval(0.99)
+    drawn = [[m.sample((0, 3), seeded(seed)) for seed in range(50)] for m in (long, short)]
+    assert drawn[0] == drawn[1]
+    pairs = _rung_weights(Fraction(1), list(range(3, 10**6)), 10**6, 128)
+    assert len(pairs) < 100
+    assert pairs[-1][0] == 0 < pairs[-1][1]

@@ -128,8 +128,12 @@ class Ladder:
         return [w for w in rising if w < self.cap] + list(range(rising[-1] + self.step, self.cap, self.step))
 
     def _preview(self) -> tuple[list[float], list[int], list[int], float]:
-        """The weights of the rungs of a typical ladder and of the tail, what lies below, the widths, and the ratio."""
-        widths, q = self._rungs([self.typical]), math.exp(-float(self.epsilon) / 2)
+        """The weights of the rungs of a typical ladder and of the tail, what lies below, the widths, and the ratio.
+
+        Rungs whose weight is nothing to a float are counted with the tail.
+        """
+        q = math.exp(-float(self.epsilon) / 2)
+        widths = self._rungs([self.typical])[: math.ceil(200 / float(self.epsilon)) + 2]
         masses = [2 * w * q ** (t + 1) for t, w in enumerate(widths)]
         tail = 2 * self.cap * q ** (len(widths) + 1) / (1 - q)
         return [*masses, tail], list(accumulate(widths, initial=0)), widths, q
@@ -138,8 +142,8 @@ class Ladder:
 def _rung_weights(rate: Fraction, widths: list[int], cap: int, precision: int) -> list[tuple[int, int]]:
     r"""Enclose :math:`2^n (1 - e^{-r})` times 1, :math:`2I_{t-1}e^{-rt}`, and the weight of all rungs beyond.
 
-    Powers are multiplied up, each product rounded outwards. Underflow to the bounds (0, 1) only happens to weights that
-    are nothing beside the first.
+    Powers are multiplied up, each product rounded outwards. Once they are nothing at this precision, all further rungs
+    together are enclosed by (0, what they weigh at most), and are told apart when more bits are asked for.
     """
     low, high = exp_bounds(rate.numerator, rate.denominator, precision)
     one = 1 << precision
@@ -148,6 +152,8 @@ def _rung_weights(rate: Fraction, widths: list[int], cap: int, precision: int) -
     power_low = power_high = one
     for width in widths:
         power_low, power_high = power_low * low >> precision, (power_high * high >> precision) + 1
+        if not power_low:
+            return [*pairs, (0, 2 * cap * power_high)]
         pairs.append(
             (2 * width * power_low * rest_low >> precision, (2 * width * power_high * rest_high >> precision) + 1)
         )
