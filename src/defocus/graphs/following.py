@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, TypeAlias, final
 
 from defocus.errors import InvalidParameterError, Number, count
@@ -12,13 +13,16 @@ from defocus.graphs.graph import Graph
 from defocus.graphs.noising import attempted
 from defocus.graphs.public import Public
 from defocus.graphs.questions import Method, Result
-from defocus.mechanisms import Ladder, NoisyLocalSensitivity, Ramp
+from defocus.mechanisms import Ladder, Laplace, NoisyLocalSensitivity, Ramp
 from defocus.noise import Bits
 from defocus.privacy.budgets import Budget
-from defocus.privacy.events import Event
+from defocus.privacy.events import Event, compose
 from defocus.privacy.units import Adjacency
 
-__all__ = ["Following", "Measured", "followings", "guessed"]
+__all__ = ["Following", "Measured", "MeasuredRamp", "followings", "guessed"]
+
+_MEASURING = Fraction(1, 10)
+"""Which part of epsilon a level takes that is released as well."""
 
 Measured: TypeAlias = Callable[[Graph], Sequence[int]]
 """From a graph to the statistic and what its noise follows: a level, or widths."""
@@ -63,7 +67,12 @@ class Following:
         guess = f"{self.follows} is guessed to be {self.mechanism.typical}; the noise follows the true one"
         if isinstance(self.mechanism, NoisyLocalSensitivity):
             return (f"{guess}, a bound of which is released as well",)
-        return (f"{guess}, which stays private: the error and the interval are right if the guess is",)
+        return (
+            (
+                f"{guess}, which stays private: the error and the interval are right if the guess is, and"
+                ' by("ramp, measured") gives some that rest on no guess'
+            ),
+        )
 
     def run(self, data: Data, bits: Bits) -> Result:
         """Count, measure the level, add noise."""
@@ -77,6 +86,58 @@ class Following:
         value = self.mechanism.sample(values, bits)
         column = noisy(self.title, [value], error=self.error, half=self.interval, how=self.how)
         return Result((column,))
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class MeasuredRamp:
+    r"""The ramp, and beside it a bound on the level it follows, so that the interval rests on no guess.
+
+    Guarantee:
+        A tenth of epsilon goes into the level, which moves by at most one, with discrete Laplace noise; the rest into
+        the ramp. Both events compose.
+
+    Error:
+        The level is below its bound with probability 99 %, and the noise at that bound within the half-width with
+        96 %: together at least 95 %.
+    """
+
+    title: str
+    ramp: Ramp
+    level: Laplace
+    measured: Measured
+    follows: str
+    name: str = "ramp, measured"
+    rules: tuple[str, ...] = ()
+
+    @property
+    def event(self) -> Event:
+        """Both."""
+        return compose([self.ramp.event, self.level.event])
+
+    @property
+    def error(self) -> float:
+        """The expected absolute error if the level is the one guessed."""
+        return self.ramp.error
+
+    @property
+    def interval(self) -> float:
+        """The half-width if the level is the one guessed and its bound an average one."""
+        return float(self.ramp.interval_at(self.ramp.typical + self.level.interval(0.98), 0.96))
+
+    @property
+    def how(self) -> str:
+        """Both, in words."""
+        return f"noise with slowly falling tails, scaled to {self.follows}, a bound of which is released as well"
+
+    def run(self, data: Data, bits: Bits) -> Result:
+        """Count, measure the level, add noise to both."""
+        value, level = self.measured(data.graph)
+        bound = max(0, self.level.sample(level, bits) + self.level.interval(0.98))
+        noisy_value = self.ramp.sample((value, level), bits)
+        half = float(self.ramp.interval_at(bound, 0.96))
+        column = noisy(self.title, [noisy_value], error=self.ramp.error_at(bound), half=half, how=self.how)
+        return Result((column,), notes=(f"with 99 % probability, {self.follows} is at most {bound}",))
 
 
 def guessed(typical: object, public: Public, *, name: str = "typical") -> int:
@@ -133,6 +194,15 @@ def followings(
             f"noise with slowly falling tails, scaled to {follows}",
         )
     ]
+    ways.append(
+        lambda: MeasuredRamp(
+            title,
+            Ramp(epsilon=Fraction(epsilon) * (1 - _MEASURING), typical=typical, power=power, factor=factor),
+            Laplace.calibrated(epsilon=Fraction(epsilon) * _MEASURING),
+            level,
+            follows,
+        )
+    )
     if step is not None:
         local = widths or level
         ways.append(
