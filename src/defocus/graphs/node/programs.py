@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from defocus.errors import count
+from defocus.errors import count, in_range
 from defocus.graphs.graph import Graph
 from defocus.graphs.kernels.compiling import compiled
 from defocus.graphs.kernels.rows import Ints, Longs
@@ -17,6 +17,10 @@ GRAIN = 64
 """Capped numbers of triangles are counted in so many parts of one."""
 
 _TIGHT = Fraction(1, 2)
+_ONE = 1 << 40
+"""Weights and prices are rounded to so many parts of one."""
+_LARGEST = 1 << 22
+"""With larger caps, sums of weights would not fit in 64 bits."""
 
 
 def capped_triangles(graph: Graph, cap: int) -> int:
@@ -37,7 +41,7 @@ def capped_triangles(graph: Graph, cap: int) -> int:
     >>> [capped_triangles(fan, cap) / GRAIN for cap in (1, 2, 3)]
     [1.0, 2.0, 3.0]
     """
-    most = count("cap", cap)
+    most = int(in_range("cap", count("cap", cap), 1, _LARGEST))
     corners = triangle_list(graph)
     at_node = np.bincount(corners.ravel(), minlength=graph.nodes)
     if not len(corners) or most >= int(at_node.max()):
@@ -67,23 +71,26 @@ def _solved(corners: Longs, nodes: int, cap: int) -> tuple[NDArray[np.float64], 
 
 
 def _least(corners: Longs, nodes: int, cap: int, weights: NDArray[np.float64]) -> Fraction:
-    """A total that feasible weights attain: rounded to integers over 2**30, then shrunk until every node has room."""
-    one = 1 << 30
-    parts = np.floor(np.clip(weights, 0, 1) * one).astype(np.int64)
+    """A total that feasible weights attain: rounded down, then shrunk until every node has room."""
+    parts = np.floor(np.clip(weights, 0, 1) * _ONE).astype(np.int64)
     loads = np.zeros(nodes, np.int64)
     for side in range(3):
         np.add.at(loads, corners[:, side], parts)
     worst = int(loads.max(initial=0))
-    shrink = min(Fraction(1), Fraction(cap * one, worst)) if worst else Fraction(1)
-    return shrink * int(parts.sum()) / one
+    shrink = min(Fraction(1), Fraction(cap * _ONE, worst)) if worst else Fraction(1)
+    return shrink * _total(parts) / _ONE
 
 
 def _most(corners: Longs, cap: int, prices: NDArray[np.float64]) -> Fraction:
-    """A total that no feasible weights exceed, proven by prices: rounded to integers over 2**30."""
-    one = 1 << 30
-    parts = np.round(np.clip(prices, 0, 1) * one).astype(np.int64)
-    left = np.maximum(one - parts[corners].sum(axis=1), 0)
-    return Fraction(cap * int(parts.sum()) + int(left.sum()), one)
+    """A total that no feasible weights exceed, proven by rounded prices."""
+    parts = np.round(np.clip(prices, 0, 1) * _ONE).astype(np.int64)
+    left = np.maximum(_ONE - parts[corners].sum(axis=1), 0)
+    return Fraction(cap * _total(parts) + _total(left), _ONE)
+
+
+def _total(parts: Longs) -> int:
+    """The exact sum, of any size."""
+    return (int((parts >> 20).sum()) << 20) + int((parts & ((1 << 20) - 1)).sum())
 
 
 @compiled
