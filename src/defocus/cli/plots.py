@@ -1,7 +1,7 @@
 """``--plot``: how epsilon grows with the number of repetitions, for every accountant that can say."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ from defocus.privacy.accounting import account
 from defocus.privacy.events import Composed, Event, compose
 from defocus.privacy.units import Adjacency
 
-__all__ = ["curve", "growth", "once", "ready", "save", "steps"]
+__all__ = ["curve", "figure_of", "growth", "once", "ready", "save", "steps"]
 
 _POINTS = 13
 _FEWEST = 100
@@ -64,6 +64,18 @@ def growth(event: Event, delta: Number, adjacency: Adjacency, accountants: Seque
         axes.legend()
     axes.set(xscale="log", yscale="log", xlabel="repetitions T", ylabel=f"epsilon at delta {float(delta):g}")
     axes.grid(visible=True, which="both", alpha=0.3)
+    return figure
+
+
+def figure_of(lines: Mapping[str, Sequence[tuple[int, float]]], *, x: str, y: str) -> Any:
+    """A matplotlib figure of named lines on logarithmic scales."""
+    figure = _figure()
+    axes = figure.add_subplot()
+    for name, points in lines.items():
+        axes.plot([n for n, _ in points], [value for _, value in points], marker="o", markersize=3, label=name)
+    axes.set(xscale="log", yscale="log", xlabel=x, ylabel=y)
+    axes.grid(visible=True, which="both", alpha=0.3)
+    axes.legend()
     return figure
 
 

@@ -29,9 +29,11 @@ def test_a_whole_round_over_http() -> None:
         assert send(service.address, envelopes[:30]) == {"accepted": 30, "rejected": 0}
         assert fetch(service.address) is None
         assert send(service.address, [*envelopes[25:], b"junk"]) == {"accepted": 20, "rejected": 6}
-        assert service.finished.wait(5)
+        assert not service.finished.is_set()
         batch = fetch(service.address)
         assert batch is not None
+        assert service.finished.wait(5)
+        assert service.made == 1
         assert len(reader.open(batch).messages) == 50
         assert fetch(service.address, 1) is None
 

@@ -36,6 +36,7 @@ class Service:
     ) -> None:
         self.shuffler = shuffler
         self._batches: list[bytes] = []
+        self._fetched: set[int] = set()
         self._lock = threading.Lock()
         self._wanted = batches
         self.finished = threading.Event()
@@ -66,14 +67,27 @@ class Service:
             batch = self.shuffler.release()
             if batch is not None:
                 self._batches.append(batch)
-            if self._wanted is not None and len(self._batches) >= self._wanted:
-                self.finished.set()
         return {"accepted": accepted, "rejected": len(cut) - accepted}
 
     def batch(self, index: int) -> bytes | None:
-        """A sealed batch, if there is one of this number."""
+        """A sealed batch, if there is one of this number. It stays, since an answer may get lost on its way."""
         with self._lock:
-            return self._batches[index] if 0 <= index < len(self._batches) else None
+            if not 0 <= index < len(self._batches):
+                return None
+            self._fetched.add(index)
+            return self._batches[index]
+
+    def told(self) -> None:
+        """An answer is on its way: finished, if as many batches as wanted were fetched."""
+        with self._lock:
+            if self._wanted is not None and len(self._fetched) >= self._wanted:
+                self.finished.set()
+
+    @property
+    def made(self) -> int:
+        """How many batches there are."""
+        with self._lock:
+            return len(self._batches)
 
 
 @contextmanager
@@ -107,6 +121,7 @@ def _handler(service: Service) -> type[BaseHTTPRequestHandler]:
                 self._answer(404, b"")
             else:
                 self._answer(200, found)
+                service.told()
 
         def do_POST(self) -> None:  # the name that http.server looks for
             length = self.headers.get("Content-Length", "")

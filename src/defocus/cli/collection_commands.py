@@ -1,0 +1,58 @@
+"""The commands about collecting without trust: choose, shuffler. Their work is loaded when one is called."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from defocus.cli.options import Json
+
+__all__ = ["TaskName", "commands"]
+
+commands = typer.Typer()
+
+
+class TaskName(StrEnum):
+    """What is to be estimated."""
+
+    COUNT = "count"
+    HISTOGRAM = "histogram"
+    MEAN = "mean"
+
+
+@commands.command()
+def choose(
+    task: Annotated[TaskName, typer.Argument(help="A count of yes, a histogram, or the mean of numbers in [0, 1].")],
+    *,
+    users: Annotated[int, typer.Option(help="How many people take part.")],
+    epsilon: Annotated[float, typer.Option(help="What each person's data may cost.")],
+    delta: Annotated[float | None, typer.Option(help="The delta that goes with it; at most 1e-6 unless told.")] = None,
+    categories: Annotated[int, typer.Option(help="How many categories a histogram has.")] = 16,
+    error: Annotated[float | None, typer.Option(help="The largest standard error that is acceptable.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Plot the errors against the number of users.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Compare a trusted collector, a shuffler and no trust at all, and recommend one."""
+    from defocus.cli import choosing  # noqa: PLC0415 # a command loads what it needs
+
+    question = choosing.Asked(
+        task=task.value, users=users, epsilon=epsilon, delta=delta, categories=categories, error=error
+    )
+    choosing.show(question, plot=plot, as_json=as_json)
+
+
+@commands.command()
+def shuffler(
+    oracle: Annotated[Path, typer.Argument(help="The description of an oracle, as Oracle.to_json wrote it.")],
+    *,
+    users: Annotated[int, typer.Option(help="How many reports a batch must have.")],
+    analyser: Annotated[str, typer.Option(help="The analyser's public key, in hexadecimal digits.")],
+    out: Annotated[Path, typer.Option(help="Where to write the round, for devices and the analyser.")],
+    port: Annotated[int, typer.Option(help="Which port of this machine; any free one unless told.")] = 0,
+    batches: Annotated[int | None, typer.Option(help="Leave after so many batches were fetched.")] = None,
+) -> None:
+    """Run a shuffler on this machine: it forgets who sent a report, and seals batches for the analyser."""
+    from defocus.cli import shuffling  # noqa: PLC0415 # a command loads what it needs
+
+    shuffling.run(oracle, users=users, analyser=analyser, out=out, port=port, batches=batches)

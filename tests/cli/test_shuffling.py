@@ -1,0 +1,53 @@
+"""The shuffler as a process of its own."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from defocus.local import oracle
+from defocus.local.shuffling import Analyser, Key, Round, fetch, send
+
+
+def test_a_round_with_a_shuffler_in_another_process(tmp_path: Path) -> None:
+    asked, reader = oracle("k-rr", 4, 3), Key.generate()
+    description, where = tmp_path / "oracle.json", tmp_path / "round.json"
+    description.write_text(asked.to_json())
+    words = ("shuffler", description, "--users", 40, "--analyser", reader.public.hex(), "--out", where, "--batches", 1)
+    running = subprocess.Popen(
+        [sys.executable, "-m", "defocus", *map(str, words)], stdout=subprocess.PIPE, text=True, cwd=tmp_path
+    )
+    try:
+        assert running.stdout is not None
+        address = running.stdout.readline().split()[2].rstrip(";")
+        described = Round.from_json(where.read_text())
+        reports = asked.encode([2] * 40)
+        assert send(address, described.envelopes(reports)) == {"accepted": 40, "rejected": 0}
+        batch = fetch(address)
+        assert batch is not None
+        counted = asked.estimate(Analyser(described, reader).count(batch))
+        assert counted.counts.tolist() == asked.estimate(reports).counts.tolist()
+        assert running.wait(timeout=20) == 0
+        assert "Stopped after 1 batches; 0 envelopes were rejected." in running.stdout.read()
+    finally:
+        running.kill()
+        running.wait()
+        if running.stdout is not None:
+            running.stdout.close()
+
+
+def test_bad_words_are_refused_before_anything_listens(defocus: Callable[..., Any], tmp_path: Path) -> None:
+    description = tmp_path / "oracle.json"
+    description.write_text(oracle("k-rr", 4, 3).to_json())
+    good = Key.generate().public.hex()
+    for users, key, file in (
+        (0, good, description),
+        (9, "zz", description),
+        (9, "00", description),
+        (9, good, tmp_path),
+    ):
+        ran = defocus("shuffler", file, "--users", users, "--analyser", key, "--out", tmp_path / "round.json")
+        assert ran.code != 0
+        assert "To fix" in ran.err
+    assert not (tmp_path / "round.json").exists()
