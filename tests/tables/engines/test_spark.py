@@ -365,7 +365,7 @@ def test_a_dataset_file_names_spark_and_joins_work(spark: Any, visits: Any, tmp_
 
 def test_progress_is_told(spark: Any, engine: SparkEngine) -> None:
     told: list[float] = []
-    rows = engine.attached(spark.range(0, 300_000_000, 1, 40).selectExpr("id % 7 AS x"))
+    rows = engine.attached(spark.range(0, 100_000_000, 1, 20).selectExpr("id % 7 AS x"))
     engine.run(
         exp.select(column("x"), exp.Count(this=exp.Star())).from_(rows).group_by(column("x")), progress=told.append
     )
@@ -388,7 +388,7 @@ def test_what_cannot_be_is_refused(spark: Any, visits: Any, tmp_path: Path, monk
         engine_for([origin_of(visits), origin_of(duckdb_file(tmp_path), table="o")])
     with pytest.raises(NotDeclaredError, match="no place of its own"):
         dp.open(visits, unit=user("patient"), budget=Budget(1))
-    monkeypatch.setattr(spark_sessions.importlib, "import_module", absent)
+    monkeypatch.setattr("importlib.import_module", absent)
     with pytest.raises(SourceError, match="needs the package pyspark") as caught:
         spark_sessions.pyspark()
     assert "defocus[spark]" in str(caught.value)

@@ -2,7 +2,6 @@
 
 # ruff: noqa: DTZ001 tables hold moments without a zone
 
-import itertools
 import math
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime
@@ -82,7 +81,7 @@ def table_of(rows: Sequence[dict[str, Any]]) -> pa.Table:
 def asked(engine: SparkEngine, table: pa.Table, reads: Sequence[Expression]) -> list[tuple[list[Any], list[bool]]]:
     """Of every expression its values on all rows, and whether its condition keeps them."""
     known = engine.publish("rows", table)
-    made = [column("place")]
+    made: list[exp.Expression] = [column("place")]
     for i, read in enumerate(reads):
         made.append(named(read.sql, f"v{i}"))
         if read.kind is Kind.BOOLEAN:
@@ -101,7 +100,7 @@ def asked(engine: SparkEngine, table: pa.Table, reads: Sequence[Expression]) -> 
 def check(engine: SparkEngine, wanted: Sequence[Tree], rows: Sequence[dict[str, Any]], *, roughly: bool) -> None:
     readable = [(tree, read) for tree in wanted if (read := read_within_limits(write(tree))) is not None]
     table = table_of(rows)
-    for batch in itertools.batched(readable, AT_ONCE) if hasattr(itertools, "batched") else chunks(readable):
+    for batch in (readable[i : i + AT_ONCE] for i in range(0, len(readable), AT_ONCE)):
         for (tree, read), (values, kept) in zip(batch, asked(engine, table, [r for _, r in batch]), strict=True):
             expected = [value(tree, as_read(row)) for row in rows]
             for row, got, right in zip(rows, values, expected, strict=True):
@@ -111,10 +110,6 @@ def check(engine: SparkEngine, wanted: Sequence[Tree], rows: Sequence[dict[str, 
                     assert (got, type(got)) == (right, type(right)), (write(tree), row)
             if read.kind is Kind.BOOLEAN:
                 assert kept == [right is True for right in expected], write(tree)
-
-
-def chunks(all_: Sequence[Any]) -> Iterator[Sequence[Any]]:
-    return (all_[i : i + AT_ONCE] for i in range(0, len(all_), AT_ONCE))
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +126,7 @@ def test_transcendental_functions_are_null_outside_their_domains(
     engine: SparkEngine, rows: list[dict[str, Any]]
 ) -> None:
     numbers = [tree for kind in (Kind.INTEGER, Kind.NUMBER) for tree in drawn(trees(kind, 1), 8)]
-    wanted = [(function, tree) for function in ("ln", "log10", "exp", "sqrt") for tree in numbers]
+    wanted: list[Tree] = [(function, tree) for function in ("ln", "log10", "exp", "sqrt") for tree in numbers]
     wanted += [("power", a, b) for a in numbers[::2] for b in numbers[1::2]]
     check(engine, wanted[::2], rows, roughly=True)
 
