@@ -73,10 +73,11 @@ def _solved(corners: Longs, nodes: int, cap: int) -> tuple[NDArray[np.float64], 
 def _least(corners: Longs, nodes: int, cap: int, weights: NDArray[np.float64]) -> Fraction:
     """A total that feasible weights attain: rounded down, then shrunk until every node has room."""
     parts = np.floor(np.clip(weights, 0, 1) * _ONE).astype(np.int64)
-    loads = np.zeros(nodes, np.int64)
+    loads = np.zeros((2, nodes), np.int64)  # the upper and the lower half of each sum, so that none wraps around
     for side in range(3):
-        np.add.at(loads, corners[:, side], parts)
-    worst = int(loads.max(initial=0))
+        np.add.at(loads[0], corners[:, side], parts >> 20)
+        np.add.at(loads[1], corners[:, side], parts & ((1 << 20) - 1))
+    worst = max(((upper << 20) + lower for upper, lower in zip(*loads.tolist(), strict=True)), default=0)
     shrink = min(Fraction(1), Fraction(cap * _ONE, worst)) if worst else Fraction(1)
     return shrink * _total(parts) / _ONE
 
