@@ -4,6 +4,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from defocus.cli import choosing
+
 
 def test_the_options_are_listed_with_trust_and_a_recommendation(defocus: Callable[..., Any]) -> None:
     ran = defocus("choose", "count", "--users", 10_000, "--epsilon", 1)
@@ -26,7 +30,8 @@ def test_an_error_that_is_acceptable_decides(defocus: Callable[..., Any]) -> Non
     assert defocus(*words, "--error", 1.5).json["recommended"]["model"] == "central"
 
 
-def test_a_plot_shows_all_models(defocus: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_plot_shows_all_models(defocus: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choosing, "_SIZES", (50, 100))
     where = tmp_path / "curve.svg"
     assert defocus("choose", "count", "--users", 100, "--epsilon", 1, "--delta", 1e-6, "--plot", where).code == 0
     assert where.stat().st_size > 1000

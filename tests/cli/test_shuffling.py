@@ -15,7 +15,7 @@ def test_a_round_with_a_shuffler_in_another_process(tmp_path: Path) -> None:
     description, where = tmp_path / "oracle.json", tmp_path / "round.json"
     description.write_text(asked.to_json())
     words = ("shuffler", description, "--users", 40, "--analyser", reader.public.hex(), "--out", where, "--batches", 1)
-    running = subprocess.Popen(
+    running = subprocess.Popen(  # noqa: S603 - our own command
         [sys.executable, "-m", "defocus", *map(str, words)], stdout=subprocess.PIPE, text=True, cwd=tmp_path
     )
     try:
@@ -41,12 +41,8 @@ def test_bad_words_are_refused_before_anything_listens(defocus: Callable[..., An
     description = tmp_path / "oracle.json"
     description.write_text(oracle("k-rr", 4, 3).to_json())
     good = Key.generate().public.hex()
-    for users, key, file in (
-        (0, good, description),
-        (9, "zz", description),
-        (9, "00", description),
-        (9, good, tmp_path),
-    ):
+    bad = ((0, good, description), (9, "zz", description), (9, "00", description), (9, good, tmp_path))
+    for users, key, file in bad:
         ran = defocus("shuffler", file, "--users", users, "--analyser", key, "--out", tmp_path / "round.json")
         assert ran.code != 0
         assert "To fix" in ran.err
