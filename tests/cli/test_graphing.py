@@ -42,7 +42,7 @@ def test_a_preview_is_free_and_lists_the_methods(defocus: Callable[..., Any], ed
     assert "laplace" in ran.out
     found = defocus("graph", edges, "stars", "--nodes", "50", "--epsilon", 1, "--preview", "--json").json
     assert found["fits"] is True
-    assert {each["name"] for each in found["methods"]} == {"ramp", "laplace", "ladder"}
+    assert {each["name"] for each in found["methods"]} == {"ramp", "ramp, measured", "laplace", "ladder"}
     with Ledger.open(edges.with_name("ring.ledger"), read_only=True) as ledger:
         assert len(ledger) == 1
 

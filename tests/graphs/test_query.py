@@ -250,7 +250,7 @@ def test_a_delta_that_is_none_is_refused(friends: Network, delta: Any) -> None:
 def test_methods_are_named_or_refused_by_name(friends: Network) -> None:
     with pytest.raises(InvalidParameterError, match="by 'magic'") as caught:
         friends.triangles().by("magic").preview(epsilon=1)
-    assert "ladder, laplace, ramp" in caught.value.fix
+    assert '"ladder", "laplace", "ramp"' in caught.value.fix
     with pytest.raises(InvalidParameterError, match="by 'gaussian'"):
         friends.edges().by("gaussian").release(epsilon=1)
     assert friends.edges().by("gaussian").release(epsilon=1, delta=1e-6).method == "gaussian"

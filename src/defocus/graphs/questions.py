@@ -92,7 +92,7 @@ def chosen(question: Question, methods: Sequence[Method], by: str | None) -> Met
     for method in methods:
         if method.name == by:
             return method
-    names = ", ".join(sorted({method.name for method in methods}))
+    names = ", ".join(f'"{name}"' for name in sorted({method.name for method in methods}))
     raise InvalidParameterError(
         f"{question.words} cannot be released by {by!r:.60} here.",
         fix=f"choose by= among {names}, or leave it out for the least error.",
