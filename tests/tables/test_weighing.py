@@ -1,6 +1,7 @@
 """Weights in the engine hold the bound of every person exactly."""
 
 from collections import Counter
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
@@ -9,6 +10,7 @@ from tests.tables.worlds import engine, rows_of
 
 from defocus.tables.bounding import Bound
 from defocus.tables.chance import Chance
+from defocus.tables.engines.duckdb import DuckDbEngine
 from defocus.tables.keys import public_keys
 from defocus.tables.weighing import Groups, numbered
 
@@ -43,6 +45,28 @@ def test_no_person_weighs_more_than_the_bound(
     assert all(weight <= grid * (per_group or most) for weight in parts.values())
     people = engine().run(made.people(grid, Chance("k"))).to_pylist()
     assert sum(row["w"] for row in people) <= grid * min(bound.people_in, 3) * 3
+
+
+@settings(max_examples=25)
+@given(
+    st.lists(st.tuples(st.integers(1, 3), st.sampled_from([*KEYS, "elsewhere"])), max_size=25),
+    st.integers(1, 9),
+    st.none() | st.integers(1, 4),
+    st.none() | st.integers(1, 2),
+)
+def test_rows_weigh_the_same_counted_beside_them_and_joined(
+    rows: list[tuple[int, str]], most: int, per_group: int | None, in_groups: int | None
+) -> None:
+    made = groups(rows, Bound(rows=most, groups=in_groups, per_group=per_group))
+    statements = []
+    for once in (False, True):
+        with patch.object(DuckDbEngine, "reads_once", once):
+            statements.append(
+                (made.weighted({"y": made.rows.values("y").sql}, 64, Chance("k")), made.people(64, Chance("k")))
+            )
+    for joined, beside in zip(*statements, strict=True):
+        totals = [Counter((row["g"], row["w"]) for row in engine().run(one).to_pylist()) for one in (joined, beside)]
+        assert totals[0] == totals[1]
 
 
 def test_those_within_the_bound_weigh_as_much_as_they_have() -> None:
