@@ -22,6 +22,7 @@ from defocus.graphs import GraphAnswer, Network, Public, open_graph
 from defocus.graphs.columns import noisy
 from defocus.graphs.kernels import compiling
 from defocus.graphs.questions import Question, Result
+from defocus.graphs.statistics import ArcDegrees
 from defocus.noise.testing import seeded
 from defocus.privacy.events import Pure
 
@@ -300,6 +301,17 @@ def test_sides_belong_to_directed_graphs(opened: Callable[..., Network], friends
     for side in ("both", 1, True):
         with pytest.raises(InvalidParameterError, match="go out or come in"):
             g.degrees(side=side)  # type: ignore[arg-type]  # the refusal is the test
+
+
+def test_joint_releases_of_directed_graphs_count_arcs(opened: Callable[..., Network], friends: Network) -> None:
+    g = opened([("ada", "bob"), ("bob", "ada")], directed=True)
+    joint = g.joint("edges", ArcDegrees("in")).release(epsilon=60)
+    assert joint.value.tolist() == [2, 1, 1, 0, 0, 0, 0]
+    for wanted in ("triangles", "degrees", "degree_histogram"):
+        with pytest.raises(InvalidParameterError, match="in undirected graphs, and this one is directed"):
+            g.joint("edges", wanted).preview(epsilon=1)
+    with pytest.raises(InvalidParameterError, match="in directed graphs, and this one is undirected"):
+        friends.joint("edges", ArcDegrees("in")).preview(epsilon=1)
 
 
 def test_only_questions_are_asked(friends: Network) -> None:

@@ -8,6 +8,7 @@ from typing import Any, final
 
 import numpy as np
 
+from defocus.errors import InvalidParameterError
 from defocus.graphs.asking.counts import AskEdges, AskStars, AskTriangles
 from defocus.graphs.asking.degrees import AskDegrees, AskHistogram
 from defocus.graphs.columns import Column, noisy
@@ -16,7 +17,7 @@ from defocus.graphs.noising import Finish, VectorNoise, attempted, noises
 from defocus.graphs.public import Public
 from defocus.graphs.questions import Method, Question, Result, chosen
 from defocus.graphs.statistic import IntVector, Statistic
-from defocus.graphs.statistics import Degrees, Edges, Histogram, Joint, Stars, Triangles
+from defocus.graphs.statistics import ArcDegrees, ArcHistogram, Degrees, Edges, Histogram, Joint, Stars, Triangles
 from defocus.noise import Bits
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event, compose
@@ -41,6 +42,7 @@ class AskJoint:
 
     def methods(self, public: Public, budget: Budget) -> Sequence[Method]:
         """The same noise on all entries of one vector, or the best method for each with a share of the budget."""
+        _fitting(self.statistic, directed=public.directed)
         lengths = [part.length(public) for part in self.statistic.parts]
         titles = [part.name for part in self.statistic.parts]
         ways: list[Callable[[], Method]] = [
@@ -127,6 +129,18 @@ def _separate(
     shares = [Fraction(grain, sum(grains)) for grain in grains]
     made = tuple(best(question, epsilon * share) for question, share in zip(questions, shares, strict=True))
     return Separate(made, tuple(titles), tuple(lengths))
+
+
+def _fitting(statistic: Joint, *, directed: bool) -> None:
+    """Refuse statistics of undirected graphs for directed ones, and the other way round."""
+    for part in statistic.parts:
+        arcs = isinstance(part, ArcDegrees | ArcHistogram)
+        if arcs != directed and not isinstance(part, Edges):
+            raise InvalidParameterError(
+                f"{part.name} are counted in {'directed' if arcs else 'undirected'} graphs, and this one is"
+                f" {'directed' if directed else 'undirected'}.",
+                fix="leave them out, or open the graph the other way.",
+            )
 
 
 def _question(part: Statistic) -> Question | None:
