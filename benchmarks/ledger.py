@@ -94,7 +94,7 @@ def fill(ledger: Ledger, entries: int) -> None:
     guard, wire = Guard.of(ledger.terms), stored_event(event)
     cost = guard.cost(event)
     content = {"event": wire, "cost": amounts_out(cost), "request": None}
-    with ledger._at_end(write=True) as (session, last):  # noqa: SLF001  # ten thousand flushes would measure the disk
+    with ledger._chain.end(write=True) as (session, last):  # noqa: SLF001  # ten thousand flushes would measure the disk
         entry = last
         while entry.sequence < entries:
             spent = guard.add(entry.spent, cost)
