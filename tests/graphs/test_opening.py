@@ -153,3 +153,11 @@ def test_purposes_are_held(opened: Callable[..., Network]) -> None:
         g.edges().release(epsilon=1, purpose="monthly reports")
     assert "did you mean 'monthly report'" in caught.value.fix
     assert g.edges().release(epsilon=1, purpose="teaching").receipt.purpose == "teaching"
+
+
+def test_edges_are_read_again_where_they_were_forgotten(opened: Callable[..., Network]) -> None:
+    g = opened()
+    assert g.data.graph.edges == 5
+    assert len(g.data.pairs) == 5
+    assert g.data.directed.edges == 5
+    assert list(g.data.labels) == NAMES
