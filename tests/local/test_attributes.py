@@ -66,3 +66,14 @@ def test_a_table_that_was_not_asked_about_is_refused() -> None:
         with pytest.raises(InvalidParameterError, match="asked about"):
             asked.table(tables, names)
     assert len(asked.table(tables, "a")) == 3
+
+
+@pytest.mark.statistical
+def test_who_is_asked_about_what_is_part_of_the_error() -> None:
+    """At a large epsilon reports have hardly any noise, and the choice of people is all that is left."""
+    columns, bits = people(3000), seeded(8)
+    asked = attributes({"sex": 2, "age": 6, "town": 4}, 12)
+    true = np.bincount(columns["town"], minlength=4)
+    estimates = [asked.table(asked.encode(columns, bits), "town") for _ in range(100)]
+    z = np.array([(each.counts - true) / each.errors for each in estimates])
+    assert 0.5 < (z**2).mean() < 1.3

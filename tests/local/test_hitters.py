@@ -64,3 +64,12 @@ def test_what_is_no_string_of_the_alphabet_is_refused_and_not_quoted(value: Any)
 def test_parameters_without_meaning_are_refused(fields: dict[str, Any]) -> None:
     with pytest.raises(InvalidParameterError):
         Hitters(**{"alphabet": "ab", "length": 3, "epsilon": 1, **fields})
+
+
+@pytest.mark.statistical
+def test_what_noise_alone_makes_is_not_kept() -> None:
+    """Everyone has another string: hardly any of 16 that could be kept stands out."""
+    rng = np.random.default_rng(9)
+    people = ["".join(rng.choice(list("abcdefgh"), 6)) for _ in range(4000)]
+    found = heavy_hitters(people, alphabet="abcdefgh", length=6, epsilon=1, step=2, bits=seeded(2))
+    assert len(found) <= 8

@@ -100,3 +100,17 @@ def test_a_client_needs_no_database_no_arrow_and_no_server() -> None:
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603 - our own interpreter
     assert found.stdout.strip() == "[]"
+
+
+def test_stated_errors_of_a_sketch_include_collisions_of_a_frequent_category() -> None:
+    """Over the choice of hash functions, on average; for one choice it is a rough guess."""
+    people = np.concatenate([np.zeros(20_000, np.int64), np.arange(1000) % 50])
+    true = np.bincount(people, minlength=50)
+    stated = []
+    for seed in range(20):
+        asked = oracle("cms", 50, 4, rows=4, width=16, seed=seed)
+        stated.append(asked.estimate(asked.encode(people, seeded(seed))).variances[7])
+    asked = oracle("cms", 50, 4, rows=4, width=16)
+    pairs = int((true * (true - 1)).sum() - true[7] * (true[7] - 1))
+    assert np.mean(stated) == pytest.approx(asked.variance(21_000, int(true[7]), pairs=pairs), rel=0.2)
+    assert asked.variance(21_000, int(true[7]), pairs=pairs) > 10 * asked.variance(21_000, int(true[7]))

@@ -138,3 +138,15 @@ def test_a_record_that_no_client_makes_is_rejected() -> None:
     server = Server(made)
     assert server.add_records(good + good[:-1] + b"\x15") == 1
     assert server.rejected == {"invalid": 1}
+
+
+def test_a_set_of_the_wrong_size_is_rejected() -> None:
+    for name, width in (("subset", 16), ("d-bit", 16)):
+        made = small(name, width, 1)
+        good = Client(made).encode([1, 2], seeded(1)).payload
+        forged = good.copy()
+        forged[1] = 255
+        server = Server(made)
+        assert not server.add(wire.write(made, forged))
+        assert server.rejected == {"invalid": 1}
+        assert server.state().reports == 1

@@ -106,7 +106,8 @@ def estimate(state: State) -> Estimate:
     held = np.clip(counts, 0, n)
     variances = (held * p * (1 - p) + (n - held) * q * (1 - q)) / contrast**2
     if design.collisions:
-        variances += float(design.collisions) * _pairs(counts, variances)
+        together = float(design.collisions)
+        variances += together * _pairs(counts, variances, together)
     return Estimate(counts, variances, n, design.domain.labels)
 
 
@@ -121,8 +122,13 @@ def _regressed(design: Rappor, state: State) -> Estimate:
     return Estimate(counts, regression.variances(held, *design.bit_variances()), n, design.domain.labels)
 
 
-def _pairs(counts: Array, variances: Array) -> Array:
-    """Ordered pairs of people who share one of the other categories, estimated from the counts, never below 0."""
+def _pairs(counts: Array, variances: Array, collisions: float) -> Array:
+    r"""Ordered pairs of people who share one of the other categories, estimated from the counts, never below 0.
+
+    With T pairs in all and variance v without collisions, :math:`\hat c^2 - v - \hat c` has the mean
+    :math:`n_v(n_v-1)` plus the collisions' variance; summed over k categories, :math:`T(1 + \text{collisions}(k-1))`.
+    """
     squares = counts**2 - variances - counts
-    pairs: Array = np.maximum(squares.sum() - squares, 0.0)
+    total = max(float(squares.sum()), 0.0) / (1 + collisions * (len(counts) - 1))
+    pairs: Array = total - np.clip(squares, 0.0, total)
     return pairs
