@@ -4,7 +4,7 @@ from collections import Counter
 from unittest.mock import patch
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.tables.worlds import engine, rows_of
 
@@ -54,6 +54,8 @@ def test_no_person_weighs_more_than_the_bound(
     st.none() | st.integers(1, 4),
     st.none() | st.integers(1, 2),
 )
+@example([(1, "a")] * 5 + [(1, "b")] * 5, 2, 1, None)
+@example([(1, "a"), (1, "b"), (1, "c")], 2, None, 1)
 def test_rows_weigh_the_same_counted_beside_them_and_joined(
     rows: list[tuple[int, str]], most: int, per_group: int | None, in_groups: int | None
 ) -> None:
