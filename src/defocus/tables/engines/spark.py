@@ -182,8 +182,8 @@ class SparkEngine:
         with self._turn, hushed(self._given):
             if self._closed:
                 raise EngineError("The table was closed.", fix="open the table again.")
-            tags = _quietly("start", lambda: _tags(self._session))
-            _quietly("start", lambda: tags[0](self._tag))
+            tags = _quietly("compute", lambda: _tags(self._session))
+            _quietly("compute", lambda: tags[0](self._tag))
             try:
                 yield self._session
             finally:
