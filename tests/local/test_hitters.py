@@ -68,8 +68,8 @@ def test_parameters_without_meaning_are_refused(fields: dict[str, Any]) -> None:
 
 @pytest.mark.statistical
 def test_what_noise_alone_makes_is_not_kept() -> None:
-    """Everyone has another string: hardly any of 16 that could be kept stands out."""
+    """Everyone has another string: hardly any of the 16 that could be kept stand out."""
     rng = np.random.default_rng(9)
     people = ["".join(rng.choice(list("abcdefgh"), 6)) for _ in range(4000)]
     found = heavy_hitters(people, alphabet="abcdefgh", length=6, epsilon=1, step=2, bits=seeded(2))
-    assert len(found) <= 8
+    assert len(found) <= 4

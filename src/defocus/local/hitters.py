@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any, final
 
 import numpy as np
@@ -107,8 +108,8 @@ class Hitters:
         return Client(oracle.design).encode([self.padded(value)[: self._reach(group)] for value in values], bits)
 
     def kept(self, estimate: Estimate) -> list[str]:
-        """The prefixes to go on with: the most frequent, if they stand out from what noise alone makes."""
-        bound = 2.0 * float(np.median(estimate.errors))
+        """The prefixes to go on with: the most frequent, above a limit that noise passes about once a question."""
+        bound = NormalDist().inv_cdf(1 - 1 / len(estimate)) * float(np.median(estimate.errors))
         found = [(label, count) for label, count, _ in estimate.top(self.keep + 1) if count > bound]
         return [str(label) for label, _ in found if label != "other"][: self.keep]
 
