@@ -38,3 +38,11 @@ def test_keys_are_quoted_only_where_they_must_be() -> None:
 def test_what_toml_cannot_hold_is_refused(bad: object) -> None:
     with pytest.raises(InvalidParameterError):
         value(bad)
+
+
+def test_where_spark_computes_is_written_and_read_again() -> None:
+    text = 'name = "v"\ndata = "s3a://bucket/day=*/"\nengine = "spark://host:7077"\nunit.rows = true\nbudget.rho = 1\n'
+    dataset = parsed(text)
+    assert dataset.engine == "spark://host:7077"
+    assert dataset.paths() == ["s3a://bucket/day=*/"]
+    assert parsed(write(dataset)) == dataset

@@ -25,6 +25,7 @@ def write(dataset: Dataset) -> str:
     """
     lines = [
         *top_lines(dataset.name, dataset.data, dataset.table),
+        *_optional("engine", dataset.engine, "where Spark computes"),
         *_optional("ledger", dataset.ledger, "where charges are kept; beside this file where it is not said"),
         *_optional("anchor_file", dataset.anchor_file, "vouches for the ledger; keep it on another disk"),
         *_optional("purposes", list(dataset.purposes) or None, "a release must name one of them"),
