@@ -19,12 +19,12 @@ import numpy as np
 import pyarrow as pa
 from places import loaded, server, session
 
+from defocus.engines.sources import source
 from defocus.tables.bounding import Bound
 from defocus.tables.chance import Chance
 from defocus.tables.keys import Keys
 from defocus.tables.measuring import Measuring
 from defocus.tables.rows import Rows
-from defocus.tables.sources import source
 from defocus.tables.splits import PRESENCE, Scaled, Split
 from defocus.tables.weighing import published
 

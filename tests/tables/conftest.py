@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pytest
 from tests.tables.worlds import computed_by
 
-from defocus.tables.engines.engine import Engine
-from defocus.tables.engines.postgresql import PostgreSqlEngine
-from defocus.tables.engines.spark import SparkEngine
+from defocus.engines.engine import Engine
+from defocus.engines.postgresql import PostgreSqlEngine
+from defocus.engines.spark import SparkEngine
 
 ELSEWHERE = [pytest.param(name, marks=pytest.mark.slow) for name in ("postgresql", "spark")]
 

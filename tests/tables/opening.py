@@ -11,7 +11,7 @@ import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 from sqlglot import exp
 
-from defocus.tables.sources import Source
+from defocus.engines.sources import Source
 
 SORTS = ("parquet", "csv", "database", "connection", "relation", "pandas", "polars", "arrow", "dataset")
 

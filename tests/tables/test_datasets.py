@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from defocus.engines.kinds import Kind
 from defocus.errors import DatasetFileError
 from defocus.privacy.budgets import Budget
 from defocus.privacy.units import rows, user
 from defocus.tables.bounding import Bound
 from defocus.tables.datasets import Dataset, Facts, OtherTable, parsed, read
-from defocus.tables.kinds import Kind
 from defocus.tables.writing import write
 
 LEAST = 'name = "visits"\ndata = "visits.parquet"\nunit.column = "patient"\nbudget.epsilon = 1\n'

@@ -6,14 +6,14 @@ import pyarrow.parquet as pq
 import pytest
 from tests.tables.opening import write_csv
 
+from defocus.engines.columns import Column, Schema
+from defocus.engines.kinds import Kind
 from defocus.errors import DatasetFileError, SourceError
 from defocus.privacy.budgets import Budget
 from defocus.privacy.units import user
 from defocus.tables.checking import check
-from defocus.tables.columns import Column, Schema
 from defocus.tables.datasets import parsed
 from defocus.tables.drafting import draft, likely_units
-from defocus.tables.kinds import Kind
 
 HOSTILE = "x\"] #'; DROP TABLE t; --"
 

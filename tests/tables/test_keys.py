@@ -8,10 +8,10 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from defocus.engines.columns import Column
+from defocus.engines.kinds import Kind
 from defocus.errors import DefocusError, InvalidParameterError, NotDeclaredError, WrongKindError
-from defocus.tables.columns import Column
 from defocus.tables.keys import EVERYTHING, declared_keys, key_columns, public_keys
-from defocus.tables.kinds import Kind
 
 WARD, YEAR = Column("ward", Kind.TEXT), Column("year", Kind.INTEGER)
 

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from tests.tables.opening import column, write_csv
 
 import defocus as dp
+from defocus.engines.sources import source
 from defocus.errors import UnknownColumnError, WrongKindError
 from defocus.tables.naming import naming
-from defocus.tables.sources import source
 
 spellings = st.integers(-(2**65), 2**65).flatmap(
     lambda whole: st.sampled_from([f"{whole}", f"0{whole}", f"{whole}.4", f" {whole}", f"{whole} ", f"+{whole}"])

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import defocus as dp
+from defocus.engines.duckdb import DuckDbEngine
 from defocus.errors import (
     DatasetFileError,
     DefocusError,
@@ -22,7 +23,6 @@ from defocus.errors import (
 )
 from defocus.ledger import Ledger
 from defocus.tables.bounding import Bound
-from defocus.tables.engines.duckdb import DuckDbEngine
 
 DATA = pa.table({"u": [1, 2], "x": [1.0, 2.0], "l": [[1], [2]]})
 STAYS = pa.table({"p": [1, 1, 2, 3], "w": ["A", "B", "A", "A"], "x": [1.0, 2.0, 3.0, 4.0]})

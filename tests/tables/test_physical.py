@@ -7,7 +7,7 @@ import pytest
 from tests.tables.test_query import DATA, opened
 
 import defocus as dp
-from defocus.tables.engines.duckdb import DuckDbEngine
+from defocus.engines.duckdb import DuckDbEngine
 
 ASKED: dict[str, Any] = {
     "n": dp.count(),

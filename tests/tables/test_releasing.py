@@ -20,10 +20,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import defocus as dp
+from defocus.engines.duckdb import DuckDbEngine
 from defocus.errors import BudgetExceededError, LedgerUnavailableError, NotRecordedError, QuestionFailedError
 from defocus.ledger.chain import Chain
 from defocus.tables import Table
-from defocus.tables.engines.duckdb import DuckDbEngine
 
 ENDLESS = "SELECT range AS patient, 'A' AS ward, (range % 7)::DOUBLE AS x FROM range(1000000000000)"
 

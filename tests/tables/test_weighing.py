@@ -8,9 +8,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.tables.worlds import engine, rows_of
 
+from defocus.engines.duckdb import DuckDbEngine
 from defocus.tables.bounding import Bound
 from defocus.tables.chance import Chance
-from defocus.tables.engines.duckdb import DuckDbEngine
 from defocus.tables.keys import public_keys
 from defocus.tables.weighing import Groups, numbered
 

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 from tests.tables.reference import Row, Shape, World
 
+from defocus.engines.duckdb import DuckDbEngine
+from defocus.engines.engine import Engine
 from defocus.tables.bounding import Bound
 from defocus.tables.chance import Chance
-from defocus.tables.engines.duckdb import DuckDbEngine
-from defocus.tables.engines.engine import Engine
 from defocus.tables.keys import EVERYTHING, Keys, public_keys
 from defocus.tables.measuring import Measuring
 from defocus.tables.rows import Rows

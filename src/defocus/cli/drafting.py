@@ -6,13 +6,13 @@ from pathlib import Path
 import typer
 
 from defocus.cli.terminal import console, plain
+from defocus.engines.sources import source
 from defocus.errors import DatasetFileError, InvalidParameterError, Number
 from defocus.privacy.budgets import Budget
 from defocus.privacy.units import Unit, rows, user
 from defocus.tables.checking import check, notes
 from defocus.tables.datasets import read
 from defocus.tables.drafting import draft, likely_units
-from defocus.tables.sources import source
 
 __all__ = ["init", "validate"]
 

@@ -3,6 +3,8 @@
 A table is opened, a question is built from it, previewed for free, and released against the table's ledger.
 """
 
+from defocus.engines.columns import Column, Schema
+from defocus.engines.kinds import Kind
 from defocus.tables.aggregates import (
     correlation,
     count,
@@ -24,10 +26,8 @@ from defocus.tables.aggregates import (
 )
 from defocus.tables.answers import Answer, AnswerColumn
 from defocus.tables.bounding import Bound
-from defocus.tables.columns import Column, Schema
 from defocus.tables.cubes import Cube
 from defocus.tables.dividing import parts
-from defocus.tables.kinds import Kind
 from defocus.tables.opening import open  # noqa: A004  # reads as dp.open
 from defocus.tables.previewing import Preview, PreviewColumn
 from defocus.tables.query import Query

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias, final
 
+from defocus.engines.columns import bounds as checked_bounds
 from defocus.errors import InvalidParameterError, Number, finite, probability, whole
 from defocus.errors import count as counted
-from defocus.tables.columns import bounds as checked_bounds
 
 __all__ = [
     "FIND",

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import final
 
+from defocus.engines.kinds import Kind
 from defocus.errors import NotDeclaredError, WrongKindError
 from defocus.tables.aggregates import Aggregate, Argument, Distinct, Histogram, Quantile, Statistic, stands_for
-from defocus.tables.kinds import Kind
 from defocus.tables.moments import MOMENTS
 from defocus.tables.rows import Rows
 from defocus.tables.splits import PRESENCE, Scaled, Split

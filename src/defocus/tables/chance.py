@@ -20,8 +20,8 @@ from typing import final
 
 from sqlglot import exp
 
+from defocus.engines.syntax import TEXT, column, named, sub, typed
 from defocus.noise import Bits
-from defocus.tables.syntax import TEXT, column, named, sub, typed
 
 __all__ = ["Chance"]
 

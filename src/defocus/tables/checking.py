@@ -4,13 +4,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from defocus.engines.columns import Column, Schema
+from defocus.engines.kinds import Kind
+from defocus.engines.sources import Source, fits, source
 from defocus.errors import DefocusError, UnknownColumnError
-from defocus.tables.columns import Column, Schema
 from defocus.tables.datasets import Dataset, Facts, OtherTable
 from defocus.tables.dividing import described, divided
-from defocus.tables.kinds import Kind
 from defocus.tables.naming import naming
-from defocus.tables.sources import Source, fits, source
 
 __all__ = ["check", "declared", "notes", "open_dataset"]
 

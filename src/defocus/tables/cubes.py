@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from defocus import workloads
+from defocus.engines.columns import Column
 from defocus.errors import InvalidParameterError, NotDeclaredError, Number, whole
 from defocus.ledger import Ledger, Receipt
 from defocus.noise import Bits
@@ -18,7 +19,6 @@ from defocus.tables.answers import Answer, AnswerColumn
 from defocus.tables.bounding import Bound
 from defocus.tables.chance import Chance
 from defocus.tables.charging import spendable
-from defocus.tables.columns import Column
 from defocus.tables.dividing import part_rules
 from defocus.tables.keys import Keys, declared_keys
 from defocus.tables.measuring import Measuring

@@ -6,16 +6,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, final
 
+from defocus.engines.kinds import Kind, Value
+from defocus.engines.postgresql import is_address
+from defocus.engines.sources import fits
+from defocus.engines.spark_sessions import is_master
 from defocus.errors import DatasetFileError, Number
 from defocus.privacy.budgets import Budget
 from defocus.privacy.units import Unit, rows, user
 from defocus.tables.bounding import FIND, Bound, fitting
 from defocus.tables.dividing import Declared, parts
-from defocus.tables.engines.postgresql import is_address
-from defocus.tables.engines.spark_sessions import is_master
-from defocus.tables.kinds import Kind, Value
 from defocus.tables.sections import Section, parse
-from defocus.tables.sources import fits
 
 __all__ = ["Dataset", "Facts", "OtherTable", "parsed", "read"]
 

@@ -31,15 +31,15 @@ from typing import Any, Final, final
 
 from sqlglot import exp
 
+from defocus.engines.columns import Column, Schema
+from defocus.engines.files import Files
+from defocus.engines.kinds import Kind, Value
+from defocus.engines.sources import fits
 from defocus.errors import InvalidParameterError, WrongKindError
 from defocus.ledger import Parts
 from defocus.ledger.parts import labels_of
 from defocus.privacy.units import Adjacency, Unit
-from defocus.tables.columns import Column, Schema
-from defocus.tables.files import Files
-from defocus.tables.kinds import Kind, Value
 from defocus.tables.rows import Division, Rows
-from defocus.tables.sources import fits
 
 __all__ = ["IN_ONE_PART", "Declared", "described", "divided", "in_ledger", "part_rules", "parts", "restricted"]
 

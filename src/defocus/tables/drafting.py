@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from defocus.engines.columns import Schema
+from defocus.engines.kinds import Kind
+from defocus.engines.sources import source
 from defocus.privacy.budgets import Budget
 from defocus.privacy.units import Unit
-from defocus.tables.columns import Schema
-from defocus.tables.kinds import Kind
-from defocus.tables.sources import source
 from defocus.tables.writing import budget_lines, heading, top_lines, unit_lines, value
 
 __all__ = ["draft", "likely_units"]
@@ -24,7 +24,7 @@ _NUMBERED = re.compile(r"(^|_)(id|ids|uid|uuid|key|code|no|nr|number|hash)$")
 def likely_units(schema: Schema) -> list[str]:
     """Columns that might name a person, by their names alone, the likeliest first.
 
-    >>> from defocus.tables.columns import Column
+    >>> from defocus.engines.columns import Column
     >>> likely_units(Schema(Column(name, Kind.INTEGER) for name in ("id", "age", "patientId")))
     ['patientId', 'id']
     """

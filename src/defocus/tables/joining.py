@@ -7,12 +7,12 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
+from defocus.engines.columns import Column, Schema
+from defocus.engines.kinds import Kind
+from defocus.engines.sources import source
+from defocus.engines.syntax import column, quoted, sub
 from defocus.errors import InvalidParameterError, SourceError, WrongKindError
-from defocus.tables.columns import Column, Schema
-from defocus.tables.kinds import Kind
 from defocus.tables.rows import Rows
-from defocus.tables.sources import source
-from defocus.tables.syntax import column, quoted, sub
 
 __all__ = ["join_private", "join_public"]
 

@@ -8,9 +8,9 @@ from typing import Any, final
 
 import pyarrow as pa
 
+from defocus.engines.columns import Column
+from defocus.engines.kinds import Kind
 from defocus.errors import InvalidParameterError, NotDeclaredError, WrongKindError
-from defocus.tables.columns import Column
-from defocus.tables.kinds import Kind
 
 __all__ = ["DECLARED", "EVERYTHING", "Keys", "declared_keys", "key_columns", "public_keys"]
 

@@ -13,11 +13,11 @@ import numpy.typing as npt
 import pyarrow as pa
 from sqlglot import exp
 
+from defocus.engines.engine import integers
+from defocus.engines.syntax import BIGINT, DOUBLE, column, decimal, mild, named, sub, typed, whole
 from defocus.mechanisms.ranges import RangeFinding
 from defocus.tables.chance import Chance
-from defocus.tables.engines.engine import integers
 from defocus.tables.splits import Scaled, Split
-from defocus.tables.syntax import BIGINT, DOUBLE, column, decimal, mild, named, sub, typed, whole
 from defocus.tables.weighing import Groups
 
 __all__ = ["Exact", "Measuring"]

@@ -6,11 +6,11 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
+from defocus.engines.duckdb import DuckDbEngine
+from defocus.engines.kinds import Kind
+from defocus.engines.sources import Source, without
+from defocus.engines.syntax import column, named, sub
 from defocus.errors import WrongKindError
-from defocus.tables.engines.duckdb import DuckDbEngine
-from defocus.tables.kinds import Kind
-from defocus.tables.sources import Source, without
-from defocus.tables.syntax import column, named, sub
 
 __all__ = ["naming"]
 

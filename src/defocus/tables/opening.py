@@ -9,6 +9,8 @@ from typing import Any, final
 
 import pyarrow as pa
 
+from defocus.engines.postgresql import is_address
+from defocus.engines.sources import Source, source, together
 from defocus.errors import InvalidParameterError, LedgerMismatchError, NotDeclaredError
 from defocus.ledger import Ledger, Parts
 from defocus.ledger.making import check_kinds
@@ -19,10 +21,8 @@ from defocus.tables import datasets
 from defocus.tables.bounding import Bound, fitting
 from defocus.tables.checking import open_dataset
 from defocus.tables.dividing import Declared, divided, in_ledger
-from defocus.tables.engines.postgresql import is_address
 from defocus.tables.naming import naming
 from defocus.tables.rows import Rows
-from defocus.tables.sources import Source, source, together
 from defocus.tables.table import Table
 
 __all__ = ["open"]

@@ -7,10 +7,10 @@ question of many layers that is asked from deep within other calls could fail af
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from defocus.engines.syntax import column, named
 from defocus.errors import InvalidParameterError
 from defocus.tables.aggregates import Aggregate, Distinct, Histogram, Quantile, Statistic
 from defocus.tables.rows import Rows
-from defocus.tables.syntax import column, named
 
 __all__ = ["rehearse", "texts"]
 

@@ -10,13 +10,13 @@ from typing import final
 
 from sqlglot import exp
 
+from defocus.engines.columns import Column, Schema
+from defocus.engines.engine import Engine
+from defocus.engines.files import Files
+from defocus.engines.kinds import Kind
+from defocus.engines.syntax import column, named, rows_of
 from defocus.errors import InvalidParameterError, UnsupportedSqlError, WrongKindError
-from defocus.tables.columns import Column, Schema
-from defocus.tables.engines.engine import Engine
 from defocus.tables.expressions import Expression, expression
-from defocus.tables.files import Files
-from defocus.tables.kinds import Kind
-from defocus.tables.syntax import column, named, rows_of
 
 __all__ = ["Division", "Rows"]
 

@@ -8,6 +8,7 @@ from typing import final
 import numpy as np
 import pyarrow as pa
 
+from defocus.engines.engine import integers
 from defocus.mechanisms import PartitionSelection, Quantiles
 from defocus.noise import Bits
 from defocus.tables.aggregates import Aggregate, Distinct, Histogram, Quantile, Statistic
@@ -15,7 +16,6 @@ from defocus.tables.answers import AnswerColumn
 from defocus.tables.bounding import DEFAULT_ROWS, Bound
 from defocus.tables.chance import Chance
 from defocus.tables.contributions import EDGES, best_bound
-from defocus.tables.engines.engine import integers
 from defocus.tables.keys import EVERYTHING, Keys
 from defocus.tables.measuring import Measuring
 from defocus.tables.noises import CellNoise

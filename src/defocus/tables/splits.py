@@ -29,9 +29,9 @@ import numpy as np
 import numpy.typing as npt
 from sqlglot import exp
 
+from defocus.engines.syntax import BIGINT, DOUBLE, decimal, mild, typed
 from defocus.errors import Number
 from defocus.tables.expressions import Expression
-from defocus.tables.syntax import BIGINT, DOUBLE, decimal, mild, typed
 
 __all__ = ["PRESENCE", "Scaled", "Split"]
 

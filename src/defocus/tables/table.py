@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, final
 
+from defocus.engines.columns import Schema
 from defocus.errors import InvalidParameterError, Number
 from defocus.ledger import Ledger, Remaining
 from defocus.noise import Bits
@@ -12,7 +13,6 @@ from defocus.tables.aggregates import Aggregate, Distinct, Histogram, Quantile, 
 from defocus.tables.answers import Answer
 from defocus.tables.arranging import arrange
 from defocus.tables.bounding import DEFAULT_ROWS, Bound, fitting
-from defocus.tables.columns import Schema
 from defocus.tables.cubes import Cube
 from defocus.tables.dividing import described, restricted
 from defocus.tables.joining import join_private, join_public

@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
+from defocus.engines.syntax import BIGINT, column, named, over, quoted, sub, typed, whole
 from defocus.tables.bounding import Bound
 from defocus.tables.chance import Chance
 from defocus.tables.keys import Keys
 from defocus.tables.rows import Rows
-from defocus.tables.syntax import BIGINT, column, named, over, quoted, sub, typed, whole
 
 __all__ = ["Groups", "numbered", "published"]
 

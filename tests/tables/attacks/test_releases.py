@@ -222,7 +222,7 @@ KILLED = """
     from pathlib import Path
     import pyarrow as pa
     import defocus as dp
-    from defocus.tables.engines.duckdb import DuckDbEngine
+    from defocus.engines.duckdb import DuckDbEngine
     table = dp.open(pa.table({"u": [1, 2]}), unit=dp.user("u"), budget=dp.Budget(1), ledger=sys.argv[1], name="t")
     DuckDbEngine.run = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
     table.agg(n=dp.count()).release(epsilon=0.75)

@@ -9,8 +9,8 @@ import duckdb
 import psycopg
 from sqlglot import exp
 
+from defocus.engines.postgresql_dialect import lowered
 from defocus.tables import Kind
-from defocus.tables.engines.postgresql_dialect import lowered
 from defocus.tables.expressions import Expression
 
 __all__ = ["DuckDbPlace", "Place", "PostgreSqlPlace"]

@@ -15,10 +15,10 @@ from sqlglot import exp
 from tests.tables.expressions.reference import value, write
 from tests.tables.expressions.test_meaning import COLUMNS, ROWS, as_read, read_within_limits, trees
 
+from defocus.engines.spark import SparkEngine
+from defocus.engines.syntax import column, named
 from defocus.tables import Column, Kind, Schema
-from defocus.tables.engines.spark import SparkEngine
 from defocus.tables.expressions import Expression, expression
-from defocus.tables.syntax import column, named
 
 pytestmark = pytest.mark.slow
 TYPES = {

@@ -5,6 +5,7 @@ from functools import partial
 
 from sqlglot import exp
 
+from defocus.engines.kinds import Kind
 from defocus.errors import UnsupportedSqlError, WrongKindError
 from defocus.tables.expressions.literals import moment
 from defocus.tables.expressions.lowering import attempt, cast, double, in_calendar, integer
@@ -12,7 +13,6 @@ from defocus.tables.expressions.operators import Handler, Read
 from defocus.tables.expressions.refusals import only
 from defocus.tables.expressions.terms import Term, made, of
 from defocus.tables.expressions.texts import as_text
-from defocus.tables.kinds import Kind
 
 __all__ = ["CASTS"]
 

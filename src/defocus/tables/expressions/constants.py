@@ -8,9 +8,9 @@ from typing import Any
 
 from sqlglot import exp
 
+from defocus.engines.kinds import Kind, Value
 from defocus.errors import InvalidParameterError, WrongKindError, finite
 from defocus.tables.expressions.limits import refuse_unwritable
-from defocus.tables.kinds import Kind, Value
 
 __all__ = ["DATES", "SMALLEST_INTEGER", "TIMESTAMPS", "as_kind", "constant", "sql_type"]
 

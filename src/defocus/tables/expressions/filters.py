@@ -8,9 +8,9 @@ from typing import Any
 
 from sqlglot import exp
 
+from defocus.engines.kinds import Kind
 from defocus.tables.expressions.constants import DATES, TIMESTAMPS, constant, sql_type
 from defocus.tables.expressions.terms import Term
-from defocus.tables.kinds import Kind
 
 __all__ = ["filtering_all", "filtering_among", "filtering_between", "filtering_comparison"]
 

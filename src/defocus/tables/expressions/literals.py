@@ -6,9 +6,9 @@ from datetime import date, datetime
 
 from sqlglot import exp
 
+from defocus.engines.kinds import Kind
 from defocus.errors import InvalidParameterError
 from defocus.tables.expressions.terms import Term, of
-from defocus.tables.kinds import Kind
 
 __all__ = ["literal", "moment", "negated"]
 

@@ -9,11 +9,11 @@ import math
 
 from sqlglot import exp
 
+from defocus.engines.kinds import Kind
 from defocus.errors import WrongKindError
 from defocus.tables.expressions.constants import DATES, TIMESTAMPS, constant, sql_type
 from defocus.tables.expressions.literals import moment
 from defocus.tables.expressions.terms import Term, made, of
-from defocus.tables.kinds import Kind
 
 __all__ = ["attempt", "cast", "coerced", "double", "in_calendar", "integer", "kept", "settled", "unified", "without"]
 

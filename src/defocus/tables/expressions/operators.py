@@ -5,6 +5,7 @@ from typing import Any, TypeAlias
 
 from sqlglot import exp
 
+from defocus.engines.kinds import Kind
 from defocus.errors import UnsupportedSqlError, WrongKindError
 from defocus.tables.expressions.filters import (
     filtering_all,
@@ -16,7 +17,6 @@ from defocus.tables.expressions.literals import literal, negated
 from defocus.tables.expressions.lowering import cast, coerced, double, integer, settled, unified, without
 from defocus.tables.expressions.refusals import only
 from defocus.tables.expressions.terms import Term, known, made, null, of
-from defocus.tables.kinds import Kind
 
 __all__ = ["OPERATORS", "Handler", "Read", "numeric"]
 

@@ -6,8 +6,9 @@ from typing import final
 
 from sqlglot import exp
 
+from defocus.engines.columns import Schema
+from defocus.engines.kinds import Kind
 from defocus.errors import InvalidParameterError, UnknownColumnError, UnsupportedSqlError
-from defocus.tables.columns import Schema
 from defocus.tables.expressions.casts import CASTS
 from defocus.tables.expressions.limits import EXPRESSIONS, refuse_unwritable
 from defocus.tables.expressions.lowering import cast, in_calendar, settled
@@ -18,7 +19,6 @@ from defocus.tables.expressions.parsing import parsed
 from defocus.tables.expressions.refusals import only, refusal
 from defocus.tables.expressions.terms import Term, known
 from defocus.tables.expressions.texts import TEXTS
-from defocus.tables.kinds import Kind
 
 __all__ = ["Expression", "expression", "typed"]
 
@@ -47,7 +47,7 @@ class Expression:
 def expression(text: str, schema: Schema, *, aliases: Collection[str] = ()) -> Expression:
     r"""Read an expression; ``aliases`` are the names by which the table may be called before a dot.
 
-    >>> from defocus.tables.columns import Column
+    >>> from defocus.engines.columns import Column
     >>> people = Schema([Column("age", Kind.INTEGER), Column("pay", Kind.NUMBER)])
     >>> expression("age >= 18", people).sql.sql("duckdb")
     '"age" >= 18'

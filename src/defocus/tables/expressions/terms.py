@@ -5,9 +5,9 @@ from typing import Any, final
 
 from sqlglot import exp
 
+from defocus.engines.kinds import Kind, Value
 from defocus.errors import UnsupportedSqlError
 from defocus.tables.expressions.constants import as_kind, constant
-from defocus.tables.kinds import Kind, Value
 
 __all__ = ["Term", "known", "made", "null", "of"]
 

@@ -10,10 +10,10 @@ from typing import Any, TypeAlias
 
 from sqlglot import exp
 
+from defocus.engines.columns import Column, Schema
+from defocus.engines.kinds import Kind
 from defocus.errors import Number
-from defocus.tables.columns import Column, Schema
 from defocus.tables.expressions.literals import literal, negated
-from defocus.tables.kinds import Kind
 
 __all__ = ["clamp", "interval", "number", "part"]
 

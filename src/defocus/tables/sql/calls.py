@@ -7,6 +7,8 @@ from typing import Any, final
 
 from sqlglot import exp
 
+from defocus.engines.columns import bounds
+from defocus.engines.kinds import Kind
 from defocus.errors import InvalidParameterError, NotDeclaredError, UnsupportedSqlError, WrongKindError
 from defocus.tables.aggregates import (
     FIND,
@@ -21,8 +23,6 @@ from defocus.tables.aggregates import (
     min,  # noqa: A004  # the aggregate
     quantile,
 )
-from defocus.tables.columns import bounds
-from defocus.tables.kinds import Kind
 from defocus.tables.sql.bounds import clamp, interval, number
 from defocus.tables.sql.refusals import only
 from defocus.tables.sql.scopes import Scope

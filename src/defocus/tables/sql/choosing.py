@@ -6,9 +6,9 @@ from typing import Any
 
 from sqlglot import exp
 
+from defocus.engines.kinds import Kind
 from defocus.errors import InvalidParameterError
 from defocus.tables.keys import DECLARED, EVERYTHING, Keys, declared_keys, key_columns, public_keys
-from defocus.tables.kinds import Kind
 from defocus.tables.sql.domains import listed
 from defocus.tables.sql.grouping import Key
 

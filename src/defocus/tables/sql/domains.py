@@ -5,11 +5,11 @@ from typing import Any
 
 from sqlglot import exp
 
+from defocus.engines.columns import Column
+from defocus.engines.kinds import Kind
 from defocus.errors import InvalidParameterError, WrongKindError
-from defocus.tables.columns import Column
 from defocus.tables.expressions.constants import as_kind
 from defocus.tables.expressions.literals import literal, moment, negated
-from defocus.tables.kinds import Kind
 from defocus.tables.sql.bounds import part
 from defocus.tables.sql.parsing import canonical
 

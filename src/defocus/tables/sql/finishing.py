@@ -9,15 +9,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
+from defocus.engines.columns import Column, Schema
+from defocus.engines.engine import Engine
+from defocus.engines.kinds import Kind
+from defocus.engines.syntax import column, named
 from defocus.errors import WrongKindError
 from defocus.tables.answer_columns import AnswerColumn
 from defocus.tables.answers import PICKED, Answer
-from defocus.tables.columns import Column, Schema
-from defocus.tables.engines.engine import Engine
 from defocus.tables.expressions import typed
-from defocus.tables.kinds import Kind
 from defocus.tables.sql.formulas import computed
-from defocus.tables.syntax import column, named
 
 __all__ = ["Finish", "Order", "Output"]
 

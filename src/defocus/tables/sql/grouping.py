@@ -7,8 +7,8 @@ from typing import final
 
 from sqlglot import exp
 
+from defocus.engines.columns import Column
 from defocus.errors import InvalidParameterError, UnsupportedSqlError
-from defocus.tables.columns import Column
 from defocus.tables.sql.calls import is_aggregate
 from defocus.tables.sql.parsing import canonical
 from defocus.tables.sql.refusals import only

@@ -7,11 +7,11 @@ from typing import Any, final
 
 import pyarrow as pa
 
+from defocus.engines.columns import Column, Schema
+from defocus.engines.kinds import Kind
+from defocus.engines.sources import source
 from defocus.errors import InvalidParameterError
-from defocus.tables.columns import Column, Schema
-from defocus.tables.kinds import Kind
 from defocus.tables.rows import Rows
-from defocus.tables.sources import source
 
 __all__ = ["Public", "public_table"]
 

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from defocus.tables.columns import Schema
+from defocus.engines.columns import Schema
+from defocus.engines.syntax import column, named
 from defocus.tables.rows import Rows
-from defocus.tables.syntax import column, named
 
 __all__ = ["renamed"]
 

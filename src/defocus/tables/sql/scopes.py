@@ -9,8 +9,8 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
+from defocus.engines.columns import Column, Schema
 from defocus.errors import InvalidParameterError, UnknownColumnError, UnsupportedSqlError
-from defocus.tables.columns import Column, Schema
 from defocus.tables.rows import Rows
 from defocus.tables.sql.bounds import interval
 from defocus.tables.sql.domains import conjuncts, domain

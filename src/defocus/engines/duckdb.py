@@ -1,0 +1,271 @@
+"""DuckDB, embedded: the engine that is always there."""
+
+import contextlib
+import shutil
+import tempfile
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar, final
+
+import duckdb
+import pyarrow as pa
+from sqlglot import exp
+
+from defocus.engines.columns import Column, Schema
+from defocus.engines.conversions import FINER, convert, kind_of
+from defocus.engines.interrupting import interruptible
+from defocus.engines.kinds import Kind
+from defocus.engines.syntax import rows_of
+from defocus.errors import DefocusError, EngineError, SourceError
+from defocus.noise import system
+
+__all__ = ["DuckDbEngine"]
+
+_T = TypeVar("_T")
+
+_CLOSED = {
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "allow_community_extensions": "false",
+    "preserve_insertion_order": "false",
+    "python_enable_replacements": "false",
+}
+_REASONS: tuple[tuple[tuple[type[Exception], ...], str, str], ...] = (
+    ((duckdb.InterruptException,), "it was cancelled", "ask again; what was charged before stays charged."),
+    (
+        (duckdb.OutOfMemoryException, MemoryError),
+        "memory, or room for temporary files, ran out",
+        "give it more memory or free some disk space.",
+    ),
+    (
+        (duckdb.PermissionException, duckdb.IOException),
+        "a file is missing, damaged or out of its reach",
+        "check that the files are where they were when the table was opened.",
+    ),
+    ((duckdb.ConnectionException,), "the connection is closed", "open the table again."),
+    (
+        (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException),
+        "it does not understand the query, or a table is gone",
+        "open the table again; if that does not help, report the question that was asked.",
+    ),
+)
+"""Reasons that say nothing about a value. Everything else is one reason, so that no row chooses between them."""
+_TURNS: "weakref.WeakKeyDictionary[Any, Any]" = weakref.WeakKeyDictionary()
+"""One lock for each connection that was given, shared by all engines on it: it computes one thing at a time."""
+_BYTEWISE = {"", "c", "posix", "binary"}
+"""Collations under which text equals only itself."""
+_POLL = 0.1
+"""Seconds between two looks at how far a query is."""
+
+
+@final
+class DuckDbEngine:
+    """DuckDB on a connection of its own, closed to everything but the named files, or on the user's connection.
+
+    An own connection reads ``files`` and ``attached`` database files and nothing else: no other file, no network, no
+    extension, no Python variable. It spills to a directory that only this user can read and that goes away with it.
+    A connection that was given keeps its own settings, and stays open when the engine is closed. It is refused, when it
+    is given and before each computation, while its default collation lets one text equal another: columns are made to
+    compare bytes, but constants and public tables would not be, and one row would match several keys.
+
+    Assumes:
+        Parquet files are what they claim: text in them is UTF-8. A damaged file fails, whoever's row is damaged.
+
+    >>> engine = DuckDbEngine()
+    >>> engine.run(exp.select(exp.alias_(exp.Literal.number(1), "one"))).to_pylist()
+    [{'one': 1}]
+    """
+
+    name = "DuckDB"
+    dialect = "duckdb"
+    reads_once = False
+
+    def __init__(
+        self,
+        connection: Any = None,
+        *,
+        files: Sequence[Path] = (),
+        attached: Mapping[str, Path] | None = None,
+        memory: str | None = None,
+        threads: int | None = None,
+    ) -> None:
+        self._turn = threading.RLock() if connection is None else _TURNS.setdefault(connection, threading.RLock())
+        self._published: set[str] = set()
+        self._given = connection is not None
+        self._shows_progress = connection is None
+        self._collates = connection is not None or bool(attached)
+        if connection is not None:
+            self._connection = connection
+            self._finish: Callable[[], Any] = _leave_open
+            with self._turn:
+                self._check_collation("start")
+            return
+        config: dict[str, Any] = {**_CLOSED, "memory_limit": memory, "threads": threads}
+        config = {name: value for name, value in config.items() if value is not None}
+        self._connection = _quietly("start", lambda: duckdb.connect(":memory:", config=config))
+        spill = tempfile.mkdtemp(prefix="defocus-")
+        self._finish = weakref.finalize(self, _give_back, self._connection, spill)
+        for text in [_attach(alias, path) for alias, path in (attached or {}).items()]:
+            _quietly("attach", partial(self._connection.execute, text))
+        _quietly("start", lambda: self._shut(spill, files))
+
+    def _shut(self, spill: str, files: Sequence[Path]) -> None:
+        """Close the connection to everything but its files, for good."""
+        paths = [exp.Literal.string(str(path)) for path in files]
+        settings: dict[str, exp.Expression] = {
+            "temp_directory": exp.Literal.string(spill),
+            "TimeZone": exp.Literal.string("UTC"),
+            "enable_progress_bar_print": exp.false(),
+            "enable_progress_bar": exp.true(),
+            "allowed_paths": exp.Array(expressions=paths),
+            "enable_external_access": exp.false(),
+            "lock_configuration": exp.true(),
+        }
+        for setting, value in settings.items():
+            self._connection.execute(f"SET {setting} = {value.sql(self.dialect)}")
+
+    def schema(self, relation: exp.Expression) -> Schema:
+        """The columns of a relation, read without looking at a row."""
+        return Schema(Column(name, kind_of(type_)) for name, type_ in self._columns(relation))
+
+    def canonical(self, relation: exp.Expression, kinds: Mapping[str, Kind]) -> exp.Select:
+        """The same rows with every column in the one type its kind has everywhere."""
+        columns = self._columns(relation)
+        Schema(Column(name, kind_of(type_)) for name, type_ in columns)  # refuses names that cannot be told apart
+        made = [
+            convert(name, type_, kinds.get(name, kind_of(type_)), collated=self._collates) for name, type_ in columns
+        ]
+        return exp.select(*made).from_(rows_of(relation), copy=False)
+
+    def finer(self, relation: exp.Expression) -> frozenset[str]:
+        """The columns of which :meth:`canonical` may make one value of two that differ."""
+        columns = self._columns(relation)
+        return frozenset(name for name, type_ in columns if type_.id in FINER and kind_of(type_) is not Kind.INTEGER)
+
+    def run(self, select: exp.Expression, *, progress: Callable[[float], None] | None = None) -> pa.Table:
+        """Compute; ``progress`` is called now and then with a percentage, from another thread."""
+        text = self.written(select)
+        with self._turn, self._watched(progress):
+            self._check_collation("compute")
+            return _quietly("compute", lambda: interruptible(lambda: self._computed(text), self.cancel))
+
+    def _computed(self, text: str) -> pa.Table:
+        return self._connection.sql(text).to_arrow_table()
+
+    def written(self, select: exp.Expression) -> str:
+        """The statement that :meth:`run` would send."""
+        return select.sql(self.dialect, identify=True)
+
+    def snapshot(self) -> contextlib.AbstractContextManager[None]:
+        """Nothing to do: files do not change, and who passes a connection says when it is written to."""
+        return contextlib.nullcontext()
+
+    def publish(self, name: str, table: pa.Table) -> exp.Table:
+        """Make a table known until it is withdrawn, under a name that no other engine or user of a connection has."""
+        known = f"{name} {system().integer(128):032x}"
+        with self._turn:
+            _quietly("read the table", lambda: self._connection.register(known, table))
+            self._published.add(known)
+        return exp.Table(this=exp.to_identifier(known, quoted=True))
+
+    def withdraw(self, table: exp.Table) -> None:
+        """Forget a table that was published, and give its memory back."""
+        with self._turn, contextlib.suppress(duckdb.Error):
+            self._connection.unregister(table.name)
+            self._published.discard(table.name)
+
+    def cancel(self) -> None:
+        """Stop what is running, from another thread."""
+        with contextlib.suppress(duckdb.Error):
+            self._connection.interrupt()
+
+    def close(self) -> None:
+        """Close an own connection and remove what it spilled; leave a given one open, as it was."""
+        with self._turn:
+            for name in sorted(self._published):
+                self.withdraw(exp.Table(this=exp.to_identifier(name, quoted=True)))
+            self._finish()
+
+    def _check_collation(self, doing: str) -> None:
+        """Refuse a given connection on which text may equal other text; an own one cannot be set so."""
+        if not self._given:
+            return
+        asked = "SELECT current_setting('default_collation')"
+        found = _quietly(doing, lambda: self._connection.sql(asked).fetchall()[0][0])
+        if str(found or "").lower() not in _BYTEWISE:
+            raise SourceError(
+                "The default collation of the DuckDB connection makes different texts equal,"
+                " so one row could count under several keys.",
+                fix="run RESET default_collation on the connection and open the table again.",
+            )
+
+    def _columns(self, relation: exp.Expression) -> list[tuple[str, Any]]:
+        text = exp.select("*").from_(rows_of(relation), copy=False).sql(self.dialect, identify=True)
+        with self._turn:
+            described = _quietly("read the schema", lambda: self._connection.sql(text))
+            return list(zip(described.columns, described.types, strict=True))
+
+    @contextlib.contextmanager
+    def _watched(self, progress: Callable[[float], None] | None) -> Iterator[None]:
+        if progress is None or not self._shows_progress:
+            yield
+            return
+        done = threading.Event()
+
+        def watch() -> None:
+            while not done.wait(_POLL):
+                with contextlib.suppress(duckdb.Error):
+                    percent = float(self._connection.query_progress())
+                    if percent >= 0:
+                        progress(min(percent, 100.0))
+
+        watcher = threading.Thread(target=watch, name="defocus-progress", daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            done.set()
+            watcher.join()
+
+
+def _attach(alias: str, path: Path) -> str:
+    file = exp.Literal.string(str(path)).sql("duckdb")
+    return f"ATTACH {file} AS {exp.to_identifier(alias, quoted=True).sql('duckdb')} (READ_ONLY)"
+
+
+def _leave_open() -> None:
+    """A connection that was given stays open."""
+
+
+def _give_back(connection: Any, spill: str) -> None:
+    with contextlib.suppress(duckdb.Error):
+        connection.close()
+    shutil.rmtree(spill, ignore_errors=True)
+
+
+def _quietly(doing: str, work: Callable[[], _T]) -> _T:
+    """Do the work, or refuse without quoting: the failure is gone when the refusal is raised, so it is no context."""
+    try:
+        return work()
+    except Exception as error:  # noqa: BLE001 - whatever it is, it may quote a value
+        failure = type(error)
+    raise _refusal(failure, doing)
+
+
+def _refusal(failure: type[Exception], doing: str) -> DefocusError:
+    if doing == "attach":
+        return SourceError(
+            "The database file could not be opened for reading.",
+            fix="check that it is a DuckDB file and that nobody else writes to it;"
+            " if this program has it open already, pass that connection instead of the path.",
+        )
+    for classes, what, fix in _REASONS:
+        if issubclass(failure, classes):
+            return EngineError(f"DuckDB could not {doing}: {what}.", fix=fix)
+    return EngineError(
+        f"DuckDB could not {doing}. What it said is not repeated, because it may quote the data.",
+        fix="check that the data can be read with the same version of DuckDB.",
+    )

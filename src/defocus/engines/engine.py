@@ -1,0 +1,118 @@
+"""What a place that computes on tables must promise."""
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from sqlglot import exp
+
+from defocus.engines.columns import Schema
+from defocus.engines.kinds import Kind
+from defocus.errors import EngineError
+
+__all__ = ["Engine", "integers"]
+
+
+class Engine(Protocol):
+    """A place that holds private rows and computes exact integers from them.
+
+    Guarantee:
+        *Exact integers.* Sums and counts of 64-bit integers are computed without rounding and without wrapping, and
+        arrive as Arrow integers or as ``decimal128(38, 0)``; :func:`integers` reads both. What one row adds never
+        depends on the order in which rows are read.
+
+        *Total functions.* Reading a column that :meth:`canonical` gave has an outcome for every row: a value that
+        its kind cannot hold is NULL. Nothing about a table's schema is inferred from its rows.
+
+        *No data in errors.* Every failure becomes an :class:`~defocus.errors.EngineError` that neither repeats what
+        the engine said nor carries it as a cause or context. Only reasons that say nothing about a value are told
+        apart: cancelled, out of memory, out of reach, a query that the engine does not understand.
+
+        *Values are values.* Names and constants reach the engine as syntax trees or parameters, never as text that
+        was pasted together.
+    Assumes:
+        Nobody else changes the rows while a release runs, or the engine keeps a :meth:`snapshot` of them. Time and
+        progress depend on the data; both are shown to the owner who runs the query and are no part of a release.
+    """
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        ...
+
+    @property
+    def dialect(self) -> str:
+        """What sqlglot calls the SQL it speaks."""
+        ...
+
+    @property
+    def reads_once(self) -> bool:
+        """Whether a person's rows are best counted beside each of them, by a window: a statement then reads them once.
+
+        Where reading is cheap and windows are not, what was counted is joined to the rows instead.
+        """
+        ...
+
+    def schema(self, relation: exp.Expression) -> Schema:
+        """The columns of a relation, read without looking at a row."""
+        ...
+
+    def canonical(self, relation: exp.Expression, kinds: Mapping[str, Kind]) -> exp.Select:
+        """The same rows with every column in the one type its kind has everywhere, by conversions that cannot fail.
+
+        A boolean is BOOLEAN, an integer BIGINT, a number DOUBLE, text TEXT, a date DATE, a timestamp TIMESTAMP
+        without a zone, in UTC. ``kinds`` declares columns to be of another kind than their type suggests.
+        """
+        ...
+
+    def run(self, select: exp.Expression, *, progress: Callable[[float], None] | None = None) -> pa.Table:
+        """Compute; ``progress`` is called now and then with a percentage."""
+        ...
+
+    def written(self, select: exp.Expression) -> str:
+        """The statement that :meth:`run` would send. Nothing is sent."""
+        ...
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        """While this lasts, every statement sees the same rows, whatever others write. May be nested."""
+        ...
+
+    def publish(self, name: str, table: pa.Table) -> exp.Table:
+        """Make a table known under a name of the engine's choice that contains ``name``, until it is withdrawn."""
+        ...
+
+    def withdraw(self, table: exp.Table) -> None:
+        """Forget a table that was published; withdrawing it twice is harmless."""
+        ...
+
+    def cancel(self) -> None:
+        """Stop what is running, from another thread; it then fails with an EngineError."""
+        ...
+
+    def close(self) -> None:
+        """Give everything back. Closing twice is harmless."""
+        ...
+
+
+def integers(column: Any) -> npt.NDArray[np.int64]:
+    """Exact integers from a column that an engine computed, however wide the engine's type was.
+
+    >>> integers(pa.chunked_array([[1, 2]])).tolist()
+    [1, 2]
+    """
+    whole = None
+    kind = column.type
+    if pa.types.is_integer(kind) or (pa.types.is_decimal(kind) and kind.scale == 0):
+        try:
+            whole = column.cast(pa.int64())
+        except pa.ArrowInvalid:
+            whole = None
+    if whole is None or whole.null_count:
+        raise EngineError(
+            "The engine gave something other than 64-bit integers where exact integers were due.",
+            fix="report this; nothing was released.",
+        )
+    return np.asarray(whole.to_numpy(), dtype=np.int64)

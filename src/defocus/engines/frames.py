@@ -1,0 +1,136 @@
+"""Frames in memory as Arrow tables, column by column, by rules that look at types and never choose one from values."""
+
+import contextlib
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from defocus.engines.names import check_names
+from defocus.errors import SourceError
+
+__all__ = ["check_dataset", "from_arrow", "from_pandas", "from_polars", "library"]
+
+
+_TYPED = {"ArrowDtype", "BooleanDtype", "DatetimeTZDtype", "Float32Dtype", "Float64Dtype"} | {
+    f"{sign}Int{bits}Dtype" for sign in ("", "U") for bits in (8, 16, 32, 64)
+}
+"""Types of pandas that say what a column holds, beside those of numpy."""
+
+
+def library(data: object) -> str:
+    """Which library a frame comes from, found without importing any."""
+    return type(data).__module__.partition(".")[0]
+
+
+def from_arrow(table: Any) -> Any:
+    """An Arrow table in which every column has a type that engines know; others become columns of no use."""
+    check_names(table.column_names, "the Arrow table")
+    return pa.table({field.name: _plain(table.column(i)) for i, field in enumerate(table.schema)})
+
+
+def check_dataset(dataset: Any) -> Any:
+    """An Arrow dataset, if DuckDB knows the types of its columns."""
+    check_names(dataset.schema.names, "the Arrow dataset")
+    for field in dataset.schema:
+        kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+        coarse = pa.types.is_timestamp(kind) and kind.tz is not None and kind.unit in {"s", "ms"}
+        if not _known(kind) or coarse or pa.types.is_float16(kind) or pa.types.is_decimal256(kind):
+            raise SourceError(
+                f"The column {field.name!r:.60} of the Arrow dataset has the type {str(kind)[:60]}.",
+                fix="leave it out, or pass a table: dataset.to_table().",
+            )
+    return dataset
+
+
+def from_polars(frame: Any) -> Any:
+    """A polars frame, mostly without a copy."""
+    if type(frame).__name__ != "DataFrame":
+        raise SourceError(
+            f"A polars {type(frame).__name__} is computed only when it is read, and could change between questions.",
+            fix="pass .collect() of it, or the path of the file it reads.",
+        )
+    check_names(frame.columns, "the polars frame")
+    return pa.table({name: _polars(frame.get_column(name)) for name in frame.columns})
+
+
+def from_pandas(frame: Any) -> Any:
+    """A pandas frame without its index. Columns of Python objects are read as text, whatever objects they hold.
+
+    Assumes:
+        The types of the columns were declared where the frame was made. Left alone, pandas chooses them from rows:
+        a column of integers becomes one of floats when one integer is missing. Declaring ``types`` undoes that.
+    """
+    if type(frame).__name__ != "DataFrame":
+        raise SourceError(f"A pandas {type(frame).__name__} is not a table.", fix="pass a DataFrame.")
+    names = check_names(list(frame.columns), "the pandas frame")
+    return pa.table({name: _pandas(frame.iloc[:, i]) for i, name in enumerate(names)})
+
+
+def _plain(column: Any) -> Any:
+    """A column of a type that engines know, or NULLs of a type that no question can be about."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return _plain(column.cast(kind.value_type)) if _known(kind.value_type) else _useless(len(column))
+    if pa.types.is_float16(kind):
+        return column.cast(pa.float32())
+    if pa.types.is_decimal256(kind):
+        return column.cast(pa.float64())
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        return column.cast(pa.int64()).cast(pa.timestamp(kind.unit))  # the same moment, in UTC; no value can fail
+    return column if _known(kind) else _useless(len(column))
+
+
+def _known(kind: Any) -> bool:
+    if pa.types.is_decimal(kind) and kind.scale < 0:
+        return False
+    known = (
+        *(pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal),
+        *(pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, pa.types.is_date),
+        pa.types.is_timestamp,
+    )
+    return any(test(kind) for test in known)
+
+
+def _useless(rows: int) -> Any:
+    return pa.nulls(rows, pa.binary())
+
+
+def _polars(series: Any) -> Any:
+    kind = series.dtype.base_type().__name__
+    if kind in {"Object", "Int128", "UInt128"}:
+        return _texts(series.to_list())
+    return _plain(series.to_arrow())
+
+
+def _pandas(series: Any) -> Any:
+    kind = series.dtype
+    family = type(kind).__name__
+    if family == "CategoricalDtype":
+        codes = series.cat.codes.to_numpy()
+        return _pandas(kind.categories.to_series()).take(pa.array(codes, mask=codes < 0))
+    plain = kind.kind if isinstance(kind, np.dtype) and kind.itemsize <= 8 else "?"
+    if family == "StringDtype" or plain == "O":
+        return _texts(series)
+    if family in _TYPED or plain in "biufM":
+        return _plain(pa.Array.from_pandas(series))
+    return _useless(len(series))
+
+
+def _texts(values: Any) -> Any:
+    """Text by the quick way where every value is text, and value by value otherwise, with the same outcome."""
+    with contextlib.suppress(pa.ArrowException, TypeError, ValueError):
+        return pa.array(values, pa.large_string(), from_pandas=True)
+    return pa.array([_text(value) for value in values], pa.large_string())
+
+
+def _text(value: Any) -> str | None:
+    """Text for any object: NULL where it is missing or has no text. No object can make this fail."""
+    if value is None or type(value).__name__ == "NAType":
+        return None
+    try:
+        if value != value:  # noqa: PLR0124 - the way in which NaN and NaT differ from everything
+            return None
+        return value.decode() if isinstance(value, bytes) else str(value).encode("utf-8", "replace").decode()
+    except Exception:  # noqa: BLE001 - a hostile object raises what it likes
+        return None

@@ -1,0 +1,218 @@
+"""Where private rows come from: files, databases and frames, all as one relation of an engine."""
+
+import contextlib
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from typing import Any, final
+
+from sqlglot import exp
+
+from defocus.engines.choosing import ALIAS, engine_for
+from defocus.engines.columns import Column, Schema
+from defocus.engines.engine import Engine
+from defocus.engines.kinds import Kind, Value
+from defocus.engines.names import check_names
+from defocus.engines.origins import Origin, origin_of
+from defocus.engines.spark import SparkEngine
+from defocus.engines.spark_files import local, remote
+from defocus.errors import EngineError, InvalidParameterError, SourceError, UnknownColumnError
+
+__all__ = ["Origin", "Source", "fits", "literal", "source", "together", "without"]
+
+_TYPES = {
+    Kind.BOOLEAN: "BOOLEAN",
+    Kind.INTEGER: "BIGINT",
+    Kind.NUMBER: "DOUBLE",
+    Kind.DATE: "DATE",
+    Kind.TIMESTAMP: "TIMESTAMP",
+}
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Private rows: the engine that holds them, how it reads them, and what people call them.
+
+    Guarantee:
+        The schema depends on declared types, footers, headers and the types of columns, never on a row. Every row of
+        the source is one row of the relation, and reading it cannot fail: a value that a declared type cannot hold
+        is NULL.
+    """
+
+    engine: Engine
+    relation: exp.Select
+    schema: Schema
+    name: str
+    description: str
+    origin: Origin
+    raw: exp.Expression
+    """What the engine reads before any column is converted."""
+    own: Schema
+    """The kinds that columns have by themselves, whatever was declared."""
+
+
+def source(
+    data: Any,
+    *,
+    table: str | None = None,
+    types: Mapping[str, Kind | str] | None = None,
+    missing: Mapping[str, Sequence[Value]] | None = None,
+    engine: Any = None,
+    memory: str | None = None,
+    threads: int | None = None,
+) -> Source:
+    """Open private rows without reading one.
+
+    ``data`` is a path, a folder, a glob or a list of paths of Parquet or CSV files; a DuckDB file or connection, or the
+    address of a PostgreSQL database, with ``table``; a DuckDB relation; or a pandas, polars or Arrow table. ``types``
+    says which kind a column has where the source does not: all columns of a CSV file, and pandas columns of Python
+    objects, are text until then. ``missing`` lists values of a column that stand for a missing one, such as -1.
+    A Spark data frame, or a Spark session with ``table``, is read by Spark, and so is anything with ``engine``: a
+    session, or where Spark runs, such as ``"spark://host:7077"`` or ``"local[4]"``.
+
+    >>> source(pa.table({"age": [30, 40]})).schema.names
+    ['age']
+    """
+    origin = origin_of(data, table=table, types=types, missing=missing, engine=engine)
+    chosen = engine_for([origin], memory=memory, threads=threads)
+    with _closed_on_failure(chosen):
+        return _opened(chosen, origin)
+
+
+def together(*sources: Source, memory: str | None = None, threads: int | None = None) -> list[Source]:
+    """The same sources on one engine, so that they can be joined; what was declared about them stays."""
+    if len(sources) == 1 and memory is None and threads is None:
+        return list(sources)
+    engine = engine_for([one.origin for one in sources], memory=memory, threads=threads)
+    with _closed_on_failure(engine):
+        return [replace(_opened(engine, one.origin), schema=one.schema) for one in sources]
+
+
+@contextlib.contextmanager
+def _closed_on_failure(engine: Engine) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        engine.close()
+        raise
+
+
+def _opened(engine: Engine, origin: Origin) -> Source:
+    description, name = origin.description, origin.name
+    relation, known = _seen(engine, origin)
+    if origin.table is not None and not origin.on_spark:
+        name, description = relation.name, f"the table {relation.name} of {description}"
+    check_names(known.names, description)
+    select = engine.canonical(relation, _kinds(origin.types, known))
+    schema = engine.schema(select)
+    rows = without(select, origin.missing, schema)
+    return Source(engine, rows, schema, name, description, origin, raw=relation, own=known)
+
+
+def _seen(engine: Engine, origin: Origin) -> tuple[exp.Expression, Schema]:
+    """The rows as the engine reads them, and their columns."""
+    with contextlib.suppress(EngineError):
+        relation = _relation(engine, origin)
+        return relation, engine.schema(relation)
+    of = "" if origin.table is None or origin.on_spark else f"the table {origin.table} of "
+    raise SourceError(
+        f"The columns of {of}{origin.description} could not be read.",
+        fix=f"check that {engine.name} can read it without reaching for other files or extensions.",
+    )
+
+
+def _relation(engine: Engine, origin: Origin) -> exp.Expression:
+    """The rows as the engine reads them."""
+    if isinstance(engine, SparkEngine) and origin.frame is None:
+        if origin.spark is not None:
+            return engine.attached(origin.spark)
+        if origin.table is not None:
+            return engine.table(origin.table)
+        return local(engine, origin.files) if origin.files is not None else remote(engine, origin.remote)
+    if origin.files is not None:
+        return origin.files.relation()
+    if origin.frame is not None:
+        return engine.publish("rows", origin.frame)
+    return _table_of(engine, origin)
+
+
+def _kinds(types: Mapping[str, Kind | str], known: Schema) -> dict[str, Kind]:
+    usable = [str(one) for one in Kind if one is not Kind.OTHER]
+    for name, kind in types.items():
+        if name not in known:
+            raise UnknownColumnError(name, known.names)
+        known.usable(name)
+        if str(kind) not in usable:
+            raise InvalidParameterError(
+                f"The type of {name!r:.60} was declared as {kind!r:.40}.", fix=f"declare one of {', '.join(usable)}."
+            )
+    return {name: Kind(kind) for name, kind in types.items()}
+
+
+def without(select: exp.Select, missing: Mapping[str, Sequence[Value]], schema: Schema) -> exp.Select:
+    """The same rows with NULL in the place of values that stand for a missing one."""
+    if not missing:
+        return select
+    codes = {name: [literal(value, schema.usable(name)) for value in values] for name, values in missing.items()}
+    made: list[exp.Expression] = []
+    for name in schema.names:
+        column = exp.Column(this=exp.to_identifier(name, quoted=True))
+        kept: exp.Expression = column
+        if codes.get(name):
+            kept = exp.Case(
+                ifs=[exp.If(this=exp.In(this=column, expressions=codes[name]), true=exp.null())], default=column
+            )
+        made.append(exp.Alias(this=kept, alias=exp.to_identifier(name, quoted=True)))
+    return exp.select(*made).from_(select.subquery(exp.to_identifier("t", quoted=True)))
+
+
+def literal(value: Value, column: Column) -> exp.Expression:
+    """A public constant in the type of a column's kind."""
+    if not fits(value, column.kind):
+        raise InvalidParameterError(
+            f"{value!r:.40} is no value of the {column.kind} column {column.name!r:.60}.",
+            fix=f"give values of kind {column.kind}.",
+        )
+    text = value if isinstance(value, str) else value.isoformat() if isinstance(value, date) else repr(value)
+    if column.kind is Kind.TEXT:
+        return exp.Literal.string(text)
+    return exp.Cast(this=exp.Literal.string(text), to=exp.DataType.build(_TYPES[column.kind]))
+
+
+def fits(value: object, kind: Kind) -> bool:
+    """Whether a public constant is a value of a kind."""
+    if kind is Kind.NUMBER:
+        return type(value) in {int, float} and math.isfinite(value)  # type: ignore[arg-type]  # a number by now
+    if kind is Kind.INTEGER:
+        return type(value) is int and -(2**63) <= value < 2**63
+    if kind is Kind.TEXT:
+        return type(value) is str and "\0" not in value
+    if kind is Kind.TIMESTAMP:
+        return type(value) is datetime and value.tzinfo is None
+    return type(value) is {Kind.BOOLEAN: bool, Kind.DATE: date}.get(kind)
+
+
+def _table_of(engine: Engine, origin: Origin) -> exp.Table:
+    """The one table with the name that was given, exactly as it is written."""
+    table = origin.table
+    catalog = None if origin.database is None else f"{ALIAS} {origin.database}"
+    found = [names for names in _tables(engine) if catalog in {None, names[0]}]
+    matching = [names for names in found if table in {names[2], ".".join(names[1:]), ".".join(names)}]
+    if len(matching) != 1:
+        known = ", ".join(sorted(".".join(names[1:]) for names in found)) or "none"
+        what = f"{len(matching)} tables are called {table!r:.80}" if matching else f"There is no table {table!r:.80}"
+        if table is None:
+            what = "A database holds many tables, and none was named"
+        raise SourceError(f"{what}.", fix=f"pass table= with one of these names: {known:.500}.")
+    parts = [exp.to_identifier(part, quoted=True) for part in matching[0]]
+    return exp.Table(this=parts[2], db=parts[1], catalog=parts[0])
+
+
+def _tables(engine: Engine) -> list[tuple[str, str, str]]:
+    """Catalog, schema and name of every table and view."""
+    columns = [exp.column(name, quoted=True) for name in ("table_catalog", "table_schema", "table_name")]
+    listed = engine.run(exp.select(*columns).from_(exp.table_("tables", db="information_schema", quoted=True)))
+    found = [(row["table_catalog"], row["table_schema"], row["table_name"]) for row in listed.to_pylist()]
+    return [names for names in found if names[1] not in {"information_schema", "pg_catalog"}]

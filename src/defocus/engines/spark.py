@@ -1,0 +1,298 @@
+"""Spark: the rows stay where Spark reads them, and only integers for each group come to the driver."""
+
+import contextlib
+import re
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any, TypeVar, final
+
+import pyarrow as pa
+from sqlglot import exp
+
+from defocus.engines.columns import Column, Schema
+from defocus.engines.kinds import Kind
+from defocus.engines.quiet import quietly
+from defocus.engines.spark_dialect import lowered
+from defocus.engines.spark_sessions import activate, hushed, isolated, stopped
+from defocus.engines.spark_types import Typed, convert, sendable
+from defocus.engines.syntax import quoted, rows_of
+from defocus.errors import DefocusError, EngineError, SourceError
+from defocus.noise import system
+
+__all__ = ["SparkEngine"]
+
+_T = TypeVar("_T")
+_POLL = 0.2
+"""Seconds between two looks at how far a query is."""
+_REASONS: tuple[tuple[str, str, str], ...] = (
+    (
+        r"SPARK_JOB_CANCELLED|OPERATION_CANCELED|INTERRUPTED",
+        "it was cancelled",
+        "ask again; what was charged before stays charged.",
+    ),
+    (
+        r"OutOfMemory|OUT_OF_MEMORY",
+        "memory ran out",
+        "give the executors more memory (spark.executor.memory), or more partitions (spark.sql.shuffle.partitions).",
+    ),
+    (r"StackOverflow", "the question is nested too deeply", "ask a smaller question, or give the driver -Xss8m."),
+    (r"EXECUTOR_LOST", "executors were lost", "check that they have enough memory, and ask again."),
+    (
+        r"GONE",
+        "the connection to it was lost, or it was stopped",
+        "start Spark again, and open the table with the new session.",
+    ),
+    (
+        r"ParseException|AnalysisException",
+        "it does not understand the query, or a table is gone",
+        "open the table again; if that does not help, report the question that was asked.",
+    ),
+)
+"""Reasons that say nothing about a value, by the class of the failure. Everything else is one reason."""
+_LOST = re.compile(
+    r"Job aborted due to stage failure: Task \d+ in stage [\d.]+ failed \d+ times, most recent failure: "
+    r"Lost task [\d.]+ in stage [\d.]+ \(TID \d+\) \([^)]*\): ExecutorLostFailure"
+)
+_STOPPED = ("Cannot call methods on a stopped SparkContext", "Job cancelled because SparkContext was shut down")
+
+
+@final
+class SparkEngine:
+    """Spark 4 or later, in a session of its own on the Spark that was given.
+
+    The user's session keeps its settings, views and log. Public tables become small local relations, which Spark
+    broadcasts; only what is aggregated leaves the executors.
+
+    Assumes:
+        What Spark reads is the table: the rows of a data frame are computed anew by each statement, so they must not
+        be chosen by chance, and files must not change while a release runs. Logs, event logs and the pages that Spark
+        shows of its queries are as private as the data.
+    """
+
+    name = "Spark"
+    dialect = "spark"
+    reads_once = True
+
+    def __init__(self, session: Any, *, own: bool = False) -> None:
+        self._turn = threading.RLock()
+        self._tag = f"defocus-{system().integer(64):016x}"
+        self._shared: list[str] = []
+        """The names of views that all sessions see."""
+        self._closed = False
+        self._given = session
+        with hushed(session):
+            self._session = _quietly("start", lambda: isolated(session))
+        self._finish = weakref.finalize(self, _give_back, session, self._shared, own)
+
+    def __repr__(self) -> str:
+        return "SparkEngine(…)"
+
+    def schema(self, relation: exp.Expression) -> Schema:
+        """The columns of a relation, read without looking at a row."""
+        return Schema(Column(name, type_.kind) for name, type_ in self._columns(relation))
+
+    def canonical(self, relation: exp.Expression, kinds: Mapping[str, Kind]) -> exp.Select:
+        """The same rows with every column in the one type its kind has everywhere."""
+        columns = self._columns(relation)
+        Schema(Column(name, type_.kind) for name, type_ in columns)  # refuses names that cannot be told apart
+        made = [convert(name, type_, kinds.get(name, type_.kind)) for name, type_ in columns]
+        return exp.select(*made).from_(rows_of(relation), copy=False)
+
+    def run(self, select: exp.Expression, *, progress: Callable[[float], None] | None = None) -> pa.Table:
+        """Compute; ``progress`` is called now and then with a percentage, from another thread."""
+        text = self._text(select)
+        with self._asking() as session, self._watched(progress):
+            return _quietly("compute", lambda: session.sql(text).toArrow())
+
+    def written(self, select: exp.Expression) -> str:
+        """The statement that :meth:`run` would send."""
+        return self._text(select)
+
+    def snapshot(self) -> contextlib.AbstractContextManager[None]:
+        """Nothing to do: each statement reads the rows once, and files must not change between two of them."""
+        return contextlib.nullcontext()
+
+    def publish(self, name: str, table: pa.Table) -> exp.Table:
+        """Make a table known to the own session, until it is withdrawn."""
+        known = f"{name} {system().integer(128):032x}"
+        ready = sendable(table)
+        with self._asking() as session:
+            _quietly("read the table", lambda: _sent(session, ready).createOrReplaceTempView(_written(known)))
+        return exp.Table(this=quoted(known))
+
+    def withdraw(self, table: exp.Table) -> None:
+        """Forget a table that was published."""
+        with self._turn, hushed(self._given), contextlib.suppress(Exception):
+            self._session.catalog.dropTempView(table.name)
+
+    def attached(self, frame: Any) -> exp.Table:
+        """A data frame of any session on the same Spark, as a table that this one can name."""
+        known = f"defocus_{system().integer(128):032x}"
+        with self._asking() as session:
+            shared = _quietly("read the table", lambda: _share(session, frame, known))
+            self._shared.append(known)
+        return exp.Table(this=quoted(known), db=quoted(shared))
+
+    def table(self, name: str) -> exp.Table:
+        """A table or view that the given session knows, by the name that Spark has for it."""
+        frame = None
+        with self._asking(), contextlib.suppress(Exception):
+            frame = self._given.table(name)
+        if frame is None:
+            raise SourceError(
+                f"Spark knows no table {name!r:.80}, or cannot read it.",
+                fix="check the name with session.catalog.listTables(); put names with dots or spaces in backticks.",
+            )
+        return self.attached(frame)
+
+    def read(self, make: Callable[[Any], Any], *, nanoseconds: bool = False) -> exp.Table:
+        """What the own session's reader makes of files, as a table; moments in ``nanoseconds`` as integers."""
+        known = f"files {system().integer(128):032x}"
+        with self._asking() as session:
+            if nanoseconds:
+                _quietly("read the files", lambda: session.conf.set("spark.sql.legacy.parquet.nanosAsLong", "true"))
+            _quietly("read the files", lambda: make(session.read).createOrReplaceTempView(_written(known)))
+        return exp.Table(this=quoted(known))
+
+    def cancel(self) -> None:
+        """Stop what is running, from another thread."""
+        with contextlib.suppress(Exception):
+            _tags(self._session)[2](self._tag)
+
+    def close(self) -> None:
+        """Forget every view; stop a session that was started here, leave a given one running."""
+        with self._turn:
+            self._closed = True
+            self._finish()
+
+    def _text(self, select: exp.Expression) -> str:
+        return lowered(select).sql(self.dialect, identify=True)
+
+    def _columns(self, relation: exp.Expression) -> list[tuple[str, Typed]]:
+        text = self._text(exp.select("*").from_(rows_of(relation), copy=False))
+        with self._asking() as session:
+            fields = _quietly("read the schema", lambda: session.sql(text).schema.fields)
+        return [(field.name, Typed(field.dataType.simpleString())) for field in fields]
+
+    @contextlib.contextmanager
+    def _asking(self) -> Iterator[Any]:
+        """The own session, for one thread at a time, in silence and under a tag by which it can be stopped."""
+        with self._turn, hushed(self._given):
+            if self._closed:
+                raise EngineError("The table was closed.", fix="open the table again.")
+            tags = _quietly("compute", lambda: _tags(self._session))
+            _quietly("compute", lambda: tags[0](self._tag))
+            try:
+                yield self._session
+            finally:
+                with contextlib.suppress(Exception):
+                    tags[1](self._tag)
+
+    @contextlib.contextmanager
+    def _watched(self, progress: Callable[[float], None] | None) -> Iterator[None]:
+        tracker = None
+        if progress is not None:
+            with contextlib.suppress(Exception):
+                tracker = self._session.sparkContext.statusTracker()
+        if progress is None or tracker is None:
+            yield
+            return
+        done = threading.Event()
+        watcher = threading.Thread(
+            target=partial(_watch, tracker, progress, done), name="defocus-progress", daemon=True
+        )
+        watcher.start()
+        try:
+            yield
+        finally:
+            done.set()
+            watcher.join()
+
+
+def _tags(session: Any) -> tuple[Callable[[str], Any], Callable[[str], Any], Callable[[str], Any]]:
+    """How to add a tag to this thread's jobs, remove it, and stop the jobs that have it."""
+    if getattr(session, "_jvm", None) is None:  # on another machine, through Spark Connect
+        return session.addTag, session.removeTag, session.interruptTag
+    context = session.sparkContext
+    return context.addJobTag, context.removeJobTag, context.cancelJobsWithTag
+
+
+def _watch(tracker: Any, progress: Callable[[float], None], done: threading.Event) -> None:
+    """Tell how many tasks of the stages that are known are done, never less than before."""
+    before, known = 0.0, {}
+    while not done.wait(_POLL):
+        with contextlib.suppress(Exception):
+            for stage in tracker.getActiveStageIds():
+                info = tracker.getStageInfo(stage)
+                known[stage] = (info.numCompletedTasks, max(info.numTasks, 1))
+            if known:
+                percent = 100.0 * sum(a for a, _ in known.values()) / sum(b for _, b in known.values())
+                before = max(before, percent)
+                progress(min(before, 100.0))
+
+
+def _written(name: str) -> str:
+    return quoted(name).sql("spark")
+
+
+def _sent(session: Any, table: pa.Table) -> Any:
+    """A public table as a local relation. Making it must not change which session is the program's active one."""
+    before = type(session).getActiveSession()
+    try:
+        return session.createDataFrame(table)
+    finally:
+        activate(before)
+
+
+def _share(session: Any, frame: Any, name: str) -> str:
+    frame.createGlobalTempView(name)
+    return str(session.conf.get("spark.sql.globalTempDatabase", "global_temp"))
+
+
+def _give_back(session: Any, shared: list[str], own: bool) -> None:
+    with hushed(session), contextlib.suppress(Exception):
+        for name in shared:
+            session.catalog.dropGlobalTempView(name)
+    if own:
+        with hushed(session), contextlib.suppress(Exception):
+            stopped(session)
+
+
+def _quietly(doing: str, work: Callable[[], _T]) -> _T:
+    return quietly(work, partial(_refusal, doing))
+
+
+def _refusal(doing: str, error: Exception) -> DefocusError:
+    kinds = " ".join(_classes(error))
+    for pattern, what, fix in _REASONS:
+        if re.search(pattern, kinds):
+            return EngineError(f"Spark could not {doing}: {what}.", fix=fix)
+    return EngineError(
+        f"Spark could not {doing}. What it said is not repeated, because it may quote the data.",
+        fix="check that Spark can read the table by itself.",
+    )
+
+
+def _classes(error: Exception) -> Iterator[str]:
+    """What sort of failure it is, from its classes and its condition, and never from words that may be a value."""
+    yield type(error).__name__
+    with contextlib.suppress(Exception):
+        yield str(error.getCondition())  # type: ignore[attr-defined]  # only Spark's own have it
+    if isinstance(error, OSError | EOFError) or type(error).__name__ in {"Py4JNetworkError", "Py4JError"}:
+        yield "GONE"
+    with contextlib.suppress(Exception):
+        cause = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+        for _ in range(20):
+            if cause is None:
+                break
+            yield str(cause.getClass().getName())
+            with contextlib.suppress(Exception):
+                yield str(cause.getCondition())
+            message = str(cause.getMessage())
+            if _LOST.match(message):
+                yield "EXECUTOR_LOST"
+            if message.startswith(_STOPPED):
+                yield "GONE"
+            cause = cause.getCause()

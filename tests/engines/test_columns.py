@@ -1,0 +1,101 @@
+"""Columns and what may be declared about them."""
+
+from datetime import UTC, date, datetime
+from typing import Any
+
+import numpy as np
+import pytest
+
+from defocus.engines.columns import Column, Schema
+from defocus.engines.kinds import Kind
+from defocus.errors import InvalidParameterError, SourceError, UnknownColumnError, WrongKindError
+
+NOON = datetime(2020, 1, 1, 12)  # noqa: DTZ001  # moments have no zone
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        (Kind.TEXT, ["A", "", "患者"]),
+        (Kind.INTEGER, [-(2**63), 0, 2**63 - 1]),
+        (Kind.INTEGER, [np.int64(3), np.int32(4)]),
+        (Kind.BOOLEAN, [True, False]),
+        (Kind.DATE, [date(2020, 1, 1)]),
+        (Kind.TIMESTAMP, [NOON]),
+    ],
+)
+def test_a_domain_holds_values_of_its_kind(kind: Kind, values: list[Any]) -> None:
+    declared = Column("x", kind).declared(values).values
+    assert declared == tuple(values)
+    assert not any(isinstance(value, np.generic) for value in declared or ())
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        (Kind.TEXT, [1, 2]),
+        (Kind.TEXT, ["A", 1]),
+        (Kind.TEXT, [b"A"]),
+        (Kind.TEXT, ["\0"]),
+        (Kind.TEXT, ["\ud800"]),
+        (Kind.TEXT, [["A"]]),
+        (Kind.INTEGER, ["1"]),
+        (Kind.INTEGER, [1.0]),
+        (Kind.INTEGER, [True]),
+        (Kind.INTEGER, [2**63]),
+        (Kind.BOOLEAN, [0, 1]),
+        (Kind.DATE, [NOON]),
+        (Kind.DATE, ["2020-01-01"]),
+        (Kind.TIMESTAMP, [date(2020, 1, 1)]),
+        (Kind.TIMESTAMP, [datetime(2020, 1, 1, tzinfo=UTC)]),
+    ],
+)
+def test_values_of_another_kind_are_refused_when_they_are_declared(kind: Kind, values: list[Any]) -> None:
+    with pytest.raises(WrongKindError, match=f"of kind {kind}"):
+        Schema([Column("x", kind)]).declare({"x": values})
+
+
+def test_nothing_is_no_value_of_a_domain() -> None:
+    with pytest.raises(InvalidParameterError, match=r"keys=\[.A., None\] to group_by"):
+        Column("ward", Kind.TEXT).declared(["A", None])
+
+
+@pytest.mark.parametrize(
+    ("kind", "fact"),
+    [
+        (Kind.TEXT, (0, 1)),
+        (Kind.NUMBER, [1.5]),
+        (Kind.NUMBER, (5, 0)),
+        (Kind.NUMBER, (0, float("nan"))),
+        (Kind.NUMBER, (0, float("inf"))),
+        (Kind.NUMBER, (False, True)),
+        (Kind.NUMBER, (0, 1, 2)),
+        (Kind.INTEGER, 5),
+        (Kind.TEXT, []),
+        (Kind.TEXT, "AB"),
+        (Kind.TEXT, ["A", "A"]),
+        (Kind.INTEGER, [1, np.int64(1)]),
+    ],
+)
+def test_what_is_neither_bounds_nor_a_domain_is_refused(kind: Kind, fact: Any) -> None:
+    with pytest.raises(InvalidParameterError, match="To fix"):
+        Column("x", kind).declared(fact)
+
+
+def test_a_schema_knows_its_columns_by_exact_names() -> None:
+    schema = Schema([Column("age", Kind.INTEGER), Column("blob", Kind.OTHER)])
+    assert schema.names == ["age", "blob"]
+    assert "Age" not in schema
+    with pytest.raises(UnknownColumnError, match="upper and lower case count"):
+        schema["Age"]
+    with pytest.raises(WrongKindError, match="no question"):
+        schema.declare({"blob": [1]})
+    with pytest.raises(SourceError, match="cannot tell apart"):
+        Schema([Column("age", Kind.INTEGER), Column("AGE", Kind.INTEGER)])
+
+
+def test_a_column_keeps_to_itself_how_long_its_texts_can_be() -> None:
+    column = Column("a", Kind.TEXT, growth=(3, 5))
+    assert "growth" not in repr(column)
+    assert column != Column("a", Kind.TEXT)
+    assert column.declared(["x"]).growth == (3, 5)
