@@ -8,7 +8,7 @@ import typer
 
 from defocus.cli.options import Json
 
-__all__ = ["TaskName", "commands"]
+__all__ = ["TaskName", "choose", "commands", "shuffler"]
 
 commands = typer.Typer()
 

@@ -31,6 +31,8 @@ _TRUST: dict[Model, str] = {
     "shuffle": "that shuffler and analyst do not collude, and that the counted users are honest",
     "local": "nobody",
 }
+_MARKS = 8
+"""How many marks say yes: the noise of more of them is less skewed, and so can be less."""
 _ORDER: tuple[Model, ...] = ("local", "shuffle", "central")
 """From the least trust to the most."""
 
@@ -165,7 +167,7 @@ def _multiple(task: Task, n: int, budget: Budget, size: int) -> Option:
     if task == "histogram":
         protocol = MultiMessageHistogram(Categories.of(size), n, epsilon, delta)
     else:
-        levels = 1 if task == "count" else 0
+        levels = _MARKS if task == "count" else 0
         protocol = MultiMessageSum(Interval(0, 1), n, epsilon, delta, levels)
     error = protocol.noise if isinstance(protocol, MultiMessageSum) and task == "count" else protocol.error
     return Option("shuffle", "several messages", error, protocol.messages_per_user)

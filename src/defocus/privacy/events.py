@@ -202,8 +202,8 @@ class SubsetResponse(Event):
     r"""A report names a set of values, and a set that holds the truth is e^ε times as likely as one that does not.
 
     Among sets drawn by no truth at all, a share of ``inside`` holds a given value, whichever it is, and a share of at
-    least ``both`` holds two given values. Unary encodings, local hashing, subset selection, Hadamard and
-    projective-geometry response are of this kind; so is randomised response, with inside 1/k.
+    least ``both`` holds two given values. So are unary encodings, local hashing, subset selection, Hadamard and
+    projective-geometry response; and randomised response, with inside 1/k.
     """
 
     epsilon: Number
@@ -314,8 +314,7 @@ class Shuffled(Event):
         if not isinstance(self.event, _LOCAL):
             raise InvalidParameterError(
                 f"What each user sends must have a pure epsilon of its own, but got {type(self.event).__name__}.",
-                fix="write for example Shuffled(RandomizedResponse(1), users=10_000), or Pure(epsilon) for any "
-                "randomiser.",
+                fix="write for example Shuffled(RandomizedResponse(1), users=1000); Pure(epsilon) for any randomiser.",
             )
         _keep(self, users=count("users", self.users))
 

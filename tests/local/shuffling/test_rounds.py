@@ -1,14 +1,16 @@
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.local.shuffling.making import parties
 
-from defocus.errors import DefocusError, InvalidParameterError
+from defocus.errors import DefocusError, InvalidParameterError, UnsupportedEventError
+from defocus.ledger import Ledger
 from defocus.local import oracle
 from defocus.local.shuffling import Key, Round
-from defocus.privacy import RandomizedResponse, Shuffled
+from defocus.privacy import Budget, RandomizedResponse, Shuffled, rows
 
 
 def test_a_round_travels_as_json_and_keeps_its_digest() -> None:
@@ -63,3 +65,15 @@ def test_a_changed_description_is_refused(change: dict[str, object]) -> None:
     described, _, _ = parties()
     with pytest.raises(DefocusError):
         Round.from_json(json.dumps(json.loads(described.to_json()) | change))
+
+
+def test_a_ledger_of_replaced_values_charges_a_round_and_one_of_persons_added_refuses(tmp_path: Path) -> None:
+    described, _, _ = parties(users=5000)
+    budget = Budget(1, 1e-6)
+    kept = Ledger.open(tmp_path / "kept.sqlite", dataset="a poll", unit=rows(replace=True), budget=budget)
+    for number in range(20):
+        kept.charge(described.event, purpose=f"round {number}")
+    assert 0.1 < kept.remaining().epsilon < 1
+    other = Ledger.open(tmp_path / "other.sqlite", dataset="a poll", unit=rows(), budget=budget)
+    with pytest.raises(UnsupportedEventError, match="replace=True"):
+        other.charge(described.event, purpose="first round")

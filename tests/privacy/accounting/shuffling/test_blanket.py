@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import binom
 from tests.privacy.accounting.shuffling.brute import k_rr, unary, worst_delta
 
 from defocus.privacy.accounting.shuffling.blanket import chernoff, log_deltas
@@ -75,6 +76,28 @@ def test_chernoff_lies_above_the_central_bound_and_falls_beyond_floats(event: Pu
     losses = scale * np.array([1.0, 3.0, 5.0])
     assert np.all(chernoff(reports, 5000, losses) >= log_deltas(reports, 5000, losses) - 1e-9)
     assert chernoff(reports, 10**6, np.array([0.9]))[0] < -1000
+
+
+@pytest.mark.parametrize(("epsilon", "categories"), [(3.0, 16), (0.5, 3)])
+def test_the_bound_for_many_categories_is_nearly_attained(epsilon: float, categories: int) -> None:
+    """All others hold one third value: what is seen is then known exactly, but for the reports that tell nothing.
+
+    Their number varies little, and replacing it by its mean gives a bound from below, by Jensen's inequality.
+    """
+    users, m = 5000, 1 / (math.exp(epsilon) + categories - 1)
+    e, d = math.exp(epsilon), np.arange(users + 1)
+    loss = 5 * (e - 1) * math.sqrt(2 * m / users)
+    grown = math.exp(loss)
+    rest = (users - d) * (categories - 2) * m / (1 - 2 * m) * (grown - 1)
+    found = 0.0
+    for coins in range(1, users + 1):
+        mass = float(binom.pmf(coins, users, 2 * m))
+        if mass > 1e-20:
+            heads = np.arange(coins + 1)
+            gain = heads * (e - grown) + (coins - heads) * (1 - e * grown) - rest[coins]
+            found += mass * float(binom.pmf(heads, coins, 0.5) @ np.maximum(gain, 0.0))
+    bound = float(log_deltas(reports_of(RandomizedResponse(epsilon, categories)), users, np.array([loss]))[0])
+    assert math.log(found / users) <= bound <= math.log(found / users) + 0.03
 
 
 def test_a_smaller_overlap_is_never_cheaper() -> None:
