@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from defocus.tables.engines.spark_sessions import find_java, pyspark
+from defocus.engines.spark_sessions import find_java, pyspark
 
 settings.register_profile("steady", derandomize=True, deadline=None, print_blob=False)
 settings.register_profile("explore", deadline=None, max_examples=1000)
