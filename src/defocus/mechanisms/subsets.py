@@ -16,13 +16,11 @@ from defocus.mechanisms.selection import checked_flag
 from defocus.mechanisms.values import Integers, integers
 from defocus.noise import Bits, permutation
 from defocus.noise.bits import source
-from defocus.noise.enclosures import exp_bounds
+from defocus.noise.intervals import NOTHING, Enclosed, aligned, exponential, plus, times
 from defocus.noise.weights import enclosed_choice
 from defocus.privacy import events
 
 __all__ = ["SubsetChoice"]
-
-_Pairs = list[tuple[int, int]]
 
 
 @final
@@ -139,20 +137,20 @@ class SubsetChoice:
 
 def _numbers(exponents: Sequence[Fraction], sizes: Sequence[int], k: int, bits: Bits) -> list[int]:
     """How many to take from each group, lowest group first: the highest is drawn first, given what is still missing."""
-    known: dict[int, tuple[list[_Pairs], list[_Pairs]]] = {}
+    known: dict[int, tuple[list[list[Enclosed]], list[list[Enclosed]]]] = {}
 
-    def polynomials(precision: int) -> tuple[list[_Pairs], list[_Pairs]]:
+    def polynomials(precision: int) -> tuple[list[list[Enclosed]], list[list[Enclosed]]]:
         if precision not in known:
             known[precision] = _polynomials(exponents, sizes, k, precision)
         return known[precision]
 
-    def weights(group: int, missing: int, precision: int) -> _Pairs:
+    def weights(group: int, missing: int, precision: int) -> list[tuple[int, int]]:
         terms, sums = polynomials(precision)
         below = sums[group]  # shorter than the rest asks for where the groups below cannot give it
-        return [
-            _times(term, below[missing - i], precision) if missing - i < len(below) else (0, 0)
+        return aligned(
+            times(term, below[missing - i], precision) if missing - i < len(below) else NOTHING
             for i, term in enumerate(terms[group][: missing + 1])
-        ]
+        )
 
     taken = [0] * len(sizes)
     missing = k
@@ -166,37 +164,22 @@ def _numbers(exponents: Sequence[Fraction], sizes: Sequence[int], k: int, bits: 
 
 def _polynomials(
     exponents: Sequence[Fraction], sizes: Sequence[int], k: int, precision: int
-) -> tuple[list[_Pairs], list[_Pairs]]:
-    """Enclose the weight of taking 0, 1, … from each group, and from all groups before it, times 2**precision."""
-    terms: list[_Pairs] = []
-    sums: list[_Pairs] = [[(1 << precision, 1 << precision)]]
+) -> tuple[list[list[Enclosed]], list[list[Enclosed]]]:
+    """Enclose the weight of taking 0, 1, … from each group, and from all groups before it."""
+    one = Enclosed(1, 1, 0)
+    terms: list[list[Enclosed]] = []
+    sums: list[list[Enclosed]] = [[one]]
     for exponent, size in zip(exponents, sizes, strict=True):
-        weight = _exponential(exponent, precision)
-        powers: _Pairs = [(1 << precision, 1 << precision)]
-        for _ in range(min(size, k)):
-            powers.append(_times(powers[-1], weight, precision))
-        term = [(math.comb(size, i) * low, math.comb(size, i) * high) for i, (low, high) in enumerate(powers)]
+        weight, power, term = exponential(exponent, precision), one, [one]
+        for i in range(1, min(size, k) + 1):
+            power = times(power, weight, precision)
+            many = math.comb(size, i)
+            term.append(times(power, Enclosed(many, many, 0), precision))
         before = sums[-1]
-        after: _Pairs = []
+        after = []
         for total in range(min(len(before) + len(term) - 1, k + 1)):
-            low = high = 0
-            for i in range(max(0, total - len(before) + 1), min(total, len(term) - 1) + 1):
-                part_low, part_high = _times(term[i], before[total - i], precision)
-                low, high = low + part_low, high + part_high
-            after.append((low, high))
+            inner = range(max(0, total - len(before) + 1), min(total, len(term) - 1) + 1)
+            after.append(plus((times(term[i], before[total - i], precision) for i in inner), precision))
         terms.append(term)
         sums.append(after)
     return terms, sums
-
-
-def _exponential(exponent: Fraction, precision: int) -> tuple[int, int]:
-    """Enclose 2**precision * exp(exponent) for an exponent of either sign."""
-    if exponent <= 0:
-        return exp_bounds(-exponent.numerator, exponent.denominator, precision)
-    more = precision + 3 * (int(exponent) + 1)
-    low, high = exp_bounds(exponent.numerator, exponent.denominator, more)
-    return (1 << (precision + more)) // high, (1 << (precision + more)) // low + 1
-
-
-def _times(a: tuple[int, int], b: tuple[int, int], precision: int) -> tuple[int, int]:
-    return a[0] * b[0] >> precision, (a[1] * b[1] >> precision) + 1
