@@ -17,6 +17,11 @@ def test_amplification_is_refused_where_nobody_shuffles(name: str) -> None:
         amplified(oracle("k-rr", 2, 1).design, 100, deployment=name)  # type: ignore[arg-type]  # names that are none
 
 
+def test_remembered_noise_is_not_amplified() -> None:
+    with pytest.raises(NotShuffledError, match="not independent"):
+        amplified(design("rappor", 8, 2), 100)
+
+
 def test_the_refusal_for_secure_aggregation_says_what_to_do() -> None:
     with pytest.raises(NotShuffledError, match=r"one sum[^\n]*\nTo fix: charge the local event"):
         amplified(oracle("k-rr", 2, 1).design, 100, deployment="secure-aggregation")
@@ -44,7 +49,7 @@ def test_what_is_not_two_level_counts_as_any_randomiser() -> None:
     assert local_event(design("k-rr", 5, 1)) == RandomizedResponse(1, 5)
 
 
-@pytest.mark.parametrize("name", ["k-rr", "sue", "oue", "olh", "subset", "hadamard", "pgr", "cms", "hcms", "rappor"])
+@pytest.mark.parametrize("name", ["k-rr", "sue", "oue", "olh", "subset", "hadamard", "pgr", "cms", "hcms", "d-bit"])
 def test_every_oracle_is_amplified_and_never_worse_than_any_randomiser(name: str) -> None:
     made = design(name, 50, 1)
     found, worst = epsilon_of(amplified(made, 800)), epsilon_of(Shuffled(Pure(1), 800))

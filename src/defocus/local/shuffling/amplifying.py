@@ -39,7 +39,9 @@ def amplified(design: Design, users: int, *, deployment: Deployment = "shuffler"
         For neighbours that differ in one user's value (replace-one), if at least ``users`` honest users' reports are in
         the batch and the analyst sees nothing but the batch.
     Assumes:
-        Nobody colludes with the shuffler. With c of the users on the analyst's side, pass ``users`` − c.
+        Nobody colludes with the shuffler. With c of the users on the analyst's side, pass ``users`` − c. Every round is
+        randomised afresh: reports that repeat remembered noise (a :class:`~defocus.local.Memory`) are not independent
+        from round to round, and their rounds do not compose. RAPPOR, which always remembers, is refused.
 
     >>> from defocus.local import oracle
     >>> event = amplified(oracle("k-rr", 2, 3).design, 10_000)
@@ -60,6 +62,12 @@ def amplified(design: Design, users: int, *, deployment: Deployment = "shuffler"
     if deployment != "shuffler":
         raise NotShuffledError(
             f"a deployment called {str(deployment)[:40]!r}", "it is not known to shuffle", 'pass "shuffler".'
+        )
+    if design.name == "rappor":
+        raise NotShuffledError(
+            "RAPPOR",
+            "its reports repeat noise that the device remembers, so that rounds are not independent of each other",
+            "charge the local event, which covers all rounds; or collect with an oracle that randomises afresh.",
         )
     return events.Shuffled(local_event(design), count("users", users))
 

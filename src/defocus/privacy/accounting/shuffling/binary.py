@@ -28,6 +28,8 @@ MOST_USERS = 2**20
 
 _U = 2.0**-53
 _REACH = 100.0
+_MANY_BLOCKS = 500
+"""After so many blocks, the coarsest will do."""
 _FINEST, _COARSEST, _MANY = 10_000, 250, 30_000
 """A block of one part in so many is close enough: the finest up to so many users, the coarsest beyond."""
 _CLOSE = 3e-4
@@ -40,9 +42,13 @@ def log_deltas(reports: Reports, users: int, losses: Floats) -> Floats:
     smallest = n // (_FINEST if n <= _MANY else _COARSEST)
     best = _block(reports, n, 0, smallest, losses)
     waiting = [(smallest + 1, n - 1)] if smallest < n - 1 else []
+    evaluated = 0
     while waiting:
         low, high = waiting.pop()
         found = _block(reports, n, low, high - low, losses)
+        evaluated += 1
+        if evaluated > _MANY_BLOCKS:  # all k are much alike, as they are where reports are nearly fair coins
+            smallest = max(smallest, n // _COARSEST)
         if high - low <= smallest or np.all(found <= best + _CLOSE * (1 + np.abs(best))):
             best = np.maximum(best, found)
         else:

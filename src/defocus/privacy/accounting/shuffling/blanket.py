@@ -116,7 +116,7 @@ def _central(reports: Reports, n: int, losses: Floats) -> Floats:
     rest = _Uninformative(r, n)
     total = np.zeros_like(losses)
     error = coins.error
-    for low, high, weight in _shared(coins):
+    for low, high, weight in _shared(coins, n):
         points, weights, off = rest.law(n - high)
         value, more = _expected(low, points * (low / high), weights, slopes)
         total += weight * value
@@ -127,7 +127,7 @@ def _central(reports: Reports, n: int, losses: Floats) -> Floats:
         return np.asarray(np.log((total * worth * (1 + 2 * error + 1e-12) + lost) / n))
 
 
-def _shared(coins: Window) -> list[tuple[int, int, float]]:
+def _shared(coins: Window, n: int) -> list[tuple[int, int, float]]:
     """Ranges of D, each with the sum of its masses times D over its least D."""
     found = []
     masses, values = coins.masses, coins.values
@@ -137,7 +137,7 @@ def _shared(coins: Window) -> list[tuple[int, int, float]]:
         stop = min(start + 1 + low // _SHARED, len(masses))
         weight = float((masses[start:stop] * values[start:stop]).sum()) / low
         if stop == len(masses):
-            weight += coins.rest  # what lies above is worth less than n times the last, which a mass of e^-80 forgives
+            weight += coins.rest * n / low  # whatever lies above counts as n
         found.append((low, int(values[stop - 1]), weight))
         start = stop
     return found
@@ -225,6 +225,8 @@ def _merged(points: Floats, masses: Floats, apart: float) -> tuple[Floats, Float
     low, high = float(points.min()), float(points.max())
     middle = float(points @ masses)
     reach = 8 * math.sqrt(float((points - middle) ** 2 @ masses)) + apart
+    if 2 * reach / apart > len(points):
+        return points, masses
     nodes = middle + np.arange(-math.ceil(reach / apart), math.ceil(reach / apart) + 1) * apart
     nodes = np.concatenate(([low], nodes[(nodes > low) & (nodes < high)], [high])).astype(np.float64)
     place = np.clip(np.searchsorted(nodes, points, side="right") - 1, 0, len(nodes) - 2)
