@@ -1,6 +1,7 @@
 """Defocus on one graph: rows, triangles, largest number of common neighbours, and a whole private release."""
 
 import json
+import resource
 import sys
 import tempfile
 import time
@@ -30,10 +31,10 @@ def main() -> None:
     tiny = np.arange(3)
     found: dict[str, list[float]] = {"build": [], "count": [], "local": [], "release": []}
     processor: dict[str, list[float]] = {name: [] for name in found}
+    triangles = most = 0
     with tempfile.TemporaryDirectory() as home:
         release(3, tiny, np.roll(tiny, 1), home, -1)  # what is compiled is compiled
-        triangles = most = 0
-        for number in range(int(sys.argv[2])):
+        for _ in range(int(sys.argv[2])):
             marks = [(time.perf_counter(), time.process_time())]
             graph = build(nodes, left, right)
             marks.append((time.perf_counter(), time.process_time()))
@@ -43,12 +44,26 @@ def main() -> None:
             most = most_common_neighbours(by_size)
             marks.append((time.perf_counter(), time.process_time()))
             del graph, by_size
+            note(("build", "count", "local"), marks, found, processor)
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024  # so far, of counting alone
+        for number in range(int(sys.argv[2])):
+            marks = [(time.perf_counter(), time.process_time())]
             release(nodes, left, right, home, number)
             marks.append((time.perf_counter(), time.process_time()))
-            for name, (start, end) in zip(found, itertools.pairwise(marks), strict=True):
-                found[name].append(end[0] - start[0])
-                processor[name].append(end[1] - start[1])
-    print(json.dumps({"seconds": found, "processor": processor, "triangles": triangles, "most": most}))
+            note(("release",), marks, found, processor)
+    said = {"triangles": triangles, "most": most, "count_peak_mib": peak}
+    print(json.dumps({"seconds": found, "processor": processor, **said}))
+
+
+def note(
+    names: tuple[str, ...],
+    marks: list[tuple[float, float]],
+    found: dict[str, list[float]],
+    processor: dict[str, list[float]],
+) -> None:
+    for name, (start, end) in zip(names, itertools.pairwise(marks), strict=True):
+        found[name].append(end[0] - start[0])
+        processor[name].append(end[1] - start[1])
 
 
 main()
