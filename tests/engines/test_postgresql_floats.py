@@ -111,3 +111,12 @@ def test_an_operation_on_columns_of_unknown_type_is_refused() -> None:
     x = exp.column("x", quoted=True)
     with pytest.raises(EngineError, match="mixes numbers"):
         lowered(exp.Mul(this=x, expression=x.copy()))
+
+
+def test_nested_roundings_grow_no_faster_than_they_are_nested() -> None:
+    sizes, x = [], exp.cast(exp.column("x", quoted=True), "double")
+    for _ in range(6):
+        x = floats.rounded(x, 2)
+        sizes.append(len(x.sql("postgres")))
+    steps = [after - before for before, after in itertools.pairwise(sizes[1:])]
+    assert max(steps) < 1.1 * min(steps)

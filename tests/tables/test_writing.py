@@ -46,3 +46,12 @@ def test_where_spark_computes_is_written_and_read_again() -> None:
     assert dataset.engine == "spark://host:7077"
     assert dataset.paths() == ["s3a://bucket/day=*/"]
     assert parsed(write(dataset)) == dataset
+
+
+@pytest.mark.parametrize("promise", ["", 'people = "in one part"\n'])
+def test_what_divides_the_data_is_written_and_read_again(promise: str) -> None:
+    text = f'name = "v"\ndata = "v.csv"\nunit.column = "p"\nbudget.rho = 1\n[parts]\ncolumn = "the day"\n{promise}'
+    dataset = parsed(text)
+    assert dataset.parts is not None
+    assert (dataset.parts.people is None) == (not promise)
+    assert parsed(write(dataset)) == dataset

@@ -166,8 +166,12 @@ def rounded(x: exp.Expression, digits: int) -> exp.Expression:
         return fill(_NEAREST, a=x)
     if digits < 0:
         return mul(fill(_NEAREST, a=div(x, scale)), scale)
-    scaled = div(fill(_NEAREST, a=mul(x, scale)), scale)
-    return fill(f"CASE WHEN ABS(r) = {_INFINITY} THEN a ELSE r END", a=x, r=scaled)
+
+    def nearest(a: exp.Expression) -> exp.Expression:
+        scaled = div(fill(_NEAREST, a=mul(a, scale)), scale)
+        return fill(f"CASE WHEN ABS(r) = {_INFINITY} THEN a ELSE r END", a=a, r=scaled)
+
+    return fill.bind(x, nearest)
 
 
 _NEAREST = f"CASE WHEN ABS(a - TRUNC(a)) >= {_HALF} THEN TRUNC(a) + SIGN(a) ELSE TRUNC(a) END"

@@ -11,6 +11,7 @@ from defocus.privacy.budgets import Budget
 from defocus.privacy.units import Adjacency, Unit
 from defocus.tables.bounding import FIND, Bound
 from defocus.tables.datasets import Dataset, Facts, OtherTable
+from defocus.tables.dividing import Declared
 
 __all__ = ["budget_lines", "heading", "key", "top_lines", "unit_lines", "value", "write"]
 
@@ -34,6 +35,7 @@ def write(dataset: Dataset) -> str:
         "",
         *budget_lines(dataset.budget),
         *_bound(dataset.bound),
+        *_parts(dataset.parts),
         *_columns(dataset.columns, ()),
         *_others("public", dataset.public),
         *_others("private", dataset.private),
@@ -130,6 +132,17 @@ def _bound(bound: Bound | None) -> list[str]:
         "",
         "[bound]  # how much one person may count in one question",
         *(f"{name} = {value(one)}" for name, one in given.items() if one is not None),
+    ]
+
+
+def _parts(parts: Declared | None) -> list[str]:
+    if parts is None:
+        return []
+    return [
+        "",
+        "[parts]  # what divides the data into parts that can be asked about one by one",
+        f"column = {value(parts.column)}",
+        *_optional("people", parts.people, "a promise about all data, past and to come"),
     ]
 
 
