@@ -114,7 +114,8 @@ def test_an_operation_on_columns_of_unknown_type_is_refused() -> None:
 
 
 def test_nested_roundings_grow_no_faster_than_they_are_nested() -> None:
-    sizes, x = [], exp.cast(exp.column("x", quoted=True), "double")
+    sizes: list[int] = []
+    x: exp.Expression = exp.cast(exp.column("x", quoted=True), "double")
     for _ in range(6):
         x = floats.rounded(x, 2)
         sizes.append(len(x.sql("postgres")))
