@@ -89,10 +89,10 @@ def field(q: int) -> Field:
     >>> four.multiply(np.array([2, 3]), np.array([2, 2])).tolist()
     [3, 1]
     """
-    parts = prime_power(q)
-    if parts is None or (parts[1] > 1 and q > _TABLED) or q >= 1 << 15:
+    parts = prime_power(q) if q < 1 << 15 else None
+    if parts is None or (parts[1] > 1 and q > _TABLED):
         raise InvalidParameterError(
-            f"There is no field of {q} elements here.",
+            f"There is no field of {q if q < 1 << 63 else 'so many'} elements here.",
             fix=f"choose a prime below 2**15, or a power of a prime up to {_TABLED}.",
         )
     p, m = parts
@@ -104,17 +104,12 @@ def field(q: int) -> Field:
 
 
 def _extension(p: int, m: int) -> Field:
-    """Polynomials modulo an irreducible one: the first monic one under which every element but 0 has an inverse."""
+    """Polynomials modulo an irreducible one."""
     q = p**m
     digits = np.array([[a // p**i % p for i in range(m)] for a in range(q)])
     weights = p ** np.arange(m)
     sums = ((digits[:, None] + digits[None]) % p) @ weights
-    for low in product(range(p), repeat=m):
-        table = _products(digits, np.array(low), p) @ weights
-        if (np.sort(table[1:, 1:], axis=1) == np.arange(1, q)).all():
-            break
-    else:  # pragma: no cover: there is an irreducible polynomial of every degree
-        raise AssertionError(q)
+    table = _products(digits, np.array(_irreducible(p, m)), p) @ weights
     inverses = np.concatenate([[0], 1 + np.argmax(table[1:, 1:] == 1, axis=1)])
     trace = np.arange(q)
     power = np.arange(q)
@@ -134,6 +129,25 @@ def _extension(p: int, m: int) -> Field:
         inverses.astype(np.int16),
         waves.astype(np.int16),
     )
+
+
+def _irreducible(p: int, m: int) -> tuple[int, ...]:
+    """Lower coefficients, constant first, of a monic polynomial of degree m that none of half the degree divides."""
+    divisors = [(*low, 1) for degree in range(1, m // 2 + 1) for low in product(range(p), repeat=degree)]
+    for low in product(range(p), repeat=m):
+        if all(any(_remainder((*low, 1), each, p)) for each in divisors):
+            return low
+    raise AssertionError(p, m)  # pragma: no cover: there is one of every degree
+
+
+def _remainder(polynomial: tuple[int, ...], monic: tuple[int, ...], p: int) -> list[int]:
+    rest = list(polynomial)
+    for top in range(len(rest) - 1, len(monic) - 2, -1):
+        factor = rest[top]
+        for i, coefficient in enumerate(monic):
+            at = top - len(monic) + 1 + i
+            rest[at] = (rest[at] - factor * coefficient) % p
+    return rest[: len(monic) - 1]
 
 
 def _products(digits: NDArray[np.int64], low: NDArray[np.int64], p: int) -> NDArray[np.int64]:

@@ -1,3 +1,4 @@
+import json
 import math
 from fractions import Fraction
 from typing import Any
@@ -10,6 +11,7 @@ from defocus.errors import InvalidParameterError, UnreadableDescriptionError
 from defocus.local.designs import (
     KRR,
     NAMES,
+    NUMERIC_NAMES,
     CountMeanSketch,
     GeometryResponse,
     Hadamard,
@@ -18,6 +20,7 @@ from defocus.local.designs import (
     Unary,
     design,
     from_json,
+    numeric,
     to_json,
 )
 from defocus.local.domains import Categories
@@ -129,3 +132,22 @@ def test_a_sketch_pays_for_collisions_of_whole_categories() -> None:
 def test_options_without_meaning_are_refused(name: str, options: dict[str, Any]) -> None:
     with pytest.raises(InvalidParameterError):
         design(name, 10, 1, **options)
+
+
+VALUES: st.SearchStrategy[Any] = (
+    st.none() | st.booleans() | st.integers(-5, 2**70) | st.floats() | st.text(max_size=8) | st.just([]) | st.just({})
+)
+
+
+@given(st.sampled_from([*NAMES, *NUMERIC_NAMES]), st.data())
+def test_a_description_from_strangers_is_read_or_refused_and_nothing_else(name: str, data: st.DataObject) -> None:
+    made = numeric(name, 0, 1, 1) if name in NUMERIC_NAMES else design(name, 20, 1)
+    wire = made.to_wire()
+    place = data.draw(st.sampled_from(["", "domain", "options", "law"]))
+    target = wire[place] if place else wire
+    if target:
+        target[data.draw(st.sampled_from(sorted(target)))] = data.draw(VALUES)
+    try:
+        assert from_json(json.dumps(wire)).digest
+    except UnreadableDescriptionError as refused:
+        assert "To fix" in str(refused)  # noqa: PT017 - either is right

@@ -13,10 +13,10 @@ from defocus.noise.bits import Words
 
 __all__ = ["on_grid", "randomise_duchi", "randomise_hybrid", "randomise_laplace", "randomise_window", "window_cell"]
 
-Shares = NDArray[np.float64]
+_Shares = NDArray[np.float64]
 
 
-def on_grid(shares: Shares, steps: int, bits: Bits) -> NDArray[np.int64]:
+def on_grid(shares: _Shares, steps: int, bits: Bits) -> NDArray[np.int64]:
     """One of the two nearest points of the grid, so that the mean is the share itself to 32 bits.
 
     This happens before the noise: whatever point comes out, the law that follows is private for it.
@@ -27,7 +27,7 @@ def on_grid(shares: Shares, steps: int, bits: Bits) -> NDArray[np.int64]:
     return low + (bits.words(len(shares)) >> np.uint64(32) < rest)
 
 
-def randomise_duchi(design: Duchi, shares: Shares, bits: Bits) -> Payload:
+def randomise_duchi(design: Duchi, shares: _Shares, bits: Bits) -> Payload:
     """One bit for each share."""
     low, high = design.weights
     at = on_grid(shares, STEPS, bits).astype(np.uint64)
@@ -35,7 +35,7 @@ def randomise_duchi(design: Duchi, shares: Shares, bits: Bits) -> Payload:
     return (_below(low + high, len(shares), bits) < ones).astype(np.uint8)
 
 
-def randomise_window(design: Window, shares: Shares, bits: Bits) -> Payload:
+def randomise_window(design: Window, shares: _Shares, bits: Bits) -> Payload:
     """One cell for each share."""
     places = on_grid(shares, design.places, bits)
     hit, index = design.levels.draw(len(shares), bits)
@@ -48,7 +48,7 @@ def window_cell(design: Window, places: NDArray[np.int64], hit: NDArray[np.bool_
     return np.where(hit, places + number, number + design.window * (number >= places))
 
 
-def randomise_hybrid(design: Hybrid, shares: Shares, bits: Bits) -> Payload:
+def randomise_hybrid(design: Hybrid, shares: _Shares, bits: Bits) -> Payload:
     """One report of either side for each share."""
     piecewise = bits.words(len(shares)) >> np.uint64(32) < np.uint64(design.coin)
     out = np.empty(len(shares), design.layout.dtype)
@@ -57,7 +57,7 @@ def randomise_hybrid(design: Hybrid, shares: Shares, bits: Bits) -> Payload:
     return out
 
 
-def randomise_laplace(design: LocalLaplace, shares: Shares, bits: Bits) -> Payload:
+def randomise_laplace(design: LocalLaplace, shares: _Shares, bits: Bits) -> Payload:
     """One noisy number for each share, cut off far outside of where it ever is."""
     noisy = on_grid(shares, design.steps, bits) + discrete_laplace(design.scale, len(shares), bits)
     return np.asarray(np.clip(noisy, -design.layout.limit, design.layout.limit), "<i8")

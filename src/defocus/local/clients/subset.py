@@ -1,5 +1,7 @@
 """Subset selection on the device."""
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -32,13 +34,13 @@ def _sets(design: SubsetSelection, codes: Codes, bits: Bits) -> Words:
 
     Independent bits of one bias make all sets of a given size equally likely, and so does adding a uniform one of those
     outside or dropping a uniform one of those inside. So the sets are exactly uniform, and the bias, which only
-    has to be near m/k, decides how many steps it takes. One's own category is kept out of all this and put in by a
+    should be near m/k, decides how many steps it takes. One's own category is kept out of all this and put in by a
     coin of its own.
     """
     k, n = design.domain.size, len(codes)
     words = -(-k // 64)
-    bias = min(max(round(design.members / k * (1 << _DEPTH)), 1), (1 << _DEPTH) - 1)
-    rows = noisy_bits(bias, _DEPTH, n * words, bits).reshape(n, words)
+    bias = _bias(design.members, k)
+    rows = (noisy_bits(bias, _DEPTH, n * words, bits) if bias else np.zeros(n * words, np.uint64)).reshape(n, words)
     if k % 64:
         rows[:, -1] &= np.uint64((1 << k % 64) - 1)
     own = np.uint64(1) << (codes & 63).view(np.uint64)
@@ -49,6 +51,15 @@ def _sets(design: SubsetSelection, codes: Codes, bits: Bits) -> Words:
     _adjust(rows, codes, missing, k, bits)
     rows[everyone, codes >> 6] |= np.where(held, own, np.uint64(0))
     return rows
+
+
+def _bias(members: int, k: int) -> int:
+    """Of 2**8 chances: so many that sets come out a little too small, since adding is quicker than dropping.
+
+    None for small sets: where few are inside, the right one to drop is rarely proposed.
+    """
+    share = members / k
+    return int((share - math.sqrt(share * (1 - share) / k)) * (1 << _DEPTH)) if share > 1 / 16 else 0
 
 
 def _adjust(rows: Words, codes: Codes, missing: NDArray[np.int64], k: int, bits: Bits) -> None:

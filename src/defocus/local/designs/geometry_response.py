@@ -16,15 +16,17 @@ from defocus.local.levels import Levels, checked_epsilon
 
 __all__ = ["LARGEST_SPACE", "GeometryResponse", "orders"]
 
-LARGEST_SPACE = 1 << 26
+LARGEST_SPACE = 1 << 25
 """A server transforms one array of this many numbers at most."""
+
+_LARGEST_ORDER = 1024
+"""Above, at an epsilon of 7 and more, k-ary randomised response serves all but huge domains as well."""
 
 
 def orders(epsilon: float) -> list[int]:
-    """Orders of fields around e**epsilon + 1, where the noise is least."""
-    centre = math.exp(min(epsilon, 10.0)) + 1
-    low, high = max(2, int(centre / 2)), int(2 * centre) + 8
-    found = [(q, prime_power(q)) for q in range(low, min(high, 1 << 15))]
+    """Orders of fields around e**epsilon + 1, where the noise is least, as far as a server can still sum over them."""
+    centre = min(math.exp(epsilon) + 1, _LARGEST_ORDER)
+    found = [(q, prime_power(q)) for q in range(max(2, int(centre / 8)), min(int(4 * centre) + 8, _LARGEST_ORDER))]
     return [q for q, parts in found if parts is not None and (parts[1] == 1 or q <= 512)]
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from defocus.local.designs import (
     KRR,
@@ -18,8 +19,8 @@ from defocus.local.designs import (
     Unary,
 )
 from defocus.local.fields import field
-from defocus.local.geometry import coordinates, points, vectors
-from defocus.local.servers.incidences import incidences
+from defocus.local.geometry import points
+from defocus.local.servers.incidences import incidences, multiples
 from defocus.local.servers.tallies import Tally
 from defocus.local.servers.transforms import walsh, walsh_rows
 from defocus.local.sketching import sketch_hashes
@@ -50,19 +51,30 @@ def _hadamard(design: Hadamard, tally: Tally) -> Tally:
 
 def _geometry(design: GeometryResponse, tally: Tally) -> Tally:
     """A report supports the categories whose points are orthogonal to the reported one."""
-    q, t = design.order, design.dimension
-    cube = np.zeros(q**t, np.int64)
+    f, t, size = field(design.order), design.dimension, design.domain.size
+    cube = np.zeros(f.q**t, np.int64)
     for r in range(t):
-        first, last = points(q, r), points(q, r + 1)
-        cube[q**r : 2 * q**r] = tally[first:last]
-    return incidences(q, cube, vectors(np.arange(design.domain.size), q, t))
+        cube[f.q**r : 2 * f.q**r] = tally[points(f.q, r) : points(f.q, r + 1)]
+
+    def scaled(c: int) -> NDArray[np.int64]:
+        """Points with r coordinates after their leading 1 are numbered one after the other."""
+        one = int(multiples(f, c, 2)[1])
+        runs = [(r, min(points(f.q, r + 1), size) - points(f.q, r)) for r in range(t)]
+        longest = multiples(f, c, max(n for _, n in runs))
+        return np.concatenate([one * f.q**r + longest[:n] for r, n in runs if n > 0])
+
+    return incidences(f, cube, scaled)
 
 
 def _hashing(design: LocalHashing, tally: Tally) -> Tally:
     """A report of seed a and value y supports v where a·v - y = 0: where (a, y) is orthogonal to (v, -1)."""
-    digits = coordinates(np.arange(design.domain.size), design.order, design.digits)
-    last = field(design.order).negative(np.ones(design.domain.size, np.int16))
-    return incidences(design.order, tally, [*digits, last])
+    f, size = field(design.order), design.domain.size
+    minus = int(f.negative(np.ones(1, np.int16))[0])
+
+    def scaled(c: int) -> NDArray[np.int64]:
+        return multiples(f, c, size) * f.q + int(multiples(f, c, f.q)[minus])
+
+    return incidences(f, tally, scaled)
 
 
 def _sketch(design: CountMeanSketch, tally: Tally) -> Tally:
