@@ -4,8 +4,8 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from itertools import accumulate
-from typing import final
+from itertools import accumulate, chain, islice
+from typing import TypeAlias, final
 
 from defocus.errors import Number, count, whole
 from defocus.mechanisms import previews
@@ -20,6 +20,9 @@ from defocus.noise.weights import enclosed_choice
 from defocus.privacy import events
 
 __all__ = ["Ladder"]
+
+_Widths: TypeAlias = tuple[list[int], range]
+"""Widths that were given, then those that follow."""
 
 
 @final
@@ -103,16 +106,17 @@ class Ladder:
     def sample(self, value: Integers, bits: Bits | None = None) -> int:
         """The first of the integers plus noise for rungs whose widths are the others."""
         generator = source(bits)
-        exact, widths = self._parts(value)
-        widths = self._rungs(widths)
-        rung = enclosed_choice(partial(_rung_weights, Fraction(self.epsilon) / 2, widths, self.cap), generator)
+        exact, given = self._parts(value)
+        rungs = self._rungs(given)
+        rung = enclosed_choice(partial(_rung_weights, Fraction(self.epsilon) / 2, rungs, self.cap), generator)
         if rung == 0:
             return exact
-        size = 1 + sum(widths[: rung - 1])
-        if rung > len(widths):
+        below = list(islice(chain(*rungs), rung))
+        size = 1 + sum(below[: rung - 1])
+        if rung > len(below):
             size += geometric_one(Fraction(self.epsilon) / 2, generator) * self.cap + uniform_below(self.cap, generator)
         else:
-            size += uniform_below(widths[rung - 1], generator)
+            size += uniform_below(below[-1], generator)
         return saturate(exact + (-size if generator.integer(1) else size))
 
     def _parts(self, value: object) -> tuple[int, list[int]]:
@@ -122,10 +126,10 @@ class Ladder:
         exact, *widths = vector.tolist()
         return exact, widths
 
-    def _rungs(self, given: list[int]) -> list[int]:
+    def _rungs(self, given: list[int]) -> _Widths:
         """The widths of all rungs below the first as wide as the cap, within [0, cap] and never falling."""
         rising = list(accumulate((min(max(w, 0), self.cap) for w in given), max))
-        return [w for w in rising if w < self.cap] + list(range(rising[-1] + self.step, self.cap, self.step))
+        return [w for w in rising if w < self.cap], range(rising[-1] + self.step, self.cap, self.step)
 
     def _preview(self) -> tuple[list[float], list[int], list[int], float]:
         """The weights of the rungs of a typical ladder and of the tail, what lies below, the widths, and the ratio.
@@ -133,13 +137,13 @@ class Ladder:
         Rungs whose weight is nothing to a float are counted with the tail.
         """
         q = math.exp(-float(self.epsilon) / 2)
-        widths = self._rungs([self.typical])[: math.ceil(200 / float(self.epsilon)) + 2]
+        widths = list(islice(chain(*self._rungs([self.typical])), math.ceil(200 / float(self.epsilon)) + 2))
         masses = [2 * w * q ** (t + 1) for t, w in enumerate(widths)]
         tail = 2 * self.cap * q ** (len(widths) + 1) / (1 - q)
         return [*masses, tail], list(accumulate(widths, initial=0)), widths, q
 
 
-def _rung_weights(rate: Fraction, widths: list[int], cap: int, precision: int) -> list[tuple[int, int]]:
+def _rung_weights(rate: Fraction, rungs: _Widths, cap: int, precision: int) -> list[tuple[int, int]]:
     r"""Enclose :math:`2^n (1 - e^{-r})` times 1, :math:`2I_{t-1}e^{-rt}`, and the weight of all rungs beyond.
 
     Powers are multiplied up, each product rounded outwards. Once they are nothing at this precision, all further rungs
@@ -150,7 +154,7 @@ def _rung_weights(rate: Fraction, widths: list[int], cap: int, precision: int) -
     rest_low, rest_high = one - high, one - low
     pairs = [(rest_low, rest_high)]
     power_low = power_high = one
-    for width in widths:
+    for width in chain(*rungs):
         power_low, power_high = power_low * low >> precision, (power_high * high >> precision) + 1
         if not power_low:
             return [*pairs, (0, 2 * cap * power_high)]
