@@ -41,7 +41,9 @@ def most_common_neighbours(graph: Ranked) -> int:
     best = np.zeros((threads, 8), np.int64)  # a cache line for each thread
     second = int(graph.offsets[2] - graph.offsets[1])  # no pair shares more, so small counters do
     counter = np.uint8 if second < 2**8 else (np.uint16 if second < 2**16 else np.uint32)
-    in_pieces(lambda k: _common(graph.offsets, graph.targets, np.zeros(graph.nodes, counter), best, k), threads)
+    falling = (graph.offsets[:-1] - graph.offsets[1:]).astype(np.int32)  # degrees below zero, so that they rise
+    rows = (graph.offsets, graph.targets, falling)
+    in_pieces(lambda k: _common(rows, np.zeros(graph.nodes, counter), best, k), threads)
     return int(best.max())
 
 
@@ -84,12 +86,12 @@ def _triangles(offsets: Longs, targets: Ints, ahead: Longs, piece: int, pieces: 
 
 
 @compiled
-def _common(offsets: Longs, targets: Ints, shared: Any, best: Longs, thread: int) -> int:
+def _common(rows: tuple[Longs, Ints, Ints], shared: Any, best: Longs, thread: int) -> int:
     """Take every so manieth node; threads read each other's best, and an old one only makes them slower."""
+    offsets, targets, falling = rows
     nodes = len(offsets) - 1
-    falling = offsets[:-1] - offsets[1:]  # degrees below zero, so that they rise
     touched = np.empty(nodes, np.int32)
-    place = offsets[:-1].copy()  # in each row, where ranks beyond the last node taken begin
+    place = np.zeros(nodes, np.int32)  # in each row, where ranks beyond the last node taken begin
     for u in range(thread, nodes, len(best)):
         most = best[:, 0].max()
         limit = np.searchsorted(falling, -most)  # nodes from here on have too small a degree
@@ -98,10 +100,10 @@ def _common(offsets: Longs, targets: Ints, shared: Any, best: Longs, thread: int
         found = 0
         for k in range(offsets[u], offsets[u + 1]):
             v = targets[k]
-            l, end = place[v], offsets[v + 1]
+            l, end = offsets[v] + place[v], offsets[v + 1]
             while l < end and targets[l] <= u:
                 l += 1
-            place[v] = l
+            place[v] = l - offsets[v]
             while l < end and targets[l] < limit:
                 w = targets[l]
                 if shared[w] == 0:
