@@ -1,3 +1,5 @@
+from fractions import Fraction
+
 import pytest
 
 from defocus.errors import CannotCalibrateError, InvalidParameterError, NotShuffledError
@@ -44,7 +46,7 @@ def test_designs_are_described_by_their_sets(name: str, inside: float, both: flo
 
 
 def test_what_is_not_two_level_counts_as_any_randomiser() -> None:
-    assert local_event(numeric("piecewise", 0, 1, 1)) == Pure(1)
+    assert local_event(numeric("hybrid", 0, 1, 1)) == Pure(1)
     assert local_event(numeric("duchi", 0, 1, 1)) == RandomizedResponse(1)
     assert local_event(design("k-rr", 5, 1)) == RandomizedResponse(1, 5)
 
@@ -54,6 +56,15 @@ def test_every_oracle_is_amplified_and_never_worse_than_any_randomiser(name: str
     made = design(name, 50, 1)
     found, worst = epsilon_of(amplified(made, 800)), epsilon_of(Shuffled(Pure(1), 800))
     assert found <= worst * (1 + 1e-3)
+
+
+@pytest.mark.parametrize("name", ["piecewise", "square-wave"])
+def test_windows_over_numbers_hide_better_than_any_randomiser(name: str) -> None:
+    made = numeric(name, 0, 1, 2, cells=64)
+    event = local_event(made)
+    assert isinstance(event, SubsetResponse)
+    assert event.inside == Fraction(made.law["window"], 64)
+    assert epsilon_of(amplified(made, 1000)) < 0.95 * epsilon_of(Shuffled(Pure(2), 1000))
 
 
 def test_the_local_epsilon_found_fits_and_a_larger_one_does_not() -> None:

@@ -17,6 +17,7 @@ from typing import Literal, TypeAlias
 from defocus.errors import CannotCalibrateError, InvalidParameterError, NotShuffledError, Number, count
 from defocus.local.designs import Design
 from defocus.local.designs.design import Frequency
+from defocus.local.designs.window import Window
 from defocus.local.levels import LARGEST_EPSILON, SMALLEST_EPSILON
 from defocus.privacy import Adjacency, Budget, account, events
 from defocus.privacy.searching import turning
@@ -83,6 +84,11 @@ def local_event(design: Design) -> events.Event:
         return events.SubsetResponse(
             _log_above(ratio), float(inside), min(math.nextafter(float(both), 0), float(inside))
         )
+    if isinstance(design, Window):
+        # A number between two places of the window takes one of them by chance, and the loss of a mixture is no more
+        # than that of its worst part; windows far apart share no cell.
+        inside = Fraction(design.window, design.cells)
+        return events.SubsetResponse(_log_above(design.ratio), inside, max(Fraction(0), 2 * inside - 1))
     return design.event if isinstance(design.event, events.RandomizedResponse) else events.Pure(design.epsilon)
 
 
