@@ -1,6 +1,6 @@
 """Graphs: how fast triangles are counted and released beside networkit, and how exact answers are on real graphs.
 
-    python benchmarks/graphs.py [speed] [accuracy FOLDER] [--quick] [--turns=3]
+    python benchmarks/graphs.py [speed [power-law] [uniform]] [accuracy FOLDER] [--quick] [--turns=3]
 
 `speed` counts the triangles of two graphs of 1 million nodes and 10 million edges, with hubs and without: each in a
 process of its own, taking turns, with as many threads as there are cores. Times are the least of all rounds; memory is
@@ -29,7 +29,7 @@ RESULTS = HERE / "results" / "graphs.json"
 QUICK = "--quick" in sys.argv
 NODES, DRAWS = (100_000, 1_000_000) if QUICK else (1_000_000, 10_350_000)
 TURNS, ROUNDS = (1, 1) if QUICK else (next((int(a[8:]) for a in sys.argv if a.startswith("--turns=")), 3), 2)
-KINDS = ("power-law", "uniform")
+KINDS = tuple(kind for kind in ("power-law", "uniform") if kind in sys.argv) or ("power-law", "uniform")
 
 
 def speed() -> dict[str, Any]:
@@ -86,7 +86,12 @@ def tell(kind: str, found: dict[str, Any]) -> None:
 def main() -> None:
     kept: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     if "speed" in sys.argv or "accuracy" not in sys.argv:
-        kept["speed"] = {"networkit": version("networkit"), "numba": version("numba"), **speed()}
+        kept["speed"] = {
+            **kept.get("speed", {}),
+            "networkit": version("networkit"),
+            "numba": version("numba"),
+            **speed(),
+        }
     if "accuracy" in sys.argv:
         from accuracy import accuracy
 
