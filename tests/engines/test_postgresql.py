@@ -359,3 +359,14 @@ def test_a_kept_answer_is_recalled_whatever_was_published_before(server: str, vi
         kept.append(question.release(epsilon=1, request="floors").to_arrow().column("n")[0].as_py())
         table.close()
     assert kept[0] == kept[1] == kept[2]
+
+
+@pytest.mark.slow
+def test_a_connection_that_died_while_nobody_asked_is_made_again(server: str, tmp_path: Path, visits: str) -> None:
+    """The charge comes first, so a stale connection must not cost one."""
+    table = opened(server, tmp_path, visits)
+    with psycopg.connect(server, autocommit=True) as other:
+        gone = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'defocus'"
+        assert other.execute(gone).fetchall()
+    assert table.group_by("ward", keys=["A"]).agg(n=count()).release(epsilon=1).to_arrow().num_rows == 1
+    table.close()

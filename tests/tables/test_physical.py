@@ -1,5 +1,6 @@
 """What the engine is asked to do can be looked at beforehand, and says nothing about a row."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -77,3 +78,25 @@ def test_no_row_changes_a_plan(tmp_path: Path) -> None:
             query = table.where("x > 1000").bound(rows=2).group_by("k", keys=[0, 1]).agg(**ASKED)
             seen.add(str(query.plan(epsilon=1)))
     assert len(seen) == 1
+
+
+def test_what_is_shown_is_what_is_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[str] = []
+    run = DuckDbEngine.run
+
+    def seen(self: DuckDbEngine, select: Any, **more: Any) -> Any:
+        sent.append(self.written(select))
+        return run(self, select, **more)
+
+    with opened(tmp_path) as table:
+        query = table.bound(rows=2, groups=2).group_by("k", keys=None).agg(p=dp.count_units(), m=dp.mean("x", 0, 10))
+        plan = query.plan(epsilon=100, delta=1e-6)
+        monkeypatch.setattr(DuckDbEngine, "run", seen)
+        query.release(epsilon=100, delta=1e-6)
+    assert [plain(text) for text in sent] == [plain(each.sql) for each in plan.statements]
+
+
+def plain(text: str) -> str:
+    """A statement without what is drawn for each release, and without the name of its keys."""
+    hidden = re.sub(r"'[^']*#0:#|'[^']*#\d+:\w+#", "'", text)
+    return re.sub(r'"?keys( [0-9a-f]{32})?"?( AS "p")?', "keys", hidden)

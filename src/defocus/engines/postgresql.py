@@ -38,6 +38,7 @@ _SETTINGS = MappingProxyType(
     }
 )
 """What the meaning of a query must not depend on, and that nothing may be written."""
+_BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _REASONS: tuple[tuple[tuple[str, ...], str, str], ...] = (
     (("57014",), "it was cancelled, or took too long", "ask again; what was charged before stays charged."),
     (("53",), "memory, disk space or connections ran out", "give the server more, or ask when it is less busy."),
@@ -140,7 +141,7 @@ class PostgreSqlEngine:
         """All statements within see the same rows. A connection that is lost within is not made again."""
         with self._turn:
             if not self._within:
-                _quietly("begin", lambda: self._connect().execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"))
+                _quietly("begin", self._begin)
             self._within += 1
             try:
                 yield
@@ -173,6 +174,16 @@ class PostgreSqlEngine:
             self._closed = True
             self._published.clear()
             self._finish()
+
+    def _begin(self) -> None:
+        """Begin to see one state of the rows. A connection that died while nobody asked is made again, once."""
+        connection = self._connect()
+        try:
+            connection.execute(_BEGIN)
+        except Exception:
+            if not connection.closed:
+                raise
+            self._connect().execute(_BEGIN)
 
     def _end(self) -> None:
         """End the transaction, and the connection if that fails."""

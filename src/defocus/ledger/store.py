@@ -62,11 +62,15 @@ class Session:
         query = select(ENTRIES).where(ENTRIES.c.sequence > after).order_by(ENTRIES.c.sequence).limit(size)
         return [Row(*row) for row in self._connection.execute(query)]
 
+    def _newest(self, key: str) -> int | None:
+        """The newest charge of a part, found at once however often it was charged."""
+        query = select(PARTS.c.sequence).where(PARTS.c.part == key).order_by(PARTS.c.sequence.desc()).limit(1)
+        return self._connection.execute(query).scalar()
+
     def sums(self, labels: Iterable[str]) -> dict[str, tuple[float, ...] | None]:
         """The sum of each part, as its newest charge has it; None for a part that was never charged."""
         keys = {key_of(label): label for label in labels}
-        newest = select(PARTS.c.part, func.max(PARTS.c.sequence)).where(PARTS.c.part.in_(list(keys)))
-        found = {row[0]: row[1] for row in self._connection.execute(newest.group_by(PARTS.c.part))}
+        found = {key: sequence for key in keys if (sequence := self._newest(key)) is not None}
         charges = {sequence: self._charge(sequence).parts for sequence in set(found.values())}
         sums: dict[str, tuple[float, ...] | None] = dict.fromkeys(sorted(keys.values()))
         for key, sequence in found.items():

@@ -85,6 +85,8 @@ def charged(
             return ledger.charge(plain, purpose=purpose, who=who, request=request)
         except BudgetExceededError as problem:
             refused = problem
+        except UnsupportedEventError:
+            pass  # then what was said about the event itself says more
     remedy = advice(asked, ledger, replan)
     if remedy:
         refused.fix = remedy

@@ -27,14 +27,20 @@ from defocus.tables.weighing import Groups
 __all__ = ["statements"]
 
 _KEYS = "keys"
+_MANY = 1000
 _SECRET = Chance("a key that is drawn for the release")
 
 
 def statements(
     plan: Plan, rows: Rows, by: tuple[str, ...], bound: Bound | None, keys: Keys | None
 ) -> tuple[Statement, ...]:
-    """The statements of a release in their order. Bounds that are yet to be found are shown as 0 and 1."""
-    known = keys if keys is not None else Keys(pa.table({name: pa.nulls(0) for name in by}))
+    """The statements of a release in their order.
+
+    Bounds that are yet to be found are shown as 0 and 1, and of keys that are yet to be found there are taken to be
+    more than one person may have.
+    """
+    several = range(1 if bound is None else min(bound.people_in, _MANY) + 1)
+    known = keys if keys is not None else Keys(pa.table(dict.fromkeys(by, several)))
     table = exp.to_table(_KEYS) if by else None
     called = {"unit": rows.unit or "row", "g": "group", **{f"k{i}": name for i, name in enumerate(by)}}
     reader = _Reader({**called, "b": "bucket", "v0": "value"})
