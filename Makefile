@@ -41,7 +41,7 @@ docs: $(READY)
 bench: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test,bench]'
 	bash benchmarks/setup.sh
-	for script in noise accounting ledger audit workloads streams tables; do $(BIN)/python benchmarks/$$script.py || exit 1; done
+	for script in noise accounting ledger parts audit workloads streams tables scale graphs local shuffle; do $(BIN)/python benchmarks/$$script.py || exit 1; done
 
 format: $(READY)
 	$(BIN)/ruff check --fix
