@@ -1,13 +1,30 @@
 """Which names a column may have, decided before any engine renames or confuses them."""
 
+import re
 import unicodedata
 from collections.abc import Iterable
 
 from defocus.errors import SourceError
+from defocus.noise import system
 
-__all__ = ["check_names"]
+__all__ = ["check_names", "lasting", "unique"]
 
 _LONGEST = 1000
+_TOKEN = re.compile(r" [0-9a-f]{32}\b")
+
+
+def unique(name: str) -> str:
+    """A name that begins as the given one and is unlike any other: what follows is drawn at random."""
+    return f"{name} {system().integer(128):032x}"
+
+
+def lasting(text: str) -> str:
+    """A text with the names that :func:`unique` made as they were before, and so the same each time.
+
+    >>> lasting(f"SELECT * FROM {unique('visits')}")
+    'SELECT * FROM visits'
+    """
+    return _TOKEN.sub("", text)
 
 
 def check_names(names: Iterable[object], where: str) -> list[str]:

@@ -1,6 +1,6 @@
 """Parquet and CSV files as Spark's own readers see them. Nothing about a column is inferred from rows or paths."""
 
-import re
+import contextlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +9,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from defocus.engines.files import Files
+from defocus.engines.names import check_names, unique
 from defocus.engines.spark import SparkEngine
 from defocus.engines.syntax import column, named
 from defocus.engines.templates import fill_spark, native
@@ -33,6 +34,7 @@ _MICROSECONDS = (
     " + CASE WHEN a % 1000 >= 500 THEN 1 WHEN a % 1000 <= -500 THEN -1 ELSE 0 END) AS TIMESTAMP_NTZ) END"
 )
 """The nearest microsecond, halves away from zero, and nothing for the two that stand for infinity, as DuckDB reads."""
+_USELESS = "CAST(NULL AS BINARY)"
 _BYTES = "TRY_VALIDATE_UTF8(CAST(ENCODE(a, 'ISO-8859-1') AS STRING))"
 
 
@@ -46,9 +48,9 @@ def local(engine: SparkEngine, files: Files) -> exp.Expression:
         table = engine.read(lambda reader: reader.options(**options).parquet(*paths), nanoseconds=nanoseconds)
         return _sound(engine, table, [*types, *files.partitions], types)
     separator, names = files.header()
-    schema = ", ".join(f"{exp.to_identifier(name, quoted=True).sql('spark')} STRING" for name in names)
+    schema = _texts(names)
     table = engine.read(lambda reader: reader.options(**_CSV, sep=separator, **options).schema(schema).csv(paths))
-    return _whole(table, names, files.partitions)
+    return _whole(table, dict(zip(names, names, strict=True)), files.partitions)
 
 
 def remote(engine: SparkEngine, paths: Sequence[str]) -> exp.Expression:
@@ -57,12 +59,71 @@ def remote(engine: SparkEngine, paths: Sequence[str]) -> exp.Expression:
     options = {"basePath": bases.pop()} if len(bases) == 1 else {}
     ending = paths[0].rstrip("/").lower().removesuffix(".gz")
     if not ending.endswith((".csv", ".tsv")):
-        return engine.read(lambda reader: reader.options(**options).parquet(*paths))
-    separator = "\t" if ending.endswith(".tsv") else ","
-    table = engine.read(lambda reader: reader.options(**_CSV, sep=separator, **options).csv(list(paths)))
-    keys = set(re.findall(r"/([^/=]+)=", paths[0]))
-    names = engine.schema(table).names
-    return _whole(table, [name for name in names if name not in keys], [name for name in names if name in keys])
+        return _far(engine, paths, options)
+    given: dict[str, Any] = {**_CSV, "sep": "\t" if ending.endswith(".tsv") else ","}
+    flat = engine.read(lambda reader: reader.options(**given, recursiveFileLookup=True).csv(list(paths)))
+    names = [_decoded(name) for name in engine.schema(flat).names]
+    engine.withdraw(flat)
+    read = dict(zip(names, map(unique, map(str, range(len(names)))), strict=True))
+    schema = _texts(list(read.values()))
+    table = engine.read(lambda reader: reader.options(**given, **options).schema(schema).csv(list(paths)))
+    partitions = [name for name in engine.schema(table).names if name not in read.values()]
+    check_names([*names, *partitions], "the files")
+    return _whole(table, read, partitions)
+
+
+def _far(engine: SparkEngine, paths: Sequence[str], options: Mapping[str, str]) -> exp.Expression:
+    """Parquet files, of which Spark does not tell in which unit they hold moments; without those of no known one."""
+    found: list[tuple[list[str], set[str]]] = []
+
+    def make(reader: Any) -> Any:
+        frame = reader.options(**options).parquet(*paths)
+        moments = [field.name for field in frame.schema.fields if field.dataType.typeName().startswith("timestamp")]
+        known = _known(reader, frame, moments) if moments else set()
+        found.append((frame.columns, {name for name in moments if name not in known}))
+        return frame
+
+    table = engine.read(make)
+    ((names, doubtful),) = found
+    made = {name: native(fill_spark(_USELESS)) if name in doubtful else column(name) for name in names}
+    return exp.select(*(named(sql, name) for name, sql in made.items())).from_(table) if doubtful else table
+
+
+def _known(reader: Any, frame: Any, moments: Sequence[str]) -> set[str]:
+    """The moments that every file holds in a unit of which no value is beyond Spark's reach.
+
+    Footers are read where Spark's Java can be reached, which it cannot through Spark Connect.
+    """
+    session = reader._spark  # noqa: SLF001  # the one that reads
+    jvm = getattr(session, "_jvm", None)
+    if jvm is None:
+        return set()
+    settings = session._jsparkSession.sessionState().newHadoopConf()  # noqa: SLF001  # with those of its file systems
+    files = jvm.java.util.ArrayList()
+    for text in frame.inputFiles():
+        path = jvm.org.apache.hadoop.fs.Path(jvm.java.net.URI(text))
+        files.add(path.getFileSystem(settings).getFileStatus(path))
+    known = set(moments)
+    for footer in jvm.org.apache.parquet.hadoop.ParquetFileReader.readAllFootersInParallel(settings, files, True):
+        schema = footer.getParquetMetadata().getFileMetaData().getSchema()
+        known = {name for name in known if schema.containsField(name) and _is_near(schema.getType(name))}
+    return known
+
+
+def _is_near(type_: Any) -> bool:
+    """Whether a type of Parquet holds moments in microseconds, or in Spark's old way."""
+    if not type_.isPrimitive():
+        return False
+    unit = type_.getLogicalTypeAnnotation()
+    old = type_.asPrimitiveType().getPrimitiveTypeName().toString() == "INT96"
+    return old if unit is None else str(unit.toString()).startswith("TIMESTAMP(MICROS,")
+
+
+def _decoded(name: str) -> str:
+    """A name of a header, whose bytes were read as they are."""
+    with contextlib.suppress(UnicodeError):
+        return name.encode("iso-8859-1").decode("utf-8-sig")
+    raise SourceError("The first line does not name the columns.", fix="write the names of the columns in UTF-8.")
 
 
 def _base(path: str) -> str:
@@ -81,21 +142,29 @@ def _sound(engine: SparkEngine, table: exp.Table, names: Sequence[str], types: M
         raise SourceError("Spark sees other columns in these files.", fix="name folders key=value consistently.")
     for name, type_ in types.items():
         if _is_moment(type_, "ms"):
-            made[name] = native(fill_spark("CAST(NULL AS BINARY)"))
+            made[name] = native(fill_spark(_USELESS))
         elif _is_moment(type_, "ns") and known[name].kind.numeric:
             made[name] = native(fill_spark(_MICROSECONDS, a=column(name)))
     return exp.select(*(named(sql, name) for name, sql in made.items())).from_(table)
 
 
-def _whole(table: exp.Table, names: Sequence[str], partitions: Sequence[str]) -> exp.Expression:
-    """The rows that are UTF-8 in every field and filled in some, whichever columns a question uses."""
-    read = {name: native(fill_spark(_BYTES, a=column(name))) for name in names}
+def _texts(names: Sequence[str]) -> str:
+    """A schema in which every column is text."""
+    return ", ".join(f"{exp.to_identifier(name, quoted=True).sql('spark')} STRING" for name in names)
+
+
+def _whole(table: exp.Table, names: Mapping[str, str], partitions: Sequence[str]) -> exp.Expression:
+    """The rows that are UTF-8 in every field and filled in some, whichever columns a question uses.
+
+    ``names`` says what each column is called in the table.
+    """
+    read = {name: native(fill_spark(_BYTES, a=column(own))) for name, own in names.items()}
     broken = [
-        exp.And(this=column(name).is_(exp.null()).not_(), expression=sql.copy().is_(exp.null()))
-        for name, sql in read.items()
+        exp.And(this=column(own).is_(exp.null()).not_(), expression=read[name].copy().is_(exp.null()))
+        for name, own in names.items()
     ]
     empty = exp.Literal.string("")
-    filled = exp.or_(*(exp.NEQ(this=column(name), expression=empty.copy()) for name in names))
+    filled = exp.or_(*(exp.NEQ(this=column(own), expression=empty.copy()) for own in names.values()))
     made = [named(exp.Nullif(this=sql, expression=empty.copy()), name) for name, sql in read.items()]
     shown = [*made, *(named(column(name), name) for name in partitions)]
     return exp.select(*shown).from_(table).where(filled).where(exp.not_(exp.paren(exp.or_(*broken))))
