@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import networkx
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -16,6 +17,8 @@ from defocus import Budget, edge, event, node, rows, user, weight
 from defocus.errors import DefocusError, InvalidParameterError, LedgerMismatchError, NotDeclaredError
 from defocus.graphs import Network
 from defocus.graphs.opening import open_graph
+from defocus.graphs.statistics.capped import CappedEdges
+from defocus.graphs.statistics.projected import ProjectedHistogram
 from defocus.ledger import Ledger
 
 
@@ -96,6 +99,16 @@ def test_under_node_privacy_the_nodes_are_private(opened: Callable[..., Network]
     assert "a private number of nodes" in str(listed)
     assert (listed.data.nodes, unlisted.data.nodes) == (6, 5)
     assert any("without an edge are not known" in rule for rule in unlisted.rules)
+
+
+def test_a_histogram_under_node_privacy_needs_the_nodes_without_edges(opened: Callable[..., Network]) -> None:
+    for nodes in (None, "as listed"):
+        g = opened(unit=node(), nodes=nodes)
+        assert not g.public.listed
+        for query in (g.degree_histogram(at_most=2), g.joint(ProjectedHistogram(1), CappedEdges(1))):
+            with pytest.raises(NotDeclaredError, match="Nodes without an edge are not known"):
+                query.preview(epsilon=1)
+    assert opened(networkx.Graph(FRIENDS), unit=node(), nodes="as listed").public.listed
 
 
 def test_no_edge_is_read_when_a_file_is_opened(tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ def open_graph(
             unit,
             None if unit.kind == "node" or names is None else len(names.labels),
             directed=one_way,
-            listed=unit.kind != "node" or nodes is not None or opened.listed is not None,
+            listed=unit.kind != "node" or opened.listed is not None or not (nodes is None or isinstance(nodes, str)),
             named="" if unit.kind == "node" or names is None else names.digest(),
         )
         network = Network(Data(read), public, book, called, _rules(unit, public, directed=one_way), allowed)

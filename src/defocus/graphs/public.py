@@ -37,6 +37,15 @@ class Public:
             )
         return self.nodes
 
+    def need_all_nodes(self) -> None:
+        """Refuse where nodes without an edge are not known: a node that leaves would take others with it."""
+        if not self.listed:
+            raise NotDeclaredError(
+                "Nodes without an edge are not known here, so a node that leaves takes others out of the count with"
+                " it.",
+                fix="pass the list of all nodes when the graph is opened: nodes=[…]; it stays private.",
+            )
+
     @property
     def changes(self) -> int:
         """How many edges differ between neighbours under edge privacy: one, or two where one replaces another."""

@@ -60,11 +60,7 @@ def node_triangles(public: Public, budget: Budget, cap: int | None) -> Sequence[
 def node_histogram(public: Public, budget: Budget, at_most: int | None) -> Sequence[Method]:
     """How many nodes have each degree, edges beyond ``at_most`` at a node left out."""
     _plain(public, "degrees")
-    if not public.listed:
-        raise NotDeclaredError(
-            "Nodes without an edge are not known here, so a node that leaves takes others out of the count with it.",
-            fix="pass the list of all nodes when the graph is opened: nodes=[…]; it stays private.",
-        )
+    public.need_all_nodes()
     most = at_most or _declared(public)
     if most is None:
         return [FoundMost(_epsilon(budget), _changes(public))]

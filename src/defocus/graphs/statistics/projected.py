@@ -63,7 +63,8 @@ class ProjectedHistogram:
         return self.most + 1
 
     def reach(self, public: Public) -> Reach:
-        """One node leaves, and as many others as it had edges move."""
+        """One node leaves, and as many others as it had edges move. Nodes without an edge must be known."""
+        public.need_all_nodes()
         t = self.most
         one = Reach(t + 1, t * t + 1) if self.cumulative else Reach(2 * t + 1, t * t + (t + 1) ** 2)
         return node_reach(public, one, name=self.name)
