@@ -7,8 +7,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import defocus as dp
 from defocus.engines.sources import source
-from defocus.errors import SourceError
+from defocus.errors import DefocusError, SourceError
+from defocus.tables.table import Table
 
 pytestmark = pytest.mark.slow
 
@@ -52,3 +54,37 @@ def test_folders_under_a_pattern_are_no_columns_of_csv(spark: Any, tmp_path: Pat
     (home / "day=1" / "a.csv").write_text("day,x\n5,2\n")
     with pytest.raises(SourceError, match="look the same"):
         read(f"file://{home}/day=1*/a.csv", spark)
+
+
+def opened(data: Any, folder: Path, **more: Any) -> Table:
+    return dp.open(data, unit=dp.user("p"), budget=dp.Budget(10), ledger=folder / "v.ledger", name="v", **more)
+
+
+def asked(table: Table) -> tuple[str, int]:
+    """What is answered, and how many entries the ledger has then."""
+    with table:
+        answer = table.agg(n=dp.count()).release(epsilon=0.1, request="monday")
+        return str(answer.to_arrow().to_pydict()), len(list(table.ledger.entries()))
+
+
+def test_a_kept_answer_is_found_again_and_only_for_the_same_files_or_table(spark: Any, tmp_path: Path) -> None:
+    rows = pa.table({"p": [1, 2, 3]})
+    frame = spark.createDataFrame(rows)
+    for name in ("visits", "others"):
+        frame.createOrReplaceTempView(name)
+    for name in ("folder", "remote", "frame", "table"):
+        (tmp_path / name).mkdir()
+        pq.write_table(rows, tmp_path / name / "1.parquet")
+    folder, remote = tmp_path / "folder", tmp_path / "remote"
+    ways: list[tuple[Path, Any, dict[str, Any]]] = [
+        (folder, str(folder / "*.parquet"), {"engine": spark}),
+        (remote, f"file://{remote}/*.parquet", {"engine": spark}),
+        (tmp_path / "frame", frame, {}),
+        (tmp_path / "table", spark, {"table": "visits"}),
+    ]
+    for place, data, more in ways:
+        assert asked(opened(data, place, **more)) == asked(opened(data, place, **more))
+    for place, data, more in [*ways[:2], (ways[3][0], spark, {"table": "others"})]:
+        pq.write_table(rows, place / "2.parquet")
+        with pytest.raises(DefocusError, match="to another question"):
+            asked(opened(data, place, **more))

@@ -18,9 +18,9 @@ from defocus.engines.columns import Column, Schema
 from defocus.engines.conversions import FINER, convert, kind_of
 from defocus.engines.interrupting import interruptible
 from defocus.engines.kinds import Kind
+from defocus.engines.names import unique
 from defocus.engines.syntax import rows_of
 from defocus.errors import DefocusError, EngineError, SourceError
-from defocus.noise import system
 
 __all__ = ["DuckDbEngine"]
 
@@ -165,7 +165,7 @@ class DuckDbEngine:
 
     def publish(self, name: str, table: pa.Table) -> exp.Table:
         """Make a table known until it is withdrawn, under a name that no other engine or user of a connection has."""
-        known = f"{name} {system().integer(128):032x}"
+        known = unique(name)
         with self._turn:
             _quietly("read the table", lambda: self._connection.register(known, table))
             self._published.add(known)

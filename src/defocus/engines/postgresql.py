@@ -13,12 +13,12 @@ from sqlglot import exp
 from defocus.engines.columns import Column, Schema
 from defocus.engines.declaring import CANONICAL
 from defocus.engines.kinds import Kind
+from defocus.engines.names import unique
 from defocus.engines.postgresql_dialect import lowered
 from defocus.engines.postgresql_types import Typed, convert
 from defocus.engines.syntax import rows_of
 from defocus.engines.templates import native
 from defocus.errors import DefocusError, EngineError, SourceError
-from defocus.noise import system
 
 __all__ = ["PostgreSqlEngine", "is_address"]
 
@@ -152,7 +152,7 @@ class PostgreSqlEngine:
 
     def publish(self, name: str, table: pa.Table) -> exp.Table:
         """Keep a table that travels with every statement that names it, until it is withdrawn."""
-        known = f"{name} {system().integer(128):032x}"
+        known = unique(name)
         with self._turn:
             self._published[known] = table
         return exp.Table(this=exp.to_identifier(known, quoted=True))

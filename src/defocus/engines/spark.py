@@ -1,10 +1,11 @@
 """Spark: the rows stay where Spark reads them, and only integers for each group come to the driver."""
 
 import contextlib
+import hashlib
 import re
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, TypeVar, final
 
@@ -13,6 +14,7 @@ from sqlglot import exp
 
 from defocus.engines.columns import Column, Schema
 from defocus.engines.kinds import Kind
+from defocus.engines.names import unique
 from defocus.engines.quiet import quietly
 from defocus.engines.spark_dialect import lowered
 from defocus.engines.spark_sessions import activate, hushed, isolated, stopped
@@ -116,7 +118,7 @@ class SparkEngine:
 
     def publish(self, name: str, table: pa.Table) -> exp.Table:
         """Make a table known to the own session, until it is withdrawn."""
-        known = f"{name} {system().integer(128):032x}"
+        known = unique(name)
         ready = sendable(table)
         with self._asking() as session:
             _quietly("read the table", lambda: _sent(session, ready).createOrReplaceTempView(_written(known)))
@@ -127,9 +129,12 @@ class SparkEngine:
         with self._turn, hushed(self._given), contextlib.suppress(Exception):
             self._session.catalog.dropTempView(table.name)
 
-    def attached(self, frame: Any) -> exp.Table:
-        """A data frame of any session on the same Spark, as a table that this one can name."""
-        known = f"defocus_{system().integer(128):032x}"
+    def attached(self, frame: Any, name: str = "") -> exp.Table:
+        """A data frame of any session on the same Spark, as a table that this one can name.
+
+        Its view is called by a digest of the table's ``name``, since the session of the frame may ignore case.
+        """
+        known = unique(f"table {_digest([name])}" if name else "frame")
         with self._asking() as session:
             shared = _quietly("read the table", lambda: _share(session, frame, known))
             self._shared.append(known)
@@ -145,15 +150,19 @@ class SparkEngine:
                 f"Spark knows no table {name!r:.80}, or cannot read it.",
                 fix="check the name with session.catalog.listTables(); put names with dots or spaces in backticks.",
             )
-        return self.attached(frame)
+        return self.attached(frame, name)
 
     def read(self, make: Callable[[Any], Any], *, nanoseconds: bool = False) -> exp.Table:
-        """What the own session's reader makes of files, as a table; moments in ``nanoseconds`` as integers."""
-        known = f"files {system().integer(128):032x}"
+        """What the own session's reader makes of files, as a table; moments in ``nanoseconds`` as integers.
+
+        The list of files is made here and does not grow. The table is called by it.
+        """
         with self._asking() as session:
             if nanoseconds:
                 _quietly("read the files", lambda: session.conf.set("spark.sql.legacy.parquet.nanosAsLong", "true"))
-            _quietly("read the files", lambda: make(session.read).createOrReplaceTempView(_written(known)))
+            frame = _quietly("read the files", lambda: make(session.read))
+            known = unique(f"files {_digest(_quietly('read the files', frame.inputFiles))}")
+            _quietly("read the files", lambda: frame.createOrReplaceTempView(_written(known)))
         return exp.Table(this=quoted(known))
 
     def cancel(self) -> None:
@@ -233,6 +242,11 @@ def _watch(tracker: Any, progress: Callable[[float], None], done: threading.Even
                 progress(min(before, 100.0))
 
 
+def _digest(texts: Iterable[str]) -> str:
+    """What stands for texts in a name, the same each time and for no others."""
+    return hashlib.sha256(repr(sorted(texts)).encode()).hexdigest()
+
+
 def _written(name: str) -> str:
     return quoted(name).sql("spark")
 
@@ -247,7 +261,7 @@ def _sent(session: Any, table: pa.Table) -> Any:
 
 
 def _share(session: Any, frame: Any, name: str) -> str:
-    frame.createGlobalTempView(name)
+    frame.createGlobalTempView(_written(name))
     return str(session.conf.get("spark.sql.globalTempDatabase", "global_temp"))
 
 

@@ -3,7 +3,6 @@
 Every step turns one row into at most one row of the same person, so nothing here needs a budget.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import final
@@ -14,6 +13,7 @@ from defocus.engines.columns import Column, Schema
 from defocus.engines.engine import Engine
 from defocus.engines.files import Files
 from defocus.engines.kinds import Kind
+from defocus.engines.names import lasting
 from defocus.engines.syntax import column, named, rows_of
 from defocus.errors import InvalidParameterError, UnsupportedSqlError, WrongKindError
 from defocus.tables.expressions import Expression, expression
@@ -27,10 +27,6 @@ _JOIN = 6
 _DEEP = 12
 _MOST_TEXTS, _MOST_EXTRA = 2_048, 131_072
 """How long all derived texts of a row can be together, as :class:`Column` bounds each."""
-
-
-_TOKEN = re.compile(r" [0-9a-f]{32}\b")
-"""What makes the name of a published table unlike any other."""
 
 
 @final
@@ -111,7 +107,7 @@ class Rows:
     def facts(self) -> str:
         """Which rows these are, the same each time they are asked for: without the names given to published tables."""
         relation = self.relation.sql("duckdb", identify=True, comments=False)
-        return "; ".join((*self.words, _TOKEN.sub("", relation)))
+        return "; ".join((*self.words, lasting(relation)))
 
     def values(self, text: str) -> Expression:
         """An expression over one row."""
