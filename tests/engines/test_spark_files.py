@@ -9,7 +9,8 @@ import pytest
 
 import defocus as dp
 from defocus.engines.sources import source
-from defocus.errors import DefocusError, SourceError
+from defocus.errors import DefocusError, SourceError, WrongKindError
+from defocus.tables.naming import naming
 from defocus.tables.table import Table
 
 pytestmark = pytest.mark.slow
@@ -88,3 +89,27 @@ def test_a_kept_answer_is_found_again_and_only_for_the_same_files_or_table(spark
         pq.write_table(rows, place / "2.parquet")
         with pytest.raises(DefocusError, match="to another question"):
             asked(opened(data, place, **more))
+
+
+def test_moments_that_spark_may_have_cut_name_nobody(spark: Any, tmp_path: Path) -> None:
+    path = tmp_path / "old.parquet"
+    pq.write_table(moments("ns", 1_001, 1_002), path, use_deprecated_int96_timestamps=True)
+    pq.write_table(moments("us", 1, 2), tmp_path / "us.parquet")
+    spark.read.parquet(str(path)).createOrReplaceTempView("old")
+    cut: list[tuple[Any, dict[str, Any]]] = [
+        (f"file://{path}", {"engine": spark}),
+        (path, {"engine": spark}),
+        (spark, {"table": "old"}),
+        (spark.read.parquet(str(path)), {}),
+    ]
+    for data, more in cut:
+        made = source(data, **more)
+        with pytest.raises(WrongKindError, match="two people could become one"):
+            naming(made, "t")
+        assert naming(made, "p") is made
+        made.engine.close()
+    whole: list[Any] = [tmp_path / "us.parquet", moments("us", 1, 2)]
+    for data in whole:
+        made = source(data, engine=spark)
+        assert naming(made, "t") is made
+        made.engine.close()

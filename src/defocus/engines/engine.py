@@ -68,6 +68,14 @@ class Engine(Protocol):
         """
         ...
 
+    def finer(self, relation: exp.Expression) -> frozenset[str]:
+        """The columns that may hold one value where the source holds two that differ, by their types alone.
+
+        Reading may have made one of them, or :meth:`canonical` may; whether a source's own footer or schema says
+        more about a column is not known here. Columns of kind number can be left out: they name nobody anyway.
+        """
+        ...
+
     def run(self, select: exp.Expression, *, progress: Callable[[float], None] | None = None) -> pa.Table:
         """Compute; ``progress`` is called now and then with a percentage."""
         ...

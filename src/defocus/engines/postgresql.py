@@ -125,6 +125,10 @@ class PostgreSqlEngine:
         made = [convert(name, type_, kinds.get(name, type_.kind)) for name, type_ in columns]
         return exp.select(*made).from_(rows_of(relation), copy=False)
 
+    def finer(self, relation: exp.Expression) -> frozenset[str]:  # noqa: ARG002  # it is so for every relation
+        """None: moments are stored in microseconds, and numbers with a fraction name nobody."""
+        return frozenset()
+
     def run(self, select: exp.Expression, *, progress: Callable[[float], None] | None = None) -> pa.Table:
         """Compute. PostgreSQL does not say how far it is, so ``progress`` is not called."""
         del progress

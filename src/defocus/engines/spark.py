@@ -102,6 +102,10 @@ class SparkEngine:
         made = [convert(name, type_, kinds.get(name, type_.kind)) for name, type_ in columns]
         return exp.select(*made).from_(rows_of(relation), copy=False)
 
+    def finer(self, relation: exp.Expression) -> frozenset[str]:
+        """Floats, of which 0 is also -0, and moments, which Spark cuts to microseconds while it reads."""
+        return frozenset(one.name for one in self.schema(relation) if one.kind in {Kind.NUMBER, Kind.TIMESTAMP})
+
     def run(self, select: exp.Expression, *, progress: Callable[[float], None] | None = None) -> pa.Table:
         """Compute; ``progress`` is called now and then with a percentage, from another thread."""
         text = self._text(select)

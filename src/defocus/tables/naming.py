@@ -6,7 +6,6 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from defocus.engines.duckdb import DuckDbEngine
 from defocus.engines.kinds import Kind
 from defocus.engines.sources import Source, without
 from defocus.engines.syntax import column, named, sub
@@ -53,12 +52,10 @@ def naming(opened: Source, name: str) -> Source:
 
 def _rounded(opened: Source, name: str) -> bool:
     """Whether the column is of a type that is read coarser than it is stored, here or on the way into the engine."""
-    if isinstance(opened.engine, DuckDbEngine) and name in opened.engine.finer(opened.raw):
-        return True
     stored = opened.origin.stored().get(name)
-    if stored is not None and pa.types.is_dictionary(stored):
-        stored = stored.value_type
-    return stored is not None and _is_finer(stored)
+    if stored is None:
+        return name in opened.engine.finer(opened.raw)
+    return _is_finer(stored.value_type if pa.types.is_dictionary(stored) else stored)
 
 
 def _is_finer(stored: Any) -> bool:
