@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from defocus.tables.datasets import read
@@ -69,3 +70,30 @@ def test_a_file_that_is_not_there_is_told(defocus: Callable[..., Any]) -> None:
     ran = defocus("check", "--dataset", "other.toml")
     assert ran.code == 1
     assert "defocus init" in ran.out
+
+
+@pytest.mark.slow
+def test_a_database_is_drafted_from_its_address(defocus: Callable[..., Any], home: Path, server: str) -> None:
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute("CREATE TABLE drafted (patient INT, days DOUBLE PRECISION)")
+    words = ("--table", "drafted", "--out", "draft.toml", "--unit", "patient", "--epsilon", 1)
+    ran = defocus("init", server, *words)
+    assert (ran.code, ran.err) == (0, "")
+    dataset = read(home / "draft.toml")
+    assert (dataset.data, dataset.table, dataset.name) == ((server,), "drafted", "drafted")
+    assert dataset.ledger_place == str(home / "drafted.ledger")
+    assert defocus("query", "SELECT COUNT(*) AS n FROM drafted", "-d", "draft.toml", "--epsilon", 0.5).code == 0
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["postgresql://reader:hush@host/hospital", "postgresql://host/hospital?password=hush", "postgres://[hush"],
+)
+def test_a_password_is_not_written_to_a_file_that_is_public(
+    defocus: Callable[..., Any], home: Path, address: str
+) -> None:
+    ran = defocus("init", address, "--table", "visits", "--out", "draft.toml")
+    assert ran.code == 2
+    assert "PGPASSWORD" in ran.err
+    assert "hush" not in ran.err + ran.out
+    assert not (home / "draft.toml").exists()

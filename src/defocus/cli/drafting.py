@@ -1,11 +1,15 @@
 """``defocus init``: a first dataset file, from the schema and from answers to public questions."""
 
+import contextlib
 import sys
 from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import typer
 
 from defocus.cli.terminal import console, plain
+from defocus.engines.postgresql import is_address
 from defocus.engines.sources import source
 from defocus.errors import DatasetFileError, InvalidParameterError, Number
 from defocus.privacy.budgets import Budget
@@ -18,7 +22,7 @@ __all__ = ["init", "validate"]
 
 
 def init(
-    data: list[Path],
+    data: list[str],
     *,
     out: Path,
     table: str | None,
@@ -34,7 +38,8 @@ def init(
         raise InvalidParameterError(f"{out} exists.", fix="choose another --out, or replace it with --force.")
     if unit is not None and by_rows:
         raise InvalidParameterError("--unit and --rows exclude each other.", fix="choose whom to protect in one way.")
-    given: list[str | Path] = list(data)
+    _without_secrets(data)
+    given: list[str | Path] = [one if "://" in one else Path(one) for one in data]
     where: str | Path | list[str | Path] = given[0] if len(given) == 1 else given
     person, budget = _asked(where, table, unit, by_rows=by_rows, epsilon=epsilon, delta=delta)
     text = draft(where, table=table, name=name, unit=person, budget=budget, home=out.absolute().parent)
@@ -64,6 +69,19 @@ def validate(path: Path) -> bool:
             screen.print(plain(fact), soft_wrap=True)
         screen.print("the file is complete and fits the data; add bounds and domains of columns as you need them")
     return not problems
+
+
+def _without_secrets(data: list[str]) -> None:
+    """Refuse an address that would bring a password into the file, which is public."""
+    for one in filter(is_address, data):
+        address: Any = None
+        with contextlib.suppress(ValueError):
+            address = urlsplit(one)
+        if address is None or address.password or {"password", "sslpassword"} & parse_qs(address.query).keys():
+            raise InvalidParameterError(
+                "The address would be written to the file with its password.",
+                fix="leave the password out: PostgreSQL reads it from ~/.pgpass or PGPASSWORD.",
+            )
 
 
 def _asked(

@@ -29,7 +29,10 @@ commands = typer.Typer()
 
 @commands.command()
 def init(
-    data: Annotated[list[Path], typer.Argument(help="Parquet or CSV files, or a DuckDB file with --table.")],
+    data: Annotated[
+        list[str],
+        typer.Argument(help="Parquet or CSV files; or a DuckDB file or a PostgreSQL address, with --table."),
+    ],
     *,
     out: Annotated[Path, typer.Option(help="Where to write the dataset file.")] = FILE,
     table: Annotated[str | None, typer.Option(help="Which table of a database.")] = None,

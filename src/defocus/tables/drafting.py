@@ -130,7 +130,7 @@ def _is_text(given: list[str | Path]) -> bool:
 
 
 def _seen_from(path: Any, home: str | Path | None) -> str:
-    if home is None:
+    if home is None or "://" in str(path):
         return str(path)
     whole, base = Path(path).expanduser().absolute(), Path(home).absolute()
     return str(whole.relative_to(base) if whole.is_relative_to(base) else whole)

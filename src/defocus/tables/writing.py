@@ -46,12 +46,13 @@ def write(dataset: Dataset) -> str:
 def top_lines(name: str, data: Iterable[str], table: str | None) -> list[str]:
     """What the data is called and where it is."""
     paths = list(data)
+    seen = "" if any("://" in path for path in paths) else "  # seen from this file"
     return [
         "# What is publicly known about one data set, and what may be asked of it.",
         "# Everything here is public: write down what you know without looking at the rows.",
         f"name = {value(name)}",
-        f"data = {value(paths[0] if len(paths) == 1 else paths)}  # seen from this file",
-        *_optional("table", table, "in the DuckDB file"),
+        f"data = {value(paths[0] if len(paths) == 1 else paths)}{seen}",
+        *_optional("table", table, "in the database"),
     ]
 
 
@@ -161,7 +162,7 @@ def _others(group: str, tables: Mapping[str, OtherTable]) -> list[str]:
     for name, other in tables.items():
         paths = list(other.data)
         lines += ["", heading(group, name), f"data = {value(paths[0] if len(paths) == 1 else paths)}"]
-        lines += _optional("table", other.table, "in the DuckDB file")
+        lines += _optional("table", other.table, "in the database")
         lines += _optional("unit", other.unit, "the column that names the person in this table")
         lines += _columns(other.columns, (group, name))
     return lines
