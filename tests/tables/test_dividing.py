@@ -420,3 +420,19 @@ def test_the_files_of_another_table_in_the_same_folders_are_all_read(opening: Op
         "SELECT COUNT(*) AS n FROM visits JOIN (SELECT patient FROM again) AS g ON g.patient = visits.patient"
     )
     assert joined_.preview(epsilon=0.5).fits
+
+
+def test_a_day_made_of_moments_divides_nothing(tmp_path: Path) -> None:
+    """Engines round moments in different ways, so that one row would be in two parts."""
+    moments = pa.table({"seen": pa.array([0], pa.timestamp("ns")), "x": [0.5]})
+    for column, kind in (("seen", "date"), ("x", "integer")):
+        with pytest.raises(WrongKindError, match="in two parts"):
+            dp.open(
+                moments,
+                unit=dp.rows(),
+                budget=dp.Budget(1),
+                ledger=tmp_path / "ledger",
+                name="t",
+                types={column: kind},
+                parts=column,
+            )

@@ -29,6 +29,7 @@ _KINDS = {
 }
 FINER = {"float", "double", "decimal", "timestamp_ns", "timestamptz_ns"}
 """Types with values that the type of their kind may round to one, unless a decimal has no fraction."""
+_GUARDED = (Kind.DATE, Kind.TIMESTAMP)
 _FIRST, _LAST = -62_135_596_800_000_000, 253_402_300_799_999_999
 """The first and last microsecond of the years 1 to 9999, counted from 1970."""
 
@@ -47,9 +48,11 @@ def convert(name: str, type_: Any, kind: Kind, *, collated: bool) -> exp.Express
         Total: a value that the type cannot hold is NULL. Dates and moments outside the years 1 to 9999, and the
         infinite ones, are NULL too: DuckDB fails on some of them, and other engines do not know them.
 
-    A float goes through TRY, which changes no value but hides the statistics of its file from DuckDB's optimiser.
-    Parquet's leave NaN out, and DuckDB 2.0 believes them: with values up to 5 and NaN it takes ``x < 10`` for true of
-    all rows, and with one more row of 11 for true of all but NaN, so one person would move a count by thousands.
+    Floats, dates and moments go through TRY, which changes no value but hides the statistics and the dictionary of
+    its file from DuckDB's optimiser. Parquet's statistics leave NaN out, and DuckDB 2.0 believes them: with values up
+    to 5 and NaN it takes ``x < 10`` for true of all rows, and with one more row of 11 for true of all but NaN, so one
+    person would move a count by thousands. Of nanoseconds it takes the least for the earliest, and drops the check of
+    years; and it casts the entries of a dictionary before it checks them, and fails, for good, on the least moment.
 
     ``collated`` columns may compare text by rules of their own, under which one value equals two keys; they are
     made to compare bytes.
@@ -58,7 +61,7 @@ def convert(name: str, type_: Any, kind: Kind, *, collated: bool) -> exp.Express
     made: exp.Expression = exp.Column(this=quoted)
     own = kind_of(type_)
     if Kind.OTHER not in {kind, own}:
-        if type_.id in {"float", "double"}:
+        if own in _GUARDED or type_.id in {"float", "double"}:
             made = exp.Anonymous(this="TRY", expressions=[made])
         if type_.id in {"timestamp with time zone", "timestamptz_ns"}:
             made = _in_utc(made, nanoseconds=type_.id == "timestamptz_ns")

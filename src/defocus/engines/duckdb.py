@@ -94,6 +94,7 @@ class DuckDbEngine:
     ) -> None:
         self._turn = threading.RLock() if connection is None else _TURNS.setdefault(connection, threading.RLock())
         self._published: set[str] = set()
+        self._gone = False
         self._given = connection is not None
         self._shows_progress = connection is None
         self._collates = connection is not None or bool(attached)
@@ -153,10 +154,16 @@ class DuckDbEngine:
             return _quietly("compute", lambda: interruptible(lambda: self._computed(text), self.cancel))
 
     def _computed(self, text: str) -> pa.Table:
-        return self._connection.sql(text).to_arrow_table()
+        try:
+            return self._connection.sql(text).to_arrow_table()
+        except duckdb.FatalException:
+            self._gone = True
+            raise
 
     def written(self, select: exp.Expression) -> str:
-        """The statement that :meth:`run` would send."""
+        """The statement that :meth:`run` would send, unless the database has given up, which is said before a charge."""
+        if self._gone:
+            raise EngineError("DuckDB gave up, and answers nothing more.", fix="open the table again.")
         return select.sql(self.dialect, identify=True)
 
     def snapshot(self) -> contextlib.AbstractContextManager[None]:

@@ -244,7 +244,9 @@ def _keys(file: Path, root: Path) -> dict[str, str | None]:
         key, equals, value = part.partition("=")
         if not equals or not key:
             continue
-        twice = key in found or any(above.startswith(f"{key}=") for above in root.parts)
+        same = key.casefold()
+        others = (*found, *(above.partition("=")[0] for above in root.parts if "=" in above))
+        twice = any(other.casefold() == same for other in others)
         if twice or "%" in key or any(sign in value or sign in key for sign in "=?\\\n\r"):
             raise SourceError(
                 f"The folder {part!r:.120} does not say what {key!r:.60} is: there is a sign in it that Hive writes"

@@ -22,6 +22,9 @@ _KINDS = {
     **dict.fromkeys(("timestamp", _ZONED), Kind.TIMESTAMP),
 }
 
+_SHORT = f"CASE WHEN OCTET_LENGTH(a) <= {2**24} THEN a END"
+"""A text grows to 64 times its length at most, and one of a gigabyte makes the server fail."""
+
 
 @final
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,7 @@ def convert(name: str, type_: Typed, kind: Kind) -> exp.Expression:
 
     Guarantee:
         Total: a value that the type cannot hold is NULL, and a decimal number beyond the floats is infinite or 0.
-        Dates and moments outside the years 1 to 9999, and the infinite ones, are NULL.
+        Dates and moments outside the years 1 to 9999, and the infinite ones, are NULL. So are texts beyond 16 MiB.
     """
     quoted = exp.to_identifier(name, quoted=True)
     made: exp.Expression = exp.Column(this=quoted)
@@ -64,4 +67,5 @@ def _canonical(column: exp.Expression, type_: Typed) -> exp.Expression:
         return of_kind(exact, kind)
     if type_.name == _ZONED:
         column = native(fill("a AT TIME ZONE 'UTC'", a=column))
-    return within(of_kind(column, kind), kind)
+    made = within(of_kind(column, kind), kind)
+    return native(fill(_SHORT, a=made)) if kind is Kind.TEXT else made

@@ -62,7 +62,7 @@ def notes(dataset: Dataset) -> list[str]:
         return []
     opened = open_dataset(dataset)
     try:
-        division = divided(dataset.parts, opened.schema, dataset.unit)
+        division = divided(dataset.parts, opened.schema, dataset.unit, own=opened.own)
     finally:
         opened.engine.close()
     return [] if division is None else [f"the data is in {described(division)}"]
@@ -74,7 +74,7 @@ def _part_problems(dataset: Dataset) -> Iterator[str]:
         return
     opened = open_dataset(dataset)
     try:
-        divided(dataset.parts, opened.schema, dataset.unit)
+        divided(dataset.parts, opened.schema, dataset.unit, own=opened.own)
     except DefocusError as error:
         yield f"[parts] {error.what} {error.fix}"
     finally:

@@ -84,15 +84,25 @@ def parts(column: object, *, people: object = None) -> Declared:
     return Declared(column, None if people is None else IN_ONE_PART)
 
 
-def divided(said: str | Declared | None, schema: Schema, unit: Unit, files: Files | None = None) -> Division | None:
+def divided(
+    said: str | Declared | None, schema: Schema, unit: Unit, files: Files | None = None, own: Schema | None = None
+) -> Division | None:
     """How a table is divided, if what was said about it fits its columns and its unit.
 
-    ``files`` are those of the table: where folders divide it, a part reads only its own.
+    ``files`` are those of the table: where folders divide it, a part reads only its own. ``own`` has the kinds that
+    columns are stored as.
     """
     if said is None:
         return None
     declared = said if isinstance(said, Declared) else parts(said)
     column = schema.usable(declared.column)
+    stored = column.kind if own is None else own[column.name].kind
+    if stored is not column.kind and stored in {Kind.NUMBER, Kind.TIMESTAMP}:
+        raise WrongKindError(
+            f"The column {column.name!r:.60} is read as {column.kind} from values of kind {stored}, which engines round"
+            " in different ways, so a row could be in two parts.",
+            fix="divide by a column that is stored as a date, a whole number or a text.",
+        )
     if column.kind not in _KINDS:
         raise WrongKindError(
             f"The column {column.name!r:.60} is of kind {column.kind}, whose values can be written in several ways,"

@@ -179,7 +179,7 @@ def _table(said: _Said, sources: Sequence[Source]) -> Table:
         unit = said.unit if book is None else book.unit
         assert unit is not None  # noqa: S101  # one of the two said it
         rows = _rows(sources[0], unit, None)
-        rows = replace(rows, division=divided(said.parts, rows.schema, unit, sources[0].origin.files))
+        rows = replace(rows, division=divided(said.parts, rows.schema, unit, sources[0].origin.files, sources[0].own))
         if said.private and rows.unit is None:
             raise InvalidParameterError(
                 f"This table protects {unit}, so no other private table is about the same people.",

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import defocus as dp
+from defocus.errors import EngineError, QuestionFailedError
 from defocus.tables import Table
 
 EXTRA: dict[str, list[float]] = {
@@ -87,3 +88,38 @@ def test_one_row_more_moves_no_other_row(tmp_path: Path, extra: str, kind: str, 
     assert answer["m"].values[0] == pytest.approx(np.clip(known, 0, 30).mean(), abs=0.01)
     assert answer["h_4_to_6"].values[0] == pytest.approx(500, abs=0.1)
     assert answer["q"].values[0] == pytest.approx(5, abs=0.1)
+
+
+MOMENTS = [-(2**63), -(2**63) + 1, 2**63 - 1]
+OF_MOMENTS = ["CAST(CAST(x AS TEXT) AS DATE) IS NULL", "CAST(x AS DATE) IS NULL", "x IS NULL", "YEAR(x) > 1"]
+
+
+@pytest.mark.parametrize("unit", ["us", "ns"])
+@pytest.mark.parametrize("usual", [1_600_000_000_000_000, -(2**63) + 1])
+def test_no_moment_makes_a_question_fail_or_moves_the_others(unit: str, usual: int, tmp_path: Path) -> None:
+    """Dictionaries and statistics: DuckDB failed for good on the least moment, or dropped the check of years."""
+    seen = []
+    for number, extra in enumerate([[], *([moment] for moment in MOMENTS)]):
+        values = pa.array([usual] * 200 + extra, pa.int64()).cast(pa.timestamp(unit))
+        where = tmp_path / str(number)
+        where.mkdir()
+        with opened(values, where, "file") as table:
+            asked = [table.where(each).agg(n=dp.count()).release(epsilon=50) for each in OF_MOMENTS]
+        seen.append([round(float(answer.columns[0].values[0])) for answer in asked])
+    assert all(abs(a - b) <= 1 for row in seen[1:] for a, b in zip(row, seen[0], strict=True)), seen
+
+
+def test_a_database_that_gave_up_refuses_before_the_charge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fatal(*_: object) -> None:
+        raise duckdb.FatalException("gone")
+
+    with opened(np.zeros(3), tmp_path, "file") as table:
+        query = table.agg(n=dp.count())
+        with monkeypatch.context() as patch:
+            patch.setattr(table.rows.engine, "_connection", type("Broken", (), {"sql": fatal})())
+            with pytest.raises(QuestionFailedError):
+                query.release(epsilon=1)
+        charges = len(list(table.ledger.entries()))
+        with pytest.raises(EngineError, match="gave up"):
+            query.release(epsilon=1)
+        assert len(list(table.ledger.entries())) == charges
