@@ -1,7 +1,11 @@
 """Names of nodes of any type, and ends that name none."""
 
 import datetime as dt
+import math
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pandas as pd
@@ -12,9 +16,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from defocus.errors import InvalidParameterError
-from defocus.graphs.naming import Names, as_column, listed_in, read_numbers
+from defocus.graphs.keys import written_key
+from defocus.graphs.naming import Names, as_column, listed_in
 
 WORDS = ["ada", "bob", None, "eve", "ada"]
+
+
+def repr_short(value: Any) -> str:
+    return f"{type(value).__name__} {hex(value) if isinstance(value, int) else ascii(value)}"[:30]
 
 
 class Grumpy:
@@ -116,7 +125,7 @@ def test_a_column_whose_type_names_no_node_is_refused_even_without_rows(names: A
         names = np.array(names)
     for part in (column, column[:0]):
         with pytest.raises(InvalidParameterError, match="have the type") as caught:
-            Names(names).numbers(as_column(part))
+            Names(names).check(as_column(part))
         assert "nodes=[…]" in caught.value.fix
 
 
@@ -128,5 +137,80 @@ def test_what_is_no_column_is_refused(column: Any) -> None:
 
 def test_text_is_read_as_numbers_only_where_it_is_written_as_one() -> None:
     texts = ["0", "7", "-7", "007", "1.0", "1e3", " 1", "", None, "9" * 18, "9" * 19, "٣", "--1", "-0"]
-    expected = [0, 7, -7, None, None, None, None, None, None, 10**18 - 1, None, None, None, None]
-    assert read_numbers(pa.array(texts)).to_pylist() == expected
+    expected = [0, 7, -7, "007", "1.0", "1e3", " 1", None, None, 10**18 - 1, 10**19 - 1, "٣", "--1", "-0"]
+    assert [written_key(text) for text in texts] == expected
+    for column in (pa.array(texts), texts):
+        names = Names([name for name in expected if name is not None], written=True)
+        found = [names.labels[i] if i >= 0 else None for i in names.numbers(as_column(column)).tolist()]
+        assert found == expected
+
+
+STRANGE: list[Any] = [10**30, -(10**30), 10**5000, 2**63, 2**64 - 1, 1e300, 2.5, math.inf, Decimal(4), Decimal("4.5")]
+STRANGE += [
+    Fraction(1, 3),
+    "x",
+    "\ud800",
+    "",
+    b"\xff",
+    (1, None),
+    dt.datetime(2020, 1, 1, tzinfo=dt.UTC),
+    dt.date(1, 1, 1),
+    UUID(int=7),
+]
+
+
+@pytest.mark.parametrize("odd", STRANGE, ids=repr_short)
+@pytest.mark.parametrize("written", [False, True])
+def test_no_name_changes_what_the_others_are_called_or_their_order(odd: Any, written: bool) -> None:
+    usual = [3, 1, 2] if not written else ["3", "1", "2"]
+    for ends in ([1, 2, 3, 2], ["1", "x", "3"], np.array([1, 2, 3]), pa.array(["1", "2", "b"]), pa.array([1.0, 2.5])):
+        column = as_column(ends)
+        plain = Names(usual, written=written, ordered=True)
+        for position in range(4):
+            more = Names([*usual[:position], odd, *usual[position:]], written=written, ordered=True)
+            before = [plain.labels[i] for i in plain.numbers(column) if i >= 0]
+            after = [more.labels[i] for i in more.numbers(column) if i >= 0]
+            assert [label for label in after if label in before] == before
+            assert [label for label in more.labels if label in usual] == list(plain.labels)
+
+
+@pytest.mark.parametrize("odd", STRANGE, ids=repr_short)
+def test_every_sort_of_name_is_found_among_others(odd: Any) -> None:
+    names = Names([5, "five", odd], ordered=True)
+    assert names.labels[names.numbers(as_column([odd]))[0]] == odd
+    assert names.numbers(as_column([5, "five"])).min() >= 0
+    assert len(names.digest()) == 16
+
+
+def test_one_number_is_one_name_whatever_holds_it() -> None:
+    names = Names([4, 2**70])
+    for four in (4, 4.0, np.int8(4), np.float32(4), Decimal(4), Fraction(4)):
+        assert names.numbers(as_column([four, "4", True])).tolist() == [0, -1, -1]
+    for typed in (np.array([4.0, 2.0**70]), pa.array([4.0, 2.0**70]), pa.array([Decimal(4), Decimal(2**70)])):
+        assert names.numbers(as_column(typed)).tolist() == [0, 1]
+    big = Names([2**64 - 1])
+    assert big.numbers(as_column(np.array([1, 2**64 - 1], np.uint64))).tolist() == [-1, 0]
+
+
+def test_types_that_python_cannot_hold_have_an_outcome_for_every_value() -> None:
+    far = pa.array([0, 2**60, None], pa.timestamp("us"))
+    broken = pa.array([b"ok", b"\xff\xfe", None], pa.binary()).view(pa.string())
+    years = np.array(["2020", "NaT"], "datetime64[Y]")
+    seconds = pa.array([0, 2**60, None], pa.timestamp("s"))
+    dates = pa.array([0, 2**30, None], pa.int32()).view(pa.date32())
+    for column in (far, broken, seconds, dates, pa.array([[1], [2], None]), years, years.astype("datetime64[ns]")):
+        listed = listed_in(as_column(column))
+        assert Names(listed, ordered=True).numbers(as_column(column)).max() <= len(listed)
+    names = Names(listed_in(broken))
+    assert names.numbers(broken).tolist().count(-1) == 1
+
+
+def test_categories_and_texts_of_pandas_are_read_by_type() -> None:
+    missing = pd.Series([3, None, 4], dtype="Int64").astype("category")
+    assert Names([4, 3]).numbers(as_column(missing)).tolist() == [1, -1, 0]
+    numbers = pd.Series(pd.Categorical([3, None, 4], categories=[3, 4]))
+    assert Names([4, 3]).numbers(as_column(numbers)).tolist() == [1, -1, 0]
+    mixed = pd.Series(pd.Categorical([3, None, "a"]))
+    assert Names(["a", 3]).numbers(as_column(mixed)).tolist() == [1, -1, 0]
+    halves = pd.Series(["a", "\ud800", None], dtype=pd.StringDtype("python"))
+    assert Names(["\ud800", "a"]).numbers(as_column(halves)).tolist() == [1, 0, -1]

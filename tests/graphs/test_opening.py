@@ -4,7 +4,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import networkx
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -16,10 +15,13 @@ import defocus as dp
 from defocus import Budget, edge, event, node, rows, user, weight
 from defocus.errors import DefocusError, InvalidParameterError, LedgerMismatchError, NotDeclaredError
 from defocus.graphs import Network
+from defocus.graphs.naming import Lines
 from defocus.graphs.opening import open_graph
 from defocus.graphs.statistics.capped import CappedEdges
 from defocus.graphs.statistics.projected import ProjectedHistogram
 from defocus.ledger import Ledger
+
+nx = pytest.importorskip("networkx")
 
 
 def test_the_front_door_opens_it(tmp_path: Path) -> None:
@@ -108,7 +110,45 @@ def test_a_histogram_under_node_privacy_needs_the_nodes_without_edges(opened: Ca
         for query in (g.degree_histogram(at_most=2), g.joint(ProjectedHistogram(1), CappedEdges(1))):
             with pytest.raises(NotDeclaredError, match="Nodes without an edge are not known"):
                 query.preview(epsilon=1)
-    assert opened(networkx.Graph(FRIENDS), unit=node(), nodes="as listed").public.listed
+    assert opened(nx.Graph(FRIENDS), unit=node(), nodes="as listed").public.listed
+
+
+PATHS = [(f"{k:03}{a}", f"{k:03}{b}") for k in range(100) for a, b in ("ab", "bc", "cd")]
+FOURS = [f"{k:03}{a}" for k in range(100) for a in "abcd"]
+
+
+@pytest.mark.parametrize("odd", ["v", 7, 2**80, (), 2.5, None])
+@pytest.mark.parametrize("nodes", ["given", "own"])
+def test_who_is_present_does_not_decide_the_order_of_the_others(
+    opened: Callable[..., Network], odd: Any, nodes: str
+) -> None:
+    with_odd, histogram = [odd, *reversed(FOURS)], ProjectedHistogram(1)
+    graphs = [nx.Graph(), nx.Graph()]
+    for graph, names in zip(graphs, (FOURS, with_odd), strict=True):
+        graph.add_nodes_from(name for name in names if name is not None)
+        graph.add_edges_from(PATHS)
+    if odd is not None:
+        graphs[1].add_edges_from((odd, name) for name in FOURS[::2])
+    told: list[dict[str, Any]] = [{"nodes": FOURS}, {"nodes": with_odd}] if nodes == "given" else [{"nodes": None}] * 2
+    counts = [
+        histogram.exact(opened(graph, unit=node(), **said).data.graph) for graph, said in zip(graphs, told, strict=True)
+    ]
+    assert np.abs(counts[0] - counts[1]).sum() <= 3
+
+
+@pytest.mark.parametrize("odd", ["x", "", "1" * 30, "007"])
+def test_one_name_in_a_list_of_numbers_leaves_the_other_edges_alone(
+    opened: Callable[..., Network], tmp_path: Path, odd: str
+) -> None:
+    place = tmp_path / "e.csv"
+    place.write_text("u,v\n" + "".join(f"{i},{i + 1}\n" for i in range(200)), encoding="utf-8")
+    listed: list[Any] = [*map(str, range(201)), odd]
+    for names in (listed, Lines(listed), [*range(201), odd]):
+        assert opened(place, unit=node(), nodes=names).data.graph.edges == 200
+    numbers = pa.table({"u": np.arange(200), "v": np.arange(1, 201)})
+    assert opened(numbers, unit=node(), nodes=Lines(listed)).data.graph.edges == 200
+    assert opened(numbers, unit=node(), nodes=[*range(201), odd]).data.graph.edges == 200
+    assert opened(place, unit=event(), time="v", nodes=None).data.nodes == 201
 
 
 def test_no_edge_is_read_when_a_file_is_opened(tmp_path: Path) -> None:

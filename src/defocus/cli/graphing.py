@@ -10,6 +10,7 @@ from defocus.cli.plots import ready, save
 from defocus.cli.terminal import console, plain, to_json
 from defocus.errors import InvalidParameterError
 from defocus.graphs import GraphAnswer, GraphQuery, Network, open_graph
+from defocus.graphs.naming import Lines
 from defocus.privacy.budgets import Budget
 from defocus.privacy.units import Unit, edge, event, node, weight
 
@@ -146,15 +147,15 @@ def _nodes(text: str | None) -> Any:
     """A number, the word, or the lines of a file."""
     if text is None or text in {"as-listed", "as listed"}:
         return text and "as listed"
-    if text.removeprefix("-").isdecimal():
+    if text.removeprefix("-").isdecimal() and len(text) < 20:
         return int(text)
     if not Path(text).is_file():
         raise InvalidParameterError(
             f"--nodes {text!r:.80} is neither a number, nor as-listed, nor a file.",
             fix="pass --nodes 4039, --nodes as-listed, or a file with the name of a node in each line.",
         )
-    names = Path(text).read_text(encoding="utf-8").splitlines()
-    return [int(name) if name.removeprefix("-").isdecimal() and str(int(name)) == name else name for name in names]
+    written = Path(text).read_bytes().decode("utf-8", "surrogateescape")
+    return Lines(name.removesuffix("\r") for name in written.split("\n"))
 
 
 def _query(network: Network, asked: Asked) -> GraphQuery:

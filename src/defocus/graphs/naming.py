@@ -1,7 +1,8 @@
 """The nodes of a graph: what they are called, and the number of each. Ends that name no node become -1."""
 
+import datetime as dt
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias, final
 
 import numpy as np
@@ -11,12 +12,24 @@ from numpy.typing import NDArray
 
 from defocus.errors import InvalidParameterError
 from defocus.graphs.graph import MOST_NODES
+from defocus.graphs.keys import DIGITS, Key, key, order, written_key
 from defocus.graphs.numbering import NOBODY, whole_numbers
 
-__all__ = ["Column", "Names", "as_column", "listed_in", "read_numbers"]
+__all__ = ["Column", "Lines", "Names", "as_column", "is_text", "listed_in"]
 
 Column: TypeAlias = Any
 """One column of the data: an Arrow array, or a numpy array of one dimension; of objects where it has no type."""
+
+
+_FAR = 2**63
+_WRITTEN = f"^(0|-?[1-9][0-9]{{0,{DIGITS - 1}}})$"
+_EPOCH = dt.date(1970, 1, 1).toordinal()
+_START = dt.datetime(1970, 1, 1)  # noqa: DTZ001  # moments without a zone are taken for UTC
+
+
+@final
+class Lines(list[str]):
+    """Names of nodes that were written in a file, one in each line: numbers where the ends of edges are numbers."""
 
 
 def as_column(values: Any) -> Column:
@@ -27,7 +40,8 @@ def as_column(values: Any) -> Column:
     """
     library = type(values).__module__.partition(".")[0]
     if library == "polars":
-        values = values.to_arrow()
+        plain = values.dtype.base_type().__name__ not in {"Object", "Int128", "UInt128"}
+        values = values.to_arrow() if plain else _from_objects(values.to_list())
     elif library == "pandas":
         values = _from_pandas(values)
     elif isinstance(values, range):
@@ -48,13 +62,24 @@ def as_column(values: Any) -> Column:
 def _from_pandas(values: Any) -> Column:
     kind = type(values.dtype).__name__
     if kind == "CategoricalDtype":
-        categories = values.cat.categories if hasattr(values, "cat") else values.categories
-        return _from_pandas(values.astype(categories.dtype))
+        return _from_categories(values.cat if hasattr(values, "cat") else values)
     if isinstance(values.dtype, np.dtype):
         return values.to_numpy()
     if kind == "StringDtype":
-        return pa.array(values.to_numpy(dtype=object, na_value=None), pa.string(), from_pandas=True)
+        objects = values.to_numpy(dtype=object, na_value=None)
+        try:
+            return pa.array(objects, pa.large_string(), from_pandas=True)
+        except (pa.ArrowException, UnicodeError):  # half a character; read one by one, to the same names
+            return objects
     return pa.Array.from_pandas(values)
+
+
+def _from_categories(held: Any) -> Column:
+    codes, categories = np.asarray(held.codes), as_column(held.categories)
+    if not isinstance(categories, pa.Array) and categories.dtype.kind not in "iufM":
+        return np.append(_from_objects(categories.tolist()), [None])[codes]
+    known = categories if isinstance(categories, pa.Array) else pa.array(categories)
+    return known.take(pa.array(codes, mask=codes < 0))
 
 
 def _from_objects(values: Any) -> NDArray[Any]:
@@ -74,36 +99,47 @@ def _from_objects(values: Any) -> NDArray[Any]:
 class Names:
     """Nodes by name, or simply numbered. A name that is listed twice is one node; a missing one is none.
 
+    Guarantee:
+        Which node an entry names depends on that entry and on that node alone: both have a key of their own, see
+        :mod:`~defocus.graphs.keys`. No entry can make this fail.
+
+    Args:
+        nodes: how many, or their names.
+        written: whether names and entries are text that may stand for whole numbers.
+        ordered: whether nodes are numbered by their keys, and not as they are listed: where the list is private, its
+            order is, too, and must not move with one node.
+
     >>> Names(["ada", "bob", None, "ada"]).numbers(as_column(["bob", "eve", "ada"])).tolist()
     [1, -1, 0]
     >>> Names(3).numbers(as_column([0, 2, 3, -1])).tolist()
     [0, 2, -1, -1]
     """
 
-    __slots__ = ("_known", "_labels", "_sorted")
+    __slots__ = ("_known", "_labels", "_sorted", "_written")
 
-    def __init__(self, nodes: Any) -> None:
+    def __init__(self, nodes: Any, *, written: bool = False, ordered: bool = False) -> None:
         self._labels: Sequence[Any]
-        self._known: dict[Any, int] | None = None
+        self._written = written
+        self._known: dict[Key, int] | None = None
         self._sorted: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
         if isinstance(nodes, int):
             self._labels = range(nodes)
-        elif _is_whole(column := as_column(nodes)) or _all_whole(column):
-            numbers, whole = _whole(column)
-            once = np.sort(np.unique(numbers[whole], return_index=True)[1])
-            names = numbers[whole][once]
-            order = np.argsort(names, kind="stable")
-            self._labels, self._sorted = names.tolist(), (names[order], order)
+        elif (numbers := _plain_numbers(column := as_column(nodes))) is not None:
+            found, first = np.unique(numbers, return_index=True)
+            names = found if ordered else numbers[np.sort(first)]
+            places = np.argsort(names, kind="stable")
+            self._labels, self._sorted = names.tolist(), (names[places], places)
         else:
-            self._labels = list(dict.fromkeys(name for name in _objects(column) if _nameable(name)))
-            self._known = {name: number for number, name in enumerate(self._labels)}
+            labels: dict[Key, Any] = {}
+            lines = isinstance(nodes, Lines)
+            for label in _objects(column):
+                if (found_key := self._key(label)) is not None:
+                    labels.setdefault(found_key, found_key if lines else _label(found_key, label))
+            keys = sorted(labels, key=order) if ordered else list(labels)
+            self._labels = [labels[each] for each in keys]
+            self._index(keys)
         if len(self._labels) > MOST_NODES:
             raise InvalidParameterError(f"A graph has at most {MOST_NODES} nodes here.", fix="list fewer nodes.")
-
-    @property
-    def numbered(self) -> bool:
-        """Whether nodes are called by whole numbers."""
-        return self._known is None
 
     @property
     def labels(self) -> Sequence[Any]:
@@ -114,59 +150,140 @@ class Names:
         """A few digits that tell these names from others; none where nodes are simply numbered."""
         if isinstance(self._labels, range):
             return ""
-        text = "\n".join(f"{type(name).__name__} {name!r}" for name in self._labels)
+        text = "\n".join(f"{type(name).__name__} {_spelt(name)}" for name in self._labels)
         return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:16]
 
+    def check(self, column: Column) -> None:
+        """Refuse a column whose type names none of the nodes, which must be public. Looks at no entry."""
+        kind = _kind(column)
+        if self._written or kind == "any" or not len(self._labels):
+            return
+        kinds = {"number"} if self._known is None else {_sort(each) for each in self._known}
+        if kind not in kinds:
+            shown = column.type if isinstance(column, pa.Array) else column.dtype
+            raise InvalidParameterError(
+                f"The ends of edges have the type {str(shown)[:60]}, but the nodes are"
+                f" {'not named by numbers' if kind == 'number' else 'called otherwise'}.",
+                fix="list the names of the nodes as the edges have them: nodes=[…].",
+            )
+
     def numbers(self, column: Column) -> NDArray[np.int64]:
-        """The number of the node that each entry names, or -1. The type of a column can be refused, no value can."""
-        if self._known is None:
-            if self._sorted is None and _within(column, len(self._labels)):
-                return np.asarray(column, dtype=np.int64).view()  # no copy of many numbers that are right already
-            return self._from_whole(*_whole(column))
-        texts = isinstance(column, pa.Array) and _is_text(column)
-        if texts and all(isinstance(name, str) for name in self._labels):
-            known = pa.array(self._labels, column.type)
-            found = pc.index_in(column, value_set=known, skip_nulls=True)
-            return np.asarray(pc.fill_null(found, NOBODY).to_numpy(zero_copy_only=False), dtype=np.int64)
-        if _is_whole(column) and self._labels and not any(isinstance(name, int) for name in self._labels):
-            raise _mismatch(column, "not named by numbers")
-        known_names = self._known
-        return np.fromiter((_number(name, known_names) for name in _objects(column)), np.int64, len(column))
+        """The number of the node that each entry names, or -1. No entry and no type is refused."""
+        if self._sorted is None and self._known is None and _within(column, len(self._labels)):
+            return np.asarray(column, dtype=np.int64).view()  # no copy of many numbers that are right already
+        if _kind(column) == "number" and not (isinstance(column, pa.Array) and pa.types.is_decimal(column.type)):
+            return self._from_numbers(column)
+        if is_text(column):
+            return self._from_texts(column)
+        return np.fromiter((self._number(value) for value in _objects(column)), np.int64, len(column))
+
+    def _from_numbers(self, column: Column) -> NDArray[np.int64]:
+        """Quickly where numbers fit in 64 bits, and one by one where they do not."""
+        numbers, whole = _whole(column)
+        found = self._from_whole(numbers, whole)
+        others = np.flatnonzero(~whole)
+        if len(others) and not isinstance(self._labels, range):
+            rest = _objects(column.take(pa.array(others)) if isinstance(column, pa.Array) else column[others])
+            found[others] = np.fromiter((self._number(value) for value in rest), np.int64, len(rest))
+        return found
+
+    def _from_texts(self, column: Column) -> NDArray[np.int64]:
+        bytes_ = _bytes(column)
+        found = np.full(len(column), NOBODY, np.int64)
+        if self._written:
+            fine = pc.fill_null(pc.match_substring_regex(bytes_, _WRITTEN), False)
+            spelt = bytes_.filter(fine).cast(pa.large_string()).cast(pa.int64()).to_numpy(zero_copy_only=False)
+            found[fine.to_numpy(zero_copy_only=False)] = self._from_whole(spelt, np.ones(len(spelt), np.bool_))
+        texts = {} if self._known is None else _spellings(self._known, written=self._written)
+        if texts:
+            place = pc.index_in(bytes_, value_set=pa.array(list(texts), pa.large_binary()), skip_nulls=True)
+            places = pc.fill_null(place, NOBODY).to_numpy(zero_copy_only=False)
+            nodes = np.fromiter(texts.values(), np.int64, len(texts))
+            found = np.where(places >= 0, nodes[np.maximum(places, 0)], found)
+        return found
 
     def _from_whole(self, numbers: NDArray[np.int64], whole: NDArray[np.bool_]) -> NDArray[np.int64]:
-        if self._sorted is None:
+        if isinstance(self._labels, range):
             return np.where(whole & (numbers >= 0) & (numbers < len(self._labels)), numbers, NOBODY)
-        names, order = self._sorted
-        if not len(names):
+        if self._sorted is None or not len(self._sorted[0]):
             return np.full(len(numbers), NOBODY, np.int64)
+        names, places = self._sorted
         place = np.minimum(np.searchsorted(names, numbers), len(names) - 1)
-        return np.where(whole & (names[place] == numbers), order[place], NOBODY).astype(np.int64)
+        return np.where(whole & (names[place] == numbers), places[place], NOBODY).astype(np.int64)
+
+    def _index(self, keys: Sequence[Key]) -> None:
+        """Keys by number, and those of 64 bits in order of size."""
+        self._known = {each: number for number, each in enumerate(keys)}
+        small = [(each, number) for number, each in enumerate(keys) if isinstance(each, int) and -_FAR <= each < _FAR]
+        both = np.array(sorted(small), dtype=np.int64).reshape(-1, 2)
+        self._sorted = np.ascontiguousarray(both[:, 0]), np.ascontiguousarray(both[:, 1])
+
+    def _key(self, value: Any) -> Key | None:
+        return written_key(value) if self._written else key(value)
+
+    def _number(self, value: Any) -> int:
+        named = self._key(value)
+        if named is None:
+            return NOBODY
+        if isinstance(self._labels, range):
+            return named if isinstance(named, int) and 0 <= named < len(self._labels) else NOBODY
+        if self._known is None:
+            self._index(self._labels)
+        return (self._known or {}).get(named, NOBODY)
 
 
-def listed_in(*columns: Column) -> Any:
-    """Every name in the columns, once, in rising order: for a declared public node set, or a private one."""
-    if all(_is_whole(column) for column in columns):
-        both = [_whole(column) for column in columns]
-        return np.unique(np.concatenate([numbers[whole] for numbers, whole in both]))
-    names = {name for column in columns for name in _objects(column) if _nameable(name)}
-    try:
-        return sorted(names)
-    except TypeError:  # names of several types: by type, then by how they are written
-        return sorted(names, key=lambda name: (type(name).__name__, repr(name)))
+def listed_in(*columns: Column, written: bool = False) -> Any:
+    """Every name in the columns, once, in the order of their keys: for a declared public node set, or a private one."""
+    numbers = [_plain_numbers(column) for column in columns]
+    if all(each is not None for each in numbers):
+        return np.unique(np.concatenate([each for each in numbers if each is not None]))
+    keyed: Callable[[Any], Key | None] = written_key if written else key
+    names: dict[Key, Any] = {}
+    for column in columns:
+        for name in _objects(pc.unique(_bytes(column)) if is_text(column) else column, text=is_text(column)):
+            if (found := keyed(name)) is not None:
+                names.setdefault(found, _label(found, name))
+    return [names[each] for each in sorted(names, key=order)]
 
 
-def read_numbers(column: Column) -> Column:
-    """Texts that are written as whole numbers, as numbers: "12" and "-3", and neither "012" nor "12.0"; else missing.
-
-    >>> read_numbers(pa.array(["12", "-3", "012", "1e3", None])).to_pylist()
-    [12, -3, None, None, None]
-    """
-    fine = pc.match_substring_regex(column, "^(0|-?[1-9][0-9]{0,17})$")
-    return pc.if_else(fine, column, pa.scalar(None, column.type)).cast(pa.int64())
+def _label(named: Key, name: Any) -> Any:
+    return named if isinstance(named, int) and not isinstance(name, str) else name
 
 
-def _is_whole(column: Column) -> bool:
-    return bool(pa.types.is_integer(column.type)) if isinstance(column, pa.Array) else column.dtype.kind in "iu"
+def is_text(column: Column) -> bool:
+    """Whether the type of a column is text of Arrow's."""
+    if not isinstance(column, pa.Array):
+        return False
+    kind = column.type
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _kind(column: Column) -> str:
+    """What the type of a column says of its entries: "number", "text", "other", or nothing: "any"."""
+    if not isinstance(column, pa.Array):
+        return {"O": "any", "i": "number", "u": "number", "f": "number", "U": "text"}.get(column.dtype.kind, "other")
+    kind = column.type
+    if pa.types.is_null(kind):
+        return "any"
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return "number"
+    return "text" if is_text(column) else "other"
+
+
+def _sort(named: Key) -> str:
+    if isinstance(named, tuple):
+        return "number" if named[0] in {"number", "decimal", "ratio"} else "other"
+    return "number" if isinstance(named, int) else "text"
+
+
+def _plain_numbers(column: Column) -> NDArray[np.int64] | None:
+    """The numbers in a column of whole numbers that all fit in 64 bits, without those that are missing."""
+    whole_type = pa.types.is_integer(column.type) if isinstance(column, pa.Array) else column.dtype.kind in "iu"
+    if not whole_type:
+        return None
+    there = column.drop_null() if isinstance(column, pa.Array) else column
+    numbers, whole = _whole(there)
+    return numbers if whole.all() else None
 
 
 def _within(column: Column, nodes: int) -> bool:
@@ -180,58 +297,87 @@ def _within(column: Column, nodes: int) -> bool:
     )
 
 
-def _all_whole(column: Column) -> bool:
-    """Whether a list of Python objects names nodes by whole numbers only, so that they can be looked up quickly."""
-    if isinstance(column, pa.Array) or column.dtype.kind != "O":
-        return False
-    return all(isinstance(name, int | np.integer) for name in column.tolist() if _nameable(name))
-
-
-def _is_text(column: pa.Array) -> bool:
-    return bool(pa.types.is_string(column.type) or pa.types.is_large_string(column.type))
-
-
 def _whole(column: Column) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """The numbers in a column, and which of its entries are whole numbers."""
+    """The numbers in a column of numbers, and which of its entries are whole numbers of 64 bits."""
     if not isinstance(column, pa.Array):
-        if column.dtype.kind not in "iufO":
-            raise _mismatch(column, "whole numbers")
         return whole_numbers(column)
-    if pa.types.is_null(column.type):
-        return np.zeros(len(column), np.int64), np.zeros(len(column), np.bool_)
-    if not _is_whole(column) and not pa.types.is_floating(column.type):
-        raise _mismatch(column, "whole numbers")
     there = pc.is_valid(column).to_numpy(zero_copy_only=False)
     filled = pc.fill_null(column.cast(pa.float64()) if pa.types.is_floating(column.type) else column, 0)
     numbers, whole = whole_numbers(filled.to_numpy(zero_copy_only=False))
     return numbers, whole & there
 
 
-def _mismatch(column: Column, nodes: str) -> InvalidParameterError:
-    kind = column.type if isinstance(column, pa.Array) else column.dtype
-    return InvalidParameterError(
-        f"The ends of edges have the type {str(kind)[:60]}, but the nodes are {nodes}.",
-        fix="list the names of the nodes as the edges have them: nodes=[…].",
-    )
+def _bytes(column: Column) -> pa.Array:
+    """Text as bytes, which are not looked at: broken characters are in names like any others."""
+    plain = column.cast(pa.large_string()) if pa.types.is_string_view(column.type) else column
+    return plain.cast(pa.large_binary())
 
 
-def _objects(column: Column) -> list[Any]:
-    listed: list[Any] = column.to_pylist() if isinstance(column, pa.Array) else column.tolist()
-    return listed
+def _spellings(known: dict[Key, int], *, written: bool) -> dict[bytes, int]:
+    """The bytes of names that are text; where numbers are written, of those too that do not fit in 64 bits."""
+    found = {}
+    for each, number in known.items():
+        if isinstance(each, str) or (written and isinstance(each, int) and abs(each) >= 10**DIGITS):
+            try:
+                found[_spelt_number(each).encode("utf-8", "surrogateescape")] = number
+            except ValueError:  # no text of Arrow's holds half a character, or thousands of digits
+                continue
+    return found
 
 
-def _nameable(name: Any) -> bool:
-    """Whether something can name a node: it is there, equals itself, and can be looked up."""
-    if name is None or isinstance(name, bool):
-        return False
-    if isinstance(name, str | int):
-        return True
+def _spelt_number(named: int | str) -> str:
+    return named if isinstance(named, str) else str(named)
+
+
+def _spelt(name: Any) -> str:
+    return hex(name) if isinstance(name, int) and abs(name) >= 10**1000 else repr(name)
+
+
+def _objects(column: Column, *, text: bool = False) -> list[Any]:  # noqa: PLR0911  # one line for each sort of type
+    """The entries as Python has them; None for those that it cannot hold, and for types that name nothing."""
+    if not isinstance(column, pa.Array):
+        if column.dtype.kind == "M":
+            made = _arrow_moments(column)
+            return [None] * len(column) if made is None else _objects(made)
+        listed: list[Any] = column.tolist() if column.dtype.kind in "OiufUS" else [None] * len(column)
+        return listed
+    kind = column.type
+    if text or is_text(column):
+        return [None if one is None else one.decode("utf-8", "surrogateescape") for one in _bytes_list(column)]
+    if pa.types.is_timestamp(kind):
+        counts = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64()).to_pylist()
+        return [_moment(one) for one in counts]
+    if pa.types.is_date(kind):
+        days = column.cast(pa.date32(), safe=False).cast(pa.int32()).to_pylist()
+        return [_date(one) for one in days]
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind) or _is_bytes(kind):
+        return list(column.to_pylist())
+    return [None] * len(column)
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind))
+
+
+def _bytes_list(column: pa.Array) -> list[bytes | None]:
+    return list((_bytes(column) if is_text(column) else column).to_pylist())
+
+
+def _arrow_moments(column: NDArray[Any]) -> pa.Array | None:
+    unit = np.datetime_data(column.dtype)[0]
+    return pa.array(column) if unit in {"D", "s", "ms", "us", "ns"} else None
+
+
+def _moment(count: int | None) -> dt.datetime | None:
     try:
-        hash(name)
-        return bool(name == name)  # noqa: PLR0124  # NaN does not equal itself
-    except Exception:  # noqa: BLE001  # an object may refuse in any way
-        return False
+        return None if count is None else _START + dt.timedelta(microseconds=count)
+    except OverflowError:  # beyond the years that Python has
+        return None
 
 
-def _number(name: Any, known: dict[Any, int]) -> int:
-    return known.get(name, NOBODY) if _nameable(name) else NOBODY
+def _date(days: int | None) -> dt.date | None:
+    return (
+        None
+        if days is None or not 1 <= days + _EPOCH <= dt.date.max.toordinal()
+        else dt.date.fromordinal(days + _EPOCH)
+    )

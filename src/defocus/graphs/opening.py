@@ -10,7 +10,7 @@ import numpy as np
 from defocus.errors import InvalidParameterError, NotDeclaredError
 from defocus.graphs.building import RULES, checked_nodes
 from defocus.graphs.data import Data
-from defocus.graphs.naming import Column, Names, listed_in, read_numbers
+from defocus.graphs.naming import Lines, Names, is_text, listed_in
 from defocus.graphs.network import Network
 from defocus.graphs.pairs import Pairs
 from defocus.graphs.public import Public
@@ -162,39 +162,39 @@ def _nodes(
             fix="leave nodes= out, or pass the list of all nodes, which stays private.",
         )
     if nodes is None or isinstance(nodes, str):
-        found = _listed(opened)
-        return (None if private or nodes is None else found()[0]), lambda: _read(*found(), opened)
-    names = Names(checked_nodes(nodes) if isinstance(nodes, int | np.integer | float | bool) else nodes)
-    _types_fit(names, opened)
-    return names, lambda: _read(names, opened.read(), opened)
+        found = _listed(opened, ordered=private or nodes is None)
+        return (None if private or nodes is None else found()[0]), lambda: _read(*found())
+    counted = isinstance(nodes, int | np.integer | float | bool)
+    names = Names(checked_nodes(nodes) if counted else nodes, written=_written(nodes, opened), ordered=private)
+    if not private:  # else whether it is refused would tell about the names
+        for side in (opened.head.left, opened.head.right):
+            names.check(side)
+    return names, lambda: _read(names, opened.read())
 
 
-def _listed(opened: EdgeSource) -> Callable[[], tuple[Names, EdgeColumns]]:
+def _listed(opened: EdgeSource, *, ordered: bool) -> Callable[[], tuple[Names, EdgeColumns]]:
     """The nodes that the source lists or its edges name, and the edges; read once."""
     kept: list[tuple[Names, EdgeColumns]] = []
 
     def found() -> tuple[Names, EdgeColumns]:
         if not kept:
-            columns = opened.read()
-            listed = listed_in(columns.left, columns.right) if opened.listed is None else opened.listed()
-            kept.append((Names(listed), columns))
+            columns, written = opened.read(), opened.written
+            own = opened.listed
+            listed = listed_in(columns.left, columns.right, written=written) if own is None else own()
+            kept.append((Names(listed, written=written, ordered=ordered), columns))
         return kept[0]
 
     return found
 
 
-def _types_fit(names: Names, opened: EdgeSource) -> None:
-    """Refuse ends of a type that names none of the nodes. Looks at types, before anything is charged."""
-    for side in (opened.head.left, opened.head.right):
-        names.numbers(_end(side, names, opened))
+def _written(nodes: Any, opened: EdgeSource) -> bool:
+    """Whether text may stand for whole numbers: by the types of the ends, never by a name."""
+    texts = all(is_text(side) for side in (opened.head.left, opened.head.right))
+    return opened.written or (isinstance(nodes, Lines) and not texts)
 
 
-def _end(side: Column, names: Names, opened: EdgeSource) -> Column:
-    return read_numbers(side) if opened.written and names.numbered else side
-
-
-def _read(names: Names, columns: EdgeColumns, opened: EdgeSource) -> tuple[Pairs, Sequence[Any]]:
-    left, right = (names.numbers(_end(side, names, opened)) for side in (columns.left, columns.right))
+def _read(names: Names, columns: EdgeColumns) -> tuple[Pairs, Sequence[Any]]:
+    left, right = (names.numbers(side) for side in (columns.left, columns.right))
     return Pairs(left, right, weights_of(columns.weights), times_of(columns.times)), names.labels
 
 
