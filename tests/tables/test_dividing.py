@@ -436,3 +436,39 @@ def test_a_day_made_of_moments_divides_nothing(tmp_path: Path) -> None:
                 types={column: kind},
                 parts=column,
             )
+
+
+def test_a_part_whose_folder_was_not_there_is_told(opening: Opening, tmp_path: Path) -> None:
+    """It is charged and answered as any other, since it is no less private; but names of folders are public."""
+    root = folders(tmp_path / "visits", "day=2026-11-13", "day=2026-11-14", "day=__HIVE_DEFAULT_PARTITION__")
+    table = opening(root, parts="day", types={"day": "date"})
+    folders(root, "day=2026-11-15")
+    late = table.part("2026-11-14", "2026-11-15").agg(n=dp.count())
+    told = "no folder day=2026-11-15 was there when the table was opened"
+    foreseen = late.preview(epsilon=0.5)
+    assert any(rule.startswith(told) for rule in foreseen.rules)
+    answer = late.release(epsilon=0.5)
+    for text in (str(foreseen), foreseen.explain(), str(answer), answer.explain(), answer._repr_html_()):
+        assert told in text
+    assert told in str(table.part("2026-11-15").where("x > 0").agg(n=dp.count()).preview(epsilon=0.5))
+    for present in (table, table.part("2026-11-14")):
+        assert "no folder" not in present.agg(n=dp.count()).preview(epsilon=0.5).explain()
+
+
+def test_a_folder_that_may_be_another_spelling_of_a_part_is_not_called_absent(opening: Opening, tmp_path: Path) -> None:
+    root = folders(tmp_path / "visits", "day=01", "day=2")
+    table = opening(root, parts="day", types={"day": "integer"})
+    assert "no folder" not in table.part(1).agg(n=dp.count()).preview(epsilon=0.5).explain()
+
+
+def test_what_an_interval_does_not_tell_is_said_of_parts_too(opening: Opening) -> None:
+    table = opening(unit=dp.user("patient"), parts="ward").bound(rows=1)
+    assert "not in the intervals: one patient counts" in str(table.part("a").agg(n=dp.count()).release(epsilon=0.5))
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "form"), [("day", "14.11.2026", '"2026-11-14"'), ("number", "1.0", "7"), ("urgent", 1, "true")]
+)
+def test_the_form_of_a_label_is_shown(opening: Opening, column: str, value: Any, form: str) -> None:
+    with pytest.raises(InvalidParameterError, match=f"write it as {form}"):
+        opening(parts=column).part(value)

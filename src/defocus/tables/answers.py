@@ -15,6 +15,7 @@ from defocus.privacy.events import Event
 from defocus.release.promises import Promise
 from defocus.tables import explaining, exporting, plotting, showing, tabulating
 from defocus.tables.answer_columns import AnswerColumn, checked_names
+from defocus.tables.dividing import without_folder
 
 __all__ = ["PICKED", "Answer", "AnswerColumn"]
 
@@ -221,8 +222,9 @@ class Answer:
 
     @property
     def _bounded(self) -> tuple[str, ...]:
-        """What takes rows away, which no interval tells: the first rule, where there is one about it."""
-        return tuple(f"not in the intervals: {rule}" for rule in self.rules[:1] if "counts with at most" in rule)
+        """What takes rows away, which no interval tells: the first rule about it, and parts without a folder."""
+        bounding = [f"not in the intervals: {rule}" for rule in self.rules if "counts with at most" in rule]
+        return (*bounding[:1], *without_folder(self.rules))
 
     def _repr_html_(self) -> str:
         head, rows, right = tabulating.cells(self.keys, self.columns, self.threshold)

@@ -41,7 +41,17 @@ from defocus.ledger.parts import labels_of
 from defocus.privacy.units import Adjacency, Unit
 from defocus.tables.rows import Division, Rows
 
-__all__ = ["IN_ONE_PART", "Declared", "described", "divided", "in_ledger", "part_rules", "parts", "restricted"]
+__all__ = [
+    "IN_ONE_PART",
+    "Declared",
+    "described",
+    "divided",
+    "in_ledger",
+    "part_rules",
+    "parts",
+    "restricted",
+    "without_folder",
+]
 
 IN_ONE_PART: Final = "in one part"
 _KINDS = (Kind.TEXT, Kind.INTEGER, Kind.DATE, Kind.BOOLEAN)
@@ -49,6 +59,13 @@ _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _TRUTHS = {"true": True, "false": False}
 _NAMED = 3
+_FORMS = {
+    Kind.DATE: 'write it as "2026-11-14".',
+    Kind.INTEGER: "write it as 7, in digits alone.",
+    Kind.BOOLEAN: "write it as true or false.",
+    Kind.TEXT: 'write it as a text, "A".',
+}
+_NO_FOLDER = "no folder "
 
 
 @final
@@ -189,10 +206,33 @@ def _may_hold(folder: str | None, column: Column, labels: Sequence[str]) -> bool
 
 
 def part_rules(rows: Rows) -> list[str]:
-    """Who is charged, in words."""
-    division = rows.division
-    if division is None:
+    """Who is charged, in words, and which parts had no folder, which is public as the names of folders are."""
+    return [] if rows.division is None else [*_charged(rows, rows.division), *_absent(rows.division)]
+
+
+def without_folder(rules: Sequence[str]) -> list[str]:
+    """Those rules that say of a part that there was no folder for it."""
+    return [rule for rule in rules if rule.startswith(_NO_FOLDER)]
+
+
+def _absent(division: Division) -> list[str]:
+    """What is said about parts that no folder is called by; nothing where a folder may be another spelling of them."""
+    if division.files is None or not division.chosen:
         return []
+    place = division.files.partitions.index(division.column)
+    column = Column(division.column, Kind(division.kind))
+    try:
+        there = {
+            _label(_value(value, column)) for values in division.files.values if (value := values[place]) is not None
+        }
+    except InvalidParameterError:
+        return []
+    named = [f"{division.column}={label}" for label in division.chosen if label not in there]
+    said = "was there when the table was opened, so no row is there; if it has come since, open the table again"
+    return [f"{_NO_FOLDER}{_named(named)} {said}"] if named else []
+
+
+def _charged(rows: Rows, division: Division) -> list[str]:
     if division.apart is None:
         person = "row may move from one part to another" if rows.unit is None else f"{rows.unit} may be in several"
         return [f"parts by {division.column} are charged to everybody, since one {person}"] if division.chosen else []
@@ -221,7 +261,7 @@ def _value(given: object, column: Column) -> Value:
     if not fits(value, column.kind):
         raise InvalidParameterError(
             f"{given!r:.60} is no value of the {column.kind} column {column.name!r:.60}, so it names no part.",
-            fix=f"name a value of kind {column.kind}, as the column has it.",
+            fix=_FORMS[column.kind],
         )
     return value  # type: ignore[return-value]  # it fits
 

@@ -18,6 +18,7 @@ from defocus.release.promises import Promise
 from defocus.tables import explaining, showing
 from defocus.tables.charging import Replan, admitted, advice
 from defocus.tables.digits import brief
+from defocus.tables.dividing import without_folder
 
 __all__ = ["SIZES", "Preview", "PreviewColumn"]
 
@@ -190,6 +191,7 @@ class Preview:
             "standard error of the noise, and in brackets what it stays within with 95 % probability",
             f"cost: {explaining.cost(self.promise)}",
             f"budget: {self._budget()}",
+            *without_folder(self.rules),
         ]
 
     def _budget(self) -> str:
