@@ -1,7 +1,7 @@
 """Numbers, dates and moments read from text in Spark, whose own casts know suffixes and forms that others do not.
 
-The patterns are those of PostgreSQL, so that all engines read the same texts. Everything here is NULL where it cannot
-be read, and none of it can fail.
+The patterns are those of ``spellings.py``, so that all engines read the same texts. Everything here is NULL where it
+cannot be read, and none of it can fail.
 """
 
 from sqlglot import exp
@@ -78,4 +78,6 @@ def _moment(x: exp.Expression, pattern: str, wanted: str) -> exp.Expression:
 
 
 def _pattern(text: str) -> exp.Expression:
-    return exp.Literal.string(text.replace(r"\v", r"\x0B"))  # to Java, \v is any line break
+    r"""As Java writes it, to which ``\v`` is a line break of any kind, one of which may follow ``$``."""
+    whole = text.removesuffix("$") + (r"\z" if text.endswith("$") else "")
+    return exp.Literal.string(whole.replace(r"\v", r"\x0B"))

@@ -159,6 +159,8 @@ SPELLINGS: list[tuple[str, int | None, float | None]] = [
     ("0" * 990 + "7", 7, 7.0),
     ("0" * 1001 + "7", None, None),
     ("١", None, None),
+    ("7\u2028", None, None),  # line breaks that Java's $ passes over
+    ("inf\x85", None, None),
     ("", None, None),
 ]
 
@@ -184,6 +186,9 @@ MOMENTS: list[tuple[str, date | None, datetime | None]] = [
     ("2020-02-09 07:60", None, None),
     ("epoch", None, None),
     ("2020", None, None),
+    ("2020-01-01\u2028", None, None),  # line breaks that Java's $ passes over
+    ("2020-01-01\x85", None, None),
+    ("2020-01-01 07:08\u2029", None, None),
 ]
 
 
