@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, TypeAlias, final
 
 import numpy as np
@@ -28,6 +29,9 @@ Finish: TypeAlias = Callable[["VectorNoise", IntVector, Data], Result]
 class VectorNoise:
     """Discrete Laplace or Gaussian noise on every entry of a statistic.
 
+    A statistic counts in whole numbers. Where the answer does not, ``grain`` is what one of them stands for; errors,
+    intervals and words are those of the answer.
+
     Guarantee:
         That of the mechanism: its sensitivity is the statistic's reach under the unit of the graph.
     """
@@ -40,6 +44,9 @@ class VectorNoise:
     expected: float | None = None
     """The error to expect after post-processing, where that is less than the noise."""
     rules: tuple[str, ...] = ()
+    grain: Fraction = Fraction(1)
+    width: float | None = None
+    """The half-width at 95 % after post-processing, where that is not the one of the noise."""
 
     @property
     def event(self) -> Event:
@@ -49,19 +56,19 @@ class VectorNoise:
     @property
     def error(self) -> float:
         """The expected absolute error of an entry."""
-        return self.mechanism.error if self.expected is None else self.expected
+        return self.mechanism.error * float(self.grain) if self.expected is None else self.expected
 
     @property
     def interval(self) -> float:
-        """The half-width at 95 %, of the noise alone."""
-        return float(self.mechanism.interval(0.95))
+        """The half-width at 95 %."""
+        return self.mechanism.interval(0.95) * float(self.grain) if self.width is None else self.width
 
     @property
     def how(self) -> str:
         """The kind and size of the noise."""
         if isinstance(self.mechanism, Laplace):
-            return f"discrete Laplace noise of scale {float(self.mechanism.scale):.6g}"
-        return f"discrete Gaussian noise of standard deviation {float(self.mechanism.sigma):.6g}"
+            return f"discrete Laplace noise of scale {float(self.mechanism.scale * self.grain):.6g}"
+        return f"discrete Gaussian noise of standard deviation {float(self.mechanism.sigma * self.grain):.6g}"
 
     def run(self, data: Data, bits: Bits) -> Result:
         """Count, add noise, finish."""
@@ -88,6 +95,8 @@ def noises(
     *,
     prefix: str = "",
     expected: Callable[[Laplace | Gaussian], float] | None = None,
+    width: Callable[[Laplace | Gaussian], float] | None = None,
+    grain: Fraction = Fraction(1),
     rules: Sequence[str] = (),
 ) -> list[Method]:
     """Laplace noise, and Gaussian noise where the budget has a delta."""
@@ -95,7 +104,9 @@ def noises(
 
     def method(name: str, mechanism: Laplace | Gaussian) -> VectorNoise:
         known = None if expected is None else expected(mechanism)
-        return VectorNoise(f"{prefix}{name}", statistic, mechanism, finish, public.directed, known, tuple(rules))
+        half = None if width is None else width(mechanism)
+        called, way = f"{prefix}{name}", public.directed
+        return VectorNoise(called, statistic, mechanism, finish, way, known, tuple(rules), grain, half)
 
     ways: list[Callable[[], Method]] = [
         lambda: method("laplace", Laplace.calibrated(Budget(budget.epsilon), sensitivity=reach.l1))

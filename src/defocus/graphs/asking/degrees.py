@@ -106,6 +106,7 @@ class AskHistogram:
                 _fitted(public.n),
                 prefix="cumulative, ",
                 expected=lambda mechanism: mechanism.error * spread,
+                width=_difference,
                 rules=rules,
             ),
         ]
@@ -137,7 +138,7 @@ def _fitted(nodes: int) -> Callable[[VectorNoise, IntVector, Data], Result]:
         gaussian = isinstance(method.mechanism, Gaussian)
         width = method.mechanism.sigma if isinstance(method.mechanism, Gaussian) else method.mechanism.scale
         counts = plausible_counts(values, nodes, scale=float(width), gaussian=gaussian)
-        column = _around("nodes", counts, raw, _difference(method.mechanism), method)
+        column = _around("nodes", counts, raw, method.interval, method)
         done = (_PLAUSIBLE,)
         return Result((column,), keys={"degree": range(len(counts))}, processing=done)
 

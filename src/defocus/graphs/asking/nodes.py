@@ -39,7 +39,8 @@ def node_edges(public: Public, budget: Budget, cap: int | None) -> Sequence[Meth
     if most is None:
         return [FoundCap(_epsilon(budget), _changes(public))]
     rules = (f"at each node, at most {most} of its edges count",)
-    return noises(CappedEdges(most), public, budget, _divided("edges", 2), prefix="flow, ", rules=rules)
+    finish, grain = _divided("edges"), Fraction(1, 2)
+    return noises(CappedEdges(most), public, budget, finish, prefix="flow, ", rules=rules, grain=grain)
 
 
 def node_triangles(public: Public, budget: Budget, cap: int | None) -> Sequence[Method]:
@@ -54,7 +55,8 @@ def node_triangles(public: Public, budget: Budget, cap: int | None) -> Sequence[
             " unit=dp.node(max_degree=…).",
         )
     rules = (f"at each node, at most {most} of its triangles count",)
-    return noises(CappedTriangles(most), public, budget, _divided("triangles", GRAIN), prefix="program, ", rules=rules)
+    finish, grain = _divided("triangles"), Fraction(1, GRAIN)
+    return noises(CappedTriangles(most), public, budget, finish, prefix="program, ", rules=rules, grain=grain)
 
 
 def node_histogram(public: Public, budget: Budget, at_most: int | None) -> Sequence[Method]:
@@ -77,6 +79,7 @@ def node_histogram(public: Public, budget: Budget, at_most: int | None) -> Seque
             prefix="cumulative, ",
             rules=rules,
             expected=lambda mechanism: mechanism.error * spread,
+            width=_difference,
         ),
     ]
 
@@ -162,9 +165,10 @@ class FoundMost:
         return Result(found.columns, keys=found.keys, processing=found.processing, notes=(note,))
 
 
-def _divided(title: str, parts: int) -> Finish:
+def _divided(title: str) -> Finish:
     def finish(method: VectorNoise, values: IntVector, _data: Data) -> Result:
-        error, half = method.mechanism.error / parts, method.interval / parts
+        parts = method.grain.denominator
+        error, half = method.error, method.interval
         column = noisy(title, values / parts, error=error, half=half, how=method.how, integral=False)
         return Result((column,), processing=(f"the noisy number was divided by {parts}",))
 
@@ -186,12 +190,17 @@ def _read(values: IntVector, mechanism: Laplace | Gaussian, how: str) -> Result:
     width = float(mechanism.sigma if isinstance(mechanism, Gaussian) else mechanism.scale)
     total = max(0, int(values[-1]))
     counts = plausible_counts(values[:-1], total, scale=width, gaussian=gaussian)
-    half = 2.0 * mechanism.interval(0.975)  # of a difference of two, each within its half-width
+    half = _difference(mechanism)
     raw = np.diff(np.concatenate([[0.0], values]))
     low, high = np.minimum(np.maximum(raw - half, 0), counts), np.maximum(np.maximum(raw + half, 0), counts)
     column = Column("nodes", counts, np.full(len(counts), np.nan), low, high, integral=True, how=how)
     done = ("the most plausible count of each degree was taken, given all noisy numbers of nodes up to each degree",)
     return Result((column,), keys={"degree": range(len(counts))}, processing=done)
+
+
+def _difference(mechanism: Laplace | Gaussian) -> float:
+    """A half-width for the difference of two noises, each of them within its own."""
+    return 2.0 * mechanism.interval(0.975)
 
 
 def _declared(public: Public) -> int | None:

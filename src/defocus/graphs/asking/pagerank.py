@@ -41,22 +41,15 @@ class AskPageRank:
         statistic = PageRank(self.damping)
         if self.top is not None and self.top > public.n:
             raise InvalidParameterError(f"There are only {public.n} nodes.", fix=f"pass top <= {public.n}.")
-        unit = float(statistic.unit(public.n))
         rules = ("at a node without edges the walk stays where it is",)
-        return noises(
-            statistic,
-            public,
-            budget,
-            _scaled(unit, self.top),
-            rules=rules,
-            expected=lambda mechanism: mechanism.error * unit,
-        )
+        grain = statistic.unit(public.n)
+        return noises(statistic, public, budget, _ranks(self.top), rules=rules, grain=grain)
 
 
-def _scaled(unit: float, top: int | None) -> Finish:
+def _ranks(top: int | None) -> Finish:
     def finish(method: VectorNoise, values: IntVector, data: Data) -> Result:
-        error, half = method.mechanism.error * unit, method.interval * unit
-        column = noisy("pagerank", values * unit, error=error, half=half, how=method.how, integral=False)
+        ranks = values * float(method.grain)
+        column = noisy("pagerank", ranks, error=method.error, half=method.interval, how=method.how, integral=False)
         if top is None:
             return Result((column,), keys={"node": data.labels})
         rows = (-values).argsort(kind="stable")[:top]

@@ -1,0 +1,93 @@
+"""What a preview foretells is what a release has, in the units of the answer."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import defocus as dp
+from defocus.graphs import GraphQuery, Network
+from defocus.graphs.columns import Floats
+from defocus.graphs.noising import VectorNoise
+from defocus.noise.testing import seeded
+
+NODES = 60
+EDGES: dict[str, Any] = {"unit": dp.edge(), "nodes": NODES}
+PEOPLE: dict[str, Any] = {"unit": dp.node(), "nodes": list(range(NODES))}
+WEIGHTS: dict[str, Any] = {"unit": dp.weight(bound=5), "nodes": NODES, "weights": "kg"}
+EVENTS: dict[str, Any] = {"unit": dp.event(), "nodes": NODES, "time": "at"}
+ARCS: dict[str, Any] = {"unit": dp.edge(), "nodes": NODES, "directed": True}
+
+ASKED: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    ("edges", EDGES, {}),
+    ("edges", PEOPLE, {"cap": 30}),
+    ("edges", PEOPLE, {}),
+    ("degrees", EDGES, {}),
+    ("degrees", ARCS, {"side": "in"}),
+    ("degree_sequence", EDGES, {}),
+    ("degree_histogram", EDGES, {"at_most": 20}),
+    ("degree_histogram", PEOPLE, {"at_most": 6}),
+    ("degree_histogram", PEOPLE, {}),
+    ("triangles", EDGES, {"typical": 7}),
+    ("triangles", PEOPLE, {"cap": 50}),
+    ("stars", EDGES, {"typical": 20}),
+    ("joint", EDGES, {}),
+    ("top_degrees", EDGES, {"k": 5}),
+    ("clustering", EDGES, {}),
+    ("subgraph_counts", EDGES, {}),
+    ("pagerank", EDGES, {}),
+    ("pagerank", EDGES, {"damping": 0.5, "top": 5}),
+    ("communities", EDGES, {"at_most": 4}),
+    ("communities", EDGES, {"labellings": [[i % 2 for i in range(NODES)]]}),
+    ("ergm", EDGES, {}),
+    ("weights", WEIGHTS, {}),
+    ("weights", WEIGHTS, {"kind": "strength"}),
+    ("weights", WEIGHTS, {"kind": "each"}),
+    ("interactions", EVENTS, {"every": 10, "start": 0, "end": 100}),
+    ("interactions", EVENTS, {"every": 10, "start": 0, "end": 100, "running": True}),
+]
+
+
+def test_every_question_is_among_those_compared() -> None:
+    asks = {
+        name
+        for name, method in inspect.getmembers(Network, inspect.isfunction)
+        if inspect.signature(method).return_annotation is GraphQuery and name != "ask"
+    }
+    assert asks == {name for name, _, _ in ASKED}
+
+
+@pytest.mark.parametrize(("name", "said", "settings"), ASKED)
+def test_a_preview_has_the_errors_and_intervals_of_the_release(
+    opened: Callable[..., Network], name: str, said: dict[str, Any], settings: dict[str, Any]
+) -> None:
+    network = opened(_interactions(), ends=("a", "b"), name="small", **said)
+    asked = getattr(network, name)(**settings)
+    for method in asked.methods(epsilon=2, delta=1e-5):
+        query = asked.by(method.name)
+        preview = query.preview(epsilon=2, delta=1e-5)
+        columns = query.release(epsilon=2, delta=1e-5, bits=seeded(5)).columns
+        # Errors at a bound that is found with noise are larger than at the guess; intervals may be cut at zero.
+        slack = 5.0 if "measured" in method.name or "local" in method.name else 1.2
+        _agree(preview.error, np.concatenate([column.errors for column in columns]), slack)
+        _agree(preview.interval, np.concatenate([(column.high - column.low) / 2 for column in columns]), slack)
+        if isinstance(method, VectorNoise):
+            assert {column.how for column in columns} == {method.how}
+
+
+def _agree(foreseen: float, found: Floats, slack: float) -> None:
+    """What was foreseen lies among what was found, where both are known."""
+    known = found[np.isfinite(found)]
+    if np.isfinite(foreseen) and known.size:
+        assert known.min() / slack <= foreseen <= known.max() * slack
+
+
+def _interactions() -> pd.DataFrame:
+    draw = np.random.default_rng(1)
+    ends = draw.integers(0, NODES, (300, 2))
+    return pd.DataFrame(
+        {"a": ends[:, 0], "b": ends[:, 1], "kg": draw.random(300) * 5, "at": draw.integers(0, 100, 300)}
+    )
