@@ -4,9 +4,12 @@ import math
 import threading
 import time
 import traceback
-from collections.abc import Iterator
+import weakref
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import duckdb
@@ -175,8 +178,9 @@ def test_an_error_quotes_neither_values_nor_what_spark_said(
     shown = "".join(traceback.format_exception(caught.value)) + "".join(capfd.readouterr()) + caplog.text
     assert "4711" not in shown
     assert "secret" not in shown
-    assert table.ledger.verify()
-    assert len(list(table.ledger.entries())) >= 1
+    found = table.ledger.verify()
+    assert found.ok
+    assert (found.charges, found.releases) == (1, 0)
     table.close()
 
 
@@ -369,6 +373,7 @@ def test_progress_is_told(spark: Any, engine: SparkEngine) -> None:
     engine.run(
         exp.select(column("x"), exp.Count(this=exp.Star())).from_(rows).group_by(column("x")), progress=told.append
     )
+    assert told
     assert told == sorted(told)
     assert all(0 <= one <= 100 for one in told)
 
@@ -418,3 +423,126 @@ def test_characters_change_case_as_in_duckdb() -> None:
     for function in ("LOWER", "UPPER"):
         before, after = cased(function)
         assert answer(f"{function}(ward)", ward=before) == after
+
+
+def elsewhere(work: Callable[[], Any]) -> Any:
+    """What a thread of its own finds, for which no session is the active one."""
+    with ThreadPoolExecutor(1) as one:
+        return one.submit(work).result()
+
+
+def test_a_session_of_the_user_is_not_taken_for_an_own_one_in_another_thread(spark: Any) -> None:
+    session, own = elsewhere(lambda: spark_sessions.started("spark"))
+    assert not own
+    assert session.sparkContext is spark.sparkContext
+    with pytest.raises(SourceError, match="with another master"):
+        elsewhere(lambda: spark_sessions.started("local[7]"))
+
+
+def test_tables_that_share_a_spark_are_counted_from_all_threads(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    held: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary({spark.sparkContext: 2})
+    monkeypatch.setattr(spark_sessions, "_STARTED_HERE", held)
+    session, own = elsewhere(lambda: spark_sessions.started("spark"))
+    assert own
+    assert list(held.values()) == [3]
+    spark_sessions.stopped(session)
+    spark_sessions.stopped(spark.newSession())  # on the same Spark, in another object
+    assert list(held.values()) == [1]
+    assert spark.range(3).count() == 3
+
+
+def test_no_own_session_stays_active_in_a_thread_that_had_none(spark: Any, engine: SparkEngine) -> None:
+    def publish() -> Any:
+        engine.withdraw(engine.publish("keys", pa.table({"a": [1]})))
+        return type(spark).getActiveSession()
+
+    before = type(spark).getActiveSession()
+    assert elsewhere(publish) is None
+    assert type(spark).getActiveSession() is before
+
+
+def test_a_table_may_be_closed_by_garbage_collection_while_another_begins() -> None:
+    def nested() -> None:
+        with spark_sessions._HUSHING, spark_sessions.hushed(None):
+            pass
+
+    thread = threading.Thread(target=nested, daemon=True)
+    thread.start()
+    thread.join(10)
+    assert not thread.is_alive()
+
+
+def test_loggers_have_no_more_levels_of_their_own_than_before(spark: Any) -> None:
+    log4j = spark._jvm.org.apache.logging.log4j
+    known = log4j.core.LoggerContext.getContext(False)
+    core, storage = "org.apache.spark.scheduler", "org.apache.spark.storage"
+
+    def levels() -> dict[str, str]:
+        return {name: one.getLevel().toString() for name, one in known.getConfiguration().getLoggers().items()}
+
+    log4j.core.config.Configurator.setLevel(core, log4j.Level.INFO)
+    try:
+        before = levels()
+        with spark_sessions.hushed(spark):
+            assert (levels()[core], levels()[storage]) == ("OFF", "OFF")
+        assert levels() == before
+        assert log4j.LogManager.getLogger(storage).getLevel().toString() == before[""]
+    finally:
+        known.getConfiguration().removeLogger(core)
+        known.updateLoggers()
+
+
+def test_a_spark_that_was_stopped_here_is_told_as_such(
+    spark: Any, visits: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = opened(visits, tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(spark.sparkContext, "_jsc", None)  # as stop() leaves it
+        with pytest.raises(QuestionFailedError, match="or it was stopped"):
+            table.agg(n=count()).release(epsilon=1)
+    table.close()
+
+
+class ThrownError(Exception):
+    """A failure whose cause is a Java exception of some class."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__("secret")
+        self.java_exception = SimpleNamespace(
+            getClass=lambda: SimpleNamespace(getName=lambda: name),
+            getMessage=lambda: "secret",
+            getCause=lambda: None,
+        )
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("java.time.format.DateTimeParseException", "not repeated"),
+        ("java.text.ParseException", "not repeated"),
+        ("org.apache.spark.sql.catalyst.parser.ParseException", "does not understand"),
+        ("java.lang.OutOfMemoryError", "memory ran out"),
+    ],
+)
+def test_only_classes_that_say_nothing_about_a_value_are_told_apart(engine: SparkEngine, name: str, told: str) -> None:
+    def fail(_: Any) -> Any:
+        raise ThrownError(name)
+
+    with pytest.raises(EngineError, match=told) as caught:
+        engine.read(fail)
+    assert "secret" not in "".join(map(str, [caught.value, caught.value.__context__, caught.value.__cause__]))
+
+
+def test_servers_of_spark_connect_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pa.parquet.write_table(pa.table({"x": [1]}), tmp_path / "visits.parquet")
+    kind = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})
+
+    def connected(endpoint: str) -> Any:
+        session: Any = kind()
+        session.client = SimpleNamespace(_builder=SimpleNamespace(endpoint=endpoint))
+        return origin_of(tmp_path / "visits.parquet", engine=session)
+
+    monkeypatch.setattr("defocus.engines.choosing.SparkEngine", lambda session, own: (session, own))
+    engine_for([connected("one:15002"), connected("one:15002")])
+    with pytest.raises(SourceError, match="different Sparks"):
+        engine_for([connected("one:15002"), connected("two:15002")])

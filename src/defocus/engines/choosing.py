@@ -7,7 +7,7 @@ from defocus.engines.engine import Engine
 from defocus.engines.origins import Origin
 from defocus.engines.postgresql import PostgreSqlEngine
 from defocus.engines.spark import SparkEngine
-from defocus.engines.spark_sessions import is_session, started
+from defocus.engines.spark_sessions import is_session, server_of, started
 from defocus.errors import SourceError
 
 __all__ = ["ALIAS", "engine_for"]
@@ -66,7 +66,7 @@ def _spark(origins: Sequence[Origin], memory: str | None, threads: int | None) -
     frames = [one.spark.sparkSession for one in origins if one.spark is not None]
     given = [*frames, *(one.engine for one in origins if is_session(one.engine))]
     named = {one.engine for one in origins if isinstance(one.engine, str)}
-    if len({type(one) for one in given}) > 1 or len(named) > 1:
+    if len({server_of(one) for one in given}) > 1 or len(named) > 1:
         raise SourceError("These tables are on different Sparks.", fix="open both with the same session.")
     session, own = (given[0], False) if given else started(*named)
     return SparkEngine(session, own=own)

@@ -20,8 +20,9 @@ class Engine(Protocol):
     """A place that holds private rows and computes exact integers from them.
 
     Guarantee:
-        *Exact integers.* Sums and counts of 64-bit integers are computed without rounding and without wrapping, and
-        arrive as Arrow integers or as ``decimal128(38, 0)``; :func:`integers` reads both. What one row adds never
+        *Exact integers.* Sums and counts of 64-bit integers are computed without rounding and without wrapping, or
+        fail where 64 bits do not hold them, and arrive as Arrow integers or as ``decimal128(38, 0)``;
+        :func:`integers` reads both. What one row adds never
         depends on the order in which rows are read.
 
         *Total functions.* Reading a column that :meth:`canonical` gave has an outcome for every row: a value that

@@ -13,11 +13,12 @@ import pyarrow as pa
 from sqlglot import exp
 
 from defocus.engines.columns import Column, Schema
+from defocus.engines.interrupting import interruptible
 from defocus.engines.kinds import Kind
 from defocus.engines.names import unique
 from defocus.engines.quiet import quietly
 from defocus.engines.spark_dialect import lowered
-from defocus.engines.spark_sessions import activate, hushed, isolated, stopped
+from defocus.engines.spark_sessions import carried, has_ended, hushed, isolated, kept_active, stopped
 from defocus.engines.spark_types import Typed, convert, sendable
 from defocus.engines.syntax import quoted, rows_of
 from defocus.errors import DefocusError, EngineError, SourceError
@@ -28,31 +29,56 @@ __all__ = ["SparkEngine"]
 _T = TypeVar("_T")
 _POLL = 0.2
 """Seconds between two looks at how far a query is."""
-_REASONS: tuple[tuple[str, str, str], ...] = (
+_REASONS: tuple[tuple[frozenset[str], str, str], ...] = (
     (
-        r"SPARK_JOB_CANCELLED|OPERATION_CANCELED|INTERRUPTED",
+        frozenset({"SPARK_JOB_CANCELLED", "OPERATION_CANCELED", "INTERRUPTED"}),
         "it was cancelled",
         "ask again; what was charged before stays charged.",
     ),
     (
-        r"OutOfMemory|OUT_OF_MEMORY",
+        frozenset(
+            {
+                "java.lang.OutOfMemoryError",
+                "org.apache.spark.memory.SparkOutOfMemoryError",
+                "AGGREGATE_OUT_OF_MEMORY",
+                "POINTER_ARRAY_OUT_OF_MEMORY",
+                "SPILL_OUT_OF_MEMORY",
+            }
+        ),
         "memory ran out",
         "give the executors more memory (spark.executor.memory), or more partitions (spark.sql.shuffle.partitions).",
     ),
-    (r"StackOverflow", "the question is nested too deeply", "ask a smaller question, or give the driver -Xss8m."),
-    (r"EXECUTOR_LOST", "executors were lost", "check that they have enough memory, and ask again."),
     (
-        r"GONE",
+        frozenset({"java.lang.StackOverflowError"}),
+        "the question is nested too deeply",
+        "ask a smaller question, or give the driver -Xss8m.",
+    ),
+    (
+        frozenset({"EXECUTOR_LOST"}),
+        "executors were lost",
+        "check that they have enough memory, and ask again.",
+    ),
+    (
+        frozenset({"GONE"}),
         "the connection to it was lost, or it was stopped",
         "start Spark again, and open the table with the new session.",
     ),
     (
-        r"ParseException|AnalysisException",
+        frozenset(
+            {
+                "ParseException",
+                "AnalysisException",
+                "org.apache.spark.sql.catalyst.parser.ParseException",
+                "org.apache.spark.sql.AnalysisException",
+                "org.apache.spark.sql.catalyst.ExtendedAnalysisException",
+            }
+        ),
         "it does not understand the query, or a table is gone",
         "open the table again; if that does not help, report the question that was asked.",
     ),
 )
-"""Reasons that say nothing about a value, by the class of the failure. Everything else is one reason."""
+"""Reasons that say nothing about a value, by the whole names of the failure's classes (Java's with their package, since
+others are called alike and speak of values) and by Spark's conditions. Everything else is one reason."""
 _LOST = re.compile(
     r"Job aborted due to stage failure: Task \d+ in stage [\d.]+ failed \d+ times, most recent failure: "
     r"Lost task [\d.]+ in stage [\d.]+ \(TID \d+\) \([^)]*\): ExecutorLostFailure"
@@ -85,7 +111,7 @@ class SparkEngine:
         self._closed = False
         self._given = session
         with hushed(session):
-            self._session = _quietly("start", lambda: isolated(session))
+            self._session = _quietly("start", session, lambda: isolated(session))
         self._finish = weakref.finalize(self, _give_back, session, self._shared, own)
 
     def __repr__(self) -> str:
@@ -108,13 +134,12 @@ class SparkEngine:
 
     def run(self, select: exp.Expression, *, progress: Callable[[float], None] | None = None) -> pa.Table:
         """Compute; ``progress`` is called now and then with a percentage, from another thread."""
-        text = self._text(select)
-        with self._asking() as session, self._watched(progress):
-            return _quietly("compute", lambda: session.sql(text).toArrow())
+        text = self.written(select)
+        return self._asked("compute", lambda session: session.sql(text).toArrow(), progress)
 
     def written(self, select: exp.Expression) -> str:
         """The statement that :meth:`run` would send."""
-        return self._text(select)
+        return lowered(select).sql(self.dialect, identify=True)
 
     def snapshot(self) -> contextlib.AbstractContextManager[None]:
         """Nothing to do: each statement reads the rows once, and files must not change between two of them."""
@@ -124,8 +149,7 @@ class SparkEngine:
         """Make a table known to the own session, until it is withdrawn."""
         known = unique(name)
         ready = sendable(table)
-        with self._asking() as session:
-            _quietly("read the table", lambda: _sent(session, ready).createOrReplaceTempView(_written(known)))
+        self._asked("read the table", lambda session: _send(session, ready, _written(known)))
         return exp.Table(this=quoted(known))
 
     def withdraw(self, table: exp.Table) -> None:
@@ -140,7 +164,7 @@ class SparkEngine:
         """
         known = unique(f"table {_digest([name])}" if name else "frame")
         with self._asking() as session:
-            shared = _quietly("read the table", lambda: _share(session, frame, known))
+            shared = _quietly("read the table", session, lambda: _share(session, frame, known))
             self._shared.append(known)
         return exp.Table(this=quoted(known), db=quoted(shared))
 
@@ -163,10 +187,12 @@ class SparkEngine:
         """
         with self._asking() as session:
             if nanoseconds:
-                _quietly("read the files", lambda: session.conf.set("spark.sql.legacy.parquet.nanosAsLong", "true"))
-            frame = _quietly("read the files", lambda: make(session.read))
-            known = unique(f"files {_digest(_quietly('read the files', frame.inputFiles))}")
-            _quietly("read the files", lambda: frame.createOrReplaceTempView(_written(known)))
+                _quietly(
+                    "read the files", session, lambda: session.conf.set("spark.sql.legacy.parquet.nanosAsLong", "true")
+                )
+            frame = _quietly("read the files", session, lambda: make(session.read))
+            known = unique(f"files {_digest(_quietly('read the files', session, frame.inputFiles))}")
+            _quietly("read the files", session, lambda: frame.createOrReplaceTempView(_written(known)))
         return exp.Table(this=quoted(known))
 
     def cancel(self) -> None:
@@ -175,33 +201,47 @@ class SparkEngine:
             _tags(self._session)[2](self._tag)
 
     def close(self) -> None:
-        """Forget every view; stop a session that was started here, leave a given one running."""
+        """Drop the views that all sessions see; those of the own session are forgotten with it.
+
+        A Spark that was started here is stopped, a given one is left running.
+        """
         with self._turn:
             self._closed = True
             self._finish()
 
-    def _text(self, select: exp.Expression) -> str:
-        return lowered(select).sql(self.dialect, identify=True)
-
     def _columns(self, relation: exp.Expression) -> list[tuple[str, Typed]]:
-        text = self._text(exp.select("*").from_(rows_of(relation), copy=False))
-        with self._asking() as session:
-            fields = _quietly("read the schema", lambda: session.sql(text).schema.fields)
+        text = self.written(exp.select("*").from_(rows_of(relation), copy=False))
+        fields = self._asked("read the schema", lambda session: session.sql(text).schema.fields)
         return [(field.name, Typed(field.dataType.simpleString())) for field in fields]
+
+    def _asked(self, doing: str, work: Callable[[Any], _T], progress: Callable[[float], None] | None = None) -> _T:
+        """What the own session gives, for one thread at a time, in silence; an interrupt stops it and is not lost."""
+
+        def tagged() -> _T:
+            with self._tagged() as session:
+                return work(session)
+
+        with self._asking() as session, self._watched(progress):
+            return _quietly(doing, session, lambda: interruptible(carried(session, tagged), self.cancel))
 
     @contextlib.contextmanager
     def _asking(self) -> Iterator[Any]:
-        """The own session, for one thread at a time, in silence and under a tag by which it can be stopped."""
+        """The own session, for one thread at a time and in silence."""
         with self._turn, hushed(self._given):
             if self._closed:
                 raise EngineError("The table was closed.", fix="open the table again.")
-            tags = _quietly("compute", lambda: _tags(self._session))
-            _quietly("compute", lambda: tags[0](self._tag))
-            try:
-                yield self._session
-            finally:
-                with contextlib.suppress(Exception):
-                    tags[1](self._tag)
+            yield self._session
+
+    @contextlib.contextmanager
+    def _tagged(self) -> Iterator[Any]:
+        """The own session, whose jobs of this thread have a tag by which they can be stopped."""
+        add, remove, _ = _tags(self._session)
+        add(self._tag)
+        try:
+            yield self._session
+        finally:
+            with contextlib.suppress(Exception):
+                remove(self._tag)
 
     @contextlib.contextmanager
     def _watched(self, progress: Callable[[float], None] | None) -> Iterator[None]:
@@ -255,13 +295,10 @@ def _written(name: str) -> str:
     return quoted(name).sql("spark")
 
 
-def _sent(session: Any, table: pa.Table) -> Any:
-    """A public table as a local relation. Making it must not change which session is the program's active one."""
-    before = type(session).getActiveSession()
-    try:
-        return session.createDataFrame(table)
-    finally:
-        activate(before)
+def _send(session: Any, table: pa.Table, name: str) -> None:
+    """Send a public table as a local relation. It must not change which session is the program's active one."""
+    with kept_active(session):
+        session.createDataFrame(table).createOrReplaceTempView(name)
 
 
 def _share(session: Any, frame: Any, name: str) -> str:
@@ -278,14 +315,14 @@ def _give_back(session: Any, shared: list[str], own: bool) -> None:
             stopped(session)
 
 
-def _quietly(doing: str, work: Callable[[], _T]) -> _T:
-    return quietly(work, partial(_refusal, doing))
+def _quietly(doing: str, session: Any, work: Callable[[], _T]) -> _T:
+    return quietly(work, partial(_refusal, doing, session))
 
 
-def _refusal(doing: str, error: Exception) -> DefocusError:
-    kinds = " ".join(_classes(error))
-    for pattern, what, fix in _REASONS:
-        if re.search(pattern, kinds):
+def _refusal(doing: str, session: Any, error: Exception) -> DefocusError:
+    kinds = {*_classes(error), *(["GONE"] if has_ended(session) else [])}
+    for names, what, fix in _REASONS:
+        if names & kinds:
             return EngineError(f"Spark could not {doing}: {what}.", fix=fix)
     return EngineError(
         f"Spark could not {doing}. What it said is not repeated, because it may quote the data.",

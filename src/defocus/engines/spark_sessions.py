@@ -10,27 +10,32 @@ import subprocess
 import threading
 import warnings
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from defocus.engines.frames import library
 from defocus.errors import SourceError
 
 __all__ = [
-    "activate",
+    "carried",
     "find_java",
+    "has_ended",
     "hushed",
     "is_frame",
     "is_master",
     "is_session",
     "isolated",
+    "kept_active",
+    "place_of",
     "pyspark",
+    "server_of",
     "started",
     "stopped",
 ]
 
+_T = TypeVar("_T")
 _MASTER = re.compile(r"spark|local(\[[0-9*]+(,[0-9]+)?\])?|(spark|sc|k8s|mesos)://.+|yarn")
 _OLDEST_JAVA = 17
 _SETTINGS = MappingProxyType(
@@ -74,13 +79,12 @@ _QUOTING = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 """Loggers of PySpark that do the same in Python."""
 _LAMENTING = ("py4j.clientserver", "py4j.java_gateway")
 """Loggers of PySpark that tell how a connection was lost, call by call."""
-_HUSHING = threading.Lock()
+_HUSHING = threading.RLock()
+"""One for all that is counted here. Garbage collection may close a table, and so come back in the same thread."""
 _HUSHED: dict[int, tuple[int, list[Any]]] = {}
 """How many statements run in each Java machine, and what to do after the last of them."""
-
-
 _STARTED_HERE: "weakref.WeakKeyDictionary[Any, int]" = weakref.WeakKeyDictionary()
-"""Sessions that were started here, and how many use them."""
+"""The Sparks that were started here, and how many tables use them."""
 
 
 def is_master(engine: object) -> bool:
@@ -115,20 +119,25 @@ def started(master: str) -> tuple[Any, bool]:
 
     One that was started here is to be given back with :func:`stopped`, as often as it was asked for.
     """
-    builder = pyspark().SparkSession
-    running = _running()
-    if running is not None and master in {"spark", _master_of(running)}:
-        with _HUSHING:
-            own = running in _STARTED_HERE
-            if own:
-                _STARTED_HERE[running] += 1
-        return running, own
+    with _HUSHING:
+        running = _running()
+        if running is None or master not in {"spark", _master_of(running)}:
+            session, own = _start(master, running), True
+        else:
+            session, own = running, place_of(running) in _STARTED_HERE
+        if own:
+            place = place_of(session)
+            _STARTED_HERE[place] = _STARTED_HERE.get(place, 0) + 1
+        return session, own
+
+
+def _start(master: str, running: Any) -> Any:
     if running is not None and not master.startswith("sc://"):
         raise SourceError(
             "A Spark session runs in this program already, with another master.",
             fix='pass that session as engine=, or write engine="spark" for whichever runs.',
         )
-    made = builder.builder
+    made = pyspark().SparkSession.builder
     if master.startswith("sc://"):
         made = made.remote(master)
     else:
@@ -147,19 +156,36 @@ def started(master: str) -> tuple[Any, bool]:
         )
     with contextlib.suppress(Exception):
         session.sparkContext.setLogLevel("ERROR")
-    with _HUSHING:
-        _STARTED_HERE[session] = 1
-    return session, True
+    return session
 
 
 def stopped(session: Any) -> None:
     """Give a session back that was started here; the last one to do so stops it."""
     with _HUSHING:
-        _STARTED_HERE[session] = left = _STARTED_HERE.get(session, 1) - 1
+        place = place_of(session)
+        left = _STARTED_HERE.pop(place, 1) - 1
         if left > 0:
-            return
-        _STARTED_HERE.pop(session)
-    session.stop()
+            _STARTED_HERE[place] = left
+        elif not has_ended(session):  # stopping it twice would forget a session that was made since
+            session.stop()
+
+
+def place_of(session: Any) -> Any:
+    """What sessions on the same Spark have in common: the context in this program, or the session of Spark Connect."""
+    context = getattr(session, "_sc", None)
+    return session if context is None else context
+
+
+def server_of(session: Any) -> Any:
+    """What tells one Spark from another: the context in this program, or the address of Spark Connect."""
+    client = getattr(session, "client", None) if getattr(session, "_sc", None) is None else None
+    return place_of(session) if client is None else str(client._builder.endpoint)  # noqa: SLF001  # with the port
+
+
+def has_ended(session: Any) -> bool:
+    """Whether the Spark of a session was stopped in this program."""
+    context = getattr(session, "_sc", None)
+    return context is not None and getattr(context, "_jsc", None) is None
 
 
 def isolated(session: Any) -> Any:
@@ -173,13 +199,46 @@ def isolated(session: Any) -> Any:
     return own
 
 
-def activate(session: Any) -> None:
-    """Make a session the active one of this thread again; PySpark has no word for it. Without one, none is."""
-    kind = pyspark().SparkSession
-    if getattr(session, "_jsparkSession", None) is None:
+@contextlib.contextmanager
+def kept_active(session: Any) -> Iterator[None]:
+    """Whatever becomes the active session while this lasts: then the one of before is again, or none is.
+
+    Python has one for the program, Java one for each thread; PySpark has no word for putting them back.
+    """
+    jvm = getattr(session, "_jvm", None)
+    if jvm is None:  # on another machine, through Spark Connect
+        yield
         return
-    kind._activeSession = session  # noqa: SLF001  # as its constructor does
-    session._jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(session._jsparkSession)  # noqa: SLF001
+    kind, java = pyspark().SparkSession, jvm.org.apache.spark.sql.classic.SparkSession
+    known, active = kind._activeSession, java.getActiveSession()  # noqa: SLF001  # as its constructor does
+    try:
+        yield
+    finally:
+        kind._activeSession = known  # noqa: SLF001
+        if active.isDefined():
+            java.setActiveSession(active.get())
+        else:
+            java.clearActiveSession()
+
+
+def carried(session: Any, work: Callable[[], _T]) -> Callable[[], _T]:
+    """The work, with the pool, the group and other properties of this thread where another thread does it."""
+    context = getattr(session, "_sc", None)
+    if context is None:
+        return work
+    here, properties = threading.get_ident(), context._jsc.sc().getLocalProperties().clone()  # noqa: SLF001
+
+    def there() -> _T:
+        if threading.get_ident() == here:
+            return work()
+        try:
+            context._jsc.sc().setLocalProperties(properties)  # noqa: SLF001
+            return work()
+        finally:
+            with contextlib.suppress(Exception):  # Java's half of this thread ends with it
+                pyspark("pyspark").InheritableThread._clean_py4j_conn_for_current_thread()  # noqa: SLF001
+
+    return there
 
 
 def _taken_over(session: Any) -> Mapping[str, str]:
@@ -199,7 +258,14 @@ def _running() -> Any:
         contexts._active_spark_context = contexts._gateway = contexts._jvm = None  # noqa: SLF001
         sessions._instantiatedSession = sessions._activeSession = None  # noqa: SLF001
     with contextlib.suppress(Exception):
-        return sessions.getActiveSession()
+        active = sessions.getActiveSession()  # of this thread
+        if active is not None:
+            return active
+    known, context = sessions._instantiatedSession, contexts._active_spark_context  # noqa: SLF001  # of all threads
+    if known is not None and not has_ended(known):
+        return known
+    with contextlib.suppress(Exception):
+        return None if context is None else sessions(context)
     return None
 
 
@@ -264,10 +330,16 @@ def _silence(jvm: Any) -> list[Any]:
     undo.append(lambda: root.removeFilter(_own_words))
     with contextlib.suppress(Exception):
         logging_ = jvm.org.apache.logging.log4j
+        context, levels = logging_.core.LoggerContext.getContext(False), logging_.core.config.Configurator
         for name in _TALKATIVE:
-            before = logging_.LogManager.getLogger(name).getLevel()
-            logging_.core.config.Configurator.setLevel(name, logging_.Level.OFF)
-            undo.append(lambda name=name, before=before: logging_.core.config.Configurator.setLevel(name, before))
+            own = context.getConfiguration().getLoggers().get(name)
+            before = None if own is None else own.getLevel()
+            if before is None:  # given a level, even the one it inherits, it would show what the root's filter keeps
+                undo.append(lambda name=name: context.getConfiguration().removeLogger(name))
+            else:
+                undo.append(lambda name=name, before=before: levels.setLevel(name, before))
+            levels.setLevel(name, logging_.Level.OFF)
+        undo.append(context.updateLoggers)
     return undo
 
 
