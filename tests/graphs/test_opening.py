@@ -122,7 +122,7 @@ FOURS = [f"{k:03}{a}" for k in range(100) for a in "abcd"]
 def test_who_is_present_does_not_decide_the_order_of_the_others(
     opened: Callable[..., Network], odd: Any, nodes: str
 ) -> None:
-    with_odd, histogram = [odd, *reversed(FOURS)], ProjectedHistogram(1)
+    with_odd, histogram = [odd, *sorted(FOURS, key=lambda name: "bcad".index(name[-1]))], ProjectedHistogram(1)
     graphs = [nx.Graph(), nx.Graph()]
     for graph, names in zip(graphs, (FOURS, with_odd), strict=True):
         graph.add_nodes_from(name for name in names if name is not None)

@@ -14,6 +14,7 @@ import pytest
 import scipy.sparse as sp
 from tests.graphs.conftest import FRIENDS, NAMES
 
+from defocus import weight
 from defocus.errors import InvalidParameterError, NotDeclaredError, SourceError, UnknownColumnError
 from defocus.graphs import Network
 
@@ -105,6 +106,21 @@ def test_numbered_edges_from_every_container(opened: Callable[..., Network], dat
 def test_zeros_of_a_matrix_are_no_edges(opened: Callable[..., Network]) -> None:
     matrix = sp.coo_array(([1.0, 0.0], ([0, 1], [1, 2])), shape=(3, 3))
     assert rows(opened(matrix, nodes=3)) == {(0, 1)}
+
+
+def test_a_weight_of_zero_keeps_its_edge(opened: Callable[..., Network]) -> None:
+    for made in (sp.coo_array, sp.csr_array, sp.csc_matrix):
+        pairs = [
+            opened(
+                made(([1.0, w], ([0, 1], [1, 2])), shape=(3, 3)), nodes=3, weights="w", unit=weight(bound=2)
+            ).data.pairs
+            for w in (0.0, 1.0)
+        ]
+        assert [len(each) for each in pairs] == [2, 2]
+        assert np.array_equal(pairs[0].left, pairs[1].left)
+    for held in ("dia", "lil"):
+        with pytest.raises(SourceError, match="weight zero"):
+            opened(sp.eye_array(3).asformat(held), nodes=3, weights="w", unit=weight(bound=2))
 
 
 def test_columns_are_named_or_have_usual_names(opened: Callable[..., Network]) -> None:

@@ -44,6 +44,27 @@ class Pairs:
                 )
             array.setflags(write=False)
 
+    def first_of_each(self, *, directed: bool) -> NDArray[np.bool_]:
+        """Which lines are the first about their edge; those with an end that is no node are not.
+
+        Depends on the ends alone. Where edges have no direction, (a, b) and (b, a) are one edge.
+
+        >>> two = Pairs(np.array([0, 1, 0, -1]), np.array([1, 0, 1, 2]))
+        >>> two.first_of_each(directed=False).tolist(), two.first_of_each(directed=True).tolist()
+        ([True, False, False, False], [True, True, False, False])
+        """
+        known = np.flatnonzero((self.left >= 0) & (self.right >= 0))
+        ends = np.stack([self.left[known], self.right[known]])
+        if not directed:
+            ends.sort(axis=0)
+        order = np.lexsort((known, ends[1], ends[0]))
+        ends = ends[:, order]
+        new = np.ones(len(known), np.bool_)
+        new[1:] = (ends[:, 1:] != ends[:, :-1]).any(axis=0)
+        first = np.zeros(len(self), np.bool_)
+        first[known[order[new]]] = True
+        return first
+
     def __len__(self) -> int:
         return len(self.left)
 

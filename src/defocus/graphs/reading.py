@@ -117,16 +117,21 @@ def _igraph(data: Any, *, weights: str | None, time: str | None) -> EdgeSource:
 
 
 def _sparse(data: Any, *, weighted: bool) -> EdgeSource:
-    """Entries that are not zero are edges, from row to column."""
+    """Entries that are not zero are edges, from row to column; with weights, every entry that is stored."""
     if len(data.shape) != 2 or data.shape[0] != data.shape[1]:
         raise SourceError(
             "The matrix of a graph has as many rows as columns, and this one does not.",
             fix="pass a square matrix, or a list of edges.",
         )
+    if weighted and data.format in {"dia", "lil"}:  # these drop an edge whose weight is zero
+        raise SourceError(
+            f"A matrix in the format {data.format} does not tell an edge of weight zero from no edge.",
+            fix="pass a matrix in the format coo or csr, with an entry for every edge.",
+        )
 
     def read() -> EdgeColumns:
         entries = data.tocoo()
-        there = entries.data != 0
+        there = np.ones(len(entries.data), np.bool_) if weighted else entries.data != 0
         left, right = (np.asarray(side, dtype=np.int64)[there] for side in (entries.row, entries.col))
         return EdgeColumns(left, right, np.asarray(entries.data)[there] if weighted else None)
 

@@ -1,5 +1,6 @@
 """Weights: brute force over one weight replaced by any other, noise, refusals."""
 
+import dataclasses
 import math
 from fractions import Fraction
 
@@ -47,6 +48,17 @@ def test_no_weight_moves_the_sums_further_than_said(kind: str, l1: float, l2: fl
                 worst = [max(worst[0], np.abs(a - b).sum()), max(worst[1], float(np.linalg.norm(a - b)))]
     assert worst[0] == pytest.approx(l1, abs=1e-3)
     assert worst[1] == pytest.approx(l2, abs=1e-3)
+
+
+@pytest.mark.parametrize(("directed", "expected"), [(False, [0.5, 1.25]), (True, [1.75, 1.25])])
+def test_an_edge_that_is_listed_twice_has_one_weight(directed: bool, expected: list[float]) -> None:
+    ends = (np.array([0, 1, 0, 2]), np.array([1, 0, 1, 1]))
+    twice = Data(lambda: (Pairs(*ends, np.array([0.5, 1.25, 2.0, 1.25])), range(3)))
+    facts = dataclasses.replace(public(3, weight(bound=2)), directed=directed)
+    for kind, sizes in (("total", [sum(expected)]), ("strength", [expected[0], sum(expected), expected[1]])):
+        method = next(iter(AskWeights(kind).methods(facts, Budget(2.0**24))))
+        assert method.run(twice, seeded(1)).columns[0].values == pytest.approx(sizes, abs=1e-3)
+        assert any("more than once" in rule for rule in method.rules)
 
 
 def test_sums_are_those_of_cut_weights() -> None:

@@ -47,9 +47,10 @@ class AskWeights:
 
     Guarantee:
         Weight privacy: which edges there are is public, and one weight is replaced by another in [0, B]. Weights
-        outside are cut, each by itself, so that weight moves by at most B, exactly STEPS steps: :math:`\Delta_1 =
-        \Delta_2 = B` for the total and for the vector of all weights; for strengths it is in the sums of its two ends:
-        :math:`\Delta_1 = 2B`, :math:`\Delta_2 = \sqrt2 B`. An edge from a node to itself counts there once.
+        outside are cut, each by itself, and of several lines about one edge only the first counts, so that weight
+        moves by at most B, exactly STEPS steps: :math:`\Delta_1 = \Delta_2 = B` for the total and for the vector of
+        all weights; for strengths it is in the sums of its two ends: :math:`\Delta_1 = 2B`,
+        :math:`\Delta_2 = \sqrt2 B`. An edge from a node to itself counts there once.
     """
 
     kind: str = "total"
@@ -74,13 +75,17 @@ class AskWeights:
             )
         bound, sums = Fraction(public.unit.bound), _KINDS[self.kind]
         laplace = Laplace.calibrated(epsilon=budget.epsilon or 0, sensitivity=sums * STEPS)
-        ways: list[Any] = [lambda: WeightNoise("laplace", self.kind, laplace, bound)]
+        ways: list[Any] = [lambda: WeightNoise("laplace", self.kind, laplace, bound, directed=public.directed)]
         if budget.delta and self.kind != "each":
             entries = 1 if self.kind == "total" else public.n
             reach = STEPS if sums == 1 else root_up(Fraction(2 * STEPS * STEPS))
             ways.append(
                 lambda: WeightNoise(
-                    "gaussian", self.kind, Gaussian.calibrated(budget, sensitivity=reach, dimension=entries), bound
+                    "gaussian",
+                    self.kind,
+                    Gaussian.calibrated(budget, sensitivity=reach, dimension=entries),
+                    bound,
+                    directed=public.directed,
                 )
             )
         return attempted(ways)
@@ -95,7 +100,11 @@ class WeightNoise:
     kind: str
     mechanism: Laplace | Gaussian
     bound: Fraction
-    rules: tuple[str, ...] = ("weights are cut to their declared range; what is missing or no number counts as zero",)
+    directed: bool = False
+    rules: tuple[str, ...] = (
+        "weights are cut to their declared range; what is missing or no number counts as zero",
+        "where an edge is listed more than once, its first line has its weight, and the others count as zero",
+    )
 
     @property
     def event(self) -> Event:
@@ -126,7 +135,7 @@ class WeightNoise:
         """Cut, sum, add noise, scale back."""
         pairs = data.pairs
         steps = steps_of(pairs, self.bound)
-        known = (pairs.left >= 0) & (pairs.right >= 0)
+        known = pairs.first_of_each(directed=self.directed)
         steps = np.where(known, steps, 0)
         keys: dict[str, Sequence[Any]] = {}
         if self.kind == "total":
