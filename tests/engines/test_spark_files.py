@@ -113,3 +113,22 @@ def test_moments_that_spark_may_have_cut_name_nobody(spark: Any, tmp_path: Path)
         made = source(data, engine=spark)
         assert naming(made, "t") is made
         made.engine.close()
+
+
+def test_a_part_by_a_folder_of_text_leaves_the_other_folders_unread(spark: Any, tmp_path: Path) -> None:
+    """And is another question when more have come, unlike in DuckDB: a name stands for all files."""
+    home = tmp_path / "visits"
+    for day in ("1", "2"):
+        (home / f"day={day}").mkdir(parents=True)
+        pq.write_table(pa.table({"x": [1]}), home / f"day={day}" / "a.parquet")
+    facts = []
+    for _ in range(2):
+        terms: dict[str, Any] = {"unit": dp.rows(), "budget": dp.Budget(1), "ledger": tmp_path / "v.ledger"}
+        with dp.open(home, engine=spark, parts="day", name="v", **terms) as table:
+            part = table.part("1").rows
+            frame = part.engine._session.sql(part.engine.written(part.relation))  # type: ignore[attr-defined]  # Spark's
+            assert "PartitionFilters: [isnotnull(day" in frame._jdf.queryExecution().executedPlan().toString()
+            facts.append(part.facts())
+        (home / "day=3").mkdir(exist_ok=True)
+        pq.write_table(pa.table({"x": [1]}), home / "day=3" / "a.parquet")
+    assert facts[0] != facts[1]

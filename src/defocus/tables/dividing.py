@@ -186,7 +186,7 @@ def _relation(rows: Rows, column: Column, labels: Sequence[str]) -> exp.Expressi
     """The relation without the files of other parts. The condition stays, so it matters to time alone what is left.
 
     A question about a part does then not change, or fail, with the files of others, and can be recalled when more of
-    them have come.
+    them have come. Spark's relation stays as it is: its list of files is made once, behind a name.
     """
     files = None if rows.division is None else rows.division.files
     if files is None:
