@@ -4,6 +4,7 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 from sqlglot import exp
@@ -61,9 +62,17 @@ def remote(engine: SparkEngine, paths: Sequence[str]) -> exp.Expression:
     if not ending.endswith((".csv", ".tsv")):
         return _far(engine, paths, options)
     given: dict[str, Any] = {**_CSV, "sep": "\t" if ending.endswith(".tsv") else ","}
-    flat = engine.read(lambda reader: reader.options(**given, recursiveFileLookup=True).csv(list(paths)))
-    names = [_decoded(name) for name in engine.schema(flat).names]
-    engine.withdraw(flat)
+    headers: set[tuple[str, ...]] = set()
+
+    def flat(reader: Any) -> Any:
+        frame = reader.options(**given, recursiveFileLookup=True).csv(list(paths))
+        headers.update(tuple(reader.csv(_plain(file)).columns) for file in frame.inputFiles())
+        return frame
+
+    engine.withdraw(engine.read(flat))
+    if len(headers) != 1:
+        raise _unlike("the files begin with different names of columns")
+    names = [_decoded(name) for name in headers.pop()]
     read = dict(zip(names, map(unique, map(str, range(len(names)))), strict=True))
     schema = _texts(list(read.values()))
     table = engine.read(lambda reader: reader.options(**given, **options).schema(schema).csv(list(paths)))
@@ -79,7 +88,7 @@ def _far(engine: SparkEngine, paths: Sequence[str], options: Mapping[str, str]) 
     def make(reader: Any) -> Any:
         frame = reader.options(**options).parquet(*paths)
         moments = [field.name for field in frame.schema.fields if field.dataType.typeName().startswith("timestamp")]
-        known = _known(reader, frame, moments) if moments else set()
+        known = _known(reader, frame, moments)
         found.append((frame.columns, {name for name in moments if name not in known}))
         return frame
 
@@ -90,7 +99,7 @@ def _far(engine: SparkEngine, paths: Sequence[str], options: Mapping[str, str]) 
 
 
 def _known(reader: Any, frame: Any, moments: Sequence[str]) -> set[str]:
-    """The moments that every file holds in a unit of which no value is beyond Spark's reach.
+    """The moments that every file holds in a unit of which no value is beyond Spark's reach, if the files are alike.
 
     Footers are read where Spark's Java can be reached, which it cannot through Spark Connect.
     """
@@ -103,11 +112,25 @@ def _known(reader: Any, frame: Any, moments: Sequence[str]) -> set[str]:
     for text in frame.inputFiles():
         path = jvm.org.apache.hadoop.fs.Path(jvm.java.net.URI(text))
         files.add(path.getFileSystem(settings).getFileStatus(path))
-    known = set(moments)
+    known, schemas = set(moments), set[frozenset[str]]()
     for footer in jvm.org.apache.parquet.hadoop.ParquetFileReader.readAllFootersInParallel(settings, files, True):
         schema = footer.getParquetMetadata().getFileMetaData().getSchema()
+        schemas.add(frozenset(str(schema.toString()).splitlines()[1:]))  # but for what the writer calls it
         known = {name for name in known if schema.containsField(name) and _is_near(schema.getType(name))}
+    if len(schemas) > 1:
+        raise _unlike("their columns or types differ")
     return known
+
+
+def _unlike(what: str) -> SourceError:
+    return SourceError(
+        f"These files are not one table: {what}.", fix="write the files with the same columns of the same types."
+    )
+
+
+def _plain(file: str) -> str:
+    """A file that Spark found, as a path in which no sign is a pattern."""
+    return "".join(f"\\{sign}" if sign in _MAGIC else sign for sign in unquote(file))
 
 
 def _is_near(type_: Any) -> bool:
