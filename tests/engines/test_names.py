@@ -1,6 +1,6 @@
 import pytest
 
-from defocus.engines.names import check_names
+from defocus.engines.names import check_names, lasting, unique
 from defocus.errors import SourceError
 
 
@@ -42,3 +42,10 @@ def test_strange_names_are_names(name: str) -> None:
 def test_a_table_without_columns_is_refused() -> None:
     with pytest.raises(SourceError, match="no column"):
         check_names([], "t")
+
+
+def test_a_unique_name_is_unlike_any_other_and_lasts_as_what_was_given() -> None:
+    assert unique("visits") != unique("visits")
+    assert (
+        lasting(f'SELECT "{unique("0")}" FROM "{unique("files " + 64 * "a")}"') == f'SELECT "0" FROM "files {64 * "a"}"'
+    )
