@@ -148,3 +148,18 @@ def test_a_part_by_a_folder_of_text_leaves_the_other_folders_unread(spark: Any, 
         (home / "day=3").mkdir(exist_ok=True)
         pq.write_table(pa.table({"x": [1]}), home / "day=3" / "a.parquet")
     assert facts[0] != facts[1]
+
+
+def test_folders_that_spark_spells_otherwise_are_refused(spark: Any, tmp_path: Path) -> None:
+    """DuckDB and Hive read %C3%A9 as one letter, and Spark as two: one row would have two labels."""
+    for ending, write in (("csv", lambda path: path.write_text("x\n1\n")), ("parquet", _one_row)):
+        home = tmp_path / ending
+        (home / "day=%C3%A9").mkdir(parents=True)
+        write(home / "day=%C3%A9" / f"a.{ending}")
+        for data in (home, f"file://{home}/*/a.{ending}"):
+            with pytest.raises(SourceError, match="other letters"):
+                source(data, engine=spark)
+
+
+def _one_row(path: Path) -> None:
+    pq.write_table(pa.table({"x": [1]}), path)

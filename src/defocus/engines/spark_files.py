@@ -1,7 +1,7 @@
 """Parquet and CSV files as Spark's own readers see them. Nothing about a column is inferred from rows or paths."""
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -41,6 +41,7 @@ _BYTES = "TRY_VALIDATE_UTF8(CAST(ENCODE(a, 'ISO-8859-1') AS STRING))"
 
 def local(engine: SparkEngine, files: Files) -> exp.Expression:
     """Files of this machine, which every executor must be able to reach under the same path."""
+    _check_folders(map(str, files.paths))
     paths = [_escaped(path) for path in files.paths]
     options = {"basePath": f"file://{_root(files)}"} if files.partitions else {}
     if files.format == "parquet":
@@ -63,13 +64,16 @@ def remote(engine: SparkEngine, paths: Sequence[str]) -> exp.Expression:
         return _far(engine, paths, options)
     given: dict[str, Any] = {**_CSV, "sep": "\t" if ending.endswith(".tsv") else ","}
     headers: set[tuple[str, ...]] = set()
+    listed: list[str] = []
 
     def flat(reader: Any) -> Any:
         frame = reader.options(**given, recursiveFileLookup=True).csv(list(paths))
-        headers.update(tuple(reader.csv(_plain(file)).columns) for file in frame.inputFiles())
+        listed.extend(map(unquote, frame.inputFiles()))
+        headers.update(tuple(reader.csv(_plain(file)).columns) for file in listed)
         return frame
 
     engine.withdraw(engine.read(flat))
+    _check_folders(listed)
     if len(headers) != 1:
         raise _unlike("the files begin with different names of columns")
     names = [_decoded(name) for name in headers.pop()]
@@ -87,6 +91,7 @@ def _far(engine: SparkEngine, paths: Sequence[str], options: Mapping[str, str]) 
 
     def make(reader: Any) -> Any:
         frame = reader.options(**options).parquet(*paths)
+        _check_folders(map(unquote, frame.inputFiles()))
         moments = [field.name for field in frame.schema.fields if field.dataType.typeName().startswith("timestamp")]
         known = _known(reader, frame, moments)
         found.append((frame.columns, {name for name in moments if name not in known}))
@@ -128,9 +133,20 @@ def _unlike(what: str) -> SourceError:
     )
 
 
+def _check_folders(paths: Iterable[str]) -> None:
+    """Refuse folders that Spark reads as other letters than everybody else: one row would be in two parts."""
+    for path in paths:
+        for folder in path.split("/")[:-1]:
+            if "=" in folder and "%" in folder and not unquote(folder).isascii():
+                raise SourceError(
+                    f"Spark reads other letters in the folder {folder!r:.120} than it stands for.",
+                    fix="write letters beyond ASCII in names of folders as they are, without percent signs.",
+                )
+
+
 def _plain(file: str) -> str:
     """A file that Spark found, as a path in which no sign is a pattern."""
-    return "".join(f"\\{sign}" if sign in _MAGIC else sign for sign in unquote(file))
+    return "".join(f"\\{sign}" if sign in _MAGIC else sign for sign in file)
 
 
 def _is_near(type_: Any) -> bool:
