@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from defocus.graphs.kernels import compiling
 from defocus.ledger import Ledger
 
 SAID = ("--unit", "edge", "--nodes", "50", "--budget", "4", "--budget-delta", "1e-6")
@@ -128,3 +129,16 @@ def test_more_than_the_budget_is_refused_with_another_exit_code(defocus: Callabl
     ran = defocus("graph", edges, *SAID, "edges", "--epsilon", 5)
     assert ran.code == 1
     assert "remaining" in ran.err
+
+
+def test_without_numba_it_says_what_to_install_and_makes_no_ledger(
+    defocus: Callable[..., Any], edges: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(name: str) -> None:
+        raise ModuleNotFoundError(name)
+
+    monkeypatch.setattr(compiling, "import_module", missing)
+    ran = defocus("graph", edges, *SAID, "edges", "--epsilon", 1)
+    assert ran.code == 1
+    assert "defocus[graph]" in ran.err
+    assert [path.name for path in edges.parent.iterdir()] == [edges.name]

@@ -180,7 +180,10 @@ def test_a_method_that_gives_no_sound_result_fails_after_the_charge(friends: Net
 
 
 def test_without_numba_nothing_is_charged(friends: Network, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiling, "find_spec", lambda _name: None)
+    def missing(name: str) -> None:
+        raise ModuleNotFoundError(name)
+
+    monkeypatch.setattr(compiling, "import_module", missing)
     with pytest.raises(MissingExtraError, match="numba"):
         friends.edges().release(epsilon=1)
     assert len(friends.ledger) == 1

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
-from defocus.cli.plots import ready, save
+from defocus.cli import plots
 from defocus.cli.terminal import console, plain, to_json
 from defocus.errors import InvalidParameterError
 from defocus.graphs import GraphAnswer, GraphQuery, Network, open_graph
+from defocus.graphs.kernels.compiling import ready
 from defocus.graphs.naming import Lines
 from defocus.privacy.budgets import Budget
 from defocus.privacy.units import Unit, edge, event, node, weight
@@ -66,10 +67,11 @@ class Shown:
 
 def ask(opening: Opening, asked: Asked, shown: Shown) -> None:
     """Open the graph, preview or release the question, and print it."""
+    ready()  # before a ledger is made
     if shown.out is not None:
         _writer(shown.out)
     if shown.plot is not None:
-        ready(shown.plot)
+        plots.ready(shown.plot)
     with _opened(opening) as network:
         query = _query(network, asked)
         if shown.preview:
@@ -85,7 +87,7 @@ def ask(opening: Opening, asked: Asked, shown: Shown) -> None:
     finally:
         _show(answer, shown)  # it is paid for, so it is shown whatever else fails
     if shown.plot is not None:
-        save(answer.plot(), shown.plot)
+        plots.save(answer.plot(), shown.plot)
 
 
 def _writer(out: Path) -> str:

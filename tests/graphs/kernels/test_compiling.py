@@ -30,6 +30,8 @@ def test_without_numba_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) 
         twice(3)
     assert "defocus[graph]" in caught.value.fix
     assert twice.__name__ == "twice"
+    with pytest.raises(MissingExtraError, match="numba"):
+        compiling.ready()
 
 
 @pytest.mark.parametrize("cores", [1, 3])

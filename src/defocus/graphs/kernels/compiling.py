@@ -5,7 +5,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, wraps
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any, ParamSpec, TypeVar
 
 from defocus.errors import MissingExtraError
@@ -45,20 +44,19 @@ def cores() -> int:
 
 
 def ready() -> None:
-    """Refuse if loops cannot be compiled here; asked before a ledger is charged."""
-    if find_spec("numba") is None:
-        raise _missing()
+    """Refuse if loops cannot be compiled here; asked before a ledger is made or charged."""
+    _numba()
 
 
-def _missing() -> MissingExtraError:
-    return MissingExtraError("Counting in graphs", package="numba", extra="graph")
+def _numba() -> Any:
+    """The compiler. One that cannot be loaded is as good as none."""
+    try:
+        return import_module("numba")
+    except ImportError as error:
+        raise MissingExtraError("Counting in graphs", package="numba", extra="graph") from error
 
 
 @cache
 def _machine_code(function: Callable[..., Any]) -> Callable[..., Any]:
-    try:
-        numba = import_module("numba")
-    except ImportError as error:
-        raise _missing() from error
-    made: Callable[..., Any] = numba.njit(cache=True, nogil=True)(function)
+    made: Callable[..., Any] = _numba().njit(cache=True, nogil=True)(function)
     return made
