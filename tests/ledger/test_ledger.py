@@ -81,8 +81,10 @@ def test_opening_with_other_terms_is_refused_and_says_what_differs(
 
 @pytest.mark.parametrize("left_out", ["budget", "unit", "dataset"])
 def test_a_new_ledger_needs_all_its_terms(opened: Opener, left_out: str) -> None:
-    with pytest.raises(LedgerUnavailableError, match="budget=, unit= and dataset="):
+    with pytest.raises(LedgerUnavailableError, match=f"give {left_out}= as well"):
         opened(**{left_out: None})
+    with pytest.raises(LedgerUnavailableError, match="new ledger, give dataset=, unit= and budget="):
+        opened(dataset=None, unit=None, budget=None)
 
 
 @pytest.mark.parametrize("bad", [{"budget": 1.0}, {"unit": "patient"}, {"dataset": ""}, {"dataset": 3}])

@@ -254,3 +254,29 @@ def test_one_purpose_may_be_given_as_text(home: Path) -> None:
         with pytest.raises(InvalidParameterError, match="research"):
             table.agg(n=dp.count()).release(epsilon=1, purpose="r")
         assert len(table.ledger) == 1
+
+
+def test_what_is_missing_for_a_new_ledger_is_named(tmp_path: Path) -> None:
+    frame, place = pa.table({"x": [1]}), tmp_path / "x.ledger"
+    with pytest.raises(LedgerUnavailableError, match="give budget= as well"):
+        dp.open(frame, unit=dp.rows(), ledger=place, name="x")
+    with pytest.raises(LedgerUnavailableError, match="give unit= as well"):
+        dp.open(frame, budget=dp.Budget(1), ledger=place, name="x")
+    with pytest.raises(LedgerUnavailableError, match="give unit= and budget= as well"):
+        dp.open(frame, ledger=place)
+    assert not place.exists()
+
+
+def test_a_closed_table_says_to_open_it_again(tmp_path: Path) -> None:
+    table = dp.open(pa.table({"x": [1]}), unit=dp.rows(), budget=dp.Budget(1), ledger=tmp_path / "x.ledger", name="x")
+    table.close()
+    with pytest.raises(LedgerUnavailableError, match="open the table"):
+        table.agg(n=dp.count()).release(epsilon=0.5)
+
+
+def test_a_hint_about_the_name_is_given_only_where_the_name_differs(tmp_path: Path) -> None:
+    frame, place = pa.table({"x": [1]}), tmp_path / "x.ledger"
+    dp.open(frame, unit=dp.rows(), budget=dp.Budget(1), ledger=place, name="data").close()
+    with pytest.raises(LedgerMismatchError, match="open it without repeating these") as refused:
+        dp.open(frame, unit=dp.rows(), budget=dp.Budget(2), ledger=place)
+    assert "nobody named" not in refused.value.fix

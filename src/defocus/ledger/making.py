@@ -46,10 +46,7 @@ def make(
 ) -> None:
     """Make a ledger for the data set, unit and budget that were ``given``; None if it may not be made."""
     if given is None or None in given:
-        raise LedgerUnavailableError(
-            f"There is no ledger at {store.place.name}.",
-            fix="check the path; to make a new ledger, give budget=, unit= and dataset=.",
-        )
+        raise _nowhere(store.place.name, given)
     if file is not None and file.read() is not None:
         raise LedgerDamagedError(
             f"The anchor file {file.path} vouches for a ledger, but there is none at {store.place.name}.",
@@ -72,6 +69,21 @@ def make(
         tally=None if parts is None else Tally.start(guard),
     )
     store.create(first)
+
+
+def _nowhere(place: str, given: tuple[Any, Any, Any] | None) -> LedgerUnavailableError:
+    """There is no ledger, and what was given does not suffice to make one."""
+    if given is None:
+        return LedgerUnavailableError(
+            f"There is no ledger at {place}.", fix="check the path; a ledger is made where its data is first opened."
+        )
+    names = ("dataset", "unit", "budget")
+    absent = [f"{name}=" for name, value in zip(names, given, strict=True) if value is None]
+    listed = " and ".join([", ".join(absent[:-1]), absent[-1]] if len(absent) > 1 else absent)
+    beside = "" if len(absent) == len(names) else " as well"
+    return LedgerUnavailableError(
+        f"There is no ledger at {place}.", fix=f"check the path; to make a new ledger, give {listed}{beside}."
+    )
 
 
 def terms_of(session: Session) -> Terms:

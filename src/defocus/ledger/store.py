@@ -216,7 +216,8 @@ class Store:
         """The engine of this process: one inherited through a fork is left to the parent, untouched."""
         if self._closed:
             raise LedgerUnavailableError(
-                f"The ledger {self.place.name} is closed.", fix="open it again: Ledger.open(…)."
+                f"The ledger {self.place.name} is closed.",
+                fix="open the table or the graph again, or the ledger itself: Ledger.open(…).",
             )
         engine = self._engine
         if engine is None or self._process != os.getpid():

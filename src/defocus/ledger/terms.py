@@ -1,5 +1,6 @@
 """What a ledger was made for: written once in its first entry, and held against every later opening."""
 
+import json
 import secrets
 from dataclasses import dataclass
 from typing import Any, final
@@ -96,6 +97,18 @@ class Terms:
         if differ:
             raise LedgerMismatchError(
                 f"This ledger was made for something else. {'; '.join(differ)}.",
-                fix="open it without repeating these. Only another data set may have a ledger of its own: a second"
-                " ledger for the same people would be a second budget.",
+                fix=f"{self._remedy(parts)} Only another data set may have a ledger of its own: a second ledger for the"
+                " same people would be a second budget.",
             )
+
+    def _remedy(self, parts: Parts | None) -> str:
+        """How to open the ledger as what it is; about parts, where those that were given are not its own."""
+        mine = self.parts
+        if parts is None or parts == mine:
+            return "open it without repeating these."
+        if mine is None:
+            return "leave parts out: this ledger has none, so that each charge is everybody's."
+        if mine.column == parts.column and mine.kind != parts.kind:
+            kinds = f"{{{json.dumps(mine.column, ensure_ascii=False)}: {json.dumps(mine.kind)}}}"
+            return f"declare types={kinds}, in a dataset file the kind of that column, as when the ledger was made."
+        return f"divide the data as when the ledger was made, into {mine}."

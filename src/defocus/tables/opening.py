@@ -214,7 +214,7 @@ def _book(said: _Said, parts: Parts | None, undo: ExitStack) -> Ledger:
         terms: dict[str, Any] = {"budget": said.budget, "unit": said.unit, "dataset": said.name, "parts": parts}
         return undo.enter_context(Ledger.open(said.ledger, anchor_file=said.anchor_file, **terms))
     except LedgerMismatchError as problem:
-        if said.named:
+        if said.named or "dataset: " not in problem.what:
             raise
         hint = f"nobody named the data, so it was taken for {said.name!r:.80}: pass name= if the ledger calls it"
         raise LedgerMismatchError(problem.what, fix=f"{hint} otherwise; or {problem.fix}") from None

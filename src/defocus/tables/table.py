@@ -14,9 +14,10 @@ from defocus.tables.answers import Answer
 from defocus.tables.arranging import arrange
 from defocus.tables.bounding import DEFAULT_ROWS, Bound, fitting
 from defocus.tables.cubes import Cube
-from defocus.tables.dividing import described, restricted
+from defocus.tables.dividing import restricted
 from defocus.tables.joining import join_private, join_public
 from defocus.tables.keys import DECLARED, EVERYTHING, Keys, declared_keys, key_columns, public_keys
+from defocus.tables.parts_left import whats_left
 from defocus.tables.query import Query
 from defocus.tables.rows import Rows
 from defocus.tables.sql import Catalogue, SqlQuery, read
@@ -214,9 +215,7 @@ class Table:
 
     def __str__(self) -> str:
         columns = ", ".join(f"{column.name} ({column.kind})" for column in self.schema)
-        division = self.rows.division
-        parts = "" if division is None else f"\nin {described(division)}"
-        return f"{self.name}: {columns}\nprotects {self.ledger.unit}; {self.remaining()}{parts}"
+        return "\n".join([f"{self.name}: {columns}", *whats_left(self.rows.division, self.ledger)])
 
 
 @final
