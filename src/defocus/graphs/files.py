@@ -1,11 +1,16 @@
-"""Edges in files: Parquet, CSV and DuckDB, read through DuckDB. Schemas are read when a graph is opened, rows later."""
+"""Edges in files: Parquet, CSV and DuckDB. Footers and headers are read when a graph is opened, rows later."""
 
+import contextlib
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
+import pyarrow.parquet as pq
+from sqlglot import exp, parse_one
 
+from defocus.engines.sources import source as rows_of
 from defocus.errors import InvalidParameterError, SourceError, UnknownColumnError
 from defocus.graphs.naming import as_column
 from defocus.graphs.sources import EdgeColumns, EdgeSource
@@ -14,7 +19,7 @@ __all__ = ["file_source", "frame_columns"]
 
 _USUAL = (("source", "target"), ("src", "dst"), ("from", "to"), ("left", "right"), ("u", "v"))
 """What the two ends of an edge are usually called."""
-_SEPARATORS = {".csv": ",", ".tsv": "\t"}
+_SEPARATED = (".csv", ".tsv")
 _NUMBER = "TRY_CAST({0} AS DOUBLE)"
 _TIME = "COALESCE(epoch_us(TRY_CAST({0} AS TIMESTAMP)), TRY_CAST({0} AS BIGINT))"
 """How weights and times are read from text: what is neither is missing."""
@@ -64,12 +69,14 @@ def file_source(
 ) -> EdgeSource:
     """A Parquet or CSV file, or a table of a DuckDB file.
 
-    CSV files have a header; their ends are read as whole numbers where all nodes are numbered and as text where they
-    are named: see :func:`~defocus.graphs.opening.open_graph`. No type is guessed from the rows.
+    Guarantee:
+        No type is guessed from rows, and no row decides how another is read. CSV files have a header, and their lines
+        are read as those of tables are, see :class:`~defocus.engines.files.Files`; ends that are written as whole
+        numbers are numbers, and all others text. Parquet files are read as they are, broken characters too.
     """
     place = Path(path)
     ending = place.suffix.lower()
-    if ending not in {".parquet", ".pq", ".duckdb", ".db", *_SEPARATORS}:
+    if ending not in {".parquet", ".pq", ".duckdb", ".db", *_SEPARATED}:
         raise SourceError(
             f"A file of edges ends in .parquet, .csv, .tsv or .duckdb, but {place.name!r:.80} ends in"
             f" {ending or 'nothing'}.",
@@ -82,60 +89,103 @@ def file_source(
             "A database is opened with the name of a table, and other files without one.",
             fix='pass table="edges" for a DuckDB file, and nothing for others.',
         )
-    relation = _relation(place, ending, table)
-    schema = _schema(place, ending, relation)
-    chosen = frame_columns(schema.column_names, ends=ends, weights=weights, time=time)
-    written = ending in _SEPARATORS
-    readings = ("{0}", "{0}", _NUMBER, _TIME) if written else ("{0}",) * 4
-    columns = ", ".join(
-        f"{how.format(_quoted(name))} AS c{i}"
-        for i, (name, how) in enumerate(zip(chosen, readings, strict=True))
-        if name is not None
-    )
+    opened = _csv if ending in _SEPARATED else _parquet if table is None else partial(_database, table=table)
+    names, read = opened(place)
+    chosen = frame_columns(names, ends=ends, weights=weights, time=time)
 
-    def read(*, rows: bool = True) -> EdgeColumns:
-        limit = "" if rows else " LIMIT 0"
-        found = iter(_asked(place, ending, f"SELECT {columns} FROM {relation}{limit}").columns)  # noqa: S608  # quoted
+    def columns(*, rows: bool = True) -> EdgeColumns:
+        found = iter(read(chosen, rows=rows).columns)
         return EdgeColumns(*(None if name is None else as_column(next(found)) for name in chosen))
 
-    return EdgeSource("file", place.stem, read(rows=False), read, written=written)
+    return EdgeSource("file", place.stem, columns(rows=False), columns, written=ending in _SEPARATED)
 
 
-def _relation(place: Path, ending: str, table: str | None) -> str:
-    if table is not None:
-        return _quoted(table)
-    literal = "'" + str(place).replace("'", "''") + "'"
-    if ending in _SEPARATORS:
-        lenient = "header = true, all_varchar = true, strict_mode = false, null_padding = true"
-        return f"read_csv({literal}, delim = '{_SEPARATORS[ending]}', {lenient})"
-    return f"read_parquet({literal})"
+class _Read(Protocol):
+    """Read the ends, weights and times, as far as they are named; or no rows of them, for their types."""
+
+    def __call__(self, chosen: Sequence[str | None], *, rows: bool) -> pa.Table: ...
 
 
-def _schema(place: Path, ending: str, relation: str) -> pa.Table:
-    try:
-        return _asked(place, ending, f"SELECT * FROM {relation} LIMIT 0")  # noqa: S608  # quoted
-    except SourceError:
-        raise SourceError(
-            f"{place.name!r:.80} could not be read as a table of edges.",
-            fix="check that it is what its ending says, and that the table is there.",
-        ) from None
+def _csv(place: Path) -> tuple[list[str], _Read]:
+    """The columns in the header, and how lines are read."""
+    opened = rows_of(place)
+    names = opened.schema.names
+    opened.engine.close()
+
+    def read(chosen: Sequence[str | None], *, rows: bool) -> pa.Table:
+        if not rows:
+            kinds = (pa.string(), pa.string(), pa.float64(), pa.int64())
+            wanted = [(f"c{i}", kind) for i, (name, kind) in enumerate(zip(chosen, kinds, strict=True)) if name]
+            return pa.schema(wanted).empty_table()
+        made = [
+            exp.alias_(parse_one(how.format(_quoted(name)), read="duckdb"), f"c{i}")
+            for i, (name, how) in enumerate(zip(chosen, ("{0}", "{0}", _NUMBER, _TIME), strict=True))
+            if name is not None
+        ]
+        again = rows_of(place)
+        try:
+            return again.engine.run(exp.select(*made).from_(again.relation.subquery("lines")))
+        finally:
+            again.engine.close()
+
+    return names, read
 
 
-def _asked(place: Path, ending: str, statement: str) -> pa.Table:
+def _parquet(place: Path) -> tuple[list[str], _Read]:
+    """The columns in the footer, and how rows are read."""
+
+    def read(chosen: Sequence[str | None], *, rows: bool) -> pa.Table:
+        wanted = [name for name in chosen if name is not None]
+        found: Any = None
+        try:
+            with pq.ParquetFile(place) as file:
+                found = file.read(columns=list(dict.fromkeys(wanted))) if rows else file.schema_arrow.empty_table()
+        except (pa.ArrowException, OSError):
+            pass
+        if found is None:
+            # Raised out here, so that what was said about the file is not attached to it as its context.
+            raise _unread(place)
+        return pa.table([found.column(name) for name in wanted], names=[f"c{i}" for i in range(len(wanted))])
+
+    names: list[str] | None = None
+    with contextlib.suppress(pa.ArrowException, OSError):
+        names = pq.read_schema(place).names
+    if names is None:
+        raise _unread(place)
+    return names, read
+
+
+def _database(place: Path, *, table: str) -> tuple[list[str], _Read]:
+    """The columns of a table of DuckDB's, and how rows are read."""
+
+    def read(chosen: Sequence[str | None], *, rows: bool) -> pa.Table:
+        columns = ", ".join(f"{_quoted(name)} AS c{i}" for i, name in enumerate(chosen) if name is not None)
+        limit = "" if rows else " LIMIT 0"
+        return _asked(place, f"SELECT {columns} FROM {_quoted(table)}{limit}")  # noqa: S608  # quoted
+
+    return _asked(place, f"SELECT * FROM {_quoted(table)} LIMIT 0").column_names, read  # noqa: S608  # quoted
+
+
+def _asked(place: Path, statement: str) -> pa.Table:
     """What DuckDB answers. What it says when it fails may quote rows, so it is not repeated."""
     import duckdb  # noqa: PLC0415  # slow to load
 
-    database = str(place) if ending in {".duckdb", ".db"} else ":memory:"
     answer: Any = None
     try:
-        with duckdb.connect(database, read_only=database != ":memory:") as connection:
+        with duckdb.connect(str(place), read_only=True) as connection:
             answer = connection.sql(statement).to_arrow_table()
     except (duckdb.Error, OSError):
         pass
     if answer is None:
-        # Raised out here, so that what the database said is not attached to it as its context.
-        raise SourceError("The file could not be read.", fix="check that it is complete.")
+        raise _unread(place)
     return answer
+
+
+def _unread(place: Path) -> SourceError:
+    return SourceError(
+        f"{place.name!r:.80} could not be read as a table of edges.",
+        fix="check that it is what its ending says, and that the table is there.",
+    )
 
 
 def _quoted(name: str) -> str:
