@@ -97,3 +97,13 @@ def test_a_password_is_not_written_to_a_file_that_is_public(
     assert "PGPASSWORD" in ran.err
     assert "hush" not in ran.err + ran.out
     assert not (home / "draft.toml").exists()
+
+
+def test_check_compares_the_file_with_its_ledger(defocus: Callable[..., Any], home: Path) -> None:
+    assert defocus("query", "SELECT COUNT(*) AS n FROM visits", "--epsilon", 0.5).code == 0
+    assert defocus("check").code == 0
+    file = home / "defocus.toml"
+    file.write_text(file.read_text(encoding="utf-8").replace("epsilon = 2", "epsilon = 3"), encoding="utf-8")
+    ran = defocus("check")
+    assert ran.code == 1
+    assert "Budget(epsilon=2" in ran.out

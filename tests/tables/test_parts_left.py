@@ -49,11 +49,11 @@ def test_parts_that_everybody_pays_for_have_nothing_of_their_own(tmp_path: Path)
 @pytest.mark.parametrize(
     ("unit", "parts", "remedy"),
     [
-        (dp.rows(), "ward", 'pass parts="ward"'),
+        (dp.rows(), "ward", 'declare parts="ward"'),
         (
             dp.user("patient"),
             dp.parts("ward", people="in one part"),
-            'pass parts=dp.parts("ward", people="in one part")',
+            'declare parts=dp.parts("ward", people="in one part")',
         ),
     ],
 )

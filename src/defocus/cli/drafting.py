@@ -15,6 +15,7 @@ from defocus.errors import DatasetFileError, InvalidParameterError, Number
 from defocus.privacy.budgets import Budget
 from defocus.privacy.units import Unit, rows, user
 from defocus.tables.checking import check, notes
+from defocus.tables.comparing import compared
 from defocus.tables.datasets import read
 from defocus.tables.drafting import draft, likely_units
 
@@ -54,18 +55,21 @@ def init(
 
 
 def validate(path: Path) -> bool:
-    """Say what is left to decide or does not fit; nothing is looked at but the schema."""
+    """Say what is left to decide or does not fit; nothing is looked at but the schema and the ledger."""
     screen = console()
     try:
-        problems = check(read(path))
+        dataset = read(path)
     except DatasetFileError as error:
         screen.print(plain(f"left to decide: {error.what}"), soft_wrap=True)
         screen.print(plain(f"To fix: {error.fix}"), soft_wrap=True)
         return False
+    problems, facts = check(dataset), list[str]()
+    if not problems:
+        problems, facts = compared(dataset)
     for problem in problems:
         screen.print(plain(f"does not fit: {problem}"), style="red", soft_wrap=True)
     if not problems:
-        for fact in notes(read(path)):
+        for fact in [*notes(dataset), *facts]:
             screen.print(plain(fact), soft_wrap=True)
         screen.print("the file is complete and fits the data; add bounds and domains of columns as you need them")
     return not problems

@@ -54,7 +54,7 @@ def init(
 
 @commands.command()
 def check(dataset: Dataset = FILE) -> None:
-    """Say whether a dataset file is complete and fits the schema of its data. Exit code 1 if not."""
+    """Say whether a dataset file is complete and fits the schema of its data, and its ledger. Exit code 1 if not."""
     from defocus.cli import drafting  # noqa: PLC0415 # a command loads what it needs
 
     raise typer.Exit(0 if drafting.validate(dataset) else 1)

@@ -33,7 +33,7 @@ def undivided(division: Division | None, ledger: Ledger) -> list[str]:
     parts = ledger.terms.parts
     if parts is None or in_ledger(division) is not None:
         return []
-    return [f"the ledger has {parts}; rows opened without these parts are charged to everybody: pass {_said(parts)}"]
+    return [f"the ledger has {parts}; rows opened without these parts are charged to everybody: declare {_said(parts)}"]
 
 
 def _said(parts: Parts) -> str:
