@@ -2,8 +2,8 @@
 
     python spark_losses.py FOLDER
 
-A cluster of one master and one worker is started on this machine. An executor is killed in the middle of a question;
-then the Java machine of the driver is; then the table is opened anew.
+A cluster of one master and one worker is started on this machine. An executor is killed while it works on a question;
+then the Java machine of the driver is; then the table is opened anew, and its Spark stopped.
 """
 
 # ruff: noqa: S603, T201, PLW1509 our own programs and pages
@@ -51,10 +51,14 @@ def end_with_us() -> None:
 def cluster(home: Path) -> Iterator[str]:
     """The address of a master with one worker of two cores."""
     find_java()
+    os.environ["JAVA_TOOL_OPTIONS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # four machines that live a minute
     program = str(Path(pyspark("pyspark").__file__).parent / "bin" / "spark-class")
     port, page = free_port(), free_port()
     env = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_WORKER_DIR": str(home / "work")}
     places = ["--host", "127.0.0.1", "--port", str(port), "--webui-port", str(page)]
+    settings = {"spark.sql.shuffle.partitions": "2", "spark.executor.memory": "512m", "spark.driver.memory": "512m"}
+    (home / "spark-defaults.conf").write_text("".join(f"{name} {value}\n" for name, value in settings.items()))
+    os.environ["SPARK_CONF_DIR"] = str(home)
     log = (home / "cluster.log").open("wb")
     master = [program, "org.apache.spark.deploy.master.Master", *places]
     worker = [program, "org.apache.spark.deploy.worker.Worker", "--cores", "2", "--memory", "1g", "--host", "127.0.0.1"]
@@ -82,12 +86,12 @@ def reached(page: int) -> str:
     return ""
 
 
-def wait(until: Any) -> None:
+def wait(until: Any, often: float = 0.1) -> None:
     end = time.monotonic() + SLOW
     while not until():
         if time.monotonic() > end:
             raise TimeoutError
-        time.sleep(0.1)
+        time.sleep(often)
 
 
 def executors(home: Path) -> list[int]:
@@ -103,14 +107,14 @@ def executors(home: Path) -> list[int]:
 
 def main(home: Path) -> dict[str, Any]:
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    number = 1_000_000
+    number = 300_000
     rng = np.random.default_rng(1)
     rows = {
         "patient": rng.integers(0, number // 10, number),
         "ward": rng.integers(0, 3, number),
         "days": rng.random(number),
     }
-    pq.write_table(pa.table(rows), home / "visits.parquet", row_group_size=100_000)
+    pq.write_table(pa.table(rows), home / "visits.parquet", row_group_size=30_000)
     said: dict[str, Any] = {}
     with cluster(home) as address:
 
@@ -131,9 +135,15 @@ def main(home: Path) -> dict[str, Any]:
         table = opened()
         before = ask(table)
         killed = executors(home)
+        tracker = pyspark("pyspark").SparkContext._active_spark_context.statusTracker()
+        stages: set[int] = set()
+
+        def working() -> bool:
+            stages.update(tracker.getActiveStageIds())
+            return any(tracker.getStageInfo(one).numActiveTasks for one in stages)
 
         def kill() -> None:
-            time.sleep(0.3)
+            wait(working, often=0.01)
             for pid in killed:
                 os.kill(pid, signal.SIGKILL)
 
@@ -145,6 +155,7 @@ def main(home: Path) -> dict[str, Any]:
             said["executor"] = str(problem)
         killer.join()
         said["killed"] = len(killed)
+        said["failed tasks"] = sum(tracker.getStageInfo(one).numFailedTasks for one in stages)
         java = pyspark("pyspark").SparkContext._gateway.proc.pid
         os.killpg(java, signal.SIGKILL) if os.getpgid(java) == java else os.kill(java, signal.SIGKILL)
         spent = str(table.ledger.spent())
@@ -158,6 +169,11 @@ def main(home: Path) -> dict[str, Any]:
         table.close()
         again = opened()
         said["again"] = ask(again) == before
+        pyspark().SparkSession.getActiveSession().stop()
+        try:
+            said["stopped"] = str(ask(again))
+        except QuestionFailedError as problem:
+            said["stopped"] = str(problem)
         again.close()
     return said
 

@@ -23,9 +23,11 @@ def test_a_lost_executor_and_a_lost_driver_lose_no_charge_and_release_nothing(tm
     assert done.returncode == 0, done.stderr[-3000:]
     said = json.loads(done.stdout.splitlines()[-1])
     assert said["killed"] == 1
+    assert said["failed tasks"] >= 1
     assert said["executor"] == "same" or "executors were lost" in said["executor"]
     assert "connection to it was lost" in said["java"]
     assert said["context"] == "None"
     assert said["charged"]
     assert said["verified"]
     assert said["again"]
+    assert "it was stopped" in said["stopped"]
