@@ -67,15 +67,17 @@ def _frame(data: Any, library: str, *, ends: Sequence[str] | None, weights: str 
     names = [str(name) for name in (data.column_names if library == "pyarrow" else data.columns)]
     chosen = frame_columns(names, ends=ends, weights=weights, time=time)
 
-    def column(name: str) -> Any:
+    def column(name: str, *, rows: bool) -> Any:
         if library == "pandas":
-            return as_column(data.iloc[:, names.index(name)])
-        return as_column(data.column(name) if library == "pyarrow" else data.get_column(name))
+            whole = data.iloc[:, names.index(name)]
+            return as_column(whole if rows else whole.iloc[:0])
+        whole = data.column(name) if library == "pyarrow" else data.get_column(name)
+        return as_column(whole if rows else whole[:0])
 
     def read() -> EdgeColumns:
-        return EdgeColumns(*(None if name is None else column(name) for name in chosen))
+        return EdgeColumns(*(None if name is None else column(name, rows=True) for name in chosen))
 
-    head = EdgeColumns(*(None if name is None else column(name)[:0] for name in chosen))
+    head = EdgeColumns(*(None if name is None else column(name, rows=False) for name in chosen))
     return EdgeSource(f"{library} table", None, head, read)
 
 

@@ -1,43 +1,88 @@
 """Weights and times of edges as numbers. Types can be refused; what is missing or no number stays missing."""
 
+import datetime as dt
+import math
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from defocus.errors import UnfitDataError
+from defocus.graphs.keys import key
 from defocus.graphs.naming import Column
+from defocus.graphs.numbering import whole_numbers
 from defocus.graphs.pairs import MISSING_TIME
 
 __all__ = ["times_of", "weights_of"]
 
 
 def weights_of(column: Column | None) -> NDArray[np.float64] | None:
-    """Weights as floats; what is missing or no number is NaN."""
+    """Weights as floats; what is missing or no number is NaN, and what is too large for a float is infinite."""
     if column is None:
         return None
     kind = column.type if isinstance(column, pa.Array) else column.dtype
     if isinstance(column, pa.Array) and (
         pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind) or pa.types.is_null(kind)
     ):
-        return np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
+        return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), dtype=np.float64)
     if isinstance(column, np.ndarray) and column.dtype.kind in "iuf":
-        return np.asarray(column, dtype=np.float64)
+        with np.errstate(all="ignore"):
+            return np.asarray(column, dtype=np.float64)
     if not isinstance(column, np.ndarray) or column.dtype.kind != "O":
         raise UnfitDataError(f"Weights of the type {str(kind)[:60]} are not numbers.", fix="convert the column first.")
-    numbers = (float(x) if isinstance(x, int | float) and not isinstance(x, bool) else np.nan for x in column.tolist())
-    return np.fromiter(numbers, np.float64, len(column))
+    return np.fromiter((_weight(value) for value in column.tolist()), np.float64, len(column))
 
 
 def times_of(column: Column | None) -> NDArray[np.int64] | None:
-    """Times as whole microseconds, or the whole numbers they are."""
+    """Times as whole microseconds, or the whole numbers they are; what is neither, or beyond 64 bits, is missing."""
     if column is None:
         return None
+    if not isinstance(column, pa.Array) and column.dtype.kind == "O":
+        return np.fromiter((_time(value) for value in column.tolist()), np.int64, len(column))
+    if not isinstance(column, pa.Array) and column.dtype.kind in "iu":
+        numbers, whole = whole_numbers(column)
+        return np.where(whole, numbers, MISSING_TIME)
     if not isinstance(column, pa.Array):
-        column = pa.array(column.tolist(), from_pandas=True) if column.dtype.kind == "O" else pa.array(column)
+        known = column.dtype.kind == "M" and np.datetime_data(column.dtype)[0] in {"D", "s", "ms", "us", "ns"}
+        if not known:
+            raise _no_times()
+        column = pa.array(column)
     if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
         column = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
-    if not pa.types.is_integer(column.type) and not pa.types.is_null(column.type):
-        raise UnfitDataError("Times are neither dates nor whole numbers.", fix="convert the column of times first.")
-    filled = pc.fill_null(column.cast(pa.int64()), MISSING_TIME)
-    return np.asarray(filled.to_numpy(zero_copy_only=False), dtype=np.int64)
+    if pa.types.is_null(column.type):
+        return np.full(len(column), MISSING_TIME, np.int64)
+    if not pa.types.is_integer(column.type):
+        raise _no_times()
+    numbers, whole = whole_numbers(pc.fill_null(column, 0).to_numpy(zero_copy_only=False))
+    return np.where(whole & column.is_valid().to_numpy(zero_copy_only=False), numbers, MISSING_TIME)
+
+
+def _no_times() -> UnfitDataError:
+    return UnfitDataError("Times are neither dates nor whole numbers.", fix="convert the column of times first.")
+
+
+def _weight(value: Any) -> float:
+    if isinstance(value, bool | np.bool_):
+        return math.nan
+    if not isinstance(value, int | float | np.integer | np.floating | Decimal | Fraction):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+    except Exception:  # noqa: BLE001  # a value may refuse in any way
+        return math.nan
+
+
+def _time(value: Any) -> int:
+    """A whole number of 64 bits, or the microseconds of a date or a moment, by the same rule as names have."""
+    found = key(value.astype("datetime64[us]").item()) if isinstance(value, np.datetime64) else key(value)
+    if isinstance(found, tuple) and found[0] == "date":
+        found = (int(found[1]) - dt.date(1970, 1, 1).toordinal()) * 86_400_000_000
+    elif isinstance(found, tuple) and found[0] == "moment":
+        found = int(found[1])
+    return found if isinstance(found, int) and -(2**63) <= found < 2**63 else MISSING_TIME
