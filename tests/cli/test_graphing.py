@@ -88,6 +88,7 @@ def test_nodes_as_listed_are_declared(defocus: Callable[..., Any], edges: Path) 
     refused = defocus(*words)
     assert refused.code == 2
     assert "its nodes are public" in refused.err
+    assert "a file with one name per line, or --nodes as-listed to say" in refused.err
     assert not edges.with_name("ring.ledger").exists()
     assert defocus(*words, "--nodes", "as-listed").code == 0
 
@@ -98,6 +99,9 @@ def test_nodes_as_listed_are_declared(defocus: Callable[..., Any], edges: Path) 
         (("squares",), "cannot be asked 'squares'"),
         (("stars", "--set", "size=3"), "no setting 'size'"),
         (("stars", "--set", "k"), "not a setting"),
+        (("interactions",), "needs the setting every"),
+        (("degrees", "--set", "side=in"), "leave --set side out, or open the graph with --directed."),
+        (("weights",), 'open it with --unit weight --bound … and --weights "name of the column".'),
         (("stars", "--set", "k=two"), "k must be a whole number"),
         (("edges", "--bound", "3"), "--bound"),
         (("edges", "--ends", "source"), "two columns"),
@@ -142,3 +146,22 @@ def test_without_numba_it_says_what_to_install_and_makes_no_ledger(
     assert ran.code == 1
     assert "defocus[graph]" in ran.err
     assert [path.name for path in edges.parent.iterdir()] == [edges.name]
+
+
+@pytest.mark.parametrize(
+    ("question", "says"),
+    [
+        ("triangles", "pass --set cap=…, of how many triangles a node may be counted"),
+        ("triangles", "protect nodes of a largest degree: --unit node --bound …."),
+        ("degree-histogram", "pass --nodes and a file of all nodes, one per line; it stays private."),
+        ("degrees", "such as edges or triangles --set cap=…; or protect edges: --unit edge, --nodes …."),
+    ],
+)
+def test_remedies_for_nodes_are_options(defocus: Callable[..., Any], edges: Path, question: str, says: str) -> None:
+    ran = defocus("graph", edges, "--unit", "node", "--budget", 1, question, "--epsilon", 1)
+    assert says in ran.err
+
+
+def test_a_method_without_a_guess_is_named_as_an_option(defocus: Callable[..., Any], edges: Path) -> None:
+    ran = defocus("graph", edges, *SAID, "triangles", "--epsilon", 1)
+    assert '--by "ramp, measured" gives some' in ran.out

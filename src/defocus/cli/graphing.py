@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, final
 
 from defocus.cli import plots
+from defocus.cli.remedies import notes_in_options
 from defocus.cli.terminal import console, plain, to_json
 from defocus.errors import InvalidParameterError
 from defocus.graphs import GraphAnswer, GraphQuery, Network, open_graph
@@ -169,13 +170,17 @@ def _query(network: Network, asked: Asked) -> GraphQuery:
         )
     settings = dict(_setting(text) for text in asked.settings)
     parameters = inspect.signature(method).parameters
-    names = [name for name in parameters if name != "self"]
+    names, empty = [name for name in parameters if name != "self"], inspect.Parameter.empty
     for name in settings:
         if name not in names:
             raise InvalidParameterError(
                 f"{asked.question} has no setting {name!r:.60}.",
                 fix=f"its settings are {', '.join(names)}." if names else "it has none.",
             )
+    for name in names:
+        needed = parameters[name].kind is inspect.Parameter.KEYWORD_ONLY and parameters[name].default is empty
+        if needed and name not in settings:
+            raise InvalidParameterError(f"{asked.question} needs the setting {name}.", fix=f"pass --set {name}=….")
     listed = [name for name in names if parameters[name].kind is inspect.Parameter.VAR_POSITIONAL and name in settings]
     several = [part.strip() for name in listed for part in str(settings.pop(name)).split(",")]
     query: GraphQuery = method(network, *several, **settings)
@@ -204,4 +209,4 @@ def _print(content: Any, text: str, explained: str, shown: Shown) -> None:
         return
     screen = console()
     for line in (f"{text}\n\n{explained}" if shown.explain else text).split("\n"):
-        screen.print(plain(line), soft_wrap=True)
+        screen.print(plain(notes_in_options(line)), soft_wrap=True)

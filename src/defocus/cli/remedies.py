@@ -5,12 +5,30 @@ from collections.abc import Callable, Mapping, Sequence
 
 import typer
 
-__all__ = ["in_options", "options_of"]
+__all__ = ["in_options", "notes_in_options", "options_of"]
 
 _VALUE = r"""(?:(?:dp\.)?user\("(?P<unit>[^"]*)"\)|"(?P<text>[^"]*)"|(?P<plain>[\w.+-]*\w))?"""
 _BUDGET = re.compile(r"\bBudget\((?P<epsilon>[\d.e+-]+)(?:, (?P<delta>[\d.e+-]+))?\)")
 _SHOWN = re.compile(r"(\bBudget\([a-z]+=[^)]*\))")
 """A budget as it is shown, which is no remedy."""
+_UNIT = re.compile(r"\bunit=dp\.(?P<kind>edge|node|weight|event)\((?:(?:max_degree|bound)=(?P<bound>[^()]*))?\)")
+_SETTINGS = "cap|side|at_most|typical|damping|top|every|start|end"
+_SETTING = re.compile(rf"""(?<![\w-])(?P<name>{_SETTINGS})=(?:"(?P<text>[^"]*)"|(?P<plain>…|[\w.+-]*\w)?)""")
+_QUESTION = re.compile(rf"\b(?P<name>[a-z_]+)\((?P<setting>(?:{_SETTINGS})=[^()]*)?\)")
+_LISTS = {
+    'nodes="as listed"': "--nodes as-listed",
+    "nodes=[…]": "--nodes and a file with one name per line",
+    "nodes=…": "--nodes …",
+    "a list of their names": "a file with one name per line",
+    "a list of names": "a file with one name per line",
+    "the list of all nodes when the graph is opened: nodes=[…]": "--nodes and a file of all nodes, one per line",
+    "pass the list of all nodes": "pass --nodes and a file of all nodes, one per line",
+    'ends=("from_id", "to_id")': "--ends from_id,to_id",
+    "with directed=False": "without --directed",
+    "without directed=True": "without --directed",
+}
+"""What is a list in Python is a file here, or words with a comma."""
+_BY = re.compile(r'\bby\((?P<name>"[^"]*")\)(?= gives some that rest on no guess)')
 _VERBS = r"(?P<verb>\b(?:pass|choose|raise|round|shorten|write|give) |^)"
 
 
@@ -36,6 +54,8 @@ def in_options(text: str, options: Mapping[str, str]) -> str:
     """
     if not options:
         return text
+    if "settings" in options and "nodes" in options:
+        text = _of_graphs(text)
     names = "|".join(sorted(map(re.escape, options), key=len, reverse=True))
 
     def named(found: re.Match[str]) -> str:
@@ -52,6 +72,34 @@ def in_options(text: str, options: Mapping[str, str]) -> str:
     return "".join(part if i % 2 else translated(part) for i, part in enumerate(parts))
 
 
+def notes_in_options(text: str) -> str:
+    """A line of an answer about a graph in which a method that it names is named as the option.
+
+    >>> notes_in_options('a guess, and by("ramp, measured") gives some that rest on no guess')
+    'a guess, and --by "ramp, measured" gives some that rest on no guess'
+    """
+    return _BY.sub(r"--by \g<name>", text)
+
+
+def _of_graphs(text: str) -> str:
+    """Units, lists of nodes, questions and their settings, as ``defocus graph`` takes them."""
+
+    def unit(found: re.Match[str]) -> str:
+        return f"--unit {found['kind']}" + (f" --bound {found['bound']}" if found["bound"] else "")
+
+    def question(found: re.Match[str]) -> str:
+        return found["name"].replace("_", "-") + (f" {found['setting']}" if found["setting"] else "")
+
+    def setting(found: re.Match[str]) -> str:
+        value = found["text"] or found["plain"]
+        return f"--set {found['name']}" + (f"={value}" if value else "")
+
+    text = _UNIT.sub(unit, text)
+    for python in sorted(_LISTS, key=len, reverse=True):
+        text = text.replace(python, _LISTS[python])
+    return _SETTING.sub(setting, _QUESTION.sub(question, text))
+
+
 def _spent(options: Mapping[str, str]) -> Callable[[re.Match[str]], str]:
     def written(found: re.Match[str]) -> str:
         delta = f" {options['delta']} {found['delta']}" if found["delta"] else ""
@@ -63,6 +111,7 @@ def _spent(options: Mapping[str, str]) -> Callable[[re.Match[str]], str]:
 def _given(options: Mapping[str, str]) -> Callable[[re.Match[str]], str]:
     def written(found: re.Match[str]) -> str:
         value = next((found[kind] for kind in ("unit", "text", "plain") if found[kind] is not None), "")
-        return options[found["name"]] if value in {"", "True"} else f"{options[found['name']]} {value}"
+        shown = f'"{value}"' if " " in value else value
+        return options[found["name"]] if value in {"", "True"} else f"{options[found['name']]} {shown}"
 
     return written

@@ -32,10 +32,17 @@ class Public:
             raise NotDeclaredError(
                 f"This graph protects {self.unit}, so the number of its nodes is private,"
                 " and this question needs a public one.",
-                fix="ask something whose answer does not depend on it, such as edges() or degree_histogram();"
-                " or protect edges: unit=dp.edge(), nodes=….",
+                fix=f"ask something whose answer does not depend on it, such as {self.answerable}; or protect edges:"
+                " unit=dp.edge(), nodes=….",
             )
         return self.nodes
+
+    @property
+    def answerable(self) -> str:
+        """What can be asked where this unit is protected, in words."""
+        if self.unit.kind == "node":
+            return "edges() or triangles(cap=…)" + (" or degree_histogram()" if self.listed else "")
+        return {"weight": "weights()", "event": "interactions(every=…)"}.get(self.unit.kind, "edges()")
 
     def need_all_nodes(self) -> None:
         """Refuse where nodes without an edge are not known: a node that leaves would take others with it."""

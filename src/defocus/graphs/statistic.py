@@ -47,6 +47,6 @@ def edge_reach(public: Public, one: Reach, *, name: str) -> Reach:
     if public.unit.kind != "edge":
         raise InvalidParameterError(
             f"{name} has no noise of this kind for graphs that protect {public.unit}.",
-            fix="protect edges: unit=dp.edge(); or ask what has a form for this unit: edges(), degree_histogram().",
+            fix=f"protect edges: unit=dp.edge(); or ask what has a form for this unit: {public.answerable}.",
         )
     return one if public.changes == 1 else one.times(2)
