@@ -79,6 +79,27 @@ def test_a_preview_has_the_errors_and_intervals_of_the_release(
             assert {column.how for column in columns} == {method.how}
 
 
+@pytest.mark.parametrize(
+    ("name", "said", "settings", "lost"),
+    [
+        ("edges", PEOPLE, {"cap": 3}, "at each node, at most 3 of its edges count"),
+        ("edges", PEOPLE, {}, "edges count up to a cap at each node, which is found; what is beyond it is lost"),
+        ("triangles", PEOPLE, {"cap": 2}, "at each node, at most 2 of its triangles count"),
+        ("degree_histogram", PEOPLE, {"at_most": 4}, "edges are left out where a node would have more than 4"),
+        ("edges", EDGES, {}, "an edge with an end that is missing, or is not one of the nodes, is left out"),
+        ("weights", WEIGHTS, {}, "an edge with an end that is missing, or is not one of the nodes, is left out"),
+    ],
+)
+def test_what_no_interval_tells_is_printed(
+    opened: Callable[..., Network], name: str, said: dict[str, Any], settings: dict[str, Any], lost: str
+) -> None:
+    asked = getattr(opened(_interactions(), ends=("a", "b"), name="small", **said), name)(**settings)
+    for shown in (asked.preview(epsilon=2), asked.release(epsilon=2)):
+        (line,) = [line for line in str(shown).split("\n") if line.startswith("not in the intervals: ")]
+        assert lost in line
+        assert "not in the intervals" in shown._repr_html_()
+
+
 def _agree(foreseen: float, found: Floats, slack: float) -> None:
     """What was foreseen lies among what was found, where both are known."""
     known = found[np.isfinite(found)]

@@ -199,7 +199,7 @@ class GraphAnswer:
         left_out = printing.shortened(len(self))[1]
         hidden = [f"{len(self)} entries, {left_out} of them not shown"] if left_out else []
         guesses = [rule for rule in self.rules if "guess" in rule]
-        return [*hidden, *self.result.notes, *guesses, self.receipt.purpose]
+        return [*hidden, *self.result.notes, *guesses, *wording.biased(self.rules), self.receipt.purpose]
 
 
 def checked_result(result: object) -> Result:

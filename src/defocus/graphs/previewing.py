@@ -127,7 +127,12 @@ class GraphPreview:
 
     def _notes(self) -> list[str]:
         guesses = [rule for rule in self.rules if "guess" in rule]
-        return [*guesses, f"cost: {wording.cost(self.promise)}", f"budget: {self._budget()}"]
+        return [
+            *guesses,
+            *wording.biased(self.rules),
+            f"cost: {wording.cost(self.promise)}",
+            f"budget: {self._budget()}",
+        ]
 
     def _budget(self) -> str:
         if self.after is None:

@@ -1,5 +1,7 @@
 """What a release about a graph promises, in plain words."""
 
+from collections.abc import Sequence
+
 from defocus.errors import UnsupportedEventError
 from defocus.ledger import Terms
 from defocus.privacy.events import Event
@@ -7,9 +9,16 @@ from defocus.privacy.expressions import unparse
 from defocus.privacy.units import Adjacency, Unit
 from defocus.release.promises import Promise, promise
 
-__all__ = ["alone", "cost", "odds", "owed", "protection"]
+__all__ = ["alone", "biased", "cost", "odds", "owed", "protection"]
 
 _LONGEST = 300
+_BIASING = (
+    "at each node, at most",
+    "up to a cap at each node",
+    "where a node would have more",
+    "one of the nodes, is left",
+)
+"""Rules that take edges away, by words that are in them."""
 
 
 def alone(event: Event, terms: Terms) -> Promise | None:
@@ -24,6 +33,16 @@ def protection(unit: Unit, dataset: str) -> str:
     """What stays hidden."""
     same = "with or without it" if unit.adjacency is Adjacency.ADD_REMOVE else "with it or with another in its place"
     return f"{unit}, in {dataset}: every answer comes out almost as often {same}"
+
+
+def biased(rules: Sequence[str]) -> list[str]:
+    """What takes edges away by rule, which no interval tells: a line, if there is anything.
+
+    >>> biased(["an edge from a node to itself is left out", "at each node, at most 9 of its edges count"])
+    ['not in the intervals: at each node, at most 9 of its edges count']
+    """
+    found = [rule for rule in rules if any(words in rule for words in _BIASING)]
+    return [f"not in the intervals: {'; '.join(found)}"] if found else []
 
 
 def odds(promised: Promise | None, unit: Unit) -> list[str]:
