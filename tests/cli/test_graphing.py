@@ -99,7 +99,7 @@ def test_nodes_as_listed_are_declared(defocus: Callable[..., Any], edges: Path) 
         (("squares",), "cannot be asked 'squares'"),
         (("stars", "--set", "size=3"), "no setting 'size'"),
         (("stars", "--set", "k"), "not a setting"),
-        (("interactions",), "needs the setting every"),
+        (("interactions",), "To fix: pass --set every=…."),
         (("degrees", "--set", "side=in"), "leave --set side out, or open the graph with --directed."),
         (("weights",), 'open it with --unit weight --bound … and --weights "name of the column".'),
         (("stars", "--set", "k=two"), "k must be a whole number"),

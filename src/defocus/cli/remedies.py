@@ -13,7 +13,7 @@ _SHOWN = re.compile(r"(\bBudget\([a-z]+=[^)]*\))")
 """A budget as it is shown, which is no remedy."""
 _UNIT = re.compile(r"\bunit=dp\.(?P<kind>edge|node|weight|event)\((?:(?:max_degree|bound)=(?P<bound>[^()]*))?\)")
 _SETTINGS = "cap|side|at_most|typical|damping|top|every|start|end"
-_SETTING = re.compile(rf"""(?<![\w-])(?P<name>{_SETTINGS})=(?:"(?P<text>[^"]*)"|(?P<plain>…|[\w.+-]*\w)?)""")
+_SETTING = re.compile(rf"""(?<![\w-])(?<!--set )(?P<name>{_SETTINGS})=(?:"(?P<text>[^"]*)"|(?P<plain>…|[\w.+-]*\w)?)""")
 _QUESTION = re.compile(rf"\b(?P<name>[a-z_]+)\((?P<setting>(?:{_SETTINGS})=[^()]*)?\)")
 _LISTS = {
     'nodes="as listed"': "--nodes as-listed",
