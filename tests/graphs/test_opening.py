@@ -1,6 +1,7 @@
 """Opening a graph: what is public is said, and everything wrong is refused before a ledger is made."""
 
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -196,6 +197,26 @@ def test_a_new_ledger_needs_a_unit_and_a_budget(tmp_path: Path) -> None:
 def test_parameters_of_the_wrong_kind_are_refused(opened: Callable[..., Network], said: dict[str, Any]) -> None:
     with pytest.raises(InvalidParameterError):
         opened(**said)
+
+
+def test_a_ledger_answers_for_edges_with_a_direction_or_without_one(tmp_path: Path) -> None:
+    said: dict[str, Any] = {"nodes": NAMES, "ledger": tmp_path / "l", "unit": edge(), "budget": Budget(1)}
+    with open_graph(FRIENDS, directed=True, **said) as g:
+        assert g.name == "l"
+        assert g.ledger.dataset == "l, directed"
+        with open_graph(FRIENDS, nodes=NAMES, ledger=g.ledger, directed=True) as again:
+            assert again.name == "l"
+    with pytest.raises(LedgerMismatchError, match="dataset"):
+        open_graph(FRIENDS, **said)
+    with open_graph(FRIENDS, directed=True, **said) as g:
+        assert g.public.directed
+
+
+@pytest.mark.parametrize("bound", [10**400, Fraction(1, 10**400), 1e300], ids=["huge", "tiny", "float"])
+def test_bounds_of_weights_that_no_float_holds_are_refused(opened: Callable[..., Network], bound: Any) -> None:
+    frame = pd.DataFrame({"u": ["ada"], "v": ["bob"], "w": [1.0]})
+    with pytest.raises(InvalidParameterError, match="bound"):
+        opened(frame, weights="w", unit=weight(bound=bound))
 
 
 def test_purposes_are_held(opened: Callable[..., Network]) -> None:

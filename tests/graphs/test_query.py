@@ -1,11 +1,13 @@
 """A question is free until it is released; then it is charged first, once, and nothing private leaves."""
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from defocus import Budget, edge
@@ -325,3 +327,52 @@ def test_only_questions_are_asked(friends: Network) -> None:
 def test_reprs_say_nothing_private(friends: Network) -> None:
     shown = [repr(thing) for thing in (friends, friends.data, friends.data.pairs, friends.edges(), friends.data.graph)]
     assert not any(name in text for text in shown for name in ("ada", "bob"))
+
+
+def test_a_kept_answer_is_not_taken_for_one_about_other_labels_or_columns(opened: Callable[..., Network]) -> None:
+    pairs = np.array([[0, 1], [1, 2], [2, 0]])
+    g = opened(pairs, nodes=3000)
+    labels = np.arange(3000) // 1500
+    other = labels.copy()
+    other[1000:1100] = 1  # where the print of an array has dots
+    g.communities(labellings=[labels, labels[::-1]]).release(epsilon=1, request="a")
+    g.communities(labellings=[labels.tolist(), labels[::-1]]).release(epsilon=1, request="a")
+    with pytest.raises(InvalidParameterError, match="another question"):
+        g.communities(labellings=[other, labels[::-1]]).release(epsilon=1, request="a")
+    frame = pa.table({"u": [0, 1], "v": [1, 2], "w": [2, 2]})
+    first = opened(frame, nodes=3)
+    first.edges().release(epsilon=1, request="b")
+    second = open_graph(frame, nodes=3, ends=("u", "w"), ledger=first.ledger)
+    with pytest.raises(InvalidParameterError, match="another question"):
+        second.edges().release(epsilon=1, request="b")
+
+
+@dataclass(frozen=True)
+class Grumbling:
+    """A method that warns as soon as it sees the data."""
+
+    name: str = "plain"
+    error: float = 1.0
+    interval: float = 1.0
+    how: str = "none"
+    rules: tuple[str, ...] = ()
+    words: str = "something"
+
+    @property
+    def event(self) -> Pure:
+        return Pure(1)
+
+    def methods(self, _public: Any, _budget: Any) -> list[Any]:
+        return [self]
+
+    def run(self, data: Any, _bits: Any) -> Result:
+        warnings.warn("42 edges", stacklevel=1)
+        assert np.isinf(np.array([data.graph.edges]) / np.array([0]))
+        return Result((noisy("x", [1], error=1.0, half=1.0, how="none"),))
+
+
+def test_warnings_about_private_values_are_not_shown(friends: Network) -> None:
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        assert friends.ask(Grumbling()).release(epsilon=1).value == 1
+    assert not seen

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,13 @@ __all__ = ["AS_LISTED", "open_graph"]
 
 AS_LISTED = "as listed"
 """Says that the set of nodes is public, and is that of the nodes in the data."""
+
+_DIRECTED = ", directed"
+"""How ledgers call graphs whose edges have a direction: an edge between two nodes is two of those, so that one ledger
+cannot answer for both."""
+
+_LEAST, _MOST = Fraction(10) ** -200, Fraction(10) ** 200
+"""Between which bounds of weights can be, so that no step of theirs vanishes or overflows."""
 
 _KINDS = ("edge", "node", "weight", "event")
 
@@ -87,24 +95,26 @@ def open_graph(
     one_way = _direction(directed, opened)
     allowed = _purposes(purposes)
     called = _called(name, opened, ledger)
+    held = called + _DIRECTED * one_way
     place = _place(data, called) if ledger is None else ledger
     with ExitStack() as undo:
         book = None
         if unit is None:  # then only a ledger that is there can say whom it protects
-            book = _book(place, undo, anchor_file, dataset=called, unit=None, budget=budget)
+            book = _book(place, undo, anchor_file, dataset=held, unit=None, budget=budget)
             unit = book.unit
         _checked_unit(unit, weights=weights, time=time)
         for convert, column in ((weights_of, opened.head.weights), (times_of, opened.head.times)):
             convert(column)  # types are refused before a ledger is made
         names, read = _nodes(nodes, unit, opened)
         if book is None:
-            book = _book(place, undo, anchor_file, dataset=called, unit=unit, budget=budget)
+            book = _book(place, undo, anchor_file, dataset=held, unit=unit, budget=budget)
         public = Public(
             unit,
             None if unit.kind == "node" or names is None else len(names.labels),
             directed=one_way,
             listed=unit.kind != "node" or opened.listed is not None or not (nodes is None or isinstance(nodes, str)),
             named="" if unit.kind == "node" or names is None else names.digest(),
+            columns=(*(ends or ()), weights, time, table),
         )
         network = Network(Data(read), public, book, called, _rules(unit, public, directed=one_way), allowed)
         undo.pop_all()
@@ -133,6 +143,11 @@ def _checked_unit(unit: Unit, *, weights: str | None, time: str | None) -> None:
         raise InvalidParameterError(
             f"A graph protects edges, nodes, weights or events, not {unit}.",
             fix="pass unit=dp.edge() or unit=dp.node().",
+        )
+    if unit.kind == "weight" and not _LEAST <= Fraction(unit.bound or 0) <= _MOST:
+        raise InvalidParameterError(
+            "The bound of weights is too large or too small for floating-point numbers.",
+            fix="measure weights in another unit, so that their bound is near 1.",
         )
     for kind, given, what in (("weight", weights, "weights="), ("event", time, "time=")):
         if unit.kind == kind and given is None:
@@ -226,7 +241,7 @@ def _called(name: str | None, opened: EdgeSource, ledger: Any) -> str:
     if opened.name is not None:
         return opened.name
     if isinstance(ledger, Ledger):
-        return ledger.dataset
+        return ledger.dataset.removesuffix(_DIRECTED)
     return Path(ledger).stem if isinstance(ledger, str | Path) and "://" not in str(ledger) else "graph"
 
 

@@ -16,7 +16,7 @@ class Public:
 
     ``nodes`` is None where the number of nodes is private: under node privacy. ``listed`` says whether nodes
     without edges are known, from a list of nodes, or only those that have an edge. ``named`` is a digest of public
-    names, by which kept answers about other nodes are told apart.
+    names, by which kept answers about other nodes are told apart, and ``columns`` are what was said to be read.
     """
 
     unit: Unit
@@ -24,6 +24,7 @@ class Public:
     directed: bool = False
     listed: bool = True
     named: str = ""
+    columns: tuple[str | None, ...] = ()
 
     @property
     def n(self) -> int:

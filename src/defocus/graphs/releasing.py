@@ -2,7 +2,10 @@
 
 import difflib
 import hashlib
+import warnings
 from collections.abc import Callable
+
+import numpy as np
 
 from defocus.errors import DefocusError, InvalidParameterError, MissingExtraError, NotRecordedError, QuestionFailedError
 from defocus.graphs.answers import GraphAnswer
@@ -76,9 +79,11 @@ def _digest(facts: str) -> str:
 
 
 def _computed(compute: Callable[[Receipt], GraphAnswer], receipt: Receipt) -> tuple[GraphAnswer | None, str]:
-    """The answer, or why there is none as far as it may be told."""
+    """The answer, or why there is none as far as it may be told. Warnings depend on private values, and are not."""
     try:
-        return compute(receipt), ""
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            return compute(receipt), ""
     except MissingExtraError as problem:  # about this machine, not about the data
         return None, problem.what
     except Exception:  # noqa: BLE001  # its text may hold private values, so nothing of it may leave

@@ -98,3 +98,12 @@ def test_a_capped_statistic_is_not_offered_under_edge_privacy() -> None:
 
     with pytest.raises(DefocusError, match="protect nodes"):
         CappedEdges(3).reach(Public(edge(), 10))
+
+
+def test_caps_that_are_too_large_to_count_with_are_refused_before_a_charge() -> None:
+    facts = Public(node(), None)
+    with pytest.raises(DefocusError, match="cap"):
+        AskTriangles(cap=5_000_000).methods(facts, Budget(1))
+    assert AskTriangles(cap=4_000_000).methods(facts, Budget(1))
+    with pytest.raises(DefocusError, match="cap"):
+        AskTriangles().methods(Public(node(max_degree=10_000), None), Budget(1))

@@ -63,6 +63,10 @@ class AskLabellings:
     labellings: tuple[Any, ...]
     least: Number = 0.001
 
+    def __post_init__(self) -> None:
+        # Spelt out, so that a kept answer is found again only for the same labels: arrays are printed in part.
+        object.__setattr__(self, "labellings", tuple(_spelt(labels) for labels in self.labellings))
+
     @property
     def words(self) -> str:
         """What is asked."""
@@ -185,3 +189,10 @@ def _edges_only(public: Public) -> int:
             fix="open it with unit=dp.edge() and without directed=True.",
         )
     return 2 if public.unit.adjacency is Adjacency.REPLACE else 1
+
+
+def _spelt(labels: Any) -> Any:
+    """One labelling as a tuple; what is no list of labels is refused later."""
+    if isinstance(labels, str | bytes | dict) or not hasattr(labels, "__len__") or not hasattr(labels, "__iter__"):
+        return labels
+    return tuple(labels.tolist() if isinstance(labels, np.ndarray) else labels)

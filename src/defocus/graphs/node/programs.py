@@ -11,7 +11,7 @@ from defocus.graphs.graph import Graph
 from defocus.graphs.kernels.compiling import compiled
 from defocus.graphs.kernels.rows import Ints, Longs
 
-__all__ = ["GRAIN", "capped_triangles", "triangle_list"]
+__all__ = ["GRAIN", "LARGEST", "capped_triangles", "triangle_list"]
 
 GRAIN = 64
 """Capped numbers of triangles are counted in so many parts of one."""
@@ -19,7 +19,7 @@ GRAIN = 64
 _TIGHT = Fraction(1, 2)
 _ONE = 1 << 40
 """Weights and prices are rounded to so many parts of one."""
-_LARGEST = 1 << 22
+LARGEST = 1 << 22
 """With larger caps, sums of weights would not fit in 64 bits."""
 
 
@@ -41,7 +41,7 @@ def capped_triangles(graph: Graph, cap: int) -> int:
     >>> [capped_triangles(fan, cap) / GRAIN for cap in (1, 2, 3)]
     [1.0, 2.0, 3.0]
     """
-    most = int(in_range("cap", count("cap", cap), 1, _LARGEST))
+    most = int(in_range("cap", count("cap", cap), 1, LARGEST))
     corners = triangle_list(graph)
     at_node = np.bincount(corners.ravel(), minlength=graph.nodes)
     if not len(corners) or most >= int(at_node.max()):

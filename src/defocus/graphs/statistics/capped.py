@@ -5,10 +5,10 @@ from typing import Any, final
 
 import numpy as np
 
-from defocus.errors import InvalidParameterError, count
+from defocus.errors import InvalidParameterError, count, in_range
 from defocus.graphs.certificates import Certificate
 from defocus.graphs.node.flows import capped_edges_twice
-from defocus.graphs.node.programs import GRAIN, capped_triangles
+from defocus.graphs.node.programs import GRAIN, LARGEST, capped_triangles
 from defocus.graphs.public import Public
 from defocus.graphs.reach import Reach
 from defocus.graphs.registry import Entry
@@ -80,7 +80,7 @@ class CappedTriangles:
     cap: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "cap", count("cap", self.cap))
+        object.__setattr__(self, "cap", int(in_range("cap", count("cap", self.cap), 1, LARGEST)))
 
     @property
     def name(self) -> str:
