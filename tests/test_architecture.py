@@ -18,6 +18,7 @@ NAMES = [str(path.relative_to(SOURCE)) for path in FILES]
 DECLARED = {
     "audit/broken.py": "mechanisms that are broken on purpose, for the auditor to catch",
     "noise/bits.py": "the source of random bits itself",
+    "graphs/keys.py": "the type of a name that is a UUID: none is drawn",
     "ledger/terms.py": "the identity of a new ledger",
     "workloads/p_identity.py": "a public starting point of a search: no privacy rests on it",
 }

@@ -161,7 +161,7 @@ class DuckDbEngine:
             raise
 
     def written(self, select: exp.Expression) -> str:
-        """The statement that :meth:`run` would send, unless the database has given up, which is said before a charge."""
+        """The statement that :meth:`run` would send, unless the database has given up: that is said before a charge."""
         if self._gone:
             raise EngineError("DuckDB gave up, and answers nothing more.", fix="open the table again.")
         return select.sql(self.dialect, identify=True)
