@@ -83,6 +83,16 @@ def test_names_of_nodes_come_from_a_file(defocus: Callable[..., Any], edges: Pat
     assert [row["node"] for row in ran.json["rows"]] == list(range(50))
 
 
+@pytest.mark.parametrize("odd", [b"\xff\xfe", b"9" * 5000, b"x", b"\r", b""], ids=lambda line: ascii(line[:4]))
+def test_no_line_of_a_file_of_names_can_fail(defocus: Callable[..., Any], edges: Path, odd: bytes) -> None:
+    names = edges.with_name("names.txt")
+    names.write_bytes(b"\n".join([*(str(i).encode() for i in range(50)), odd]))
+    words = ("graph", edges, "--unit", "node", "--budget", 100, "--nodes", names, "edges", "--epsilon", 50, "--json")
+    ran = defocus(*words)
+    assert ran.code == 0, ran.err
+    assert ran.json["rows"][0]["edges"] > 30
+
+
 def test_nodes_as_listed_are_declared(defocus: Callable[..., Any], edges: Path) -> None:
     words = ("graph", edges, "--unit", "edge", "--budget", 1, "edges", "--epsilon", 0.5)
     refused = defocus(*words)
