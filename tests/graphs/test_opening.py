@@ -1,5 +1,6 @@
 """Opening a graph: what is public is said, and everything wrong is refused before a ledger is made."""
 
+import sys
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -14,7 +15,13 @@ from tests.graphs.conftest import FRIENDS, NAMES
 
 import defocus as dp
 from defocus import Budget, edge, event, node, rows, user, weight
-from defocus.errors import DefocusError, InvalidParameterError, LedgerMismatchError, NotDeclaredError
+from defocus.errors import (
+    DefocusError,
+    InvalidParameterError,
+    LedgerMismatchError,
+    MissingExtraError,
+    NotDeclaredError,
+)
 from defocus.graphs import Network
 from defocus.graphs.naming import Lines
 from defocus.graphs.opening import open_graph
@@ -235,3 +242,10 @@ def test_edges_are_read_again_where_they_were_forgotten(opened: Callable[..., Ne
     assert len(g.data.pairs) == 5
     assert g.data.directed.edges == 5
     assert list(g.data.labels) == NAMES
+
+
+def test_without_numba_no_ledger_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "numba", None)
+    with pytest.raises(MissingExtraError, match="numba"):
+        dp.open_graph([(0, 1)], unit=dp.edge(), budget=dp.Budget(1), nodes=2, ledger=tmp_path / "l", name="g")
+    assert not list(tmp_path.iterdir())

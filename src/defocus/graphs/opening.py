@@ -11,6 +11,7 @@ import numpy as np
 from defocus.errors import InvalidParameterError, NotDeclaredError
 from defocus.graphs.building import RULES, checked_nodes
 from defocus.graphs.data import Data
+from defocus.graphs.kernels.compiling import ready
 from defocus.graphs.naming import Lines, Names, is_text, listed_in
 from defocus.graphs.network import Network
 from defocus.graphs.pairs import Pairs
@@ -97,6 +98,7 @@ def open_graph(
     called = _called(name, opened, ledger)
     held = called + _DIRECTED * one_way
     place = _place(data, called) if ledger is None else ledger
+    ready()
     with ExitStack() as undo:
         book = None
         if unit is None:  # then only a ledger that is there can say whom it protects
