@@ -5,6 +5,7 @@ The same examples on every run, and no deadline on shared machines; explore with
 """
 
 import shutil
+import signal
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -19,6 +20,14 @@ from defocus.engines.spark_sessions import find_java, pyspark
 settings.register_profile("steady", derandomize=True, deadline=None, print_blob=False)
 settings.register_profile("explore", deadline=None, max_examples=1000)
 settings.load_profile("steady")
+
+
+@pytest.fixture
+def interrupts() -> Iterator[None]:
+    """Ctrl-C raises KeyboardInterrupt, also where tests were started in the background, which ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="session")

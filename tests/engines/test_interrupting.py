@@ -28,6 +28,7 @@ def test_other_threads_are_never_interrupted_so_they_work_themselves() -> None:
     assert seen == ["another"]
 
 
+@pytest.mark.usefixtures("interrupts")
 def test_an_interrupt_stops_the_work_and_is_raised_when_it_has_ended() -> None:
     go_on, ended = threading.Event(), threading.Event()
     stops: list[float] = []

@@ -25,6 +25,7 @@ def honest(bits: Bits | None = None) -> tuple[Target, ...]:
         *_additive(bits),
         *_choices(bits),
         *_thresholds(bits),
+        *_followings(bits),
         *_responses(bits),
         *_histograms(bits),
         *_pipelines(bits),
@@ -121,6 +122,42 @@ def _thresholds(bits: Bits | None) -> tuple[Target, ...]:
         _target("above-threshold", "the first", plain, _single(plain, bits), both_ways, trials=_FEW),
         _target("above-threshold/gap", "the first two, with gaps", gap, _single(gap, bits), both_ways, trials=_FEW),
         _target("above-threshold/monotone", "counts", monotone, _single(monotone, bits), upwards, trials=_FEW),
+    )
+
+
+def _followings(bits: Bits | None) -> tuple[Target, ...]:
+    """Noise that follows a level of the data, which moves too; and a choice of several by their utilities."""
+    ramp = mechanisms.Ramp(epsilon=1, typical=2)
+    ladder = mechanisms.Ladder(epsilon=1, cap=9, typical=2)
+    noisy = mechanisms.NoisyLocalSensitivity(epsilon=1, delta=0.005, cap=9, typical=2)
+    subset = mechanisms.SubsetChoice(epsilon=1, candidates=4, size=2, touched=2, monotone=True)
+
+    def levels() -> tuple[Pair, ...]:
+        return (
+            Pair("the value and its level rise", [0, 2], [2, 3]),
+            Pair("the level alone rises", [0, 0], [0, 1]),
+            Pair("the value falls at one level", [5, 3], [2, 3]),
+        )
+
+    def degrees() -> tuple[Pair, ...]:
+        return (
+            Pair("two rise", [0, 0, 0, 0], [1, 1, 0, 0]),
+            Pair("a tie is broken", [3, 2, 2, 1], [3, 3, 2, 2]),
+        )
+
+    return (
+        _target("ramp", "a count and its level", ramp, _single(ramp, bits), levels, trials=_FEW),
+        _target("ladder", "a count and its level", ladder, _single(ladder, bits), levels, trials=_FEW),
+        _target(
+            "noisy-local-sensitivity",
+            "a count and its level",
+            noisy,
+            _single(noisy, bits),
+            levels,
+            delta=0.01,
+            trials=_FEW,
+        ),
+        _target("subset-choice", "two of four", subset, _single(subset, bits), degrees, trials=_FEW),
     )
 
 

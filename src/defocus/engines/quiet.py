@@ -16,8 +16,9 @@ def quietly(work: Callable[[], _T], refusal: Callable[[Exception], DefocusError]
     >>> from defocus.errors import EngineError
     >>> quietly(lambda: int("secret"), lambda problem: EngineError("It failed.", fix="ask again."))
     Traceback (most recent call last):
+    ...
     defocus.errors.tables.EngineError: It failed.
-      Fix: ask again.
+    To fix: ask again.
     """
     try:
         return work()

@@ -72,6 +72,7 @@ def source(
     A Spark data frame, or a Spark session with ``table``, is read by Spark, and so is anything with ``engine``: a
     session, or where Spark runs, such as ``"spark://host:7077"`` or ``"local[4]"``.
 
+    >>> import pyarrow as pa
     >>> source(pa.table({"age": [30, 40]})).schema.names
     ['age']
     """
