@@ -12,7 +12,7 @@ from defocus.graphs.statistics import Edges, Stars, Triangles
 @pytest.mark.parametrize("unit", [edge(), edge(replace=True)])
 @pytest.mark.parametrize("budget", [Budget(1), Budget(1, 1e-6)])
 def test_all_parts_together_cost_the_budget(unit: Any, budget: Budget) -> None:
-    ways(AskSubgraphs(("edges", "triangles", "stars_2", "stars_3")), 100, budget, unit)
+    assert ways(AskSubgraphs(("edges", "triangles", "stars_2", "stars_3")), 100, budget, unit)  # each fits its budget
 
 
 def test_every_shape_is_counted() -> None:
