@@ -24,8 +24,11 @@ DECLARED = {
 }
 """Where a module may touch another source of randomness than Bits, and why."""
 
-_MODULES = {"random", "secrets", "numpy.random", "uuid", "torch", "scipy.stats"}
-_ATTRIBUTES = {"urandom", "SystemRandom", "default_rng", "RandomState", "Generator", "rvs", "getrandbits"}
+_MODULES = {"random", "secrets", "numpy.random", "uuid", "scipy.stats"}
+_TORCH = {"rand", "randn", "randint", "randperm", "normal", "bernoulli", "multinomial", "poisson", "manual_seed"}
+_TORCH |= {"rand_like", "randn_like", "randint_like", "default_generator", "get_rng_state", "set_rng_state"}
+_IN_PLACE = {"normal_", "uniform_", "bernoulli_", "exponential_", "random_", "cauchy_", "log_normal_", "geometric_"}
+_ATTRIBUTES = {"urandom", "SystemRandom", "default_rng", "RandomState", "Generator", "rvs", "getrandbits", *_IN_PLACE}
 
 
 def randomness(tree: ast.AST) -> Iterator[str]:
@@ -41,6 +44,8 @@ def randomness(tree: ast.AST) -> Iterator[str]:
                 yield from (each.name for each in names if each.name == "urandom")
             case ast.Attribute(value=ast.Name(id="np" | "numpy"), attr="random"):
                 yield "np.random"
+            case ast.Attribute(value=ast.Name(id="torch"), attr=attribute) if attribute in _TORCH:
+                yield f"torch.{attribute}"
             case ast.Attribute(attr=attribute) if attribute in _ATTRIBUTES:
                 yield attribute
 
@@ -55,6 +60,8 @@ def randomness(tree: ast.AST) -> Iterator[str]:
         ("import os; os.urandom(8)", ["urandom"]),
         ("from os import urandom", ["urandom"]),
         ("law.rvs(10)", ["rvs"]),
+        ("import torch; torch.randn(3); noise.normal_()", ["torch.randn", "normal_"]),
+        ("import torch; torch.zeros(3).add_(1)", []),
         ("bits.words(8); noise.permutation(3); x.random_walk()", []),
     ],
 )

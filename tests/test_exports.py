@@ -15,7 +15,18 @@ SOURCE = Path(defocus.__file__).parent
 MODULES = ["defocus", *sorted(found.name for found in pkgutil.walk_packages(defocus.__path__, "defocus."))]
 COMMANDS = {f"defocus.cli.{name}" for name in ("app", "ledger_commands", "privacy_commands", "table_commands")}
 """Their functions are commands of the terminal, named by their decorators."""
-HEAVY = ("scipy.optimize", "scipy.stats", "matplotlib", "sqlalchemy", "duckdb", "cryptography", "typer", "mpmath")
+HEAVY = (
+    "scipy.optimize",
+    "scipy.stats",
+    "matplotlib",
+    "sqlalchemy",
+    "duckdb",
+    "cryptography",
+    "typer",
+    "mpmath",
+    "torch",
+    "sklearn",
+)
 
 
 def source_of(name: str) -> ast.Module:

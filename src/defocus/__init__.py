@@ -33,6 +33,7 @@ __all__ = [
     "event",
     "graphs",
     "histogram",
+    "learning",
     "ledger",
     "local",
     "max",
@@ -63,7 +64,7 @@ __all__ = [
     "workloads",
 ]
 
-_ROOMS = ("audit", "graphs", "ledger", "local", "mechanisms", "noise", "release", "tables", "workloads")
+_ROOMS = ("audit", "graphs", "learning", "ledger", "local", "mechanisms", "noise", "release", "tables", "workloads")
 _TABLES = (
     "correlation",
     "count",

@@ -1,6 +1,7 @@
 from defocus import audit as audit
 from defocus import errors as errors
 from defocus import graphs as graphs
+from defocus import learning as learning
 from defocus import ledger as ledger
 from defocus import local as local
 from defocus import mechanisms as mechanisms
@@ -54,6 +55,7 @@ __all__ = [
     "event",
     "graphs",
     "histogram",
+    "learning",
     "ledger",
     "local",
     "max",

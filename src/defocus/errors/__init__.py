@@ -14,8 +14,11 @@
     │   ├── UnknownColumnError          a column that the table does not have
     │   ├── UnsupportedSqlError         a construct of SQL that cannot be answered privately
     │   ├── WrongKindError              text where a number belongs, and the like
+    │   ├── UnaccountedSamplingError    batches drawn in a way that no proven event describes
     │   ├── UnanswerableWorkloadError   a strategy does not determine the answers to a workload
     │   ├── UnmeasuredTablesError       marginals were asked of a release that did not measure them
+    │   ├── UnfitModelError             a model, loss or optimizer that cannot be trained as it is
+    │   │   └── DependentExamplesError  one example's loss depends on the others of its batch
     │   ├── WrongSensitivityError       a strategy was declared with a sensitivity it does not have
     │   └── UnfitDataError              data of the wrong type, shape or length; never quotes the data
     │       └── NotExactError           fractional data where exact integers are needed
@@ -37,6 +40,8 @@
     ├── SourceError                     a table that cannot be opened, or a schema that cannot be used
     ├── DatasetFileError                a dataset file that is not understood
     ├── EngineError                     the engine failed while it computed; its text is not repeated
+    ├── TrainingEndedError              a step past the last one that was charged
+    ├── CheckpointError                 a checkpoint damaged, of another run, or already gone on from
     ├── StreamEndedError                a step past the last one that was charged
     ├── StreamStateError                a stream closed, handed over, already resumed or damaged
     ├── UnreadableDescriptionError (ValueError)  not the description of a local oracle
@@ -56,6 +61,13 @@ from defocus.errors.checks import (
     probability,
     storable,
     whole,
+)
+from defocus.errors.learning import (
+    CheckpointError,
+    DependentExamplesError,
+    TrainingEndedError,
+    UnaccountedSamplingError,
+    UnfitModelError,
 )
 from defocus.errors.ledger import (
     BudgetExceededError,
@@ -98,8 +110,10 @@ from defocus.errors.workloads import (
 __all__ = [
     "BudgetExceededError",
     "CannotCalibrateError",
+    "CheckpointError",
     "DatasetFileError",
     "DefocusError",
+    "DependentExamplesError",
     "EngineError",
     "ExpressionError",
     "FormulaOutOfRangeError",
@@ -127,8 +141,11 @@ __all__ = [
     "SourceError",
     "StreamEndedError",
     "StreamStateError",
+    "TrainingEndedError",
+    "UnaccountedSamplingError",
     "UnanswerableWorkloadError",
     "UnfitDataError",
+    "UnfitModelError",
     "UnknownColumnError",
     "UnknownTargetError",
     "UnmeasuredTablesError",
