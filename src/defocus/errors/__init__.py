@@ -32,7 +32,7 @@
     │   ├── LedgerMismatchError         opened with another unit, budget or data set
     │   ├── LedgerDamagedError          edited, truncated, rolled back or unreadable
     │   └── LedgerUnavailableError      cannot be reached, read or written
-    ├── QuestionFailedError             a question about a table failed after the charge, which stays
+    ├── QuestionFailedError             a question failed after the charge, which stays
     ├── NotFinishedError                released, but HAVING, ORDER BY or a formula of SQL failed afterwards
     ├── ReleaseFailedError              sampling failed after the charge, which stays
     ├── NotRecordedError                charged and sampled, but the ledger could not note it
@@ -86,7 +86,7 @@ from defocus.errors.privacy import (
     FormulaOutOfRangeError,
     UnsupportedEventError,
 )
-from defocus.errors.release import NotRecordedError, ReleaseFailedError
+from defocus.errors.release import NotRecordedError, QuestionFailedError, ReleaseFailedError
 from defocus.errors.shuffling import NotShuffledError, SealError
 from defocus.errors.streams import StreamEndedError, StreamStateError
 from defocus.errors.tables import (
@@ -94,7 +94,6 @@ from defocus.errors.tables import (
     EngineError,
     NotDeclaredError,
     NotFinishedError,
-    QuestionFailedError,
     SourceError,
     UnknownColumnError,
     UnsupportedSqlError,

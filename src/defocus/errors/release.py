@@ -4,7 +4,7 @@ from typing import Any
 
 from defocus.errors.base import DefocusError
 
-__all__ = ["NotRecordedError", "ReleaseFailedError"]
+__all__ = ["NotRecordedError", "QuestionFailedError", "ReleaseFailedError"]
 
 
 class ReleaseFailedError(DefocusError):
@@ -15,6 +15,18 @@ class ReleaseFailedError(DefocusError):
             f"The {mechanism} mechanism failed after its cost was charged (entry {charge}). The charge stays, since"
             " the failure itself may tell something; the reason is not shown, since it may depend on private values.",
             fix="run the mechanism on made-up data of the same type and shape, where every error may be seen.",
+        )
+        self.charge = charge
+
+
+class QuestionFailedError(DefocusError):
+    """What a question asks for could not be computed after it was charged. The charge stays."""
+
+    def __init__(self, *, charge: int, why: str) -> None:
+        super().__init__(
+            f"The question was charged (entry {charge}), but it could not be answered. {why}"
+            " The charge stays, since the failure itself may tell something.",
+            fix="mend the cause and ask again, which costs again; try it on made-up data of the same kind first.",
         )
         self.charge = charge
 

@@ -11,7 +11,6 @@ __all__ = [
     "EngineError",
     "NotDeclaredError",
     "NotFinishedError",
-    "QuestionFailedError",
     "SourceError",
     "UnknownColumnError",
     "UnsupportedSqlError",
@@ -63,18 +62,6 @@ class UnsupportedSqlError(InvalidParameterError):
 
     def __init__(self, construct: str, *, why: str, fix: str) -> None:
         super().__init__(f"{construct} is not allowed here: {why}.", fix=fix)
-
-
-class QuestionFailedError(DefocusError):
-    """The engine or the noise failed after a question was charged. The charge stays."""
-
-    def __init__(self, *, charge: int, why: str) -> None:
-        super().__init__(
-            f"The question was charged (entry {charge}), but it could not be answered. {why}"
-            " The charge stays, since the failure itself may tell something.",
-            fix="mend the cause and ask again, which costs again; try it on made-up data of the same kind first.",
-        )
-        self.charge = charge
 
 
 class NotFinishedError(DefocusError):

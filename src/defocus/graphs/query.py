@@ -1,9 +1,9 @@
 """A question about a graph: free to preview, charged once when it is released."""
 
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import final
 
-from defocus.errors import NotDeclaredError, Number, positive, probability
+from defocus.errors import Number
 from defocus.graphs.answers import GraphAnswer, checked_result
 from defocus.graphs.building import RULES
 from defocus.graphs.data import Data
@@ -11,11 +11,12 @@ from defocus.graphs.kernels.compiling import ready
 from defocus.graphs.previewing import GraphPreview
 from defocus.graphs.public import Public
 from defocus.graphs.questions import Method, Question, chosen
-from defocus.graphs.releasing import allowed, released
+from defocus.graphs.recording import from_record, to_record
 from defocus.ledger import Ledger, Receipt
 from defocus.noise import Bits
 from defocus.noise.bits import source as bits_of
-from defocus.privacy.budgets import Budget
+from defocus.release.answering import allowed, released
+from defocus.release.charging import spendable
 
 __all__ = ["GraphQuery"]
 
@@ -44,7 +45,7 @@ class GraphQuery:
 
     def methods(self, *, epsilon: Number, delta: Number | None = None) -> tuple[Method, ...]:
         """Every way to answer, with its noise; public and free."""
-        return tuple(self.question.methods(self.public, _budget(epsilon, delta)))
+        return tuple(self.question.methods(self.public, spendable(epsilon, delta)))
 
     def plan(self, *, epsilon: Number, delta: Number | None = None) -> Method:
         """The method that would be used, with its noise."""
@@ -78,12 +79,6 @@ class GraphQuery:
             request: a name for this request. If an answer to it was recorded, that answer is returned again, free.
             bits: the source of random bits; the system's unless told.
         """
-        budget = self.ledger.budget
-        if delta and budget.epsilon is not None and not budget.delta:
-            raise NotDeclaredError(
-                "The budget of this ledger has no delta, so nothing that needs one can be released.",
-                fix="leave delta= out; a budget with a delta is given when a ledger is made.",
-            )
         ready()
         method = self.plan(epsilon=epsilon, delta=delta)
         why = allowed(purpose, self.purposes, self.question.words)
@@ -97,18 +92,17 @@ class GraphQuery:
         return released(
             compute,
             method.event,
+            asked=spendable(epsilon, delta),
+            replan=lambda other: self.plan(epsilon=epsilon, delta=other).event,
             ledger=self.ledger,
             question=self.question.words,
             facts=repr((self.question, self.public, method.name, rules)),
             purpose=why,
             who=who,
             request=request,
+            written=to_record,
+            read=from_record,
         )
 
     def __repr__(self) -> str:
         return f"GraphQuery({self.question.words})"
-
-
-def _budget(epsilon: Any, delta: Any) -> Budget:
-    spent = positive("epsilon", epsilon)
-    return Budget(spent, 0 if delta is None else probability("delta", delta, one=False))

@@ -4,13 +4,14 @@ from typing import Any
 
 import numpy as np
 
-from defocus.errors import DefocusError, InvalidParameterError, NotRecordedError, ReleaseFailedError
+from defocus.errors import InvalidParameterError, ReleaseFailedError
 from defocus.ledger import Ledger, Receipt
 from defocus.mechanisms import Grid, Mechanism
 from defocus.noise import Bits
 from defocus.noise.bits import source
 from defocus.release.checks import answers_with, checked_mechanism, checked_neighbours, in_units, named
 from defocus.release.results import CONFIDENCE, Release
+from defocus.release.settling import noted, settled
 
 __all__ = ["release"]
 
@@ -69,6 +70,15 @@ def release(
     def shown(result: Any, receipt: Receipt) -> Release:
         return Release(result, event, error, interval, receipt, named(mechanism), answers_with(mechanism))
 
+    def compute(receipt: Receipt) -> Release:
+        noisy = mechanism.sample(value, drawn_from)
+        if grid is None:
+            return shown(noisy, receipt)
+        return shown(grid.decimal(noisy if isinstance(noisy, np.ndarray) else int(noisy)), receipt)
+
+    def failed(_why: str) -> ReleaseFailedError:
+        return ReleaseFailedError(charge=receipt.sequence, mechanism=type(mechanism).__name__)
+
     recorded = None if request is None else ledger.recall(request)
     if recorded is not None:
         if recorded.receipt.event != event:
@@ -79,30 +89,11 @@ def release(
         return shown(_arrayed(recorded.value), recorded.receipt)
     mechanism.check(value)
     receipt = ledger.charge(event, purpose=purpose, who=who, request=request)
-    answer, failed = _sampled(mechanism, value, drawn_from, grid)
-    if failed:
-        # Raised out here, so that the private failure is not attached to it as its context.
-        raise ReleaseFailedError(charge=receipt.sequence, mechanism=type(mechanism).__name__)
-    result = shown(answer, receipt)
-    try:
-        ledger.record(receipt, answer, description=named(mechanism), keep=request is not None)
-    except DefocusError as problem:
-        raise NotRecordedError(result, charge=receipt.sequence, why=problem.what) from problem
-    return result
+    made = settled(compute, receipt, failed=failed, what="release")
+    return noted(made, made.value, receipt, ledger=ledger, description=named(mechanism), keep=request is not None)
 
 
 def _arrayed(kept: Any) -> Any:
     """A kept vector of numbers as the array it was."""
     numbers = isinstance(kept, list) and all(type(x) in {int, float} for x in kept)
     return np.array(kept) if numbers else kept
-
-
-def _sampled(mechanism: Mechanism, value: Any, bits: Bits, grid: Grid | None) -> tuple[Any, bool]:
-    """The noisy value in the units of the data, and whether anything went wrong, without saying what."""
-    try:
-        noisy = mechanism.sample(value, bits)
-        if grid is None:
-            return noisy, False
-        return grid.decimal(noisy if isinstance(noisy, np.ndarray) else int(noisy)), False
-    except Exception:  # noqa: BLE001  # its text may hold private values, so nothing of it may leave
-        return None, True

@@ -12,8 +12,8 @@ from defocus.ledger.values import plain
 from defocus.privacy.events import Event
 from defocus.privacy.expressions import unparse
 from defocus.privacy.pages import html_facts
-from defocus.privacy.units import Adjacency
 from defocus.release.promises import Promise, promise
+from defocus.release.wording import odds, protection
 
 __all__ = ["CONFIDENCE", "Release"]
 
@@ -21,11 +21,6 @@ CONFIDENCE = 0.95
 """The confidence of the interval that a release carries."""
 
 _POSITION = " (the position of what was chosen, counted from 0)"
-
-_NEIGHBOURS = {
-    Adjacency.ADD_REMOVE: "with or without it",
-    Adjacency.REPLACE: "with it or with another in its place",
-}
 
 
 @final
@@ -85,16 +80,13 @@ class Release:
     def _facts(self) -> Mapping[str, str]:
         terms, owed = self.receipt.terms, self.promise()
         left = Guard.of(terms).remaining(self.receipt.spent)
-        exception = f", except with probability {owed.delta:.3g}" if owed.delta else ""
         return {
             "value": _shown(self.value) + (_POSITION if self.answer == "candidate" else ""),
             "error": self._accuracy(),
             "purpose": f"{self.receipt.purpose} ({self.receipt.who}, {self.receipt.time[:10]})",
-            "protected": f"{terms.unit}, in {terms.dataset}: the value comes out almost as often"
-            f" {_NEIGHBOURS[terms.unit.adjacency]}",
+            "protected": protection(terms.unit, terms.dataset, what="the value"),
             "guarantee": f"{owed} for this release alone",
-            "in odds": "whatever someone knows already, this value multiplies their odds about one such unit"
-            f" by at most {owed.odds:.4g}{exception}; from 50 % sure they get to at most {100 * owed.posterior:.3g} %",
+            "in odds": "; ".join(odds(owed, terms.unit, what="this value")),
             "mechanism": self.mechanism,
             "cost": f"{unparse(self.event)}, entry {self.receipt.sequence} of the ledger",
             "remaining": f"{left}; the whole budget is {terms.budget}",

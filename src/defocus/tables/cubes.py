@@ -15,16 +15,17 @@ from defocus.errors import InvalidParameterError, NotDeclaredError, Number, whol
 from defocus.ledger import Ledger, Receipt
 from defocus.noise import Bits
 from defocus.noise.bits import source as bits_of
+from defocus.release.answering import allowed, released
+from defocus.release.charging import spendable
 from defocus.tables.answers import Answer, AnswerColumn
 from defocus.tables.bounding import Bound
 from defocus.tables.chance import Chance
-from defocus.tables.charging import spendable
 from defocus.tables.dividing import part_rules
 from defocus.tables.keys import Keys, declared_keys
 from defocus.tables.measuring import Measuring
 from defocus.tables.previewing import Preview, PreviewColumn
+from defocus.tables.recording import from_record, to_record
 from defocus.tables.rehearsing import rehearse
-from defocus.tables.releasing import allowed, released
 from defocus.tables.rows import Rows
 from defocus.tables.splits import PRESENCE
 from defocus.tables.weighing import published
@@ -137,6 +138,8 @@ class Cube:
             purpose=allowed(purpose, self.purposes, self.question),
             who=who,
             request=request,
+            written=to_record,
+            read=from_record,
         )
 
     def _histogram(self, chance: Chance) -> Any:

@@ -14,9 +14,9 @@ from defocus.privacy.events import Event
 from defocus.privacy.expressions import unparse
 from defocus.privacy.filters import Cost
 from defocus.privacy.units import Unit
+from defocus.release.charging import Replan, admitted, advice
 from defocus.release.promises import Promise
 from defocus.tables import explaining, showing
-from defocus.tables.charging import Replan, admitted, advice
 from defocus.tables.digits import brief
 from defocus.tables.dividing import without_folder
 

@@ -6,26 +6,27 @@ from typing import final
 
 import numpy as np
 
-from defocus.errors import InvalidParameterError, NotDeclaredError, Number, in_range
+from defocus.errors import InvalidParameterError, Number, in_range
 from defocus.ledger import Ledger, Receipt
 from defocus.mechanisms import Quantiles
 from defocus.noise import Bits
 from defocus.noise.bits import source as bits_of
 from defocus.privacy.units import Adjacency
+from defocus.release.answering import allowed, released
+from defocus.release.charging import spendable
 from defocus.tables.aggregates import Aggregate, Distinct, Statistic, Units
 from defocus.tables.answer_columns import checked_names
 from defocus.tables.answers import Answer
 from defocus.tables.arranging import Arrangement
 from defocus.tables.bounding import Bound
 from defocus.tables.chance import Chance
-from defocus.tables.charging import spendable
 from defocus.tables.keys import Keys
 from defocus.tables.physical import statements
 from defocus.tables.planning import Plan, keys_need_delta, plan
 from defocus.tables.previewing import SIZES, Preview, PreviewColumn
 from defocus.tables.reading import Noisy, expected, read
+from defocus.tables.recording import from_record, to_record
 from defocus.tables.rehearsing import rehearse, texts
-from defocus.tables.releasing import allowed, released
 from defocus.tables.rows import Rows
 from defocus.tables.running import Run
 from defocus.tables.titling import titles
@@ -131,12 +132,6 @@ class Query:
             bits: the source of random bits; the system's unless told.
             progress: called now and then with the percentage that the engine has done.
         """
-        budget = self.ledger.budget
-        if delta and budget.epsilon is not None and not budget.delta:
-            raise NotDeclaredError(
-                "The budget of this ledger has no delta, so nothing that needs one can be released.",
-                fix="leave delta= out and name the keys; a budget with a delta is given when a ledger is made.",
-            )
         asked, planned = spendable(epsilon, delta), self._planned(epsilon, delta)
         why = allowed(purpose, self.purposes, self.question)
         drawn_from = bits_of(bits)
@@ -159,6 +154,8 @@ class Query:
             purpose=why,
             who=who,
             request=request,
+            written=to_record,
+            read=from_record,
         )
 
     @property

@@ -3,18 +3,18 @@
 import difflib
 import hashlib
 from collections.abc import Callable
+from typing import Any, TypeVar
 
-from defocus.errors import DefocusError, EngineError, InvalidParameterError, NotRecordedError, QuestionFailedError
+from defocus.errors import InvalidParameterError, NotDeclaredError, QuestionFailedError
 from defocus.ledger import Ledger, Receipt
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event
-from defocus.tables.answers import Answer
-from defocus.tables.charging import Replan, charged, pair
-from defocus.tables.recording import from_record, to_record
+from defocus.release.charging import Replan, charged, pair
+from defocus.release.settling import noted, settled
 
 __all__ = ["allowed", "released"]
 
-_WITHHELD = "The reason is not shown, since it may depend on private values."
+Answer = TypeVar("Answer")
 
 
 def released(
@@ -29,23 +29,28 @@ def released(
     purpose: str,
     who: str | None,
     request: str | None,
+    written: Callable[[Answer], dict[str, Any]],
+    read: Callable[[Any, Receipt], Answer],
 ) -> Answer:
     """The answer that ``compute`` gives once ``event`` is charged, or the one recorded for the same request.
 
     ``asked`` is what it may cost, and ``replan`` what it would owe with another delta: see :mod:`.charging`.
     ``facts`` is everything public that the answer depends on, in one text: the same request with other facts is
-    another question, and refused.
+    another question, and refused. ``written`` makes JSON of an answer for the ledger, and ``read`` makes an answer
+    of it again.
 
     Guarantee:
-        The charge is on disk before the engine is asked. Whatever fails afterwards keeps the charge, and nothing that
-        the engine said is repeated.
-    Assumes:
-        That the engine failed, and whether for want of memory, of a file or of time, may depend on the data. It is told
-        to whoever runs the query and has been charged for.
+        The charge is on disk before ``compute`` is called. Whatever fails afterwards keeps the charge, and what it
+        says about private values is not repeated: see :func:`.settled`.
     """
+    if asked.delta and ledger.budget.epsilon is not None and not ledger.budget.delta:
+        raise NotDeclaredError(
+            "The budget of this ledger has no delta, so nothing that needs one can be released.",
+            fix="leave delta= out, and name the keys of groups; a budget with a delta is given when a ledger is made.",
+        )
     recorded = None if request is None else ledger.recall(request)
     if recorded is not None:
-        answer = from_record(recorded.value, recorded.receipt)
+        answer = read(recorded.value, recorded.receipt)
         paid = recorded.receipt.event
         same = paid == event or paid == pair(event, asked, ledger.unit.adjacency)
         if not same or recorded.value.get("facts") != _digest(facts):
@@ -55,20 +60,13 @@ def released(
             )
         return answer
     receipt = charged(event, asked, ledger, replan, purpose=purpose, who=who, request=request)
-    made, failure = _computed(compute, receipt)
-    if made is None and not failure:
-        stopped = KeyboardInterrupt()
-        stopped.add_note(f"The question was charged (entry {receipt.sequence}) before it was interrupted; that stays.")
-        raise stopped
-    if made is None:
-        # Raised out here, so that the private failure is not attached to it as its context.
-        raise QuestionFailedError(charge=receipt.sequence, why=failure)
-    try:
-        kept = {**to_record(made), "facts": _digest(facts)}
-        ledger.record(receipt, kept, description=question[:400], keep=request is not None)
-    except DefocusError as problem:
-        raise NotRecordedError(made, charge=receipt.sequence, why=problem.what) from problem
-    return made
+
+    def failed(why: str) -> QuestionFailedError:
+        return QuestionFailedError(charge=receipt.sequence, why=why)
+
+    made = settled(compute, receipt, failed=failed, what="question")
+    value = {**written(made), "facts": _digest(facts)}
+    return noted(made, value, receipt, ledger=ledger, description=question[:400], keep=request is not None)
 
 
 def allowed(purpose: str | None, purposes: tuple[str, ...] | None, question: str) -> str:
@@ -88,15 +86,3 @@ def allowed(purpose: str | None, purposes: tuple[str, ...] | None, question: str
 
 def _digest(facts: str) -> str:
     return hashlib.sha256(facts.encode("utf-8", "backslashreplace")).hexdigest()
-
-
-def _computed(compute: Callable[[Receipt], Answer], receipt: Receipt) -> tuple[Answer | None, str]:
-    """The answer, or why there is none as far as it may be told; nothing to tell where somebody interrupted it."""
-    try:
-        return compute(receipt), ""
-    except EngineError as problem:
-        return None, problem.what
-    except KeyboardInterrupt:
-        return None, ""
-    except Exception:  # noqa: BLE001  # its text may hold private values, so nothing of it may leave
-        return None, _WITHHELD

@@ -15,7 +15,7 @@ from defocus.privacy.accounting import tightest_at
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import NOTHING, Approximate, DiscreteGaussian, Event, Gaussian, Pure, Selected
 from defocus.privacy.units import Adjacency
-from defocus.tables.charging import admitted, advice, charged, pair
+from defocus.release.charging import admitted, advice, charged, pair
 from defocus.tables.query import Query
 from defocus.tables.table import Table
 
