@@ -1,0 +1,49 @@
+"""The plain way: a forward and a backward pass for every example. Slow, always right, the oracle of the tests."""
+
+from collections.abc import Iterator, Mapping
+from typing import final
+
+import torch
+from torch.nn import Module, Parameter
+
+from defocus.learning.gradients.batches import Batch, call, rows, size
+from defocus.learning.gradients.clipped import Rule, usable_factors
+from defocus.learning.gradients.losses import Losses
+
+__all__ = ["Looped", "gradients_one_by_one"]
+
+
+def gradients_one_by_one(
+    model: Module, losses: Losses, parameters: Mapping[str, Parameter], batch: Batch
+) -> Iterator[tuple[torch.Tensor, dict[str, torch.Tensor]]]:
+    """The loss of each example alone, and its gradient by the name of each parameter: zero where it is not used."""
+    wanted = list(parameters.values())
+    for i in range(size(batch)):
+        inputs, target = rows(batch, i, i + 1)
+        loss = losses.one(call(model, inputs), target)
+        found = torch.autograd.grad(loss, wanted, allow_unused=True) if loss.requires_grad else [None] * len(wanted)
+        pairs = zip(parameters.items(), found, strict=True)
+        yield loss.detach(), {name: torch.zeros_like(p) if g is None else g for (name, p), g in pairs}
+
+
+@final
+class Looped:
+    """Clipped sums by the plain way: needs no more memory than one example, and works for any model."""
+
+    def __init__(self, model: Module, losses: Losses, groups: tuple[Mapping[str, Parameter], ...]) -> None:
+        self._model, self._losses, self._groups = model, losses, groups
+        self._parameters = {name: p for group in groups for name, p in group.items()}
+
+    def add(self, batch: Batch, rule: Rule) -> tuple[torch.Tensor, torch.Tensor]:
+        """Add the clipped gradients to ``grad``; return losses (B,) and norms (groups, B)."""
+        losses, norms = [], []
+        for loss, gradient in gradients_one_by_one(self._model, self._losses, self._parameters, batch):
+            squares = [sum(gradient[name].float().square().sum() for name in group) for group in self._groups]
+            found, factors, usable = usable_factors(torch.stack(squares).sqrt()[:, None], loss[None], rule)
+            if bool(usable):
+                for group, factor in zip(self._groups, factors[:, 0], strict=True):
+                    for name, parameter in group.items():
+                        parameter.grad.add_(gradient[name] * factor.to(parameter.dtype))
+            losses.append(loss.float())
+            norms.append(found)
+        return torch.stack(losses), torch.cat(norms, dim=1)
