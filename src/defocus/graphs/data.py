@@ -1,9 +1,13 @@
 """The private data of an open graph, read and arranged when it is first needed: after a charge."""
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, final
 
+from defocus.engines.engine import Engine
+from defocus.errors import EngineError
 from defocus.graphs.building import build, build_directed
+from defocus.graphs.distributed.graph import EngineArcs, EngineGraph
 from defocus.graphs.graph import DirectedGraph, Graph
 from defocus.graphs.pairs import Pairs
 
@@ -16,17 +20,18 @@ class Data:
 
     Graphs are made once; a list that has neither weights nor times is forgotten then, and read again if need be.
     ``nodes`` is how many nodes there are, and ``labels`` what they are called: both are public under edge privacy, and
-    private under node privacy.
+    private under node privacy. Where edges stay in an engine, there is no list, and graphs are counted there.
     """
 
-    __slots__ = ("_directed", "_graph", "_labels", "_pairs", "_read")
+    __slots__ = ("_directed", "_engine", "_graph", "_labels", "_pairs", "_read")
 
     def __init__(self, read: Callable[[], tuple[Pairs, Sequence[Any]]]) -> None:
         self._read = read
         self._pairs: Pairs | None = None
         self._labels: Sequence[Any] | None = None
-        self._graph: Graph | None = None
-        self._directed: DirectedGraph | None = None
+        self._graph: Graph | EngineGraph | None = None
+        self._directed: DirectedGraph | EngineArcs | None = None
+        self._engine: Engine | None = None
 
     @classmethod
     def of(cls, graph: Graph) -> "Data":
@@ -38,6 +43,17 @@ class Data:
 
         made = cls(read)
         made._graph = graph  # its own constructor
+        return made
+
+    @classmethod
+    def elsewhere(cls, graph: EngineGraph | EngineArcs, labels: Sequence[Any], engine: Engine) -> "Data":
+        """The data of a graph whose edges stay in an engine, which is closed with it."""
+        made = cls(_unread)
+        made._labels, made._engine = labels, engine
+        if isinstance(graph, EngineGraph):
+            made._graph = graph
+        else:
+            made._directed = graph
         return made
 
     @property
@@ -60,7 +76,7 @@ class Data:
         return len(self.labels)
 
     @property
-    def graph(self) -> Graph:
+    def graph(self) -> Any:
         """The undirected simple graph."""
         if self._graph is None:
             self._graph = build(self.nodes, self.pairs.left, self.pairs.right)
@@ -68,12 +84,21 @@ class Data:
         return self._graph
 
     @property
-    def directed(self) -> DirectedGraph:
+    def directed(self) -> Any:
         """The directed simple graph."""
         if self._directed is None:
             self._directed = build_directed(self.nodes, self.pairs.left, self.pairs.right)
             self._forget()
         return self._directed
+
+    def steady(self) -> AbstractContextManager[None]:
+        """While this lasts, all that is counted is counted of the same edges."""
+        return nullcontext() if self._engine is None else self._engine.snapshot()
+
+    def close(self) -> None:
+        """Close the engine, if there is one."""
+        if self._engine is not None:
+            self._engine.close()
 
     def _forget(self) -> None:
         if self._pairs is not None and self._pairs.weights is None and self._pairs.times is None:
@@ -81,3 +106,7 @@ class Data:
 
     def __repr__(self) -> str:
         return "<private edges>"
+
+
+def _unread() -> tuple[Pairs, Sequence[Any]]:
+    raise EngineError("Edges that are in an engine are not read.", fix="report the question that was asked.")

@@ -47,6 +47,11 @@ class Graph:
         """How many neighbours each node has."""
         return np.diff(self.offsets)
 
+    def degree_counts(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Which degrees nodes have, rising, and how many nodes have each."""
+        degrees, times = np.unique(self.degrees, return_counts=True)
+        return degrees, times.astype(np.int64)
+
     def neighbours(self, node: int) -> NDArray[np.int32]:
         """The neighbours of one node, in rising order."""
         return self.targets[self.offsets[node] : self.offsets[node + 1]]

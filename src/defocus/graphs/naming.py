@@ -2,7 +2,7 @@
 
 import datetime as dt
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias, final
 
 import numpy as np
@@ -152,6 +152,11 @@ class Names:
             return ""
         text = "\n".join(f"{type(name).__name__} {_spelt(name)}" for name in self._labels)
         return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:16]
+
+    def keyed(self) -> Iterator[tuple[Key, int]]:
+        """The key of every node, and its number."""
+        known: Iterable[Key] = self._labels if self._known is None else self._known
+        return ((each, number) for number, each in enumerate(known))
 
     def check(self, column: Column) -> None:
         """Refuse a column whose type names none of the nodes, which must be public. Looks at no entry."""

@@ -11,6 +11,7 @@ import numpy as np
 from defocus.errors import InvalidParameterError, NotDeclaredError
 from defocus.graphs.building import RULES, checked_nodes
 from defocus.graphs.data import Data
+from defocus.graphs.distributed.opening import EngineEdges, engine_edges, in_engine
 from defocus.graphs.kernels.compiling import ready
 from defocus.graphs.naming import Lines, Names, is_text, listed_in
 from defocus.graphs.network import Network
@@ -55,12 +56,16 @@ def open_graph(
     table: str | None = None,
     purposes: str | Sequence[str] | None = None,
     anchor_file: str | Path | None = None,
+    engine: Any = None,
+    memory: str | None = None,
+    threads: int | None = None,
 ) -> Network:
     """Open a graph about people. No edge is looked at, unless the nodes are said to be public as listed.
 
     Args:
         data: a Parquet, CSV or DuckDB file; a pandas, polars or Arrow table; an array, two columns or a list of pairs;
-            a sparse matrix; or a graph of networkx or igraph.
+            a sparse matrix; or a graph of networkx or igraph. In an engine also folders and lists of files, a DuckDB
+            connection, a PostgreSQL address, or a Spark data frame or session.
         unit: what one person is: ``dp.edge()``, ``dp.node()``, ``dp.weight(bound=…)`` or ``dp.event()``.
         budget: how much may ever be lost about one of them, by all releases together.
         nodes: the public nodes: how many, numbered 0, 1, 2, …; or a list of their names; or "as listed", which says
@@ -76,6 +81,12 @@ def open_graph(
         table: which table of a database.
         purposes: what the data may be used for; then every release must name one of them.
         anchor_file: a file, best on another disk, that notices an older copy of the ledger.
+        engine: where edges are counted if they shall not be read into memory: ``"duckdb"``, a Spark session or where
+            Spark runs (``"spark://host:7077"``, ``"local[4]"``, ``"spark"``), or ``"postgresql"``. Use it for edges
+            that are larger than memory, or that are in a database; in memory, counting is faster. Only some questions
+            can be asked there, of graphs that protect edges.
+        memory: how much memory the engine may use, such as "2GB".
+        threads: how many threads the engine may use.
 
     >>> import tempfile
     >>> from defocus import Budget, edge
@@ -92,22 +103,27 @@ def open_graph(
     >>> home.cleanup()
     """
     check_kinds(budget=budget, unit=unit)
-    opened = source(data, ends=ends, weights=weights, time=time, table=table)
-    one_way = _direction(directed, opened)
-    allowed = _purposes(purposes)
-    called = _called(name, opened, ledger)
-    held = called + _DIRECTED * one_way
-    place = _place(data, called) if ledger is None else ledger
-    ready()
     with ExitStack() as undo:
+        there = _there(data, engine, undo, ends=ends, table=table, memory=memory, threads=threads)
+        opened = there.described if there else source(data, ends=ends, weights=weights, time=time, table=table)
+        one_way = _direction(directed, opened)
+        allowed = _purposes(purposes)
+        called = _called(name, opened, ledger)
+        held = called + _DIRECTED * one_way
+        place = _place(data, called) if ledger is None else ledger
+        if there is None:
+            ready()
         book = None
         if unit is None:  # then only a ledger that is there can say whom it protects
             book = _book(place, undo, anchor_file, dataset=held, unit=None, budget=budget)
             unit = book.unit
         _checked_unit(unit, weights=weights, time=time)
+        if there is not None:
+            there.check(unit, weights=weights, time=time)
         for convert, column in ((weights_of, opened.head.weights), (times_of, opened.head.times)):
             convert(column)  # types are refused before a ledger is made
         names, read = _nodes(nodes, unit, opened)
+        private = Data(read) if there is None or names is None else there.data(names, directed=one_way)
         if book is None:
             book = _book(place, undo, anchor_file, dataset=held, unit=unit, budget=budget)
         public = Public(
@@ -117,10 +133,33 @@ def open_graph(
             listed=unit.kind != "node" or opened.listed is not None or not (nodes is None or isinstance(nodes, str)),
             named="" if unit.kind == "node" or names is None else names.digest(),
             columns=(*(ends or ()), weights, time, table),
+            engine="" if there is None else there.source.engine.name,
         )
-        network = Network(Data(read), public, book, called, _rules(unit, public, directed=one_way), allowed)
+        network = Network(private, public, book, called, _rules(unit, public, directed=one_way), allowed)
         undo.pop_all()
     return network
+
+
+def _there(
+    data: Any,
+    engine: Any,
+    undo: ExitStack,
+    *,
+    memory: str | None,
+    threads: int | None,
+    **said: Any,
+) -> EngineEdges | None:
+    """The edges in an engine, if that is where they stay."""
+    if in_engine(data, engine):
+        made = engine_edges(data, engine, memory=memory, threads=threads, **said)
+        undo.callback(made.source.engine.close)
+        return made
+    if memory is not None or threads is not None:
+        raise InvalidParameterError(
+            "memory= and threads= are for an engine, and none was named: edges are read into memory.",
+            fix='pass engine="duckdb" as well, or leave them out.',
+        )
+    return None
 
 
 def _direction(directed: object, opened: EdgeSource) -> bool:
@@ -249,7 +288,7 @@ def _called(name: str | None, opened: EdgeSource, ledger: Any) -> str:
 
 def _place(data: Any, called: str) -> Path:
     """Beside the data."""
-    if isinstance(data, str | Path):
+    if isinstance(data, str | Path) and "://" not in str(data):
         return Path(data).with_name(f"{called}.ledger")
     raise NotDeclaredError(
         "This graph has no place of its own, so nobody knows where its ledger is.",

@@ -1,6 +1,6 @@
 """What everyone may know about a graph, and nothing else: what plans and lengths of results may depend on."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import final
 
 from defocus.errors import NotDeclaredError
@@ -25,6 +25,8 @@ class Public:
     listed: bool = True
     named: str = ""
     columns: tuple[str | None, ...] = ()
+    engine: str = field(default="", repr=False)
+    """Where edges are counted, if not in memory. Kept answers do not depend on it."""
 
     @property
     def n(self) -> int:

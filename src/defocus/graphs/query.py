@@ -7,6 +7,7 @@ from defocus.errors import Number
 from defocus.graphs.answers import GraphAnswer, checked_result
 from defocus.graphs.building import RULES
 from defocus.graphs.data import Data
+from defocus.graphs.distributed.opening import supported
 from defocus.graphs.kernels.compiling import ready
 from defocus.graphs.previewing import GraphPreview
 from defocus.graphs.public import Public
@@ -45,6 +46,8 @@ class GraphQuery:
 
     def methods(self, *, epsilon: Number, delta: Number | None = None) -> tuple[Method, ...]:
         """Every way to answer, with its noise; public and free."""
+        if self.public.engine:
+            supported(self.question)
         return tuple(self.question.methods(self.public, spendable(epsilon, delta)))
 
     def plan(self, *, epsilon: Number, delta: Number | None = None) -> Method:
@@ -56,7 +59,13 @@ class GraphQuery:
         methods = self.methods(epsilon=epsilon, delta=delta)
         method = chosen(self.question, methods, self.method)
         return GraphPreview.of(
-            self.question.words, method, methods, ledger=self.ledger, rules=(*self.rules, *method.rules)
+            self.question.words,
+            method,
+            methods,
+            asked=spendable(epsilon, delta),
+            replan=lambda other: self.plan(epsilon=epsilon, delta=other).event,
+            ledger=self.ledger,
+            rules=(*self.rules, *method.rules),
         )
 
     def release(
@@ -79,20 +88,22 @@ class GraphQuery:
             request: a name for this request. If an answer to it was recorded, that answer is returned again, free.
             bits: the source of random bits; the system's unless told.
         """
-        ready()
-        method = self.plan(epsilon=epsilon, delta=delta)
+        if not self.public.engine:
+            ready()
+        asked, method = spendable(epsilon, delta), self.plan(epsilon=epsilon, delta=delta)
         why = allowed(purpose, self.purposes, self.question.words)
         drawn_from = bits_of(bits)
         rules = (*self.rules, *method.rules)
 
         def compute(receipt: Receipt) -> GraphAnswer:
-            result = checked_result(method.run(self.data, drawn_from))
-            return GraphAnswer(result, self.question.words, receipt, rules, method.name)
+            with self.data.steady():
+                result = checked_result(method.run(self.data, drawn_from))
+            return GraphAnswer(result, self.question.words, receipt, rules, method.name, asked)
 
         return released(
             compute,
             method.event,
-            asked=spendable(epsilon, delta),
+            asked=asked,
             replan=lambda other: self.plan(epsilon=epsilon, delta=other).event,
             ledger=self.ledger,
             question=self.question.words,

@@ -4,12 +4,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import final
+from typing import Any, final
 
 from defocus.errors import InvalidParameterError, count
 from defocus.graphs.asking.nodes import node_edges, node_triangles
+from defocus.graphs.distributed.levels import HUBS
 from defocus.graphs.following import followings, guessed
-from defocus.graphs.graph import Graph
 from defocus.graphs.noising import noises, numbers
 from defocus.graphs.public import Public
 from defocus.graphs.questions import Method
@@ -18,6 +18,7 @@ from defocus.privacy.budgets import Budget
 
 __all__ = ["AskEdges", "AskStars", "AskTriangles"]
 
+_SHARED = "the largest number of neighbours that two nodes share"
 _WIDTHS = 1000
 """For so many steps the widths of a ladder for stars are exact."""
 
@@ -75,7 +76,9 @@ class AskTriangles:
                 "triangles",
                 public,
                 budget,
-                follows="the largest number of neighbours that two nodes share",
+                follows=_SHARED
+                if not public.engine
+                else f"{_SHARED}, or the degree that {HUBS} nodes reach if that is larger",
                 typical=guessed(self.typical, public),
                 level=Triangles().local,
                 cap=reach.l1,
@@ -108,10 +111,10 @@ class AskStars:
         # Beyond the widths that are given, one more edge widens a rung by at most C(n-2, k-2) at the larger end.
         step = 1 if self.k == 2 else math.comb(public.n - 2, self.k - 2)
 
-        def level(graph: Graph) -> Sequence[int]:
+        def level(graph: Any) -> Sequence[int]:
             return int(stars.exact(graph)[0]), stars.level(graph)
 
-        def widths(graph: Graph) -> Sequence[int]:
+        def widths(graph: Any) -> Sequence[int]:
             return [int(stars.exact(graph)[0]), *stars.widths(graph, 1 if self.k == 2 else _WIDTHS)]
 
         follows = "the sum of the two largest degrees" if self.k == 2 else "the size of the two largest degrees"

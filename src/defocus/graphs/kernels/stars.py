@@ -6,7 +6,7 @@ from defocus.graphs.graph import Graph
 from defocus.graphs.kernels.compiling import compiled
 from defocus.graphs.kernels.rows import Ints, Longs
 
-__all__ = ["leading_pairs"]
+__all__ = ["leading_pairs", "of_degrees"]
 
 
 def leading_pairs(graph: Graph) -> list[tuple[int, int]]:
@@ -30,10 +30,20 @@ def leading_pairs(graph: Graph) -> list[tuple[int, int]]:
     order = np.argsort(-degrees, kind="stable").astype(np.int32)
     first, second = int(degrees[order[0]]), int(degrees[order[1]])
     stranger = _largest_stranger(graph.offsets, graph.targets, order, first, second)
+    twins = first > second and _largest_stranger(graph.offsets, graph.targets, order[1:], second, second) == second
+    return of_degrees(first, second, stranger, twins=twins)
+
+
+def of_degrees(first: int, second: int, stranger: int, *, twins: bool) -> list[tuple[int, int]]:
+    """The pairs, from the two largest degrees, and who is not joined.
+
+    ``stranger`` is the degree of the largest stranger of a node of the first degree, or -1; ``twins`` says whether two
+    nodes of the second degree, which is smaller, are strangers.
+    """
     pairs = {(max(first - 1, 0), max(second - 1, 0))}
     if stranger >= 0:
         pairs.add((first, stranger))
-    if first > second and _largest_stranger(graph.offsets, graph.targets, order[1:], second, second) == second:
+    if twins:
         pairs.add((second, second))
     return sorted((pair for pair in pairs if not _exceeded(pair, pairs)), reverse=True)
 

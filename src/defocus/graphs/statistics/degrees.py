@@ -42,7 +42,7 @@ class Degrees:
 
     def exact(self, graph: Any) -> IntVector:
         """One degree for each node."""
-        return np.sort(graph.degrees) if self.ranked else graph.degrees
+        return np.repeat(*graph.degree_counts()) if self.ranked else graph.degrees
 
     def length(self, public: Public) -> int:
         """As many as there are nodes."""

@@ -62,7 +62,9 @@ class Histogram:
     def exact(self, graph: Any) -> IntVector:
         """The counts."""
         top = graph.nodes - 1 if self.at_most is None else min(self.at_most, graph.nodes - 1)
-        counts = np.bincount(np.minimum(graph.degrees, top), minlength=top + 1).astype(np.int64)
+        counts = np.zeros(top + 1, np.int64)
+        degrees, times = graph.degree_counts()
+        np.add.at(counts, np.minimum(degrees, top), times)
         return np.cumsum(counts)[:-1] if self.cumulative else counts
 
     def length(self, public: Public) -> int:

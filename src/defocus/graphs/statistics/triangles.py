@@ -7,6 +7,7 @@ import numpy as np
 
 from defocus.errors import InvalidParameterError
 from defocus.graphs.certificates import Certificate
+from defocus.graphs.distributed.graph import EngineGraph
 from defocus.graphs.graph import Graph
 from defocus.graphs.kernels.ranking import ranked
 from defocus.graphs.kernels.triangles import most_common_neighbours, triangle_count
@@ -45,10 +46,13 @@ class Triangles:
 
     def exact(self, graph: Any) -> IntVector:
         """The count, in a vector of one."""
-        return np.array([triangle_count(ranked(graph))], np.int64)
+        count = graph.triangles() if isinstance(graph, EngineGraph) else triangle_count(ranked(graph))
+        return np.array([count], np.int64)
 
-    def local(self, graph: Graph) -> tuple[int, int]:
-        """The count, and how far one edge can move it around this graph."""
+    def local(self, graph: Graph | EngineGraph) -> tuple[int, int]:
+        """The count, and how far one edge can move it around this graph; in an engine, or a little more."""
+        if isinstance(graph, EngineGraph):
+            return graph.triangles(), graph.local()
         by_size = ranked(graph)
         return triangle_count(by_size), most_common_neighbours(by_size)
 

@@ -1,0 +1,160 @@
+"""What an engine is asked about edges: one statement each, the same for every engine, and only integers come back.
+
+All of them begin with the relation ``ends``: one row for each line of the data, with the numbers of its two nodes in
+``a`` and ``b``, or NULL. The rules of :mod:`~defocus.graphs.building` are the relation ``edges``: each pair once, the
+smaller number first, without loops; a comparison with NULL holds for nobody. Text here is written by this file alone.
+"""
+
+from functools import cache
+
+from sqlglot import exp, parse_one
+
+from defocus.engines.syntax import quoted, sub, whole
+
+__all__ = ["among", "arc_degrees", "degrees", "edge_count", "histogram", "joined_to_all", "shared", "triangles"]
+
+_SHIFT = 2**31
+"""Nodes have smaller numbers, and so have degrees: both together are one number of 62 bits."""
+_EDGES = "SELECT DISTINCT LEAST(a, b) AS u, GREATEST(a, b) AS v FROM ends WHERE a <> b"
+_ARCS = "SELECT DISTINCT a AS u, b AS v FROM ends WHERE a <> b"
+_DEGREES = """
+    SELECT node, COUNT(*) AS degree FROM (SELECT u AS node FROM edges UNION ALL SELECT v AS node FROM edges) AS both
+    GROUP BY node
+"""
+_BY_SIZE = f"""
+    SELECT LEAST(p, q) AS s, GREATEST(p, q) AS t FROM (
+        SELECT CAST(x.degree AS BIGINT) * CAST({_SHIFT} AS BIGINT) + CAST(e.u AS BIGINT) AS p,
+               CAST(y.degree AS BIGINT) * CAST({_SHIFT} AS BIGINT) + CAST(e.v AS BIGINT) AS q
+        FROM edges AS e JOIN degrees AS x ON x.node = e.u JOIN degrees AS y ON y.node = e.v
+    ) AS named
+"""  # noqa: S608  # a constant of this file
+_HUB_ENDS = """
+    SELECT e.u AS hub, e.v AS centre FROM edges AS e JOIN hubs AS x ON x.node = e.u
+    UNION ALL SELECT e.v AS hub, e.u AS centre FROM edges AS e JOIN hubs AS x ON x.node = e.v
+"""
+_TOP_ENDS = """
+    SELECT e.u AS node, e.v AS other FROM edges AS e JOIN degrees AS x ON x.node = e.u WHERE x.degree = :degree
+    UNION ALL SELECT e.v AS node, e.u AS other FROM edges AS e JOIN degrees AS x ON x.node = e.v
+    WHERE x.degree = :degree
+"""
+
+
+def edge_count(ends: exp.Query, *, directed: bool = False) -> exp.Select:
+    """How many edges there are: ``n``."""
+    return _asked("SELECT COUNT(*) AS n FROM edges", ends, edges=_tree(_ARCS if directed else _EDGES))
+
+
+def degrees(ends: exp.Query) -> exp.Select:
+    """The ``degree`` of every ``node`` that has an edge."""
+    return _asked("SELECT node, degree FROM degrees", ends, edges=_tree(_EDGES), degrees=_tree(_DEGREES))
+
+
+def arc_degrees(ends: exp.Query, side: str) -> exp.Select:
+    """How many arcs leave every ``node``, or reach it, if any do."""
+    end = {"out": "u", "in": "v"}[side]
+    return _asked(f"SELECT {end} AS node, COUNT(*) AS degree FROM edges GROUP BY {end}", ends, edges=_tree(_ARCS))  # noqa: S608  # one of two letters
+
+
+def histogram(ends: exp.Query) -> exp.Select:
+    """How many nodes have each degree above zero: ``degree`` and ``times``."""
+    counted = "SELECT degree, COUNT(*) AS times FROM degrees GROUP BY degree"
+    return _asked(counted, ends, edges=_tree(_EDGES), degrees=_tree(_DEGREES))
+
+
+def joined_to_all(ends: exp.Query, degree: int) -> exp.Select:
+    """Of the nodes of this ``degree``, how many (``times``) are joined to all others of each degree (``degree``).
+
+    Degrees at which there is no other node, or no node of this degree is joined to all, have no row.
+    """
+    return _asked(
+        """
+        SELECT met.other AS degree, COUNT(*) AS times FROM (
+            SELECT e.node AS node, y.degree AS other, COUNT(*) AS found
+            FROM tops AS e JOIN degrees AS y ON y.node = e.other GROUP BY e.node, y.degree
+        ) AS met
+        JOIN (SELECT degree, COUNT(*) AS times FROM degrees GROUP BY degree) AS counts ON counts.degree = met.other
+        WHERE met.found = CASE WHEN met.other = :degree THEN CAST(counts.times AS BIGINT) - CAST(1 AS BIGINT)
+            ELSE counts.times END
+        GROUP BY met.other
+        """,
+        ends,
+        edges=_tree(_EDGES),
+        degrees=_tree(_DEGREES),
+        tops=_tree(_TOP_ENDS),
+        numbers={"degree": degree},
+    )
+
+
+def among(ends: exp.Query, degree: int) -> exp.Select:
+    """How many edges join two nodes of this ``degree``: ``n``."""
+    return _asked(
+        """
+        SELECT COUNT(*) AS n FROM edges AS e JOIN degrees AS x ON x.node = e.u JOIN degrees AS y ON y.node = e.v
+        WHERE x.degree = :degree AND y.degree = :degree
+        """,
+        ends,
+        edges=_tree(_EDGES),
+        degrees=_tree(_DEGREES),
+        numbers={"degree": degree},
+    )
+
+
+def triangles(ends: exp.Query) -> exp.Select:
+    r"""How many triples of nodes are joined to each other: ``n``.
+
+    Every edge leads from its end of smaller degree to that of larger degree (ties by number). A triangle is then one
+    node with two edges to larger ones that are joined, and found once. No node has more than :math:`\sqrt{2m}` larger
+    neighbours, so the join makes at most :math:`m\sqrt{2m}` pairs, hubs or not.
+
+    Reference:
+        Suri, Vassilvitskii (2011), Counting triangles and the curse of the last reducer, Section 3.
+    """
+    return _asked(
+        """
+        SELECT COUNT(*) AS n FROM arcs AS x JOIN arcs AS y ON x.s = y.s AND x.t < y.t
+        JOIN arcs AS z ON z.s = x.t AND z.t = y.t
+        """,
+        ends,
+        edges=_tree(_EDGES),
+        degrees=_tree(_DEGREES),
+        arcs=_tree(_BY_SIZE),
+    )
+
+
+def shared(ends: exp.Query, above: int) -> exp.Select:
+    """The largest number of neighbours that two nodes share, both of a degree ``above`` this: ``n``, at least 0."""
+    return _asked(
+        f"""
+        SELECT COALESCE(MAX(found), CAST(0 AS BIGINT)) AS n FROM (
+            SELECT COUNT(*) AS found FROM spokes AS x JOIN spokes AS y ON x.centre = y.centre AND x.hub < y.hub
+            GROUP BY CAST(x.hub AS BIGINT) * CAST({_SHIFT} AS BIGINT) + CAST(y.hub AS BIGINT)
+        ) AS pairs
+        """,  # noqa: S608  # a constant of this file
+        ends,
+        edges=_tree(_EDGES),
+        degrees=_tree(_DEGREES),
+        hubs=_tree("SELECT node FROM degrees WHERE degree > :above"),
+        spokes=_tree(_HUB_ENDS),
+        numbers={"above": above},
+    )
+
+
+@cache
+def _tree(text: str) -> exp.Query:
+    tree = parse_one(text, dialect="duckdb")
+    assert isinstance(tree, exp.Query)  # noqa: S101  # what this file writes
+    return tree
+
+
+def _asked(text: str, ends: exp.Query, *, numbers: dict[str, int] | None = None, **relations: exp.Query) -> exp.Select:
+    """The query on named relations, each of which may use those before it.
+
+    They stand inside of a subquery: an engine may put public tables in front, which all of them can use.
+    """
+    made = _tree(text).copy()
+    assert isinstance(made, exp.Select)  # noqa: S101  # what this file writes
+    for name, relation in {"ends": ends, **relations}.items():
+        made = made.with_(quoted(name), as_=relation.copy(), copy=False)
+    filled = exp.replace_placeholders(made, **{name: whole(value) for name, value in (numbers or {}).items()})
+    assert isinstance(filled, exp.Select)  # noqa: S101  # as it was
+    return exp.select("*").from_(sub(filled, "asked"), copy=False)
