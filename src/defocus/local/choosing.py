@@ -7,7 +7,7 @@ from defocus.errors import InvalidParameterError, Number, whole
 from defocus.local.designs import Categorical, design
 from defocus.local.domains import Categories
 from defocus.local.means import Mean, mean
-from defocus.local.oracle import Oracle
+from defocus.local.oracles import Oracle
 
 __all__ = ["Choice", "best", "best_mean", "choices"]
 

@@ -3,12 +3,12 @@
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from defocus.errors import InvalidParameterError, whole
-from defocus.local.attributes import Attributes
 from defocus.local.designs import DBitFlip, Rappor
 from defocus.local.designs.duchi import Duchi
 from defocus.local.hitters import Hitters
 from defocus.local.means import Mean
-from defocus.local.oracle import Oracle
+from defocus.local.oracles import Oracle
+from defocus.local.surveys import Attributes
 from defocus.privacy import events
 
 __all__ = ["Charging", "collect", "collection_event"]

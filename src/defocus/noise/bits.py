@@ -5,11 +5,11 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cache
+from importlib import import_module
 from typing import final
 
 import numpy as np
 import numpy.typing as npt
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from defocus.errors import NotBitsError
 
@@ -52,10 +52,7 @@ class _System(Bits):
         out = np.empty(n, np.uint64)
         view = out.view(np.uint8).data
         for start in range(0, len(view), len(_BLOCK)):
-            part = view[start : start + len(_BLOCK)]
-            secret = os.urandom(48)
-            stream = Cipher(algorithms.AES(secret[:32]), modes.CTR(secret[32:])).encryptor()
-            stream.update_into(memoryview(_BLOCK)[: len(part)], part)
+            _stretching()(view[start : start + len(_BLOCK)])
         return out
 
     def integer(self, nbits: int) -> int:
@@ -87,6 +84,29 @@ class _System(Bits):
             return word
 
 
+@cache
+def _stretching() -> Callable[[memoryview], None]:
+    """What fills at most a mebibyte with fresh bits: a stream cipher, several times as fast as the system's generator.
+
+    The generator itself where ``cryptography`` is not installed, as on devices that only send reports.
+    """
+    try:
+        ciphers = import_module("cryptography.hazmat.primitives.ciphers")
+    except ImportError:
+        return _from_the_system
+
+    def stretch(part: memoryview) -> None:
+        secret = os.urandom(48)
+        stream = ciphers.Cipher(ciphers.algorithms.AES(secret[:32]), ciphers.modes.CTR(secret[32:])).encryptor()
+        stream.update_into(memoryview(_BLOCK)[: len(part)], part)
+
+    return stretch
+
+
+def _from_the_system(part: memoryview) -> None:
+    part[:] = os.urandom(len(part))
+
+
 def _forgetting(reference: "weakref.ref[_System]") -> Callable[[], None]:
     def after_fork() -> None:
         bits = reference()
@@ -107,7 +127,8 @@ def system() -> Bits:
         words; each word leaves the pool when it is used, so threads never share one, and a forked child
         empties the pool before it can repeat what its parent draws.
     Assumes:
-        The operating system's generator is seeded and AES-256 is a pseudorandom permutation. A virtual machine
+        The operating system's generator is seeded and AES-256 is a pseudorandom permutation (without the package
+        ``cryptography`` all bits come from the system's generator itself). A virtual machine
         resumed twice from one snapshot may repeat the pool.
     Reference:
         NIST SP 800-38A (counter mode); Garfinkel, Leclerc (2020), Randomness concerns when deploying

@@ -12,7 +12,7 @@ from defocus.local.choosing import best
 from defocus.local.domains import Categories
 from defocus.local.estimates import Estimate
 from defocus.local.levels import checked_epsilon
-from defocus.local.oracle import Oracle
+from defocus.local.oracles import Oracle
 from defocus.local.reports import Reports
 from defocus.noise import Bits, uniform
 from defocus.noise.bits import source
