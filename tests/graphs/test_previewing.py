@@ -10,7 +10,7 @@ import pytest
 
 import defocus as dp
 from defocus.graphs import GraphQuery, Network
-from defocus.graphs.columns import Floats
+from defocus.answers.digits import Floats
 from defocus.graphs.noising import VectorNoise
 from defocus.noise.testing import seeded
 

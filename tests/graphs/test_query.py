@@ -21,7 +21,7 @@ from defocus.errors import (
     UnsupportedEventError,
 )
 from defocus.graphs import GraphAnswer, Network, Public, open_graph
-from defocus.graphs.columns import noisy
+from defocus.answers.columns import noisy
 from defocus.graphs.kernels import compiling
 from defocus.graphs.questions import Question, Result
 from defocus.graphs.statistics import ArcDegrees

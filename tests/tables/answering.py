@@ -4,58 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
+from tests.answers.making import charged, column
 
-from defocus.ledger import Ledger, Receipt
-from defocus.privacy.budgets import Budget
-from defocus.privacy.events import DiscreteLaplace, Event
-from defocus.privacy.units import user
-from defocus.tables.answers import Answer, AnswerColumn
-
-HOSTILE = [
-    "<script>alert(1)</script>",
-    "=HYPERLINK(1)",
-    "+1",
-    "-1",
-    "@SUM(A1)",
-    "\tx",
-    "a,b",
-    'say "no"',
-    "line\nbreak",
-    "\x1b[2Jgone",
-    "\u202edesrever",
-    "$x^2$",
-    "$\\frac{1$",
-    "",
-    "'quoted",
-    "患者",
-    "&amp;",
-]
-
-
-def opened(folder: Path) -> Ledger:
-    return Ledger.open(
-        folder / "visits.ledger", budget=Budget(3, 1e-6), unit=user("patient_id"), dataset="ward <visits>"
-    )
-
-
-def charged(folder: Path, event: Event | None = None, purpose: str = "visits by ward") -> Receipt:
-    with opened(folder) as ledger:
-        return ledger.charge(event or DiscreteLaplace(10, 5), purpose=purpose, who="Ada")
-
-
-def column(
-    name: str = "visits",
-    values: Sequence[float] | NDArray[np.float64] = (1041.2, -3.7, 220.0),
-    errors: Sequence[float] | float = 14.1,
-    *,
-    integral: bool = True,
-) -> AnswerColumn:
-    x = np.array(values, dtype=float)
-    spread = np.broadcast_to(np.array(errors, dtype=float), x.shape)
-    return AnswerColumn(name, x, spread, x - 2 * spread, x + 2 * spread, integral, f"noise of {name}")
+from defocus.answers.columns import AnswerColumn
+from defocus.tables.answers import Answer
 
 
 def answered(folder: Path, keys: Any = None, columns: Sequence[AnswerColumn] | None = None, **more: Any) -> Answer:

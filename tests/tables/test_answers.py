@@ -8,11 +8,14 @@ import pyarrow.parquet
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.tables.answering import HOSTILE, answered, charged, column
+from tests.answers.making import HOSTILE, charged, column
+from tests.tables.answering import answered
 
 from defocus.errors import InvalidParameterError, UnknownColumnError
 from defocus.ledger import Receipt
-from defocus.privacy.events import DiscreteLaplace
+from defocus.privacy.accounting import account
+from defocus.privacy.budgets import Budget
+from defocus.privacy.events import DiscreteGaussian, DiscreteLaplace, compose
 from defocus.tables.answers import PICKED, Answer
 
 
@@ -192,3 +195,94 @@ def test_an_answer_knows_what_it_owed(tmp_path: Path) -> None:
     assert promised is not None
     assert promised.epsilon == pytest.approx(0.5)
     assert answer.names == ["ward", "visits", "stay"]
+
+
+def test_bars_stand_for_the_values_with_their_intervals(tmp_path: Path) -> None:
+    answer = answered(tmp_path)
+    figure = answer.plot("visits")
+    (axes,) = figure.axes
+    assert [bar.get_width() for bar in axes.patches] == [-3.7, 220.0, 1041.2]
+    assert [tick.get_text() for tick in axes.get_yticklabels()] == ["cardiology", "oncology", "surgery"]
+    (intervals,) = axes.containers[1].lines[2]
+    ends = np.array([segment[:, 0] for segment in intervals.get_segments()])
+    assert ends == pytest.approx(np.stack([answer["visits"].low, answer["visits"].high], axis=1))
+    assert len(answer.plot().axes) == 2
+
+
+def test_the_whole_story_is_told(tmp_path: Path) -> None:
+    text = answered(tmp_path).explain()
+    for words in (
+        "count and mean stay by ward",
+        "3 groups with visits, stay",
+        "everything about one patient_id, added or removed, in ward <visits>",
+        "almost as often with or without it",
+        "by at most 1.649",
+        "at most 62.2 % sure afterwards",
+        "who was 1 % sure at most 1.64 %",
+        "a patient counts with at most 5 visits",
+        "stays are clipped to [0, 30]",
+        "visits: noise of visits",
+        "stay: standard error of the noise 0.30 to 3.0",
+        "in 1 of 3 it is more than 10 % of the value",
+        "epsilon 0.5 for this answer alone",
+        "as an event: discrete_laplace(10, sensitivity=5)",
+        "for one patient_id:",
+        "their odds about one patient_id",
+        "entry 1: visits by ward (Ada",
+        "after this answer: one release of epsilon 2.5",
+        "the whole budget is Budget(epsilon=3, delta=1e-06)",
+    ):
+        assert words in text, words
+
+
+def test_what_is_left_counts_earlier_charges_too(tmp_path: Path) -> None:
+    charged(tmp_path, purpose="before")
+    assert "after this answer: one release of epsilon 2," in answered(tmp_path).explain()
+
+
+def test_the_page_says_the_same_escaped(tmp_path: Path) -> None:
+    page = answered(tmp_path).explain(html=True)
+    assert page.startswith("<table>")
+    assert "ward &lt;visits&gt;" in page
+    assert "by at most 1.649" in page
+
+
+def test_a_gaussian_answer_names_the_chance_of_exception(tmp_path: Path) -> None:
+    receipt = charged(tmp_path, DiscreteGaussian(10, 1, 2))
+    made = answered(tmp_path)
+    answer = Answer(made.keys, made.columns, "q", receipt)
+    assert "except with probability 1e-06" in answer.explain()
+
+
+def test_an_answer_is_explained_at_the_delta_that_was_asked_for(tmp_path: Path) -> None:
+    receipt = charged(tmp_path, DiscreteGaussian(10, 1, 2))
+    made = answered(tmp_path)
+    answer = Answer(made.keys, made.columns, "q", receipt, asked=Budget(1, 1e-9))
+    text = answer.explain()
+    assert "except with probability 1e-09" in text
+    assert "for this answer alone; asked for were epsilon 1 at delta 1e-09" in text
+    promised = answer.promise()
+    assert promised is not None
+    assert promised.epsilon == pytest.approx(account(receipt.event).epsilon(1e-9), rel=1e-3)
+    pure = Answer(made.keys, made.columns, "q", made.receipt, asked=Budget(0.5))
+    assert "asked for were epsilon 0.5\n" in pure.explain() + "\n"
+
+
+def test_an_answer_says_what_it_takes_from_the_ledger(tmp_path: Path) -> None:
+    charged(tmp_path)
+    made = answered(tmp_path)
+    assert "it takes 16.7 % of the budget of the ledger, of which 33.3 % is used with it" in made.explain()
+
+
+def test_a_composition_is_explained_by_its_composed_loss(tmp_path: Path) -> None:
+    event = compose([DiscreteLaplace(10, 1), DiscreteLaplace(5, 1)])
+    made = answered(tmp_path)
+    answer = Answer(made.keys, made.columns, "q", charged(tmp_path, event))
+    promised = answer.promise()
+    assert promised is not None
+    assert promised.epsilon == pytest.approx(account(event).epsilon(0), rel=0.02)
+
+
+def test_that_nothing_was_bounded_is_said_too(tmp_path: Path) -> None:
+    made = answered(tmp_path)
+    assert "nothing was bounded" in Answer(made.keys, made.columns, "q", made.receipt).explain()

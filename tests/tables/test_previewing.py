@@ -3,7 +3,7 @@ import math
 from pathlib import Path
 
 import pytest
-from tests.tables.answering import charged, opened
+from tests.answers.making import charged, opened
 
 from defocus.errors import BudgetExceededError, InvalidParameterError
 from defocus.privacy.budgets import Budget
@@ -109,7 +109,7 @@ def test_half_told_columns_and_empty_previews_are_refused(tmp_path: Path) -> Non
 def test_it_says_which_part_of_the_ledger_it_takes(tmp_path: Path) -> None:
     charged(tmp_path)
     preview = previewed(tmp_path)
-    assert preview.used == pytest.approx((1 / 6, 1 / 3))
+    assert preview.prospect.used == pytest.approx((1 / 6, 1 / 3))
     assert "it takes 16.7 % of the budget, and 33.3 % is used then" in str(preview)
     content = preview.to_dict()
     assert (content["used_now"], content["used_after"]) == pytest.approx((1 / 6, 1 / 3))
@@ -130,4 +130,4 @@ def test_where_it_does_not_fit_it_says_which_delta_would(tmp_path: Path) -> None
     preview = previewed(tmp_path, Approximate(0.5, 1e-6), asked=Budget(1, 1e-6))
     assert not preview.fits
     assert "ask with delta=1.25e-07" in str(preview)
-    assert preview.to_dict()["instead"] == preview.remedy
+    assert preview.to_dict()["instead"] == preview.prospect.remedy

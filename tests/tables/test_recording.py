@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.tables.answering import HOSTILE, answered, column, opened
+from tests.answers.making import HOSTILE, column, opened
+from tests.tables.answering import answered
 
 from defocus.errors import LedgerDamagedError
 from defocus.privacy.budgets import Budget

@@ -3,7 +3,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from tests.tables.answering import HOSTILE, answered, column, opened
+from tests.answers.making import HOSTILE, column, opened
+from tests.tables.answering import answered
 
 from defocus.errors import InvalidParameterError
 from defocus.privacy.events import DiscreteLaplace

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from defocus.answers.plotting import burn_down
 from defocus.cli.plots import ready, save
 from defocus.cli.terminal import console, facts, table, to_json
 from defocus.ledger import Ledger
@@ -9,7 +10,6 @@ from defocus.ledger.entries import CHARGE, Entry
 from defocus.ledger.guards import Guard
 from defocus.privacy.filters import Cost
 from defocus.tables.datasets import read
-from defocus.tables.plotting import burn_down
 
 __all__ = ["ledger_of", "show"]
 

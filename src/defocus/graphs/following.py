@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any, TypeAlias, final
 
 from defocus.errors import InvalidParameterError, Number, count
-from defocus.graphs.columns import noisy
+from defocus.answers.columns import noisy
 from defocus.graphs.data import Data
 from defocus.graphs.graph import Graph
 from defocus.graphs.noising import attempted

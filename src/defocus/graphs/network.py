@@ -24,7 +24,7 @@ from defocus.graphs.asking import (
     AskWeights,
 )
 from defocus.graphs.data import Data
-from defocus.graphs.printing import line
+from defocus.answers.showing import line
 from defocus.graphs.public import Public
 from defocus.graphs.query import GraphQuery
 from defocus.graphs.questions import Question
@@ -139,7 +139,8 @@ class Network:
         return self.ledger.remaining()
 
     def close(self) -> None:
-        """Give up the connections of the ledger, which itself stays."""
+        """Give up the connections of the ledger, which itself stays, and the engine, if there is one."""
+        self.data.close()
         self.ledger.close()
 
     def __enter__(self) -> "Network":

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, final
 import numpy as np
 
 from defocus.errors import CannotCalibrateError, DefocusError, InvalidParameterError, UnsupportedEventError
-from defocus.graphs.columns import noisy
+from defocus.answers.columns import noisy
 from defocus.graphs.data import Data
 from defocus.graphs.public import Public
 from defocus.graphs.questions import Method, Result

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, final, runtime_checkable
 
+from defocus.answers.columns import AnswerColumn
 from defocus.errors import InvalidParameterError
-from defocus.graphs.columns import Column
 from defocus.graphs.data import Data
 from defocus.graphs.public import Public
 from defocus.noise import Bits
@@ -28,7 +28,7 @@ class Result:
     ``notes`` are sentences that became known by paying, such as a bound that was found.
     """
 
-    columns: tuple[Column, ...]
+    columns: tuple[AnswerColumn, ...]
     keys: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     processing: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()

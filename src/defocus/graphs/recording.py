@@ -1,19 +1,15 @@
-"""Answers as a ledger keeps them: the same request asked again is answered from there, free of charge."""
+"""Answers about graphs as a ledger keeps them: names of nodes keep their types as far as JSON has them."""
 
-import math
 from typing import Any
 
 import numpy as np
 
-from defocus.errors import LedgerDamagedError
+from defocus.answers.recording import asked_in, asked_out, columns_in, columns_out, reading
 from defocus.graphs.answers import GraphAnswer
-from defocus.graphs.columns import Column
 from defocus.graphs.questions import Result
 from defocus.ledger import Receipt
 
 __all__ = ["from_record", "to_record"]
-
-_NUMBERS = ("values", "errors", "low", "high")
 
 
 def to_record(answer: GraphAnswer) -> dict[str, Any]:
@@ -21,42 +17,27 @@ def to_record(answer: GraphAnswer) -> dict[str, Any]:
     return {
         "kind": "graph",
         "keys": {name: _keys(values) for name, values in answer.keys.items()},
-        "columns": [
-            {"name": column.name, "how": column.how, "integral": column.integral}
-            | {part: [x if math.isfinite(x) else str(x) for x in getattr(column, part).tolist()] for part in _NUMBERS}
-            for column in answer.columns
-        ],
+        "columns": columns_out(answer.columns),
         "question": answer.question,
         "rules": list(answer.rules),
         "method": answer.method,
         "processing": list(answer.result.processing),
         "notes": list(answer.result.notes),
+        "asked": asked_out(answer.asked),
     }
 
 
 def from_record(record: Any, receipt: Receipt) -> GraphAnswer:
     """The answer that :func:`to_record` wrote down, with the receipt that paid for it."""
-    try:
-        columns = tuple(
-            Column(
-                name=column["name"],
-                how=column["how"],
-                integral=column["integral"],
-                **{part: np.array([float(x) for x in column[part]], dtype=np.float64) for part in _NUMBERS},
-            )
-            for column in record["columns"]
-        )
+    with reading(receipt, "a graph"):
         keys = {
             name: range(*values["range"]) if isinstance(values, dict) else list(values)
             for name, values in record["keys"].items()
         }
+        columns = columns_in(record["columns"], absolute=True)
         result = Result(columns, keys, tuple(record["processing"]), tuple(record["notes"]))
-        return GraphAnswer(result, record["question"], receipt, tuple(record["rules"]), record["method"])
-    except (KeyError, TypeError, ValueError, AttributeError):
-        raise LedgerDamagedError(
-            f"What the ledger kept for charge {receipt.sequence} is not the answer to a question about a graph.",
-            fix="ask under another request name.",
-        ) from None
+        asked = asked_in(record.get("asked"))
+        return GraphAnswer(result, record["question"], receipt, tuple(record["rules"]), record["method"], asked)
 
 
 def _keys(values: Any) -> Any:

@@ -1,6 +1,7 @@
 """What a charge would do to a ledger that is asked and not changed: the part that all previews share."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -59,7 +60,9 @@ class Prospect:
             remedy="" if owed is not None else advice(asked, ledger, replan),
         )
 
-    def facts(self, *, rules: list[str], noise: list[str], instead: list[str]) -> dict[str, list[str]]:
+    def facts(
+        self, *, rules: Sequence[str], noise: Sequence[str], instead: Sequence[str] = ()
+    ) -> dict[str, Sequence[str]]:
         """The prospect in plain words by topic, between what a preview has to say about rules and noise itself."""
         return {
             "protected": [wording.protection(self.unit, self.dataset)],

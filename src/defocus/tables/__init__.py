@@ -3,6 +3,7 @@
 A table is opened, a question is built from it, previewed for free, and released against the table's ledger.
 """
 
+from defocus.answers.columns import AnswerColumn
 from defocus.engines.columns import Column, Schema
 from defocus.engines.kinds import Kind
 from defocus.tables.aggregates import (
@@ -24,7 +25,7 @@ from defocus.tables.aggregates import (
     variance,
     weighted_mean,
 )
-from defocus.tables.answers import Answer, AnswerColumn
+from defocus.tables.answers import Answer
 from defocus.tables.bounding import Bound
 from defocus.tables.cubes import Cube
 from defocus.tables.dividing import parts

@@ -8,16 +8,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from defocus.answers import explaining, exporting, plotting, showing, tabulating
+from defocus.answers.columns import AnswerColumn, checked_names
 from defocus.errors import InvalidParameterError, UnknownColumnError, positive, whole
 from defocus.ledger import Receipt
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event
+from defocus.release import wording
 from defocus.release.promises import Promise
-from defocus.tables import explaining, exporting, plotting, showing, tabulating
-from defocus.tables.answer_columns import AnswerColumn, checked_names
 from defocus.tables.dividing import without_folder
+from defocus.tables.ordering import in_order
 
-__all__ = ["PICKED", "Answer", "AnswerColumn"]
+__all__ = ["PICKED", "Answer"]
 
 
 PICKED = "of groups picked by their noisy values, fewer than 95 % of the intervals hold"
@@ -72,7 +74,7 @@ class Answer:
                 "The columns of an answer differ in length.", fix="give one number for each group."
             )
         if self.keys.num_columns:
-            keys, rows = tabulating.in_order(self.keys, as_given=self.arranged)
+            keys, rows = in_order(self.keys, as_given=self.arranged)
             object.__setattr__(self, "keys", keys)
             object.__setattr__(self, "columns", tuple(column.taken(rows) for column in self.columns))
 
@@ -91,7 +93,7 @@ class Answer:
 
         None if no accountant can say.
         """
-        return explaining.alone(self.event, self.receipt.terms, self.asked)
+        return wording.alone(self.event, self.receipt.terms, self.asked)
 
     def __len__(self) -> int:
         return len(self.columns[0].values)
@@ -141,17 +143,16 @@ class Answer:
 
         Rounded counts are integers. What the answer is about is in the metadata of the schema.
         """
-        made = tabulating.arrow(self.keys, self.columns, self.threshold, exact=exact)
-        about = {"question": self.question, "rules": "\n".join(self.rules), "charge": str(self.receipt)}
-        return made.replace_schema_metadata({f"defocus.{name}": text.encode() for name, text in about.items()})
+        made = tabulating.arrow(self._keyed, self.columns, self.threshold, exact=exact)
+        return exporting.described(made, question=self.question, rules=self.rules, receipt=self.receipt)
 
     def to_pandas(self, *, exact: bool = True) -> Any:
         """The table as a pandas DataFrame (extra ``frames``)."""
-        return exporting.pandas_frame(self.to_arrow(exact=exact))
+        return exporting.frame(self.to_arrow(exact=exact), "pandas")
 
     def to_polars(self, *, exact: bool = True) -> Any:
         """The table as a polars DataFrame (extra ``frames``)."""
-        return exporting.polars_frame(self.to_arrow(exact=exact))
+        return exporting.frame(self.to_arrow(exact=exact), "polars")
 
     def to_parquet(self, path: str | Path, *, exact: bool = True) -> None:
         """The table as a Parquet file."""
@@ -159,10 +160,7 @@ class Answer:
 
     def to_csv(self, path: str | Path | None = None, *, exact: bool = False) -> str:
         """The table as CSV text, written to ``path`` if given. Text is disarmed: see :func:`exporting.disarmed`."""
-        text = exporting.csv_text(self.to_arrow(exact=exact))
-        if path is not None:
-            exporting.write_bytes(path, text.encode())
-        return text
+        return exporting.csv_text(self.to_arrow(exact=exact), path)
 
     def to_dict(self, *, exact: bool = True) -> dict[str, Any]:
         """The whole answer with JSON types only."""
@@ -180,58 +178,40 @@ class Answer:
 
     def to_json(self, path: str | Path | None = None, *, exact: bool = True) -> str:
         """The whole answer as JSON text, written to ``path`` if given."""
-        text = exporting.to_json_text(self.to_dict(exact=exact))
-        if path is not None:
-            exporting.write_bytes(path, text.encode())
-        return text
+        return exporting.json_text(self.to_dict(exact=exact), path)
 
     def explain(self, *, html: bool = False) -> str:
         """The answer in plain words: question, protection, odds, rules, noise, exactness, cost and what is left."""
         said = explaining.facts(
             question=self.question,
-            groups=len(self),
             columns=self.columns,
             receipt=self.receipt,
             rules=self.rules,
             processing=self.processing,
-            threshold=self.threshold,
             asked=self.asked,
+            threshold=self.threshold,
         )
-        return showing.html_facts(said) if html else showing.text_facts(said)
+        return explaining.told(said, html=html)
 
     def plot(self, column: str | None = None) -> Any:
         """A matplotlib figure: bars with intervals, of one column or of all (extra ``plot``)."""
         chosen = self.columns if column is None else (self[column],)
         shown = plotting.drawn(chosen[0])
-        labels = tabulating.labels(self.keys, shown)
+        labels = tabulating.labels(self._keyed, shown)
         return plotting.bars(labels, chosen, shown, threshold=self.threshold, by=", ".join(self.keys.column_names))
 
     def __str__(self) -> str:
-        head, rows, right = tabulating.cells(self.keys, self.columns, self.threshold)
-        return "\n".join(
-            [
-                showing.text_table(head, rows, right=right),
-                *map(
-                    showing.line,
-                    tabulating.notes(
-                        self.columns, self.threshold, (*self._bounded, *self.processing, self.receipt.purpose)
-                    ),
-                ),
-            ]
-        )
-
-    @property
-    def _bounded(self) -> tuple[str, ...]:
-        """What takes rows away, which no interval tells: the first rule about it, and parts without a folder."""
-        bounding = [f"not in the intervals: {rule}" for rule in self.rules if "counts with at most" in rule]
-        return (*bounding[:1], *without_folder(self.rules))
+        return showing.text_page(tabulating.cells(self._keyed, self.columns, self.threshold), self._notes())
 
     def _repr_html_(self) -> str:
-        head, rows, right = tabulating.cells(self.keys, self.columns, self.threshold)
-        notes = "".join(
-            f"<p>{showing.escaped(note)}</p>"
-            for note in tabulating.notes(
-                self.columns, self.threshold, (*self._bounded, *self.processing, self.receipt.purpose)
-            )
-        )
-        return f"<div>{showing.html_table(head, rows, right=right)}{notes}</div>"
+        return showing.html_page(tabulating.cells(self._keyed, self.columns, self.threshold), self._notes())
+
+    @property
+    def _keyed(self) -> tabulating.Keys:
+        return dict(zip(self.keys.column_names, self.keys.columns, strict=True))
+
+    def _notes(self) -> list[str]:
+        """What to write below the numbers: also what takes rows away, which no interval tells."""
+        bounding = [f"not in the intervals: {rule}" for rule in self.rules if "counts with at most" in rule]
+        more = (*bounding[:1], *without_folder(self.rules), *self.processing, self.receipt.purpose)
+        return tabulating.notes(self.columns, self.threshold, more)

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from defocus import workloads
+from defocus.answers.columns import AnswerColumn
 from defocus.engines.columns import Column
 from defocus.errors import InvalidParameterError, NotDeclaredError, Number, whole
 from defocus.ledger import Ledger, Receipt
@@ -17,7 +18,7 @@ from defocus.noise import Bits
 from defocus.noise.bits import source as bits_of
 from defocus.release.answering import allowed, released
 from defocus.release.charging import spendable
-from defocus.tables.answers import Answer, AnswerColumn
+from defocus.tables.answers import Answer
 from defocus.tables.bounding import Bound
 from defocus.tables.chance import Chance
 from defocus.tables.dividing import part_rules

@@ -7,7 +7,7 @@ from typing import final
 
 import numpy as np
 
-from defocus.tables.digits import Floats
+from defocus.answers.digits import Floats
 
 __all__ = ["Design", "Law", "least"]
 

@@ -5,19 +5,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
+from defocus.answers import showing
+from defocus.answers.digits import brief
+from defocus.answers.explaining import told
 from defocus.errors import InvalidParameterError
 from defocus.ledger import Ledger, Remaining
-from defocus.ledger.guards import Guard
 from defocus.privacy.budgets import Budget
-from defocus.privacy.digits import at_most
 from defocus.privacy.events import Event
-from defocus.privacy.expressions import unparse
-from defocus.privacy.filters import Cost
-from defocus.privacy.units import Unit
-from defocus.release.charging import Replan, admitted, advice
+from defocus.release.charging import Replan
 from defocus.release.promises import Promise
-from defocus.tables import explaining, showing
-from defocus.tables.digits import brief
+from defocus.release.prospects import Prospect, json_number
 from defocus.tables.dividing import without_folder
 
 __all__ = ["SIZES", "Preview", "PreviewColumn"]
@@ -53,14 +50,14 @@ class PreviewColumn:
 
     def to_dict(self) -> dict[str, Any]:
         """The column with JSON types only; null where there is no finite number."""
-        sizes = [{"rows": n, "error": _json(e), "interval": _json(w)} for n, e, w in self.by_size]
+        sizes = [{"rows": n, "error": json_number(e), "interval": json_number(w)} for n, e, w in self.by_size]
         return {
             "name": self.name,
             "how": self.how,
-            "error": _json(self.error),
-            "interval": _json(self.interval),
+            "error": json_number(self.error),
+            "interval": json_number(self.interval),
             "by_size": sizes,
-            "rank": _json(self.rank),
+            "rank": json_number(self.rank),
         }
 
 
@@ -69,25 +66,13 @@ class PreviewColumn:
 class Preview:
     """What an answer would be like. Depends on public facts only; no data was touched and nothing was charged.
 
-    Made by :meth:`of`. ``fits`` says whether the budget covers it now, ``remaining`` what is left now, and
-    ``after`` what would be left, None if it does not fit.
+    Made by :meth:`of`. ``prospect`` says what it would cost, whether the budget covers it now, and what is left.
     """
 
     columns: tuple[PreviewColumn, ...]
     question: str
-    event: Event
-    promise: Promise | None
-    unit: Unit
-    dataset: str
-    fits: bool
-    remaining: Remaining
-    after: Remaining | None
+    prospect: Prospect
     rules: tuple[str, ...] = ()
-    asked: Budget | None = None
-    used: tuple[float, float] = (0.0, 0.0)
-    """The part of the ledger's budget that is used now, and that would be used afterwards."""
-    remedy: str = ""
-    """What to ask instead where it does not fit, if there is something."""
 
     @classmethod
     def of(
@@ -107,71 +92,58 @@ class Preview:
         """
         if not columns:
             raise InvalidParameterError("A preview needs a column.", fix="ask for at least one statistic.")
-        guard, spent = Guard.of(ledger.terms), ledger.spent()
-        owed = admitted(event, asked, ledger)
-        after = None if owed is None else guard.add(spent, guard.cost(owed))
-        return cls(
-            columns=tuple(columns),
-            question=question,
-            event=event if owed is None else owed,
-            promise=explaining.alone(event, ledger.terms, asked),
-            unit=ledger.unit,
-            dataset=ledger.dataset,
-            fits=after is not None,
-            remaining=guard.remaining(spent),
-            after=None if after is None else guard.remaining(after),
-            rules=tuple(rules),
-            asked=asked,
-            used=(guard.filter.used(Cost(spent)), guard.filter.used(Cost(spent if after is None else after))),
-            remedy="" if owed is not None else advice(asked, ledger, replan),
-        )
+        prospect = Prospect.of(event, asked=asked, replan=replan, ledger=ledger)
+        return cls(tuple(columns), question, prospect, tuple(rules))
+
+    @property
+    def event(self) -> Event:
+        """What would be charged."""
+        return self.prospect.event
+
+    @property
+    def promise(self) -> Promise | None:
+        """What the answer alone would promise; None if no accountant can say."""
+        return self.prospect.promise
+
+    @property
+    def fits(self) -> bool:
+        """Whether the budget covers it now."""
+        return self.prospect.fits
+
+    @property
+    def remaining(self) -> Remaining:
+        """What is left now."""
+        return self.prospect.remaining
+
+    @property
+    def after(self) -> Remaining | None:
+        """What would be left, None if it does not fit."""
+        return self.prospect.after
 
     def to_dict(self) -> dict[str, Any]:
         """The preview with JSON types only."""
-        promised = self.promise
         return {
             "question": self.question,
             "columns": [column.to_dict() for column in self.columns],
             "confidence": 0.95,
             "rules": list(self.rules),
-            "event": unparse(self.event),
-            "epsilon": None if promised is None else _json(promised.epsilon),
-            "delta": None if promised is None else promised.delta,
-            "fits": self.fits,
-            "epsilon_left_now": _json(self.remaining.epsilon),
-            "epsilon_left_after": None if self.after is None else _json(self.after.epsilon),
-            "delta_left_now": _json(self.remaining.delta),
-            "delta_left_after": None if self.after is None else _json(self.after.delta),
-            "used_now": _json(self.used[0]),
-            "used_after": None if self.after is None else _json(self.used[1]),
-            "instead": self.remedy or None,
+            **self.prospect.to_dict(),
         }
 
     def explain(self, *, html: bool = False) -> str:
         """The preview in plain words."""
-        said = {
-            "question": [self.question],
-            "protected": [explaining.protection(self.unit, self.dataset)],
-            f"for one {explaining.one(self.unit)}": explaining.odds(self.promise, self.unit),
-            "by rule": list(self.rules) or ["nothing is bounded or clipped"],
-            "noise": [f"{column.name}: {column.how}" for column in self.columns],
-            "cost": [explaining.cost(self.promise, self.asked), explaining.owed(self.event)],
-            "budget": [self._budget()],
-        }
-        return showing.html_facts(said) if html else showing.text_facts(said)
+        rules = list(self.rules) or ["nothing is bounded or clipped"]
+        noise = [f"{column.name}: {column.how}" for column in self.columns]
+        said = {"question": [self.question], **self.prospect.facts(rules=rules, noise=noise)}
+        return told(said, html=html)
 
     def __str__(self) -> str:
-        head, rows = self._cells()
-        table = showing.text_table(head, rows, right=[False, *[True] * (len(head) - 1)])
-        return "\n".join([showing.line(f"expected: {self.question}"), table, *map(showing.line, self._notes())])
+        return showing.text_page(self._cells(), self._notes(), title=f"expected: {self.question}")
 
     def _repr_html_(self) -> str:
-        head, rows = self._cells()
-        table = showing.html_table(head, rows, right=[False, *[True] * (len(head) - 1)])
-        notes = "".join(f"<p>{showing.escaped(note)}</p>" for note in self._notes())
-        return f"<div><p>{showing.escaped(f'expected: {self.question}')}</p>{table}{notes}</div>"
+        return showing.html_page(self._cells(), self._notes(), title=f"expected: {self.question}")
 
-    def _cells(self) -> tuple[list[str], list[list[str]]]:
+    def _cells(self) -> showing.Cells:
         sizes = sorted({n for column in self.columns for n, _, _ in column.by_size})
         head = ["", "any group", *(f"{n:,} rows".replace(",", " ") for n in sizes)]
         steady = any(column.error is not None or column.rank is not None for column in self.columns)
@@ -184,33 +156,15 @@ class Preview:
             rows.append([showing.plain(column.name), every, *(by_size.get(n, "") for n in sizes)])
         if not steady:
             head, rows = [head[0], *head[2:]], [[row[0], *row[2:]] for row in rows]
-        return head, rows
+        return head, rows, [False, *[True] * (len(head) - 1)]
 
     def _notes(self) -> list[str]:
         return [
             "standard error of the noise, and in brackets what it stays within with 95 % probability",
-            f"cost: {explaining.cost(self.promise)}",
-            f"budget: {self._budget()}",
+            *self.prospect.notes(),
             *without_folder(self.rules),
         ]
-
-    def _budget(self) -> str:
-        if self.after is None:
-            instead = f"; {self.remedy.rstrip('.')}" if self.remedy else ""
-            return f"does not cover it; left now: {_left(self.remaining)}{instead}"
-        now, then = self.used
-        takes = f"it takes {100 * (then - now):.3g} % of the budget, and {100 * then:.3g} % is used then"
-        return f"covers it; left now: {_left(self.remaining)}; left afterwards: {_left(self.after)}; {takes}"
 
 
 def _both(error: float, interval: float | None) -> str:
     return f"{brief(error)} (± {brief(math.nan if interval is None else interval)})"
-
-
-def _left(remaining: Remaining) -> str:
-    """What is left, with the delta that releases may spend outright."""
-    return f"{remaining}, and delta {at_most(remaining.delta, 3)}" if remaining.delta else str(remaining)
-
-
-def _json(number: float | None) -> float | None:
-    return number if number is not None and math.isfinite(number) else None

@@ -6,6 +6,7 @@ from typing import final
 
 import numpy as np
 
+from defocus.answers.columns import checked_names
 from defocus.errors import InvalidParameterError, Number, in_range
 from defocus.ledger import Ledger, Receipt
 from defocus.mechanisms import Quantiles
@@ -15,7 +16,6 @@ from defocus.privacy.units import Adjacency
 from defocus.release.answering import allowed, released
 from defocus.release.charging import spendable
 from defocus.tables.aggregates import Aggregate, Distinct, Statistic, Units
-from defocus.tables.answer_columns import checked_names
 from defocus.tables.answers import Answer
 from defocus.tables.arranging import Arrangement
 from defocus.tables.bounding import Bound

@@ -7,9 +7,9 @@ from typing import TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
+from defocus.answers.columns import AnswerColumn
 from defocus.mechanisms.quantiles import Located
 from defocus.tables.aggregates import Quantile, Statistic
-from defocus.tables.answers import AnswerColumn
 from defocus.tables.moments import MOMENTS, Formula, slopes
 from defocus.tables.noises import CellNoise
 from defocus.tables.splits import Scaled, Split

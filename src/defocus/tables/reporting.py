@@ -4,13 +4,14 @@ from collections.abc import Iterable
 from html import escape
 from pathlib import Path
 
+from defocus.answers import exporting, plotting, showing
+from defocus.answers.digits import written
 from defocus.errors import InvalidParameterError
 from defocus.ledger import Ledger
 from defocus.ledger.entries import CHARGE
 from defocus.ledger.guards import Guard
-from defocus.tables import exporting, plotting, showing
+from defocus.privacy.pages import html_table
 from defocus.tables.answers import Answer
-from defocus.tables.digits import written
 
 __all__ = ["page", "report"]
 
@@ -78,5 +79,5 @@ def _budget(ledger: Ledger) -> str:
         f"<h2>Where the budget went</h2><p>{escape(f'{ledger.dataset}: {ledger.unit}; {ledger.budget}')}</p>"
         f"<p>Left: {escape(str(ledger.remaining()))}. {note}</p>"
         f"{plotting.embedded(picture, 'epsilon left after each charge')}"
-        f"{showing.html_table(heads, rows, right=[True, False, False, False, True])}"
+        f"{html_table(heads, rows, right=[True, False, False, False, True])}"
     )

@@ -8,11 +8,11 @@ from typing import final
 import numpy as np
 import pyarrow as pa
 
+from defocus.answers.columns import AnswerColumn
 from defocus.engines.engine import integers
 from defocus.mechanisms import PartitionSelection, Quantiles
 from defocus.noise import Bits
 from defocus.tables.aggregates import Aggregate, Distinct, Histogram, Quantile, Statistic
-from defocus.tables.answers import AnswerColumn
 from defocus.tables.bounding import DEFAULT_ROWS, Bound
 from defocus.tables.chance import Chance
 from defocus.tables.contributions import EDGES, best_bound

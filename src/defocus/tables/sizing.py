@@ -4,8 +4,9 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any, final
 
+from defocus.answers import plotting, showing
 from defocus.errors import InvalidParameterError, Number
-from defocus.tables import plotting, showing
+from defocus.privacy.pages import html_facts
 from defocus.tables.power_planning import FEWEST, Plan
 
 __all__ = ["Power", "power"]
@@ -36,7 +37,7 @@ class Power:
         return showing.text_facts(self._facts())
 
     def _repr_html_(self) -> str:
-        return showing.html_facts(self._facts())
+        return html_facts(self._facts())
 
     def to_dict(self) -> dict[str, Any]:
         """The plan with JSON types only."""
@@ -74,10 +75,10 @@ class Power:
         sizes = [self.n * 2 ** (i / 4) for i in range(-12, 9) if self.n * 2 ** (i / 4) >= FEWEST]
         figure = plotting.blank(6, 3.6)
         axes = figure.add_subplot()
-        axes.plot(sizes, [self.at(n) for n in sizes], color="#2a7f76", label=f"epsilon {self.epsilon:.4g}")
+        axes.plot(sizes, [self.at(n) for n in sizes], color=plotting.TEAL, label=f"epsilon {self.epsilon:.4g}")
         without = [self.at(n, private=False) for n in sizes]
         axes.plot(sizes, without, color="#888888", linestyle="--", label="without noise")
-        axes.plot([self.n], [self.power], "o", color="#2a7f76")
+        axes.plot([self.n], [self.power], "o", color=plotting.TEAL)
         axes.axhline(self.plan.alpha, color="#888888", linewidth=0.8, linestyle=":")
         who = "people" if self.plan.groups == 1 else "people in each group"
         axes.set(xscale="log", ylim=(0, 1.02), xlabel=who, ylabel=f"power to notice {self.effect:.4g}")

@@ -4,8 +4,8 @@ from fractions import Fraction
 
 import numpy as np
 
+from defocus.answers.columns import AnswerColumn
 from defocus.tables.aggregates import Aggregate, Histogram, Quantile
-from defocus.tables.answers import AnswerColumn
 
 __all__ = ["nothing", "titles"]
 

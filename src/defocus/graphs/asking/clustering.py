@@ -6,9 +6,9 @@ from typing import final
 
 import numpy as np
 
+from defocus.answers.columns import AnswerColumn
 from defocus.graphs.asking.counts import AskStars, AskTriangles
 from defocus.graphs.asking.several import Several, several
-from defocus.graphs.columns import Column
 from defocus.graphs.public import Public
 from defocus.graphs.questions import Method, Result
 from defocus.privacy.budgets import Budget
@@ -46,7 +46,7 @@ def _divided(results: Sequence[Result]) -> Result:
     low = np.clip(3 * np.maximum(top - half[0], 0) / np.maximum(bottom + half[1], 1), 0, 1)
     high = np.clip(3 * np.maximum(top + half[0], 0) / np.maximum(bottom - half[1], 1), 0, 1)
     value = np.clip(3 * np.maximum(top, 0) / bottom, 0, 1)
-    column = Column(
+    column = AnswerColumn(
         "clustering",
         value,
         np.full(1, np.nan),

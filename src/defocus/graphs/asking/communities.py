@@ -8,8 +8,8 @@ from typing import Any, final
 
 import numpy as np
 
+from defocus.answers.columns import AnswerColumn
 from defocus.errors import InvalidParameterError, Number
-from defocus.graphs.columns import Column
 from defocus.graphs.data import Data
 from defocus.graphs.public import Public
 from defocus.graphs.questions import Method, Result
@@ -176,9 +176,9 @@ class ByLikelihood:
         return Result(columns, processing=("labellings are counted from 0",))
 
 
-def _choice(name: str, value: int, how: str) -> Column:
+def _choice(name: str, value: int, how: str) -> AnswerColumn:
     unknown = np.full(1, np.nan)
-    return Column(name, np.full(1, float(value)), unknown, unknown, unknown, integral=True, how=how)
+    return AnswerColumn(name, np.full(1, float(value)), unknown, unknown, unknown, integral=True, how=how)
 
 
 def _edges_only(public: Public) -> int:

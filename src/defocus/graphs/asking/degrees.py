@@ -7,9 +7,10 @@ from typing import final
 
 import numpy as np
 
+from defocus.answers.columns import AnswerColumn, noisy
+from defocus.answers.digits import Floats
 from defocus.errors import InvalidParameterError
 from defocus.graphs.asking.nodes import node_histogram
-from defocus.graphs.columns import Column, Floats, noisy
 from defocus.graphs.data import Data
 from defocus.graphs.inference import plausible_counts, rising
 from defocus.graphs.noising import VectorNoise, noises
@@ -145,11 +146,11 @@ def _fitted(nodes: int) -> Callable[[VectorNoise, IntVector, Data], Result]:
     return finish
 
 
-def _around(name: str, values: Floats, raw: Floats, half: float, method: VectorNoise) -> Column:
+def _around(name: str, values: Floats, raw: Floats, half: float, method: VectorNoise) -> AnswerColumn:
     """Values with the intervals of the unbiased numbers they were made from, widened where they lie outside."""
     low = np.minimum(np.maximum(raw - half, 0), values)
     high = np.maximum(np.maximum(raw + half, 0), values)
-    return Column(name, values, np.full(len(values), np.nan), low, high, integral=False, how=method.how)
+    return AnswerColumn(name, values, np.full(len(values), np.nan), low, high, integral=False, how=method.how)
 
 
 def _difference(mechanism: Laplace | Gaussian) -> float:

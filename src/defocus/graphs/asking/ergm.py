@@ -8,9 +8,9 @@ from typing import final
 
 import numpy as np
 
+from defocus.answers.columns import AnswerColumn, noisy
 from defocus.errors import InvalidParameterError
 from defocus.graphs.asking.several import Several, several, side_by_side, subgraph
-from defocus.graphs.columns import Column
 from defocus.graphs.data import Data
 from defocus.graphs.inference.ergm import MOST_NODES, TERMS, ErgmFit, fit_ergm
 from defocus.graphs.public import Public
@@ -101,7 +101,7 @@ class Fitted:
         # Of Laplace noise, and nearly of a ramp, the variance is twice the squared mean absolute value.
         errors = np.array([column.errors[0] for column in released.columns])
         fit = fit_ergm(self.terms, values, 2 * errors**2, self.nodes, bits)
-        statistics = Column(
+        statistics = AnswerColumn(
             "statistic",
             values,
             errors,
@@ -109,6 +109,7 @@ class Fitted:
             np.array([column.high[0] for column in released.columns]),
             integral=True,
             how=self.how,
+            absolute=True,
         )
         return Result(
             (_coefficients(fit, self.how), statistics),
@@ -118,12 +119,12 @@ class Fitted:
         )
 
 
-def _coefficients(fit: ErgmFit, how: str) -> Column:
+def _coefficients(fit: ErgmFit, how: str) -> AnswerColumn:
     shown = fit.coefficients if fit.converged else np.full(len(fit.terms), np.nan)
     errors = fit.standard_errors if fit.converged else np.full(len(fit.terms), np.nan)
     half = 1.96 * errors
     absolute = errors * math.sqrt(2 / math.pi)
-    return Column("coefficient", shown, absolute, shown - half, shown + half, integral=False, how=how)
+    return noisy("coefficient", shown, error=absolute, half=half, how=how, integral=False)
 
 
 def _arrived(fit: ErgmFit) -> str:

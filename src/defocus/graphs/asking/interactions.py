@@ -10,8 +10,8 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from defocus.answers.columns import noisy
 from defocus.errors import InvalidParameterError, NotDeclaredError, whole
-from defocus.graphs.columns import Column, noisy
 from defocus.graphs.data import Data
 from defocus.graphs.noising import attempted
 from defocus.graphs.pairs import MISSING_TIME, Pairs
@@ -138,7 +138,7 @@ class ByStep:
         totals = np.cumsum(values).astype(np.float64)
         spread = np.sqrt(self.mechanism.variance * np.arange(1, len(values) + 1))
         half = math.sqrt(20) * spread  # Chebyshev's inequality at 5 %
-        column = Column("interactions", totals, 0.8 * spread, totals - half, totals + half, integral=True, how=self.how)
+        column = noisy("interactions", totals, error=0.8 * spread, half=half, how=self.how)
         return Result((column,), keys=keys, processing=("noisy numbers of steps were added up",))
 
 
@@ -179,7 +179,7 @@ class Running:
         totals = np.asarray(measurement.strategy.answers(workload, rows), dtype=np.float64)
         half = self.planned.intervals(0.95)
         errors = np.sqrt(2 / math.pi * self.planned.variances())
-        column = Column("interactions", totals, errors, totals - half, totals + half, integral=False, how=self.how)
+        column = noisy("interactions", totals, error=errors, half=half, how=self.how, integral=False)
         done = ("totals were reconstructed from noisy sums of several steps by least squares",)
         return Result((column,), keys={"from": _shown(self.question.edges[:-1], self.question)}, processing=done)
 

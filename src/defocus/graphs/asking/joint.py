@@ -8,10 +8,10 @@ from typing import Any, final
 
 import numpy as np
 
+from defocus.answers.columns import NUMBERS, AnswerColumn, noisy
 from defocus.errors import InvalidParameterError
 from defocus.graphs.asking.counts import AskEdges, AskStars, AskTriangles
 from defocus.graphs.asking.degrees import AskDegrees, AskHistogram
-from defocus.graphs.columns import Column, noisy
 from defocus.graphs.data import Data
 from defocus.graphs.noising import Finish, VectorNoise, attempted, noises
 from defocus.graphs.public import Public
@@ -170,17 +170,15 @@ def _laid_out(titles: Sequence[str], lengths: Sequence[int]) -> Finish:
     return finish
 
 
-def _joined(columns: Sequence[Column]) -> Result:
+def _joined(columns: Sequence[AnswerColumn]) -> Result:
     """Single numbers beside each other; where statistics have several entries, one row for each entry."""
     if all(len(column.values) == 1 for column in columns):
         return Result(tuple(columns))
-    fields = {
-        field: np.concatenate([getattr(column, field) for column in columns])
-        for field in ("values", "errors", "low", "high")
-    }
+    fields = {field: np.concatenate([getattr(column, field) for column in columns]) for field in NUMBERS}
     keys: dict[str, Sequence[Any]] = {
         "statistic": [column.name for column in columns for _ in column.values],
         "entry": [entry for column in columns for entry in range(len(column.values))],
     }
     how = "; ".join(dict.fromkeys(f"{column.name}: {column.how}" for column in columns))
-    return Result((Column("value", **fields, integral=all(c.integral for c in columns), how=how),), keys=keys)
+    integral = all(column.integral for column in columns)
+    return Result((AnswerColumn("value", **fields, integral=integral, how=how, absolute=True),), keys=keys)

@@ -8,8 +8,8 @@ from typing import Any, final
 
 import numpy as np
 
+from defocus.answers.columns import AnswerColumn, noisy
 from defocus.errors import InvalidParameterError, NotDeclaredError, Number
-from defocus.graphs.columns import Column, noisy
 from defocus.graphs.data import Data
 from defocus.graphs.inference import plausible_counts
 from defocus.graphs.node import GRAIN, CapRule
@@ -193,7 +193,7 @@ def _read(values: IntVector, mechanism: Laplace | Gaussian, how: str) -> Result:
     half = _difference(mechanism)
     raw = np.diff(np.concatenate([[0.0], values]))
     low, high = np.minimum(np.maximum(raw - half, 0), counts), np.maximum(np.maximum(raw + half, 0), counts)
-    column = Column("nodes", counts, np.full(len(counts), np.nan), low, high, integral=True, how=how)
+    column = AnswerColumn("nodes", counts, np.full(len(counts), np.nan), low, high, integral=True, how=how)
     done = ("the most plausible count of each degree was taken, given all noisy numbers of nodes up to each degree",)
     return Result((column,), keys={"degree": range(len(counts))}, processing=done)
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
+from defocus.answers.columns import noisy
 from defocus.errors import InvalidParameterError, Number, count
-from defocus.graphs.columns import noisy
 from defocus.graphs.data import Data
 from defocus.graphs.noising import Finish, VectorNoise, noises
 from defocus.graphs.public import Public

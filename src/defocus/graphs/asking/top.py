@@ -6,8 +6,8 @@ from typing import Any, final
 
 import numpy as np
 
+from defocus.answers.columns import AnswerColumn, noisy
 from defocus.errors import InvalidParameterError, count
-from defocus.graphs.columns import Column
 from defocus.graphs.data import Data
 from defocus.graphs.noising import Finish, VectorNoise, noises
 from defocus.graphs.public import Public
@@ -86,7 +86,7 @@ class Chosen:
         """Choose."""
         chosen = self.mechanism.sample(data.graph.degrees, bits).tolist()
         unknown = np.full(len(chosen), np.nan)
-        column = Column("chosen", np.ones(len(chosen)), unknown, unknown, unknown, integral=True, how=self.how)
+        column = AnswerColumn("chosen", np.ones(len(chosen)), unknown, unknown, unknown, integral=True, how=self.how)
         return Result((column,), keys={"node": [data.labels[i] for i in chosen]})
 
 
@@ -95,9 +95,7 @@ def _largest(k: int) -> Finish:
         rows = np.argsort(-values, kind="stable")[:k]
         error, half = method.mechanism.error, method.interval
         picked = values[rows].astype(np.float64)
-        column = Column(
-            "degree", picked, np.full(k, error), picked - half, picked + half, integral=True, how=method.how
-        )
+        column = noisy("degree", picked, error=error, half=half, how=method.how)
         done = ("only the largest noisy degrees are shown: being picked makes them look larger than they are",)
         return Result((column,), keys={"node": [data.labels[i] for i in rows]}, processing=done)
 

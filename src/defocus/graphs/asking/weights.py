@@ -7,8 +7,8 @@ from typing import Any, final
 
 import numpy as np
 
+from defocus.answers.columns import noisy
 from defocus.errors import InvalidParameterError
-from defocus.graphs.columns import noisy
 from defocus.graphs.data import Data
 from defocus.graphs.noising import attempted
 from defocus.graphs.pairs import Pairs

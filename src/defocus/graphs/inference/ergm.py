@@ -8,8 +8,8 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
+from defocus.answers.digits import Floats
 from defocus.errors import InvalidParameterError, whole
-from defocus.graphs.columns import Floats
 from defocus.graphs.kernels.compiling import compiled
 from defocus.noise import Bits
 

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from defocus.graphs.columns import Floats
+from defocus.answers.digits import Floats
 
 __all__ = ["falling", "rising"]
 

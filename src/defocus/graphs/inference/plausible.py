@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from defocus.graphs.columns import Floats
+from defocus.answers.digits import Floats
 from defocus.graphs.inference.isotonic import rising
 
 __all__ = ["plausible_counts"]

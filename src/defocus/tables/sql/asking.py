@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
+from defocus.answers.columns import SUFFIXES
 from defocus.tables.aggregates import Aggregate, Quantile
-from defocus.tables.answer_columns import SUFFIXES
 from defocus.tables.titling import titles
 
 __all__ = ["Asked", "free"]

@@ -9,12 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
+from defocus.answers.columns import AnswerColumn
 from defocus.engines.columns import Column, Schema
 from defocus.engines.engine import Engine
 from defocus.engines.kinds import Kind
 from defocus.engines.syntax import column, named
 from defocus.errors import WrongKindError
-from defocus.tables.answer_columns import AnswerColumn
 from defocus.tables.answers import PICKED, Answer
 from defocus.tables.expressions import typed
 from defocus.tables.sql.formulas import computed

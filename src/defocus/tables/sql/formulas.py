@@ -16,8 +16,8 @@ from typing import Any, TypeAlias, final
 import numpy as np
 from sqlglot import exp
 
-from defocus.tables.answer_columns import AnswerColumn
-from defocus.tables.digits import Floats
+from defocus.answers.columns import AnswerColumn
+from defocus.answers.digits import Floats
 from defocus.tables.sql.bounds import number
 
 __all__ = ["Linear", "computed", "linear", "references"]

@@ -7,9 +7,9 @@ from typing import Any, final
 
 from sqlglot import exp
 
+from defocus.answers.columns import checked_names
 from defocus.errors import InvalidParameterError, UnsupportedSqlError, count
 from defocus.tables.aggregates import FIND
-from defocus.tables.answer_columns import checked_names
 from defocus.tables.keys import DECLARED
 from defocus.tables.sql.asking import Asked, free
 from defocus.tables.sql.calls import Calls, is_aggregate

@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
-from tests.tables.answering import HOSTILE
+from tests.answers.making import HOSTILE
 
-from defocus.tables.showing import escaped, html_facts, html_table, line, plain, shortened, text_facts, text_table
+from defocus.answers.showing import html_page, line, plain, shortened, text_facts, text_page, text_table, visible
 
 
 @pytest.mark.parametrize("key", HOSTILE)
@@ -19,6 +19,7 @@ def test_a_key_is_one_visible_line(key: str) -> None:
 def test_no_text_reaches_a_terminal_with_control_characters(text: str) -> None:
     assert plain(text).isprintable()
     assert line(text).isprintable()
+    assert visible(text).isprintable()
 
 
 def test_missing_is_told_from_empty_and_long_is_cut() -> None:
@@ -48,15 +49,20 @@ def test_columns_end_together_also_with_wide_characters() -> None:
 
 @pytest.mark.parametrize("key", HOSTILE)
 def test_pages_escape_every_cell(key: str) -> None:
-    for page in (
-        html_table([key], [[key]], right=[False]),
-        html_facts({key: [key]}),
-        escaped(key),
-    ):
-        assert "<script" not in page
-        assert "&amp;" in page or "&amp;" not in key
+    page = html_page(([key], [[key]], [False]), [key], title=key)
+    assert "<script" not in page
+    assert page.count("&amp;amp;") == 4 * key.count("&amp;")
 
 
 def test_facts_put_sentences_below_each_other() -> None:
     assert text_facts({"a": ["one", "two"], "long": ["three"]}) == "a:    one\n      two\nlong: three"
     assert "\x1b" not in text_facts({"a": ["\x1b[2J"]})
+
+
+def test_a_page_has_its_title_above_and_its_notes_below() -> None:
+    cells = (["ward", "n"], [["a", "5"]], [False, True])
+    assert text_page(cells, ["why\x1b"], title="visits") == "visits\nward  n\n────  ─\na     5\nwhy\\x1b"
+    assert text_page(cells, []).startswith("ward")
+    page = html_page(cells, ["why"], title="visits")
+    assert page.startswith("<div><p>visits</p><table>")
+    assert page.endswith("</table><p>why</p></div>")

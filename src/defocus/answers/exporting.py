@@ -4,27 +4,37 @@ import io
 import json
 import math
 import re
+from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
 from defocus.errors import InvalidParameterError, MissingExtraError
+from defocus.ledger import Receipt
 
 __all__ = [
     "csv_text",
+    "described",
     "disarmed",
+    "frame",
     "json_rows",
-    "pandas_frame",
-    "polars_frame",
-    "to_json_text",
+    "json_text",
+    "json_value",
     "write_bytes",
     "write_parquet",
 ]
 
 _FORMULA = re.compile(r"'*(?:[\t\r\n]|\s*[=+\-@＝＋－＠])")
+
+
+def described(table: pa.Table, *, question: str, rules: Sequence[str], receipt: Receipt) -> pa.Table:
+    """The table with what it is about in the metadata of its schema, so that files explain themselves."""
+    about = {"question": question, "rules": "\n".join(rules), "charge": str(receipt)}
+    return table.replace_schema_metadata({f"defocus.{name}": text.encode() for name, text in about.items()})
 
 
 def disarmed(text: str) -> str:
@@ -43,8 +53,8 @@ def disarmed(text: str) -> str:
     return f"'{text}" if _FORMULA.match(text) else text
 
 
-def csv_text(table: pa.Table) -> str:
-    """CSV with one header line: text quoted and disarmed, NULL and NaN empty and without quotes."""
+def csv_text(table: pa.Table, path: str | Path | None = None) -> str:
+    """CSV with one header line: text quoted and disarmed, NULL and NaN empty. Written to ``path`` if given."""
     arrays = []
     for column in table.columns:
         values = column.to_pylist()
@@ -57,15 +67,19 @@ def csv_text(table: pa.Table) -> str:
     safe = pa.Table.from_arrays(arrays, names=[disarmed(name) for name in table.column_names])
     sink = io.BytesIO()
     pyarrow.csv.write_csv(safe, sink)
-    return sink.getvalue().decode()
+    text = sink.getvalue().decode()
+    if path is not None:
+        write_bytes(path, text.encode())
+    return text
 
 
 def json_rows(table: pa.Table) -> list[dict[str, Any]]:
-    """One dictionary for each group, with JSON types only: dates as ISO text, numbers that are not finite as null."""
-    return [{name: _json(value) for name, value in row.items()} for row in table.to_pylist()]
+    """One dictionary for each row, with JSON types only: dates as ISO text, numbers that are not finite as null."""
+    return [{name: json_value(value) for name, value in row.items()} for row in table.to_pylist()]
 
 
-def _json(value: Any) -> Any:
+def json_value(value: Any) -> Any:
+    """A value of a table as JSON has it."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if value is None or isinstance(value, bool | int | str):
@@ -73,22 +87,21 @@ def _json(value: Any) -> Any:
     return value.isoformat() if hasattr(value, "isoformat") else str(value)
 
 
-def pandas_frame(table: pa.Table) -> Any:
-    """A pandas DataFrame."""
-    try:
-        import pandas  # noqa: F401, ICN001, PLC0415  # an optional extra
-    except ImportError as error:
-        raise MissingExtraError("A pandas frame", package="pandas", extra="frames") from error
-    return table.to_pandas()
+def json_text(content: Any, path: str | Path | None = None) -> str:
+    """Canonical enough to read and to compare: indented, in the order of the answer. Written to ``path`` if given."""
+    text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
+    if path is not None:
+        write_bytes(path, text.encode())
+    return text
 
 
-def polars_frame(table: pa.Table) -> Any:
-    """A polars DataFrame."""
+def frame(table: pa.Table, library: Literal["pandas", "polars"]) -> Any:
+    """A DataFrame of pandas or polars."""
     try:
-        import polars  # noqa: ICN001, PLC0415  # an optional extra
+        found = import_module(library)
     except ImportError as error:
-        raise MissingExtraError("A polars frame", package="polars", extra="frames") from error
-    return polars.from_arrow(table)
+        raise MissingExtraError(f"A {library} frame", package=library, extra="frames") from error
+    return table.to_pandas() if library == "pandas" else found.from_arrow(table)
 
 
 def write_parquet(table: pa.Table, path: str | Path) -> None:
@@ -107,8 +120,3 @@ def write_bytes(path: str | Path, content: bytes) -> None:
         raise InvalidParameterError(
             f"The answer could not be written to {str(path)!r:.120}: {why}.", fix="choose another path."
         ) from error
-
-
-def to_json_text(content: Any) -> str:
-    """Canonical enough to read and to compare: indented, in the order of the answer."""
-    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)

@@ -4,26 +4,28 @@ import base64
 import io
 import warnings
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
+from defocus.answers.columns import AnswerColumn
 from defocus.errors import MissingExtraError
-from defocus.tables.answer_columns import AnswerColumn
 
-__all__ = ["MOST", "bars", "blank", "burn_down", "drawn", "embedded"]
+__all__ = ["DARK", "MOST", "PALE", "TEAL", "bars", "blank", "burn_down", "curve", "drawn", "embedded", "literal"]
 
 MOST = 25
 """So many groups are drawn at most."""
+TEAL, PALE, DARK = "#2a7f76", "#b7cfcc", "#333333"
 
 
 def blank(width: float, height: float) -> Any:
     """An empty figure that belongs to no window."""
     try:
-        from matplotlib.figure import Figure  # noqa: PLC0415  # an optional extra, and slow to load
+        figure_type = import_module("matplotlib.figure").Figure  # slow to load
     except ImportError as error:
         raise MissingExtraError("Plotting", package="matplotlib", extra="plot") from error
-    return Figure(figsize=(width, height), layout="constrained")
+    return figure_type(figsize=(width, height), layout="constrained")
 
 
 def drawn(column: AnswerColumn) -> list[int]:
@@ -37,9 +39,15 @@ def drawn(column: AnswerColumn) -> list[int]:
 
 
 def bars(
-    labels: Sequence[str], columns: Sequence[AnswerColumn], shown: Sequence[int], *, threshold: float, by: str
+    labels: Sequence[str],
+    columns: Sequence[AnswerColumn],
+    shown: Sequence[int],
+    *,
+    by: str,
+    threshold: float | None = None,
+    things: str = "groups",
 ) -> Any:
-    """One panel of bars for each column, with 95 % intervals; pale where the noise drowns the value.
+    """One panel of bars for each column, with 95 % intervals; pale where the noise is above the threshold, if any.
 
     ``shown`` are the groups to draw, as :func:`drawn` chooses them, and ``labels`` are theirs.
     """
@@ -49,22 +57,41 @@ def bars(
     for axes, column in zip(panels, columns, strict=True):
         part = column.taken(list(shown))
         values = np.nan_to_num(part.values, nan=0.0, posinf=0.0, neginf=0.0)
-        pale = [flag is not True for flag in part.reliable(threshold)]
-        axes.barh(place, values, color=["#b7cfcc" if flag else "#2a7f76" for flag in pale])
+        pale = [] if threshold is None else [flag is not True for flag in part.reliable(threshold)]
+        axes.barh(place, values, color=[PALE if flag else TEAL for flag in pale] or TEAL)
         known = np.isfinite(part.low) & np.isfinite(part.high) & np.isfinite(part.values)
         reach = [np.maximum(values - part.low, 0)[known], np.maximum(part.high - values, 0)[known]]
-        axes.errorbar(values[known], place[known], xerr=reach, fmt="none", ecolor="#333333", capsize=2, linewidth=1)
-        axes.set_title(_literal(column.name), fontsize=10)
-        axes.axvline(0, color="#333333", linewidth=0.8)
+        axes.errorbar(values[known], place[known], xerr=reach, fmt="none", ecolor=DARK, capsize=2, linewidth=1)
+        axes.set_title(literal(column.name), fontsize=10)
+        axes.axvline(0, color=DARK, linewidth=0.8)
         axes.grid(visible=True, axis="x", alpha=0.3)
-    panels[0].set_yticks(place, [_literal(label) for label in labels], fontsize=8)
-    panels[0].set_ylabel(_literal(by))
+    panels[0].set_yticks(place, [literal(label) for label in labels], fontsize=8)
+    panels[0].set_ylabel(literal(by))
     panels[0].invert_yaxis()
-    note = "lines: 95 % intervals of the noise; pale: noise above "
-    note += f"{100 * threshold:g} % of the value"
+    note = "lines: 95 % intervals of the noise"
+    if threshold is not None:
+        note += f"; pale: noise above {100 * threshold:g} % of the value"
     if len(shown) < len(columns[0].values):
-        note = f"the {len(shown)} of {len(columns[0].values)} groups with the largest {columns[0].name}; {note}"
-    figure.supxlabel(_literal(note), fontsize=7)
+        note = f"the {len(shown)} of {len(columns[0].values)} {things} with the largest {columns[0].name}; {note}"
+    figure.supxlabel(literal(note), fontsize=7)
+    return figure
+
+
+def curve(places: Sequence[float], column: AnswerColumn, *, by: str) -> Any:
+    """The column along numbers, such as degrees, on logarithmic axes with a band of 95 % intervals.
+
+    Zero cannot be on a logarithmic axis, so the axes are linear below one.
+    """
+    figure = blank(7, 4)
+    axes = figure.add_subplot()
+    along = np.asarray(places, dtype=np.float64)
+    axes.fill_between(along, column.low, column.high, color=PALE, linewidth=0)
+    axes.plot(along, column.values, ".", color=TEAL, markersize=3)
+    axes.set_xscale("symlog", linthresh=1)
+    axes.set_yscale("symlog", linthresh=1)
+    axes.set(xlabel=literal(by), ylabel=literal(column.name))
+    axes.grid(visible=True, alpha=0.3)
+    figure.supxlabel("band: 95 % intervals, one entry at a time", fontsize=7)
     return figure
 
 
@@ -72,11 +99,11 @@ def burn_down(left: Sequence[float], labels: Sequence[str]) -> Any:
     """What was left after each charge, as steps."""
     figure = blank(7, 2.6)
     axes = figure.add_subplot()
-    axes.stairs(left, np.arange(len(left) + 1) - 0.5, fill=True, color="#2a7f76", alpha=0.7)
+    axes.stairs(left, np.arange(len(left) + 1) - 0.5, fill=True, color=TEAL, alpha=0.7)
     step = max(1, -(-len(left) // 12))
     axes.set_xticks(
         range(0, len(left), step),
-        [_literal(label) for label in labels[::step]],
+        [literal(label) for label in labels[::step]],
         rotation=20,
         ha="right",
         fontsize=7,
@@ -96,6 +123,6 @@ def embedded(figure: Any, description: str) -> str:
     return f'<img alt="{description}" src="data:image/png;base64,{data}">'
 
 
-def _literal(text: str) -> str:
+def literal(text: str) -> str:
     """Text that is drawn as it is: a dollar sign starts no formula."""
     return text.replace("$", r"\$")

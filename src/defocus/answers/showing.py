@@ -1,20 +1,42 @@
 """Tables for terminals and pages. Keys are written by strangers: nothing in them may act on either."""
 
-import unicodedata
 from collections.abc import Mapping, Sequence
-from html import escape
-from typing import Any
+from typing import Any, TypeAlias
 
 from rich.cells import cell_len, set_cell_size
 
-__all__ = ["escaped", "html_facts", "html_table", "line", "plain", "shortened", "text_facts", "text_table"]
+from defocus.privacy.pages import html_lines, html_table
+
+__all__ = [
+    "Cells",
+    "html_page",
+    "line",
+    "plain",
+    "shortened",
+    "text_facts",
+    "text_page",
+    "text_table",
+    "visible",
+]
+
+Cells: TypeAlias = tuple[Sequence[str], Sequence[Sequence[str]], Sequence[bool]]
+"""Heads, rows, and which columns end together on the right."""
 
 _WIDEST = 40
 _ROWS = 30
 
 
+def visible(text: object) -> str:
+    r"""The text with everything that could move a cursor or turn the reading direction spelt out.
+
+    >>> visible("erase\x1b[2J and \u202eturn")
+    'erase\\x1b[2J and \\u202eturn'
+    """
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(text))
+
+
 def plain(value: Any, *, widest: int = _WIDEST) -> str:
-    r"""A key as one line of visible text: control characters and those that turn the reading direction are spelt out.
+    r"""A key as one line of visible text, cut if it is long; what is missing or empty is told.
 
     >>> plain("ward\x1b[2J\u202e"), plain(None), plain("")
     ('ward\\x1b[2J\\u202e', 'NULL', "''")
@@ -22,20 +44,13 @@ def plain(value: Any, *, widest: int = _WIDEST) -> str:
     if value is None:
         return "NULL"
     text = str(value)
-    if not text.strip():
-        text = repr(text)
-    seen = "".join(c if unicodedata.category(c)[0] not in "CZ" or c == " " else ascii(c)[1:-1] for c in text)
+    seen = visible(text if text.strip() else repr(text))
     return seen if len(seen) <= widest else f"{seen[: widest - 1]}…"
 
 
 def line(text: str) -> str:
     """A sentence as one line, with nothing left in it that acts on a terminal."""
     return plain(text, widest=20_000)
-
-
-def escaped(text: str) -> str:
-    """Text that a page shows and never obeys."""
-    return escape(text)
 
 
 def shortened(count: int, *, most: int = _ROWS) -> tuple[list[int], int]:
@@ -53,28 +68,13 @@ def shortened(count: int, *, most: int = _ROWS) -> tuple[list[int], int]:
 def text_table(head: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[bool]) -> str:
     """A table in fixed width, aware of characters that take two cells; columns marked ``right`` end together."""
     lines = [list(head), *map(list, rows)]
-    widths = [max(cell_len(line[i]) for line in lines) for i in range(len(head))]
+    widths = [max(cell_len(cells[i]) for cells in lines) for i in range(len(head))]
     lines.insert(1, ["─" * width for width in widths])
 
     def cell(text: str, i: int) -> str:
         return " " * (widths[i] - cell_len(text)) + text if right[i] else set_cell_size(text, widths[i])
 
-    return "\n".join("  ".join(cell(text, i) for i, text in enumerate(line)).rstrip() for line in lines)
-
-
-def html_table(head: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[bool]) -> str:
-    """The same for a page, with every cell escaped."""
-    top = "".join(f"<th>{escape(text)}</th>" for text in head)
-    body = "".join(
-        "<tr>"
-        + "".join(
-            f'<td style="text-align:{"right" if right[i] else "left"}">{escape(text)}</td>'
-            for i, text in enumerate(row)
-        )
-        + "</tr>"
-        for row in rows
-    )
-    return f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
+    return "\n".join("  ".join(cell(text, i) for i, text in enumerate(cells)).rstrip() for cells in lines)
 
 
 def text_facts(facts: Mapping[str, Sequence[str]]) -> str:
@@ -87,11 +87,15 @@ def text_facts(facts: Mapping[str, Sequence[str]]) -> str:
     )
 
 
-def html_facts(facts: Mapping[str, Sequence[str]]) -> str:
+def text_page(cells: Cells, notes: Sequence[str], *, title: str | None = None) -> str:
+    """A title, a table and what is to be known beside it, for a terminal."""
+    head, rows, right = cells
+    above = [] if title is None else [line(title)]
+    return "\n".join([*above, text_table(head, rows, right=right), *map(line, notes)])
+
+
+def html_page(cells: Cells, notes: Sequence[str], *, title: str | None = None) -> str:
     """The same for a page, escaped."""
-    rows = "".join(
-        f'<tr><th style="text-align:left;vertical-align:top">{escape(name)}</th>'
-        f'<td style="text-align:left">{"<br>".join(map(escape, sentences))}</td></tr>'
-        for name, sentences in facts.items()
-    )
-    return f"<table>{rows}</table>"
+    head, rows, right = cells
+    above = "" if title is None else html_lines([title])
+    return f"<div>{above}{html_table(head, rows, right=right)}{html_lines(notes)}</div>"

@@ -4,16 +4,27 @@ import re
 import sys
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
+import pyarrow.parquet
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.tables.answering import HOSTILE
+from tests.answers.making import HOSTILE, charged
 
+from defocus.answers.exporting import (
+    csv_text,
+    described,
+    disarmed,
+    frame,
+    json_rows,
+    json_text,
+    write_bytes,
+    write_parquet,
+)
 from defocus.errors import InvalidParameterError, MissingExtraError
-from defocus.tables.exporting import csv_text, disarmed, json_rows, pandas_frame, polars_frame, write_bytes
 
 FORMULA = re.compile(r"\s*[=+\-@＝＋－＠]|[\t\r\n]")
 
@@ -55,13 +66,24 @@ def test_json_has_text_for_dates_and_null_for_what_is_not_finite() -> None:
     assert json_rows(table) == [{"day": "2026-01-02", "x": None, "y": None, "b": True, "n": None}]
 
 
-@pytest.mark.parametrize(("frame", "package"), [(pandas_frame, "pandas"), (polars_frame, "polars")])
-def test_a_missing_package_is_named_with_the_extra(
-    frame: object, package: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("package", ["pandas", "polars"])
+def test_a_missing_package_is_named_with_the_extra(package: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(MissingExtraError, match=r"defocus\[frames\]"):
-        frame(pa.table({"n": [1]}))  # type: ignore[operator]
+        frame(pa.table({"n": [1]}), package)
+
+
+def test_what_is_written_is_what_is_returned_and_says_what_it_is_about(tmp_path: Path) -> None:
+    table = described(pa.table({"n": [1]}), question="how many?", rules=["a", "b"], receipt=charged(tmp_path))
+    assert table.schema.metadata[b"defocus.rules"] == b"a\nb"
+    text = csv_text(table, tmp_path / "a.csv")
+    assert (tmp_path / "a.csv").read_text(encoding="utf-8") == text
+    text = json_text({"ü": [None]}, tmp_path / "a.json")
+    assert (tmp_path / "a.json").read_text(encoding="utf-8") == text
+    write_parquet(table, tmp_path / "a.parquet")
+    read = pyarrow.parquet.read_table(tmp_path / "a.parquet")
+    assert read.schema.metadata[b"defocus.question"] == b"how many?"
+    assert frame(table, "pandas")["n"].tolist() == frame(table, "polars")["n"].to_list() == [1]
 
 
 @pytest.mark.parametrize("path", ["no/such/folder/x.csv", ".", 5, "a\0b"])

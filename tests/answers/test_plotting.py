@@ -1,24 +1,34 @@
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.tables.answering import HOSTILE, answered, column
+from tests.answers.making import HOSTILE, column
 
+from defocus.answers.plotting import MOST, bars, blank, burn_down, curve, drawn, embedded
 from defocus.errors import MissingExtraError
-from defocus.tables.plotting import MOST, bars, burn_down, drawn, embedded
 
 
-def test_bars_stand_for_the_values_with_their_intervals(tmp_path: Path) -> None:
-    answer = answered(tmp_path)
-    figure = answer.plot("visits")
-    (axes,) = figure.axes
-    assert [bar.get_width() for bar in axes.patches] == [-3.7, 220.0, 1041.2]
-    assert [tick.get_text() for tick in axes.get_yticklabels()] == ["cardiology", "oncology", "surgery"]
+def test_bars_stand_for_the_values_with_their_intervals_and_are_pale_where_noise_drowns_them() -> None:
+    made = column()
+    figure = bars(["surgery", "cardiology", "oncology"], [made, made], [0, 1, 2], threshold=0.1, by="ward")
+    axes, _ = figure.axes
+    assert [bar.get_width() for bar in axes.patches] == [1041.2, -3.7, 220.0]
+    assert len({bar.get_facecolor() for bar in axes.patches}) == 2
     (intervals,) = axes.containers[1].lines[2]
     ends = np.array([segment[:, 0] for segment in intervals.get_segments()])
-    assert ends == pytest.approx(np.stack([answer["visits"].low, answer["visits"].high], axis=1))
-    assert len(answer.plot().axes) == 2
+    assert ends == pytest.approx(np.stack([made.low, made.high], axis=1))
+    (plain,) = bars(["a"], [made], [0], by="ward").axes
+    assert "pale" not in plain.figure.get_supxlabel()
+
+
+def test_a_curve_has_a_band_of_intervals_around_its_points() -> None:
+    made = column(values=np.arange(100.0))
+    (axes,) = curve(range(100), made, by="degree $d$").axes
+    assert axes.lines[0].get_ydata().tolist() == made.values.tolist()
+    (band,) = axes.collections
+    assert band.get_datalim(axes.transData).y0 == made.low.min()
+    assert axes.get_xlabel() == r"degree \$d\$"
+    assert axes.get_xscale() == axes.get_yscale() == "symlog"
 
 
 def test_of_many_groups_the_largest_are_drawn_with_a_note() -> None:
@@ -53,7 +63,7 @@ def test_the_burn_down_has_a_step_for_each_charge(charges: int) -> None:
     assert embedded(figure, "x")
 
 
-def test_without_matplotlib_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(MissingExtraError, match=r"defocus\[plot\]"):
-        answered(tmp_path).plot()
+        blank(1, 1)

@@ -1,30 +1,35 @@
 """One released column: values, how far off they may be, and which of them are drowned in noise."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
 
+from defocus.answers.digits import Floats, decimals
 from defocus.errors import InvalidParameterError
-from defocus.tables.digits import Floats, decimals
 
-__all__ = ["SUFFIXES", "AnswerColumn", "checked_names"]
+__all__ = ["NUMBERS", "SUFFIXES", "AnswerColumn", "checked_names", "noisy"]
 
+NUMBERS = ("values", "errors", "low", "high")
+"""The parts of a column that have a number for each entry."""
 SUFFIXES = ("", "_error", "_low", "_high", "_reliable")
-"""What is added to a column's name for its value, standard error, 95 % interval and flag."""
+"""What is added to a column's name for its value, its error, its 95 % interval and its flag."""
 
 _Z = 1.959963984540054
+_NORMAL = math.sqrt(math.pi / 2)
+"""The standard deviation of normal noise with an expected absolute error of 1."""
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class AnswerColumn:
-    """A noisy statistic of every group. All of it is released already, so it may be shown to anyone.
+    """A noisy statistic of every group or entry. All of it is released already, so it may be shown to anyone.
 
-    ``errors`` are standard errors of the noise, NaN where unknown; ``low`` and ``high`` bound the statistic of the
-    bounded data with 95 % confidence, one group at a time; ``integral`` is for counts; ``how`` says in words
-    which mechanism was used and why.
+    ``errors`` are standard errors of the noise, or expected absolute errors where ``absolute`` says so; NaN where
+    unknown. ``low`` and ``high`` bound the statistic of the bounded data with 95 % confidence, one entry at a time;
+    ``integral`` is for counts; ``how`` says in words which mechanism was used and why.
     """
 
     name: str
@@ -34,13 +39,14 @@ class AnswerColumn:
     high: Floats
     integral: bool
     how: str
+    absolute: bool = False
 
     def __post_init__(self) -> None:
-        for field in ("values", "errors", "low", "high"):
+        for field in NUMBERS:
             array = np.array(getattr(self, field), dtype=np.float64)
             if array.ndim != 1 or array.shape != np.shape(self.values):
                 raise InvalidParameterError(
-                    f"The {field} of the column {self.name!r} have the shape {array.shape}.",
+                    f"The {field} of the column {self.name!r:.60} have the shape {array.shape}.",
                     fix="give one number for each group.",
                 )
             array.setflags(write=False)
@@ -53,8 +59,12 @@ class AnswerColumn:
 
     @property
     def spread(self) -> Floats:
-        """Standard errors; where none is known, that of normal noise with the same interval."""
-        return np.where(np.isfinite(self.errors), self.errors, self.half / _Z)
+        """Standard errors; where none is known, that of normal noise with the same interval, or absolute error."""
+        with np.errstate(invalid="ignore"):
+            normal = self.half / _Z
+        if self.absolute:
+            return np.where(np.isfinite(normal), normal, _NORMAL * self.errors)
+        return np.where(np.isfinite(self.errors), self.errors, normal)
 
     @property
     def half(self) -> Floats:
@@ -70,9 +80,8 @@ class AnswerColumn:
         return [None if unsure else bool(yes) for yes, unsure in zip(fine, unknown, strict=True)]
 
     def taken(self, rows: Any) -> "AnswerColumn":
-        """Some of the groups, in the order given."""
-        arrays = {field: getattr(self, field)[rows] for field in ("values", "errors", "low", "high")}
-        return replace(self, **arrays)
+        """Some of the entries, in the order given."""
+        return replace(self, **{field: getattr(self, field)[rows] for field in NUMBERS})
 
     def non_negative(self) -> "AnswerColumn":
         """Negative values raised to 0: closer to a count, but biased upwards where the truth is small.
@@ -81,6 +90,19 @@ class AnswerColumn:
         """
         arrays = {field: np.maximum(getattr(self, field), 0) for field in ("values", "low", "high")}
         return replace(self, **arrays, how=f"{self.how}; negative values raised to 0, so biased upwards")
+
+
+def noisy(
+    name: str, values: Any, *, error: float | Floats, half: float | Floats, how: str, integral: bool = True
+) -> AnswerColumn:
+    """A column of values with their expected absolute errors and half-widths, of all entries or one for each.
+
+    >>> noisy("edges", [41], error=1.9, half=6, how="Laplace noise").high
+    array([47.])
+    """
+    numbers = np.asarray(values, dtype=np.float64)
+    errors = np.full_like(numbers, error)
+    return AnswerColumn(name, numbers, errors, numbers - half, numbers + half, integral, how, absolute=True)
 
 
 def checked_names(keys: Sequence[str], columns: Sequence[str]) -> None:

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
-from tests.tables.answering import column
+from tests.answers.making import column
 
+from defocus.answers.columns import AnswerColumn, checked_names, noisy
 from defocus.errors import InvalidParameterError
-from defocus.tables.answer_columns import AnswerColumn, checked_names
 
 
 def test_a_cell_is_reliable_up_to_the_threshold_and_not_beyond() -> None:
@@ -71,3 +71,11 @@ def test_names_that_would_meet_are_refused(keys: list[str], names: list[str]) ->
 
 def test_other_names_are_fine() -> None:
     checked_names(["ward", "error"], ["n", "stay", "low"])
+
+
+def test_expected_absolute_errors_are_not_taken_for_standard_errors() -> None:
+    made = noisy("x", [10.0, 10.0], error=0.8, half=np.array([1.959963984540054, np.nan]), how="told")
+    assert made.absolute
+    assert made.errors.tolist() == [0.8, 0.8]
+    assert made.spread == pytest.approx([1, 0.8 * np.sqrt(np.pi / 2)])
+    assert made.taken([1]).absolute

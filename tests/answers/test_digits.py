@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from defocus.tables.digits import brief, decimals, rounded, written
+from defocus.answers.digits import brief, decimals, rounded, written
 
 
 @given(st.floats(1e-12, 1e12))

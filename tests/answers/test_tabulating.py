@@ -1,10 +1,10 @@
 import numpy as np
 import pyarrow as pa
-from tests.tables.answering import column
+from tests.answers.making import column
 
-from defocus.tables.tabulating import arrow, cells, in_order, labels, notes
+from defocus.answers.tabulating import arrow, cells, labels, notes
 
-KEYS = pa.table({"ward": ["a", "b", None], "year": [2024, 2025, 2026]})
+KEYS = {"ward": pa.array(["a", "b", None]), "year": pa.chunked_array([[2024, 2025], [2026]])}
 
 
 def test_the_table_has_keys_then_five_columns_for_each_statistic() -> None:
@@ -48,7 +48,7 @@ def test_cells_mark_what_the_noise_drowns_and_share_their_decimals() -> None:
 
 def test_long_tables_are_shortened_in_the_middle() -> None:
     n = 1000
-    heads, rows, _ = cells(pa.table({"k": range(n)}), [column(values=range(n))], 0.1)
+    heads, rows, _ = cells({"k": range(n)}, [column(values=range(n))], 0.1)
     assert len(rows) == 31
     assert rows[15] == ["⋮"] * len(heads)
     assert (rows[0][0], rows[-1][0]) == ("0", "999")
@@ -56,21 +56,29 @@ def test_long_tables_are_shortened_in_the_middle() -> None:
 
 def test_labels_name_groups_and_the_whole() -> None:
     assert labels(KEYS, [0, 2]) == ["a, 2024", "NULL, 2026"]
-    assert labels(pa.table({}), [0]) == ["all"]
+    assert labels({}, [0]) == ["all"]
+    assert labels({}, [0], whole="edges") == ["edges"]
 
 
-def test_keys_come_in_their_own_order_or_as_given() -> None:
-    keys = pa.table({"k": pa.array(["b", None, "a"]).dictionary_encode()})
-    ordered, rows = in_order(keys, as_given=False)
-    assert ordered["k"].to_pylist() == ["a", "b", None]
-    assert ordered["k"].type == pa.string()
-    assert rows.tolist() == [2, 0, 1]
-    given, rows = in_order(keys, as_given=True)
-    assert given["k"].to_pylist() == ["b", None, "a"]
-    assert rows.tolist() == [0, 1, 2]
+def test_keys_are_ranges_lists_or_arrays_and_of_mixed_types_text() -> None:
+    mixed = {"node": ["ada", 7, (1, 2)], "rank": range(3), "n": pa.array([1, 2, 3])}
+    made = arrow(mixed, [column()], None, exact=True)
+    assert made["node"].to_pylist() == ["ada", "7", "(1, 2)"]
+    assert made["rank"].to_pylist() == [0, 1, 2]
+    assert made["n"].type == pa.int64()
+    assert cells(mixed, [column()])[2] == [False, True, True, True, True]
+
+
+def test_without_a_threshold_nothing_is_flagged() -> None:
+    assert "visits_reliable" not in arrow(KEYS, [column()], None, exact=True).column_names
+    heads, rows, _ = cells(KEYS, [column()])
+    assert heads[2] == "visits"
+    assert rows[1][2] == "-4"
+    assert notes([column(values=[1.0])], None, []) == []
 
 
 def test_notes_say_what_is_not_shown_and_what_the_star_means() -> None:
     assert notes([column(values=[1000.0])], 0.1, ["why"]) == ["why"]
     assert notes([column(values=[1.0])], 0.1, []) == ["* the noise is more than 10 % of the value"]
     assert notes([column(values=[1e6] * 99)], 0.1, [])[0] == "99 groups, 69 of them not shown"
+    assert notes([column(values=[1e6] * 99)], None, [], things="entries")[0] == "99 entries, 69 of them not shown"

@@ -1,0 +1,81 @@
+"""An answer in plain words, for a privacy officer: what was asked, protected, bounded, added, paid and left."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from defocus.answers.columns import AnswerColumn
+from defocus.answers.digits import Floats, brief
+from defocus.answers.showing import text_facts
+from defocus.ledger import Receipt
+from defocus.privacy.budgets import Budget
+from defocus.privacy.pages import html_facts
+from defocus.release import wording
+
+__all__ = ["exactness", "facts", "told"]
+
+
+def facts(
+    *,
+    question: str,
+    columns: Sequence[AnswerColumn],
+    receipt: Receipt,
+    rules: Sequence[str],
+    processing: Sequence[str],
+    asked: Budget | None,
+    thing: tuple[str, str] = ("group", "groups"),
+    found: Sequence[str] = (),
+    threshold: float | None = None,
+) -> dict[str, Sequence[str]]:
+    """What there is to say, by topic; each topic has one or more sentences.
+
+    ``thing`` is what one entry and several are called, and ``found`` are sentences that became known by paying.
+    """
+    terms, count = receipt.terms, len(columns[0].values)
+    promised = wording.alone(receipt.event, terms, asked)
+    return {
+        "question": [question],
+        "answer": [f"{count} {thing[count != 1]} with {', '.join(column.name for column in columns)}"],
+        "protected": [wording.protection(terms.unit, terms.dataset)],
+        f"for one {wording.one(terms.unit)}": wording.odds(promised, terms.unit),
+        "by rule": rules or ["nothing was bounded or clipped"],
+        "noise": [f"{column.name}: {column.how}" for column in columns],
+        "exactness": [exactness(column, threshold, thing=thing[0]) for column in columns],
+        "found": found,
+        "afterwards": processing or ["nothing but scaling and rounding was done to the noisy numbers"],
+        "cost": [
+            wording.cost(promised, asked),
+            wording.taken(receipt),
+            wording.entered(receipt),
+            wording.owed(receipt.event),
+        ],
+        "left": [wording.afterwards(receipt)],
+    }
+
+
+def told(said: dict[str, Sequence[str]], *, html: bool) -> str:
+    """The topics there is something to say about, as text or for a page."""
+    spoken = {name: sentences for name, sentences in said.items() if sentences}
+    return html_facts(spoken) if html else text_facts(spoken)
+
+
+def exactness(column: AnswerColumn, threshold: float | None = None, *, thing: str = "group") -> str:
+    """How far off a column is, and how much of it is drowned in noise."""
+    errors, half = _known(column.errors if column.absolute else column.spread), _known(column.half)
+    said = []
+    if errors.size:
+        least, most = brief(errors.min()), brief(errors.max())
+        size = least if least == most else f"{least} to {most}"
+        said.append(f"off by {size} on average" if column.absolute else f"standard error of the noise {size}")
+    if half.size:
+        middle = "" if len(column.values) == 1 else f" in the middle {thing}"
+        said.append(f"95 % within {brief(np.median(half))}{middle}")
+    if not said:
+        return f"{column.name}: how far off it is in value is not known"
+    noisy = 0 if threshold is None else sum(flag is not True for flag in column.reliable(threshold))
+    drowned = f"; in {noisy} of {len(column.values)} it is more than {100 * (threshold or 0):g} % of the value"
+    return f"{column.name}: {', '.join(said)}{drowned if noisy else ''}"
+
+
+def _known(numbers: Floats) -> Floats:
+    return numbers[np.isfinite(numbers)]

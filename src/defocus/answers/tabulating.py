@@ -1,0 +1,101 @@
+"""The table of an answer: for programs as Arrow, for people as cells of text."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from defocus.answers.columns import SUFFIXES, AnswerColumn
+from defocus.answers.digits import decimals, rounded, written
+from defocus.answers.showing import Cells, plain, shortened
+
+__all__ = ["Keys", "arrow", "cells", "labels", "notes"]
+
+Keys: TypeAlias = Mapping[str, Any]
+"""What each entry is about, by name: ranges, lists or Arrow arrays. Nothing for an answer without groups."""
+
+
+def arrow(keys: Keys, columns: Sequence[AnswerColumn], threshold: float | None, *, exact: bool) -> pa.Table:
+    """Keys, then value, error, low and high of each column, and its flags if there is a threshold.
+
+    Rounded as it is shown if not ``exact``.
+    """
+    made = {name: _array(values) for name, values in keys.items()}
+    for column in columns:
+        if exact:
+            parts = [pa.array(part, pa.float64()) for part in (column.values, column.errors, column.low, column.high)]
+        else:
+            value, low, high = (_rounded(part, column) for part in (column.values, column.low, column.high))
+            parts = [value, pa.array(rounded(column.errors, decimals(column.spread)), pa.float64()), low, high]
+        if threshold is not None:
+            parts.append(pa.array(column.reliable(threshold), pa.bool_()))
+        made |= {f"{column.name}{suffix}": part for suffix, part in zip(SUFFIXES, parts, strict=False)}
+    return pa.table(made)
+
+
+def labels(keys: Keys, chosen: Sequence[int], *, whole: str = "all") -> list[str]:
+    """One line for each of the chosen entries; what the ``whole`` is called where there are no keys."""
+    return [", ".join(plain(part, widest=24) for part in row) or whole for row in _rows(keys, chosen)]
+
+
+def cells(keys: Keys, columns: Sequence[AnswerColumn], threshold: float | None = None) -> Cells:
+    """What people read, shortened if long; a star marks a cell whose noise is above the threshold, if there is one."""
+    room = "" if threshold is None else "  "
+    heads = [plain(name) for name in keys]
+    heads += [text for column in columns for text in (f"{plain(column.name)}{room}", "95 % interval")]
+    right = [_is_integer(values) for values in keys.values()] + [True] * (2 * len(columns))
+    shown, left_out = shortened(len(columns[0].values))
+    body = [[plain(part) for part in row] for row in _rows(keys, shown)]
+    for column in columns:
+        part, places = column.taken(shown), column.places
+        flags = [None] * len(shown) if threshold is None else part.reliable(threshold)
+        for line, value, low, high, fine in zip(body, part.values, part.low, part.high, flags, strict=True):
+            mark = " *" if fine is False else room
+            line += [written(value, places) + mark, f"{written(low, places)} to {written(high, places)}"]
+    if left_out:
+        body.insert(len(shown) // 2, ["⋮"] * len(heads))
+    return heads, body, right
+
+
+def notes(
+    columns: Sequence[AnswerColumn], threshold: float | None, more: Sequence[str], *, things: str = "groups"
+) -> list[str]:
+    """What to write below the cells: what was left out, what the star means, and ``more``."""
+    count = len(columns[0].values)
+    said = []
+    if left_out := shortened(count)[1]:
+        said.append(f"{count} {things}, {left_out} of them not shown")
+    if threshold is not None and any(False in column.reliable(threshold) for column in columns):
+        said.append(f"* the noise is more than {100 * threshold:g} % of the value")
+    return [*said, *more]
+
+
+def _array(values: Any) -> Any:
+    """Keys as they are where Arrow has a type for all of them, else as text."""
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return values
+    if isinstance(values, range):
+        return pa.array(values, pa.int64())
+    try:
+        return pa.array(list(values))
+    except (pa.ArrowException, OverflowError, TypeError, ValueError):
+        return pa.array([str(value) for value in values], pa.string())
+
+
+def _is_integer(values: Any) -> bool:
+    return isinstance(values, range) or bool(pa.types.is_integer(getattr(values, "type", pa.null())))
+
+
+def _rows(keys: Keys, chosen: Sequence[int]) -> list[tuple[Any, ...]]:
+    return [tuple(_value(values[i]) for values in keys.values()) for i in chosen]
+
+
+def _value(value: Any) -> Any:
+    return value.as_py() if isinstance(value, pa.Scalar) else value
+
+
+def _rounded(part: Any, column: AnswerColumn) -> pa.Array:
+    """Rounded as it is shown; counts as integers."""
+    if not column.integral:
+        return pa.array(rounded(part, column.places), pa.float64())
+    return pa.array([round(x) if abs(x) < 2**63 else None for x in part.tolist()], pa.int64())
