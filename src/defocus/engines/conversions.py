@@ -4,19 +4,13 @@ from typing import Any
 
 from sqlglot import exp
 
-from defocus.engines.kinds import Kind
+from defocus.engines.declaring import within
+from defocus.engines.kinds import CANONICAL, Kind
 
-__all__ = ["CANONICAL", "FINER", "convert", "kind_of"]
+__all__ = ["FINER", "convert", "kind_of"]
 
-CANONICAL = {
-    Kind.BOOLEAN: "BOOLEAN",
-    Kind.INTEGER: "BIGINT",
-    Kind.NUMBER: "DOUBLE",
-    Kind.TEXT: "VARCHAR",
-    Kind.DATE: "DATE",
-    Kind.TIMESTAMP: "TIMESTAMP",
-}
-"""The one type of each kind."""
+_TYPES = {**CANONICAL, Kind.TEXT: "VARCHAR"}
+"""The one type of each kind, as DuckDB calls it."""
 _INTEGERS = ("tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger", "ubigint")
 _MOMENTS = ("timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns", "timestamp with time zone", "timestamptz_ns")
 _KINDS = {
@@ -65,10 +59,10 @@ def convert(name: str, type_: Any, kind: Kind, *, collated: bool) -> exp.Express
             made = exp.Anonymous(this="TRY", expressions=[made])
         if type_.id in {"timestamp with time zone", "timestamptz_ns"}:
             made = _in_utc(made, nanoseconds=type_.id == "timestamptz_ns")
-        elif str(type_) != CANONICAL[own]:
+        elif str(type_) != _TYPES[own]:
             made = _cast(made, own)
-        elif own in {Kind.DATE, Kind.TIMESTAMP}:
-            made = _within(made, own)
+        else:
+            made = within(made, own)
         if kind is not own:  # only from a value that is known to be sound: DuckDB fails on others even where it tries
             made = _cast(made, kind)
         if kind is Kind.TEXT and collated:
@@ -78,8 +72,7 @@ def convert(name: str, type_: Any, kind: Kind, *, collated: bool) -> exp.Express
 
 def _cast(value: exp.Expression, kind: Kind) -> exp.Expression:
     """A value of another kind or type, if there is one."""
-    made = exp.TryCast(this=value, to=exp.DataType.build(CANONICAL[kind], dialect="duckdb"))
-    return _within(made, kind) if kind in {Kind.DATE, Kind.TIMESTAMP} else made
+    return within(exp.TryCast(this=value, to=exp.DataType.build(_TYPES[kind], dialect="duckdb")), kind)
 
 
 def _in_utc(column: exp.Expression, *, nanoseconds: bool) -> exp.Expression:
@@ -89,15 +82,5 @@ def _in_utc(column: exp.Expression, *, nanoseconds: bool) -> exp.Expression:
         whole = exp.Anonymous(this="epoch_ns", expressions=[column])
         count = exp.IntDiv(this=whole, expression=exp.Literal.number(1000))
     known = exp.Between(this=count, low=exp.convert(_FIRST), high=exp.convert(_LAST))
-    return _where(known, exp.Anonymous(this="make_timestamp", expressions=[count.copy()]))
-
-
-def _within(value: exp.Expression, kind: Kind) -> exp.Expression:
-    """A date or moment, if it lies in the years 1 to 9999."""
-    ends = ("0001-01-01", "9999-12-31") if kind is Kind.DATE else ("0001-01-01 00:00:00", "9999-12-31 23:59:59.999999")
-    low, high = (exp.Cast(this=exp.Literal.string(end), to=exp.DataType.build(CANONICAL[kind])) for end in ends)
-    return _where(exp.Between(this=value.copy(), low=low, high=high), value)
-
-
-def _where(condition: exp.Expression, value: exp.Expression) -> exp.Expression:
-    return exp.Case(ifs=[exp.If(this=condition, true=value)])
+    made = exp.Anonymous(this="make_timestamp", expressions=[count.copy()])
+    return exp.Case(ifs=[exp.If(this=known, true=made)])

@@ -2,20 +2,11 @@
 
 from sqlglot import exp
 
-from defocus.engines.kinds import Kind
+from defocus.engines.kinds import CANONICAL, Kind
 from defocus.errors import SourceError
 
-__all__ = ["CANONICAL", "declared", "of_kind", "within"]
+__all__ = ["declared", "of_kind", "within"]
 
-CANONICAL = {
-    Kind.BOOLEAN: "BOOLEAN",
-    Kind.INTEGER: "BIGINT",
-    Kind.NUMBER: "DOUBLE",
-    Kind.TEXT: "TEXT",
-    Kind.DATE: "DATE",
-    Kind.TIMESTAMP: "TIMESTAMP",
-}
-"""The one type of each kind."""
 _WRITTEN = (Kind.INTEGER, Kind.BOOLEAN, Kind.DATE, Kind.TIMESTAMP)
 """Kinds whose text is the same in every engine."""
 _WAYS = {

@@ -5,7 +5,7 @@ import shutil
 import tempfile
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, final
@@ -19,7 +19,9 @@ from defocus.engines.conversions import FINER, convert, kind_of
 from defocus.engines.interrupting import interruptible
 from defocus.engines.kinds import Kind
 from defocus.engines.names import unique
+from defocus.engines.quiet import quietly
 from defocus.engines.syntax import rows_of
+from defocus.engines.watching import watched
 from defocus.errors import DefocusError, EngineError, SourceError
 
 __all__ = ["DuckDbEngine"]
@@ -57,8 +59,6 @@ _TURNS: "weakref.WeakKeyDictionary[Any, Any]" = weakref.WeakKeyDictionary()
 """One lock for each connection that was given, shared by all engines on it: it computes one thing at a time."""
 _BYTEWISE = {"", "c", "posix", "binary"}
 """Collations under which text equals only itself."""
-_POLL = 0.1
-"""Seconds between two looks at how far a query is."""
 
 
 @final
@@ -149,7 +149,7 @@ class DuckDbEngine:
     def run(self, select: exp.Expression, *, progress: Callable[[float], None] | None = None) -> pa.Table:
         """Compute; ``progress`` is called now and then with a percentage, from another thread."""
         text = self.written(select)
-        with self._turn, self._watched(progress):
+        with self._turn, watched(self._percent, progress if self._shows_progress else None):
             self._check_collation("compute")
             return _quietly("compute", lambda: interruptible(lambda: self._computed(text), self.cancel))
 
@@ -215,27 +215,10 @@ class DuckDbEngine:
             described = _quietly("read the schema", lambda: self._connection.sql(text))
             return list(zip(described.columns, described.types, strict=True))
 
-    @contextlib.contextmanager
-    def _watched(self, progress: Callable[[float], None] | None) -> Iterator[None]:
-        if progress is None or not self._shows_progress:
-            yield
-            return
-        done = threading.Event()
-
-        def watch() -> None:
-            while not done.wait(_POLL):
-                with contextlib.suppress(duckdb.Error):
-                    percent = float(self._connection.query_progress())
-                    if percent >= 0:
-                        progress(min(percent, 100.0))
-
-        watcher = threading.Thread(target=watch, name="defocus-progress", daemon=True)
-        watcher.start()
-        try:
-            yield
-        finally:
-            done.set()
-            watcher.join()
+    def _percent(self) -> float | None:
+        """How far the query is, or None before DuckDB knows."""
+        percent = float(self._connection.query_progress())
+        return None if percent < 0 else percent
 
 
 def _attach(alias: str, path: Path) -> str:
@@ -254,15 +237,10 @@ def _give_back(connection: Any, spill: str) -> None:
 
 
 def _quietly(doing: str, work: Callable[[], _T]) -> _T:
-    """Do the work, or refuse without quoting: the failure is gone when the refusal is raised, so it is no context."""
-    try:
-        return work()
-    except Exception as error:  # noqa: BLE001 - whatever it is, it may quote a value
-        failure = type(error)
-    raise _refusal(failure, doing)
+    return quietly(work, partial(_refusal, doing))
 
 
-def _refusal(failure: type[Exception], doing: str) -> DefocusError:
+def _refusal(doing: str, failure: Exception) -> DefocusError:
     if doing == "attach":
         return SourceError(
             "The database file could not be opened for reading.",
@@ -270,7 +248,7 @@ def _refusal(failure: type[Exception], doing: str) -> DefocusError:
             " if this program has it open already, pass that connection instead of the path.",
         )
     for classes, what, fix in _REASONS:
-        if issubclass(failure, classes):
+        if isinstance(failure, classes):
             return EngineError(f"DuckDB could not {doing}: {what}.", fix=fix)
     return EngineError(
         f"DuckDB could not {doing}. What it said is not repeated, because it may quote the data.",

@@ -4,7 +4,7 @@ from datetime import date, datetime
 from enum import StrEnum
 from typing import TypeAlias
 
-__all__ = ["Kind", "Value"]
+__all__ = ["CANONICAL", "Kind", "Value"]
 
 Value: TypeAlias = bool | int | float | str | date | datetime | None
 """What a key or a public constant may be."""
@@ -33,3 +33,14 @@ class Kind(StrEnum):
     def countable(self) -> bool:
         """Whether values can be keys of groups: anything but floats, which are never quite equal."""
         return self not in {Kind.NUMBER, Kind.OTHER}
+
+
+CANONICAL = {
+    Kind.BOOLEAN: "BOOLEAN",
+    Kind.INTEGER: "BIGINT",
+    Kind.NUMBER: "DOUBLE",
+    Kind.TEXT: "TEXT",
+    Kind.DATE: "DATE",
+    Kind.TIMESTAMP: "TIMESTAMP",
+}
+"""The one type that each kind has everywhere, by a name that every engine knows."""

@@ -11,11 +11,11 @@ import pyarrow as pa
 from sqlglot import exp
 
 from defocus.engines.columns import Column, Schema
-from defocus.engines.declaring import CANONICAL
-from defocus.engines.kinds import Kind
+from defocus.engines.kinds import CANONICAL, Kind
 from defocus.engines.names import unique
 from defocus.engines.postgresql_dialect import lowered
 from defocus.engines.postgresql_types import Typed, convert
+from defocus.engines.quiet import quietly
 from defocus.engines.syntax import rows_of
 from defocus.engines.templates import native
 from defocus.errors import DefocusError, EngineError, SourceError
@@ -312,16 +312,13 @@ def _kind_of(type_: pa.DataType) -> Kind:
 
 
 def _quietly(doing: str, work: Callable[[], _T]) -> _T:
-    """Do the work, or refuse without quoting: the failure is gone when the refusal is raised, so it is no context."""
-    try:
-        return work()
-    except DefocusError as refusal:
-        known: DefocusError = refusal
-    except Exception as error:  # noqa: BLE001 - whatever it is, it may quote a value or a password
-        state = getattr(error, "sqlstate", None)
-        lost = type(error).__name__ == "OperationalError" and state is None
-        known = _refusal("08000" if lost else state or "", doing)
-    raise known
+    return quietly(work, lambda error: _refusal(_state(error), doing))
+
+
+def _state(error: Exception) -> str:
+    """The state that the server told, or that of a lost connection, or nothing."""
+    state = getattr(error, "sqlstate", None)
+    return "08000" if type(error).__name__ == "OperationalError" and state is None else state or ""
 
 
 def _refusal(state: str, doing: str) -> DefocusError:

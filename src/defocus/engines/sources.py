@@ -12,7 +12,7 @@ from sqlglot import exp
 from defocus.engines.choosing import ALIAS, engine_for
 from defocus.engines.columns import Column, Schema
 from defocus.engines.engine import Engine
-from defocus.engines.kinds import Kind, Value
+from defocus.engines.kinds import CANONICAL, Kind, Value
 from defocus.engines.names import check_names
 from defocus.engines.origins import Origin, origin_of
 from defocus.engines.spark import SparkEngine
@@ -20,14 +20,6 @@ from defocus.engines.spark_files import local, remote
 from defocus.errors import EngineError, InvalidParameterError, SourceError, UnknownColumnError
 
 __all__ = ["Origin", "Source", "fits", "literal", "source", "together", "without"]
-
-_TYPES = {
-    Kind.BOOLEAN: "BOOLEAN",
-    Kind.INTEGER: "BIGINT",
-    Kind.NUMBER: "DOUBLE",
-    Kind.DATE: "DATE",
-    Kind.TIMESTAMP: "TIMESTAMP",
-}
 
 
 @final
@@ -179,7 +171,7 @@ def literal(value: Value, column: Column) -> exp.Expression:
     text = value if isinstance(value, str) else value.isoformat() if isinstance(value, date) else repr(value)
     if column.kind is Kind.TEXT:
         return exp.Literal.string(text)
-    return exp.Cast(this=exp.Literal.string(text), to=exp.DataType.build(_TYPES[column.kind]))
+    return exp.Cast(this=exp.Literal.string(text), to=exp.DataType.build(CANONICAL[column.kind]))
 
 
 def fits(value: object, kind: Kind) -> bool:

@@ -21,14 +21,13 @@ from defocus.engines.spark_dialect import lowered
 from defocus.engines.spark_sessions import carried, has_ended, hushed, isolated, kept_active, stopped
 from defocus.engines.spark_types import Typed, convert, sendable
 from defocus.engines.syntax import quoted, rows_of
+from defocus.engines.watching import watched
 from defocus.errors import DefocusError, EngineError, SourceError
 from defocus.noise import system
 
 __all__ = ["SparkEngine"]
 
 _T = TypeVar("_T")
-_POLL = 0.2
-"""Seconds between two looks at how far a query is."""
 _REASONS: tuple[tuple[frozenset[str], str, str], ...] = (
     (
         frozenset({"SPARK_JOB_CANCELLED", "OPERATION_CANCELED", "INTERRUPTED"}),
@@ -221,7 +220,7 @@ class SparkEngine:
             with self._tagged() as session:
                 return work(session)
 
-        with self._asking() as session, self._watched(progress):
+        with self._asking() as session, watched(self._tasks_done() if progress else None, progress):
             return _quietly(doing, session, lambda: interruptible(carried(session, tagged), self.cancel))
 
     @contextlib.contextmanager
@@ -243,25 +242,11 @@ class SparkEngine:
             with contextlib.suppress(Exception):
                 remove(self._tag)
 
-    @contextlib.contextmanager
-    def _watched(self, progress: Callable[[float], None] | None) -> Iterator[None]:
-        tracker = None
-        if progress is not None:
-            with contextlib.suppress(Exception):
-                tracker = self._session.sparkContext.statusTracker()
-        if progress is None or tracker is None:
-            yield
-            return
-        done = threading.Event()
-        watcher = threading.Thread(
-            target=partial(_watch, tracker, progress, done), name="defocus-progress", daemon=True
-        )
-        watcher.start()
-        try:
-            yield
-        finally:
-            done.set()
-            watcher.join()
+    def _tasks_done(self) -> Callable[[], float | None] | None:
+        """What tells which percentage of the tasks of the stages known so far is done; Spark Connect has no such."""
+        with contextlib.suppress(Exception):
+            return partial(_percent, self._session.sparkContext.statusTracker(), {})
+        return None
 
 
 def _tags(session: Any) -> tuple[Callable[[str], Any], Callable[[str], Any], Callable[[str], Any]]:
@@ -272,18 +257,12 @@ def _tags(session: Any) -> tuple[Callable[[str], Any], Callable[[str], Any], Cal
     return context.addJobTag, context.removeJobTag, context.cancelJobsWithTag
 
 
-def _watch(tracker: Any, progress: Callable[[float], None], done: threading.Event) -> None:
-    """Tell how many tasks of the stages that are known are done, never less than before."""
-    before, known = 0.0, {}
-    while not done.wait(_POLL):
-        with contextlib.suppress(Exception):
-            for stage in tracker.getActiveStageIds():
-                info = tracker.getStageInfo(stage)
-                known[stage] = (info.numCompletedTasks, max(info.numTasks, 1))
-            if known:
-                percent = 100.0 * sum(a for a, _ in known.values()) / sum(b for _, b in known.values())
-                before = max(before, percent)
-                progress(min(before, 100.0))
+def _percent(tracker: Any, known: dict[int, tuple[int, int]]) -> float | None:
+    """How many tasks of the stages that are ``known``, or run now, are done."""
+    for stage in tracker.getActiveStageIds():
+        info = tracker.getStageInfo(stage)
+        known[stage] = (info.numCompletedTasks, max(info.numTasks, 1))
+    return 100.0 * sum(done for done, _ in known.values()) / sum(all_ for _, all_ in known.values()) if known else None
 
 
 def _digest(texts: Iterable[str]) -> str:
