@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from defocus import Budget, edge
@@ -11,6 +12,13 @@ from defocus.graphs import Network, open_graph
 
 FRIENDS = [("ada", "bob"), ("bob", "cyd"), ("cyd", "ada"), ("ada", "dan"), ("dan", "eve")]
 NAMES = ["ada", "bob", "cyd", "dan", "eve", "fay"]
+TABLE = pa.table({"source": [u for u, _ in FRIENDS], "target": [v for _, v in FRIENDS]})
+
+
+def named_edges(network: Network) -> set[tuple[Any, Any]]:
+    """The edges as names; tests may look, questions may not."""
+    graph = network.data.graph
+    return {(network.data.labels[u], network.data.labels[v]) for u, v in zip(*graph.pairs(), strict=True)}
 
 
 @pytest.fixture

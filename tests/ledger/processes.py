@@ -1,8 +1,4 @@
-"""Runs ledgers in real processes that race, fork and are killed; prints what happened as JSON.
-
-Started by the tests as a script. One process imports everything and forks the others, so
-that hundreds of them cost little; it holds no connection while it forks.
-"""
+"""Runs ledgers in real processes that race, fork and are killed; prints what happened as JSON."""
 
 import json
 import os
@@ -11,13 +7,14 @@ import resource
 import signal
 import sys
 import time
-import traceback
 from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
+
+from tests.forking import ended, forked, note
 
 from defocus.errors import BudgetExceededError, DefocusError
 from defocus.ledger import Ledger, verify
@@ -30,34 +27,6 @@ from defocus.privacy.units import rows
 
 def opened(where: str, *, budget: Budget, **options: Any) -> Ledger:
     return Ledger.open(where, budget=budget, unit=rows(), dataset="visits", **options)
-
-
-def forked(act: Callable[[], None]) -> int:
-    """Start ``act`` in a child process and return its number."""
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            act()
-            code = 0
-        except BaseException:  # noqa: BLE001  # said here, since nobody catches it above
-            traceback.print_exc()
-        finally:
-            os._exit(code)
-    return child
-
-
-def ended(child: int) -> int:
-    """How a child ended: its exit code, or minus the signal that killed it."""
-    _, status = os.waitpid(child, 0)
-    return os.waitstatus_to_exitcode(status)
-
-
-def note(path: Path, text: str) -> None:
-    """Show a line to the world: once written, nothing takes it back."""
-    handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-    os.write(handle, f"{text}\n".encode())
-    os.close(handle)
 
 
 def race(where: str, home: Path) -> dict[str, Any]:

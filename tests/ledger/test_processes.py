@@ -1,13 +1,11 @@
 """Races, forks, crashes and full disks, in real processes on both kinds of place."""
 
-import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.forking import found_by
 
 Run = Callable[..., dict[str, Any]]
 
@@ -20,13 +18,7 @@ def run(where: str, tmp_path: Path) -> Run:
 
     def runner(experiment: str, *numbers: int) -> dict[str, Any]:
         place = where if "://" in where else str(home / "visits.ledger")
-        script = Path(__file__).with_name("processes.py")
-        command = [sys.executable, str(script), experiment, place, str(home), *map(str, numbers)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)  # noqa: S603  # our own
-        sys.stderr.write(done.stderr[-4000:])
-        assert done.returncode == 0
-        found: dict[str, Any] = json.loads(done.stdout)
-        return found
+        return found_by("tests.ledger.processes", experiment, place, home, *numbers)
 
     return runner
 

@@ -1,7 +1,6 @@
 """Drivers in real processes that ask real tables against one shared ledger, race, and are killed.
 
-Started by the tests as a script; prints what happened as JSON. One process imports everything and forks the others,
-which connect only afterwards.
+Prints what happened as JSON.
 """
 
 import contextlib
@@ -12,8 +11,6 @@ import signal
 import sys
 import threading
 import time
-import traceback
-from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -21,6 +18,7 @@ from typing import Any
 import psycopg
 import pyarrow as pa
 import pyarrow.parquet as pq
+from tests.forking import ended, forked, note
 
 import defocus as dp
 from defocus.errors import BudgetExceededError, DefocusError, LedgerError, NotRecordedError
@@ -46,32 +44,9 @@ def opened(where: str, home: Path) -> Table:
     )
 
 
-def forked(act: Callable[[], None]) -> int:
-    """Start ``act`` in a child process and return its number."""
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            act()
-            code = 0
-        except BaseException:  # noqa: BLE001  # said here, since nobody catches it above
-            traceback.print_exc()
-        finally:
-            os._exit(code)
-    return child
-
-
-def ended(child: int) -> int:
-    """How a child ended: its exit code, or minus the signal that killed it."""
-    _, status = os.waitpid(child, 0)
-    return os.waitstatus_to_exitcode(status)
-
-
-def note(home: Path, *words: object) -> None:
-    """Show a line to the world: once written, nothing takes it back."""
-    handle = os.open(home / "shown", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    os.write(handle, f"{json.dumps(words)}\n".encode())
-    os.close(handle)
+def show(home: Path, *words: object) -> None:
+    """Show what became of a question."""
+    note(home / "shown", json.dumps(words))
 
 
 def shown(home: Path) -> list[Any]:
@@ -89,9 +64,9 @@ def ask(table: Table, part: str, home: Path) -> str:
         receipt = unrecorded.release.receipt  # paid for, and shown
     except LedgerError as problem:
         word = "refused" if isinstance(problem, BudgetExceededError) else "unavailable"
-        note(home, word, part)
+        show(home, word, part)
         return word
-    note(home, "answered", part, receipt.sequence, receipt.hash)
+    show(home, "answered", part, receipt.sequence, receipt.hash)
     return "answered"
 
 

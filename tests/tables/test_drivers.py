@@ -1,9 +1,6 @@
 """Several drivers share one ledger: what they get together is what the budget covers, whatever happens."""
 
-import json
 import shutil
-import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -13,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.forking import found_by
 
 pytestmark = pytest.mark.slow
 Run = Callable[[str], dict[str, Any]]
@@ -27,19 +25,9 @@ def run(request: pytest.FixtureRequest, tmp_path: Path) -> Run:
         where = str(tmp_path / "visits.ledger")
         if request.param == "postgresql":
             where = f"{request.getfixturevalue('server')}&schema=drivers_{experiment}_{time.monotonic_ns()}"
-        return driven(experiment, where, tmp_path)
+        return found_by("tests.tables.drivers", experiment, where, tmp_path, timeout=120)
 
     return runner
-
-
-def driven(experiment: str, where: str, home: Path) -> dict[str, Any]:
-    script = Path(__file__).with_name("drivers.py")
-    command = [sys.executable, str(script), experiment, where, str(home)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)  # noqa: S603  # our own
-    sys.stderr.write(done.stderr[-4000:])
-    assert done.returncode == 0
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
 
 
 def kept(found: dict[str, Any]) -> None:
@@ -124,7 +112,7 @@ def test_a_server_that_is_stopped_at_once_and_started_again_forgets_no_charge(
     thread = threading.Thread(target=keep_restarting)
     thread.start()
     try:
-        found = driven("restarted", f"{where}&schema=restarted", tmp_path)
+        found = found_by("tests.tables.drivers", "restarted", f"{where}&schema=restarted", tmp_path, timeout=120)
     finally:
         done.set()
         thread.join()
