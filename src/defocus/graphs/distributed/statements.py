@@ -14,20 +14,19 @@ from defocus.engines.syntax import quoted, sub, whole
 __all__ = ["among", "arc_degrees", "degrees", "edge_count", "histogram", "joined_to_all", "shared", "triangles"]
 
 _SHIFT = 2**31
-"""Nodes have smaller numbers, and so have degrees: both together are one number of 62 bits."""
+"""Nodes have smaller numbers, so that two of them make one number of 62 bits."""
 _EDGES = "SELECT DISTINCT LEAST(a, b) AS u, GREATEST(a, b) AS v FROM ends WHERE a <> b"
 _ARCS = "SELECT DISTINCT a AS u, b AS v FROM ends WHERE a <> b"
 _DEGREES = """
     SELECT node, COUNT(*) AS degree FROM (SELECT u AS node FROM edges UNION ALL SELECT v AS node FROM edges) AS both
     GROUP BY node
 """
-_BY_SIZE = f"""
-    SELECT LEAST(p, q) AS s, GREATEST(p, q) AS t FROM (
-        SELECT CAST(x.degree AS BIGINT) * CAST({_SHIFT} AS BIGINT) + CAST(e.u AS BIGINT) AS p,
-               CAST(y.degree AS BIGINT) * CAST({_SHIFT} AS BIGINT) + CAST(e.v AS BIGINT) AS q
-        FROM edges AS e JOIN degrees AS x ON x.node = e.u JOIN degrees AS y ON y.node = e.v
-    ) AS named
-"""  # noqa: S608  # a constant of this file
+_UPWARD = """
+    SELECT CASE WHEN x.degree < y.degree OR (x.degree = y.degree AND e.u < e.v) THEN e.u ELSE e.v END AS s,
+           CASE WHEN x.degree < y.degree OR (x.degree = y.degree AND e.u < e.v) THEN e.v ELSE e.u END AS t
+    FROM edges AS e JOIN degrees AS x ON x.node = e.u JOIN degrees AS y ON y.node = e.v
+"""
+_PACKED = "SELECT CAST(u AS BIGINT) * :shift + CAST(v AS BIGINT) AS pair FROM edges"
 _HUB_ENDS = """
     SELECT e.u AS hub, e.v AS centre FROM edges AS e JOIN hubs AS x ON x.node = e.u
     UNION ALL SELECT e.v AS hub, e.u AS centre FROM edges AS e JOIN hubs AS x ON x.node = e.v
@@ -104,32 +103,34 @@ def triangles(ends: exp.Query) -> exp.Select:
 
     Every edge leads from its end of smaller degree to that of larger degree (ties by number). A triangle is then one
     node with two edges to larger ones that are joined, and found once. No node has more than :math:`\sqrt{2m}` larger
-    neighbours, so the join makes at most :math:`m\sqrt{2m}` pairs, hubs or not.
+    neighbours, so the join makes at most :math:`m\sqrt{2m}` pairs, hubs or not. Whether they are joined is found by an
+    outer join, which no optimiser puts before the other: two edges to the same hub would be many more.
 
     Reference:
         Suri, Vassilvitskii (2011), Counting triangles and the curse of the last reducer, Section 3.
     """
     return _asked(
         """
-        SELECT COUNT(*) AS n FROM arcs AS x JOIN arcs AS y ON x.s = y.s AND x.t < y.t
-        JOIN arcs AS z ON z.s = x.t AND z.t = y.t
+        SELECT COUNT(z.pair) AS n FROM arcs AS x JOIN arcs AS y ON x.s = y.s AND x.t < y.t
+        LEFT JOIN packed AS z ON z.pair = CAST(x.t AS BIGINT) * :shift + CAST(y.t AS BIGINT)
         """,
         ends,
         edges=_tree(_EDGES),
         degrees=_tree(_DEGREES),
-        arcs=_tree(_BY_SIZE),
+        arcs=_tree(_UPWARD),
+        packed=_tree(_PACKED),
     )
 
 
 def shared(ends: exp.Query, above: int) -> exp.Select:
     """The largest number of neighbours that two nodes share, both of a degree ``above`` this: ``n``, at least 0."""
     return _asked(
-        f"""
+        """
         SELECT COALESCE(MAX(found), CAST(0 AS BIGINT)) AS n FROM (
             SELECT COUNT(*) AS found FROM spokes AS x JOIN spokes AS y ON x.centre = y.centre AND x.hub < y.hub
-            GROUP BY CAST(x.hub AS BIGINT) * CAST({_SHIFT} AS BIGINT) + CAST(y.hub AS BIGINT)
+            GROUP BY CAST(x.hub AS BIGINT) * :shift + CAST(y.hub AS BIGINT)
         ) AS pairs
-        """,  # noqa: S608  # a constant of this file
+        """,
         ends,
         edges=_tree(_EDGES),
         degrees=_tree(_DEGREES),
@@ -155,6 +156,8 @@ def _asked(text: str, ends: exp.Query, *, numbers: dict[str, int] | None = None,
     assert isinstance(made, exp.Select)  # noqa: S101  # what this file writes
     for name, relation in {"ends": ends, **relations}.items():
         made = made.with_(quoted(name), as_=relation.copy(), copy=False)
-    filled = exp.replace_placeholders(made, **{name: whole(value) for name, value in (numbers or {}).items()})
+    filled = exp.replace_placeholders(
+        made, **{name: whole(value) for name, value in {"shift": _SHIFT, **(numbers or {})}.items()}
+    )
     assert isinstance(filled, exp.Select)  # noqa: S101  # as it was
     return exp.select("*").from_(sub(filled, "asked"), copy=False)
