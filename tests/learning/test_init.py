@@ -30,5 +30,5 @@ def test_the_room_opens_without_torch_and_scikit_learn() -> None:
 
 
 def test_what_is_not_there_is_refused_like_any_attribute() -> None:
-    with pytest.raises(AttributeError, match="'defocus.learning' has no attribute 'Trainr'"):
+    with pytest.raises(AttributeError, match=r"'defocus\.learning' has no attribute 'Trainr'"):
         learning.Trainr  # type: ignore[attr-defined]  # noqa: B018 - the look is the test

@@ -3,32 +3,22 @@
 What needs PyTorch or scikit-learn is opened when it is first asked for, so that this room can be imported without them.
 """
 
-from importlib import import_module
 from typing import Any
 
+from defocus.doors import opened
 from defocus.errors import MissingExtraError
 
-__all__: list[str] = []
-
-_HOMES: dict[str, str] = {}
-"""Where each name lives; its module is imported when the name is first used."""
+_ask, __dir__, __all__ = opened(__name__)
 
 _PACKAGES = {"torch": "torch", "sklearn": "scikit-learn"}
 
 
 def __getattr__(name: str) -> Any:
-    """Open one part of the room. What type checkers see of it is in ``__init__.pyi``."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'defocus.learning' has no attribute {name!r}")
+    """Open one part of the room; say what to install where it needs a package that is missing."""
     try:
-        module = import_module(f"defocus.learning.{_HOMES[name]}")
+        return _ask(name)
     except ModuleNotFoundError as error:
-        root = (error.name or "").partition(".")[0]
-        if root not in _PACKAGES:
+        package = _PACKAGES.get((error.name or "").partition(".")[0])
+        if package is None:
             raise
-        raise MissingExtraError(f"learning.{name}", package=_PACKAGES[root], extra="learn") from error
-    return getattr(module, name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+        raise MissingExtraError(f"learning.{name}", package=package, extra="learn") from error

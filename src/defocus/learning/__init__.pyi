@@ -1,1 +1,10 @@
-__all__: list[str] = []
+from defocus.learning.clipping import Automatic as Automatic
+from defocus.learning.clipping import Fixed as Fixed
+from defocus.learning.clipping import PerLayer as PerLayer
+from defocus.learning.clipping import Quantile as Quantile
+from defocus.learning.gradients import Gradients as Gradients
+from defocus.learning.levels import Banded as Banded
+from defocus.learning.levels import Schedule as Schedule
+from defocus.learning.results import Trained as Trained
+from defocus.learning.trainer import Trainer as Trainer
+from defocus.learning.watching import Watch as Watch

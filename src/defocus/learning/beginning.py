@@ -1,0 +1,139 @@
+"""What is checked before a run, and the one charge it begins with."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from defocus.errors import DefocusError, InvalidParameterError, UnfitModelError
+from defocus.learning.distributed import Ranks
+from defocus.learning.planning import Plan, plan
+from defocus.ledger import Ledger, Receipt
+from defocus.ledger.text import line
+from defocus.privacy.budgets import Budget
+from defocus.privacy.events import Event
+from defocus.privacy.units import Unit
+from defocus.release.charging import charged
+
+__all__ = ["begun", "checked_optimizer", "checked_parameters", "checked_unit", "ledger_of"]
+
+
+def checked_parameters(model: torch.nn.Module) -> list[str]:
+    """The names of the trainable parameters, if sums of their gradients hold what was clipped."""
+    trainable = {name: each for name, each in model.named_parameters() if each.requires_grad}
+    if not trainable:
+        raise UnfitModelError(
+            "The model has no trainable parameter.", fix="set requires_grad of the parameters to be trained."
+        )
+    for name, each in trainable.items():
+        if each.dtype not in (torch.float32, torch.float64):
+            raise UnfitModelError(
+                f"The parameter {name} is of type {each.dtype}: sums of gradients in it are rounded by more than an"
+                " example moves them, so clipping would not bound anyone.",
+                fix='keep parameters in float32, and pass precision="bfloat16" for mixed precision.',
+            )
+    if len({each.device for each in trainable.values()}) > 1:
+        raise UnfitModelError("The trainable parameters are on several devices.", fix="move the model to one device.")
+    return list(trainable)
+
+
+def checked_optimizer(optimizer: object, model: torch.nn.Module) -> None:
+    """Refuse an optimizer that moves other parameters than those whose gradients are made private."""
+    if not isinstance(optimizer, torch.optim.Optimizer):
+        raise UnfitModelError(
+            f"The optimizer must be a torch.optim.Optimizer, but it is of type {type(optimizer).__name__}.",
+            fix="pass for example torch.optim.Adam(model.parameters(), lr=1e-3).",
+        )
+    if isinstance(optimizer, torch.optim.LBFGS):
+        raise UnfitModelError(
+            "LBFGS asks for gradients several times in a step, which is not what is charged.",
+            fix="use an optimizer that takes one gradient for each step, such as SGD or Adam.",
+        )
+    moved = {id(each) for group in optimizer.param_groups for each in group["params"]}
+    trainable = {id(each): name for name, each in model.named_parameters() if each.requires_grad}
+    known = {id(each) for each in model.parameters()}
+    if moved - known:
+        raise UnfitModelError(
+            "The optimizer moves parameters that the model does not have, whose gradients would not be private.",
+            fix="make it after the model, from model.parameters(), and move the model to its device before.",
+        )
+    forgotten = [name for key, name in trainable.items() if key not in moved]
+    if forgotten:
+        raise UnfitModelError(
+            f"The optimizer does not move the trainable parameter {forgotten[0]}.",
+            fix="pass it to the optimizer, or freeze it: parameter.requires_grad_(False).",
+        )
+
+
+def checked_unit(unit: object, users: object) -> None:
+    """Refuse a unit that examples cannot be counted in."""
+    if not isinstance(unit, Unit) or unit.kind not in {"rows", "user"}:
+        raise InvalidParameterError(
+            f"Training protects rows or users, but the unit is {unit!s:.60}.", fix='pass rows() or user("patient_id").'
+        )
+    if (unit.kind == "user") != (users is not None):
+        raise InvalidParameterError(
+            "With unit=user(…), and only with it, users= says whose each example is.",
+            fix="pass users=, an array with one user for each example, or unit=rows().",
+        )
+
+
+def ledger_of(ledger: object, unit: Unit, budget: Budget, ranks: Ranks) -> Ledger | None:
+    """The ledger to charge, opened or made if it is a path; None in all processes but the first."""
+    if not ranks.first:
+        return None
+    if isinstance(ledger, str | Path):
+        there = str(ledger).startswith("postgresql") or Path(ledger).exists()
+        ledger = (
+            Ledger.open(ledger)
+            if there
+            else Ledger.open(ledger, budget=budget, unit=unit, dataset=Path(ledger).stem or "training data")
+        )
+    if not isinstance(ledger, Ledger):
+        raise InvalidParameterError(
+            f"A run is charged to a Ledger, but got {type(ledger).__name__}.",
+            fix='pass ledger="visits.ledger", or one that is open: Ledger.open(path, …).',
+        )
+    if ledger.unit != unit:
+        raise InvalidParameterError(
+            f"The run protects {unit}, but the ledger protects {ledger.unit}; nothing was charged.",
+            fix="pass unit=ledger.unit, or charge a ledger of the same unit.",
+        )
+    return ledger
+
+
+def begun(
+    ledger: Ledger | None,
+    made: Plan,
+    asked: Mapping[str, Any],
+    ranks: Ranks,
+    *,
+    purpose: str,
+    who: str | None,
+    declared: bool,
+) -> Receipt | None:
+    """Charge the whole run. In the first process; the others wait, and fail with it."""
+    receipt: Receipt | None = None
+    refused: DefocusError | None = None
+    if ledger is not None:
+        known = "declared" if declared else "taken as public"
+        about = f"{purpose} (DP-SGD, {made.steps} steps, size {made.size} {known})"
+
+        def replan(delta: float | None) -> Event:
+            if delta is None:
+                return made.event
+            return plan(**{**asked, "budget": Budget(made.budget.epsilon, delta)}).event
+
+        try:
+            receipt = charged(
+                made.event, made.budget, ledger, replan, purpose=line("purpose", about), who=who, request=None
+            )
+        except DefocusError as problem:
+            refused = problem
+    ok = ranks.succeeded(ok=refused is None)
+    if refused is not None:
+        raise refused
+    if not ok:
+        raise InvalidParameterError("The first process could not charge the run.", fix="see its error.")
+    return receipt

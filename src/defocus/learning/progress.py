@@ -1,0 +1,76 @@
+"""A progress bar that shows nothing that was not paid for, unless its owner asked for it."""
+
+from types import TracebackType
+from typing import final
+
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+
+from defocus.learning.planning import Plan
+from defocus.learning.watching import Glance, Private
+
+__all__ = ["Progress", "Silent"]
+
+_TIMES = 20
+"""How often epsilon is computed anew."""
+
+
+@final
+class Progress:
+    """Step, epsilon so far, and what may be seen of losses and norms."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._bar = Bar(
+            TextColumn("training"),
+            BarColumn(bar_width=20),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[words]}", markup=False),
+        )
+        self._task = self._bar.add_task("training", total=plan.steps, words="")
+        self._epsilon = 0.0
+
+    def __enter__(self) -> "Progress":
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.stop()
+
+    def show(self, taken: int, glance: Glance | None, private: Private | None) -> None:
+        """Show the state after ``taken`` steps."""
+        if taken % max(1, self._plan.steps // _TIMES) == 0 or taken == self._plan.steps:
+            self._epsilon = self._plan.epsilon_after(taken)
+        seen = [f"ε {self._epsilon:.3g} of {self._plan.budget.epsilon or self._plan.budget}"]
+        if glance is not None:
+            seen.append(str(glance))
+        if private is not None:
+            seen.append(_exact(private))
+        self._bar.update(self._task, completed=taken, words=" · ".join(seen))
+
+
+@final
+class Silent:
+    """No progress bar."""
+
+    def __enter__(self) -> "Silent":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        pass
+
+    def show(self, taken: int, glance: Glance | None, private: Private | None) -> None:
+        """Show nothing."""
+
+
+def _exact(private: Private) -> str:
+    if not private.losses:
+        return ""
+    low, middle, high = private.quantiles[-1]
+    norms = f"norms {low:.3g} / {middle:.3g} / {high:.3g}"
+    return f"private, for the data's owner only: loss {private.losses[-1]:.4f}, {norms}, unusable {private.unusable}"

@@ -1,0 +1,165 @@
+"""The state of a run: what a checkpoint holds, and what must agree before one is used."""
+
+import contextlib
+import hashlib
+import hmac
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+import torch
+from torch.utils import _pytree as trees
+
+from defocus.errors import CheckpointError, InvalidParameterError
+from defocus.learning.checkpoints import load, save
+from defocus.learning.noising import Correlated
+from defocus.learning.planning import Plan
+from defocus.learning.stepping import Stepper
+from defocus.learning.streams import KEY_BYTES, derive
+from defocus.ledger import Ledger, Receipt
+from defocus.ledger.entries import CHARGE, canonical
+from defocus.privacy.wire import from_wire, to_wire
+
+__all__ = ["State", "digest_of_data", "digest_of_run", "finished"]
+
+_LOOKED_AT = 256
+
+
+def digest_of_run(plan: Plan, stepper: Stepper, optimizer: torch.optim.Optimizer) -> bytes:
+    """A digest of everything public that a run depends on: plan, clipping, kinds and shapes of its parts."""
+    told = [
+        [str(plan.unit), repr(plan.budget), plan.size, repr(plan.sampling), repr(plan.ratio)],
+        [hashlib.sha256(repr(plan.factors).encode()).hexdigest(), list(plan.shares), repr(plan.strategy)],
+        to_wire(plan.event),
+        [repr(stepper.clipping), str(stepper.precision), type(stepper.noise).__name__],
+        [
+            [name, str(each.dtype), list(each.shape)]
+            for name, each in stepper.model.state_dict().items()
+            if isinstance(each, torch.Tensor)
+        ],
+        sorted(stepper.parameters),
+        [type(optimizer).__name__, [len(group["params"]) for group in optimizer.param_groups]],
+    ]
+    return hashlib.sha256(canonical(told).encode()).digest()
+
+
+def digest_of_data(stepper: Stepper, key: bytes) -> bytes:
+    """A digest, under the key of the run, of how many examples and units there are and of 256 examples among them."""
+    data, units = stepper.data, stepper.units
+    digest = hmac.new(derive(key, "data", size=32), digestmod=hashlib.sha256)
+    digest.update(canonical([data.length, units.count]).encode())
+    numbers = np.unique(np.linspace(0, data.length - 1, _LOOKED_AT).astype(np.int64))
+    for leaf in trees.tree_leaves(data.take(numbers)):
+        if isinstance(leaf, torch.Tensor):
+            digest.update(canonical([str(leaf.dtype), list(leaf.shape)]).encode())
+            digest.update(leaf.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    owners = units.examples_of(np.unique(np.linspace(0, units.count - 1, _LOOKED_AT).astype(np.int64)))[0]
+    digest.update(np.ascontiguousarray(owners).data)
+    return digest.digest()
+
+
+@final
+@dataclass(slots=True)
+class State:
+    """A run at one moment."""
+
+    stepper: Stepper
+    optimizer: torch.optim.Optimizer
+    run: bytes
+    key: bytes
+    taken: int
+    receipt: Receipt | None
+
+    def save(self, path: str | Path) -> None:
+        """Write it, secret as it is, to a file for its owner only. A file that another run wrote is not overwritten."""
+        there = Path(path)
+        if there.exists():
+            before = load(there)
+            if before.get("key") != self.key:
+                raise CheckpointError(
+                    f"{there} holds a checkpoint of another run.", fix="resume that run, or name another file."
+                )
+        glance, receipt = self.stepper.glance, self.receipt
+        save(
+            there,
+            {
+                "run": self.run,
+                "data": digest_of_data(self.stepper, self.key),
+                "key": self.key,
+                "taken": self.taken,
+                "receipt": None if receipt is None else [receipt.sequence, receipt.hash],
+                "model": dict(self.stepper.model.state_dict()),
+                "optimizer": self.optimizer.state_dict(),
+                "clips": self.stepper.clips,
+                "past": self.stepper.noise.past if isinstance(self.stepper.noise, Correlated) else [],
+                "glance": None if glance is None else [glance.noisy, glance.clips, glance.scales],
+                "random": torch.get_rng_state(),
+                "devices": list(torch.cuda.get_rng_state_all()) if torch.cuda.is_initialized() else [],
+            },
+        )
+
+    def load(self, path: str | Path, ledger: Ledger | None, *, first: bool) -> None:
+        """Take over the state in a file, if it is of this run; otherwise nothing is changed."""
+        kept = load(path)
+        try:
+            self._compare(kept)
+            receipt = None if ledger is None else _receipt(ledger, kept["receipt"])
+            self._take(kept, first=first)
+        except (KeyError, TypeError, ValueError, IndexError, RuntimeError) as error:
+            if isinstance(error, InvalidParameterError):
+                raise
+            raise CheckpointError(
+                f"The checkpoint {path} does not hold the state of such a run.", fix="pass a file that save() wrote."
+            ) from None
+        self.key, self.taken, self.receipt = kept["key"], kept["taken"], receipt
+
+    def _compare(self, kept: dict[str, Any]) -> None:
+        if kept["run"] != self.run:
+            raise CheckpointError(
+                "The checkpoint is of another run: its model, optimizer, budget or other settings are not these.",
+                fix="make the Trainer with the same arguments as the run that wrote it.",
+            )
+        if len(kept["key"]) != KEY_BYTES or not 0 <= kept["taken"] <= self.stepper.plan.steps:
+            raise ValueError(kept["taken"])
+        if not hmac.compare_digest(kept["data"], digest_of_data(self.stepper, kept["key"])):
+            raise CheckpointError(
+                "The checkpoint is of a run on other data.",
+                fix="pass the data that the run began with, in the same order; another run is charged on its own.",
+            )
+
+    def _take(self, kept: dict[str, Any], *, first: bool) -> None:
+        self.stepper.model.load_state_dict(kept["model"])
+        self.optimizer.load_state_dict(kept["optimizer"])
+        self.stepper.clips = kept["clips"]
+        device = next(self.stepper.model.parameters()).device
+        if isinstance(self.stepper.noise, Correlated):
+            self.stepper.noise.past = [[each.to(device) for each in row] for row in kept["past"]]
+        if self.stepper.glance is not None:
+            self.stepper.glance.noisy, self.stepper.glance.clips, self.stepper.glance.scales = kept["glance"]
+        if first:
+            torch.set_rng_state(kept["random"])
+            if kept["devices"] and torch.cuda.is_available():
+                torch.cuda.set_rng_state_all(kept["devices"])
+
+
+def finished(ledger: Ledger, receipt: Receipt, model: torch.nn.Module) -> None:
+    """Note a digest of the parameters that the run released, unless that was done before."""
+    digest = hashlib.sha256()
+    for name, each in model.state_dict().items():
+        digest.update(name.encode())
+        if isinstance(each, torch.Tensor):
+            digest.update(each.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    with contextlib.suppress(InvalidParameterError):  # noted before
+        ledger.record(receipt, digest.hexdigest(), description="SHA-256 of the trained parameters")
+
+
+def _receipt(ledger: Ledger, kept: list[Any]) -> Receipt:
+    sequence, digest = kept
+    entry = next((entry for entry in ledger.entries() if entry.sequence == sequence), None)
+    if entry is None or entry.kind != CHARGE or entry.hash != digest:
+        raise CheckpointError(
+            "The run of this checkpoint was not charged to this ledger.",
+            fix="resume it with the ledger that it was charged to.",
+        )
+    return Receipt.of(entry, from_wire(entry.content["event"]), ledger.terms)

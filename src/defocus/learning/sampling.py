@@ -1,0 +1,303 @@
+r"""How batches are drawn, and the event that is proven for each way.
+
+A *unit* is what is protected: an example, or a user with all of theirs. The noise of a step is told by its *ratio*, the
+standard deviation of the noise on a sum of contributions over the largest L2 norm of one contribution. Under
+replace-one adjacency a unit in the sample is exchanged for another one, which moves the sum by twice that norm.
+The number of units, and hence the rate, is a public number of the run; it is the same number on neighbouring data.
+"""
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import final
+
+import numpy as np
+
+from defocus.errors import InvalidParameterError, UnaccountedSamplingError
+from defocus.learning.streams import Stream
+from defocus.noise import bernoulli, permutation, uniform
+from defocus.noise.integers import Integers
+from defocus.privacy.events import Event, Gaussian, Sampled, SampledBatch, compose
+
+__all__ = ["SAMPLINGS", "BallsInBins", "Cyclic", "FixedSize", "Poisson", "Sampling", "Shuffled", "planned"]
+
+
+class Sampling(ABC):
+    """A public plan of which units are in which step. Who really is, is decided by a secret stream."""
+
+    __slots__ = ()
+
+    steps: int
+    replace: bool
+
+    @property
+    @abstractmethod
+    def batch(self) -> Fraction:
+        """The expected number of units in a step: what sums are divided by."""
+
+    @abstractmethod
+    def event(self, ratios: Sequence[float]) -> Event:
+        """What these first steps owe, where step t has noise of ``ratios[t]``."""
+
+    @abstractmethod
+    def draw(self, step: int, units: int, key: bytes) -> Integers:
+        """The numbers of the units in a step, out of range(units)."""
+
+    @abstractmethod
+    def words(self) -> str:
+        """How batches are drawn and what was proven for it, in a sentence."""
+
+    def noise(self, ratio: float) -> Gaussian:
+        """The noise of one step as an event: half the ratio where a unit is replaced by another."""
+        return Gaussian(ratio / 2 if self.replace else ratio)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Poisson(Sampling):
+    r"""Every unit is in every step independently, with the same probability: the default.
+
+    Guarantee:
+        Step t is :class:`~defocus.privacy.events.Sampled` with Gaussian noise: exact coins for a rational rate, drawn
+        from the secret stream. For a unit replaced the noise is that of twice the sensitivity.
+    Reference:
+        Abadi et al. (2016), Deep learning with differential privacy; Zhu, Dong, Wang (2022), Theorem 11.
+    """
+
+    size: int
+    rate: Fraction
+    steps: int
+    replace: bool = False
+
+    @property
+    def batch(self) -> Fraction:
+        """See the base class."""
+        return self.rate * self.size
+
+    def event(self, ratios: Sequence[float]) -> Event:
+        """See the base class."""
+        return compose(times * _thinned(self.noise(ratio), self.rate) for ratio, times in Counter(ratios).items())
+
+    def draw(self, step: int, units: int, key: bytes) -> Integers:
+        """See the base class."""
+        return np.flatnonzero(bernoulli(self.rate, units, Stream(key, "poisson", step)))
+
+    def words(self) -> str:
+        """See the base class."""
+        return f"Poisson sampling: each is in each step with probability {_share(self.rate)}, independently"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class FixedSize(Sampling):
+    r"""Each step draws the same number of units, without replacement, afresh.
+
+    Guarantee:
+        Step t is :class:`~defocus.privacy.events.SampledBatch`. In a batch of fixed size a unit that comes or goes
+        takes the place of another, under either adjacency, so noise is counted for twice the sensitivity.
+    Reference:
+        Balle, Barthe, Gaboardi (2018), Privacy amplification by subsampling, Theorems 9 and 11.
+    """
+
+    size: int
+    drawn: int
+    steps: int
+    replace: bool = False
+
+    @property
+    def batch(self) -> Fraction:
+        """See the base class."""
+        return Fraction(self.drawn)
+
+    def event(self, ratios: Sequence[float]) -> Event:
+        """See the base class."""
+        return compose(
+            times * SampledBatch(Gaussian(ratio / 2), self.drawn, self.size) for ratio, times in Counter(ratios).items()
+        )
+
+    def draw(self, step: int, units: int, key: bytes) -> Integers:
+        """See the base class."""
+        return np.sort(permutation(units, Stream(key, "fixed", step))[: self.drawn])
+
+    def words(self) -> str:
+        """See the base class."""
+        return (
+            f"batches of exactly {self.drawn} out of {self.size}, drawn afresh without replacement; noise is counted"
+            " for a unit that takes another's place, which is twice the sensitivity"
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class BallsInBins(Sampling):
+    r"""In each epoch every unit falls into one of the steps, uniformly and independently of the others.
+
+    Guarantee:
+        An epoch is one Gaussian release at the least ratio of its steps. For a fixed place of the unit, the epochs on
+        neighbouring data differ in that one step, by one contribution (two where it is replaced), and each later step
+        is a function of what was released before; where others fall does not depend on the unit. So the pair of laws
+        is dominated by the Gaussian one for every place, and a mixture over places, which is the same on both sides,
+        by joint convexity too. What the secrecy of the place adds is not counted: no bound of it is certified here.
+    Reference:
+        Chua et al. (2025), Balls-and-bins sampling for DP-SGD (the law of batches).
+    """
+
+    size: int
+    bins: int
+    steps: int
+    replace: bool = False
+
+    @property
+    def batch(self) -> Fraction:
+        """See the base class."""
+        return Fraction(self.size, self.bins)
+
+    def event(self, ratios: Sequence[float]) -> Event:
+        """See the base class."""
+        return _by_epoch(self, ratios, self.bins)
+
+    def draw(self, step: int, units: int, key: bytes) -> Integers:
+        """See the base class."""
+        epoch, place = divmod(step, self.bins)
+        return np.flatnonzero(uniform(self.bins, units, Stream(key, "bins", epoch)) == place)
+
+    def words(self) -> str:
+        """See the base class."""
+        return (
+            f"balls in bins: in each epoch each falls into one of {self.bins} steps; an epoch is counted as one"
+            " release, without amplification"
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Shuffled(Sampling):
+    r"""In each epoch the units are shuffled and cut into batches; the last one may be smaller.
+
+    Guarantee:
+        For a unit replaced by another: the same place is taken by the other, so an epoch is one Gaussian release at
+        twice the sensitivity, as for :class:`BallsInBins`. A unit added or removed would move others between batches,
+        for which nothing is claimed.
+    """
+
+    size: int
+    length: int
+    steps: int
+    replace: bool = True
+
+    def __post_init__(self) -> None:
+        if not self.replace:
+            raise UnaccountedSamplingError(
+                "Where a unit is added or removed, shuffled batches of equal size move others between batches.",
+                fix='use sampling="balls in bins" or "poisson", or protect a replaced unit: rows(replace=True).',
+            )
+
+    @property
+    def batch(self) -> Fraction:
+        """See the base class."""
+        return Fraction(self.length)
+
+    def event(self, ratios: Sequence[float]) -> Event:
+        """See the base class."""
+        return _by_epoch(self, ratios, -(-self.size // self.length))
+
+    def draw(self, step: int, units: int, key: bytes) -> Integers:
+        """See the base class."""
+        epoch, place = divmod(step, -(-self.size // self.length))
+        order = permutation(units, Stream(key, "shuffled", epoch))
+        return np.sort(order[place * self.length : (place + 1) * self.length])
+
+    def words(self) -> str:
+        """See the base class."""
+        return f"shuffled batches of {self.length}; an epoch is counted as one release, without amplification"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Cyclic(Sampling):
+    r"""Units fall into groups once; step t draws a Poisson sample of group t mod ``groups``. For correlated noise.
+
+    Guarantee:
+        With noise whose strategy has a band of at most ``groups`` steps, one Sampled Gaussian release for every time
+        that a group's turn comes. Fix the group of the unit, which depends on nothing else. It can take part in
+        every ``groups``-th step only, and a participation meets the rows of the strategy for the next ``groups`` steps
+        only, so each row meets at most one. Given what was released before a turn, the rows up to the next one shift
+        by (column times gradient) with probability ``rate`` and not otherwise, where the gradient is fixed: one
+        release with Gaussian noise on a Poisson sample, at the sensitivity of the longest column.
+    Reference:
+        Choquette-Choo et al. (2023), (Amplified) banded matrix factorization, Theorem 4.
+    """
+
+    size: int
+    groups: int
+    rate: Fraction
+    steps: int
+    replace: bool = False
+
+    @property
+    def batch(self) -> Fraction:
+        """See the base class."""
+        return self.rate * self.size / self.groups
+
+    def event(self, ratios: Sequence[float]) -> Event:
+        """See the base class."""
+        if not ratios:
+            return compose(())
+        return -(-len(ratios) // self.groups) * _thinned(self.noise(min(ratios)), self.rate)
+
+    def draw(self, step: int, units: int, key: bytes) -> Integers:
+        """See the base class."""
+        mine = np.flatnonzero(uniform(self.groups, units, Stream(key, "groups")) == step % self.groups)
+        if self.rate == 1:
+            return mine
+        return mine[bernoulli(self.rate, len(mine), Stream(key, "cyclic", step))]
+
+    def words(self) -> str:
+        """See the base class."""
+        drawn = "takes part" if self.rate == 1 else f"is drawn with probability {_share(self.rate)}"
+        return (
+            f"cyclic participation: each falls into one of {self.groups} groups once, and {drawn} when it is its turn"
+        )
+
+
+def _thinned(noise: Gaussian, rate: Fraction) -> Event:
+    return noise if rate == 1 else Sampled(noise, rate)
+
+
+def _by_epoch(sampling: BallsInBins | Shuffled, ratios: Sequence[float], length: int) -> Event:
+    least = Counter(min(ratios[start : start + length]) for start in range(0, len(ratios), length))
+    return compose(times * sampling.noise(ratio) for ratio, times in least.items())
+
+
+def _share(rate: Fraction) -> str:
+    return f"{rate.numerator}/{rate.denominator}" if rate.denominator < 10**6 else f"{float(rate):.6g}"
+
+
+SAMPLINGS = ("poisson", "balls in bins", "shuffled", "fixed size")
+"""What ``sampling=`` may be."""
+
+
+def planned(
+    name: object, *, size: int, batch: int | Fraction, steps: int, replace: bool
+) -> Poisson | FixedSize | BallsInBins | Shuffled:
+    """The plan of the sampling called ``name``; samplers made elsewhere are refused."""
+    if not isinstance(name, str):
+        raise UnaccountedSamplingError(
+            f"Batches are drawn by Defocus, so that what is charged is what ran, but got {type(name).__name__}.",
+            fix=f"choose sampling= from {', '.join(SAMPLINGS)}; weights belong in the loss, where clipping holds.",
+        )
+    if name not in SAMPLINGS:
+        raise InvalidParameterError(
+            f"There is no sampling called {name!r:.60}.", fix=f"choose one of {', '.join(SAMPLINGS)}."
+        )
+    if name == "poisson":
+        return Poisson(size, Fraction(batch) / size, steps, replace)
+    if name == "balls in bins":
+        return BallsInBins(size, max(1, round(size / Fraction(batch))), steps, replace)
+    drawn = Fraction(batch)
+    if drawn.denominator != 1:
+        raise InvalidParameterError("A batch of fixed size holds a whole number.", fix="pass a whole batch=.")
+    made = FixedSize if name == "fixed size" else Shuffled
+    return made(size, int(drawn), steps, replace)

@@ -1,0 +1,192 @@
+"""One step: clip, add up, add noise, divide. What comes out is in ``grad``, for the user's optimizer."""
+
+import contextlib
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+import torch
+from torch.nn import Module
+
+from defocus.learning.clipping import Clipping, PerLayer, Quantile
+from defocus.learning.distributed import Ranks
+from defocus.learning.examples import Examples, Units, Weights
+from defocus.learning.gradients import Gradients, Rule
+from defocus.learning.noising import Correlated, Noise, bound_to
+from defocus.learning.planning import Plan
+from defocus.learning.watching import Glance, Private, Watch
+from defocus.noise.integers import Integers
+
+__all__ = ["Stepper"]
+
+
+@final
+@dataclass(slots=True)
+class Stepper:
+    r"""Makes the noisy mean gradient of one step after another.
+
+    Guarantee:
+        A unit adds to the sum at most the L2 norm of the clips (a user's examples are clipped one by one and averaged,
+        so the mean is no longer than the clip either). Noise of ratio z times that norm is added to the sum, which is
+        then divided by the *expected* number of units, a public number; the number really drawn is used for nothing.
+        With clips :math:`C_k` of groups of :math:`d_k` parameters, group k gets noise of variance
+        :math:`z^2 (C_k/\sqrt{d_k}) \sum_j C_j\sqrt{d_j}`, the least in total among all with
+        :math:`\sum_k C_k^2/\sigma_k^2 = z^{-2}`.
+    """
+
+    model: Module
+    gradients: Gradients
+    plan: Plan
+    clipping: Clipping
+    data: Examples
+    units: Units
+    ranks: Ranks
+    noise: Noise | Correlated
+    chunk: int | None
+    precision: torch.dtype | None
+    clips: tuple[float, ...]
+    glance: Glance | None
+    private: Private | None
+
+    @property
+    def parameters(self) -> dict[str, torch.nn.Parameter]:
+        """The trainable parameters by name."""
+        return {name: each for name, each in self.model.named_parameters() if each.requires_grad}
+
+    def make(self, step: int, drawn: Integers, key: bytes) -> None:
+        """Put the noisy mean gradient of a sample of units into ``grad``, and move the clip if it is adaptive."""
+        parameters = self.parameters
+        extras = self._sum(list(parameters.values()), *self.units.examples_of(self.ranks.part(drawn)))
+        sums = [parameter.grad for parameter in parameters.values()]
+        released = [*sums, extras] if len(extras) else sums
+        scales = self._scales(step, list(parameters))
+        self.ranks.added(released)
+        if self.ranks.first:
+            secret = bound_to(key, step, released)
+            self.noise.add(released, scales[: len(released)], secret)
+        self.ranks.told(released)
+        for total in sums:
+            total.div_(self.plan.batch)
+        self._learn(extras, scales[-1])
+
+    def _sum(self, parameters: list[torch.nn.Parameter], numbers: Integers, weights: Weights) -> torch.Tensor:
+        """Add clipped gradients up in ``grad``, chunk by chunk; return the sums beside them."""
+        size = self.chunk or max(1, len(numbers))
+        while True:
+            try:
+                return self._summed(parameters, numbers, weights, size)
+            except torch.OutOfMemoryError:
+                if size <= 1:
+                    raise
+                self.chunk = size = -(-min(size, len(numbers)) // 2)
+
+    def _summed(
+        self, parameters: list[torch.nn.Parameter], numbers: Integers, weights: Weights, size: int
+    ) -> torch.Tensor:
+        for parameter in parameters:
+            parameter.grad = None
+        device = parameters[0].device
+        extras = torch.zeros(self._width, device=device)
+        losses, norms, unusable = [], [], 0
+        rule = self.clipping.rule(self.clips)
+        for part, weight in _parts(weights, size):
+            batch = self.data.take(numbers[part], device)
+            with self._context(device):
+                made = self.gradients.clipped_sum(batch, _weighted(rule, weight))
+            whole = made.norms if made.norms.dim() == 1 else made.norms.square().sum(0).sqrt()
+            extras += self._beside(made.losses, whole, weight)
+            if self.private is not None:
+                losses.append(made.losses.float().cpu())
+                norms.append(whole.float().cpu())
+                unusable += made.unusable
+        if self.private is not None:
+            self.private.note(torch.cat(losses), torch.cat(norms), unusable)
+        return extras
+
+    def _context(self, device: torch.device) -> Any:
+        if self.precision is None:
+            return contextlib.nullcontext()
+        return torch.autocast(device.type, dtype=self.precision)
+
+    @property
+    def _clip(self) -> float:
+        return math.hypot(*self.clips)
+
+    @property
+    def _counts(self) -> bool:
+        return isinstance(self.clipping, Quantile)
+
+    @property
+    def _watch(self) -> Watch | None:
+        return None if self.glance is None else self.glance.watch
+
+    @property
+    def _width(self) -> int:
+        return int(self._counts) + (0 if self._watch is None else self._watch.width)
+
+    def _beside(self, losses: torch.Tensor, norms: torch.Tensor, weight: float) -> torch.Tensor:
+        """What one chunk adds to the sums beside the gradient, scaled so that one unit moves them by at most one.
+
+        The count of short gradients is ±1 for each unit; parts have noise of different ratios, so that they are also
+        scaled to that of the first: see :meth:`_scales`.
+        """
+        parts = []
+        reference = self._reference
+        if self._counts:
+            share = self.plan.shares[1]
+            signs = torch.where(norms <= self.clips[0], 1.0, -1.0)
+            parts.append(signs.sum().reshape(1) * (weight * math.sqrt(share) / reference))
+        if self._watch is not None:
+            share = self.plan.shares[2]
+            parts.append(self._watch.vector(losses, norms, self._clip) * (weight * math.sqrt(share) / reference))
+        return torch.cat(parts) if parts else torch.zeros(0, device=norms.device)
+
+    @property
+    def _reference(self) -> float:
+        """The square root of the share of everything beside the gradient."""
+        return math.sqrt(self.plan.shares[1] + self.plan.shares[2])
+
+    def _scales(self, step: int, names: list[str]) -> list[float]:
+        """The standard deviation of the noise of every sum: the parameters', then that of the sums beside them."""
+        ratio = self.plan.ratio_of(0, step)
+        if isinstance(self.clipping, PerLayer):
+            sizes = {name: each.numel() for name, each in self.parameters.items()}
+            roots = [math.sqrt(sum(sizes[name] for name in group)) for group in self.clipping.names]
+            total = sum(clip * root for clip, root in zip(self.clips, roots, strict=True))
+            of = {
+                name: ratio * math.sqrt(clip / root * total)
+                for clip, root, group in zip(self.clips, roots, self.clipping.names, strict=True)
+                for name in group
+            }
+            scales = [of[name] for name in names]
+        else:
+            scales = [ratio * self._clip] * len(names)
+        if self._width:
+            scales.append(self.plan.ratio * self.plan.factors[step] / self._reference)
+        return scales
+
+    def _learn(self, extras: torch.Tensor, scale: float) -> None:
+        """Move the clip by the noisy count, and keep what was paid to be seen."""
+        noisy = (extras * self._reference).tolist()
+        if self._counts and isinstance(self.clipping, Quantile):
+            below = noisy.pop(0) / math.sqrt(self.plan.shares[1]) / self.plan.batch
+            self.clips = (self.clipping.moved(self.clips[0], (below + 1) / 2),)
+        if self.glance is not None:
+            root = math.sqrt(self.plan.shares[2])
+            self.glance.note([each / root for each in noisy], self._clip, scale * self._reference / root)
+
+
+def _parts(weights: Weights, size: int) -> Iterator[tuple[Integers, float]]:
+    """Chunks of at most ``size`` examples of one weight each; one empty chunk where there is no example."""
+    if not len(weights):
+        yield np.zeros(0, np.int64), 1.0
+    for weight in np.unique(weights):
+        alike = np.flatnonzero(weights == weight)
+        for start in range(0, len(alike), size):
+            yield alike[start : start + size], float(weight)
+
+
+def _weighted(rule: Rule, weight: float) -> Rule:
+    return rule if weight == 1 else lambda norms: rule(norms) * weight

@@ -1,0 +1,334 @@
+"""DP-SGD that leaves the user's objects alone: a model, a loss, an optimizer, data, a unit and a budget."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+import torch
+
+from defocus.errors import InvalidParameterError, Number, TrainingEndedError, count
+from defocus.learning.beginning import begun, checked_optimizer, checked_parameters, checked_unit, ledger_of
+from defocus.learning.clipping import PerLayer, as_clipping
+from defocus.learning.distributed import Ranks, plain
+from defocus.learning.examples import Units, examples
+from defocus.learning.explaining import explained
+from defocus.learning.gradients import Gradients
+from defocus.learning.gradients.batches import Batch
+from defocus.learning.gradients.losses import Loss
+from defocus.learning.independence import check_independent
+from defocus.learning.noising import Correlated, noise_of
+from defocus.learning.planning import Plan, plan
+from defocus.learning.progress import Progress, Silent
+from defocus.learning.results import Sample, Trained
+from defocus.learning.resuming import State, digest_of_run, finished
+from defocus.learning.stepping import Stepper
+from defocus.learning.streams import new_key
+from defocus.learning.watching import Glance, Private, Watch, as_watch
+from defocus.ledger import Ledger, Receipt
+from defocus.noise import Bits
+from defocus.noise.bits import source
+from defocus.privacy.budgets import Budget
+from defocus.privacy.units import Unit
+
+__all__ = ["Trainer"]
+
+_PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16}
+
+
+@final
+class Trainer:
+    r"""Private training of a PyTorch model: charged once and as a whole, before the first batch is drawn.
+
+    The model keeps its type, its state_dict and its forward; the optimizer is any of torch's and takes its own steps,
+    from the noisy mean gradient that it finds in ``grad``.
+
+    Guarantee:
+        What leaves the run (the parameters after every step, the optimizer's state, and what ``watch="paid"`` shows)
+        is as private as the event that was charged says, for the unit of the ledger. Batches are drawn as the event
+        says, from a cryptographic stream; the sum of clipped gradients gets Gaussian noise, and is divided by a public
+        number. The run cannot take more steps than were paid for, also when it is resumed.
+    Assumes:
+        The number of units (``size``) is public: it decides the rate of sampling. Unless declared, the number of
+        examples or users in the data is taken for it, as is usual. The loss is a sum or mean of one term for each
+        example, and an example's term does not depend on the others: what can be checked of that is checked at set-up
+        on made-up examples. Whoever runs this sees the data: errors of the user's own code are passed on as they are.
+        For what floating point does not promise, see :mod:`defocus.learning.noising`.
+    Reference:
+        Abadi et al. (2016), Deep learning with differential privacy; Ponomareva et al. (2023), How to DP-fy ML.
+
+    Args:
+        model: any ``torch.nn.Module`` with float parameters; ``DistributedDataParallel`` is looked through.
+        loss: ``loss(output, target)``: a sum or mean of terms of examples, or the vector of these terms.
+        optimizer: over the trainable parameters of the model.
+        data: ``(inputs, targets)``, tensors or arrays, or a torch Dataset of known length.
+        unit: what is protected, ``rows()`` or ``user("id")``; the ledger's must be the same.
+        budget: what the whole run may cost; the noise is found for it.
+        clip: how long one gradient may be: a number, or a rule of :mod:`defocus.learning.clipping`.
+        batch: the expected number of units in a step.
+        epochs: how often each unit is drawn on average; or say ``steps``.
+        steps: how many steps the run has; or say ``epochs``.
+        ledger: what is charged, or the path of one, which is made if there is none.
+        users: for ``unit=user(…)``, the user of each example. A user's examples are clipped one by one and averaged.
+        size: the public number of units, if that of the data is not public.
+        sampling: "poisson", "balls in bins", "shuffled" or "fixed size"; each is charged as what is proven for it.
+        noise: None for the least that the budget allows; a :class:`~defocus.learning.levels.Schedule`; a
+            :class:`~defocus.learning.levels.Banded` strategy for correlated noise; or the ratio itself.
+        randomness: "cryptographic" (the default on a CPU) or "generator" (the default elsewhere).
+        watch: what the progress shows of losses and norms: "paid" (1 % of the precision of each step), "private"
+            (exact, for the data's owner only), "nothing", or a :class:`~defocus.learning.watching.Watch`.
+        chunk: how many examples are computed at a time; larger batches are made of several. All unless told, and half
+            as many whenever memory of a GPU runs out.
+        precision: "float32", or "bfloat16" for mixed precision; parameters and sums stay in float32.
+        probe: made-up examples to check the model with, if it accepts none of those that are made up for it.
+        purpose: why, for the ledger.
+        who: by whom, for the ledger.
+        bits: the source of random bits; the system's unless told.
+    """
+
+    def __init__(
+        self,
+        model: torch.nn.Module,
+        loss: Loss,
+        optimizer: torch.optim.Optimizer,
+        data: Any,
+        *,
+        unit: Unit,
+        budget: Budget,
+        clip: Any = 1.0,
+        batch: Number,
+        epochs: Number | None = None,
+        steps: int | None = None,
+        ledger: Ledger | str | Path | None,
+        users: Any = None,
+        size: int | None = None,
+        sampling: str = "poisson",
+        noise: Any = None,
+        randomness: str | None = None,
+        watch: Any = "paid",
+        chunk: int | None = None,
+        precision: str = "float32",
+        probe: Batch | None = None,
+        purpose: str = "train a model",
+        who: str | None = None,
+        bits: Bits | None = None,
+    ) -> None:
+        module = plain(model)
+        names = checked_parameters(module)
+        checked_optimizer(optimizer, module)
+        found = examples(data)
+        checked_unit(unit, users)
+        units = Units(found.length, users)
+        declared = units.count if size is None else count("size", size)
+        if size is not None and size != units.count and sampling in ("fixed size", "shuffled"):
+            raise InvalidParameterError(
+                f"With sampling={sampling!r} the number of units is public, and it is not the size declared.",
+                fix='leave size= out, or use sampling="poisson".',
+            )
+        if precision not in _PRECISIONS:
+            raise InvalidParameterError(
+                f"There is no precision called {precision!r:.60}.", fix=f"choose one of {', '.join(_PRECISIONS)}."
+            )
+        clipping = as_clipping(clip)
+        if isinstance(clipping, PerLayer):
+            clipping = clipping.grouped(names)
+        watched = as_watch(watch)
+        self._asked = {
+            "unit": unit,
+            "budget": budget,
+            "size": declared,
+            "batch": batch,
+            "epochs": epochs,
+            "steps": steps,
+        }
+        self._asked |= {"sampling": sampling, "noise": noise, "clipping": clipping, "watch": watched}
+        self.plan: Plan = plan(**self._asked)  # type: ignore[arg-type]  # each is checked there
+        """What the run will do and owe; free to look at."""
+        self._ranks = Ranks()
+        self._ledger = ledger_of(ledger, unit, budget, self._ranks)
+        groups = clipping.names if isinstance(clipping, PerLayer) else None
+        gradients = Gradients(module, loss, groups=groups)
+        check_independent(
+            module, loss, gradients, found.take(np.zeros(1, np.int64), next(module.parameters()).device), probe
+        )
+        made = noise_of(randomness, next(module.parameters()).device)
+        self._stepper = Stepper(
+            model=module,
+            gradients=gradients,
+            plan=self.plan,
+            clipping=clipping,
+            data=found,
+            units=units,
+            ranks=self._ranks,
+            noise=made if self.plan.strategy is None else Correlated(made, self.plan.strategy),
+            chunk=None if chunk is None else count("chunk", chunk),
+            precision=_PRECISIONS[precision],
+            clips=clipping.start(),
+            glance=Glance(watched, batch=self.plan.batch)
+            if isinstance(watched, Watch) and self.plan.shares[2]
+            else None,
+            private=Private() if watched == "private" else None,
+        )
+        self._optimizer, self._bits = optimizer, source(bits)
+        self._purpose, self._who, self._declared = purpose, who, size is not None
+        self._key: bytes | None = None
+        self._receipt: Receipt | None = None
+        self._taken = 0
+        self._offered: Sample | None = None
+        self._ranks.agree(digest_of_run(self.plan, self._stepper, optimizer), "settings and model")
+
+    @property
+    def steps_taken(self) -> int:
+        """How many steps the run has taken, of ``plan.steps``."""
+        return self._taken
+
+    @property
+    def receipt(self) -> Receipt | None:
+        """The proof of the charge, once the run began; None before, and in all processes but the first."""
+        return self._receipt
+
+    @property
+    def private(self) -> Private | None:
+        """With ``watch="private"``: exact losses and norms, *for the data's owner only*."""
+        return self._stepper.private
+
+    @property
+    def clip(self) -> float:
+        """The clip of the next step; of all groups together where layers are clipped apart."""
+        return float(np.linalg.norm(self._stepper.clips))
+
+    def epsilon(self) -> float:
+        """What the steps taken so far cost by themselves, at the delta of the budget; all were charged beforehand."""
+        return self.plan.epsilon_after(self._taken)
+
+    def batches(self) -> Iterator[Sample]:
+        """The batches that are left, for a loop of one's own: ``for batch in run.batches(): run.step(batch)``.
+
+        The first one charges the run. A batch that is passed over without a step is gone, as it was paid for.
+        """
+        self._begin()
+        while self._taken < self.plan.steps:
+            self._offered = self._drawn()
+            yield self._offered
+            if self._offered is not None:
+                self._taken, self._offered = self._taken + 1, None
+
+    def step(self, batch: Sample) -> None:
+        """Put the noisy mean gradient of a batch into ``grad``, and let the optimizer take its step."""
+        if self._taken >= self.plan.steps:
+            raise TrainingEndedError(
+                f"The run took all of the {self.plan.steps} steps that it paid for.",
+                fix="start another run: it is charged on its own.",
+            )
+        if batch is not self._offered or self._key is None:
+            raise TrainingEndedError(
+                "This is not the batch whose turn it is.", fix="take batches from run.batches(), each one once."
+            )
+        self._stepper.make(batch.step, batch.units, self._key)
+        self._optimizer.step()
+        self._taken, self._offered = self._taken + 1, None
+
+    def fit(
+        self,
+        *,
+        checkpoint: str | Path | None = None,
+        every: int | None = None,
+        progress: bool = True,
+    ) -> Trained:
+        """Take all steps that are left, and tell how it went.
+
+        Args:
+            checkpoint: a file that the run can go on from with :meth:`resume`, written anew after ``every`` steps. It
+                is secret: see :mod:`defocus.learning.checkpoints`.
+            every: how many steps; an epoch unless told.
+            progress: whether to show a progress bar.
+        """
+        pause = max(1, round(self.plan.size / self.plan.batch)) if every is None else count("every", every)
+        bar = Progress(self.plan) if progress and self._ranks.first else Silent()
+        with bar:
+            for batch in self.batches():
+                self.step(batch)
+                bar.show(self._taken, self._stepper.glance, self._stepper.private)
+                if checkpoint is not None and (self._taken % pause == 0 or self._taken == self.plan.steps):
+                    self.save(checkpoint)
+        return self.result()
+
+    def result(self) -> Trained:
+        """What was done and what it cost. The end of the run is noted in the ledger, once."""
+        self._begin()
+        if self._taken == self.plan.steps and self._receipt is not None and self._ledger is not None:
+            finished(self._ledger, self._receipt, self._stepper.model)
+        return Trained(
+            plan=self.plan,
+            steps=self._taken,
+            epsilon=self.epsilon(),
+            receipt=self._receipt,
+            glance=self._stepper.glance,
+            clips=self._stepper.clips,
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Write a checkpoint, which is secret: whoever has it can take the noise off what the run released."""
+        self._begin()
+        if self._ranks.first:
+            self._state().save(path)
+
+    def resume(self, path: str | Path) -> None:
+        """Go on where a checkpoint was written, bit for bit; nothing is charged.
+
+        Everything must be as it was: model, optimizer, data, settings and ledger. Anything else is refused.
+        """
+        if self._taken or self._key is not None:
+            raise InvalidParameterError("The run has begun.", fix="resume before the first step, in a new Trainer.")
+        state = self._state()
+        state.load(path, self._ledger, first=self._ranks.first)
+        self._key, self._taken, self._receipt = state.key, state.taken, state.receipt
+
+    def explain(self) -> str:
+        """What is done to the data, what is promised and what not, in plain words. Free."""
+        return explained(
+            self.plan,
+            self._stepper,
+            receipt=self._receipt,
+            declared=self._declared,
+        )
+
+    def _repr_html_(self) -> str:
+        return "".join(f"<p>{line}</p>" for line in self.explain().splitlines())
+
+    def __repr__(self) -> str:
+        return (
+            f"Trainer({type(self._stepper.model).__name__}, {self.plan.unit}, {self.plan.budget},"
+            f" {self._taken} of {self.plan.steps} steps)"
+        )
+
+    def _begin(self) -> None:
+        """Charge the run, once, and only then draw its key."""
+        if self._key is not None:
+            return
+        self._receipt = begun(
+            self._ledger,
+            self.plan,
+            self._asked,
+            self._ranks,
+            purpose=self._purpose,
+            who=self._who,
+            declared=self._declared,
+        )
+        self._key = self._ranks.shared(new_key(self._bits))
+
+    def _drawn(self) -> Sample:
+        if self._key is None:
+            raise InvalidParameterError("The run has not begun.", fix="take batches from run.batches().")
+        units = self.plan.sampling.draw(self._taken, self._stepper.units.count, self._key)
+        return Sample(self._taken, units, self._stepper.data, self._stepper.units)
+
+    def _state(self) -> State:
+        return State(
+            stepper=self._stepper,
+            optimizer=self._optimizer,
+            run=digest_of_run(self.plan, self._stepper, self._optimizer),
+            key=self._key or b"",
+            taken=self._taken,
+            receipt=self._receipt,
+        )

@@ -1,0 +1,148 @@
+r"""What a run shows of itself on the way.
+
+The step and epsilon so far are public. Losses and norms of gradients are not: they are functions of private data.
+By default one hundredth of the precision of each step pays for them, so that what the progress shows is as private as
+the model; ``watch="private"`` shows them exactly, for the data's owner only, and ``watch="nothing"`` neither.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, final
+
+import torch
+
+from defocus.errors import InvalidParameterError, Number, in_range, positive
+
+__all__ = ["Glance", "Private", "Watch", "as_watch"]
+
+_EDGES = (0.25, 0.5, 1.0, 2.0, 4.0)
+"""Where the histogram of norms is cut, in multiples of the clip."""
+_LOSS, _NORM = math.sqrt(0.8), math.sqrt(0.2)
+"""How the precision is divided between the loss and the norms."""
+_WINDOW = 64
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Watch:
+    r"""A noisy mean loss and noisy quantiles of the norms, paid for with ``precision`` of each step.
+
+    One unit adds the vector :math:`(a\min(\ell, L)/L,\ b\,e_k)`, with :math:`a^2 + b^2 = 1`, for its loss ℓ, cut to
+    [0, L], and the bin k of its norm: of L2 norm at most one. Its noise has the ratio of the step over the square root
+    of ``precision``; the inverse squares of the ratios add up, so that the gradient's noise grows by half of
+    ``precision``. Gradient and vector are one release with Gaussian noise on one sample.
+
+    Args:
+        loss: the largest loss; larger ones are shown as that.
+        precision: the part of the precision of each step.
+    """
+
+    loss: Number = 5
+    precision: Number = 0.01
+
+    def __post_init__(self) -> None:
+        positive("loss", self.loss)
+        in_range("precision", self.precision, 1e-6, 0.5)
+
+    @property
+    def share(self) -> float:
+        """The part of the precision of a step."""
+        return float(self.precision)
+
+    @property
+    def width(self) -> int:
+        """How many numbers are released beside the gradient."""
+        return 2 + len(_EDGES)
+
+    def vector(self, losses: torch.Tensor, norms: torch.Tensor, clip: float) -> torch.Tensor:
+        """The sum of what these examples add; an example that is not finite counts as the largest loss and norm."""
+        top = float(self.loss)
+        cut = torch.nan_to_num(losses.float(), nan=top, posinf=top, neginf=0.0).clamp(0.0, top) / top
+        edges = torch.tensor([clip * edge for edge in _EDGES], device=norms.device)
+        bins = torch.bucketize(torch.nan_to_num(norms.float(), nan=torch.inf), edges)
+        counts = torch.zeros(len(_EDGES) + 1, device=norms.device).index_add_(0, bins, torch.ones_like(norms).float())
+        return torch.cat([_LOSS * cut.sum().reshape(1).to(norms.device), _NORM * counts])
+
+
+@final
+@dataclass(slots=True)
+class Private:
+    """Exact losses, norms and counts of a run: *private*, for the data's owner only. Do not show or keep them."""
+
+    losses: list[float] = field(default_factory=list)
+    """The mean loss of each step."""
+    quantiles: list[tuple[float, float, float]] = field(default_factory=list)
+    """The quartiles of the norms of each step."""
+    unusable: int = 0
+    """How many times an example had a loss or gradient that is not finite, and counted as zero."""
+
+    def __repr__(self) -> str:
+        return f"Private(private, for the data's owner only: {len(self.losses)} steps)"
+
+    def note(self, losses: torch.Tensor, norms: torch.Tensor, unusable: int) -> None:
+        """Keep the numbers of one step."""
+        self.unusable += unusable
+        if not len(losses):
+            return
+        self.losses.append(float(losses[torch.isfinite(losses)].mean()))
+        known = norms[torch.isfinite(norms)].float()
+        cuts = torch.tensor([0.25, 0.5, 0.75], device=known.device)
+        found = torch.quantile(known[: 2**20], cuts).tolist() if len(known) else [math.nan] * 3
+        self.quantiles.append((found[0], found[1], found[2]))
+
+
+@final
+@dataclass(slots=True)
+class Glance:
+    """What was paid for: the noisy numbers of every step, read over the latest ones. Anyone may see it."""
+
+    watch: Watch
+    noisy: list[list[float]] = field(default_factory=list)
+    clips: list[float] = field(default_factory=list)
+    scales: list[float] = field(default_factory=list)
+    batch: float = 1.0
+
+    def note(self, noisy: Sequence[float], clip: float, scale: float) -> None:
+        """Keep the noisy numbers of one step, with the standard deviation of their noise."""
+        self.noisy.append(list(noisy))
+        self.clips.append(clip)
+        self.scales.append(scale)
+
+    def loss(self, window: int = _WINDOW) -> tuple[float, float]:
+        """The mean loss over the latest steps, and its standard error by the noise."""
+        rows, n = self.noisy[-window:], len(self.noisy[-window:])
+        top, scale = float(self.watch.loss), math.hypot(*self.scales[-window:]) / n
+        mean = sum(row[0] for row in rows) / n / self.batch / _LOSS
+        return top * mean, top * scale / self.batch / _LOSS
+
+    def quantile(self, q: float, window: int = _WINDOW) -> float:
+        """About the q-quantile of the norms over the latest steps: the edge of the histogram where it lies."""
+        rows = self.noisy[-window:]
+        shares = [max(0.0, sum(row[1 + i] for row in rows)) for i in range(len(_EDGES) + 1)]
+        left = q * sum(shares)
+        for share, edge in zip(shares, _EDGES, strict=False):
+            left -= share
+            if left <= 0:
+                return edge * self.clips[-1]
+        return math.inf
+
+    def __str__(self) -> str:
+        if not self.noisy:
+            return ""
+        loss, error = self.loss()
+        half = self.quantile(0.5)
+        norm = f"≤ {half:.3g}" if math.isfinite(half) else f"> {_EDGES[-1] * self.clips[-1]:.3g}"
+        return f"loss {loss:.3f} ± {error:.3f} · median norm {norm}"
+
+
+def as_watch(watch: object) -> Watch | str:
+    """What to show on the way: "paid" (a :class:`Watch`), "private" or "nothing"."""
+    if isinstance(watch, Watch):
+        return watch
+    known: dict[Any, Watch | str] = {"paid": Watch(), "private": "private", "nothing": "nothing"}
+    if not isinstance(watch, str) or watch not in known:
+        raise InvalidParameterError(
+            f"There is no way to watch called {watch!r:.60}.", fix='choose "paid", "private" or "nothing".'
+        )
+    return known[watch]
