@@ -1,5 +1,6 @@
 """The table of an answer: for programs as Arrow, for people as cells of text."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -51,7 +52,7 @@ def cells(keys: Keys, columns: Sequence[AnswerColumn], threshold: float | None =
         flags = [None] * len(shown) if threshold is None else part.reliable(threshold)
         for line, value, low, high, fine in zip(body, part.values, part.low, part.high, flags, strict=True):
             mark = " *" if fine is False else room
-            line += [written(value, places) + mark, f"{written(low, places)} to {written(high, places)}"]
+            line += [written(value, places) + mark, _interval(low, high, places)]
     if left_out:
         body.insert(len(shown) // 2, ["⋮"] * len(heads))
     return heads, body, right
@@ -68,6 +69,11 @@ def notes(
     if threshold is not None and any(False in column.reliable(threshold) for column in columns):
         said.append(f"* the noise is more than {100 * threshold:g} % of the value")
     return [*said, *more]
+
+
+def _interval(low: float, high: float, places: int | None) -> str:
+    unknown = math.isnan(low) and math.isnan(high)
+    return "–" if unknown else f"{written(low, places)} to {written(high, places)}"
 
 
 def _array(values: Any) -> Any:

@@ -8,18 +8,16 @@ from typing import Any
 
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
+from defocus.cli.answering import show, write, writer
 from defocus.cli.plots import ready, save
-from defocus.cli.terminal import console, plain, to_json
+from defocus.cli.terminal import console, plain
 from defocus.errors import InvalidParameterError, Number
 from defocus.ledger import Ledger
-from defocus.tables import Answer
 from defocus.tables import open as open_table
 from defocus.tables.datasets import read
 from defocus.tables.recording import from_record
 
-__all__ = ["export", "preview", "query", "write"]
-
-_FORMATS = {".csv": "to_csv", ".parquet": "to_parquet", ".json": "to_json"}
+__all__ = ["export", "preview", "query"]
 
 
 def query(
@@ -42,7 +40,7 @@ def query(
 ) -> None:
     """Release the answer to a question, print it, and write it where asked."""
     if out is not None:
-        _writer(out)
+        writer(out)
     if plot is not None:
         ready(plot)
     with open_table(_file(dataset)) as table, _progress(shown=not as_json) as progress:
@@ -55,7 +53,7 @@ def query(
         if out is not None:
             write(answer, out)
     finally:
-        _show(answer, explain=explain, as_json=as_json)  # it is paid for, so it is shown whatever else fails
+        show(answer, explain=explain, as_json=as_json)  # it is paid for, so it is shown whatever else fails
     if plot is not None:
         save(answer.plot(), plot)
 
@@ -78,15 +76,12 @@ def preview(
         about = table.part(*parts) if parts else table
         asked = about.sql_query(text, bounds=bounds, at_most=at_most, dialect=dialect)
         foreseen = asked.preview(epsilon=epsilon, delta=delta)
-    if as_json:
-        to_json(foreseen.to_dict())
-        return
-    _lines(foreseen.explain() if explain else str(foreseen))
+    show(foreseen, explain=explain, as_json=as_json)
 
 
 def export(request: str, *, dataset: Path, out: Path) -> None:
     """Write an answer that was kept under the name of a request; it is public already, so this is free."""
-    _writer(out)
+    writer(out)
     with Ledger.open(read(dataset).ledger_place, read_only=True) as ledger:
         kept = ledger.recall(request)
     if kept is None:
@@ -98,11 +93,6 @@ def export(request: str, *, dataset: Path, out: Path) -> None:
     console().print(f"written: {plain(out)}", soft_wrap=True)
 
 
-def write(answer: Answer, out: Path) -> None:
-    """Write an answer in the format that the ending of the name says."""
-    getattr(answer, _writer(out))(out)
-
-
 def _file(dataset: Path) -> Path:
     """The dataset file. Data itself would be opened without the owner's purposes, bounds and columns."""
     if dataset.suffix.lower() != ".toml":
@@ -111,35 +101,6 @@ def _file(dataset: Path) -> Path:
             fix="pass --dataset with a .toml file; defocus init drafts one.",
         )
     return dataset
-
-
-def _writer(out: Path) -> str:
-    known = _FORMATS.get(out.suffix.lower())
-    if known is None:
-        raise InvalidParameterError(
-            f"An answer is written as {', '.join(_FORMATS)}, but the name ends in {out.suffix or 'nothing'}.",
-            fix="write for example --out answer.csv.",
-        )
-    if not out.absolute().parent.is_dir():
-        raise InvalidParameterError(
-            f"There is no folder {str(out.parent)!r:.200} for the answer.", fix="make it, or choose another for --out."
-        )
-    return known
-
-
-def _show(answer: Answer, *, explain: bool, as_json: bool) -> None:
-    if as_json:
-        to_json(answer.to_dict())
-        return
-    _lines(str(answer))
-    if explain:
-        _lines("\n" + answer.explain())
-
-
-def _lines(text: str) -> None:
-    screen = console()
-    for line in text.split("\n"):
-        screen.print(plain(line), soft_wrap=True)
 
 
 @contextmanager

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, final
 
 from defocus.cli import plots
+from defocus.cli.answering import show, write, writer
 from defocus.cli.remedies import notes_in_options
-from defocus.cli.terminal import console, plain, to_json
 from defocus.errors import InvalidParameterError
-from defocus.graphs import GraphAnswer, GraphQuery, Network, open_graph
+from defocus.graphs import GraphAnswer, GraphPreview, GraphQuery, Network, open_graph
 from defocus.graphs.kernels.compiling import ready
 from defocus.graphs.naming import Lines
 from defocus.privacy.budgets import Budget
@@ -70,37 +70,25 @@ def ask(opening: Opening, asked: Asked, shown: Shown) -> None:
     """Open the graph, preview or release the question, and print it."""
     ready()  # before a ledger is made
     if shown.out is not None:
-        _writer(shown.out)
+        writer(shown.out)
     if shown.plot is not None:
         plots.ready(shown.plot)
     with _opened(opening) as network:
         query = _query(network, asked)
         if shown.preview:
             foreseen = query.preview(epsilon=asked.epsilon, delta=asked.delta)
-            _print(foreseen.to_dict(), str(foreseen), foreseen.explain(), shown)
+            _show(foreseen, shown)
             return
         answer = query.release(
             epsilon=asked.epsilon, delta=asked.delta, purpose=asked.purpose, who=asked.who, request=asked.request
         )
     try:
         if shown.out is not None:
-            getattr(answer, _writer(shown.out))(shown.out)
+            write(answer, shown.out)
     finally:
         _show(answer, shown)  # it is paid for, so it is shown whatever else fails
     if shown.plot is not None:
         plots.save(answer.plot(), shown.plot)
-
-
-def _writer(out: Path) -> str:
-    """The method that writes an answer in the format that the ending of the name says."""
-    known = {".csv": "to_csv", ".parquet": "to_parquet", ".json": "to_json"}
-    if out.suffix.lower() not in known or not out.absolute().parent.is_dir():
-        raise InvalidParameterError(
-            f"An answer cannot be written to {str(out)!r:.200}: it ends in none of {', '.join(known)}, or there is no"
-            " such folder.",
-            fix="write for example --out answer.csv.",
-        )
-    return known[out.suffix.lower()]
 
 
 def questions() -> Mapping[str, Any]:
@@ -199,14 +187,5 @@ def _setting(text: str) -> tuple[str, Any]:
     return name.replace("-", "_"), value
 
 
-def _show(answer: GraphAnswer, shown: Shown) -> None:
-    _print(answer.to_dict(), str(answer), answer.explain(), shown)
-
-
-def _print(content: Any, text: str, explained: str, shown: Shown) -> None:
-    if shown.as_json:
-        to_json(content)
-        return
-    screen = console()
-    for line in (f"{text}\n\n{explained}" if shown.explain else text).split("\n"):
-        screen.print(plain(notes_in_options(line)), soft_wrap=True)
+def _show(answer: GraphAnswer | GraphPreview, shown: Shown) -> None:
+    show(answer, explain=shown.explain, as_json=shown.as_json, spoken=notes_in_options)

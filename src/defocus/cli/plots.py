@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from defocus.errors import DefocusError, InvalidParameterError, MissingExtraError, Number
+from defocus.answers.plotting import blank
+from defocus.errors import DefocusError, InvalidParameterError, Number
 from defocus.privacy.accounting import account
 from defocus.privacy.events import Composed, Event, compose
 from defocus.privacy.units import Adjacency
@@ -49,7 +50,7 @@ def curve(event: Event, delta: Number, by: str, adjacency: Adjacency, counts: Se
 
 def growth(event: Event, delta: Number, adjacency: Adjacency, accountants: Sequence[str]) -> Any:
     """A matplotlib figure of epsilon against the number of repetitions, with a line of slope one half beside it."""
-    figure = _figure()
+    figure = blank(7, 4.5)
     part, times = once(event)
     counts = steps(max(times, _FEWEST))
     axes = figure.add_subplot()
@@ -69,7 +70,7 @@ def growth(event: Event, delta: Number, adjacency: Adjacency, accountants: Seque
 
 def figure_of(lines: Mapping[str, Sequence[tuple[int, float]]], *, x: str, y: str) -> Any:
     """A matplotlib figure of named lines on logarithmic scales."""
-    figure = _figure()
+    figure = blank(7, 4.5)
     axes = figure.add_subplot()
     for name, points in lines.items():
         axes.plot([n for n, _ in points], [value for _, value in points], marker="o", markersize=3, label=name)
@@ -90,7 +91,7 @@ def ready(where: Path) -> None:
         raise InvalidParameterError(
             f"There is no folder {str(where.parent)!r:.200} for the plot.", fix="make it, or choose another for --plot."
         )
-    _figure()
+    blank(7, 4.5)
 
 
 def save(figure: Any, where: Path) -> None:
@@ -102,11 +103,3 @@ def save(figure: Any, where: Path) -> None:
         raise InvalidParameterError(
             f"The plot could not be written: {error.strerror}.", fix="choose another folder for --plot."
         ) from error
-
-
-def _figure() -> Any:
-    try:
-        from matplotlib.figure import Figure  # noqa: PLC0415 # an optional extra, and slow to load
-    except ImportError as error:
-        raise MissingExtraError("Plotting", package="matplotlib", extra="plot") from error
-    return Figure(figsize=(7, 4.5), layout="constrained")

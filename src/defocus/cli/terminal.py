@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from defocus.answers.showing import visible as plain
 from defocus.cli.remedies import in_options
 from defocus.errors import DefocusError
 from defocus.privacy.digits import at_least, at_most
@@ -32,15 +33,6 @@ class _Screen(Console):
 def console(*, error: bool = False) -> Console:
     """A console that takes text literally: no markup, no emoji codes, colour only on a terminal."""
     return _Screen(stderr=error, markup=False, highlight=False, emoji=False)
-
-
-def plain(text: object) -> str:
-    r"""The text with everything that could move a cursor or turn the line replaced by its code.
-
-    >>> plain("erase\x1b[2J and \u202eturn")
-    'erase\\x1b[2J and \\u202eturn'
-    """
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in str(text))
 
 
 def above(value: float, digits: int = 6) -> str:

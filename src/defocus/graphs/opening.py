@@ -1,6 +1,6 @@
 """Opening a private graph: its edges, its public nodes, its unit, and the ledger that answers for it."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from fractions import Fraction
 from pathlib import Path
@@ -25,6 +25,7 @@ from defocus.ledger.making import check_kinds
 from defocus.ledger.text import line
 from defocus.privacy.budgets import Budget
 from defocus.privacy.units import Unit
+from defocus.release.purposes import declared
 
 __all__ = ["AS_LISTED", "open_graph"]
 
@@ -107,7 +108,7 @@ def open_graph(
         there = _there(data, engine, undo, ends=ends, table=table, memory=memory, threads=threads)
         opened = there.described if there else source(data, ends=ends, weights=weights, time=time, table=table)
         one_way = _direction(directed, opened)
-        allowed = _purposes(purposes)
+        allowed = declared(purposes)
         called = _called(name, opened, ledger)
         held = called + _DIRECTED * one_way
         place = _place(data, called) if ledger is None else ledger
@@ -261,18 +262,6 @@ def _rules(unit: Unit, public: Public, *, directed: bool) -> tuple[str, ...]:
     way = () if not directed else ("edges have a direction: one from a to b is not one from b to a",)
     known = () if public.listed else ("nodes without an edge are not known, and do not count",)
     return (*RULES, *way, *known)
-
-
-def _purposes(given: object) -> tuple[str, ...] | None:
-    if given is None:
-        return None
-    listed = [given] if isinstance(given, str) else given
-    if not isinstance(listed, Iterable) or isinstance(listed, bytes) or not (found := list(listed)):
-        raise InvalidParameterError(
-            "purposes does not list what the data may be used for.",
-            fix='pass purposes=["monthly report"], or leave it out where any purpose will do.',
-        )
-    return tuple(dict.fromkeys(line("a purpose", one) for one in found))
 
 
 def _called(name: str | None, opened: EdgeSource, ledger: Any) -> str:

@@ -16,8 +16,9 @@ from defocus.graphs.recording import from_record, to_record
 from defocus.ledger import Ledger, Receipt
 from defocus.noise import Bits
 from defocus.noise.bits import source as bits_of
-from defocus.release.answering import allowed, released
+from defocus.release.answering import released
 from defocus.release.charging import spendable
+from defocus.release.purposes import allowed
 
 __all__ = ["GraphQuery"]
 

@@ -2,22 +2,28 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import NormalDist
-from typing import TypeAlias, final
+from typing import Any, TypeAlias, final
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
+from defocus.answers import exporting, plotting, showing, tabulating
+from defocus.answers.columns import AnswerColumn
 from defocus.errors import InvalidParameterError, Number, probability
 from defocus.local.designs import Frequency, Rappor
 from defocus.local.designs.rappor import rappor_regression
 from defocus.local.servers.states import State
 from defocus.local.servers.supports import supports
-from defocus.privacy.pages import html_facts
 
 __all__ = ["Array", "Estimate", "estimate"]
 
 Array: TypeAlias = NDArray[np.float64]
+
+_FEW, _MOST = 3, 20
+"""So many categories are named in one line, and in a table."""
 
 
 @final
@@ -77,16 +83,66 @@ class Estimate:
             return index
         return self.labels[index] if index < len(self.labels) else "other"
 
+    @property
+    def column(self) -> AnswerColumn:
+        """The counts with standard errors and 95 % intervals; processed ones have neither."""
+        unknown = np.full(len(self), np.nan)
+        low, high = self.intervals() if self.unbiased else (unknown, unknown)
+        errors = self.errors if self.unbiased else unknown
+        how = f"{self.processing}, from {self.reports} reports"
+        return AnswerColumn("count", self.counts, errors, low, high, integral=False, how=how)
+
+    @property
+    def categories(self) -> Sequence[str | int]:
+        """What every category is called, in order."""
+        return range(len(self)) if self.labels is None else [self.label(i) for i in range(len(self))]
+
+    def to_arrow(self) -> pa.Table:
+        """A row for each category: category, count, count_error, count_low and count_high."""
+        return tabulating.arrow({"category": self.categories}, [self.column], None, exact=True)
+
+    def to_pandas(self) -> Any:
+        """The table as a pandas DataFrame (extra ``frames``)."""
+        return exporting.frame(self.to_arrow(), "pandas")
+
+    def to_polars(self) -> Any:
+        """The table as a polars DataFrame (extra ``frames``)."""
+        return exporting.frame(self.to_arrow(), "polars")
+
+    def to_parquet(self, path: str | Path) -> None:
+        """The table as a Parquet file."""
+        exporting.write_parquet(self.to_arrow(), path)
+
+    def to_csv(self, path: str | Path | None = None) -> str:
+        """The table as CSV text, written to ``path`` if given. Labels are disarmed: see :func:`exporting.disarmed`."""
+        return exporting.csv_text(self.to_arrow(), path)
+
+    def plot(self) -> Any:
+        """A matplotlib figure: bars of the largest counts, with 95 % intervals if they have some (extra ``plot``)."""
+        shown = plotting.drawn(self.column)
+        labels = tabulating.labels({"category": self.categories}, shown)
+        return plotting.bars(labels, [self.column], shown, by="category", things="categories")
+
     def __len__(self) -> int:
         return len(self.counts)
 
     def __repr__(self) -> str:
-        most = ", ".join(f"{label}: {count:.4g} ± {error:.2g}" for label, count, error in self.top(3))
+        most = ", ".join(f"{showing.plain(label)}: {count:.4g} ± {error:.2g}" for label, count, error in self.top(_FEW))
         return f"<estimate from {self.reports} reports, {self.processing}; {most}>"
 
+    def __str__(self) -> str:
+        return showing.text_page(*self._page())
+
     def _repr_html_(self) -> str:
-        facts = {str(label): f"{count:.4g} ± {error:.2g}" for label, count, error in self.top()}
-        return html_facts(facts | {"reports": str(self.reports), "processing": self.processing})
+        return showing.html_page(*self._page())
+
+    def _page(self) -> tuple[showing.Cells, list[str]]:
+        """The most frequent categories by estimate, and what to know about them."""
+        order = np.argsort(-self.counts, kind="stable")[:_MOST].tolist()
+        keys = {"category": [self.label(i) for i in order]}
+        hidden = [f"{len(self)} categories, the {_MOST} most frequent are shown"] if len(self) > _MOST else []
+        cells = tabulating.cells(keys, [self.column.taken(order)])
+        return cells, [*hidden, f"{self.processing}, from {self.reports} reports"]
 
 
 def estimate(state: State) -> Estimate:

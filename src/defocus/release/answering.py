@@ -1,6 +1,5 @@
 """Charge, compute, add noise, show: the one way in which a question becomes an answer."""
 
-import difflib
 import hashlib
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -12,13 +11,13 @@ from defocus.privacy.events import Event
 from defocus.release.charging import Replan, charged, pair
 from defocus.release.settling import noted, settled
 
-__all__ = ["allowed", "released"]
+__all__ = ["released"]
 
-Answer = TypeVar("Answer")
+_Answer = TypeVar("_Answer")
 
 
 def released(
-    compute: Callable[[Receipt], Answer],
+    compute: Callable[[Receipt], _Answer],
     event: Event,
     *,
     asked: Budget,
@@ -29,9 +28,9 @@ def released(
     purpose: str,
     who: str | None,
     request: str | None,
-    written: Callable[[Answer], dict[str, Any]],
-    read: Callable[[Any, Receipt], Answer],
-) -> Answer:
+    written: Callable[[_Answer], dict[str, Any]],
+    read: Callable[[Any, Receipt], _Answer],
+) -> _Answer:
     """The answer that ``compute`` gives once ``event`` is charged, or the one recorded for the same request.
 
     ``asked`` is what it may cost, and ``replan`` what it would owe with another delta: see :mod:`.charging`.
@@ -67,21 +66,6 @@ def released(
     made = settled(compute, receipt, failed=failed, what="question")
     value = {**written(made), "facts": _digest(facts)}
     return noted(made, value, receipt, ledger=ledger, description=question[:400], keep=request is not None)
-
-
-def allowed(purpose: str | None, purposes: tuple[str, ...] | None, question: str) -> str:
-    """The purpose to write in the ledger, if the owner of the data allows it."""
-    if purposes is None:
-        return purpose if purpose is not None else question[:200]
-    if purpose not in purposes:
-        near = difflib.get_close_matches(purpose or "", purposes, n=1)
-        hint = f"did you mean {near[0]!r}? The" if near else "the"
-        raise InvalidParameterError(
-            "This data may be used for named purposes only, and "
-            + (f"{purpose!r:.60} is none of them." if purpose else "none was named."),
-            fix=f"{hint} purposes are {'; '.join(purposes)}."[:1000],
-        )
-    return str(purpose)
 
 
 def _digest(facts: str) -> str:

@@ -10,7 +10,7 @@ from defocus.release.silence import silence
 
 __all__ = ["noted", "settled"]
 
-Made = TypeVar("Made")
+_Made = TypeVar("_Made")
 
 _WITHHELD = "The reason is not shown, since it may depend on private values."
 
@@ -25,8 +25,8 @@ class _Failure:
 
 
 def settled(
-    compute: Callable[[Receipt], Made], receipt: Receipt, *, failed: Callable[[str], DefocusError], what: str
-) -> Made:
+    compute: Callable[[Receipt], _Made], receipt: Receipt, *, failed: Callable[[str], DefocusError], what: str
+) -> _Made:
     """What ``compute`` makes of the receipt that paid for it, else what ``failed`` makes of the reason.
 
     Guarantee:
@@ -47,7 +47,7 @@ def settled(
     raise failed(made.why)
 
 
-def noted(made: Made, value: Any, receipt: Receipt, *, ledger: Ledger, description: str, keep: bool) -> Made:
+def noted(made: _Made, value: Any, receipt: Receipt, *, ledger: Ledger, description: str, keep: bool) -> _Made:
     """Return ``made`` once the ledger has noted its ``value``, which it keeps under the name of the request if asked.
 
     Where the ledger cannot, the error holds the result: it is paid for.
@@ -59,7 +59,7 @@ def noted(made: Made, value: Any, receipt: Receipt, *, ledger: Ledger, descripti
     return made
 
 
-def _attempted(compute: Callable[[Receipt], Made], receipt: Receipt) -> Made | _Failure:
+def _attempted(compute: Callable[[Receipt], _Made], receipt: Receipt) -> _Made | _Failure:
     try:
         with silence():
             return compute(receipt)

@@ -16,8 +16,9 @@ from defocus.errors import InvalidParameterError, NotDeclaredError, Number, whol
 from defocus.ledger import Ledger, Receipt
 from defocus.noise import Bits
 from defocus.noise.bits import source as bits_of
-from defocus.release.answering import allowed, released
+from defocus.release.answering import released
 from defocus.release.charging import spendable
+from defocus.release.purposes import allowed
 from defocus.tables.answers import Answer
 from defocus.tables.bounding import Bound
 from defocus.tables.chance import Chance

@@ -14,9 +14,9 @@ from defocus.engines.sources import Source, source, together
 from defocus.errors import InvalidParameterError, LedgerMismatchError, NotDeclaredError
 from defocus.ledger import Ledger, Parts
 from defocus.ledger.making import check_kinds
-from defocus.ledger.text import line
 from defocus.privacy.budgets import Budget
 from defocus.privacy.units import Unit
+from defocus.release.purposes import declared
 from defocus.tables import datasets
 from defocus.tables.bounding import Bound, fitting
 from defocus.tables.checking import open_dataset
@@ -100,7 +100,7 @@ def open(  # noqa: A001  # reads as dp.open
             )
         return _from_file(datasets.read(data), ledger, {"engine": engine, "memory": memory, "threads": threads})
     check_kinds(budget=budget, unit=unit)
-    wanted = _purposes(purposes)
+    wanted = declared(purposes)
     first = partial(source, data, table=table, types=types, engine=engine, memory=memory, threads=threads)
     with ExitStack() as undo:
         sources = _sources([first, *(partial(source, one) for one in (private or {}).values())], memory, threads)
@@ -238,19 +238,6 @@ def _called(opened: Source, ledger: object) -> str:
     if (opened.origin.frame is not None or opened.origin.spark is not None) and isinstance(ledger, Ledger):
         return ledger.dataset
     return opened.name
-
-
-def _purposes(given: object) -> tuple[str, ...] | None:
-    """One purpose or several, each of which a ledger can hold."""
-    if given is None:
-        return None
-    listed = [given] if isinstance(given, str) else given
-    if not isinstance(listed, Iterable) or isinstance(listed, bytes) or not (found := list(listed)):
-        raise InvalidParameterError(
-            "purposes does not list what the data may be used for.",
-            fix='pass purposes=["monthly report"], or leave it out where any purpose will do.',
-        )
-    return tuple(dict.fromkeys(line("a purpose", one) for one in found))
 
 
 def _public(opened: Source) -> pa.Table:

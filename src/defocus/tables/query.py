@@ -13,8 +13,9 @@ from defocus.mechanisms import Quantiles
 from defocus.noise import Bits
 from defocus.noise.bits import source as bits_of
 from defocus.privacy.units import Adjacency
-from defocus.release.answering import allowed, released
+from defocus.release.answering import released
 from defocus.release.charging import spendable
+from defocus.release.purposes import allowed
 from defocus.tables.aggregates import Aggregate, Distinct, Statistic, Units
 from defocus.tables.answers import Answer
 from defocus.tables.arranging import Arrangement
