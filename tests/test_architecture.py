@@ -12,8 +12,8 @@ import defocus
 from defocus.noise import Bits, system
 
 SOURCE = Path(defocus.__file__).parent
-FILES = sorted(SOURCE.rglob("*.py"))
-NAMES = [str(path.relative_to(SOURCE)) for path in FILES]
+TEXTS = {str(path.relative_to(SOURCE)): path.read_text("utf-8") for path in sorted(SOURCE.rglob("*.py"))}
+TREES = {name: ast.parse(text) for name, text in TEXTS.items()}
 
 DECLARED = {
     "audit/broken.py": "mechanisms that are broken on purpose, for the auditor to catch",
@@ -72,10 +72,10 @@ def test_the_search_for_randomness_finds_it(code: str, found: list[str]) -> None
     assert list(randomness(ast.parse(code))) == found
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_randomness_comes_from_bits_and_nowhere_else(name: str) -> None:
-    found = sorted(set(randomness(ast.parse((SOURCE / name).read_text("utf-8")))))
-    assert not found or name in DECLARED, f"{name} uses {found}: draw through Bits, or declare it here with a reason"
+def test_randomness_comes_from_bits_and_nowhere_else() -> None:
+    found = {name: sorted(set(randomness(tree))) for name, tree in TREES.items() if name not in DECLARED}
+    guilty = {name: ways for name, ways in found.items() if ways}
+    assert not guilty, f"draw through Bits, or declare it here with a reason: {guilty}"
 
 
 def test_a_source_of_bits_offers_whole_numbers_and_no_floats() -> None:
@@ -85,30 +85,36 @@ def test_a_source_of_bits_offers_whole_numbers_and_no_floats() -> None:
     assert type(system().integer(70)) is int
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_files_stay_short(name: str) -> None:
-    lines = len((SOURCE / name).read_text("utf-8").splitlines())
-    assert lines <= 400, f"{name} has {lines} lines: give one of its jobs a file of its own"
+def test_files_stay_short() -> None:
+    lengths = {name: len(text.splitlines()) for name, text in TEXTS.items()}
+    long = {name: lines for name, lines in lengths.items() if lines > 400}
+    assert not long, f"give one of their jobs a file of its own: {long}"
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_nothing_is_left_for_later_and_nothing_hides_an_import(name: str) -> None:
-    text = (SOURCE / name).read_text("utf-8")
-    assert not re.search(r"\b(TODO|FIXME|XXX|HACK|TYPE_CHECKING|NotImplementedError)\b", text)
+def test_nothing_is_left_for_later_and_nothing_hides_an_import() -> None:
+    left = re.compile(r"\b(TODO|FIXME|XXX|HACK|TYPE_CHECKING|NotImplementedError)\b")
+    found = {name: left.findall(text) for name, text in TEXTS.items() if left.search(text)}
+    assert not found, str(found)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_nothing_is_evaluated_or_unpickled(name: str) -> None:
-    tree = ast.parse((SOURCE / name).read_text("utf-8"))
-    called = {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
-    assert not called & {"eval", "exec", "compile", "__import__"}
-    imported = {each.name for node in ast.walk(tree) if isinstance(node, ast.Import) for each in node.names}
-    assert not imported & {"pickle", "marshal", "shelve"}
+def test_nothing_is_evaluated_or_unpickled() -> None:
+    banned = {"eval", "exec", "compile", "__import__", "pickle", "marshal", "shelve"}
+    found = {name: words for name, tree in TREES.items() if (words := set(called_or_imported(tree)) & banned)}
+    assert not found, str(found)
+
+
+def called_or_imported(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Name(id=name)):
+                yield name
+            case ast.Import(names=names):
+                yield from (each.name for each in names)
 
 
 def test_every_declared_place_still_needs_its_declaration() -> None:
-    for name in set(DECLARED) & set(NAMES):
-        assert set(randomness(ast.parse((SOURCE / name).read_text("utf-8")))), f"{name} may leave the list"
+    for name in set(DECLARED) & set(TREES):
+        assert set(randomness(TREES[name])), f"{name} may leave the list"
 
 
 def test_tests_mirror_the_source() -> None:
