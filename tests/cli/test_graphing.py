@@ -36,6 +36,22 @@ def test_a_count_is_charged_and_printed(defocus: Callable[..., Any], edges: Path
         assert ledger.dataset == "ring"
 
 
+def test_an_engine_counts_without_reading_edges(defocus: Callable[..., Any], edges: Path) -> None:
+    there = ("--engine", "duckdb", "--memory", "500MB")
+    ran = defocus("graph", edges, *SAID, *there, "triangles", "--epsilon", 3, "--by", "laplace", "--json")
+    assert ran.code == 0, ran.err
+    assert ran.json["method"] == "laplace"
+    refused = defocus("graph", edges, *SAID, *there, "pagerank", "--epsilon", 0.5)
+    assert refused.code == 2
+    assert "leave --engine out" in refused.err
+    assert "degree-histogram" in refused.err
+    unknown = defocus("graph", edges, *SAID, "--engine", "abacus", "edges", "--epsilon", 0.5)
+    assert unknown.code == 1
+    assert "'abacus', which is no engine" in unknown.err
+    with Ledger.open(edges.with_name("ring.ledger"), read_only=True) as ledger:
+        assert ledger.remaining().epsilon == pytest.approx(1)
+
+
 def test_a_preview_is_free_and_lists_the_methods(defocus: Callable[..., Any], edges: Path) -> None:
     ran = defocus("graph", edges, *SAID, "stars", "--set", "k=3", "--epsilon", 1, "--preview")
     assert ran.code == 0, ran.err

@@ -24,7 +24,9 @@ class GraphUnit(StrEnum):
 
 @commands.command()
 def graph(
-    data: Annotated[Path, typer.Argument(help="A Parquet, CSV or DuckDB file of edges.")],
+    data: Annotated[
+        str, typer.Argument(help="A Parquet, CSV or DuckDB file of edges; or where they are, such as postgresql://….")
+    ],
     question: Annotated[str, typer.Argument(help="What to ask, such as edges, degree-histogram or triangles.")],
     *,
     epsilon: Spend,
@@ -39,6 +41,11 @@ def graph(
     name: Annotated[str | None, typer.Option(help="What the data is called in the ledger.")] = None,
     ends: Annotated[str | None, typer.Option(help="The two columns of ends, e.g. 'from_id,to_id'.")] = None,
     table: Annotated[str | None, typer.Option(help="Which table of a database.")] = None,
+    engine: Annotated[
+        str | None,
+        typer.Option(help="Count there and read no edges into memory: duckdb, postgresql, or where Spark runs."),
+    ] = None,
+    memory: Annotated[str | None, typer.Option(help="How much memory the engine may use, such as 2GB.")] = None,
     directed: Annotated[bool, typer.Option("--directed", metavar="", help="Edges have a direction.")] = False,
     weights: Annotated[str | None, typer.Option(help="The column of weights.")] = None,
     time: Annotated[str | None, typer.Option(help="The column of times.")] = None,
@@ -75,6 +82,8 @@ def graph(
             name=name,
             ends=ends,
             table=table,
+            engine=engine,
+            memory=memory,
             directed=directed,
             weights=weights,
             time=time,

@@ -24,7 +24,7 @@ __all__ = ["Asked", "Opening", "Shown", "ask", "questions"]
 class Opening:
     """Which graph, and what is said about it."""
 
-    data: Path
+    data: str
     unit: str | None
     nodes: str | None
     budget: float | None
@@ -33,6 +33,8 @@ class Opening:
     name: str | None
     ends: str | None
     table: str | None
+    engine: str | None
+    memory: str | None
     directed: bool
     weights: str | None
     time: str | None
@@ -68,7 +70,8 @@ class Shown:
 
 def ask(opening: Opening, asked: Asked, shown: Shown) -> None:
     """Open the graph, preview or release the question, and print it."""
-    ready()  # before a ledger is made
+    if opening.engine is None:
+        ready()  # before a ledger is made
     if shown.out is not None:
         writer(shown.out)
     if shown.plot is not None:
@@ -114,6 +117,8 @@ def _opened(opening: Opening) -> Network:
         weights=opening.weights,
         time=opening.time,
         table=opening.table,
+        engine=opening.engine,
+        memory=opening.memory,
     )
 
 

@@ -11,13 +11,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from defocus import Budget, edge
-from defocus.graphs import Network, open_graph
+from defocus.graphs import Network, Statistic, open_graph
 from defocus.graphs.kernels.stars import leading_pairs
 from defocus.graphs.statistics import ArcDegrees, ArcHistogram, Degrees, Edges, Histogram, Stars, Triangles
 
-UNDIRECTED = [Edges(), Degrees(), Degrees(ranked=True), Histogram(), Histogram(2), Histogram(3, cumulative=True)]
-COUNTS = [Stars(2), Stars(3), Stars(5), Triangles()]
-DIRECTED = [Edges(), *(kind(side) for kind in (ArcDegrees, ArcHistogram) for side in ("out", "in"))]
+UNDIRECTED: list[Statistic] = [
+    Edges(),
+    Degrees(),
+    Degrees(ranked=True),
+    Histogram(),
+    Histogram(2),
+    Histogram(3, cumulative=True),
+]
+COUNTS: list[Statistic] = [Stars(2), Stars(3), Stars(5), Triangles()]
+DIRECTED: list[Statistic] = [Edges(), *(kind(side) for kind in (ArcDegrees, ArcHistogram) for side in ("out", "in"))]
 DAY = 719_163
 """The number of the first day of 1970."""
 
@@ -81,7 +88,7 @@ def days(numbers: list[Any]) -> list[Any]:
 @contextmanager
 def both(data: Any, folder: Path, elsewhere: Any = None, **said: Any) -> Iterator[tuple[Network, Network]]:
     """The same edges in memory and in an engine; ``elsewhere`` is where the engine finds them, if not in ``data``."""
-    usual = {"unit": edge(), "budget": Budget(1000, 1e-3), **said}
+    usual: dict[str, Any] = {"unit": edge(), "budget": Budget(1000, 1e-3), **said}
     engine = usual.pop("engine", "duckdb")
     more = {name: usual.pop(name) for name in ("table",) if name in usual}
     here = open_graph(data, ledger=folder / f"{random.getrandbits(64)}.ledger", name="g", **usual)  # a name

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, final
 
 import duckdb
@@ -171,7 +172,7 @@ def _check(data: Any, engine: Any) -> None:
             f'engine="{engine!s:.40}" cannot compute where these edges are.',
             fix="leave engine= out, so that the data decides; or export the edges to Parquet.",
         )
-    pairs = isinstance(data, list | tuple | set | frozenset) and not all(isinstance(one, str) for one in data)
+    pairs = isinstance(data, list | tuple | set | frozenset) and not all(isinstance(one, str | Path) for one in data)
     if pairs or library(data) in _HERE:
         raise SourceError(
             f"This graph, of type {type(data).__name__}, is in memory already, so no engine is needed.",
