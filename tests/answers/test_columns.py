@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from tests.answers.making import column
 
-from defocus.answers.columns import AnswerColumn, checked_names, noisy
-from defocus.errors import InvalidParameterError
+from defocus.answers.columns import AnswerColumn, checked_names, named, noisy
+from defocus.errors import InvalidParameterError, UnknownColumnError
 
 
 def test_a_cell_is_reliable_up_to_the_threshold_and_not_beyond() -> None:
@@ -79,3 +79,11 @@ def test_expected_absolute_errors_are_not_taken_for_standard_errors() -> None:
     assert made.errors.tolist() == [0.8, 0.8]
     assert made.spread == pytest.approx([1, 0.8 * np.sqrt(np.pi / 2)])
     assert made.taken([1]).absolute
+
+
+def test_columns_are_found_by_name_or_refused_with_the_nearest() -> None:
+    columns = [column("visits"), column("stay")]
+    assert named(columns, "stay") is columns[1]
+    with pytest.raises(UnknownColumnError, match="no column 'visit'") as caught:
+        named(columns, "visit")
+    assert "did you mean 'visits'" in caught.value.fix

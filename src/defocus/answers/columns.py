@@ -8,9 +8,9 @@ from typing import Any, final
 import numpy as np
 
 from defocus.answers.digits import Floats, decimals
-from defocus.errors import InvalidParameterError
+from defocus.errors import InvalidParameterError, UnknownColumnError
 
-__all__ = ["NUMBERS", "SUFFIXES", "AnswerColumn", "checked_names", "noisy"]
+__all__ = ["NUMBERS", "SUFFIXES", "AnswerColumn", "checked_names", "named", "noisy"]
 
 NUMBERS = ("values", "errors", "low", "high")
 """The parts of a column that have a number for each entry."""
@@ -103,6 +103,14 @@ def noisy(
     numbers = np.asarray(values, dtype=np.float64)
     errors = np.full_like(numbers, error)
     return AnswerColumn(name, numbers, errors, numbers - half, numbers + half, integral, how, absolute=True)
+
+
+def named(columns: Sequence[AnswerColumn], name: str) -> AnswerColumn:
+    """The column of this name, or a refusal with the nearest."""
+    for column in columns:
+        if column.name == name:
+            return column
+    raise UnknownColumnError(name, [column.name for column in columns])
 
 
 def checked_names(keys: Sequence[str], columns: Sequence[str]) -> None:

@@ -9,8 +9,8 @@ from typing import Any, final
 import pyarrow as pa
 
 from defocus.answers import explaining, exporting, plotting, showing, tabulating
-from defocus.answers.columns import AnswerColumn
-from defocus.errors import InvalidParameterError, UnknownColumnError
+from defocus.answers.columns import AnswerColumn, named
+from defocus.errors import InvalidParameterError
 from defocus.graphs.questions import Result
 from defocus.graphs.wording import biased
 from defocus.ledger import Receipt
@@ -86,10 +86,7 @@ class GraphAnswer:
         return len(self.columns[0].values)
 
     def __getitem__(self, name: str) -> AnswerColumn:
-        for column in self.columns:
-            if column.name == name:
-                return column
-        raise UnknownColumnError(name, [column.name for column in self.columns])
+        return named(self.columns, name)
 
     def to_arrow(self) -> pa.Table:
         """The keys, then x, x_error, x_low and x_high for each column x."""

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from defocus.answers import explaining, exporting, plotting, showing, tabulating
-from defocus.answers.columns import AnswerColumn, checked_names
-from defocus.errors import InvalidParameterError, UnknownColumnError, positive, whole
+from defocus.answers.columns import AnswerColumn, checked_names, named
+from defocus.errors import InvalidParameterError, positive, whole
 from defocus.ledger import Receipt
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event
@@ -99,10 +99,7 @@ class Answer:
         return len(self.columns[0].values)
 
     def __getitem__(self, name: str) -> AnswerColumn:
-        for column in self.columns:
-            if column.name == name:
-                return column
-        raise UnknownColumnError(name, [column.name for column in self.columns])
+        return named(self.columns, name)
 
     def non_negative(self, *names: str) -> "Answer":
         """Negative values of the named columns raised to 0, of all counts unless named. Biased upwards, and says so."""
