@@ -161,15 +161,3 @@ def test_records_that_are_not_answers_are_refused(degrees: GraphAnswer) -> None:
     for record in (None, {}, {"columns": 3}, [1], {**to_record(degrees), "columns": [{"name": "x"}]}):
         with pytest.raises(LedgerDamagedError, match="not the answer to a question about a graph"):
             from_record(record, degrees.receipt)
-
-
-def test_records_of_earlier_versions_are_read(friends: Network) -> None:
-    answer = friends.edges().release(epsilon=1, bits=seeded(3))
-    record = to_record(answer)
-    assert from_record(record, answer.receipt).asked == answer.asked is not None
-    old = {name: value for name, value in record.items() if name != "asked"}
-    assert from_record(old, answer.receipt).asked is None
-    assert str(from_record(old, answer.receipt)) == str(answer)
-    column = from_record({**old, "columns": [{**old["columns"][0], "errors": ["nan"]}]}, answer.receipt)["edges"]
-    assert column.absolute
-    assert np.isnan(column.errors[0])

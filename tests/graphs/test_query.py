@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from defocus import Budget, edge
+from defocus.answers.columns import noisy
 from defocus.errors import (
     BudgetExceededError,
     InvalidParameterError,
@@ -21,12 +22,11 @@ from defocus.errors import (
     UnsupportedEventError,
 )
 from defocus.graphs import GraphAnswer, Network, Public, open_graph
-from defocus.answers.columns import noisy
 from defocus.graphs.kernels import compiling
 from defocus.graphs.questions import Question, Result
 from defocus.graphs.statistics import ArcDegrees
 from defocus.noise.testing import seeded
-from defocus.privacy.events import Pure
+from defocus.privacy.events import Approximate, Pure
 
 ASKED: list[Callable[[Network], Any]] = [
     lambda g: g.edges(),
@@ -376,3 +376,27 @@ def test_warnings_about_private_values_are_not_shown(friends: Network) -> None:
         warnings.simplefilter("always")
         assert friends.ask(Grumbling()).release(epsilon=1).value == 1
     assert not seen
+
+
+def test_who_interrupts_a_question_is_told_that_the_charge_stays(friends: Network) -> None:
+    def stop(_data: Any, _bits: Any) -> Result:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        friends.ask(Told(stop)).release(epsilon=1)
+    assert stopped.value.__notes__ == ["The question was charged (entry 1) before it was interrupted; that stays."]
+    assert friends.remaining().epsilon == pytest.approx(999.5)
+
+
+def test_where_a_delta_does_not_fit_a_question_says_which_would(opened: Callable[..., Network]) -> None:
+    g = opened(budget=Budget(1, 1e-6))
+    g.ledger.charge(Approximate(0.1, 9e-7), purpose="before")
+    asked = g.triangles().by("noisy local sensitivity")
+    preview = asked.preview(epsilon=0.1, delta=1e-6)
+    assert not preview.fits
+    with pytest.raises(BudgetExceededError) as refused:
+        asked.release(epsilon=0.1, delta=1e-6)
+    assert refused.value.fix.startswith("ask with delta=")
+    assert refused.value.fix == preview.prospect.remedy
+    left = float(refused.value.fix.partition("=")[2].partition(":")[0])
+    assert asked.release(epsilon=0.1, delta=left).promise() is not None

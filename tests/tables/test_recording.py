@@ -63,3 +63,35 @@ def test_a_ledger_keeps_it_and_finds_it_again(tmp_path: Path) -> None:
 def test_what_is_no_answer_is_refused(kept: object, tmp_path: Path) -> None:
     with pytest.raises(LedgerDamagedError, match="not the answer"):
         from_record(kept, answered(tmp_path).receipt)
+
+
+def test_a_record_of_the_first_version_is_read(tmp_path: Path) -> None:
+    """Ledgers outlive code."""
+    first = {
+        "keys": [{"name": "day", "type": "date32[day]", "values": ["2026-01-02", None]}],
+        "columns": [
+            {
+                "name": "visits",
+                "how": "Laplace noise",
+                "integral": True,
+                "values": [4.0, "nan"],
+                "errors": [1.0, "nan"],
+                "low": [2.0, "-inf"],
+                "high": [6.0, "inf"],
+            }
+        ],
+        "question": "number of rows as visits, by day",
+        "rules": ["one patient counts with at most 5 rows"],
+        "threshold": 0.1,
+        "processing": [],
+        "arranged": False,
+        "facts": "a digest",
+    }
+    answer = from_record(first, answered(tmp_path).receipt)
+    assert answer.keys["day"].to_pylist() == [date(2026, 1, 2), None]
+    assert not answer["visits"].absolute
+    assert answer["visits"].errors[0] == 1
+    again = to_record(answer)
+    assert {name: again[name] for name in first if name != "facts"} == {
+        name: value for name, value in first.items() if name != "facts"
+    }
