@@ -12,7 +12,7 @@ from defocus.graphs import Certificate, Entry, Graph, Public, Reach
 from defocus.graphs.certificates import Finding, all_directed, all_graphs, neighbours, without_node
 from defocus.graphs.statistics import ENTRIES, Edges
 
-_FAST = {"edge": 5, "node": 4}
+_FAST = {"edge": 5, "node": 4, "weight": 2, "event": 2}
 
 
 @dataclass(frozen=True)
@@ -133,5 +133,5 @@ def test_what_is_no_statistic_cannot_be_registered() -> None:
 
 @pytest.mark.parametrize("units", [(), (rows(),)])
 def test_a_certificate_without_a_unit_of_graphs_is_refused(units: Any) -> None:
-    with pytest.raises(InvalidParameterError, match="a unit of edges or nodes"):
+    with pytest.raises(InvalidParameterError, match="a unit of edges, nodes, weights or events"):
         Certificate(statistics=(Edges(),), units=units)

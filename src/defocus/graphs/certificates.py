@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 
 from defocus.errors import InvalidParameterError, in_range
 from defocus.graphs.graph import DirectedGraph, Graph
+from defocus.graphs.lists import event_steps, weight_steps
 from defocus.graphs.public import Public
 from defocus.privacy.units import Adjacency, Unit
 
 __all__ = ["Certificate", "Finding", "all_directed", "all_graphs", "neighbours", "without_node"]
 
-_LARGEST = {"edge": 6, "node": 5}
-"""Up to how many nodes all graphs are looked at: 32 768 graphs of 6 nodes, 1 024 of 5."""
+_LARGEST = {"edge": 6, "node": 5, "weight": 3, "event": 3}
+"""Up to how many nodes all graphs are looked at: 32 768 graphs of 6 nodes, 1 024 of 5; or all lists of two lines."""
 
 
 @final
@@ -54,6 +55,8 @@ class Finding:
 class Certificate:
     """What is checked about a statistic, on every labelled graph of up to six nodes (five under node privacy).
 
+    Where weights or events are protected, on every list of up to two lines between up to three nodes.
+
     Args:
         statistics: the statistic, with all the parameters it is checked with.
         units: for which units.
@@ -76,7 +79,7 @@ class Certificate:
         in_range("smallest", self.smallest, 0, 5)
         if not self.statistics or not self.units or any(unit.kind not in _LARGEST for unit in self.units):
             raise InvalidParameterError(
-                "A certificate needs a statistic and a unit of edges or nodes.",
+                "A certificate needs a statistic and a unit of edges, nodes, weights or events.",
                 fix="write for example Certificate(statistics=(Edges(),), units=(edge(),)).",
             )
 
@@ -133,6 +136,8 @@ def _finding(statistic: Any, unit: Unit, nodes: int, *, directed: bool) -> Findi
     said = statistic.reach(public)
     if unit.kind == "node":
         steps = _node_steps(statistic, nodes)
+    elif unit.kind in {"weight", "event"}:
+        steps = (weight_steps if unit.kind == "weight" else event_steps)(statistic, nodes, unit)
     else:
         values = np.stack([statistic.exact(g) for g in (all_directed(nodes) if directed else all_graphs(nodes))])
         steps = _edge_steps(values, nodes, unit, directed=directed)

@@ -11,9 +11,9 @@ from tests.graphs.asking.small import public, ways
 from defocus import Budget, edge, event
 from defocus.errors import DefocusError, NotDeclaredError
 from defocus.graphs.asking import AskInteractions
-from defocus.graphs.asking.interactions import counted
 from defocus.graphs.data import Data
 from defocus.graphs.pairs import MISSING_TIME, Pairs
+from defocus.graphs.statistics.interactions import counted
 from defocus.noise.testing import seeded
 from defocus.privacy import events
 

@@ -11,9 +11,9 @@ from tests.graphs.asking.small import public, ways
 from defocus import Budget, edge, weight
 from defocus.errors import DefocusError
 from defocus.graphs.asking import AskWeights
-from defocus.graphs.asking.weights import STEPS, steps_of
 from defocus.graphs.data import Data
 from defocus.graphs.pairs import Pairs
+from defocus.graphs.statistics.weights import STEPS, steps_of
 from defocus.noise.testing import seeded
 
 ENDS = (np.array([0, 1, 2, 2, -1]), np.array([1, 2, 2, 0, 1]))

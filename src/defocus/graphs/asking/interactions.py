@@ -14,18 +14,16 @@ from defocus.answers.columns import noisy
 from defocus.errors import InvalidParameterError, NotDeclaredError, whole
 from defocus.graphs.data import Data
 from defocus.graphs.noising import attempted
-from defocus.graphs.pairs import MISSING_TIME, Pairs
 from defocus.graphs.public import Public
 from defocus.graphs.questions import Method, Result
-from defocus.graphs.statistic import IntVector
+from defocus.graphs.statistics.interactions import Interactions
 from defocus.mechanisms import Gaussian, Laplace
 from defocus.noise import Bits
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event
-from defocus.privacy.units import Adjacency
 from defocus.workloads import Plan, plan, prefix
 
-__all__ = ["AskInteractions", "ByStep", "Running", "counted"]
+__all__ = ["AskInteractions", "ByStep", "Running"]
 
 _UNITS = {"us": 1, "ms": 10**3, "s": 10**6, "min": 6 * 10**7, "h": 36 * 10**8, "d": 864 * 10**8, "w": 6048 * 10**8}
 _LENGTH = re.compile(r"([0-9]{1,9}) ?(us|ms|s|min|h|d|w)")
@@ -73,25 +71,23 @@ class AskInteractions:
             )
         return np.minimum(start + every * np.arange(steps + 1, dtype=np.int64), end)
 
+    @property
+    def statistic(self) -> Interactions:
+        """What is counted, with how far one interaction moves it."""
+        return Interactions(tuple(self.edges.tolist()))
+
     def methods(self, public: Public, budget: Budget) -> Sequence[Method]:
         """Noise on every step; for totals, on what serves all of them best."""
-        if public.unit.kind != "event":
-            raise InvalidParameterError(
-                f"Interactions are asked of graphs that protect events, and this one protects {public.unit}.",
-                fix='open it with unit=dp.event() and time="name of the column".',
-            )
-        edges, changes = self.edges, 2 if public.unit.adjacency is Adjacency.REPLACE else 1
-        steps = len(edges) - 1
+        reach, steps = self.statistic.reach(public), self.statistic.length(public)
         if self.running and steps <= _PLANNED:
             made = plan(prefix(steps), budget, unit=public.unit)
             return [Running(self, made)]
         ways: list[Any] = [
-            lambda: ByStep("laplace", self, Laplace.calibrated(epsilon=budget.epsilon or 0, sensitivity=changes))
+            lambda: ByStep("laplace", self, Laplace.calibrated(epsilon=budget.epsilon or 0, sensitivity=reach.l1))
         ]
         if budget.delta:
-            reach = 1 if changes == 1 else math.nextafter(math.sqrt(2), 2)
             ways.append(
-                lambda: ByStep("gaussian", self, Gaussian.calibrated(budget, sensitivity=reach, dimension=steps))
+                lambda: ByStep("gaussian", self, Gaussian.calibrated(budget, sensitivity=reach.l2, dimension=steps))
             )
         return attempted(ways)
 
@@ -129,7 +125,7 @@ class ByStep:
 
     def run(self, data: Data, bits: Bits) -> Result:
         """Count, add noise."""
-        values = np.asarray(self.mechanism.sample(counted(data.pairs, self.question.edges), bits))
+        values = np.asarray(self.mechanism.sample(self.question.statistic.exact(data), bits))
         keys = {"from": _shown(self.question.edges[:-1], self.question)}
         if not self.question.running:
             half = float(self.mechanism.interval(0.95))
@@ -175,24 +171,13 @@ class Running:
     def run(self, data: Data, bits: Bits) -> Result:
         """Count, measure, reconstruct all totals."""
         measurement, workload = self.planned.measurement, self.planned.workload
-        rows = measurement.sample(counted(data.pairs, self.question.edges), bits)
+        rows = measurement.sample(self.question.statistic.exact(data), bits)
         totals = np.asarray(measurement.strategy.answers(workload, rows), dtype=np.float64)
         half = self.planned.intervals(0.95)
         errors = np.sqrt(2 / math.pi * self.planned.variances())
         column = noisy("interactions", totals, error=errors, half=half, how=self.how, integral=False)
         done = ("totals were reconstructed from noisy sums of several steps by least squares",)
         return Result((column,), keys={"from": _shown(self.question.edges[:-1], self.question)}, processing=done)
-
-
-def counted(pairs: Pairs, edges: NDArray[np.int64]) -> IntVector:
-    """How many interactions fall into each step."""
-    if pairs.times is None:
-        return np.zeros(len(edges) - 1, np.int64)
-    there = (pairs.left >= 0) & (pairs.right >= 0) & (pairs.times != MISSING_TIME)
-    times = pairs.times[there]
-    times = times[(times >= edges[0]) & (times < edges[-1])]
-    at = np.searchsorted(edges, times, side="right") - 1
-    return np.bincount(at, minlength=len(edges) - 1).astype(np.int64)
 
 
 def _length(every: Any) -> int:

@@ -4,26 +4,34 @@ from defocus.graphs.registry import Entry
 from defocus.graphs.statistic import IntVector, Statistic
 from defocus.graphs.statistics import (
     arcs,
+    blocks,
     capped,
     degrees,
     edges,
     histogram,
+    interactions,
     joint,
     pagerank,
     projected,
+    spectrum,
     stars,
     triangles,
+    weights,
 )
 from defocus.graphs.statistics.arcs import ArcDegrees, ArcHistogram
+from defocus.graphs.statistics.blocks import Likelihood
 from defocus.graphs.statistics.capped import CappedEdges, CappedTriangles
 from defocus.graphs.statistics.degrees import Degrees
 from defocus.graphs.statistics.edges import Edges
 from defocus.graphs.statistics.histogram import Histogram
+from defocus.graphs.statistics.interactions import Interactions
 from defocus.graphs.statistics.joint import Joint
 from defocus.graphs.statistics.pagerank import PageRank
 from defocus.graphs.statistics.projected import ProjectedHistogram
+from defocus.graphs.statistics.spectrum import Gap
 from defocus.graphs.statistics.stars import Stars
 from defocus.graphs.statistics.triangles import Triangles
+from defocus.graphs.statistics.weights import WeightSums
 
 __all__ = [
     "ENTRIES",
@@ -34,14 +42,18 @@ __all__ = [
     "Degrees",
     "Edges",
     "Entry",
+    "Gap",
     "Histogram",
     "IntVector",
+    "Interactions",
     "Joint",
+    "Likelihood",
     "PageRank",
     "ProjectedHistogram",
     "Stars",
     "Statistic",
     "Triangles",
+    "WeightSums",
 ]
 
 ENTRIES: tuple[Entry, ...] = (
@@ -56,5 +68,9 @@ ENTRIES: tuple[Entry, ...] = (
     capped.TRIANGLES,
     projected.ENTRY,
     pagerank.ENTRY,
+    spectrum.ENTRY,
+    blocks.ENTRY,
+    weights.ENTRY,
+    interactions.ENTRY,
 )
 """Every statistic that can be asked for. A statistic joins by its ``ENTRY``, which demands a certificate."""

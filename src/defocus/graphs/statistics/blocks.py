@@ -10,9 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from defocus.errors import InvalidParameterError, Number, probability
+from defocus.graphs.certificates import Certificate
 from defocus.graphs.graph import Graph
+from defocus.graphs.public import Public
+from defocus.graphs.reach import Reach
+from defocus.graphs.registry import Entry
+from defocus.graphs.statistic import IntVector, edge_reach
+from defocus.privacy.units import edge
 
-__all__ = ["Blocks"]
+__all__ = ["ENTRY", "Blocks", "Likelihood"]
 
 _GRAIN = 1024
 
@@ -85,3 +91,47 @@ class Blocks:
     def _numbers(self) -> NDArray[np.int64]:
         _, numbers = np.unique([str(label) for label in self.labels], return_inverse=True)
         return numbers.astype(np.int64)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Likelihood:
+    """The value of :class:`Blocks` in 1024ths; of more labels than nodes, the first ones count.
+
+    Guarantee:
+        Edge privacy: ``Blocks.sensitivity``, which is derived there.
+    """
+
+    labels: tuple[int, ...]
+    least: Number = 0.01
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return "likelihood of a block model"
+
+    def exact(self, graph: Any) -> IntVector:
+        """The value, in a vector of one."""
+        found = Blocks(self.labels[: graph.nodes], self.least).log_likelihood(graph)
+        return np.array([found * _GRAIN], np.int64)
+
+    def length(self, public: Public) -> int:  # noqa: ARG002  # the same for every graph
+        """One number."""
+        return 1
+
+    def reach(self, public: Public) -> Reach:
+        """The odds of one edge at the end of the range, and rounding."""
+        most = math.floor(Blocks(self.labels[: public.n], self.least).sensitivity * _GRAIN)
+        return edge_reach(public, Reach(most, most * most), name=self.name)
+
+
+ENTRY = Entry(
+    "blocks",
+    Likelihood,
+    Certificate(
+        statistics=(Likelihood((0, 1) * 3, 0.1), Likelihood((0, 0, 0, 1, 1, 1), 0.01)),
+        units=(edge(),),
+        smallest=3,
+        slack="room for rounding is added to what one edge moves",
+    ),
+)

@@ -1,15 +1,23 @@
 """The largest singular values of the adjacency matrix: how many communities stand out of the noise."""
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
+from typing import Any, final
 
 import numpy as np
 
 from defocus.errors import InvalidParameterError, count
+from defocus.graphs.certificates import Certificate
 from defocus.graphs.graph import Graph
+from defocus.graphs.public import Public
+from defocus.graphs.reach import Reach
+from defocus.graphs.registry import Entry
+from defocus.graphs.statistic import IntVector, edge_reach
+from defocus.privacy.units import edge
 
-__all__ = ["MOST_NODES", "SENSITIVITY", "checked_size", "gaps", "singular_values"]
+__all__ = ["ENTRY", "MOST_NODES", "SENSITIVITY", "Gap", "checked_size", "gaps", "singular_values"]
 
 MOST_NODES = 8000
 """Up to so many nodes all eigenvalues can be computed, with a proven error."""
@@ -67,3 +75,51 @@ def gaps(values: list[float], threshold: float) -> list[Fraction]:
         Fraction(math.floor(_GRAIN * min(above - threshold, threshold - below)), _GRAIN)
         for above, below in pairwise(values)
     ]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """How clearly ``k`` singular values stand out of a fixed ``threshold``: one utility of :func:`gaps`, in 1000ths.
+
+    Guarantee:
+        Edge privacy: at most :data:`SENSITIVITY`, 1010 thousandths. What is chosen by these utilities needs no more,
+        since each of them moves by at most that.
+
+    >>> Gap(1, 1.5).reach(Public(edge(), 100))
+    Reach(l1=1010, l2_squared=1020100)
+    """
+
+    k: int
+    threshold: float
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return f"gap after {self.k} singular values"
+
+    def exact(self, graph: Any) -> IntVector:
+        """The utility, in a vector of one."""
+        found = gaps(singular_values(graph, self.k + 1), self.threshold)[self.k - 1]
+        return np.array([found * _GRAIN], np.int64)
+
+    def length(self, public: Public) -> int:  # noqa: ARG002  # the same for every graph
+        """One number."""
+        return 1
+
+    def reach(self, public: Public) -> Reach:
+        """One singular value moves by one, and is rounded."""
+        most = math.ceil(SENSITIVITY * _GRAIN)
+        return edge_reach(public, Reach(most, most * most), name=self.name)
+
+
+ENTRY = Entry(
+    "spectrum",
+    Gap,
+    Certificate(
+        statistics=(Gap(1, 0.4), Gap(2, 1.0)),
+        units=(edge(),),
+        smallest=3,
+        slack="a singular value moves by one at most; the hundredth above it is for rounding",
+    ),
+)

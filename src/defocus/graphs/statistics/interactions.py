@@ -1,0 +1,76 @@
+"""How many interactions fall into each step of time, where one interaction is protected."""
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from defocus.errors import InvalidParameterError
+from defocus.graphs.certificates import Certificate
+from defocus.graphs.pairs import MISSING_TIME, Pairs
+from defocus.graphs.public import Public
+from defocus.graphs.reach import Reach
+from defocus.graphs.registry import Entry
+from defocus.graphs.statistic import IntVector
+from defocus.privacy.units import Adjacency, event
+
+__all__ = ["ENTRY", "Interactions", "counted"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Interactions:
+    r"""How many interactions there were in each step; ``edges`` are where steps begin, and the end of the last.
+
+    Guarantee:
+        Event privacy: one interaction is in one step, so :math:`\Delta_1 = \Delta_2 = 1` for the whole series, however
+        many steps there are; where one replaces another, it leaves one step and enters one, :math:`\Delta_1 = 2` and
+        :math:`\Delta_2^2 = 2`. Interactions outside of the steps, without a time, or with an end that is no node are
+        left out.
+
+    >>> Interactions((0, 5, 10)).reach(Public(event(), 4))
+    Reach(l1=1, l2_squared=1)
+    """
+
+    edges: tuple[int, ...]
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return "interactions"
+
+    def exact(self, graph: Any) -> IntVector:
+        """The counts, of private data with a list of edges."""
+        return counted(graph.pairs, np.array(self.edges, np.int64))
+
+    def length(self, public: Public) -> int:  # noqa: ARG002  # the same for every graph
+        """One count for each step."""
+        return len(self.edges) - 1
+
+    def reach(self, public: Public) -> Reach:
+        """One interaction."""
+        if public.unit.kind != "event":
+            raise InvalidParameterError(
+                f"Interactions are asked of graphs that protect events, and this one protects {public.unit}.",
+                fix='open it with unit=dp.event() and time="name of the column".',
+            )
+        return Reach(2, 2) if public.unit.adjacency is Adjacency.REPLACE else Reach(1, 1)
+
+
+def counted(pairs: Pairs, edges: NDArray[np.int64]) -> IntVector:
+    """How many interactions fall into each step."""
+    if pairs.times is None:
+        return np.zeros(len(edges) - 1, np.int64)
+    there = (pairs.left >= 0) & (pairs.right >= 0) & (pairs.times != MISSING_TIME)
+    times = pairs.times[there]
+    times = times[(times >= edges[0]) & (times < edges[-1])]
+    at = np.searchsorted(edges, times, side="right") - 1
+    return np.bincount(at, minlength=len(edges) - 1).astype(np.int64)
+
+
+ENTRY = Entry(
+    "interactions",
+    Interactions,
+    Certificate(statistics=(Interactions((0, 5, 10)),), units=(event(), event(replace=True))),
+)

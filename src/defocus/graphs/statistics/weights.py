@@ -1,0 +1,103 @@
+"""Sums of weights, where one weight is protected."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, final
+
+import numpy as np
+
+from defocus.errors import InvalidParameterError
+from defocus.graphs.certificates import Certificate
+from defocus.graphs.pairs import Pairs
+from defocus.graphs.public import Public
+from defocus.graphs.reach import Reach
+from defocus.graphs.registry import Entry
+from defocus.graphs.statistic import IntVector
+from defocus.privacy.units import weight
+
+__all__ = ["ENTRY", "KINDS", "STEPS", "WeightSums", "steps_of"]
+
+STEPS = 1 << 20
+"""Weights are rounded to so many steps from zero to the bound."""
+KINDS = {"total": 1, "strength": 2, "each": 1}
+"""What can be asked, and how many sums one weight is in."""
+
+
+def steps_of(pairs: Pairs, bound: Fraction) -> IntVector:
+    """Every weight in whole steps of its range, cut to [0, bound]; what is no number counts as zero.
+
+    >>> steps_of(Pairs(np.zeros(3, int), np.ones(3, int), np.array([0.5, -3.0, np.nan])), Fraction(1)).tolist()
+    [524288, 0, 0]
+    """
+    weights = np.zeros(len(pairs)) if pairs.weights is None else np.nan_to_num(pairs.weights, nan=0.0)
+    scaled = np.clip(weights / float(bound), 0.0, 1.0)
+    return np.rint(scaled * STEPS).astype(np.int64)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class WeightSums:
+    r"""The sum of all weights, ``"strength"``: of those at every node, or ``"each"`` weight by itself; in steps.
+
+    Guarantee:
+        Weight privacy: which edges there are is public, and one weight is replaced by another in [0, B]. Weights
+        outside are cut, each by itself, and of several lines about one edge only the first counts, so that weight
+        moves by at most B, exactly STEPS steps: :math:`\Delta_1 = \Delta_2 = B` for the total and for the vector of
+        all weights; for strengths it is in the sums of its two ends: :math:`\Delta_1 = 2B`,
+        :math:`\Delta_2 = \sqrt2 B`. An edge from a node to itself counts there once.
+
+    >>> WeightSums("strength", Fraction(1)).reach(Public(weight(bound=1), 3)) == Reach(2 * STEPS, 2 * STEPS**2)
+    True
+    """
+
+    kind: str
+    bound: Fraction
+    directed: bool = False
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return {"total": "total weight", "strength": "strengths", "each": "weights"}[self.kind]
+
+    def exact(self, graph: Any) -> IntVector:
+        """The sums, of private data with a list of edges."""
+        pairs = graph.pairs
+        known = pairs.first_of_each(directed=self.directed)
+        steps = np.where(known, steps_of(pairs, self.bound), 0)
+        if self.kind == "each":
+            return steps
+        if self.kind == "total":
+            return np.array([steps.sum()], np.int64)
+        sums = np.zeros(graph.nodes, np.int64)
+        for side, counts in ((pairs.left, known), (pairs.right, known & (pairs.left != pairs.right))):
+            np.add.at(sums, side[counts], steps[counts])
+        return sums
+
+    def length(self, public: Public) -> int:
+        """One sum, or one for each node; how many lines there are is known when they are read."""
+        if self.kind == "each":
+            raise InvalidParameterError("There is one weight for each line.", fix="ask for their sums.")
+        return 1 if self.kind == "total" else public.n
+
+    def reach(self, public: Public) -> Reach:
+        """One weight goes from zero to the bound, in one sum or in two."""
+        if public.unit.kind != "weight":
+            raise InvalidParameterError(
+                f"Sums of weights are asked of graphs that protect weights, and this one protects {public.unit}.",
+                fix='open it with unit=dp.weight(bound=…) and weights="name of the column".',
+            )
+        sums = KINDS[self.kind]
+        return Reach(sums * STEPS, sums * STEPS * STEPS)
+
+
+ENTRY = Entry(
+    "weights",
+    WeightSums,
+    Certificate(
+        statistics=(
+            *(WeightSums(kind, Fraction(3)) for kind in KINDS),
+            WeightSums("strength", Fraction(3), directed=True),
+        ),
+        units=(weight(bound=3),),
+    ),
+)
