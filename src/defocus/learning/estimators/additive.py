@@ -1,0 +1,205 @@
+"""A boosted additive model: for every feature a sum of trees of step functions, fitted all at once."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from defocus.errors import InvalidParameterError, NotDeclaredError, count
+from defocus.learning.estimators.balls import tallied
+from defocus.learning.estimators.base import PrivateEstimator, checked_bits, ends, seen, seen_with
+from defocus.learning.estimators.labels import labels
+from defocus.learning.estimators.logistic import ROW_BITS, descent_plan, fitted_by_descent
+from defocus.learning.estimators.naive_bayes import binned
+from defocus.learning.estimators.residuals import chances
+from defocus.learning.estimators.spending import purse
+from defocus.mechanisms.values import IntVector
+
+__all__ = ["AdditiveModel", "Steps"]
+
+_DEEPEST = 10
+_CONSTANT = 0.25
+"""The length of the part of a row that is the same for everybody."""
+_DECAY = 0.5
+"""The squared weight of each further depth of a tree."""
+
+Floats = NDArray[np.float64]
+
+
+@final
+class AdditiveModel(ClassifierMixin, PrivateEstimator):
+    r"""A classifier whose score is a sum of one curve for each feature.
+
+    Between its declared ``bounds`` a feature is halved ``depth`` times, as a tree would; each curve is a sum of steps
+    over all halves, quarters and so on, so that coarse steps are learned first and fine ones where data says so. All
+    trees of all features are boosted together: every step of accelerated descent sees all rows.
+
+    Guarantee:
+        Like :class:`LogisticRegression` by descent: a row is the whole vector of the parts that it lies in, whose
+        length is at most :math:`2^{13}` for every row by construction, so one row moves a gradient by at most
+        :math:`2^{26}` steps. Which parts there are follows from ``bounds`` and ``depth`` alone.
+    Assumes:
+        ``bounds`` and ``classes`` were not read off the data; see :class:`LogisticRegression` for undeclared
+        classes. What lies outside belongs to the outermost parts; NaN to the part after the middle.
+
+    Error:
+        Chosen before random forests and cyclic boosting, whose budget is divided between trees that each
+        see the data once or a part of it: see docs/estimators.md for the comparison.
+    Reference:
+        Nori, Caruana, Bu, Shen, Kulkarni (2021), Accuracy, interpretability, and differential privacy via explainable
+        boosting, for private additive models.
+
+    >>> from defocus.noise.testing import seeded
+    >>> X = np.linspace(0, 1, 5000)[:, np.newaxis]
+    >>> y = (abs(X.ravel() - 0.5) < 0.25).astype(int)
+    >>> model = AdditiveModel(bounds=(0, 1), classes=[0, 1], bits=seeded(1)).fit(X, y)
+    >>> model.predict([[0.1], [0.5], [0.9]]).tolist()
+    [0, 1, 0]
+    """
+
+    def __init__(
+        self,
+        *,
+        bounds: Any = (-1.0, 1.0),
+        depth: int = 6,
+        classes: Any = None,
+        budget: Any = None,
+        ledger: Any = None,
+        steps: int = 300,
+        purpose: str | None = None,
+        bits: Any = None,
+    ) -> None:
+        self.bounds = bounds
+        self.depth = depth
+        self.classes = classes
+        self.budget = budget
+        self.ledger = ledger
+        self.steps = steps
+        self.purpose = purpose
+        self.bits = bits
+
+    def fit(self, X: Any, y: Any) -> "AdditiveModel":
+        """Charge, then fit."""
+        means, drawn = purse(self.budget, self.ledger), checked_bits(self.bits)
+        known, depth = labels(self.classes, means), count("depth", self.depth)
+        if depth > _DEEPEST:
+            raise InvalidParameterError(f"depth must be at most {_DEEPEST}.", fix="use fewer, wider parts.")
+        rows, target = seen_with(self, X, y)
+        low, high = ends(self.bounds, rows.shape[1])
+        trees = Trees(rows.shape[1], depth)
+        plan = descent_plan(means, known, trees.width, count("steps", self.steps))
+
+        def compute() -> tuple[NDArray[Any], Floats]:
+            parts = Steps(trees, trees.placed(binned(rows, low, high, 2**depth)))
+            return fitted_by_descent(parts, target, known, plan, self.steps, None, drawn)
+
+        classes, w = self._spend(plan, means, compute, lambda made: [made[1].tolist()], self.purpose)
+        if not len(classes):
+            raise NotDeclaredError("Not even one class was frequent enough to be shown.", fix="declare them with classes=[…].")
+        self.classes_ = classes
+        table = np.asarray(trees.spread() @ w) / 2**ROW_BITS
+        self.curves_ = table[:-1].reshape(rows.shape[1], 2**depth, -1)
+        self.intercept_ = table[-1]
+        return self
+
+    def decision_function(self, X: Any) -> Floats:
+        """The score of each class; of the second against the first where there are two."""
+        scores = self._scored(X)
+        return scores[:, 0] if len(self.classes_) <= 2 else np.log(np.maximum(chances(scores), 1e-300))
+
+    def predict_proba(self, X: Any) -> Floats:
+        """The probability of each class."""
+        scores = self._scored(X)
+        if len(self.classes_) == 1:
+            return np.ones((len(scores), 1))
+        return chances(np.hstack([-scores, scores]) / 2 if len(self.classes_) == 2 else scores)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable class."""
+        best = self.predict_proba(X).argmax(axis=1)
+        found: NDArray[Any] = self.classes_[best]
+        return found
+
+    def _scored(self, X: Any) -> Floats:
+        check_is_fitted(self)
+        rows = seen(self, X, reset=False)
+        low, high = ends(self.bounds, rows.shape[1])
+        cells = binned(rows, low, high, 2**self.depth)
+        found: Floats = self.curves_[np.arange(rows.shape[1]), cells].sum(axis=1) + self.intercept_
+        return found
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Trees:
+    """The parts of all features: halves, quarters, … of each, with whole weights, and one part for everybody."""
+
+    features: int
+    depth: int
+
+    @property
+    def weights(self) -> tuple[int, ...]:
+        """What a part of each depth weighs; those of a row and the constant together measure at most 2**13."""
+        squared = [_DECAY**k for k in range(self.depth)]
+        room = (1 - _CONSTANT**2) / (self.features * sum(squared))
+        return tuple(math.floor(2**ROW_BITS * math.sqrt(each * room)) for each in squared)
+
+    @property
+    def constant(self) -> int:
+        """What the part for everybody weighs."""
+        return math.floor(2**ROW_BITS * _CONSTANT)
+
+    @property
+    def width(self) -> int:
+        """How many parts there are."""
+        return self.features * (2 ** (self.depth + 1) - 2) + 1
+
+    def spread(self) -> Any:
+        """One row for each finest part of each feature, and a last one for everybody: the parts that it lies in."""
+        finest = 2**self.depth
+        blocks = [
+            sp.kron(sp.identity(2 ** (k + 1)), np.full((finest >> (k + 1), 1), float(weight)))
+            for k, weight in enumerate(self.weights)
+        ]
+        one = sp.hstack(blocks)
+        return sp.block_diag([one] * self.features + [np.array([[float(self.constant)]])], format="csr")
+
+    def placed(self, cells: NDArray[np.int64]) -> Any:
+        """A one for the finest part of each feature that a row lies in, and one for everybody."""
+        n, finest = len(cells), 2**self.depth
+        columns = np.hstack([cells + np.arange(self.features) * finest, np.full((n, 1), self.features * finest)])
+        ends_at = np.arange(0, columns.size + 1, self.features + 1)
+        return sp.csr_matrix((np.ones(columns.size), columns.ravel(), ends_at), (n, self.features * finest + 1))
+
+
+@final
+class Steps:
+    """Rows as the parts that they lie in, kept as the finest ones: two small products instead of one large one."""
+
+    __slots__ = ("_cells", "_spread", "_trees")
+
+    def __init__(self, trees: Trees, cells: Any) -> None:
+        self._trees, self._cells, self._spread = trees, cells, trees.spread()
+
+    @property
+    def width(self) -> int:
+        """See the protocol :class:`.balls.Rows`."""
+        return self._trees.width
+
+    def squares(self) -> Floats:
+        """See the protocol: the same for every row."""
+        each = self._trees.features * sum(w**2 for w in self._trees.weights) + self._trees.constant**2
+        return np.full(self._cells.shape[0], float(each))
+
+    def times(self, w: Floats) -> Floats:
+        """See the protocol."""
+        return np.asarray(self._cells @ (self._spread @ w))
+
+    def tallied(self, weights: Floats) -> IntVector:
+        """See the protocol. Sums of the finest parts first: integers, so that the order does not matter."""
+        return np.asarray(self._spread.T.astype(np.int64) @ tallied(self._cells, weights))

@@ -1,0 +1,171 @@
+r"""Rows on an integer grid, inside a ball: what makes every sum of them exact and its sensitivity certain.
+
+A row becomes a vector of whole numbers whose L2 norm is at most :math:`2^a`, whatever it held: NaN is zero, infinities
+are cut, a row outside of the ball is scaled into it. Which vector it becomes depends on that row alone. For that, only
+operations that IEEE 754 rounds in one way are used on it, one entry at a time, beside a maximum and sums of whole
+numbers below :math:`2^{53}`, which come out the same in any order. A product of such rows with whole numbers is
+exact in double precision for the same reason, so the matrix products of BLAS compute it.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias, final
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from defocus.mechanisms.values import IntVector
+
+__all__ = ["Ball", "Held", "Matrix", "Rows", "squares", "tallied"]
+
+Matrix: TypeAlias = Any
+"""A numpy array, or a scipy matrix of compressed sparse rows."""
+
+_HUGE = 1e150
+"""Infinities become this: its square is finite, and every ball is smaller."""
+_JUST_BELOW = 1 - 2.0**-40
+_WORTH, _MOSTLY = 1 << 16, 0.2
+"""From so many entries on, with so few of them not zero, sparse rows are quicker."""
+_CHUNK = 1 << 18
+"""How many rows are multiplied at a time; sums over them stay below 2**53 by far."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Ball:
+    """How rows become integers: divided by ``norm``, with a ``constant`` beside them, 2**bits for the whole radius."""
+
+    norm: float
+    bits: int
+    constant: float = 0.0
+
+    @property
+    def radius(self) -> int:
+        """What the features of a row may measure, in steps."""
+        return math.floor(2**self.bits / math.sqrt(1 + self.constant**2) * _JUST_BELOW)
+
+    @property
+    def intercept(self) -> int:
+        """The entry beside them, in steps: radius² + intercept² is at most 4**bits."""
+        return math.floor(math.sqrt(4**self.bits - self.radius**2)) if self.constant else 0
+
+    def hold(self, X: Matrix) -> Matrix:
+        """The rows as whole numbers in double precision, each of norm at most 2**bits."""
+        rows = _copied(X)
+        sparse = sp.issparse(rows)
+        if sparse:
+            rows.sum_duplicates()
+        _entries(rows, np.nan_to_num(_data(rows), nan=0.0, posinf=_HUGE, neginf=-_HUGE).clip(-_HUGE, _HUGE))
+        largest = _column(abs(rows).max(axis=1))
+        fits = np.where(largest > self.norm, self.norm / np.maximum(largest, self.norm), 1.0)
+        _scale(rows, fits)
+        _entries(rows, np.rint(_data(rows) * (self.radius / self.norm)))
+        size = squares(rows)
+        shrink = np.where(size > self.radius**2, self.radius * _JUST_BELOW / np.sqrt(np.maximum(size, 1.0)), 1.0)
+        _scale(rows, shrink)
+        _entries(rows, np.trunc(_data(rows)))
+        _scale(rows, np.where(squares(rows) > self.radius**2, 0.0, 1.0))  # never, unless the platform rounds wrongly
+        if not self.constant:
+            return rows
+        beside = np.full((rows.shape[0], 1), float(self.intercept))
+        return sp.hstack([rows, sp.csr_matrix(beside)], format="csr") if sparse else np.hstack([rows, beside])
+
+
+def squares(rows: Matrix) -> NDArray[np.float64]:
+    """The squared norm of each row of whole numbers, exactly."""
+    if sp.issparse(rows):
+        return _column(rows.multiply(rows).sum(axis=1))
+    found: NDArray[np.float64] = np.einsum("ij,ij->i", rows, rows)
+    return found
+
+
+def tallied(rows: Matrix, weights: NDArray[np.float64]) -> IntVector:
+    """The sum of all rows, each times its whole ``weights``, exactly: a matrix with one column for each of them."""
+    total = np.zeros((rows.shape[1], weights.shape[1]), np.int64)
+    for start in range(0, rows.shape[0], _CHUNK):
+        part = rows[start : start + _CHUNK].T @ weights[start : start + _CHUNK]
+        total += np.asarray(part).astype(np.int64)
+    return total
+
+
+class Rows(Protocol):
+    """Rows of whole numbers, however they are kept."""
+
+    @property
+    def width(self) -> int:
+        """How many entries a row has."""
+        ...
+
+    def squares(self) -> NDArray[np.float64]:
+        """The squared norm of each row."""
+        ...
+
+    def times(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Each row times the whole numbers ``w``, exactly."""
+        ...
+
+    def tallied(self, weights: NDArray[np.float64]) -> IntVector:
+        """The sum of all rows, each times its whole ``weights``, exactly."""
+        ...
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Held:
+    """Rows kept as a matrix."""
+
+    matrix: Matrix
+
+    @property
+    def width(self) -> int:
+        """See the protocol."""
+        return int(self.matrix.shape[1])
+
+    def squares(self) -> NDArray[np.float64]:
+        """See the protocol."""
+        return squares(self.matrix)
+
+    def times(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
+        """See the protocol."""
+        return np.asarray(self.matrix @ w)
+
+    def tallied(self, weights: NDArray[np.float64]) -> IntVector:
+        """See the protocol."""
+        return tallied(self.matrix, weights)
+
+
+def _copied(X: Matrix) -> Matrix:
+    """The rows, to be written to; sparse where most entries are zero, which changes the time and nothing else."""
+    if sp.issparse(X):
+        return X.tocsr().astype(np.float64, copy=True)
+    dense = np.array(X, dtype=np.float64)
+    if dense.size >= _WORTH and np.count_nonzero(dense) < _MOSTLY * dense.size:
+        return sp.csr_matrix(dense)
+    return dense
+
+
+def _data(rows: Matrix) -> NDArray[np.float64]:
+    found: NDArray[np.float64] = rows.data if sp.issparse(rows) else rows
+    return found
+
+
+def _entries(rows: Matrix, values: NDArray[np.float64]) -> None:
+    """Put ``values`` in place of the entries."""
+    if sp.issparse(rows):
+        rows.data = values
+    else:
+        rows[...] = values
+
+
+def _scale(rows: Matrix, factors: NDArray[np.float64]) -> None:
+    """Multiply each row by its factor, in place; where that is one, nothing changes."""
+    if sp.issparse(rows):
+        rows.data = rows.data * np.repeat(factors, np.diff(rows.indptr))
+    else:
+        rows *= factors[:, np.newaxis]
+
+
+def _column(values: Any) -> NDArray[np.float64]:
+    dense = values.toarray() if sp.issparse(values) else values
+    return np.asarray(dense, dtype=np.float64).ravel()

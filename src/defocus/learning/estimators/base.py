@@ -1,0 +1,135 @@
+"""What private estimators have in common: how they are copied, what they take, and how they are charged."""
+
+import copy
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import column_or_1d, validate_data
+
+from defocus.errors import InvalidParameterError, UnfitDataError, positive
+from defocus.learning.estimators.balls import Matrix
+from defocus.learning.estimators.spending import Plan, Purse
+from defocus.ledger import Ledger
+from defocus.noise import Bits
+from defocus.noise.bits import source
+
+__all__ = ["PrivateEstimator", "checked_bits", "ends", "scaled", "seen", "seen_with"]
+
+Made = TypeVar("Made")
+
+
+class PrivateEstimator(BaseEstimator, ABC):
+    """An estimator whose fit is charged before it looks at the data, once for each call of fit.
+
+    After a fit, ``event_`` says what was spent and ``receipt_`` that it was charged, or None without a ledger. A clone
+    charges the same ledger. Public are the names and number of features, the parameters, and that there is a row at all.
+    """
+
+    @abstractmethod
+    def fit(self, X: Any, y: Any = None) -> Any:
+        """Charge, then fit."""
+
+    def _spend(
+        self, plan: Plan, purse: Purse, compute: Callable[[], Made], written: Callable[[Made], Any], purpose: str | None
+    ) -> Made:
+        """What ``compute`` makes, once the event of the plan is charged."""
+        why = f"fit {type(self).__name__}" if purpose is None else purpose
+        made, self.receipt_ = purse.spend(plan.event, compute, purpose=why, written=written)
+        self.event_ = plan.event
+        return made
+
+    def __sklearn_clone__(self) -> Any:
+        """The same parameters, unfitted. A ledger and a source of bits are one thing each, and never copied."""
+        given = {
+            name: value if isinstance(value, Ledger | Bits) else clone(value, safe=False)
+            for name, value in self.get_params(deep=False).items()
+        }
+        made = type(self)(**given)
+        for name in ("_metadata_request", "_sklearn_output_config"):
+            if hasattr(self, name):
+                setattr(made, name, copy.deepcopy(getattr(self, name)))
+        return made
+
+    def __sklearn_tags__(self) -> Any:
+        """NaN is a missing value, whose outcome is declared; noise is fresh in every fit."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.non_deterministic = True
+        return tags
+
+
+def seen(estimator: Any, X: Any, *, reset: bool, sparse: bool = False) -> Matrix:
+    """Rows as numbers: types and shapes are checked, values are not, and never quoted."""
+    taken: Any = None
+    try:
+        taken = validate_data(
+            estimator, X, reset=reset, accept_sparse="csr" if sparse else False, dtype=np.float64, ensure_all_finite=False
+        )
+    except ValueError as problem:
+        if "convert string" not in str(problem):
+            raise
+    if taken is None:
+        raise UnfitDataError(
+            "A feature holds text that is not a number.", fix="encode it first, over declared categories."
+        )
+    return taken
+
+
+def seen_with(estimator: Any, X: Any, y: Any, *, sparse: bool = False) -> tuple[Matrix, NDArray[Any]]:
+    """Rows to fit, and one target for each."""
+    if y is None:
+        raise InvalidParameterError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None.", fix="pass fit(X, y)."
+        )
+    rows, target = seen(estimator, X, reset=True, sparse=sparse), column_or_1d(y, warn=True)
+    if len(target) != rows.shape[0]:
+        raise UnfitDataError("X and y have different numbers of rows.", fix="pass one target for each row.")
+    return rows, target
+
+
+def scaled(X: Matrix, bounds: Any, norm: Any) -> tuple[Matrix, float]:
+    """Rows in the units of the model, and the norm that they are held to.
+
+    With ``bounds``, each feature goes from its two ends to -1 and 1, and a missing one to 0, so no row is longer than
+    the root of the number of features. Without, rows stay as they are, and are held to ``norm``.
+    """
+    if bounds is None:
+        return X, float(positive("norm", norm))
+    low, high = ends(bounds, X.shape[1])
+    if sp.issparse(X):
+        raise InvalidParameterError(
+            "bounds= moves zeros, so that sparse rows would not stay sparse.", fix="pass norm= instead, or dense rows."
+        )
+    middle, half = low / 2 + high / 2, high / 2 - low / 2
+    with np.errstate(invalid="ignore", over="ignore"):
+        moved = np.clip((X - middle) / half, -1.0, 1.0)
+    return np.where(np.isnan(moved), 0.0, moved), math.sqrt(X.shape[1])
+
+
+def ends(bounds: Any, features: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The declared least and largest value of each feature."""
+    problem = InvalidParameterError(
+        "bounds must be a pair of the least and the largest value, each a number or one for every feature.",
+        fix="declare for example bounds=(0, 100), or bounds=([0, 18], [1, 90]) for two features, from what is known"
+        " about them and not from the data.",
+    )
+    if isinstance(bounds, str | bytes) or not hasattr(bounds, "__len__") or len(bounds) != 2:
+        raise problem
+    try:
+        low, high = (np.broadcast_to(np.asarray(end, dtype=np.float64), (features,)) for end in bounds)
+    except (TypeError, ValueError):
+        raise problem from None
+    if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
+        raise problem
+    return low, high
+
+
+def checked_bits(bits: object) -> Bits:
+    """The source of random bits."""
+    return source(bits)

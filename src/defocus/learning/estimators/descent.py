@@ -1,0 +1,70 @@
+r"""Noisy gradient descent that wastes none of its noise: momentum to get there, an average to stay.
+
+Every step sees the whole gradient through fresh noise of variance T·s² for T steps, which costs as much as one look
+through noise of variance s². Around the optimum a step errs by its own noise, but the average of the steps errs by
+:math:`H^{-1}` times the mean of all noises, whose variance is s² again: what one look at the optimum
+itself would cost, and objective perturbation costs (Polyak, Juditsky 1992). What is lost is the way there. Momentum
+makes it short: about :math:`\sqrt{\kappa}` steps for the condition number :math:`\kappa = L/\lambda` (Nesterov 1983).
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Course", "course", "descended"]
+
+Floats = NDArray[np.float64]
+
+_SPREAD = 2.0
+r"""The standard deviation of a coefficient expected beforehand, for rows in the unit ball: see :func:`course`."""
+_ROUNDS = 2
+"""Steps are worth at least so many times the square root of the condition number; else the ridge is raised."""
+_LONGEST = 2.0**12
+"""No coefficient is ever larger: sums of whole numbers stay below 2**53."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Course:
+    """A ridge, a bound on the curvature with it, and how many steps are taken before averaging begins."""
+
+    ridge: float
+    curvature: float
+    steps: int
+
+    @property
+    def before(self) -> int:
+        """Steps on the way: about the square root of the condition number, at most half of all."""
+        return min(self.steps // 2, math.ceil(math.sqrt(self.curvature / self.ridge)))
+
+
+def course(noise: float, curvature: float, steps: int, ridge: float | None = None) -> Course:
+    r"""How to descend, from the standard deviation of the mean ``noise`` and a bound on the ``curvature``.
+
+    Along a direction of curvature h, with a coefficient of variance :math:`\tau^2` expected beforehand, a
+    ridge :math:`\lambda` costs :math:`h(\lambda^2\tau^2 + s^2)/(h + \lambda)^2`: for
+    :math:`\lambda = s/\tau` at most twice of what the best ridge for that h would, whatever h is. Rows in the unit
+    ball give scores of a few units if coefficients are a few units, so :math:`\tau = 2`. Nothing here depends on data.
+    """
+    least = curvature * (_ROUNDS / steps) ** 2
+    chosen = max(noise / _SPREAD, least) if ridge is None else ridge
+    return Course(chosen, curvature + chosen, steps)
+
+
+def descended(gradient: Callable[[Floats], Floats], shape: tuple[int, int], way: Course) -> Floats:
+    """The average of the iterates of accelerated descent from zero, each step with the noisy ``gradient`` there."""
+    root = math.sqrt(way.curvature / way.ridge)
+    momentum = (root - 1) / (root + 1)
+    here, ahead, total = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+    for step in range(way.steps):
+        pull = gradient(ahead) + way.ridge * ahead
+        there = np.clip(ahead - pull / way.curvature, -_LONGEST, _LONGEST)
+        ahead = np.clip(there + momentum * (there - here), -_LONGEST, _LONGEST)
+        here = there
+        if step >= way.before:
+            total += here
+    return total / (way.steps - way.before)

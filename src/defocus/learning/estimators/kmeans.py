@@ -1,0 +1,160 @@
+"""K-means by noisy sums."""
+
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClusterMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from defocus.errors import count
+from defocus.learning.estimators.balls import Ball, tallied
+from defocus.learning.estimators.base import PrivateEstimator, checked_bits, ends, scaled, seen
+from defocus.learning.estimators.logistic import noised
+from defocus.learning.estimators.spending import Sum, planned, purse
+
+__all__ = ["KMeans", "assigned", "starts"]
+
+_BITS = 12
+_COUNT = 0.5
+"""What a row weighs in the size of its cluster, where the radius of the ball is one."""
+_CANDIDATES = 200
+_REACH = 0.7
+"""How far from the middle of the ball clusters are first looked for."""
+
+Floats = NDArray[np.float64]
+
+
+@final
+class KMeans(ClusterMixin, TransformerMixin, PrivateEstimator):
+    r"""Clusters around noisy means, by Lloyd's algorithm from a start that does not depend on data.
+
+    Guarantee:
+        The fit owes ``event_``, calibrated to ``budget``; one row is added or removed, or replaced where the ledger
+        says so. In each of ``iterations`` rounds the size and the sum of every cluster is released. A row is in
+        one cluster, and there it weighs :math:`2^{11}` in the size and at most :math:`2^{12}` in the sum: at
+        most :math:`2^{11}\sqrt5` in L2 norm, at any centres. Which cluster that is depends on whole numbers only, so
+        no rounding of another row can change it.
+    Assumes:
+        ``norm`` or ``bounds`` were not read off the data; longer rows are scaled down. NaN is zero, with
+        ``bounds`` the middle. The number of clusters is public.
+
+    Error:
+        A mean errs by the noise of its sum over its size; a cluster whose noisy size is below its error stays where it
+        is. ``labels_`` are of the rows that were fitted, each a function of that row and the centres: show them to
+        nobody but its owner.
+    Reference:
+        Blum, Dwork, McSherry, Nissim (2005), Practical privacy: the SuLQ framework; Su, Cao, Li, Bertino, Jin (2016),
+        Differentially private k-means clustering, for starts that keep apart.
+
+    >>> from defocus.noise.testing import seeded
+    >>> X = np.tile([[-0.5, -0.5], [0.5, 0.5]], (3000, 1))
+    >>> sorted(KMeans(2, bits=seeded(1)).fit(X).cluster_centers_.round(1).tolist())
+    [[-0.5, -0.5], [0.5, 0.5]]
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        budget: Any = None,
+        ledger: Any = None,
+        norm: Any = 1.0,
+        bounds: Any = None,
+        iterations: int = 6,
+        purpose: str | None = None,
+        bits: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.budget = budget
+        self.ledger = ledger
+        self.norm = norm
+        self.bounds = bounds
+        self.iterations = iterations
+        self.purpose = purpose
+        self.bits = bits
+
+    def fit(self, X: Any, y: Any = None) -> "KMeans":
+        """Charge, then fit; ``y`` is not looked at."""
+        del y
+        means, drawn = purse(self.budget, self.ledger), checked_bits(self.bits)
+        clusters, rounds = count("n_clusters", self.n_clusters), count("iterations", self.iterations)
+        rows = seen(self, X, reset=True)
+        width = rows.shape[1]
+        held, norm = scaled(rows, self.bounds, self.norm)
+        ball = Ball(norm, _BITS)
+        weight = int(_COUNT * 2**_BITS)
+        reach = (weight**2 + 4**_BITS) ** 0.5 * (1 + 1e-12)
+        plan = planned(means, [Sum(reach, clusters * (width + 1), 1.0, rounds)])
+        first = starts(clusters, width) * (1 if self.bounds is None else 1 / max(1.0, _REACH)) * ball.radius
+
+        def compute() -> Floats:
+            kept = ball.hold(held)
+            whole = kept.toarray() if hasattr(kept, "toarray") else kept
+            wide = np.hstack([whole, np.full((len(whole), 1), float(weight))])
+            centres = np.rint(first)
+            for _ in range(rounds):
+                within = np.eye(clusters)[assigned(whole, centres)]
+                noisy = noised(tallied(wide, within), plan.noises[0], drawn).T
+                centres = np.rint(_moved(centres, noisy, weight, float(plan.noises[0].sigma), ball.radius))
+            return centres
+
+        centres = self._spend(plan, means, compute, lambda made: made.tolist(), self.purpose)
+        self._ball = ball
+        self._centres = centres
+        self.cluster_centers_ = self._outside(centres * (norm / ball.radius))
+        self.labels_ = self.predict(X)
+        return self
+
+    def predict(self, X: Any) -> NDArray[np.int64]:
+        """The nearest centre of each row, held to the ball as when fitting."""
+        return assigned(self._whole(X), self._centres)
+
+    def transform(self, X: Any) -> Floats:
+        """The distance of each row to each centre, in the units of the ball."""
+        whole = self._whole(X)
+        apart = np.sqrt(((whole[:, np.newaxis, :] - self._centres) ** 2).sum(axis=2))
+        found: Floats = apart * (self._ball.norm / self._ball.radius)
+        return found
+
+    def _whole(self, X: Any) -> Floats:
+        check_is_fitted(self)
+        rows = seen(self, X, reset=False)
+        kept = self._ball.hold(scaled(rows, self.bounds, self.norm)[0])
+        return np.asarray(kept.toarray() if hasattr(kept, "toarray") else kept)
+
+    def _outside(self, centres: Floats) -> Floats:
+        """Centres in the units of the data."""
+        if self.bounds is None:
+            return centres
+        low, high = ends(self.bounds, centres.shape[1])
+        return (low + high) / 2 + centres * (high - low) / 2
+
+
+def assigned(rows: Floats, centres: Floats) -> NDArray[np.int64]:
+    """The nearest centre of each row; of whole numbers, so exactly, and the first of several."""
+    scores = 2 * (rows @ centres.T) - (centres**2).sum(axis=1)
+    return scores.argmax(axis=1)
+
+
+def starts(clusters: int, width: int) -> Floats:
+    """Centres that keep apart: of many fixed points in the ball, each the farthest from those before."""
+    rng = np.random.default_rng(clusters * 1009 + width)
+    points = rng.normal(size=(_CANDIDATES * clusters, width))
+    lengths = rng.random((len(points), 1)) ** (1 / width)
+    points *= _REACH * lengths / np.linalg.norm(points, axis=1, keepdims=True)
+    chosen = [points[0]]
+    apart = np.full(len(points), np.inf)
+    for _ in range(clusters - 1):
+        apart = np.minimum(apart, ((points - chosen[-1]) ** 2).sum(axis=1))
+        chosen.append(points[int(apart.argmax())])
+    return np.array(chosen)
+
+
+def _moved(centres: Floats, noisy: Floats, weight: int, sigma: float, radius: int) -> Floats:
+    """The means of clusters that are larger than their noise, inside the ball; the others as they were."""
+    sizes = noisy[:, -1:] / weight
+    means = noisy[:, :-1] / np.maximum(sizes, 1e-9)
+    inside = means * np.minimum(1.0, radius / np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1e-9))
+    found: Floats = np.where(sizes > 2 * sigma / weight, inside, centres)
+    return found

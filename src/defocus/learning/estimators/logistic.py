@@ -1,0 +1,230 @@
+"""Logistic regression, in three ways: by exact noisy descent, by output and by objective perturbation."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from defocus.errors import InvalidParameterError, NotDeclaredError, count, positive
+from defocus.learning.estimators.balls import Ball, Held, Matrix, Rows
+from defocus.learning.estimators.base import PrivateEstimator, checked_bits, scaled, seen, seen_with
+from defocus.learning.estimators.descent import course, descended
+from defocus.learning.estimators.labels import Labels, labels, numbered
+from defocus.learning.estimators.perturbation import Perturbation, objective, output
+from defocus.learning.estimators.residuals import PULL, chances, largest, pulls
+from defocus.learning.estimators.spending import Plan, Purse, Sum, planned, purse
+from defocus.mechanisms import Gaussian
+from defocus.mechanisms.values import IntVector, add
+from defocus.noise import Bits, discrete_gaussian
+
+__all__ = ["ROW_BITS", "LinearScores", "LogisticRegression", "descent_plan", "fitted_by_descent", "noised"]
+
+ROW_BITS = 13
+"""Rows measure up to 2**13 steps."""
+_FINE = 16
+"""Coefficients are rounded to 2**-16 where scores are computed with them."""
+_CONSTANT = 0.25
+"""The feature that is one for everybody, beside features in the unit ball: it costs 3 % more noise."""
+_TRACE = 0.01
+"""The share of the budget that finds how long rows are."""
+_MOST_CLASSES = 1 << 10
+_AHEAD = 1 << 14
+"""How many numbers of noise are drawn at a time."""
+_WAYS = ("descent", "output", "objective")
+
+Floats = NDArray[np.float64]
+
+
+@final
+class LogisticRegression(ClassifierMixin, PrivateEstimator):
+    r"""A linear classifier for any number of classes.
+
+    Guarantee:
+        The fit owes ``event_``, calibrated to ``budget``; one row is added or removed, or replaced where the
+        ledger says so. Rows are held to a ball and put on an integer grid (:mod:`.balls`).
+
+        *by="descent"*: ``steps`` times, the sum over rows of (clipped residual) ⊗ (row) is released with discrete
+        Gaussian noise, and once the sum of squared lengths. Both factors are whole numbers of norm at most
+        :math:`2^{13}`, so one row moves a gradient by at most :math:`2^{26}` steps in L2 norm, exactly, at any
+        coefficients; everything else is computed from the noisy sums. No float decides about an outcome.
+
+        *by="output"* and *by="objective"*: see :mod:`.perturbation`. These are proven for real numbers and computed with
+        floats, and cost K times as much for K > 2 classes.
+    Assumes:
+        ``norm``, ``bounds`` and ``classes`` were not read off the data. Without ``bounds``, rows longer than
+        ``norm`` are scaled down to it, when fitting and when predicting. Without ``classes``, a label is learned
+        if enough rows have it, for a tenth of epsilon and half of delta. A row with another label pulls
+        nobody. NaN is zero, with ``bounds`` the middle.
+
+    Error:
+        About that of objective perturbation with half the noise, since residuals are clipped to what they are at the
+        start (:mod:`.residuals`); the ridge follows from the noise alone (:func:`.course`). Probabilities
+        are those of the clipped loss, mended.
+    Reference:
+        Bassily, Smith, Thakurta (2014), Private empirical risk minimization; Polyak, Juditsky (1992), Acceleration of
+        stochastic approximation by averaging. For the other two ways see :mod:`.perturbation`.
+
+    >>> from defocus import Budget
+    >>> from defocus.noise.testing import seeded
+    >>> X = np.tile([[0.9, 0.1], [0.1, 0.9]], (5000, 1))
+    >>> y = np.tile(["ill", "well"], 5000)
+    >>> model = LogisticRegression(budget=Budget(1, 1e-6), classes=["ill", "well"], bits=seeded(1)).fit(X, y)
+    >>> model.predict([[0.8, 0.2], [0.3, 0.7]]).tolist()
+    ['ill', 'well']
+    """
+
+    def __init__(
+        self,
+        *,
+        budget: Any = None,
+        ledger: Any = None,
+        by: str = "descent",
+        norm: Any = 1.0,
+        bounds: Any = None,
+        classes: Any = None,
+        fit_intercept: bool = True,
+        ridge: Any = None,
+        steps: int = 400,
+        purpose: str | None = None,
+        bits: Any = None,
+    ) -> None:
+        self.budget = budget
+        self.ledger = ledger
+        self.by = by
+        self.norm = norm
+        self.bounds = bounds
+        self.classes = classes
+        self.fit_intercept = fit_intercept
+        self.ridge = ridge
+        self.steps = steps
+        self.purpose = purpose
+        self.bits = bits
+
+    def fit(self, X: Any, y: Any) -> "LogisticRegression":
+        """Charge, then fit."""
+        if self.by not in _WAYS:
+            raise InvalidParameterError("There is no such way to fit.", fix=f"choose by= from {', '.join(_WAYS)}.")
+        means, drawn = purse(self.budget, self.ledger), checked_bits(self.bits)
+        known = labels(self.classes, means)
+        ridge = None if self.ridge is None else float(positive("ridge", self.ridge))
+        rows, target = seen_with(self, X, y, sparse=True)
+        rows, norm = scaled(rows, self.bounds, self.norm)
+        ball = Ball(norm, ROW_BITS, _CONSTANT if self.fit_intercept else 0.0)
+        width = rows.shape[1] + bool(self.fit_intercept)
+        if self.by == "descent":
+            plan = descent_plan(means, known, width, count("steps", self.steps))
+
+            def compute() -> tuple[NDArray[Any], Floats]:
+                return fitted_by_descent(Held(ball.hold(rows)), target, known, plan, self.steps, ridge, drawn)
+
+        else:
+            way: Perturbation = {"output": output, "objective": objective}[self.by](means, known, width, ridge)
+            plan = way.plan
+
+            def compute() -> tuple[NDArray[Any], Floats]:
+                return way.fitted(ball.hold(rows), 2**ROW_BITS, target, drawn)
+
+        classes, w = self._spend(plan, means, compute, lambda made: [made[1].tolist()], self.purpose)
+        if not len(classes):
+            raise NotDeclaredError("Not even one class was frequent enough to be shown.", fix="declare them with classes=[…].")
+        self.classes_ = classes
+        self._scores = LinearScores(ball, w)
+        self.coef_ = w[: rows.shape[1]].T * (ball.radius / (norm * 2**ROW_BITS))
+        self.intercept_ = w[-1] * (ball.intercept / 2**ROW_BITS) if self.fit_intercept else np.zeros(w.shape[1])
+        return self
+
+    def decision_function(self, X: Any) -> Floats:
+        """The score of each class; of the second against the first where there are two."""
+        scores = self._scored(X)
+        return scores[:, 0] if len(self.classes_) <= 2 else np.log(np.maximum(chances(scores), 1e-300))
+
+    def predict_proba(self, X: Any) -> Floats:
+        """The probability of each class."""
+        scores = self._scored(X)
+        if len(self.classes_) == 1:
+            return np.ones((len(scores), 1))
+        return chances(np.hstack([-scores, scores]) / 2 if len(self.classes_) == 2 else scores)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable class."""
+        best = self.predict_proba(X).argmax(axis=1)
+        found: NDArray[Any] = self.classes_[best]
+        return found
+
+    def _scored(self, X: Any) -> Floats:
+        check_is_fitted(self)
+        rows = seen(self, X, reset=False, sparse=True)
+        return self._scores.of(scaled(rows, self.bounds, self.norm)[0])
+
+    def __sklearn_tags__(self) -> Any:
+        """Sparse rows are fine."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+@final
+class LinearScores:
+    """Scores of rows held as they were when fitting."""
+
+    __slots__ = ("_ball", "_w")
+
+    def __init__(self, ball: Ball, w: Floats) -> None:
+        self._ball, self._w = ball, w
+
+    def of(self, rows: Matrix) -> Floats:
+        """One column for each column of coefficients."""
+        return np.asarray(self._ball.hold(rows) @ self._w) / 2**self._ball.bits
+
+
+def descent_plan(means: Purse, known: Labels, width: int, steps: int) -> Plan:
+    """The noise of every gradient and of the sum of squared lengths."""
+    columns = _MOST_CLASSES if known.declared is None else max(1, len(known.declared))
+    gradient = Sum(2**ROW_BITS * PULL, width * (1 if columns == 2 else columns), 1 - _TRACE, steps)
+    plan = planned(known.left(means), [gradient, Sum(2**ROW_BITS, 1, _TRACE)])
+    return Plan(plan.noises, plan.event + known.event)
+
+
+def fitted_by_descent(
+    rows: Rows, y: Any, known: Labels, plan: Plan, steps: int, ridge: float | None, bits: Bits
+) -> tuple[NDArray[Any], Floats]:
+    """The classes and the coefficients, from rows of whole numbers: everything here is paid for by the plan."""
+    classes = known.found(y, bits)[:_MOST_CLASSES]
+    columns = 1 if len(classes) <= 2 else len(classes)
+    if len(classes) < 2:
+        return classes, np.zeros((rows.width, 1))
+    places = numbered(y, classes)
+    whole, trace = plan.noises
+    noise = replace(whole, dimension=rows.width * columns)
+    # The length of every row is rounded down to a multiple of 2**bits, so that it weighs at most that.
+    lengths = trace.sample(int(np.floor(rows.squares() / 2**ROW_BITS).sum()), bits) + 3 * float(trace.sigma)
+    step = largest(len(classes)) / PULL / (1 if len(classes) > 2 else math.sqrt(2))
+    bend = 0.25 if len(classes) == 2 else 0.5
+    curvature = bend * max(lengths, 0.0) / 2**ROW_BITS
+    way = course(float(noise.sigma) * step / 2**ROW_BITS / math.sqrt(steps), curvature, steps, ridge)
+
+    fresh = _fresh(noise, bits)
+
+    def gradient(w: Floats) -> Floats:
+        scores = rows.times(np.rint(w * 2**_FINE))
+        exact = rows.tallied(pulls(scores, places, unit=2 ** (ROW_BITS + _FINE), classes=len(classes)))
+        return add(exact.ravel(), next(fresh)).astype(np.float64).reshape(w.shape) * (step / 2**ROW_BITS)
+
+    return classes, descended(gradient, (rows.width, columns), way)
+
+
+def _fresh(noise: Gaussian, bits: Bits) -> Iterator[IntVector]:
+    """Fresh noise for one release after another, drawn for several at a time: short draws cost as much as long ones."""
+    ahead = max(1, _AHEAD // noise.dimension)
+    while True:
+        yield from discrete_gaussian(noise.sigma, ahead * noise.dimension, bits).reshape(ahead, -1)
+
+
+def noised(exact: IntVector, noise: Gaussian, bits: Bits) -> Floats:
+    """A matrix of whole sums with fresh noise in every entry."""
+    return np.asarray(noise.sample(exact.ravel(), bits), dtype=np.float64).reshape(exact.shape)

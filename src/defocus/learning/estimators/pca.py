@@ -1,0 +1,123 @@
+"""Principal components from noisy moments."""
+
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from defocus.errors import InvalidParameterError, count
+from defocus.learning.estimators.balls import Ball, tallied
+from defocus.learning.estimators.base import PrivateEstimator, checked_bits, ends, scaled, seen
+from defocus.learning.estimators.logistic import noised
+from defocus.learning.estimators.moments import moment_sum, noisy_moments
+from defocus.learning.estimators.spending import Sum, planned, purse
+
+__all__ = ["PCA"]
+
+_BITS = 10
+_MOMENTS, _MEAN, _COUNT = 0.8, 0.15, 0.05
+"""Shares of the budget."""
+
+Floats = NDArray[np.float64]
+
+
+@final
+class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):
+    r"""The directions in which rows vary most, from the sums of :math:`x x^T` and x and the number of rows.
+
+    Guarantee:
+        The fit owes ``event_``, calibrated to ``budget``; one row is added or removed, or replaced where the ledger
+        says so. Rows are whole vectors of norm at most :math:`2^{10}`: one row moves the weighted sum of :math:`x x^T` by
+        at most :math:`5\cdot2^{20}` (:mod:`.moments`), the sum of x and the number of rows, in units of
+        :math:`2^{10}`, by :math:`2^{10}` each, in L2 norm. Noise is discrete Gaussian; the rest is computed from the noisy sums.
+    Assumes:
+        ``norm`` or ``bounds`` were not read off the data; longer rows are scaled down. NaN is zero, with ``bounds`` the
+        middle.
+
+    Error:
+        Directions whose variance is below the error of the second moments are those of the noise.
+    Reference:
+        Dwork, Talwar, Thakurta, Zhang (2014), Analyze Gauss: optimal bounds for privacy-preserving PCA.
+
+    >>> from defocus.noise.testing import seeded
+    >>> X = np.outer(np.tile([-1.0, 1.0], 5000), [0.6, 0.8])
+    >>> abs(PCA(n_components=1, bits=seeded(1)).fit(X).components_).round(1).tolist()
+    [[0.6, 0.8]]
+    """
+
+    def __init__(
+        self,
+        n_components: Any = None,
+        *,
+        budget: Any = None,
+        ledger: Any = None,
+        norm: Any = 1.0,
+        bounds: Any = None,
+        purpose: str | None = None,
+        bits: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.budget = budget
+        self.ledger = ledger
+        self.norm = norm
+        self.bounds = bounds
+        self.purpose = purpose
+        self.bits = bits
+
+    def fit(self, X: Any, y: Any = None) -> "PCA":
+        """Charge, then fit; ``y`` is not looked at."""
+        del y
+        means, drawn = purse(self.budget, self.ledger), checked_bits(self.bits)
+        rows = seen(self, X, reset=True)
+        width = rows.shape[1]
+        wanted = width if self.n_components is None else count("n_components", self.n_components)
+        if wanted > width:
+            raise InvalidParameterError(
+                f"There are {width} features, so there cannot be {wanted} components.", fix=f"ask for at most {width}."
+            )
+        held, norm = scaled(rows, self.bounds, self.norm)
+        ball = Ball(norm, _BITS)
+        sums = [moment_sum(width, _BITS, _MOMENTS), Sum(2**_BITS, width, _MEAN), Sum(2**_BITS, 1, _COUNT)]
+        plan = planned(means, sums)
+
+        def compute() -> tuple[Floats, Floats, float]:
+            whole = ball.hold(held)
+            dense = whole.toarray() if hasattr(whole, "toarray") else whole
+            squared, plain, number = plan.noises
+            second = noisy_moments(dense, squared, drawn)
+            first = noised(tallied(dense, np.ones((len(dense), 1))), plain, drawn)[:, 0]
+            return second, first, max(1.0, number.sample(len(dense) << _BITS, drawn) / 2**_BITS)
+
+        second, first, rows_about = self._spend(plan, means, compute, lambda made: made[0].tolist(), self.purpose)
+        unit = norm / ball.radius
+        mean = first * unit / rows_about
+        values, vectors = np.linalg.eigh(second * unit**2 / rows_about - np.outer(mean, mean))
+        turned = np.where(vectors[abs(vectors).argmax(axis=0), np.arange(width)] < 0, -1.0, 1.0) * vectors
+        self.components_ = turned[:, ::-1].T[:wanted]
+        self.explained_variance_ = values[::-1][:wanted].clip(0)
+        self.explained_variance_ratio_ = self.explained_variance_ / max(float(values.clip(0).sum()), 1e-300)
+        self.mean_ = mean
+        self.n_components_ = wanted
+        return self
+
+    def transform(self, X: Any) -> Floats:
+        """The coordinates of rows along the components; with ``bounds``, of features that go from -1 to 1."""
+        check_is_fitted(self)
+        rows = seen(self, X, reset=False)
+        moved, _ = scaled(rows, self.bounds, self.norm)
+        return (np.nan_to_num(moved) - self.mean_) @ self.components_.T
+
+    def inverse_transform(self, X: Any) -> Floats:
+        """Rows with these coordinates."""
+        check_is_fitted(self)
+        moved = np.asarray(X, dtype=np.float64) @ self.components_ + self.mean_
+        if self.bounds is None:
+            return moved
+        low, high = ends(self.bounds, self.n_features_in_)
+        return (low + high) / 2 + moved * (high - low) / 2
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.n_components_)

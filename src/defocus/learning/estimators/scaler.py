@@ -1,0 +1,143 @@
+"""Standardised features, from private bounds, means and variances."""
+
+import math
+from fractions import Fraction
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from defocus.learning.estimators.base import PrivateEstimator, checked_bits, ends, seen
+from defocus.learning.estimators.spending import Purse, Sum, planned, purse
+from defocus.mechanisms import Gaussian, RangeFinding
+from defocus.privacy.events import NOTHING, DiscreteGaussian
+from defocus.privacy.rounding import root_up
+
+__all__ = ["StandardScaler"]
+
+_BITS = 10
+_FINDING = 0.3
+"""The share of the budget that finds bounds nobody declared."""
+_NARROWEST = 1e-3
+"""No feature is taken to vary by less than this share of half its bounds."""
+
+Floats = NDArray[np.float64]
+
+
+@final
+class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
+    r"""Subtract the mean of each feature and divide by its standard deviation, all of them noisy.
+
+    Guarantee:
+        The fit owes ``event_``, calibrated to ``budget``; one row is added or removed, or replaced where the ledger
+        says so. Each feature goes from its bounds to [-1, 1]; a row adds :math:`2^{10}` to a count, and at most
+        :math:`2^{10}` in size to a sum and to a sum of squares of each of d features: at most
+        :math:`2^{10}\sqrt{2d+1}` in L2 norm, in whole numbers. Noise is discrete Gaussian.
+
+        Without ``bounds``, each feature's are found from a noisy histogram of magnitudes (:class:`RangeFinding`), and
+        that is charged as well, within the same budget.
+    Assumes:
+        Declared ``bounds`` were not read off the data. What lies outside is cut; NaN is the middle of the bounds here, and
+        stays NaN in :meth:`transform`.
+
+    Error:
+        ``error_`` is the standard error of the means by noise, in the units of the data.
+    Reference:
+        Wilson et al. (2020), Differentially private SQL with bounded user contribution, for the bounds.
+
+    >>> from defocus.noise.testing import seeded
+    >>> X = np.tile([[20.0], [40.0], [60.0]], (5000, 1))
+    >>> scaler = StandardScaler(bounds=(0, 120), bits=seeded(1)).fit(X)
+    >>> scaler.mean_.round(0).tolist(), scaler.scale_.round(0).tolist()
+    ([40.0], [16.0])
+    """
+
+    def __init__(
+        self,
+        *,
+        bounds: Any = None,
+        budget: Any = None,
+        ledger: Any = None,
+        purpose: str | None = None,
+        bits: Any = None,
+    ) -> None:
+        self.bounds = bounds
+        self.budget = budget
+        self.ledger = ledger
+        self.purpose = purpose
+        self.bits = bits
+
+    def fit(self, X: Any, y: Any = None) -> "StandardScaler":
+        """Charge, then fit; ``y`` is not looked at."""
+        del y
+        means, drawn = purse(self.budget, self.ledger), checked_bits(self.bits)
+        rows = seen(self, X, reset=True)
+        width = rows.shape[1]
+        declared = None if self.bounds is None else ends(self.bounds, width)
+        finder = None if declared is not None else _finder(means, width)
+        sums = Sum(2**_BITS * root_up(Fraction(2 * width + 1)), 2 * width + 1)
+        plan = planned(means, [sums], also=NOTHING if finder is None else width * finder.event)
+
+        def compute() -> tuple[Floats, Floats, Floats]:
+            low, high = declared or np.array([finder.sample(_magnitudes(x, finder), drawn) for x in rows.T]).T  # type: ignore[union-attr]  # one of the two is there
+            noisy = plan.noises[0].sample(_moved(rows, low, high), drawn)
+            return low, high, np.asarray(noisy, dtype=np.float64) / 2**_BITS
+
+        low, high, noisy = self._spend(plan, means, compute, lambda made: [each.tolist() for each in made], self.purpose)
+        self._read(low, high, noisy, plan.noises[0])
+        return self
+
+    def _read(self, low: Floats, high: Floats, noisy: Floats, noise: Gaussian) -> None:
+        """Means and deviations from noisy sums of features that go from -1 to 1."""
+        width = len(low)
+        rows_about = max(1.0, float(noisy[-1]))
+        first = (noisy[:width] / rows_about).clip(-1, 1)
+        second = (noisy[width : 2 * width] / rows_about).clip(0, 1)
+        middle, half = (low + high) / 2, (high - low) / 2
+        self.low_, self.high_ = low, high
+        self.mean_ = middle + half * first
+        self.var_ = np.maximum(second - first**2, _NARROWEST**2) * half**2
+        self.scale_ = np.sqrt(self.var_)
+        self.error_ = half * float(noise.sigma) / 2**_BITS / rows_about
+
+    def transform(self, X: Any) -> Floats:
+        """Standardised rows."""
+        check_is_fitted(self)
+        rows = seen(self, X, reset=False)
+        found: Floats = (rows - self.mean_) / self.scale_
+        return found
+
+    def inverse_transform(self, X: Any) -> Floats:
+        """Rows in the units of the data."""
+        check_is_fitted(self)
+        found: Floats = np.asarray(X, dtype=np.float64) * self.scale_ + self.mean_
+        return found
+
+
+def _finder(means: Purse, width: int) -> RangeFinding:
+    r"""What finds the bounds of each feature, for :data:`_FINDING` of the budget.
+
+    Discrete Laplace noise for epsilon' is :math:`\varepsilon'^2/2`-zCDP, so d of them at
+    :math:`\varepsilon' = \mu\sqrt{share/d}` owe that share of :math:`\rho = \mu^2/2`, where :math:`1/\mu` is the noise
+    ratio that the whole budget covers.
+    """
+    ratio = means.least(lambda x: DiscreteGaussian(x * 2**20, 2**20))
+    return RangeFinding(epsilon=min(10.0, math.sqrt(_FINDING / width) / ratio), replace=means.replace)
+
+
+def _magnitudes(values: Floats, finder: RangeFinding) -> NDArray[np.int64]:
+    """How many values lie in each bucket; NaN in none."""
+    known = values[~np.isnan(values)]
+    cells = (np.searchsorted(np.array(finder.edges), known, side="right") - 1).clip(0, finder.buckets - 1)
+    return np.bincount(cells, minlength=finder.buckets).astype(np.int64)
+
+
+def _moved(rows: Floats, low: Floats, high: Floats) -> NDArray[np.int64]:
+    """The sums of features that go from -1 to 1, of their squares, and of ones, in steps."""
+    shares = ((rows - (low + high) / 2) / ((high - low) / 2)).clip(-1, 1)
+    shares = np.where(np.isnan(shares), 0.0, shares)
+    plain, squared = np.rint(shares * 2**_BITS), np.rint(shares**2 * 2**_BITS)
+    parts = [plain.sum(axis=0), squared.sum(axis=0), np.array([float(len(rows) << _BITS)])]
+    return np.concatenate(parts).astype(np.int64)

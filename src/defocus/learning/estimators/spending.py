@@ -1,0 +1,146 @@
+"""What a fit may cost, how that is divided between sums, and the charge that comes before anything random."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar, final
+
+from defocus.errors import InvalidParameterError, Number, QuestionFailedError
+from defocus.ledger import Ledger, Receipt
+from defocus.mechanisms import Gaussian
+from defocus.mechanisms.parameters import checked_budget
+from defocus.privacy.budgets import Budget
+from defocus.privacy.calibration import calibrate
+from defocus.privacy.events import NOTHING, Event
+from defocus.privacy.units import Adjacency, Unit, rows
+from defocus.release.charging import charged
+from defocus.release.settling import noted, settled
+from defocus.release.silence import silence
+
+__all__ = ["DEFAULT", "Plan", "Purse", "Sum", "planned", "purse"]
+
+DEFAULT = Budget(1, 1e-6)
+"""What a fit costs where nobody says."""
+
+Made = TypeVar("Made")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Purse:
+    """What one fit may cost, who is protected, and the ledger that is charged, if there is one."""
+
+    budget: Budget
+    ledger: Ledger | None
+    unit: Unit
+
+    @property
+    def replace(self) -> bool:
+        """Whether neighbours replace a row; the number of rows is public then."""
+        return self.unit.adjacency is Adjacency.REPLACE
+
+    @property
+    def moves(self) -> int:
+        """How many rows neighbours differ in: one that comes or goes, or one that goes and one that comes."""
+        return 2 if self.replace else 1
+
+    def least(self, family: Callable[[float], Event]) -> float:
+        """The least x whose event the budget covers."""
+        return calibrate(family, self.budget, adjacency=self.unit.adjacency)
+
+    def spend(
+        self, event: Event, compute: Callable[[], Made], *, purpose: str, written: Callable[[Made], Any]
+    ) -> tuple[Made, Receipt | None]:
+        """What ``compute`` makes once ``event`` is charged; the ledger notes a digest of what is ``written`` of it.
+
+        Guarantee:
+            Nothing is computed from the data before the charge is on disk; what fails afterwards keeps the charge,
+            and its text is not repeated. Without a ledger nothing adds up over fits: who fits twice spends twice.
+        """
+        if self.ledger is None:
+            with silence():
+                return compute(), None
+        receipt = charged(
+            event, self.budget, self.ledger, lambda _delta: event, purpose=purpose, who=None, request=None
+        )
+
+        def failed(why: str) -> QuestionFailedError:
+            return QuestionFailedError(charge=receipt.sequence, why=why)
+
+        made = settled(lambda _receipt: compute(), receipt, failed=failed, what="fit")
+        return noted(made, written(made), receipt, ledger=self.ledger, description=purpose, keep=False), receipt
+
+
+def purse(budget: object, ledger: object) -> Purse:
+    """The purse of an estimator with these two parameters."""
+    if ledger is not None and not isinstance(ledger, Ledger):
+        raise InvalidParameterError(
+            f"ledger must be an open Ledger, but it is {type(ledger).__name__}.",
+            fix="open one with dp.Ledger.open(path, budget=…, unit=dp.rows(), dataset=…), or leave ledger= out.",
+        )
+    unit = rows() if ledger is None else ledger.unit
+    if unit.kind != "rows":
+        raise InvalidParameterError(
+            f"An estimator sees rows, but this ledger protects {unit}.",
+            fix="make one row of everything about one person, and open the ledger with unit=dp.rows().",
+        )
+    return Purse(DEFAULT if budget is None else checked_budget(budget), ledger, unit)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """A vector of integer sums that is released ``times`` times over, for a ``share`` of the whole budget.
+
+    ``sensitivity`` bounds the L2 norm of what one row adds, in steps of its grid.
+    """
+
+    sensitivity: Number
+    dimension: int
+    share: float = 1.0
+    times: int = 1
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The noise of each sum, and what all of them owe together."""
+
+    noises: tuple[Gaussian, ...]
+    event: Event
+
+
+def planned(purse: Purse, sums: Sequence[Sum], *, also: Event = NOTHING) -> Plan:
+    r"""The least noise for ``sums`` whose event, with ``also``, the budget covers.
+
+    Each sum gets discrete Gaussian noise of :math:`\sigma_k = x \Delta_k \sqrt{m_k/s_k}` for its sensitivity, number
+    of times and share: of :math:`\rho = \sum_k m_k \Delta_k^2/2\sigma_k^2` it then owes the share :math:`s_k`. Where a
+    row is replaced, one goes and one comes, and :math:`\Delta_k` is doubled.
+
+    >>> from defocus.privacy.units import rows
+    >>> plan = planned(Purse(Budget(1, 1e-6), None, rows()), [Sum(1024, 3)])
+    >>> round(float(plan.noises[0].sigma) / 1024, 2)
+    4.22
+    """
+    if purse.budget.epsilon is not None and not purse.budget.delta:
+        raise InvalidParameterError(
+            f"Estimators add Gaussian noise, and {purse.budget} has no delta.",
+            fix="add one well below one over the number of rows, for example Budget(1, 1e-6).",
+        )
+    weights = [math.sqrt(each.times / each.share) for each in sums]
+
+    def noises(x: float) -> tuple[Gaussian, ...]:
+        return tuple(
+            Gaussian(
+                sigma=x * weight * float(each.sensitivity) * purse.moves,
+                sensitivity=each.sensitivity * purse.moves,
+                dimension=each.dimension,
+            )
+            for each, weight in zip(sums, weights, strict=True)
+        )
+
+    def event(x: float) -> Event:
+        return sum((each.times * noise.event for each, noise in zip(sums, noises(x), strict=True)), also)
+
+    least = purse.least(event)
+    return Plan(noises(least), event(least))
