@@ -1,4 +1,5 @@
 import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,59 @@ def test_values_of_a_numbered_domain_are_whole_numbers(values: Any) -> None:
         Categories.of(5).codes(values)
 
 
+NOTHING_OF_THE_DOMAIN = [0.5, "0", None, True, [1], {}, math.nan, math.inf, 2**63, 2**64, -(2**70), b"x", 1j, object()]
+
+
+@pytest.mark.parametrize("value", NOTHING_OF_THE_DOMAIN, ids=[f"{i}" for i in range(14)])
+def test_every_value_whatever_it_is_has_a_declared_outcome(value: Any) -> None:
+    """Silence would be an outcome, too, and not a private one."""
+    assert Categories.of(3, outside="other").codes([value]).tolist() == [3]
+    assert Categories.of(3, outside="other").codes([1, value]).tolist() == [1, 3]
+    assert Categories.of(["a", "b"], outside="other").codes([value, "b"]).tolist() == [2, 1]
+    found = Interval(2, 4).positions([3, value]).tolist()
+    assert found[0] == 0.5
+    assert found[1] in (0, 1)
+    assert Interval(2, 4).positions([value])[0] in (0, 1)
+
+
+def test_what_is_no_number_counts_as_the_low_end() -> None:
+    given = [math.nan, None, "3", True, [3], 10**400, -(10**400), math.inf]
+    assert Interval(2, 4).positions(given).tolist() == [0, 0, 0, 0, 0, 1, 0, 1]
+    assert Interval(2, 4).positions(np.array([math.nan, 4])).tolist() == [0, 1]
+
+
+def test_a_batch_that_is_no_list_of_values_is_refused_under_every_rule() -> None:
+    for values in (3, None, "01", b"01", np.array([[1, 2]]), np.array(1)):
+        for domain in (Categories.of(3, outside="other"), Categories.of(["a", "b"], outside="other")):
+            with pytest.raises(InvalidParameterError):
+                domain.codes(values)
+        with pytest.raises(InvalidParameterError):
+            Interval(0, 1).positions(values)
+
+
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [
+        (0, Fraction(1, 10**400)),
+        (-1.7e308, 1.7e308),
+        (0, 10**400),
+        (-(10**400), 0),
+        (1, 1 + Fraction(1, 10**400)),
+        (-(10**308), 10**308),
+    ],
+    ids=["narrow", "wide", "far up", "far down", "narrow around 1", "wide whole"],
+)
+def test_an_interval_that_floats_cannot_measure_is_refused(low: Any, high: Any) -> None:
+    with pytest.raises(InvalidParameterError, match="measured"):
+        Interval(low, high)
+
+
+@pytest.mark.parametrize("labels", [(1, 2), ("a", 1), "ab", (None, "b"), (("a",), ("b",))])
+def test_labels_are_texts(labels: Any) -> None:
+    with pytest.raises(InvalidParameterError, match="texts"):
+        Categories(2, labels)
+
+
 def test_nobody_is_an_answer() -> None:
     assert Categories.of(5).codes([]).tolist() == []
 
@@ -46,13 +100,13 @@ def test_rules_for_what_lies_outside_are_the_declared_ones() -> None:
         Interval(0, 1, "drop")  # type: ignore[arg-type]
 
 
-def test_numbers_outside_an_interval_are_clipped_or_refused_and_what_is_no_number_is_refused() -> None:
+def test_numbers_outside_an_interval_are_clipped_or_refused() -> None:
     assert Interval(-1, 3).positions([-9, -1, 0, 3, math.inf, -math.inf, 1e308]).tolist() == [0, 0, 0.25, 1, 1, 0, 1]
     with pytest.raises(OutOfDomainError):
         Interval(-1, 3, "refuse").positions([4])
-    for bad in ([math.nan], ["1"], "1", [[1]], np.array([None])):
+    for bad in ([math.nan], ["1"], [[1]], np.array([None])):
         with pytest.raises(OutOfDomainError):
-            Interval(-1, 3).positions(bad)
+            Interval(-1, 3, "refuse").positions(bad)
 
 
 @pytest.mark.parametrize(("low", "high"), [(1, 1), (2, 1), (math.nan, 1), (0, math.inf), ("0", 1), (False, True)])

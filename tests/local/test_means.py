@@ -169,7 +169,7 @@ def test_parameters_without_meaning_are_refused(name: str) -> None:
     with pytest.raises(InvalidParameterError):
         mean(name, 1, 0, 1)
     with pytest.raises(OutOfDomainError):
-        mean(name, 0, 1, 1).encode([math.nan])
+        mean(name, 0, 1, 1, outside="refuse").encode([math.nan])
     with pytest.raises(InvalidParameterError):
         mean("guess", 0, 1, 1)
 

@@ -4,6 +4,7 @@
 
     DefocusError
     ├── InvalidParameterError (ValueError)
+    │   ├── EpsilonTooLargeError        a description asks a device for more than the device allows
     │   ├── FormulaOutOfRangeError      a textbook formula used where it is unsound
     │   ├── MismatchedDomainError       two things that must be about the same domain are not
     │   ├── MismatchedOracleError       local reports or counts made under another description
@@ -44,6 +45,7 @@
     ├── CheckpointError                 a checkpoint damaged, of another run, or already gone on from
     ├── StreamEndedError                a step past the last one that was charged
     ├── StreamStateError                a stream closed, handed over, already resumed or damaged
+    ├── UnmadeReportError               a device made a report that its design does not know; it was not sent
     ├── UnreadableDescriptionError (ValueError)  not the description of a local oracle
     ├── UnknownTargetError (LookupError)  an audit was asked for by a name nothing has
     └── MissingExtraError (ImportError)
@@ -77,7 +79,13 @@ from defocus.errors.ledger import (
     LedgerMismatchError,
     LedgerUnavailableError,
 )
-from defocus.errors.local import MismatchedOracleError, OutOfDomainError, UnreadableDescriptionError
+from defocus.errors.local import (
+    EpsilonTooLargeError,
+    MismatchedOracleError,
+    OutOfDomainError,
+    UnmadeReportError,
+    UnreadableDescriptionError,
+)
 from defocus.errors.mechanisms import NotExactError, UnfitDataError
 from defocus.errors.noise import NoiseOverflowError, NotBitsError
 from defocus.errors.privacy import (
@@ -114,6 +122,7 @@ __all__ = [
     "DefocusError",
     "DependentExamplesError",
     "EngineError",
+    "EpsilonTooLargeError",
     "ExpressionError",
     "FormulaOutOfRangeError",
     "InvalidParameterError",
@@ -147,6 +156,7 @@ __all__ = [
     "UnfitModelError",
     "UnknownColumnError",
     "UnknownTargetError",
+    "UnmadeReportError",
     "UnmeasuredTablesError",
     "UnreadableDescriptionError",
     "UnsupportedEventError",

@@ -2,7 +2,13 @@
 
 from defocus.errors.base import DefocusError, InvalidParameterError
 
-__all__ = ["MismatchedOracleError", "OutOfDomainError", "UnreadableDescriptionError"]
+__all__ = [
+    "EpsilonTooLargeError",
+    "MismatchedOracleError",
+    "OutOfDomainError",
+    "UnmadeReportError",
+    "UnreadableDescriptionError",
+]
 
 
 class OutOfDomainError(InvalidParameterError):
@@ -11,8 +17,28 @@ class OutOfDomainError(InvalidParameterError):
     def __init__(self, domain: str) -> None:
         super().__init__(
             f"A value lies outside of the domain: {domain}.",
-            fix="declare the domain with outside='other', which adds a public bucket for such values, or mend the "
-            "value on the device. Nothing was reported.",
+            fix="declare what becomes of such values: outside='other' for categories, outside='clip' for numbers. "
+            "Nothing was reported, and on a device that silence can be seen.",
+        )
+
+
+class EpsilonTooLargeError(InvalidParameterError):
+    """A description asks a device for more than the device allows."""
+
+    def __init__(self, asked: float, allowed: float) -> None:
+        super().__init__(
+            f"A report would cost epsilon = {asked:g}, but this device's limit is {allowed:g}.",
+            fix="do not take part, or let the collector ask for less.",
+        )
+
+
+class UnmadeReportError(DefocusError):
+    """A device made a report that its design does not know: a fault of the program, noticed before it was sent."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"A client of {name} made a report that no client of {name} makes. Nothing was reported.",
+            fix="tell the maintainers; until then use another oracle.",
         )
 
 

@@ -1,4 +1,9 @@
-"""Bloom filters of categories, one for each cohort: public, and the same for everybody."""
+"""Bloom filters of categories, one for each cohort: public, and the same for everybody.
+
+A filter has ones where SHA-256 of cohort and label, cut into pieces of 4 bytes, each modulo the width, points. What is
+hashed is ``cohort/label``, the number being the label where there are none, and ``cohort`` for the bucket of
+others: so no label can be mistaken for that bucket.
+"""
 
 import hashlib
 from functools import lru_cache
@@ -8,23 +13,25 @@ from numpy.typing import NDArray
 
 from defocus.local.domains import Categories
 
-__all__ = ["bloom_matrix", "bloom_positions"]
+__all__ = ["bloom_bits", "bloom_matrix", "bloom_positions"]
+
+
+def bloom_bits(
+    domain: Categories, cohorts: NDArray[np.int64], codes: NDArray[np.int64], width: int, hashes: int
+) -> NDArray[np.int64]:
+    """Where the ones of each person's filter are, by hash function; some may coincide. Only these are hashed."""
+    pairs, place = np.unique(cohorts * domain.size + codes, return_inverse=True)
+    cut = [_digest(domain, *divmod(pair, domain.size))[: 4 * hashes] for pair in pairs.tolist()]
+    bits = np.frombuffer(b"".join(cut), "<u4").astype(np.int64).reshape(-1, hashes) % width
+    return np.asarray(bits[place.ravel()], np.int64)
 
 
 @lru_cache(maxsize=8)
 def bloom_positions(domain: Categories, cohorts: int, width: int, hashes: int) -> NDArray[np.int64]:
-    """Where the ones of each category's filter are: by cohort, category and hash function. Some may coincide.
-
-    SHA-256 of cohort and label, cut into pieces of 4 bytes, each modulo the width.
-    """
-    labels = domain.labels or ()
-    names = [*labels, *(str(code) for code in range(len(labels), domain.size))]
-    cut = [
-        np.frombuffer(hashlib.sha256(f"{cohort}/{name}".encode()).digest(), "<u4")[:hashes]
-        for cohort in range(cohorts)
-        for name in names
-    ]
-    return (np.array(cut).astype(np.int64) % width).reshape(cohorts, domain.size, hashes)
+    """The same for every cohort and category."""
+    everyone = np.arange(cohorts * domain.size)
+    found = bloom_bits(domain, everyone // domain.size, everyone % domain.size, width, hashes)
+    return found.reshape(cohorts, domain.size, hashes)
 
 
 @lru_cache(maxsize=4)
@@ -36,3 +43,9 @@ def bloom_matrix(domain: Categories, cohorts: int, width: int, hashes: int) -> N
     for i in range(hashes):
         out[cohort, positions[:, :, i], category] = 1.0
     return out.reshape(cohorts * width, domain.size)
+
+
+def _digest(domain: Categories, cohort: int, code: int) -> bytes:
+    other = domain.outside == "other" and code == domain.size - 1
+    name = str(code) if domain.labels is None or other else domain.labels[code]
+    return hashlib.sha256((f"{cohort}" if other else f"{cohort}/{name}").encode("utf-8", "surrogatepass")).digest()

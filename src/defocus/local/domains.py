@@ -1,14 +1,18 @@
 """What a value may be: public facts that a device and a server agree on before anything is collected."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
+from numbers import Integral, Real
 from typing import Any, Literal, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from defocus.errors import InvalidParameterError, Number, OutOfDomainError, finite, whole
+from defocus.local.numbers import canonical
 from defocus.privacy.wire import read_number, write_number
 
 __all__ = ["LARGEST_DOMAIN", "Categories", "Codes", "Domain", "Interval", "domain_from_wire"]
@@ -24,9 +28,14 @@ LARGEST_DOMAIN = 1 << 28
 class Categories:
     """One of ``size`` categories, by number or by label.
 
-    What lies outside follows a declared rule, the same for everybody: ``outside="refuse"`` raises on the device before
-    anything is drawn; ``outside="other"`` counts it in a public last category. Either way a report depends on its
-    value only through the category, so the guarantee of the oracle holds for every possible value.
+    What lies outside follows a declared rule, the same for everybody.
+
+    * ``outside="other"`` counts it in a public last category: whatever is no category, a number or text outside, None,
+      or anything else. A report depends on its value only through the category, so the guarantee of the oracle holds
+      for *every* value.
+    * ``outside="refuse"`` raises before anything is drawn. The guarantee holds among the values of the domain only:
+      that a device is silent shows that its value is none of them. It is for domains that hold every value there is,
+      and for batches of one's own.
 
     >>> Categories.of(["red", "blue"], outside="other").codes(["blue", "pink"])
     array([1, 2])
@@ -48,6 +57,9 @@ class Categories:
                 f"outside must be 'refuse' or 'other', but it is {self.outside!r}.", fix="choose one of the two."
             )
         if self.labels is not None:
+            given: Any = self.labels
+            if not isinstance(given, tuple) or not all(isinstance(label, str) for label in given):
+                raise InvalidParameterError("Labels of a domain are texts.", fix="pass a tuple of str.")
             named = self.size - (self.outside == "other")
             if len(self.labels) != named or len(set(self.labels)) != named:
                 raise InvalidParameterError(
@@ -70,12 +82,12 @@ class Categories:
 
     def codes(self, values: Any) -> Codes:
         """The category of each value. This runs on the device; the error never quotes a value."""
-        known = self.size - (self.outside == "other")
+        known, given = self.size - (self.outside == "other"), _listed(values)
         if self.labels is None:
-            codes = _whole_numbers(values)
+            codes = _whole_numbers(given)
         else:
             place = {label: i for i, label in enumerate(self.labels)}
-            items = values.tolist() if isinstance(values, np.ndarray) else list(values)
+            items = given.tolist() if isinstance(given, np.ndarray) else given
             codes = np.array([place.get(item, -1) if isinstance(item, str) else -1 for item in items], np.int64)
         if not codes.size or 0 <= int(codes.min()) <= int(codes.max()) < known:
             return codes
@@ -103,8 +115,9 @@ class Categories:
 class Interval:
     """A number between ``low`` and ``high``.
 
-    What lies outside is moved to the nearer end (``outside="clip"``) or refused on the device. What is not a number is
-    refused under either rule, because there is no nearest one.
+    What lies outside follows a declared rule, the same for everybody. ``outside="clip"`` moves it to the nearer end,
+    and what is no number at all (NaN, None, a text) to the low one, so that the guarantee of the oracle holds for
+    *every* value. ``outside="refuse"`` raises before anything is drawn; that a device is silent is then seen.
     """
 
     low: Number
@@ -112,11 +125,16 @@ class Interval:
     outside: Literal["clip", "refuse"] = "clip"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "low", finite("low", self.low))
-        object.__setattr__(self, "high", finite("high", self.high))
+        object.__setattr__(self, "low", canonical(finite("low", self.low)))
+        object.__setattr__(self, "high", canonical(finite("high", self.high)))
         if not self.low < self.high:
             raise InvalidParameterError(
                 f"low must be below high, but they are {self.low} and {self.high}.", fix="pass low < high."
+            )
+        if not (_measured(self.low) and _measured(self.high) and _measured(self.width)) or not float(self.width):
+            raise InvalidParameterError(
+                "The interval is too narrow, too wide or too far out to be measured in floating-point numbers.",
+                fix="choose another unit for the numbers, such that ends and width are ordinary floats.",
             )
         if self.outside not in ("clip", "refuse"):
             raise InvalidParameterError(
@@ -130,17 +148,12 @@ class Interval:
 
     def positions(self, values: Any) -> NDArray[np.float64]:
         """Where each value lies between the ends: 0 is low, 1 is high. This runs on the device."""
-        given = np.asarray(values)
-        if given.ndim != 1 or given.dtype.kind not in "iuf" or np.isnan(given).any():
-            if given.ndim == 1 and given.size == 0:
-                return np.empty(0)
-            raise OutOfDomainError(self.described)
-        numbers = given.astype(np.float64)
+        numbers = _real_numbers(_listed(values))
         with np.errstate(over="ignore", invalid="ignore"):
             shares = (numbers - float(self.low)) / float(self.width)
-        if self.outside == "refuse" and ((shares < 0) | (shares > 1)).any():
+        if self.outside == "refuse" and not ((shares >= 0) & (shares <= 1)).all():
             raise OutOfDomainError(self.described)
-        return np.clip(shares, 0.0, 1.0)
+        return np.fmin(np.fmax(shares, 0.0), 1.0)  # which take the other argument for NaN
 
     @property
     def described(self) -> str:
@@ -172,14 +185,71 @@ def domain_from_wire(data: Any) -> Domain:
     raise ValueError(f"{str(kind)[:40]!r} is not a kind of domain")
 
 
-def _whole_numbers(values: Any) -> Codes:
-    array = np.asarray(values)
-    if array.ndim != 1 or array.dtype.kind not in "iu":
-        if array.ndim == 1 and array.size == 0:
-            return np.empty(0, np.int64)
-        raise InvalidParameterError(
-            "Values of a numbered domain are whole numbers in one dimension.", fix="pass codes from 0 on."
-        )
+def _measured(number: Number) -> bool:
+    try:
+        return math.isfinite(float(number))
+    except OverflowError:
+        return False
+
+
+def _listed(values: Any) -> list[Any] | NDArray[Any]:
+    """Values one by one, whatever they are; what is no list of values is refused."""
+    if hasattr(values, "__array__"):
+        array = np.asarray(values)
+        if array.ndim == 1:
+            return array
+    elif not isinstance(values, str | bytes):
+        try:
+            return list(values)
+        except TypeError:
+            pass
+    raise InvalidParameterError(
+        "Values come as a list or an array of one dimension, one for each person.", fix="pass for example [value]."
+    )
+
+
+def _numbers(given: list[Any] | NDArray[Any], kinds: str) -> NDArray[Any] | None:
+    """All of them as one array, if numpy has them as numbers of one of these kinds; to numpy, True would be 1."""
+    if isinstance(given, list) and not {bool, np.bool_}.isdisjoint(map(type, given)):
+        return None
+    try:
+        array = np.asarray(given)
+    except (ValueError, TypeError, OverflowError):
+        return None
+    return array if array.ndim == 1 and array.dtype.kind in kinds else None
+
+
+def _whole_numbers(given: list[Any] | NDArray[Any]) -> Codes:
+    """Whole numbers as they are where they can be a category; -1 for whatever else there is."""
+    array = _numbers(given, "iu")
+    if array is None:
+        return np.array([_whole_number(item) for item in given], np.int64)
     if array.dtype == np.uint64:
         return np.where(array > np.uint64(LARGEST_DOMAIN), -1, array.astype(np.int64))
     return array.astype(np.int64, copy=False)
+
+
+def _whole_number(item: Any) -> int:
+    if isinstance(item, bool) or not isinstance(item, Integral):
+        return -1
+    number = int(item)
+    return number if 0 <= number <= LARGEST_DOMAIN else -1
+
+
+def _real_numbers(given: list[Any] | NDArray[Any]) -> NDArray[np.float64]:
+    """Numbers as floats; NaN for whatever else there is."""
+    array = _numbers(given, "iuf")
+    if array is None:
+        return np.array([_real_number(item) for item in given], np.float64)
+    return array.astype(np.float64)
+
+
+def _real_number(item: Any) -> float:
+    if isinstance(item, bool | np.bool_) or not isinstance(item, Real | Decimal):
+        return math.nan
+    try:
+        return float(item)
+    except OverflowError:
+        return math.inf if math.trunc(item) > 0 else -math.inf
+    except ValueError:  # a Decimal that signals
+        return math.nan

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from defocus.errors import InvalidParameterError, Number, in_range
+from defocus.local.numbers import canonical
 from defocus.noise import Bits
 from defocus.noise.bits import Words
 from defocus.noise.enclosures import exp_bounds
@@ -24,7 +25,7 @@ _LEAST = 1 << 12
 
 def checked_epsilon(epsilon: object) -> Number:
     """Epsilon of one report: between 1/1024 and 32, where the integer weights below are tight."""
-    return in_range("epsilon", epsilon, SMALLEST_EPSILON, LARGEST_EPSILON)
+    return canonical(in_range("epsilon", epsilon, SMALLEST_EPSILON, LARGEST_EPSILON))
 
 
 @lru_cache(maxsize=256)

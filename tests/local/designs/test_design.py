@@ -1,5 +1,6 @@
 import json
 import math
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -7,12 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from defocus.errors import InvalidParameterError, UnreadableDescriptionError
+from defocus.errors import EpsilonTooLargeError, InvalidParameterError, UnreadableDescriptionError
+from defocus.local import best
 from defocus.local.designs import (
     KRR,
     NAMES,
     NUMERIC_NAMES,
     CountMeanSketch,
+    Design,
     GeometryResponse,
     Hadamard,
     LocalHashing,
@@ -23,7 +26,7 @@ from defocus.local.designs import (
     numeric,
     to_json,
 )
-from defocus.local.domains import Categories
+from defocus.local.domains import Categories, Interval
 from defocus.privacy import account, events
 
 
@@ -151,3 +154,28 @@ def test_a_description_from_strangers_is_read_or_refused_and_nothing_else(name: 
         assert from_json(json.dumps(wire)).digest
     except UnreadableDescriptionError as refused:
         assert "To fix" in str(refused)  # noqa: PT017 - either is right
+
+
+@pytest.mark.parametrize("name", [*NAMES, *NUMERIC_NAMES])
+def test_a_domain_of_the_other_kind_is_refused_wherever_it_comes_from(name: str) -> None:
+    """Codes used as shares of an interval, or shares as codes, would slide off the grid that the noise is for."""
+    made: Design = numeric(name, 0, 1, 1) if name in NUMERIC_NAMES else design(name, 3, 1)
+    other = Categories.of(3) if name in NUMERIC_NAMES else Interval(0, 1)
+    with pytest.raises(InvalidParameterError, match="domain"):
+        replace(made, domain=other)  # type: ignore[type-var]  # every design is a dataclass
+    with pytest.raises(UnreadableDescriptionError, match="domain"):
+        from_json(json.dumps(made.to_wire() | {"domain": other.to_wire()}))
+
+
+def test_a_device_can_limit_what_it_is_told_to_pay() -> None:
+    text = to_json(design("k-rr", 3, 2))
+    assert from_json(text, at_most=2).epsilon == 2
+    with pytest.raises(EpsilonTooLargeError, match=r"epsilon = 2.*limit is 1"):
+        from_json(text, at_most=1)
+
+
+def test_what_cannot_be_drawn_is_refused_when_it_is_designed() -> None:
+    """And not at the first report, or where the best oracle is looked for."""
+    for size in (2, 10, 1000, 100_000):
+        for epsilon in (31.99, 32):
+            assert best(size, epsilon).variance(1) >= 0

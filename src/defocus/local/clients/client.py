@@ -7,6 +7,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from defocus.errors import Number, UnmadeReportError
 from defocus.local import wire
 from defocus.local.clients import (
     d_bit,
@@ -72,7 +73,8 @@ class Client:
 
     Guarantee:
         Each report is epsilon-LDP in its value, with the design's exact law. Reports about one person compose: two of
-        them cost two epsilon. The nonce is random and independent of the value.
+        them cost two epsilon. The nonce is random and independent of the value. This holds for every value
+        where the domain's rule is ``other`` or ``clip``; under ``refuse``, values outside are told by silence.
     Assumes:
         ``bits`` is uniform and independent across calls.
     """
@@ -80,9 +82,9 @@ class Client:
     design: Design
 
     @staticmethod
-    def from_json(text: str | bytes) -> "Client":
-        """The client of a description that came from elsewhere."""
-        return Client(from_json(text))
+    def from_json(text: str | bytes, *, at_most: Number | None = None) -> "Client":
+        """The client of a description that came from elsewhere; refused if a report costs more than ``at_most``."""
+        return Client(from_json(text, at_most=at_most))
 
     def encode(self, values: Any, bits: Bits | None = None) -> Reports:
         """One report for each value, each of another person. Values are checked before anything is drawn."""
@@ -90,10 +92,11 @@ class Client:
         domain = self.design.domain
         read: NDArray[Any] = domain.codes(values) if isinstance(domain, Categories) else domain.positions(values)
         pieces = [randomise(self.design, read[i : i + _CHUNK], draw) for i in range(0, len(read), _CHUNK)]
-        if len(pieces) == 1:
-            return Reports(self.design, pieces[0])
         empty = self.design.layout.payload(b"")
-        return Reports(self.design, np.concatenate([empty, *pieces]) if pieces else empty)
+        made = pieces[0] if len(pieces) == 1 else np.concatenate([empty, *pieces])
+        if self.design.layout.valid(made) is not None:
+            raise UnmadeReportError(self.design.name)
+        return Reports(self.design, made)
 
     def report(self, value: Any, *, nonce: bool = False, bits: Bits | None = None) -> bytes:
         """One person's report as a message; with ``nonce``, a server can reject copies of it."""

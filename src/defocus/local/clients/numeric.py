@@ -19,9 +19,10 @@ _Shares = NDArray[np.float64]
 def on_grid(shares: _Shares, steps: int, bits: Bits) -> NDArray[np.int64]:
     """One of the two nearest points of the grid, so that the mean is the share itself to 32 bits.
 
-    This happens before the noise: whatever point comes out, the law that follows is private for it.
+    This happens before the noise: whatever point of the grid comes out, the law that follows is private for it. The law
+    is for points of the grid and no others, so a share that lies outside is put back here, NaN at 0.
     """
-    scaled = shares * steps
+    scaled = np.fmin(np.fmax(shares, 0.0), 1.0) * steps
     low = np.minimum(scaled.astype(np.int64), steps)
     rest = ((scaled - low) * 2.0**32).astype(np.uint64)
     return low + (bits.words(len(shares)) >> np.uint64(32) < rest)

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from defocus.local.blooms import bloom_positions
+from defocus.local.blooms import bloom_bits
 from defocus.local.clients.unary import noisy_bits
 from defocus.local.designs import Rappor
 from defocus.local.domains import Codes
@@ -25,7 +25,7 @@ def permanent(design: Rappor, cohorts: NDArray[np.int64], codes: Codes, bits: Bi
     flips, depth = design.permanent
     words = -(-design.width // 64)
     rows = noisy_bits(flips, depth, len(codes) * words, bits).reshape(len(codes), words)
-    positions = bloom_positions(design.domain, design.cohorts, design.width, design.hashes)[cohorts, codes]
+    positions = bloom_bits(design.domain, cohorts, codes, design.width, design.hashes)
     filters = np.zeros_like(rows)
     people = np.arange(len(codes))
     for i in range(design.hashes):

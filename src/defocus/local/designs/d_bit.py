@@ -10,7 +10,6 @@ from defocus.local.designs.design import Frequency
 from defocus.local.designs.unary import UnaryLaw, unary_law
 from defocus.local.domains import Categories
 from defocus.local.layouts import BitRows
-from defocus.local.levels import checked_epsilon
 
 __all__ = ["DBitFlip"]
 
@@ -38,13 +37,13 @@ class DBitFlip(Frequency):
     epsilon: Number
     asked: int = 1
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
+    def _complete(self) -> None:
         object.__setattr__(self, "asked", whole("asked", self.asked, at_least=1))
         if self.asked > self.domain.size:
             raise InvalidParameterError(
                 f"Nobody can be asked about {self.asked} of {self.domain.size} categories.", fix="ask about fewer."
             )
+        _ = self.bits  # refused here rather than at the first report
 
     @property
     def name(self) -> str:

@@ -8,9 +8,10 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from defocus.errors import Number, whole
+from defocus.errors import InvalidParameterError, Number, whole
 from defocus.local.domains import Categories, Domain
 from defocus.local.layouts import Layout
+from defocus.local.levels import checked_epsilon
 from defocus.privacy import events
 from defocus.privacy.wire import write_number
 
@@ -21,11 +22,27 @@ VERSION = 1
 
 
 class Design(ABC):
-    """Domain, epsilon and the exact law of one report. Frozen; whatever it says is public."""
+    """Domain, epsilon and the exact law of one report. Frozen; whatever it says is public.
+
+    A design is checked whole when it is made, since a device may be told one by strangers: the domain is of the kind
+    that its law is for, epsilon is in range, and what is left is checked in :meth:`_complete`.
+    """
 
     __slots__ = ()
     domain: Domain
     epsilon: Number
+
+    def __post_init__(self) -> None:
+        self._suits()
+        self._complete()
+
+    @abstractmethod
+    def _suits(self) -> None:
+        """Check domain and epsilon."""
+
+    @abstractmethod
+    def _complete(self) -> None:
+        """Check the other fields, and that the law can be drawn."""
 
     @property
     @abstractmethod
@@ -80,6 +97,15 @@ class Categorical(Design):
 
     __slots__ = ()
     domain: Categories
+
+    def _suits(self) -> None:
+        given: object = self.domain
+        if not isinstance(given, Categories):
+            raise InvalidParameterError(
+                f"A domain of categories is needed, but it is {type(given).__name__}.",
+                fix="pass Categories; for numbers choose a numeric oracle.",
+            )
+        object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
 
     @abstractmethod
     def variance(self, n: int, count: int = 0, *, pairs: int = 0) -> float:

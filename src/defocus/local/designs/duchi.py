@@ -7,7 +7,7 @@ from typing import final
 import numpy as np
 
 from defocus.errors import Number
-from defocus.local.designs.numeric import Guesses, Numeric, numeric_epsilon
+from defocus.local.designs.numeric import Guesses, Numeric
 from defocus.local.domains import Interval
 from defocus.local.layouts import Cells
 from defocus.local.levels import growth
@@ -43,8 +43,8 @@ class Duchi(Numeric):
     domain: Interval
     epsilon: Number
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", numeric_epsilon(self.epsilon))
+    def _complete(self) -> None:
+        _ = self.weights  # refused here rather than at the first report
 
     @property
     def name(self) -> str:

@@ -12,7 +12,7 @@ from defocus.local.domains import Categories
 from defocus.local.fields import field, prime_power
 from defocus.local.geometry import points
 from defocus.local.layouts import Cells
-from defocus.local.levels import Levels, checked_epsilon
+from defocus.local.levels import Levels
 
 __all__ = ["LARGEST_SPACE", "GeometryResponse", "orders"]
 
@@ -92,14 +92,14 @@ class GeometryResponse(Frequency):
     epsilon: Number
     order: int = 0
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
+    def _complete(self) -> None:
         chosen = whole("order", self.order) or _best_order(self.domain.size, self.epsilon)
         object.__setattr__(self, "order", field(chosen).q)
         if self.order**self.dimension > LARGEST_SPACE:
             raise InvalidParameterError(
                 f"A space of {self.order}**{self.dimension} vectors is too large to transform.", fix="leave order out."
             )
+        _ = self.levels  # refused here rather than at the first report
 
     @property
     def name(self) -> str:

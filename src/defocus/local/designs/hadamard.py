@@ -8,7 +8,7 @@ from defocus.errors import Number
 from defocus.local.designs.design import Frequency
 from defocus.local.domains import Categories
 from defocus.local.layouts import Cells
-from defocus.local.levels import checked_epsilon, flipping_words
+from defocus.local.levels import flipping_words
 from defocus.privacy import events
 
 __all__ = ["Hadamard"]
@@ -38,8 +38,8 @@ class Hadamard(Frequency):
     domain: Categories
     epsilon: Number
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
+    def _complete(self) -> None:
+        _ = self.flips  # refused here rather than at the first report
 
     @property
     def order(self) -> int:

@@ -12,7 +12,7 @@ from defocus.local.designs.geometry_response import LARGEST_SPACE, orders
 from defocus.local.domains import Categories
 from defocus.local.fields import field
 from defocus.local.layouts import Cells
-from defocus.local.levels import Levels, checked_epsilon
+from defocus.local.levels import Levels
 
 __all__ = ["LocalHashing"]
 
@@ -70,8 +70,7 @@ class LocalHashing(Frequency):
     epsilon: Number
     order: int = 0
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
+    def _complete(self) -> None:
         chosen = whole("order", self.order) or _best_order(self.domain.size, self.epsilon)
         object.__setattr__(self, "order", field(chosen).q)
         if self.order ** (self.digits + 1) > LARGEST_SPACE:
@@ -79,6 +78,7 @@ class LocalHashing(Frequency):
                 f"{self.order}**{self.digits + 1} pairs of a seed and a value are too many to count.",
                 fix="leave order out.",
             )
+        _ = self.levels  # refused here rather than at the first report
 
     @property
     def name(self) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from defocus.errors import Number
 from defocus.local.designs.duchi import Duchi
-from defocus.local.designs.numeric import Guesses, Numeric, numeric_epsilon
+from defocus.local.designs.numeric import Guesses, Numeric
 from defocus.local.designs.window import Window
 from defocus.local.domains import Interval
 from defocus.local.layouts import Cells
@@ -39,8 +39,7 @@ class Hybrid(Numeric):
     epsilon: Number
     cells: int = 1 << 15
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", numeric_epsilon(self.epsilon))
+    def _complete(self) -> None:
         object.__setattr__(self, "cells", self.piecewise.cells)
 
     @property

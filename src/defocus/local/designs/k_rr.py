@@ -8,7 +8,7 @@ from defocus.errors import Number
 from defocus.local.designs.design import Frequency
 from defocus.local.domains import Categories
 from defocus.local.layouts import Cells
-from defocus.local.levels import Levels, checked_epsilon
+from defocus.local.levels import Levels
 from defocus.privacy import events
 
 __all__ = ["KRR"]
@@ -36,8 +36,8 @@ class KRR(Frequency):
     domain: Categories
     epsilon: Number
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
+    def _complete(self) -> None:
+        _ = self.levels  # refused here rather than at the first report
 
     @property
     def levels(self) -> Levels:

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any, final
 
 from defocus.errors import InvalidParameterError, Number, whole
-from defocus.local.designs.numeric import Numeric, numeric_epsilon
+from defocus.local.designs.numeric import Numeric
 from defocus.local.domains import Interval
 from defocus.local.layouts import Totals
 from defocus.local.levels import growth
@@ -39,9 +39,9 @@ class LocalLaplace(Numeric):
     epsilon: Number
     steps: int = 1 << 10
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", numeric_epsilon(self.epsilon))
-        if not 16 <= whole("steps", self.steps) <= 1 << 14:
+    def _complete(self) -> None:
+        object.__setattr__(self, "steps", whole("steps", self.steps))
+        if not 16 <= self.steps <= 1 << 14:
             raise InvalidParameterError(f"{self.steps} steps are no use.", fix="choose 16 to 2**14 steps.")
 
     @property

@@ -7,7 +7,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from defocus.errors import Number, in_range, probability
+from defocus.errors import InvalidParameterError, Number, in_range, probability
 from defocus.local.designs.design import Design
 from defocus.local.domains import Interval
 from defocus.local.levels import checked_epsilon
@@ -23,6 +23,15 @@ class Numeric(Design):
     __slots__ = ()
     domain: Interval
 
+    def _suits(self) -> None:
+        given: object = self.domain
+        if not isinstance(given, Interval):
+            raise InvalidParameterError(
+                f"A domain of numbers is needed, but it is {type(given).__name__}.",
+                fix="pass Interval; for categories choose a frequency oracle.",
+            )
+        object.__setattr__(self, "epsilon", numeric_epsilon(self.epsilon))
+
     @property
     def guesses(self) -> Guesses:
         """What each reported cell stands for, as a share of the interval; none where reports are numbers."""
@@ -35,7 +44,8 @@ class Numeric(Design):
     def variance(self, share: Number) -> float:
         """The variance of one report's guess, in the domain's own units, for a number at ``share`` of the interval."""
         at = Fraction(probability("share", share))
-        return self.share_variance(at) * float(self.domain.width) ** 2
+        width = float(self.domain.width)
+        return self.share_variance(at) * width * width
 
     @property
     def worst_variance(self) -> float:

@@ -13,7 +13,7 @@ from defocus.local.blooms import bloom_matrix
 from defocus.local.designs.design import Categorical
 from defocus.local.domains import Categories
 from defocus.local.layouts import BitRows
-from defocus.local.levels import checked_epsilon, growth
+from defocus.local.levels import growth
 from defocus.local.regression import Regression
 
 __all__ = ["Rappor", "rappor_regression"]
@@ -58,14 +58,13 @@ class Rappor(Categorical):
     hashes: int = 2
     cohorts: int = 16
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
+    def _complete(self) -> None:
         for name, most in (("width", 1 << 14), ("hashes", 8), ("cohorts", 1 << 14)):
             value = whole(name, getattr(self, name), at_least=1)
             if value > most:
                 raise InvalidParameterError(f"{name} = {value} is more than {most}.", fix=f"choose {name} <= {most}.")
             object.__setattr__(self, name, value)
-        if self.cohorts * self.width * self.domain.size > 1 << 28:
+        if self.cohorts * max(self.width, 64) * self.domain.size > 1 << 28:
             raise InvalidParameterError(
                 f"{self.domain.size} candidates in {self.cohorts} cohorts of {self.width} bits are too many.",
                 fix="use fewer candidates, cohorts or bits.",

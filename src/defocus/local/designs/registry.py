@@ -4,7 +4,14 @@ import json
 from collections.abc import Callable
 from typing import Any, Literal
 
-from defocus.errors import DefocusError, InvalidParameterError, Number, UnreadableDescriptionError
+from defocus.errors import (
+    DefocusError,
+    EpsilonTooLargeError,
+    InvalidParameterError,
+    Number,
+    UnreadableDescriptionError,
+    positive,
+)
 from defocus.local.designs.d_bit import DBitFlip
 from defocus.local.designs.design import Categorical, Design
 from defocus.local.designs.duchi import Duchi
@@ -110,8 +117,13 @@ def to_json(made: Design) -> str:
     return json.dumps(made.to_wire(), sort_keys=True)
 
 
-def from_json(text: str | bytes) -> Design:
-    """Read a description back. One whose integers this version would compute differently is refused."""
+def from_json(text: str | bytes, *, at_most: Number | None = None) -> Design:
+    """Read a description back. One whose integers this version would compute differently is refused.
+
+    With ``at_most``, so is one whose reports cost more than this epsilon: a description may come from a collector whom
+    nobody trusts, and what a report may cost is for the device to decide.
+    """
+    limit = None if at_most is None else positive("at_most", at_most)
     if len(text) > _LONGEST:
         raise UnreadableDescriptionError("it is longer than 64 MiB")
     try:
@@ -122,4 +134,6 @@ def from_json(text: str | bytes) -> Design:
         raise UnreadableDescriptionError(f"{type(error).__name__}, {str(error)[:120]}") from error
     if made.to_wire() != data:
         raise UnreadableDescriptionError("its format, version or integers are not those of this version")
+    if limit is not None and made.epsilon > limit:
+        raise EpsilonTooLargeError(float(made.epsilon), float(limit))
     return made

@@ -10,7 +10,7 @@ from defocus.local.designs.design import Frequency
 from defocus.local.designs.unary import UnaryLaw, unary_law
 from defocus.local.domains import Categories
 from defocus.local.layouts import BitRows, Cells
-from defocus.local.levels import checked_epsilon, flipping_words
+from defocus.local.levels import flipping_words
 from defocus.privacy import events
 
 __all__ = ["CountMeanSketch", "HadamardSketch"]
@@ -62,12 +62,12 @@ class CountMeanSketch(Frequency):
     width: int = 1024
     seed: int = 0
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
+    def _complete(self) -> None:
         rows, width = _size(self.rows, self.width)
         object.__setattr__(self, "rows", rows)
         object.__setattr__(self, "width", width)
         object.__setattr__(self, "seed", whole("seed", self.seed))
+        _ = self.bits  # refused here rather than at the first report
 
     @property
     def name(self) -> str:
@@ -139,8 +139,7 @@ class HadamardSketch(Frequency):
     width: int = 1024
     seed: int = 0
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
+    def _complete(self) -> None:
         rows, width = _size(self.rows, self.width)
         if rows & (rows - 1) or width & (width - 1):
             raise InvalidParameterError(

@@ -9,7 +9,7 @@ from defocus.errors import InvalidParameterError, Number, whole
 from defocus.local.designs.design import Frequency
 from defocus.local.domains import Categories
 from defocus.local.layouts import BitRows
-from defocus.local.levels import checked_epsilon, growth
+from defocus.local.levels import growth
 
 __all__ = ["SubsetSelection"]
 
@@ -39,8 +39,7 @@ class SubsetSelection(Frequency):
     epsilon: Number
     members: int = 0
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
+    def _complete(self) -> None:
         k = self.domain.size
         best = max(1, min(k - 1, round(k / (math.exp(float(self.epsilon)) + 1))))
         object.__setattr__(self, "members", whole("members", self.members) or best)

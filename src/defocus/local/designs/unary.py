@@ -10,7 +10,7 @@ from defocus.errors import InvalidParameterError, Number
 from defocus.local.designs.design import Frequency
 from defocus.local.domains import Categories
 from defocus.local.layouts import BitRows
-from defocus.local.levels import checked_epsilon, growth
+from defocus.local.levels import growth
 
 __all__ = ["Unary", "UnaryLaw", "unary_law"]
 
@@ -102,8 +102,7 @@ class Unary(Frequency):
     epsilon: Number
     symmetric: bool = False
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
+    def _complete(self) -> None:
         if not isinstance(self.symmetric, bool):
             raise InvalidParameterError("symmetric must be True or False.", fix="choose one of the two.")
         _ = self.bits  # refused here rather than at the first report

@@ -8,7 +8,7 @@ from typing import Any, final
 import numpy as np
 
 from defocus.errors import InvalidParameterError, Number, whole
-from defocus.local.designs.numeric import Guesses, Numeric, numeric_epsilon
+from defocus.local.designs.numeric import Guesses, Numeric
 from defocus.local.domains import Interval
 from defocus.local.layouts import Cells
 from defocus.local.levels import Levels
@@ -46,14 +46,14 @@ class Window(Numeric):
     square: bool = False
     cells: int = 0
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", numeric_epsilon(self.epsilon))
+    def _complete(self) -> None:
         if not isinstance(self.square, bool):
             raise InvalidParameterError("square must be True or False.", fix="choose one of the two.")
         cells = whole("cells", self.cells) or (1 << 10 if self.square else 1 << 16)
         if not 8 <= cells <= 1 << 24:
             raise InvalidParameterError(f"A window over {cells} cells is no use.", fix="choose 8 to 2**24 cells.")
         object.__setattr__(self, "cells", cells)
+        _ = self.levels  # refused here rather than at the first report
 
     @property
     def name(self) -> str:
