@@ -2,6 +2,13 @@ from defocus.learning.clipping import Automatic as Automatic
 from defocus.learning.clipping import Fixed as Fixed
 from defocus.learning.clipping import PerLayer as PerLayer
 from defocus.learning.clipping import Quantile as Quantile
+from defocus.learning.estimators import PCA as PCA
+from defocus.learning.estimators import AdditiveModel as AdditiveModel
+from defocus.learning.estimators import KMeans as KMeans
+from defocus.learning.estimators import LinearRegression as LinearRegression
+from defocus.learning.estimators import LogisticRegression as LogisticRegression
+from defocus.learning.estimators import NaiveBayes as NaiveBayes
+from defocus.learning.estimators import StandardScaler as StandardScaler
 from defocus.learning.gradients import Gradients as Gradients
 from defocus.learning.levels import Banded as Banded
 from defocus.learning.levels import Schedule as Schedule

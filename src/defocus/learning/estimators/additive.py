@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from defocus.errors import InvalidParameterError, NotDeclaredError, count
+from defocus.errors import InvalidParameterError, count
 from defocus.learning.estimators.balls import tallied
 from defocus.learning.estimators.base import PrivateEstimator, checked_bits, ends, seen, seen_with
-from defocus.learning.estimators.labels import labels
+from defocus.learning.estimators.labels import labels, none_found
 from defocus.learning.estimators.logistic import ROW_BITS, descent_plan, fitted_by_descent
 from defocus.learning.estimators.naive_bayes import binned
 from defocus.learning.estimators.residuals import chances
@@ -83,7 +83,7 @@ class AdditiveModel(ClassifierMixin, PrivateEstimator):
         self.purpose = purpose
         self.bits = bits
 
-    def fit(self, X: Any, y: Any) -> "AdditiveModel":
+    def fit(self, X: Any, y: Any = None) -> "AdditiveModel":
         """Charge, then fit."""
         means, drawn = purse(self.budget, self.ledger), checked_bits(self.bits)
         known, depth = labels(self.classes, means), count("depth", self.depth)
@@ -96,11 +96,11 @@ class AdditiveModel(ClassifierMixin, PrivateEstimator):
 
         def compute() -> tuple[NDArray[Any], Floats]:
             parts = Steps(trees, trees.placed(binned(rows, low, high, 2**depth)))
-            return fitted_by_descent(parts, target, known, plan, self.steps, None, drawn)
+            return fitted_by_descent(parts, target, known, plan, steps=self.steps, ridge=None, bits=drawn)
 
         classes, w = self._spend(plan, means, compute, lambda made: [made[1].tolist()], self.purpose)
         if not len(classes):
-            raise NotDeclaredError("Not even one class was frequent enough to be shown.", fix="declare them with classes=[…].")
+            raise none_found()
         self.classes_ = classes
         table = np.asarray(trees.spread() @ w) / 2**ROW_BITS
         self.curves_ = table[:-1].reshape(rows.shape[1], 2**depth, -1)
@@ -147,17 +147,17 @@ class Trees:
         """What a part of each depth weighs; those of a row and the constant together measure at most 2**13."""
         squared = [_DECAY**k for k in range(self.depth)]
         room = (1 - _CONSTANT**2) / (self.features * sum(squared))
-        return tuple(math.floor(2**ROW_BITS * math.sqrt(each * room)) for each in squared)
+        return tuple(math.floor((1 << ROW_BITS) * math.sqrt(each * room)) for each in squared)
 
     @property
     def constant(self) -> int:
         """What the part for everybody weighs."""
-        return math.floor(2**ROW_BITS * _CONSTANT)
+        return math.floor((1 << ROW_BITS) * _CONSTANT)
 
     @property
     def width(self) -> int:
         """How many parts there are."""
-        return self.features * (2 ** (self.depth + 1) - 2) + 1
+        return self.features * int(2 ** (self.depth + 1) - 2) + 1
 
     def spread(self) -> Any:
         """One row for each finest part of each feature, and a last one for everybody: the parts that it lies in."""

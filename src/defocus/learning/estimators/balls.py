@@ -48,7 +48,7 @@ class Ball:
     @property
     def intercept(self) -> int:
         """The entry beside them, in steps: radius² + intercept² is at most 4**bits."""
-        return math.floor(math.sqrt(4**self.bits - self.radius**2)) if self.constant else 0
+        return math.isqrt((1 << 2 * self.bits) - self.radius * self.radius) if self.constant else 0
 
     def hold(self, X: Matrix) -> Matrix:
         """The rows as whole numbers in double precision, each of norm at most 2**bits."""

@@ -28,7 +28,7 @@ class PrivateEstimator(BaseEstimator, ABC):
     """An estimator whose fit is charged before it looks at the data, once for each call of fit.
 
     After a fit, ``event_`` says what was spent and ``receipt_`` that it was charged, or None without a ledger. A clone
-    charges the same ledger. Public are the names and number of features, the parameters, and that there is a row at all.
+    charges the same ledger. Public are the names and number of features, the parameters, and that there is any row.
     """
 
     @abstractmethod
@@ -68,9 +68,8 @@ def seen(estimator: Any, X: Any, *, reset: bool, sparse: bool = False) -> Matrix
     """Rows as numbers: types and shapes are checked, values are not, and never quoted."""
     taken: Any = None
     try:
-        taken = validate_data(
-            estimator, X, reset=reset, accept_sparse="csr" if sparse else False, dtype=np.float64, ensure_all_finite=False
-        )
+        kinds = "csr" if sparse else False
+        taken = validate_data(estimator, X, reset=reset, accept_sparse=kinds, dtype=np.float64, ensure_all_finite=False)
     except ValueError as problem:
         if "convert string" not in str(problem):
             raise

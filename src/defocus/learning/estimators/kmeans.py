@@ -134,7 +134,8 @@ class KMeans(ClusterMixin, TransformerMixin, PrivateEstimator):
 def assigned(rows: Floats, centres: Floats) -> NDArray[np.int64]:
     """The nearest centre of each row; of whole numbers, so exactly, and the first of several."""
     scores = 2 * (rows @ centres.T) - (centres**2).sum(axis=1)
-    return scores.argmax(axis=1)
+    found: NDArray[np.int64] = scores.argmax(axis=1)
+    return found
 
 
 def starts(clusters: int, width: int) -> Floats:

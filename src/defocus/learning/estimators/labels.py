@@ -16,7 +16,7 @@ from defocus.privacy.budgets import Budget
 from defocus.privacy.events import NOTHING, Event
 from defocus.privacy.rounding import below
 
-__all__ = ["Labels", "labels", "numbered"]
+__all__ = ["Labels", "labels", "none_found", "numbered"]
 
 _EPSILON, _DELTA = 10, 2
 """Finding classes takes a tenth of epsilon and half of delta."""
@@ -46,7 +46,8 @@ class Labels:
         if self.selection is None or budget.epsilon is None:
             return purse
         epsilon = Fraction(budget.epsilon) - Fraction(self.selection.epsilon)
-        return replace(purse, budget=Budget(below(epsilon), below(Fraction(budget.delta) - Fraction(self.selection.delta))))
+        delta = Fraction(budget.delta) - Fraction(self.selection.delta)
+        return replace(purse, budget=Budget(below(epsilon), below(delta)))
 
     def found(self, y: NDArray[Any], bits: Bits | None) -> NDArray[Any]:
         """The classes, sorted."""
@@ -83,6 +84,13 @@ def numbered(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
         return np.full(len(y), -1, np.int64)
     places = np.searchsorted(classes, y).clip(0, len(classes) - 1)
     return np.where(classes[places] == y, places, -1).astype(np.int64)
+
+
+def none_found() -> NotDeclaredError:
+    """That no label was shown, which is known from the noisy selection alone."""
+    return NotDeclaredError(
+        "Not even one class was frequent enough to be shown.", fix="declare them with classes=[…], or raise the budget."
+    )
 
 
 def _listed(declared: Any) -> Sequence[Any]:

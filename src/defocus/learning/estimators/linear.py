@@ -45,8 +45,8 @@ class LinearRegression(RegressorMixin, PrivateEstimator):
         :math:`\mu` to the size of their noise. The eigenvalue is read off what was released, so that,
         other than there, no budget is spent on it.
     Reference:
-        Wang (2018), Revisiting differentially private linear regression: optimal and adaptive prediction and estimation in
-        unbounded domain.
+        Wang (2018), Revisiting differentially private linear regression: optimal and adaptive prediction and estimation
+        in unbounded domain.
 
     >>> from defocus.noise.testing import seeded
     >>> X = np.tile([[-0.8], [-0.2], [0.5], [0.9]], (5000, 1))
@@ -78,7 +78,7 @@ class LinearRegression(RegressorMixin, PrivateEstimator):
         self.purpose = purpose
         self.bits = bits
 
-    def fit(self, X: Any, y: Any) -> "LinearRegression":
+    def fit(self, X: Any, y: Any = None) -> "LinearRegression":
         """Charge, then fit."""
         means, drawn = purse(self.budget, self.ledger), checked_bits(self.bits)
         (low,), (high,) = ends(self.target, 1)
@@ -107,7 +107,8 @@ class LinearRegression(RegressorMixin, PrivateEstimator):
         """The expected target of each row, held to the ball as when fitting."""
         check_is_fitted(self)
         rows = seen(self, X, reset=False, sparse=True)
-        return self._middle + self._scores.of(scaled(rows, self.bounds, self.norm)[0])[:, 0]
+        found: Floats = self._middle + self._scores.of(scaled(rows, self.bounds, self.norm)[0])[:, 0]
+        return found
 
     def __sklearn_tags__(self) -> Any:
         """Sparse rows are fine."""
@@ -124,4 +125,4 @@ def _solved(rows: Matrix, y: Floats, plan: Plan, ridge: float | None, bits: Bits
     pulled = noised(tallied(rows, y[:, np.newaxis]), products, bits)[:, 0]
     floor = moment_error(squared, width)
     lift = max(0.0, floor - float(np.linalg.eigvalsh(gram)[0])) if ridge is None else ridge * 4**_BITS
-    return np.linalg.solve(gram + lift * np.eye(width), pulled)
+    return np.asarray(np.linalg.solve(gram + lift * np.eye(width), pulled), dtype=np.float64)

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from defocus.errors import InvalidParameterError, NotDeclaredError, count, positive
+from defocus.errors import InvalidParameterError, count, positive
 from defocus.learning.estimators.balls import Ball, Held, Matrix, Rows
 from defocus.learning.estimators.base import PrivateEstimator, checked_bits, scaled, seen, seen_with
 from defocus.learning.estimators.descent import course, descended
-from defocus.learning.estimators.labels import Labels, labels, numbered
+from defocus.learning.estimators.labels import Labels, labels, none_found, numbered
 from defocus.learning.estimators.perturbation import Perturbation, objective, output
 from defocus.learning.estimators.residuals import PULL, chances, largest, pulls
 from defocus.learning.estimators.spending import Plan, Purse, Sum, planned, purse
@@ -53,8 +53,8 @@ class LogisticRegression(ClassifierMixin, PrivateEstimator):
         :math:`2^{13}`, so one row moves a gradient by at most :math:`2^{26}` steps in L2 norm, exactly, at any
         coefficients; everything else is computed from the noisy sums. No float decides about an outcome.
 
-        *by="output"* and *by="objective"*: see :mod:`.perturbation`. These are proven for real numbers and computed with
-        floats, and cost K times as much for K > 2 classes.
+        *by="output"* and *by="objective"*: see :mod:`.perturbation`. These are proven for real numbers and computed
+        with floats, and cost K times as much for K > 2 classes.
     Assumes:
         ``norm``, ``bounds`` and ``classes`` were not read off the data. Without ``bounds``, rows longer than
         ``norm`` are scaled down to it, when fitting and when predicting. Without ``classes``, a label is learned
@@ -105,7 +105,7 @@ class LogisticRegression(ClassifierMixin, PrivateEstimator):
         self.purpose = purpose
         self.bits = bits
 
-    def fit(self, X: Any, y: Any) -> "LogisticRegression":
+    def fit(self, X: Any, y: Any = None) -> "LogisticRegression":
         """Charge, then fit."""
         if self.by not in _WAYS:
             raise InvalidParameterError("There is no such way to fit.", fix=f"choose by= from {', '.join(_WAYS)}.")
@@ -120,7 +120,8 @@ class LogisticRegression(ClassifierMixin, PrivateEstimator):
             plan = descent_plan(means, known, width, count("steps", self.steps))
 
             def compute() -> tuple[NDArray[Any], Floats]:
-                return fitted_by_descent(Held(ball.hold(rows)), target, known, plan, self.steps, ridge, drawn)
+                held = Held(ball.hold(rows))
+                return fitted_by_descent(held, target, known, plan, steps=self.steps, ridge=ridge, bits=drawn)
 
         else:
             way: Perturbation = {"output": output, "objective": objective}[self.by](means, known, width, ridge)
@@ -131,7 +132,7 @@ class LogisticRegression(ClassifierMixin, PrivateEstimator):
 
         classes, w = self._spend(plan, means, compute, lambda made: [made[1].tolist()], self.purpose)
         if not len(classes):
-            raise NotDeclaredError("Not even one class was frequent enough to be shown.", fix="declare them with classes=[…].")
+            raise none_found()
         self.classes_ = classes
         self._scores = LinearScores(ball, w)
         self.coef_ = w[: rows.shape[1]].T * (ball.radius / (norm * 2**ROW_BITS))
@@ -179,7 +180,8 @@ class LinearScores:
 
     def of(self, rows: Matrix) -> Floats:
         """One column for each column of coefficients."""
-        return np.asarray(self._ball.hold(rows) @ self._w) / 2**self._ball.bits
+        found: Floats = np.asarray(self._ball.hold(rows) @ self._w) / 2**self._ball.bits
+        return found
 
 
 def descent_plan(means: Purse, known: Labels, width: int, steps: int) -> Plan:
@@ -191,7 +193,7 @@ def descent_plan(means: Purse, known: Labels, width: int, steps: int) -> Plan:
 
 
 def fitted_by_descent(
-    rows: Rows, y: Any, known: Labels, plan: Plan, steps: int, ridge: float | None, bits: Bits
+    rows: Rows, y: Any, known: Labels, plan: Plan, *, steps: int, ridge: float | None, bits: Bits
 ) -> tuple[NDArray[Any], Floats]:
     """The classes and the coefficients, from rows of whole numbers: everything here is paid for by the plan."""
     classes = known.found(y, bits)[:_MOST_CLASSES]
@@ -213,7 +215,8 @@ def fitted_by_descent(
     def gradient(w: Floats) -> Floats:
         scores = rows.times(np.rint(w * 2**_FINE))
         exact = rows.tallied(pulls(scores, places, unit=2 ** (ROW_BITS + _FINE), classes=len(classes)))
-        return add(exact.ravel(), next(fresh)).astype(np.float64).reshape(w.shape) * (step / 2**ROW_BITS)
+        noisy: Floats = add(exact.ravel(), next(fresh)).reshape(w.shape) * (step / 2**ROW_BITS)
+        return noisy
 
     return classes, descended(gradient, (rows.width, columns), way)
 

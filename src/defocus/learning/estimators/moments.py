@@ -5,8 +5,11 @@ diagonal counts twice. Scaled by :math:`\sqrt2`, entries off the diagonal make a
 :math:`\|x\|^2`, and deserve noise smaller by :math:`\sqrt2`. On integers, 7/5 stands for :math:`\sqrt2`: with
 :math:`v = (5x_i^2,\ 7x_ix_j)_{i<j}`,
 
-.. math:: \|v\|^2 = 25\sum_i x_i^4 + 49\sum_{i<j} x_i^2x_j^2 \le 25\Big(\sum_i x_i^4 + 2\sum_{i<j} x_i^2x_j^2\Big) = 25\|x\|^4 .
+.. math:: \|v\|^2 = 25\sum_i x_i^4 + 49\sum_{i<j} x_i^2x_j^2
+    \le 25\Big(\sum_i x_i^4 + 2\sum_{i<j} x_i^2x_j^2\Big) = 25\|x\|^4 .
 """
+
+import math
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,5 +48,5 @@ def noisy_moments(rows: Matrix, noise: Gaussian, bits: Bits) -> NDArray[np.float
 
 
 def moment_error(noise: Gaussian, width: int) -> float:
-    r"""How far the noise moves eigenvalues: its spectral norm is about :math:`2\sqrt{d}` times the error of one entry."""
-    return 2 * float(noise.sigma) / _OFF * width**0.5
+    r"""How far the noise moves eigenvalues: about :math:`2\sqrt{d}` times the error of one entry."""
+    return 2 * float(noise.sigma) / _OFF * math.sqrt(width)

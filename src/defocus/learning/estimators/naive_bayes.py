@@ -10,9 +10,9 @@ from scipy.special import logsumexp
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from defocus.errors import InvalidParameterError, NotDeclaredError, whole
+from defocus.errors import InvalidParameterError, whole
 from defocus.learning.estimators.base import PrivateEstimator, checked_bits, ends, seen, seen_with
-from defocus.learning.estimators.labels import labels, numbered
+from defocus.learning.estimators.labels import labels, none_found, numbered
 from defocus.learning.estimators.spending import Plan, Sum, planned, purse
 from defocus.mechanisms import Gaussian
 from defocus.noise import Bits
@@ -50,7 +50,8 @@ class NaiveBayes(ClassifierMixin, PrivateEstimator):
 
     >>> from defocus.noise.testing import seeded
     >>> X = np.tile([[0.9, 0.1], [0.2, 0.8]], (2000, 1))
-    >>> model = NaiveBayes(bounds=(0, 1), classes=["ill", "well"], bits=seeded(1)).fit(X, np.tile(["ill", "well"], 2000))
+    >>> y = np.tile(["ill", "well"], 2000)
+    >>> model = NaiveBayes(bounds=(0, 1), classes=["ill", "well"], bits=seeded(1)).fit(X, y)
     >>> model.predict([[1.0, 0.0]]).tolist()
     ['ill']
     """
@@ -74,7 +75,7 @@ class NaiveBayes(ClassifierMixin, PrivateEstimator):
         self.purpose = purpose
         self.bits = bits
 
-    def fit(self, X: Any, y: Any) -> "NaiveBayes":
+    def fit(self, X: Any, y: Any = None) -> "NaiveBayes":
         """Charge, then fit."""
         means, drawn = purse(self.budget, self.ledger), checked_bits(self.bits)
         known, bins = labels(self.classes, means), whole("bins", self.bins, at_least=2)
@@ -97,7 +98,7 @@ class NaiveBayes(ClassifierMixin, PrivateEstimator):
 
         classes, counts, error = self._spend(plan, means, compute, lambda made: made[1].tolist(), self.purpose)
         if not len(classes):
-            raise NotDeclaredError("Not even one class was frequent enough to be shown.", fix="declare them with classes=[…].")
+            raise none_found()
         self.classes_ = classes
         lifted = np.maximum(counts, min(error, max(1.0, counts.mean() / 2)))
         totals = np.maximum(counts.sum(axis=2).mean(axis=1), error * math.sqrt(bins))
@@ -130,7 +131,9 @@ def binned(rows: Floats, low: Floats, high: Floats, bins: int) -> NDArray[np.int
     """The part of its feature's range that each entry lies in; NaN in the middle one. Entry by entry."""
     with np.errstate(invalid="ignore", over="ignore"):
         shares = (rows - low) / (high - low) * bins
-    return np.floor(np.nan_to_num(shares, nan=bins / 2, posinf=bins, neginf=0).clip(0, bins - 0.5)).astype(np.int64)
+    within = np.nan_to_num(shares, nan=bins / 2, posinf=bins, neginf=0).clip(0, bins - 0.5)
+    found: NDArray[np.int64] = np.floor(within).astype(np.int64)
+    return found
 
 
 def _noisy(cells: NDArray[np.int64], noise: Gaussian, bits: Bits) -> Floats:

@@ -29,9 +29,10 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):
 
     Guarantee:
         The fit owes ``event_``, calibrated to ``budget``; one row is added or removed, or replaced where the ledger
-        says so. Rows are whole vectors of norm at most :math:`2^{10}`: one row moves the weighted sum of :math:`x x^T` by
-        at most :math:`5\cdot2^{20}` (:mod:`.moments`), the sum of x and the number of rows, in units of
-        :math:`2^{10}`, by :math:`2^{10}` each, in L2 norm. Noise is discrete Gaussian; the rest is computed from the noisy sums.
+        says so. Rows are whole vectors of norm at most :math:`2^{10}`: one row moves the weighted sum of
+        :math:`x x^T` by at most :math:`5\cdot2^{20}` (:mod:`.moments`), and the sum of x, and the number of rows in
+        units of :math:`2^{-10}`, by at most :math:`2^{10}` each, in L2 norm. Noise is discrete Gaussian; the rest is
+        computed from the noisy sums.
     Assumes:
         ``norm`` or ``bounds`` were not read off the data; longer rows are scaled down. NaN is zero, with ``bounds`` the
         middle.
@@ -107,16 +108,18 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):
         check_is_fitted(self)
         rows = seen(self, X, reset=False)
         moved, _ = scaled(rows, self.bounds, self.norm)
-        return (np.nan_to_num(moved) - self.mean_) @ self.components_.T
+        found: Floats = (np.nan_to_num(moved) - self.mean_) @ self.components_.T
+        return found
 
     def inverse_transform(self, X: Any) -> Floats:
         """Rows with these coordinates."""
         check_is_fitted(self)
-        moved = np.asarray(X, dtype=np.float64) @ self.components_ + self.mean_
+        moved: Floats = np.asarray(X, dtype=np.float64) @ self.components_ + self.mean_
         if self.bounds is None:
             return moved
         low, high = ends(self.bounds, self.n_features_in_)
-        return (low + high) / 2 + moved * (high - low) / 2
+        found: Floats = (low + high) / 2 + moved * (high - low) / 2
+        return found
 
     @property
     def _n_features_out(self) -> int:

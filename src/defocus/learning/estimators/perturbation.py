@@ -1,35 +1,39 @@
 r"""Output and objective perturbation, for what solvers really return.
 
 Both minimise :math:`F(w) = \sum_i f(s_i x_i \cdot w) + \frac\lambda2\|w\|^2` (the second with a random linear
-term) where f is the loss of :mod:`.residuals` for two classes: convex, of slope between -1/2 and 0 and curvature up to 1/4;
-rows have norm at most one. A solver returns w with :math:`\|\nabla F(w)\| \le \gamma`, which is checked, and F is
+term) where f is the loss of :mod:`.residuals` for two classes: convex, of slope between -1/2 and 0 and curvature up to
+1/4; rows have norm at most one. A solver returns w with :math:`\|\nabla F(w)\| \le \gamma`, which is checked, and F is
 :math:`\lambda`-strongly convex, so w is within :math:`\gamma/\lambda` of the minimum :math:`w^*`.
 
 *Output.* A row more adds a function of slope at most 1/2, so :math:`w^*` moves by at most :math:`1/2\lambda`, and w
-by at most :math:`(1/2 + 2\gamma)/\lambda`. It is rounded to a grid, which adds the root of the dimension in steps, and gets
-discrete Gaussian noise. (Chaudhuri, Monteleoni, Sarwate 2011, with Gaussian noise and inexact solvers.)
+by at most :math:`(1/2 + 2\gamma)/\lambda`. It is rounded to a grid, which adds the root of the dimension in steps, and
+gets discrete Gaussian noise. (Chaudhuri, Monteleoni, Sarwate 2011, with Gaussian noise and inexact solvers.)
 
 *Objective.* :math:`b\cdot w` with :math:`b \sim N(0, \sigma^2 I)` is added to F before minimising. Let D' be D with one
 row more, of gradient g(w) = f' x. The minimum :math:`w^*` determines
 :math:`b = B_D(w^*) = -\nabla F_D(w^*)`, so its log-density under D exceeds that under D' by
 
-.. math:: \log\frac{\det A}{\det(A + f'' x x^T)} + \frac{\|B_D - g\|^2 - \|B_D\|^2}{2\sigma^2},\qquad A \succeq \lambda I .
+.. math:: \log\frac{\det A}{\det(A + f'' x x^T)} + \frac{\|B_D - g\|^2 - \|B_D\|^2}{2\sigma^2},\ A \succeq \lambda I.
 
-The first term lies in :math:`[-\log(1 + 1/4\lambda),\ 0]`. Under D, :math:`B_D` is the noise, and the second is at most
-:math:`t|Z| + t^2/2` with a standard Gaussian Z and t = 1/2σ, whatever f' is. From D' to D the same holds with the
+The first term lies in :math:`[-\log(1 + 1/4\lambda),\ 0]`. Under D, :math:`B_D` is the noise, and the second is at
+most :math:`t|Z| + t^2/2` with a standard Gaussian Z and t = 1/2σ, whatever f' is. From D' to D the same holds with the
 sign of the first term turned. So for both directions
-:math:`\delta(\varepsilon) = E(1 - e^{\varepsilon - \ell - t|Z| - t^2/2})_+ = 2[\Phi(-z) - e^{\varepsilon-\ell}\Phi(-z-t)]` with
-:math:`\ell = \log(1 + 1/4\lambda)` and :math:`z = \max(0, (\varepsilon-\ell)/t - t/2)`: twice the curve of the
-Gaussian mechanism, at :math:`\varepsilon - \ell`. What the solver returns instead of :math:`w^*` is a second release about the
-data, given :math:`w^*`: it differs by at most :math:`\gamma/\lambda`, so it gets noise for :math:`2\gamma/\lambda`
-and is charged beside the first. (Kifer, Smith, Thakurta 2012; Iyengar et al. 2019, Towards practical differentially
-private convex optimization, for approximate minima; Redberg, Koskela, Wang 2023, Improving the privacy and practicality of
-objective perturbation, for curves of this kind.)
+
+.. math:: \delta(\varepsilon) = E(1 - e^{\varepsilon - \ell - t|Z| - t^2/2})_+
+    = 2[\Phi(-z) - e^{\varepsilon-\ell}\Phi(-z-t)]
+
+with :math:`\ell = \log(1 + 1/4\lambda)` and :math:`z = \max(0, (\varepsilon-\ell)/t - t/2)`: twice the curve of the
+Gaussian mechanism, at :math:`\varepsilon - \ell`. What the solver returns instead of :math:`w^*` is a second release
+about the data, given :math:`w^*`: it differs by at most :math:`\gamma/\lambda`, so it gets noise for
+:math:`2\gamma/\lambda` and is charged beside the first. (Kifer, Smith, Thakurta 2012; Iyengar et al. 2019, Towards
+practical differentially private convex optimization, for approximate minima; Redberg, Koskela, Wang 2023, Improving the
+privacy and practicality of objective perturbation, for curves of this kind.)
 
 This argument is about one row added or removed; objective perturbation is refused where a row is replaced.
 
 Assumes:
-    Real numbers. The solver, its check and the Gaussian b are computed in double precision; *by="descent"* has no such gap.
+    Real numbers. The solver, its check and the Gaussian b are computed in double precision; *by="descent"* has no such
+    gap.
 """
 
 import math
@@ -109,7 +113,8 @@ def output(means: Purse, known: Labels, width: int, ridge: float | None) -> Pert
         def solve(rows: Matrix, sign: Floats, bits: Bits) -> Floats:
             grid = _SLOPE / chosen / _STEPS
             w = minimised(rows, sign, chosen, np.zeros(width))
-            return np.asarray(noise.sample(np.rint(w / grid).astype(np.int64), bits)) * grid
+            found: Floats = noise.sample(np.rint(w / grid).astype(np.int64), bits).astype(np.float64) * grid
+            return found
 
         return solve
 
@@ -149,7 +154,8 @@ def objective(means: Purse, known: Labels, width: int, ridge: float | None) -> P
         def solve(rows: Matrix, sign: Floats, bits: Bits) -> Floats:
             grid = 2 * _GAMMA / chosen(sigma) / _STEPS
             w = minimised(rows, sign, chosen(sigma), sigma * _standard(width, bits))
-            return np.asarray(beside.sample(np.rint(w / grid).astype(np.int64), bits)) * grid
+            found: Floats = beside.sample(np.rint(w / grid).astype(np.int64), bits).astype(np.float64) * grid
+            return found
 
         return solve
 
@@ -226,7 +232,7 @@ def _problems(known: Labels) -> int:
     if known.declared is None:
         raise NotDeclaredError(
             "Perturbation divides the budget between classes, and nobody said which there are.",
-            fix='declare them with classes=[…], or leave by= out.',
+            fix="declare them with classes=[…], or leave by= out.",
         )
     return 1 if len(known.declared) == 2 else len(known.declared)
 

@@ -1,10 +1,10 @@
 r"""What one row pulls a linear classifier by, in whole numbers: the clipped residuals of the logistic loss.
 
-A row x of class y pulls the scores of the classes by :math:`(p - e_y) \otimes x`, where p are the probabilities that the
-model gives it. The residual :math:`p - e_y` is clipped to the norm that it has for everybody before anything was
+A row x of class y pulls the scores of the classes by :math:`(p - e_y) \otimes x`, where p are the probabilities that
+the model gives it. The residual :math:`p - e_y` is clipped to the norm that it has for everybody before anything was
 learned, :math:`c = \sqrt{1 - 1/K}` for K classes: no row ever pulls harder than at the start, and noise
-needs to hide half as much as it would for the logistic loss itself. For two classes this is a convex loss, logistic on the
-right side of the boundary and straight on the wrong one.
+needs to hide half as much as it would for the logistic loss itself. For two classes this is a convex loss, logistic
+on the right side of the boundary and straight on the wrong one.
 
 What clipping does to probabilities is known and undone. Where the classes of rows at some x have probabilities
 :math:`\eta`, nothing pulls if :math:`\sum_y \eta_y a_y (p - e_y) = 0` with :math:`a_y = \min(1, c/\|p - e_y\|)`; so
@@ -79,11 +79,13 @@ def chances(scores: Floats) -> Floats:
 def _cells(scores: Floats, unit: int) -> NDArray[np.int64]:
     """Which entry of a table each score belongs to: division by a power of two is exact."""
     cells = np.floor(scores * (2**_FINE / unit)) + (_FAR << _FINE)
-    return cells.clip(0, (2 * _FAR << _FINE) - 1).astype(np.int64)
+    found: NDArray[np.int64] = cells.clip(0, (2 * _FAR << _FINE) - 1).astype(np.int64)
+    return found
 
 
 def _middles() -> Floats:
-    return (np.arange(2 * _FAR << _FINE) + 0.5) / 2**_FINE - _FAR
+    found: Floats = (np.arange(2 * _FAR << _FINE) + 0.5) / 2**_FINE - _FAR
+    return found
 
 
 @cache

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from defocus.learning.estimators.base import PrivateEstimator, checked_bits, ends, seen
 from defocus.learning.estimators.spending import Purse, Sum, planned, purse
 from defocus.mechanisms import Gaussian, RangeFinding
+from defocus.noise import Bits
 from defocus.privacy.events import NOTHING, DiscreteGaussian
 from defocus.privacy.rounding import root_up
 
@@ -39,8 +40,8 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
         Without ``bounds``, each feature's are found from a noisy histogram of magnitudes (:class:`RangeFinding`), and
         that is charged as well, within the same budget.
     Assumes:
-        Declared ``bounds`` were not read off the data. What lies outside is cut; NaN is the middle of the bounds here, and
-        stays NaN in :meth:`transform`.
+        Declared ``bounds`` were not read off the data. What lies outside is cut; NaN is the middle of the bounds here,
+        and stays NaN in :meth:`transform`.
 
     Error:
         ``error_`` is the standard error of the means by noise, in the units of the data.
@@ -76,16 +77,18 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
         rows = seen(self, X, reset=True)
         width = rows.shape[1]
         declared = None if self.bounds is None else ends(self.bounds, width)
-        finder = None if declared is not None else _finder(means, width)
+        finder = _finder(means, width)
         sums = Sum(2**_BITS * root_up(Fraction(2 * width + 1)), 2 * width + 1)
-        plan = planned(means, [sums], also=NOTHING if finder is None else width * finder.event)
+        plan = planned(means, [sums], also=width * finder.event if declared is None else NOTHING)
 
         def compute() -> tuple[Floats, Floats, Floats]:
-            low, high = declared or np.array([finder.sample(_magnitudes(x, finder), drawn) for x in rows.T]).T  # type: ignore[union-attr]  # one of the two is there
+            low, high = _found(rows, finder, drawn) if declared is None else declared
             noisy = plan.noises[0].sample(_moved(rows, low, high), drawn)
             return low, high, np.asarray(noisy, dtype=np.float64) / 2**_BITS
 
-        low, high, noisy = self._spend(plan, means, compute, lambda made: [each.tolist() for each in made], self.purpose)
+        low, high, noisy = self._spend(
+            plan, means, compute, lambda made: [each.tolist() for each in made], self.purpose
+        )
         self._read(low, high, noisy, plan.noises[0])
         return self
 
@@ -125,6 +128,12 @@ def _finder(means: Purse, width: int) -> RangeFinding:
     """
     ratio = means.least(lambda x: DiscreteGaussian(x * 2**20, 2**20))
     return RangeFinding(epsilon=min(10.0, math.sqrt(_FINDING / width) / ratio), replace=means.replace)
+
+
+def _found(rows: Floats, finder: RangeFinding, bits: Bits) -> tuple[Floats, Floats]:
+    """The bounds of each feature, from a noisy histogram of its own."""
+    low, high = np.array([finder.sample(_magnitudes(values, finder), bits) for values in rows.T]).T
+    return low, high
 
 
 def _magnitudes(values: Floats, finder: RangeFinding) -> NDArray[np.int64]:
