@@ -1,10 +1,14 @@
 """Graphs: how fast triangles are counted and released beside networkit, and how exact answers are on real graphs.
 
-    python benchmarks/graphs.py [speed [power-law] [uniform]] [accuracy FOLDER] [--quick] [--turns=3]
+    python benchmarks/graphs.py [speed [power-law] [uniform]] [engines [power-law] [uniform] [spark]] [accuracy FOLDER]
+                                [--quick] [--turns=3]
 
 `speed` counts the triangles of two graphs of 1 million nodes and 10 million edges, with hubs and without: each in a
 process of its own, taking turns, with as many threads as there are cores. Times are the least of all rounds; memory is
 the peak of resident memory, imports and input included. Needs networkit (`pip install 'defocus[bench]'`).
+
+`engines` counts the same graphs from a Parquet file, in memory and by DuckDB with `memory="2GB"`, and one of a million
+edges by Spark on two cores; the integers must be equal, and the load of the machine is written down.
 
 `accuracy` needs a folder with the public graphs Facebook, CA-HepPh and Enron as lists of edges; see
 graphs_parts/accuracy.py. Results go into results/graphs.json and leave those of the other part in place.
@@ -42,6 +46,42 @@ def speed() -> dict[str, Any]:
                 runs.append(child(PARTS / f"with_{tool}.py", place, ROUNDS))
         found[kind] = {**json.loads((place / "about.json").read_text()), **summary(parts)}
         tell(kind, found[kind])
+    return found
+
+
+def engines() -> dict[str, Any]:
+    """The same graphs in memory and in engines: seconds, peaks of memory, and whether the integers are equal."""
+    small = (("power-law", 100_000, 1_000_000, "spark"),) if "spark" in sys.argv or len(KINDS) == 2 else ()
+    wanted = [(kind, NODES, DRAWS, "duckdb") for kind in KINDS if kind in sys.argv or "spark" not in sys.argv]
+    found: dict[str, Any] = {}
+    for kind, nodes, draws, engine in [*wanted, *small]:
+        place = ensure(HERE.parent / ".bench" / "data", kind, nodes, draws)
+        runs: dict[str, list[Any]] = {"memory": [], engine: []}
+        before = os.getloadavg()
+        for _ in range(min(TURNS, 2)):
+            for tool, each in runs.items():
+                each.append(child(PARTS / "with_engine.py", place, tool, 1))
+        found[f"{engine}, {kind}"] = made = {**json.loads((place / "about.json").read_text())}
+        made["load"] = {"before": before, "after": os.getloadavg()}
+        made["found"] = {tool: each[0][0]["found"] for tool, each in runs.items()}
+        here, there = made["found"]["memory"], made["found"][engine]
+        assert {**here, "level": 0} == {**there, "level": 0}, (here, there)
+        assert there["level"] >= here["level"]
+        for tool, each in runs.items():
+            steps = each[0][0]["seconds"]
+            made[tool] = {
+                sort: {step: round(min(run[sort][step] for run, _ in each), 2) for step in steps}
+                for sort in ("seconds", "processor")
+            }
+            made[tool]["peak_mib"] = min(peak for _, peak in each)
+            shown = ", ".join(
+                f"{step} {time:.2f} s ({made[tool]['processor'][step]:.2f})"
+                for step, time in made[tool]["seconds"].items()
+            )
+            print(f"{kind}, {made['edges']} edges, {tool}: {shown}, {made[tool]['peak_mib']:.0f} MiB", flush=True)
+        print(
+            f"  levels {here['level']} and {there['level']}, all other integers equal; load {made['load']}", flush=True
+        )
     return found
 
 
@@ -85,7 +125,13 @@ def tell(kind: str, found: dict[str, Any]) -> None:
 
 def main() -> None:
     kept: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    if "speed" in sys.argv or "accuracy" not in sys.argv:
+    if "engines" in sys.argv:
+        kept["engines"] = {
+            **kept.get("engines", {}),
+            **{name: version(name) for name in ("duckdb", "pyspark")},
+            **engines(),
+        }
+    if "speed" in sys.argv or not {"accuracy", "engines"} & set(sys.argv):
         kept["speed"] = {
             **kept.get("speed", {}),
             "networkit": version("networkit"),

@@ -44,3 +44,16 @@ def load(place: Path) -> tuple[int, NDArray[Any], NDArray[Any]]:
     """How many nodes, and the ends of all edges."""
     about = json.loads((place / "about.json").read_text())
     return about["nodes"], np.load(place / "left.npy"), np.load(place / "right.npy")
+
+
+def parquet(place: Path) -> tuple[int, Path]:
+    """How many nodes, and the edges as a Parquet file, made if it is not there."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    nodes = json.loads((place / "about.json").read_text())["nodes"]
+    file = place / "edges.parquet"
+    if not file.exists():
+        _, left, right = load(place)
+        pq.write_table(pa.table({"u": left, "v": right}), file)
+    return nodes, file

@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, final
 
+from sqlglot import exp
+
 from defocus.engines.engine import Engine
 from defocus.errors import EngineError
 from defocus.graphs.building import build, build_directed
@@ -94,6 +96,11 @@ class Data:
     def steady(self) -> AbstractContextManager[None]:
         """While this lasts, all that is counted is counted of the same edges."""
         return nullcontext() if self._engine is None else self._engine.snapshot()
+
+    def check(self) -> None:
+        """Refuse, before a charge, where an engine is known to answer nothing more."""
+        if self._engine is not None:
+            self._engine.written(exp.select(exp.Literal.number(1)))
 
     def close(self) -> None:
         """Close the engine, if there is one."""

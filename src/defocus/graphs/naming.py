@@ -146,6 +146,11 @@ class Names:
         """The names in the order of their numbers."""
         return self._labels
 
+    @property
+    def written(self) -> bool:
+        """Whether names and entries are text that may stand for whole numbers."""
+        return self._written
+
     def digest(self) -> str:
         """A few digits that tell these names from others; none where nodes are simply numbered."""
         if isinstance(self._labels, range):

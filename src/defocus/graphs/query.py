@@ -89,8 +89,7 @@ class GraphQuery:
             request: a name for this request. If an answer to it was recorded, that answer is returned again, free.
             bits: the source of random bits; the system's unless told.
         """
-        if not self.public.engine:
-            ready()
+        self.data.check() if self.public.engine else ready()
         asked, method = spendable(epsilon, delta), self.plan(epsilon=epsilon, delta=delta)
         why = allowed(purpose, self.purposes, self.question.words)
         drawn_from = bits_of(bits)

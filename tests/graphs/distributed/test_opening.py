@@ -13,8 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from defocus import Budget, edge, event, node, weight
-from defocus.errors import DefocusError, InvalidParameterError, SourceError
+from defocus.errors import BudgetExceededError, DefocusError, EngineError, InvalidParameterError, SourceError
 from defocus.graphs import Edges, Network, Triangles, open_graph
+from defocus.graphs.naming import Lines
 from defocus.graphs.statistics import PageRank
 
 FRIENDS = pa.table({"source": [0, 1, 2, 0, 3, 3], "target": [1, 2, 0, 3, 4, 9]})
@@ -169,3 +170,43 @@ def test_local_sensitivity_needs_no_compiler_in_an_engine(in_duckdb: Network, mo
     monkeypatch.setattr("defocus.graphs.kernels.compiling._numba", lambda: pytest.fail("nothing is compiled"))
     assert Triangles().local(in_duckdb.data.graph) == (1, 1)
     assert in_duckdb.stars(2).release(epsilon=1).value is not None
+
+
+@pytest.mark.parametrize("file", ["a.b.parquet", "g.duckdb"])
+def test_a_file_has_one_ledger_in_memory_and_in_an_engine(file: str, tmp_path: Path) -> None:
+    """Another name would be another ledger, and the budget would start anew."""
+    said: dict[str, Any] = {"unit": edge(), "budget": Budget(1), "nodes": 5}
+    if file.endswith("duckdb"):
+        said["table"] = "edges"
+        with duckdb.connect(str(tmp_path / file)) as connection:
+            connection.execute("CREATE TABLE edges AS SELECT 1 AS u, 2 AS v")
+    else:
+        pq.write_table(FRIENDS, tmp_path / file)
+    with open_graph(tmp_path / file, **said) as graph:
+        graph.edges().release(epsilon=0.75)
+    with open_graph(str(tmp_path / file), engine="duckdb", **said) as graph:
+        assert graph.remaining().epsilon == pytest.approx(0.25)
+        with pytest.raises(BudgetExceededError):
+            graph.edges().release(epsilon=0.5)
+    assert len(list(tmp_path.glob("*.ledger"))) == 1
+
+
+@pytest.mark.parametrize("sides", [("string", "int64"), ("int64", "string"), ("string", "string")])
+def test_lines_of_a_file_name_nodes_as_in_memory(sides: tuple[str, str], opened: Callable[..., Network]) -> None:
+    """Lines are numbers where one of the columns holds numbers, and text where both hold text."""
+    kinds = {"string": pa.string(), "int64": pa.int64()}
+    values: dict[str, list[Any]] = {"string": ["1", "2", "01", None, "3"], "int64": [2, 3, 1, 1, None]}
+    made = pa.table({name: pa.array(values[side], kinds[side]) for name, side in zip("uv", sides, strict=True)})
+    for engine in (None, "duckdb"):
+        graph = opened(made, nodes=Lines(["1", "2", "3", "01"]), engine=engine)
+        assert graph.data.graph.edges == (0 if sides[0] == sides[1] else 3)
+
+
+def test_a_database_that_gave_up_is_refused_before_the_charge(
+    in_duckdb: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = len(list(in_duckdb.ledger.entries()))
+    monkeypatch.setattr(in_duckdb.data.graph.engine, "_gone", True)
+    with pytest.raises(EngineError, match="gave up"):
+        in_duckdb.edges().release(epsilon=1)
+    assert len(list(in_duckdb.ledger.entries())) == before

@@ -46,10 +46,8 @@ def values(rows: exp.Select, side: Side) -> exp.Select:
     return there.where(column("value").is_(exp.null()).not_(), copy=False)
 
 
-def numbered(
-    engine: Engine, rows: exp.Select, sides: Sequence[Side], names: Names
-) -> tuple[exp.Select, list[exp.Table]]:
-    """A query with the numbers of the two nodes of every row, ``a`` and ``b``, and the public tables that it uses.
+def numbered(engine: Engine, rows: exp.Select, sides: Sequence[Side], names: Names) -> exp.Select:
+    """A query with the numbers of the two nodes of every row, ``a`` and ``b``. Names are published for it.
 
     Rows of which an end names no node are left out, or have NULL there.
     """
@@ -57,7 +55,7 @@ def numbered(
     keyed = exp.select(*keys).from_(rows_of(rows), copy=False)
     if isinstance(names.labels, range):
         made = [named(_within(column(name), side, len(names.labels)), to) for name, side, to in _named(sides)]
-        return exp.select(*made).from_(rows_of(keyed), copy=False), []
+        return exp.select(*made).from_(rows_of(keyed), copy=False)
     tables: dict[tuple[Kind, bool], exp.Table] = {}
     for side in sides:
         sort = (Kind.INTEGER if side.kind is Kind.NUMBER else side.kind, side.written)
@@ -70,7 +68,7 @@ def numbered(
         known = tables[(Kind.INTEGER if side.kind is Kind.NUMBER else side.kind, side.written)]
         on = exp.EQ(this=column("name", to), expression=column(name, "t"))
         joined = joined.join(exp.alias_(known.copy(), to, quoted=True, table=True), on=on, copy=False)
-    return joined, list(tables.values())
+    return joined
 
 
 def _named(sides: Sequence[Side]) -> Iterator[tuple[str, Side, str]]:

@@ -1,7 +1,7 @@
 """Opening a graph in an engine: which data, which engine, which columns; and what can be asked of it there."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, final
 
@@ -63,7 +63,8 @@ class EngineEdges:
     def data(self, names: Names, *, directed: bool) -> Data:
         """The private data, which is counted and never read."""
         engine = self.source.engine
-        ends, _ = numbered(engine, self.source.relation, self.sides, names)
+        sides = [replace(side, written=names.written and side.kind is Kind.TEXT) for side in self.sides]
+        ends = numbered(engine, self.source.relation, sides, names)
         made = EngineArcs if directed else EngineGraph
         return Data.elsewhere(made(len(names.labels), engine, ends), names.labels, engine)
 
@@ -108,11 +109,9 @@ def engine_edges(
     try:
         left, right, _, _ = frame_columns(rows.schema.names, ends=ends, weights=None, time=None)
         _check_objects(data, (left, right))
-        written = _is_written(rows)
-        kinds = [rows.schema[name].kind for name in (left, right)]
-        _check_kinds(dict(zip((left, right), kinds, strict=True)))
-        one, other = (Side(n, k, written and k is Kind.TEXT) for n, k in zip((left, right), kinds, strict=True))
-        return EngineEdges(rows, (one, other), _described(rows, one, other))
+        one, other = (Side(name, rows.schema[name].kind) for name in (left, right))
+        _check_kinds(one, other)
+        return EngineEdges(rows, (one, other), _described(data, rows, one, other))
     except BaseException:
         rows.engine.close()
         raise
@@ -131,7 +130,8 @@ def supported(question: Question) -> None:
     )
 
 
-def _described(rows: Source, one: Side, other: Side) -> EdgeSource:
+def _described(data: Any, rows: Source, one: Side, other: Side) -> EdgeSource:
+    written = _is_written(rows)
     head = EdgeColumns(*(pa.array([], KINDS[side.kind]) for side in (one, other)))
 
     def listed() -> Any:
@@ -142,11 +142,17 @@ def _described(rows: Source, one: Side, other: Side) -> EdgeSource:
             )
         found = [rows.engine.run(values(rows.relation, side)).column("value") for side in (one, other)]
         columns = [each.combine_chunks().cast(KINDS[s.kind]) for each, s in zip(found, (one, other), strict=True)]
-        return listed_in(*columns, written=one.written or other.written)
+        return listed_in(*columns, written=written)
 
-    files = rows.origin.files is not None or bool(rows.origin.remote)
-    called = rows.name if files or rows.origin.table is not None else None
-    return EdgeSource("table", called, head, lambda: head, listed, written=one.written and other.written)
+    return EdgeSource("table", _called(data, rows), head, lambda: head, listed, written=written)
+
+
+def _called(data: Any, rows: Source) -> str | None:
+    """What the data is called where nobody says. A file is called as in memory, so that both have one ledger."""
+    if rows.origin.database is not None or (isinstance(data, str | Path) and Path(data).is_file()):
+        return Path(data).stem
+    elsewhere = rows.origin.files is not None or rows.origin.remote or rows.origin.table is not None
+    return rows.name if elsewhere else None
 
 
 def _is_written(rows: Source) -> bool:
@@ -180,11 +186,11 @@ def _check(data: Any, engine: Any) -> None:
         )
 
 
-def _check_kinds(kinds: Mapping[str, Kind]) -> None:
-    for name, kind in kinds.items():
-        if kind not in KINDS:
+def _check_kinds(*sides: Side) -> None:
+    for side in sides:
+        if side.kind not in KINDS:
             raise SourceError(
-                f"The column {name!r:.60} is of kind {kind}, by which nodes are not called in an engine.",
+                f"The column {side.name!r:.60} is of kind {side.kind}, by which nodes are not called in an engine.",
                 fix="convert it to whole numbers or text, or leave engine= out.",
             )
 
