@@ -42,7 +42,7 @@ def test_the_draft_is_refused_until_its_questions_are_answered(tmp_path: Path) -
     answered = answered.replace("# epsilon = 1", "epsilon = 1")
     dataset = parsed(answered, home=tmp_path)
     assert dataset.unit == user("patient_id")
-    assert check(dataset) == []
+    assert check(dataset).problems == []
 
 
 def test_every_commented_place_is_valid_once_it_is_uncommented(tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_every_commented_place_is_valid_once_it_is_uncommented(tmp_path: Path) -
     assert dataset.bound is not None
     assert (dataset.columns["age"].low, dataset.columns["age"].high) == (0, 100)
     assert dataset.columns[HOSTILE].values == ("first", "second")
-    assert check(dataset) == []
+    assert check(dataset).problems == []
 
 
 def test_answers_that_were_given_make_a_whole_file(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_answers_that_were_given_make_a_whole_file(tmp_path: Path) -> None:
     assert dataset.data == (f"{tmp_path}/visits.parquet",)
     assert dataset.columns["age"].kind is Kind.INTEGER
     assert "l" not in dataset.columns
-    assert check(dataset) == []
+    assert check(dataset).problems == []
 
 
 def test_the_types_of_a_csv_file_are_asked_for(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_a_table_of_a_database_is_drafted(tmp_path: Path) -> None:
         home=tmp_path,
     )
     assert (dataset.name, dataset.table, dataset.data) == ("visits", "visits", ("h.duckdb",))
-    assert check(dataset) == []
+    assert check(dataset).problems == []
 
 
 def test_data_that_is_not_there_is_refused(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from defocus.engines.sources import source
 from defocus.errors import DatasetFileError, InvalidParameterError, Number
 from defocus.privacy.budgets import Budget
 from defocus.privacy.units import Unit, rows, user
-from defocus.tables.checking import check, notes
+from defocus.tables.checking import check
 from defocus.tables.comparing import compared
 from defocus.tables.datasets import read
 from defocus.tables.drafting import draft, likely_units
@@ -63,13 +63,12 @@ def validate(path: Path) -> bool:
         screen.print(plain(f"left to decide: {error.what}"), soft_wrap=True)
         screen.print(plain(f"To fix: {error.fix}"), soft_wrap=True)
         return False
-    problems, facts = check(dataset), list[str]()
-    if not problems:
-        problems, facts = compared(dataset)
+    checked = check(dataset)
+    problems, facts = (checked.problems, []) if checked.problems else compared(dataset)
     for problem in problems:
         screen.print(plain(f"does not fit: {problem}"), style="red", soft_wrap=True)
     if not problems:
-        for fact in [*notes(dataset), *facts]:
+        for fact in [*checked.notes, *facts]:
             screen.print(plain(fact), soft_wrap=True)
         screen.print("the file is complete and fits the data; add bounds and domains of columns as you need them")
     return not problems

@@ -1,8 +1,8 @@
 """The data opened as its file says; and whether the file fits the data, as far as schemas tell."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, final
 
 from defocus.engines.columns import Column, Schema
 from defocus.engines.kinds import Kind
@@ -12,7 +12,7 @@ from defocus.tables.datasets import Dataset, Facts, OtherTable
 from defocus.tables.dividing import described, divided
 from defocus.tables.naming import naming
 
-__all__ = ["check", "declared", "notes", "open_dataset"]
+__all__ = ["Checked", "check", "declared", "open_dataset"]
 
 
 def open_dataset(
@@ -46,58 +46,58 @@ def declared(schema: Schema, columns: Mapping[str, Facts]) -> Schema:
     return schema.declare(bounds).declare(domains)
 
 
-def check(dataset: Dataset) -> list[str]:
-    """What does not fit, in words; empty if everything does. Looks at schemas, never at a row."""
-    problems = [*_problems(dataset, dataset, dataset.unit.column)]
-    problems += [] if problems else _part_problems(dataset)
+@final
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What a look at schemas found about a file, in words."""
+
+    problems: list[str]
+    """What does not fit; nothing if everything does."""
+    notes: list[str]
+    """What follows from a file that fits, and is easily overlooked."""
+
+
+def check(dataset: Dataset) -> Checked:
+    """Whether a file fits its data. Each table is opened once, and no row is looked at."""
+    notes: list[str] = []
+    problems = list(_problems(dataset, dataset, dataset.unit.column, notes))
     for group, tables in (("public", dataset.public), ("private", dataset.private)):
         for name, other in tables.items():
-            problems += [f"[{group}.{name}] {problem}" for problem in _problems(dataset, other, other.unit)]
-    return problems
+            problems += [f"[{group}.{name}] {problem}" for problem in _problems(dataset, other, other.unit, notes)]
+    return Checked(problems, [] if problems else notes)
 
 
-def notes(dataset: Dataset) -> list[str]:
-    """What follows from a file that fits, and is easily overlooked."""
-    if dataset.parts is None:
-        return []
-    opened = open_dataset(dataset)
-    try:
-        division = divided(dataset.parts, opened.schema, dataset.unit, own=opened.own)
-    finally:
-        opened.engine.close()
-    return [] if division is None else [f"the data is in {described(division)}"]
-
-
-def _part_problems(dataset: Dataset) -> Iterator[str]:
-    """Whether the data can be divided as the file says."""
-    if dataset.parts is None:
-        return
-    opened = open_dataset(dataset)
-    try:
-        divided(dataset.parts, opened.schema, dataset.unit, own=opened.own)
-    except DefocusError as error:
-        yield f"[parts] {error.what} {error.fix}"
-    finally:
-        opened.engine.close()
-
-
-def _problems(dataset: Dataset, about: Dataset | OtherTable, unit: str | None) -> Iterator[str]:
+def _problems(dataset: Dataset, about: Dataset | OtherTable, unit: str | None, notes: list[str]) -> Iterator[str]:
     try:
         opened = source(_where(dataset, about), table=about.table, engine=dataset.engine)
     except DefocusError as error:
         yield f"{error.what} {error.fix}"
         return
-    schema = opened.schema
     try:
-        unsuited = [] if unit is None else list(_unit_problems(unit, opened, about.columns))
+        found = [] if unit is None else list(_unit_problems(unit, opened, about.columns))
+        for name, facts in about.columns.items():
+            found += (
+                _column_problems(opened.schema[name], facts)
+                if name in opened.schema
+                else [_absent(name, opened.schema)]
+            )
+        yield from found or _problems_together(opened, about, notes)
     finally:
         opened.engine.close()
-    yield from unsuited
-    for name, facts in about.columns.items():
-        if name not in schema:
-            yield _absent(name, schema)
-        else:
-            yield from _column_problems(schema[name], facts)
+
+
+def _problems_together(opened: Source, about: Dataset | OtherTable, notes: list[str]) -> Iterator[str]:
+    """Whether the engine can read all columns as they are declared, and divide the data as the file says."""
+    where = ""
+    try:
+        kinds = {name: facts.kind for name, facts in about.columns.items() if facts.kind is not None}
+        schema = declared(opened.engine.schema(opened.engine.canonical(opened.raw, kinds)), about.columns)
+        if isinstance(about, Dataset):
+            where = "[parts] "
+            division = divided(about.parts, schema, about.unit, own=opened.own)
+            notes += [] if division is None else [f"the data is in {described(division)}"]
+    except DefocusError as error:
+        yield f"{where}{error.what} {error.fix}"
 
 
 def _unit_problems(unit: str, opened: Source, columns: Mapping[str, Facts]) -> Iterator[str]:
