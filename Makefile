@@ -4,6 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
+# Bytecode is kept, so that workers and the programs that tests start do not compile everything anew.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: demo test check suite fast slow lint types contracts docs bench format clean
 
 demo: $(READY)
@@ -23,7 +26,7 @@ lint: $(READY)
 	$(BIN)/ruff format --check
 
 types: $(READY)
-	$(BIN)/mypy
+	$(BIN)/mypy --num-workers 2
 
 contracts: $(READY)
 	$(BIN)/lint-imports

@@ -18,32 +18,28 @@ def example() -> dict[str, Any]:
     return runpy.run_path(str(EXAMPLE))
 
 
-def test_the_report_runs_until_it_is_refused_and_leaves_a_page(
+def test_the_report_runs_until_it_is_refused_leaves_a_page_and_other_files_alone_and_can_be_run_again(
     example: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "demo"
-    example["main"](folder)
-    out = capsys.readouterr().out
-    for text in ("Cardiology", "expected", "pneumonia", "add up", "SELECT", "refused", "remaining", "To fix"):
-        assert text in out
-    assert "rare disease" not in out
-    with Ledger.open(folder / "visits.ledger", read_only=True) as ledger:
-        assert len(ledger) >= 10
-        assert ledger.remaining().epsilon < 0.2
-    assert examine(folder / "visits.ledger").ok
-    page = (folder / "report.html").read_text(encoding="utf-8")
-    assert page.count("data:image/png") >= 4
-    assert "http" not in page.replace("http-equiv", "")
-
-
-def test_it_can_be_run_again_and_leaves_other_files_alone(example: dict[str, Any], tmp_path: Path) -> None:
-    (tmp_path / "demo").mkdir()
-    for name in ("thesis.txt", "visits.ledger.backup"):
-        (tmp_path / "demo" / name).write_text("the only copy", encoding="utf-8")
+    folder.mkdir()
+    others = [folder / name for name in ("thesis.txt", "visits.ledger.backup")]
+    for other in others:
+        other.write_text("the only copy", encoding="utf-8")
     for _ in range(2):
-        example["main"](tmp_path / "demo")
-    for name in ("thesis.txt", "visits.ledger.backup"):
-        assert (tmp_path / "demo" / name).read_text(encoding="utf-8") == "the only copy"
+        example["main"](folder)
+        out = capsys.readouterr().out
+        for text in ("Cardiology", "expected", "pneumonia", "add up", "SELECT", "refused", "remaining", "To fix"):
+            assert text in out
+        assert "rare disease" not in out
+        with Ledger.open(folder / "visits.ledger", read_only=True) as ledger:
+            assert len(ledger) >= 10
+            assert ledger.remaining().epsilon < 0.2
+        assert examine(folder / "visits.ledger").ok
+        page = (folder / "report.html").read_text(encoding="utf-8")
+        assert page.count("data:image/png") >= 4
+        assert "http" not in page.replace("http-equiv", "")
+        assert all(other.read_text(encoding="utf-8") == "the only copy" for other in others)
 
 
 @pytest.mark.parametrize("name", ["visits.ledger", "defocus.toml", "visits.parquet", "report.html"])

@@ -293,7 +293,7 @@ def test_a_flipped_bit_is_noticed_or_harmless(opened: Opener, where: str, tmp_pa
 @pytest.mark.slow
 def test_hundreds_of_flipped_bits_are_noticed_or_harmless(opened: Opener, where: str, tmp_path: Path) -> None:
     filled(opened(), 20).close()
-    _flipped(where, tmp_path, 600, 2)
+    _flipped(where, tmp_path, 300, 2)
 
 
 @pytest.mark.parametrize("keep", [0, 1, 100, 4096, 8192, 0.5, 0.9])

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from defocus.errors import BudgetExceededError, LedgerDamagedError
@@ -87,6 +87,7 @@ EVENTS: list[Event] = [Pure(Fraction(1, 5)), Pure(Fraction(1, 20)), Gaussian(20)
 CHARGES = st.lists(st.tuples(st.sampled_from(EVENTS), st.frozensets(st.sampled_from("abc"))), max_size=30)
 
 
+@settings(max_examples=25)
 @given(CHARGES)
 def test_the_run_of_every_person_is_one_that_the_filter_admits_alone(charges: list[Charge]) -> None:
     guard = guarding(Budget(1, 1e-6))
@@ -99,6 +100,7 @@ def test_the_run_of_every_person_is_one_that_the_filter_admits_alone(charges: li
                 spent = guard.add(spent, guard.cost(event))
 
 
+@settings(max_examples=25)
 @given(CHARGES)
 def test_the_order_of_parts_in_a_charge_changes_nothing(charges: list[Charge]) -> None:
     guard = guarding(Budget(1, 1e-6))

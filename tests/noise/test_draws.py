@@ -177,7 +177,7 @@ def test_the_law_is_the_same_however_the_integers_are_cut(
     fit: Fit, laplace_pmf: Pmfs, gaussian_pmf: Pmfs, k: int, blocks: int
 ) -> None:
     """With few blocks the tails are common; with many, the wedges."""
-    laws = ((Law.laplace(Fraction(33)), laplace_pmf, 20_000), (Law.gaussian(Fraction(33)), gaussian_pmf, 10_000))
+    laws = ((Law.laplace(Fraction(33)), laplace_pmf, 12_000), (Law.gaussian(Fraction(33)), gaussian_pmf, 6000))
     for law, pmf, size in laws:
         sample = draw(Table.of(Grid(law, k, blocks)), size, seeded(10 * k + blocks))
         assert fit(sample, pmf(33.0)) > 1e-6

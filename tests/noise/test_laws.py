@@ -25,7 +25,7 @@ def test_exponents_are_those_of_the_named_laws_in_any_unit(scale: Fraction, x: i
 @pytest.mark.parametrize("rate", [Fraction(1, 3), Fraction(7, 5), Fraction(3)])
 def test_geometric_numbers_have_the_declared_rate_and_no_other(fit: Fit, rate: Fraction) -> None:
     bits = seeded(3)
-    sample = np.array([geometric_one(rate, bits) for _ in range(20_000)])
+    sample = np.array([geometric_one(rate, bits) for _ in range(12_000)])
 
     def pmf(r: float) -> Callable[[int], float]:
         return lambda m: float((1 - np.exp(-r)) * np.exp(-r * m)) if m >= 0 else 0.0
@@ -39,7 +39,7 @@ def test_geometric_numbers_have_the_declared_rate_and_no_other(fit: Fit, rate: F
 @pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(7, 3), Fraction(20)])
 def test_single_laplace_noise_has_the_declared_scale_and_no_other(fit: Fit, laplace_pmf: Pmfs, scale: Fraction) -> None:
     bits = seeded(5)
-    sample = np.array([laplace_one(scale, bits) for _ in range(30_000)])
+    sample = np.array([laplace_one(scale, bits) for _ in range(15_000)])
     assert fit(sample, laplace_pmf(float(scale))) > 1e-6
     assert fit(sample, laplace_pmf(float(scale) * 1.1)) < 1e-6
     assert fit(sample, laplace_pmf(float(scale) * 0.9)) < 1e-6
@@ -51,7 +51,7 @@ def test_single_gaussian_noise_has_the_declared_scale_and_no_other(
     fit: Fit, gaussian_pmf: Pmfs, sigma: Fraction
 ) -> None:
     bits = seeded(6)
-    sample = np.array([gaussian_one(sigma, bits) for _ in range(20_000)])
+    sample = np.array([gaussian_one(sigma, bits) for _ in range(8000)])
     assert fit(sample, gaussian_pmf(float(sigma))) > 1e-6
     assert fit(sample, gaussian_pmf(float(sigma) * 1.1)) < 1e-6
     assert fit(sample, gaussian_pmf(float(sigma) * 0.9)) < 1e-6

@@ -36,7 +36,7 @@ def people(data: Any, **more: Any) -> list[Any]:
     return column(naming(source(data, **more), "u"), "u")
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(st.lists(few | spellings, min_size=1, max_size=12, unique=True))
 def test_no_two_texts_are_the_same_integer(texts: list[str]) -> None:
     found = [one for one in people(pa.table({"u": texts}), types={"u": "integer"}) if one is not None]

@@ -244,7 +244,7 @@ def test_an_expression_means_in_the_engine_what_the_reference_says(
 
 
 @pytest.mark.slow
-@settings(max_examples=600, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data(), rows=ROWS, kind=st.sampled_from([kind for kind in Kind if kind is not Kind.OTHER]))
 def test_many_more_expressions_mean_what_the_reference_says(
     data: st.DataObject, rows: list[dict[str, Any]], kind: Kind
