@@ -22,7 +22,8 @@
     │   │   └── DependentExamplesError  one example's loss depends on the others of its batch
     │   ├── WrongSensitivityError       a strategy was declared with a sensitivity it does not have
     │   └── UnfitDataError              data of the wrong type, shape or length; never quotes the data
-    │       └── NotExactError           fractional data where exact integers are needed
+    │       ├── NotExactError           fractional data where exact integers are needed
+    │       └── TooFewUsersError        fewer users than a multi-message protocol counts on
     ├── NoiseOverflowError (OverflowError)  a sample beyond 64-bit integers
     ├── UnsupportedEventError           an accountant cannot express an event
     ├── CannotCalibrateError            no parameter meets the budget, or the family is not monotone
@@ -95,7 +96,7 @@ from defocus.errors.privacy import (
     UnsupportedEventError,
 )
 from defocus.errors.release import NotRecordedError, QuestionFailedError, ReleaseFailedError
-from defocus.errors.shuffling import NotShuffledError, SealError
+from defocus.errors.shuffling import NotShuffledError, SealError, TooFewUsersError
 from defocus.errors.streams import StreamEndedError, StreamStateError
 from defocus.errors.tables import (
     DatasetFileError,
@@ -149,6 +150,7 @@ __all__ = [
     "SourceError",
     "StreamEndedError",
     "StreamStateError",
+    "TooFewUsersError",
     "TrainingEndedError",
     "UnaccountedSamplingError",
     "UnanswerableWorkloadError",

@@ -1,8 +1,9 @@
 """Refusals about shuffled collection."""
 
 from defocus.errors.base import DefocusError, InvalidParameterError
+from defocus.errors.mechanisms import UnfitDataError
 
-__all__ = ["NotShuffledError", "SealError"]
+__all__ = ["NotShuffledError", "SealError", "TooFewUsersError"]
 
 
 class NotShuffledError(InvalidParameterError):
@@ -19,4 +20,15 @@ class SealError(DefocusError):
         super().__init__(
             f"{what} could not be opened.",
             fix="use the private key that belongs to the round's public one, and the bytes unchanged.",
+        )
+
+
+class TooFewUsersError(UnfitDataError):
+    """Fewer users took part than a multi-message protocol counts on, so they hide each other less than promised."""
+
+    def __init__(self, users: int, planned: int) -> None:
+        super().__init__(
+            f"{users} users toss too few coins for a protocol of {planned}.",
+            fix="describe the protocol for the honest users that surely take part, less those who drop out; what was "
+            "already sent by fewer costs event_among(users).",
         )

@@ -250,6 +250,6 @@ def _real_number(item: Any) -> float:
     try:
         return float(item)
     except OverflowError:
-        return math.inf if math.trunc(item) > 0 else -math.inf
+        return math.inf if item == abs(item) else -math.inf
     except ValueError:  # a Decimal that signals
         return math.nan

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from defocus.errors import InvalidParameterError, UnfitDataError
+from defocus.errors import InvalidParameterError, TooFewUsersError, UnsupportedEventError
 from defocus.local.domains import Categories
 from defocus.local.shuffling import MultiMessageHistogram
 from defocus.noise.testing import seeded
@@ -13,9 +13,11 @@ ASKED = MultiMessageHistogram(Categories.of(20), users=2000, epsilon=1, delta=1e
 
 
 def test_the_event_keeps_what_was_promised() -> None:
-    assert ASKED.event.epsilon == 1
-    assert 5e-7 < float(ASKED.event.delta) <= 1e-6
-    assert account(ASKED.event).epsilon(1e-6) <= 1
+    loss = account(ASKED.event, "basic", "replace")
+    assert loss.epsilon(1e-6) <= 1 + 1e-9
+    assert loss.delta(1.001) > 5e-7
+    with pytest.raises(UnsupportedEventError, match="replace=True"):
+        account(ASKED.event)
 
 
 @pytest.mark.statistical
@@ -38,8 +40,14 @@ def test_the_error_does_not_grow_with_the_users() -> None:
 
 
 def test_too_few_users_and_strange_messages() -> None:
-    with pytest.raises(UnfitDataError, match="too few coins"):
-        ASKED.encode([1] * 1999)
+    for call in (
+        lambda: ASKED.encode([1] * 1999),
+        lambda: ASKED.estimate(np.arange(9), users=500),
+        lambda: ASKED.server().estimate(users=1999),
+    ):
+        with pytest.raises(TooFewUsersError, match="too few coins"):
+            call()
+    assert account(ASKED.event_among(500), "basic", "replace").delta(1.001) > 1e-3
     found = ASKED.estimate(np.array([-5, 20, 10**9, 3]))
     assert found.counts[3] - found.counts[4] == 1
 

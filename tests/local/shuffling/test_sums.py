@@ -3,17 +3,21 @@ import math
 import numpy as np
 import pytest
 
-from defocus.errors import InvalidParameterError, UnfitDataError
+from defocus.errors import InvalidParameterError, TooFewUsersError, UnfitDataError, UnsupportedEventError
 from defocus.local.domains import Interval
 from defocus.local.shuffling import MultiMessageSum
 from defocus.noise.testing import seeded
+from defocus.privacy import account
 
 ASKED = MultiMessageSum(Interval(-1, 3), users=1600, epsilon=1, delta=1e-6)
 
 
 def test_the_event_keeps_what_was_promised() -> None:
-    assert ASKED.event.epsilon == 1
-    assert 5e-7 < float(ASKED.event.delta) <= 1e-6
+    loss = account(ASKED.event, "basic", "replace")
+    assert loss.epsilon(1e-6) <= 1 + 1e-9
+    assert loss.delta(1.001) > 5e-7
+    with pytest.raises(UnsupportedEventError, match="replace=True"):
+        account(ASKED.event)
 
 
 @pytest.mark.statistical
@@ -36,10 +40,21 @@ def test_the_error_does_not_grow_with_the_users() -> None:
 
 
 def test_bad_data_is_refused() -> None:
-    for bad in ([1.0] * 1599, [[1.0] * 1600], [math.nan] * 1600, [math.inf] * 1600):
+    for bad in ([1.0] * 1599, [[1.0] * 1600], []):
         with pytest.raises(UnfitDataError):
             ASKED.encode(bad)
     assert ASKED.mean(ASKED.encode([99.0] * 1600, seeded(1))) == pytest.approx(3, abs=6 * ASKED.error / 1600)
+
+
+def test_fewer_users_than_were_counted_on_are_refused_and_cost_more() -> None:
+    with pytest.raises(TooFewUsersError, match=r"too few coins[^\n]*\nTo fix: .*event_among"):
+        ASKED.sum(7, users=1599)
+    with pytest.raises(TooFewUsersError):
+        ASKED.mean(7, users=200)
+    with pytest.raises(TooFewUsersError):
+        ASKED.server().mean()
+    assert account(ASKED.event_among(800), "basic", "replace").delta(1.001) > 1e-5
+    assert ASKED.event_among(1600) == ASKED.event
 
 
 @pytest.mark.parametrize("change", [{"users": 0}, {"epsilon": -1}, {"delta": 0}, {"delta": 1}, {"levels": 10**6}])

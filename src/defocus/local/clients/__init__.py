@@ -8,5 +8,6 @@
 
 from defocus.local.clients.client import Client
 from defocus.local.clients.memory import Memory
+from defocus.local.clients.messages import HistogramClient, SumClient
 
-__all__ = ["Client", "Memory"]
+__all__ = ["Client", "HistogramClient", "Memory", "SumClient"]

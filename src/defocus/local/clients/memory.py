@@ -32,9 +32,12 @@ class Memory:
         * *d-bit*: the categories one is asked about, and for each of them the answer if it is one's own and the answer
           if it is not, are drawn for good.
 
-        A value that changes costs more: a person whose value takes c different values (for *duchi*: who is rounded to c
-        different ends, so at most 2) pays c times epsilon. And under *duchi* and *d-bit*, reports that differ show that
-        there was a change and when; that moment is not protected.
+    Assumes:
+        The value stays the same. One that changes is *not* protected by a multiple of epsilon: under *duchi* and
+        *d-bit*, reports that differ show for certain that there was a change, when, and by which bits it shows; under
+        *rappor* the same is learned from many reports. Only if the moments of change, and of return to an earlier
+        value, are public anyway, c different values cost c times epsilon, and only under *rappor*, which draws a filter
+        for each value.
     Reference:
         Erlingsson, Pihur, Korolova (2014), RAPPOR; Ding, Kulkarni, Yekhanin (2017), Collecting telemetry data
         privately, Section 4.

@@ -23,6 +23,7 @@ class DBitFlip(Frequency):
         :math:`\varepsilon`-LDP: the categories are drawn independently of the value, and of the answers at most two
         differ between two values, as in the symmetric unary encoding. With the memory of
         :class:`~defocus.local.clients.Memory`, all reports of a person whose value stays the same are one report.
+        Of a value that changes, the bits that change tell what it was and what it became.
 
     Error:
         A category is asked about by d of k people; the variance is more than k/d times that of unary encoding.

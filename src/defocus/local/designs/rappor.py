@@ -38,8 +38,8 @@ class Rappor(Categorical):
         they are :math:`\varepsilon`-LDP with :math:`((1-\varphi)/\varphi)^{2h} \le e^\varepsilon`. One single report is
         ``report_epsilon``-LDP. Cohorts are independent of the value.
     Assumes:
-        The value does not change. A person whose value takes c different values over time pays c times epsilon, and
-        that there was a change can in the long run be seen from the reports.
+        The value does not change. When it changes can in the long run be seen from the reports, and the loss then grows
+        with their number; only where the moments of change are public, c different values cost c times epsilon.
 
     Error:
         Least squares over all cohorts, unbiased, with the variance that :class:`~defocus.local.regression.Regression`

@@ -15,16 +15,17 @@
 
 from defocus.local.shuffling.amplifying import amplified, local_epsilon, local_event
 from defocus.local.shuffling.analyser import Analyser, Opened
-from defocus.local.shuffling.histograms import MultiMessageHistogram
+from defocus.local.shuffling.histograms import HistogramServer, MultiMessageHistogram
 from defocus.local.shuffling.rounds import Round
 from defocus.local.shuffling.sealing import Key, seal
 from defocus.local.shuffling.sending import ask, fetch, send
 from defocus.local.shuffling.service import Service, serving
 from defocus.local.shuffling.shuffler import Shuffler
-from defocus.local.shuffling.sums import MultiMessageSum
+from defocus.local.shuffling.sums import MultiMessageSum, SumServer
 
 __all__ = [
     "Analyser",
+    "HistogramServer",
     "Key",
     "MultiMessageHistogram",
     "MultiMessageSum",
@@ -32,6 +33,7 @@ __all__ = [
     "Round",
     "Service",
     "Shuffler",
+    "SumServer",
     "amplified",
     "ask",
     "fetch",

@@ -16,11 +16,12 @@ from fractions import Fraction
 import numpy as np
 
 from defocus.errors import CannotCalibrateError, Number
+from defocus.privacy import events
 from defocus.privacy.accounting.shuffling.binomials import Floats, Window, binomial
 from defocus.privacy.losses import checked_delta, checked_epsilon
 from defocus.privacy.searching import turning
 
-__all__ = ["chance_for", "delta_of"]
+__all__ = ["chance_for", "delta_of", "replaced_event"]
 
 _REACH = 60.0
 _U = 2.0**-53
@@ -60,6 +61,15 @@ def chance_for(trials: int, shifts: tuple[int, ...], epsilon: Number, delta: Num
             fix="gather more users, let each toss more coins, or allow a larger epsilon or delta.",
         )
     return Fraction(round(math.exp(turning(hides, 0.0, top, width=1e-4).yes)), _SCALE)
+
+
+def replaced_event(epsilon: Number, delta: float, users: int) -> events.Event:
+    """(``epsilon``, ``delta``) for a user whose value is replaced, and for no other neighbours.
+
+    The messages can be counted, so a user added or removed is seen. The second part, shuffled reports that say nothing
+    and cost nothing, makes every accountant and every ledger of such neighbours refuse.
+    """
+    return events.Approximate(epsilon, delta) + events.Shuffled(events.Pure(0), users)
 
 
 def _pair(law: Window, shift: int) -> tuple[Floats, Floats]:

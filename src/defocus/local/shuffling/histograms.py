@@ -1,6 +1,7 @@
 """A multi-message histogram: everybody says their category, and a few categories that are not theirs."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -9,14 +10,15 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from defocus.errors import Number, UnfitDataError, count, positive, probability
+from defocus.errors import Number, TooFewUsersError, count, positive, probability, whole
+from defocus.local.clients import HistogramClient
 from defocus.local.domains import Categories
 from defocus.local.estimates import Estimate
-from defocus.local.shuffling.binomial_noise import chance_for, delta_of
+from defocus.local.shuffling.binomial_noise import chance_for, delta_of, replaced_event
 from defocus.noise import Bits, bernoulli, permutation
 from defocus.privacy import events
 
-__all__ = ["MultiMessageHistogram"]
+__all__ = ["HistogramServer", "MultiMessageHistogram"]
 
 _AT_ONCE = 1 << 24
 _CHANGED = (1, -1)
@@ -31,9 +33,10 @@ class MultiMessageHistogram:
     Guarantee:
         (``epsilon``, ``delta``)-DP for one user's value replaced: the shuffled messages are counts, each with
         :math:`\mathrm{Bin}(n, q)` added, of which two change by one. The chance q is the least that suffices by exact
-        accounting.
+        accounting. How many messages a user sends depends on their coins and not on their value.
     Assumes:
-        At least ``users`` honest users take part and toss their coins, and every message travels by itself through a
+        At least ``users`` honest users take part and toss their coins: plan for those who drop out, and describe the
+        protocol for the users that are left. Every message is sealed for the analyser and travels by itself through a
         shuffler, so that nobody sees which messages come from one user.
 
     Error:
@@ -64,9 +67,14 @@ class MultiMessageHistogram:
         return _chance(self.users, self.epsilon, self.delta)
 
     @property
-    def event(self) -> events.Approximate:
-        """What the shuffled messages cost together, with the exact delta of the coins."""
-        return events.Approximate(self.epsilon, delta_of(self.users, self.chance, _CHANGED, self.epsilon))
+    def event(self) -> events.Event:
+        """What the shuffled messages cost together, for a value replaced."""
+        return self.event_among(self.users)
+
+    def event_among(self, users: int) -> events.Event:
+        """The same if only so many honest users take part, with the exact delta of their coins."""
+        found = delta_of(count("users", users), self.chance, _CHANGED, self.epsilon)
+        return replaced_event(self.epsilon, found, users)
 
     @property
     def error(self) -> float:
@@ -78,14 +86,18 @@ class MultiMessageHistogram:
         """How many messages a user sends on average."""
         return float(1 + self.domain.size * self.chance)
 
+    def client(self) -> HistogramClient:
+        """The device's side: one value goes in, messages come out."""
+        return HistogramClient(self.domain, self.chance)
+
+    def server(self) -> "HistogramServer":
+        """The analyser's side: messages go in, counts come out."""
+        return HistogramServer(self)
+
     def encode(self, values: Any, bits: Bits | None = None) -> NDArray[np.int64]:
-        """The messages of all users, one category each, in random order."""
+        """The messages of all users, one category each, in random order, for simulations."""
         codes = self.domain.codes(values)
-        if len(codes) < self.users:
-            raise UnfitDataError(
-                f"{len(codes)} users toss too few coins for a protocol of {self.users}.",
-                fix="describe the protocol for the number of honest users that really take part.",
-            )
+        self._enough(len(codes))
         size, rows = self.domain.size, max(1, _AT_ONCE // self.domain.size)
         extra = [
             np.flatnonzero(bernoulli(self.chance, min(rows, len(codes) - start) * size, bits)) % size
@@ -96,12 +108,57 @@ class MultiMessageHistogram:
 
     def estimate(self, messages: NDArray[np.int64], users: int | None = None) -> Estimate:
         """Unbiased counts from the messages of so many users, as described unless told."""
-        n = self.users if users is None else count("users", users)
         found = np.asarray(messages)
         inside = found[(found >= 0) & (found < self.domain.size)]
-        counts = np.bincount(inside, minlength=self.domain.size).astype(np.float64) - float(n * self.chance)
+        return self.estimated(np.bincount(inside, minlength=self.domain.size), users)
+
+    def estimated(self, seen: NDArray[np.int64], users: int | None = None) -> Estimate:
+        """The same from how often each category was said."""
+        n = self._enough(self.users if users is None else whole("users", users))
+        counts = seen.astype(np.float64) - float(n * self.chance)
         variances = np.full(self.domain.size, float(n * self.chance * (1 - self.chance)))
         return Estimate(counts, variances, n, self.domain.labels)
+
+    def _enough(self, users: int) -> int:
+        """Fewer users than were counted on hide each other less than was promised."""
+        if users < self.users:
+            raise TooFewUsersError(users, self.users)
+        return users
+
+
+@final
+class HistogramServer:
+    """Counts the messages of a :class:`MultiMessageHistogram`; what no device sends is rejected and counted."""
+
+    __slots__ = ("_length", "_seen", "messages", "protocol", "rejected")
+
+    def __init__(self, protocol: MultiMessageHistogram) -> None:
+        self.protocol = protocol
+        self.messages = 0
+        self.rejected = 0
+        self._seen = np.zeros(protocol.domain.size, np.int64)
+        self._length = protocol.client().length
+
+    def add(self, message: Any) -> bool:
+        """Count one message; whether it was one."""
+        code = int.from_bytes(message, "little") if isinstance(message, bytes) and len(message) == self._length else -1
+        known = 0 <= code < len(self._seen)
+        if known:
+            self._seen[code] += 1
+        self.messages += known
+        self.rejected += not known
+        return known
+
+    def add_many(self, messages: Iterable[Any]) -> int:
+        """Count several; how many of them were some."""
+        return sum(self.add(message) for message in messages)
+
+    def estimate(self, users: int | None = None) -> Estimate:
+        """Unbiased counts of so many users; refused where they are fewer than were counted on.
+
+        How many took part cannot be told from the messages, whose number is random: take it from the shuffler.
+        """
+        return self.protocol.estimated(self._seen, users)
 
 
 @lru_cache(maxsize=64)

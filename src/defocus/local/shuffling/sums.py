@@ -1,4 +1,4 @@
-"""A multi-message sum: everybody sends as many marks as their number is large, and a few more."""
+"""A multi-message sum: everybody sends a row of bits, more of them ones the larger their number is."""
 
 import math
 from dataclasses import dataclass
@@ -7,37 +7,38 @@ from functools import lru_cache
 from typing import Any, final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from defocus.errors import InvalidParameterError, Number, UnfitDataError, count, positive, probability
+from defocus.errors import InvalidParameterError, Number, TooFewUsersError, count, positive, probability, whole
+from defocus.local.clients import SumClient
 from defocus.local.domains import Interval
-from defocus.local.shuffling.binomial_noise import chance_for, delta_of
-from defocus.noise import Bits, bernoulli, system
+from defocus.local.shuffling.binomial_noise import chance_for, delta_of, replaced_event
+from defocus.noise import Bits, bernoulli
+from defocus.noise.bits import source
 from defocus.privacy import events
 
-__all__ = ["MultiMessageSum"]
-
-_FINE = 1 << 30
+__all__ = ["MultiMessageSum", "SumServer"]
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class MultiMessageSum:
-    r"""Each of ``users`` users sends their number, rounded at random to one of ``levels`` steps, in single marks.
+    r"""Each of ``users`` users sends their number, rounded at random to one of ``levels`` steps, in single bits.
 
     Guarantee:
-        (``epsilon``, ``delta``)-DP for one user's number replaced: the shuffled messages are one count with
+        (``epsilon``, ``delta``)-DP for one user's number replaced: the shuffled bits are one count of ones with
         :math:`\mathrm{Bin}(nm, q)` added, m coins being tossed by each user, which changes by ``levels`` at most; noise
-        with log-concave masses hides smaller changes better.
+        with log-concave masses hides smaller changes better. Every device sends ``levels`` + m bits, whatever its
+        number, and the shuffler, which cannot read them, sees no more than that.
     Assumes:
-        At least ``users`` honest users take part and toss their coins; every mark travels by itself.
+        At least ``users`` honest users take part and toss their coins: plan for those who drop out, and describe the
+        protocol for the users that are left. Every bit is sealed for the analyser and travels by itself.
 
     Error:
         Unbiased. The coins' variance, in units of the interval, does not grow with n; random rounding adds at most
         :math:`n/4` over the square of the levels.
     Reference:
         Cheu, Smith, Ullman, Zeber, Zhilyaev (2019), Distributed differential privacy via shuffling, for unary sums;
-        here marks are added and not flipped, and the accounting is exact.
+        here bits are added and not flipped, and the accounting is exact.
 
     >>> asked = MultiMessageSum(Interval(0, 10), users=5000, epsilon=1, delta=1e-6)
     >>> bool(abs(asked.mean(asked.encode([4.0] * 5000)) - 4) < 8 * asked.error / 5000)
@@ -58,7 +59,7 @@ class MultiMessageSum:
         if self.levels == 0:
             object.__setattr__(self, "levels", max(1, math.isqrt(self.users) // 4))
         if count("levels", self.levels) > 4096:
-            raise InvalidParameterError("More than 4096 levels send too many marks.", fix="pass fewer levels.")
+            raise InvalidParameterError("More than 4096 levels send too many bits.", fix="pass fewer levels.")
 
     @property
     def coins(self) -> int:
@@ -68,14 +69,18 @@ class MultiMessageSum:
 
     @property
     def chance(self) -> Fraction:
-        """How likely a coin is to become a mark."""
+        """How likely a coin is to become a one."""
         return _chance(self.users * self.coins, self.levels, self.epsilon, self.delta)
 
     @property
-    def event(self) -> events.Approximate:
-        """What the shuffled marks cost together, with the exact delta of the coins."""
-        found = delta_of(self.users * self.coins, self.chance, (self.levels,), self.epsilon)
-        return events.Approximate(self.epsilon, found)
+    def event(self) -> events.Event:
+        """What the shuffled bits cost together, for a number replaced."""
+        return self.event_among(self.users)
+
+    def event_among(self, users: int) -> events.Event:
+        """The same if only so many honest users take part, with the exact delta of their coins."""
+        trials = count("users", users) * self.coins
+        return replaced_event(self.epsilon, delta_of(trials, self.chance, (self.levels,), self.epsilon), users)
 
     @property
     def error(self) -> float:
@@ -88,37 +93,40 @@ class MultiMessageSum:
         return math.sqrt(self._variance) * self._step
 
     @property
-    def messages_per_user(self) -> float:
-        """How many marks a user sends at most, on average over the coins."""
-        return float(self.levels + self.coins * self.chance)
+    def messages_per_user(self) -> int:
+        """How many bits each user sends, whatever their number is."""
+        return self.levels + self.coins
+
+    def client(self) -> SumClient:
+        """The device's side: one number goes in, bits come out."""
+        return SumClient(self.domain, self.levels, self.coins, self.chance)
+
+    def server(self) -> "SumServer":
+        """The analyser's side: bits go in, a sum comes out."""
+        return SumServer(self)
 
     def encode(self, values: Any, bits: Bits | None = None) -> int:
-        """The marks of all users together. They are all alike, so that their number is all there is to see."""
-        numbers = np.asarray(values, dtype=np.float64)
-        if numbers.ndim != 1 or not np.isfinite(numbers).all():
-            raise UnfitDataError("A sum needs one finite number from each user.", fix="pass a flat array of numbers.")
-        if len(numbers) < self.users:
-            raise UnfitDataError(
-                f"{len(numbers)} users toss too few coins for a protocol of {self.users}.",
-                fix="describe the protocol for the number of honest users that really take part.",
-            )
-        low, high = float(self.domain.low), float(self.domain.high)
-        fine = np.rint(np.clip((numbers - low) / (high - low), 0, 1) * self.levels * _FINE).astype(np.int64)
-        source = system() if bits is None else bits
-        lifted = (source.words(len(fine)) >> np.uint64(34)).astype(np.int64)
-        steps: NDArray[np.int64] = (fine + lifted) // _FINE
-        extra = int(np.count_nonzero(bernoulli(self.chance, len(numbers) * self.coins, bits)))
-        return int(steps.sum()) + extra
+        """How many ones all users send together, for simulations: after the shuffle there is nothing else to see."""
+        draw, client = source(bits), self.client()
+        steps = client.steps(values, draw)
+        self._enough(len(steps))
+        return int(steps.sum()) + int(np.count_nonzero(bernoulli(self.chance, len(steps) * self.coins, draw)))
 
-    def sum(self, marks: int, users: int | None = None) -> float:
+    def sum(self, ones: int, users: int | None = None) -> float:
         """The sum of the numbers of so many users, without bias."""
-        n = self.users if users is None else count("users", users)
-        return n * float(self.domain.low) + (marks - float(n * self.coins * self.chance)) * self._step
+        n = self._enough(self.users if users is None else whole("users", users))
+        return n * float(self.domain.low) + (ones - float(n * self.coins * self.chance)) * self._step
 
-    def mean(self, marks: int, users: int | None = None) -> float:
+    def mean(self, ones: int, users: int | None = None) -> float:
         """Their mean, without bias."""
-        n = self.users if users is None else count("users", users)
-        return self.sum(marks, n) / n
+        n = self.users if users is None else whole("users", users)
+        return self.sum(ones, n) / n
+
+    def _enough(self, users: int) -> int:
+        """Fewer users than were counted on hide each other less than was promised."""
+        if users < self.users:
+            raise TooFewUsersError(users, self.users)
+        return users
 
     @property
     def _step(self) -> float:
@@ -132,3 +140,37 @@ class MultiMessageSum:
 @lru_cache(maxsize=64)
 def _chance(trials: int, levels: int, epsilon: Number, delta: Number) -> Fraction:
     return chance_for(trials, (levels,), epsilon, delta)
+
+
+@final
+class SumServer:
+    """Counts the bits of a :class:`MultiMessageSum`; what is no bit is rejected and counted."""
+
+    __slots__ = ("_ones", "messages", "protocol", "rejected")
+
+    def __init__(self, protocol: MultiMessageSum) -> None:
+        self.protocol = protocol
+        self.messages = 0
+        self.rejected = 0
+        self._ones = 0
+
+    def add(self, message: Any) -> bool:
+        """Count one message; whether it was one."""
+        known = isinstance(message, bytes) and message in (b"\0", b"\1")
+        self.messages += known
+        self.rejected += not known
+        self._ones += known and message == b"\1"
+        return known
+
+    @property
+    def users(self) -> int:
+        """How many users sent messages: each sends as many."""
+        return self.messages // self.protocol.messages_per_user
+
+    def sum(self) -> float:
+        """The sum of their numbers, without bias; refused where they are fewer than were counted on."""
+        return self.protocol.sum(self._ones, self.users)
+
+    def mean(self) -> float:
+        """Their mean, likewise."""
+        return self.protocol.mean(self._ones, self.users)
