@@ -32,3 +32,21 @@ def test_the_room_opens_without_torch_and_scikit_learn() -> None:
 def test_what_is_not_there_is_refused_like_any_attribute() -> None:
     with pytest.raises(AttributeError, match=r"'defocus\.learning' has no attribute 'Trainr'"):
         learning.Trainr  # type: ignore[attr-defined]  # noqa: B018 - the look is the test
+
+
+@pytest.mark.parametrize("name", ["Trainer", "Quantile", "Gradients"])
+def test_what_needs_torch_says_how_to_get_it(name: str) -> None:
+    told = without_extras(
+        f"""
+try:
+    dp.learning.{name}
+except dp.errors.MissingExtraError as error:
+    print(error)
+"""
+    )
+    assert f"learning.{name} needs the package torch" in told
+    assert "pip install 'defocus[learn]'" in told
+
+
+def test_the_room_opens_where_torch_is() -> None:
+    assert learning.Trainer.__module__ == "defocus.learning.trainer"

@@ -169,7 +169,8 @@ def _raw(tensor: torch.Tensor) -> bytes:
 
 def _tensor(told: dict[str, Any], body: memoryview) -> torch.Tensor:
     start, end = told["data_offsets"]
-    flat = torch.from_numpy(np.frombuffer(body[start:end], np.uint8).copy())
+    flat = torch.empty(end - start, dtype=torch.uint8)
+    flat.numpy()[:] = np.array(body[start:end], dtype=np.uint8)
     return flat.view(_DTYPES[told["dtype"]]).reshape(told["shape"])
 
 

@@ -133,8 +133,13 @@ def _losses(
 ) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
     again()
     with torch.enable_grad():
-        found = losses.each(call(model, batch[0]), batch[1], size(batch)).detach().float()
-    return found, {name: buffer.clone() for name, buffer in model.named_buffers()}
+        found = losses.each(call(model, batch[0]), batch[1], size(batch))
+    if not found.requires_grad:
+        raise UnfitModelError(
+            "The loss has no gradient: nothing that is trained moves it.",
+            fix="return a differentiable loss of the model's output, such as cross_entropy, not a count of errors.",
+        )
+    return found.detach().float(), {name: buffer.clone() for name, buffer in model.named_buffers()}
 
 
 def _gradient(model: Module, gradients: Gradients, batch: Batch, again: Callable[[], None]) -> list[torch.Tensor]:
@@ -228,20 +233,22 @@ def _untouched(model: Module, device: torch.device) -> Iterator[Callable[[], Non
     parameters = list(model.parameters())
     kept = [parameter.grad for parameter in parameters]
     buffers = {name: buffer.detach().clone() for name, buffer in model.named_buffers()}
-    devices = [device] if device.type == "cuda" else []
+    at_start = torch.get_rng_state()
+    on_device = torch.cuda.get_rng_state(device) if device.type == "cuda" else None
 
     def again() -> None:
-        torch.manual_seed(0)
+        torch.set_rng_state(at_start)
+        if on_device is not None:
+            torch.cuda.set_rng_state(on_device, device)
         for parameter in parameters:
             parameter.grad = None
         with torch.no_grad():
             for name, buffer in model.named_buffers():
                 buffer.copy_(buffers[name])
 
-    with torch.random.fork_rng(devices):
-        try:
-            yield again
-        finally:
-            again()
-            for parameter, grad in zip(parameters, kept, strict=True):
-                parameter.grad = grad
+    try:
+        yield again
+    finally:
+        again()
+        for parameter, grad in zip(parameters, kept, strict=True):
+            parameter.grad = grad

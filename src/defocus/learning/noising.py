@@ -34,7 +34,7 @@ from defocus.errors import InvalidParameterError
 from defocus.learning.levels import Strategy
 from defocus.learning.streams import Stream, derive
 
-__all__ = ["Correlated", "Cryptographic", "Generated", "Noise", "bound_to", "noise_of", "rounded_"]
+__all__ = ["Correlated", "Cryptographic", "Generated", "Noise", "bound_to", "noise_of"]
 
 _PAIRS = 1 << 15
 _GRID = 12
@@ -76,15 +76,21 @@ class Cryptographic(Noise):
     def add(self, sums: Sequence[torch.Tensor], scales: Sequence[float], secret: bytes) -> None:
         """See the base class."""
         stream = Stream(secret, "gaussian")
+        rest: list[torch.Tensor] = []
+        scaled: list[float] = []
         for total, scale in zip(sums, scales, strict=True):
-            if total.device.type == "cpu" and total.dtype == torch.float32 and total.is_contiguous():
-                self._fill(total.view(-1), scale, stream)
-            else:
-                made = torch.zeros(total.numel())
-                self._fill(made, scale, stream)
-                total.add_(made.view(total.shape).to(total.device, total.dtype))
+            direct = total.device.type == "cpu" and total.dtype == torch.float32 and total.is_contiguous()
+            if direct and total.numel() >= _PAIRS:
+                self._fill(total.view(-1), scale, stream, step=_step(scale))
+            elif total.numel():
+                rest.append(total)
+                scaled.append(scale)
+        if rest:
+            made = torch.zeros(sum(total.numel() for total in rest))
+            self._fill(made, 1.0, stream)
+            _spread(made, rest, scaled)
 
-    def _fill(self, flat: torch.Tensor, scale: float, stream: Stream) -> None:
+    def _fill(self, flat: torch.Tensor, scale: float, stream: Stream, *, step: float | None = None) -> None:
         for start in range(0, flat.numel(), 2 * _PAIRS):
             part = flat[start : start + 2 * _PAIRS]
             pairs = -(-part.numel() // 2)
@@ -99,7 +105,8 @@ class Cryptographic(Noise):
             part[:pairs].addcmul_(radius, cosine, value=scale)
             half = part.numel() - pairs
             part[pairs:].addcmul_(radius[:half], angle[:half].sin_(), value=scale)
-            _round(part, scale)
+            if step is not None:
+                part.mul_(1 / step).round_().mul_(step)
 
 
 @final
@@ -110,14 +117,13 @@ class Generated(Noise):
 
     def add(self, sums: Sequence[torch.Tensor], scales: Sequence[float], secret: bytes) -> None:
         """See the base class."""
-        generators: dict[torch.device, torch.Generator] = {}
-        for total, scale in zip(sums, scales, strict=True):
-            if total.device not in generators:
-                seed = int.from_bytes(derive(secret, "generator", str(total.device), size=8), "little")
-                generators[total.device] = torch.Generator(total.device).manual_seed(seed)
-            made = torch.randn(total.shape, generator=generators[total.device], device=total.device, dtype=total.dtype)
-            total.add_(made, alpha=scale)
-            _round(total, scale)
+        for device in {total.device for total in sums}:
+            here = [(total, scale) for total, scale in zip(sums, scales, strict=True) if total.device == device]
+            totals, scaled = [total for total, _ in here], [scale for _, scale in here]
+            seed = int.from_bytes(derive(secret, "generator", str(device), size=8), "little")
+            drawn = torch.Generator(device).manual_seed(seed)
+            made = torch.randn(sum(total.numel() for total in totals), generator=drawn, device=device)
+            _spread(made, totals, scaled)
 
 
 @final
@@ -161,12 +167,22 @@ def bound_to(key: bytes, step: int, sums: Sequence[torch.Tensor]) -> bytes:
     return derive(key, "noise", step, *torch.stack([each.to(prints[0].device) for each in prints]).tolist())
 
 
-def rounded_(sums: Sequence[torch.Tensor], scales: Sequence[float]) -> None:
-    """Round every sum to the grid of its noise."""
-    for total, scale in zip(sums, scales, strict=True):
-        _round(total, scale)
+def _spread(made: torch.Tensor, totals: list[torch.Tensor], scales: list[float]) -> None:
+    """Add standard noise to tensors, each its part of it, scaled; and round them, in few kernels."""
+    parts = made.split([total.numel() for total in totals])
+    shaped = [part.view(total.shape).to(total) for part, total in zip(parts, totals, strict=True)]
+    torch._foreach_mul_(shaped, scales)
+    torch._foreach_add_(totals, shaped)
+    _round(totals, scales)
 
 
-def _round(total: torch.Tensor, scale: float) -> None:
-    step = 2.0 ** (math.floor(math.log2(scale)) - _GRID)
-    total.mul_(1 / step).round_().mul_(step)
+def _round(totals: list[torch.Tensor], scales: list[float]) -> None:
+    """Round every sum to the grid of its noise: a power of two."""
+    steps = [_step(scale) for scale in scales]
+    torch._foreach_mul_(totals, [1 / step for step in steps])
+    torch._foreach_round_(totals)
+    torch._foreach_mul_(totals, steps)
+
+
+def _step(scale: float) -> float:
+    return float(2.0 ** (math.floor(math.log2(scale)) - _GRID))

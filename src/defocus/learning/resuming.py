@@ -19,9 +19,10 @@ from defocus.learning.stepping import Stepper
 from defocus.learning.streams import KEY_BYTES, derive
 from defocus.ledger import Ledger, Receipt
 from defocus.ledger.entries import CHARGE, canonical
+from defocus.noise.integers import Integers
 from defocus.privacy.wire import from_wire, to_wire
 
-__all__ = ["State", "digest_of_data", "digest_of_run", "finished"]
+__all__ = ["State", "digest_of_data", "digest_of_parameters", "digest_of_run", "finished"]
 
 _LOOKED_AT = 256
 
@@ -45,17 +46,37 @@ def digest_of_run(plan: Plan, stepper: Stepper, optimizer: torch.optim.Optimizer
 
 
 def digest_of_data(stepper: Stepper, key: bytes) -> bytes:
-    """A digest, under the key of the run, of how many examples and units there are and of 256 examples among them."""
+    """A digest, under the key of the run, of how many examples and units there are and of 256 examples among them.
+
+    Of a dataset that changes its examples at random, the numbers only.
+    """
     data, units = stepper.data, stepper.units
-    digest = hmac.new(derive(key, "data", size=32), digestmod=hashlib.sha256)
-    digest.update(canonical([data.length, units.count]).encode())
+    secret = derive(key, "data", size=32)
     numbers = np.unique(np.linspace(0, data.length - 1, _LOOKED_AT).astype(np.int64))
-    for leaf in trees.tree_leaves(data.take(numbers)):
+    first, second = (_digest_of_examples(stepper, numbers, secret) for _ in range(2))
+    owners = units.examples_of(np.unique(np.linspace(0, units.count - 1, _LOOKED_AT).astype(np.int64)))[0]
+    digest = hmac.new(secret, canonical([data.length, units.count]).encode(), hashlib.sha256)
+    digest.update(first if first == second else b"")
+    digest.update(np.ascontiguousarray(owners).data)
+    return digest.digest()
+
+
+def _digest_of_examples(stepper: Stepper, numbers: Integers, secret: bytes) -> bytes:
+    digest = hmac.new(secret, digestmod=hashlib.sha256)
+    for leaf in trees.tree_leaves(stepper.data.take(numbers)):
         if isinstance(leaf, torch.Tensor):
             digest.update(canonical([str(leaf.dtype), list(leaf.shape)]).encode())
             digest.update(leaf.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
-    owners = units.examples_of(np.unique(np.linspace(0, units.count - 1, _LOOKED_AT).astype(np.int64)))[0]
-    digest.update(np.ascontiguousarray(owners).data)
+    return digest.digest()
+
+
+def digest_of_parameters(model: torch.nn.Module) -> bytes:
+    """A digest of all that a model holds: after a private run, public."""
+    digest = hashlib.sha256()
+    for name, each in model.state_dict().items():
+        digest.update(name.encode())
+        if isinstance(each, torch.Tensor):
+            digest.update(each.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
     return digest.digest()
 
 
@@ -145,13 +166,8 @@ class State:
 
 def finished(ledger: Ledger, receipt: Receipt, model: torch.nn.Module) -> None:
     """Note a digest of the parameters that the run released, unless that was done before."""
-    digest = hashlib.sha256()
-    for name, each in model.state_dict().items():
-        digest.update(name.encode())
-        if isinstance(each, torch.Tensor):
-            digest.update(each.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
     with contextlib.suppress(InvalidParameterError):  # noted before
-        ledger.record(receipt, digest.hexdigest(), description="SHA-256 of the trained parameters")
+        ledger.record(receipt, digest_of_parameters(model).hex(), description="SHA-256 of the trained parameters")
 
 
 def _receipt(ledger: Ledger, kept: list[Any]) -> Receipt:

@@ -56,7 +56,18 @@ class Stepper:
         return {name: each for name, each in self.model.named_parameters() if each.requires_grad}
 
     def make(self, step: int, drawn: Integers, key: bytes) -> None:
-        """Put the noisy mean gradient of a sample of units into ``grad``, and move the clip if it is adaptive."""
+        """Put the noisy mean gradient of a sample of units into ``grad``, and move the clip if it is adaptive.
+
+        Where anything fails, ``grad`` is emptied: sums without noise are left to nobody.
+        """
+        try:
+            self._make(step, drawn, key)
+        except BaseException:
+            for parameter in self.parameters.values():
+                parameter.grad = None
+            raise
+
+    def _make(self, step: int, drawn: Integers, key: bytes) -> None:
         parameters = self.parameters
         extras = self._sum(list(parameters.values()), *self.units.examples_of(self.ranks.part(drawn)))
         sums = [parameter.grad for parameter in parameters.values()]
@@ -67,8 +78,7 @@ class Stepper:
             secret = bound_to(key, step, released)
             self.noise.add(released, scales[: len(released)], secret)
         self.ranks.told(released)
-        for total in sums:
-            total.div_(self.plan.batch)
+        torch._foreach_div_(sums, self.plan.batch)
         self._learn(extras, scales[-1])
 
     def _sum(self, parameters: list[torch.nn.Parameter], numbers: Integers, weights: Weights) -> torch.Tensor:

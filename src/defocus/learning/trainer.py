@@ -21,7 +21,7 @@ from defocus.learning.noising import Correlated, noise_of
 from defocus.learning.planning import Plan, plan
 from defocus.learning.progress import Progress, Silent
 from defocus.learning.results import Sample, Trained
-from defocus.learning.resuming import State, digest_of_run, finished
+from defocus.learning.resuming import State, digest_of_parameters, digest_of_run, finished
 from defocus.learning.stepping import Stepper
 from defocus.learning.streams import new_key
 from defocus.learning.watching import Glance, Private, Watch, as_watch
@@ -175,7 +175,8 @@ class Trainer:
         self._receipt: Receipt | None = None
         self._taken = 0
         self._offered: Sample | None = None
-        self._ranks.agree(digest_of_run(self.plan, self._stepper, optimizer), "settings and model")
+        self._ranks.agree(digest_of_run(self.plan, self._stepper, optimizer), "settings")
+        self._ranks.agree(digest_of_parameters(module), "parameters to begin with")
 
     @property
     def steps_taken(self) -> int:
@@ -255,7 +256,6 @@ class Trainer:
 
     def result(self) -> Trained:
         """What was done and what it cost. The end of the run is noted in the ledger, once."""
-        self._begin()
         if self._taken == self.plan.steps and self._receipt is not None and self._ledger is not None:
             finished(self._ledger, self._receipt, self._stepper.model)
         return Trained(
@@ -269,7 +269,10 @@ class Trainer:
 
     def save(self, path: str | Path) -> None:
         """Write a checkpoint, which is secret: whoever has it can take the noise off what the run released."""
-        self._begin()
+        if self._key is None:
+            raise InvalidParameterError(
+                "The run has not begun, so there is nothing to go on from.", fix="save after the first batch."
+            )
         if self._ranks.first:
             self._state().save(path)
 

@@ -1,0 +1,85 @@
+"""Several processes train one model: one sample, one noise, one charge."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tests.learning import processes
+from tests.learning.making import model, parameters, trainer
+
+from defocus import Budget, Ledger
+from defocus.learning.distributed import Ranks, plain
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[str, Any]]]:
+    folder = tmp_path_factory.mktemp("ranks")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
+    started = [
+        subprocess.Popen(  # noqa: S603 - our own interpreter
+            [sys.executable, str(processes.__file__), str(rank), "2", str(folder)],
+            env=environment,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    errors = [process.communicate(timeout=200)[1] for process in started]
+    assert [process.returncode for process in started] == [0, 0], errors
+    return folder, [json.loads((folder / f"told-{rank}.json").read_text()) for rank in range(2)]
+
+
+@pytest.mark.slow
+def test_two_processes_draw_one_sample_and_charge_once(told: tuple[Path, list[dict[str, Any]]], tmp_path: Path) -> None:
+    folder, (first, second) = told
+    assert first["seen"] == second["seen"]
+    net = model()
+    run = trainer(tmp_path, model=net, noise=0.02, budget=Budget(10**6, 0.01), steps=3, batch=32)
+    alone = []
+    for batch in run.batches():
+        alone.append(batch.units.tolist())
+        run.step(batch)
+    assert alone == first["seen"]  # the very sample that one process draws with this key
+    assert torch.allclose(torch.tensor(first["quiet"]), parameters(net), atol=0.01)
+    with Ledger.open(folder / "run.ledger") as book:
+        assert [entry.kind for entry in book.entries()].count("charge") == 1
+
+
+@pytest.mark.slow
+def test_noise_is_added_once_and_all_processes_end_with_the_same_model(
+    told: tuple[Path, list[dict[str, Any]]],
+) -> None:
+    folder, (first, second) = told
+    assert first["noisy"] == second["noisy"]
+    assert (first["charged"], second["charged"]) == (True, False)
+    assert (folder / "c").exists()
+    with Ledger.open(folder / "noisy.ledger") as book:
+        assert [entry.kind for entry in book.entries()] == ["genesis", "charge", "release"]
+
+
+@pytest.mark.slow
+def test_processes_that_disagree_are_refused_and_fail_together(told: tuple[Path, list[dict[str, Any]]]) -> None:
+    _, both = told
+    for each in both:
+        assert "not given the same parameters to begin with" in each["refused"]
+    assert "budget" in both[0]["spent"].lower()
+    assert "could not charge" in both[1]["spent"]
+
+
+def test_one_process_is_alone() -> None:
+    ranks = Ranks()
+    assert ranks.first
+    assert ranks.world == 1
+    assert ranks.shared(b"key") == b"key"
+    assert ranks.succeeded(ok=True)
+    assert not ranks.succeeded(ok=False)
+    ranks.agree(bytes(32), "settings")
+    net = model()
+    assert plain(net) is net

@@ -1,0 +1,119 @@
+"""Noise has the declared law, follows from what it is added to, and solves its strategy."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+from defocus.errors import InvalidParameterError
+from defocus.learning.levels import Banded, strategy
+from defocus.learning.noising import Correlated, Cryptographic, Generated, Noise, bound_to, noise_of
+
+KEY = bytes(range(32))
+NOISES = [Cryptographic(), Generated()]
+
+
+def drawn(noise: Noise, n: int, scale: float, secret: bytes = KEY) -> torch.Tensor:
+    total = torch.zeros(n)
+    noise.add([total], [scale], secret)
+    return total
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("noise", NOISES, ids=lambda noise: type(noise).__name__)
+def test_noise_has_the_declared_scale_and_no_other(noise: Noise) -> None:
+    found = drawn(noise, 200_001, 3.0).double().numpy()
+    assert stats.kstest(found, "norm", args=(0, 3.0)).pvalue > 1e-6
+    assert stats.kstest(found, "norm", args=(0, 3.3)).pvalue < 1e-6
+    assert stats.kstest(found, "norm", args=(0, 2.7)).pvalue < 1e-6
+    assert abs(found.std() - 3) < 5 * 3 / math.sqrt(2 * len(found))
+    assert abs(found.mean()) < 5 * 3 / math.sqrt(len(found))
+
+
+@pytest.mark.statistical
+def test_tails_and_neighbours_are_those_of_independent_gaussians() -> None:
+    found = drawn(Cryptographic(), 400_000, 1.0).double().numpy()
+    beyond = int((np.abs(found) > 4).sum())
+    assert stats.binomtest(beyond, len(found), 2 * stats.norm.sf(4)).pvalue > 1e-6
+    half = 1 << 15
+    for lag in (1, half, 2 * half):
+        assert abs(np.corrcoef(found[:-lag], found[lag:])[0, 1]) < 5 / math.sqrt(len(found) - lag)
+        squares = np.corrcoef(found[:-lag] ** 2, found[lag:] ** 2)[0, 1]
+        assert abs(squares) < 5 / math.sqrt(len(found) - lag)
+
+
+@pytest.mark.parametrize("noise", NOISES, ids=lambda noise: type(noise).__name__)
+def test_noisy_sums_lie_on_a_grid_that_depends_on_the_noise_alone(noise: Noise) -> None:
+    for start in (0.0, 0.3):
+        total = torch.full((1000,), start)
+        noise.add([total], [3.0], KEY)
+        assert ((total * 2**11) % 1 == 0).all()
+
+
+@pytest.mark.parametrize("noise", NOISES, ids=lambda noise: type(noise).__name__)
+def test_every_layout_gets_noise_everywhere(noise: Noise) -> None:
+    shapes = [
+        torch.zeros(3, 7).t(),
+        torch.zeros(()),
+        torch.zeros(2, 3, 4, 4).contiguous(memory_format=torch.channels_last),
+    ]
+    shapes += [torch.zeros(5, dtype=torch.float64), torch.zeros(0), torch.zeros((1 << 16) + 3)]
+    noise.add(shapes, [1.0] * len(shapes), KEY)
+    assert all((each != 0).double().mean() > 0.99 for each in shapes if each.numel())
+
+
+def test_tensors_of_one_step_share_no_noise() -> None:
+    sums = [torch.zeros(100), torch.zeros(100)]
+    Cryptographic().add(sums, [1.0, 1.0], KEY)
+    assert not (sums[0] == sums[1]).any()
+
+
+def test_equal_sums_get_equal_noise_and_others_independent_noise() -> None:
+    """Otherwise a run resumed twice, with something changed, would show the difference of its sums bare."""
+    here, same, other = torch.ones(50_000), torch.ones(50_000), torch.ones(50_000)
+    other[7] += 2.0**-20
+    secrets = [bound_to(KEY, 3, [each]) for each in (here, same, other)]
+    assert secrets[0] == secrets[1] != secrets[2]
+    assert bound_to(KEY, 4, [here]) != secrets[0] != bound_to(bytes(32), 3, [here])
+    for total, secret in zip((here, same, other), secrets, strict=True):
+        Cryptographic().add([total], [1.0], secret)
+    assert torch.equal(here, same)
+    assert abs(float((here - other).std()) - math.sqrt(2)) < 0.03
+
+
+def test_binding_sees_every_tensor_and_type() -> None:
+    sums = [torch.zeros(3), torch.zeros((), dtype=torch.float64), torch.zeros(2, 2).t()]
+    before = bound_to(KEY, 0, sums)
+    for each in sums:
+        each.add_(1)
+        assert bound_to(KEY, 0, sums) != before
+        each.sub_(1)
+
+
+def test_correlated_noise_solves_its_strategy() -> None:
+    how = strategy(Banded(4, 8), steps=20, groups=8)
+    correlated, plain = Correlated(Cryptographic(), how), Cryptographic()
+    matrix = np.zeros((20, 20))
+    for t in range(20):
+        matrix[t : t + 4, t] = how.column[: 20 - t]
+    noises, independent = [], []
+    for step in range(20):
+        secret = KEY[:-1] + bytes([step])
+        total, bare = torch.zeros(6), torch.zeros(6)
+        correlated.add([total], [2.0], secret)
+        plain.add([bare], [2.0 * how.norm], secret)
+        noises.append(total.double().numpy())
+        independent.append(bare.double().numpy())
+    assert np.allclose(matrix @ np.array(noises), np.array(independent), atol=1e-4)
+    assert len(correlated.past) == 3
+
+
+def test_the_default_is_cryptographic_on_a_cpu_and_a_generator_elsewhere() -> None:
+    assert isinstance(noise_of(None, torch.device("cpu")), Cryptographic)
+    assert isinstance(noise_of(None, torch.device("cuda")), Generated)
+    assert isinstance(noise_of("cryptographic", torch.device("cuda")), Cryptographic)
+    assert isinstance(noise_of("generator", torch.device("cpu")), Generated)
+    with pytest.raises(InvalidParameterError, match="no randomness called 'numpy'"):
+        noise_of("numpy", torch.device("cpu"))

@@ -1,0 +1,199 @@
+"""Going on from a checkpoint, bit for bit, and not from anybody else's."""
+
+import math
+import stat
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tests.learning.making import BUDGET, data, model, named, parameters, trainer
+from torch import nn
+from torch.utils.data import Dataset
+
+from defocus import Budget, Ledger, rows, user
+from defocus.errors import CheckpointError, InvalidParameterError, TrainingEndedError
+from defocus.learning import Banded, Quantile, Schedule, Trainer
+from defocus.learning.checkpoints import load
+from defocus.noise import system
+from defocus.noise.testing import seeded
+
+
+def half(run: Trainer, path: Path, steps: int = 4) -> None:
+    for batch in run.batches():
+        run.step(batch)
+        if run.steps_taken == steps:
+            run.save(path)
+            return
+
+
+def dropping() -> nn.Module:
+    return model(5, 0, nn.Dropout(0.5))
+
+
+def adam(parameters: Any) -> Any:
+    return torch.optim.Adam(parameters, lr=1e-2, amsgrad=True)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"optimizer": adam},
+        {"clip": Quantile()},
+        {"noise": Banded(3), "budget": Budget(50, 1e-5)},
+        {"noise": Schedule([2, 1]), "budget": Budget(8, 1e-5)},
+        {"sampling": "balls in bins", "budget": Budget(50, 1e-5)},
+        {"unit": user("id"), "users": np.arange(64) // 2, "batch": 8},
+        {"randomness": "generator"},
+    ],
+    ids=named,
+)
+def test_a_run_resumed_is_the_run_that_was_not_interrupted(tmp_path: Path, more: Any) -> None:
+    whole, first, second = dropping(), dropping(), dropping()
+    torch.manual_seed(3)
+    straight = trainer(tmp_path, model=whole, ledger=tmp_path / "a.ledger", **more).fit(progress=False)
+    torch.manual_seed(3)
+    half(trainer(tmp_path, model=first, **more), tmp_path / "c")
+    torch.manual_seed(99)
+    run = trainer(tmp_path, model=second, **{**more, "bits": system()})
+    run.resume(tmp_path / "c")
+    assert run.steps_taken == 4
+    resumed = run.fit(progress=False)
+    assert torch.equal(parameters(whole), parameters(second))
+    assert resumed.steps == straight.steps == 8
+    assert resumed.clips == straight.clips
+    assert str(resumed.glance) == str(straight.glance)
+    with Ledger.open(tmp_path / "run.ledger") as book:
+        assert [entry.kind for entry in book.entries()] == ["genesis", "charge", "release"]
+
+
+def test_a_run_at_its_end_takes_no_further_step_when_it_is_resumed(tmp_path: Path) -> None:
+    trainer(tmp_path).fit(progress=False, checkpoint=tmp_path / "c", every=3)
+    run = trainer(tmp_path)
+    run.resume(tmp_path / "c")
+    assert list(run.batches()) == []
+    assert run.result().steps == 8
+    with pytest.raises(TrainingEndedError):
+        run.step(None)  # type: ignore[arg-type]
+
+
+def test_resuming_twice_gives_the_same_again_and_other_noise_where_something_changed(tmp_path: Path) -> None:
+    """Equal noise on different sums would cancel; here the learning rate differs in between."""
+    half(trainer(tmp_path), tmp_path / "c")
+    gradients = []
+    for rate in (0.1, 0.1, 0.7):
+        net = model()
+        run = trainer(tmp_path, model=net)
+        run.resume(tmp_path / "c")
+        for group in run._optimizer.param_groups:
+            group["lr"] = rate
+        seen = []
+        for batch in run.batches():
+            run.step(batch)
+            seen.append(torch.cat([p.grad.reshape(-1) for p in net.parameters() if p.grad is not None]))
+        gradients.append(seen)
+    assert all(torch.equal(a, b) for a, b in zip(gradients[0], gradients[1], strict=True))
+    assert torch.equal(gradients[0][0], gradients[2][0])  # the same sum still: the step before was the same
+    noise = 1.0 / 16
+    for here, there in zip(gradients[0][1:], gradients[2][1:], strict=True):
+        assert float((here - there).std()) > noise  # two independent noises, not a bare difference
+
+
+def refused(tmp_path: Path, words: str, **more: Any) -> None:
+    net = more.get("model") or model()
+    before = parameters(net).clone()
+    run = trainer(tmp_path, **{**more, "model": net})
+    with pytest.raises(CheckpointError, match=words) as caught:
+        run.resume(tmp_path / "c")
+    assert caught.value.fix
+    assert run.steps_taken == 0
+    assert run.receipt is None
+    assert torch.equal(parameters(net), before)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"clip": 2.0},
+        {"noise": 1.5},
+        {"batch": 17},
+        {"steps": 9},
+        {"budget": Budget(9, 1e-5)},
+        {"sampling": "fixed size", "budget": Budget(99, 1e-5)},
+        {"optimizer": adam},
+        {"model": nn.Sequential(nn.Linear(5, 9), nn.Tanh(), nn.Linear(9, 2))},
+        {"unit": rows(replace=True), "budget": Budget(99, 1e-5), "ledger": "b.ledger"},
+    ],
+    ids=named,
+)
+def test_a_checkpoint_of_a_run_with_other_settings_is_refused(tmp_path: Path, more: Any) -> None:
+    half(trainer(tmp_path), tmp_path / "c")
+    if "ledger" in more:
+        more = {**more, "ledger": tmp_path / more["ledger"]}
+    refused(tmp_path, "of another run", **more)
+
+
+def test_a_checkpoint_of_a_run_on_other_data_is_refused(tmp_path: Path) -> None:
+    half(trainer(tmp_path), tmp_path / "c")
+    x, y = data()
+    refused(tmp_path, "on other data", data=(x + 1e-6, y))
+    refused(tmp_path, "on other data", data=(x.flip(0), y.flip(0)))
+    x[3] = math.nan
+    refused(tmp_path, "on other data", data=(x, y))
+
+
+def test_a_checkpoint_of_a_run_charged_elsewhere_is_refused(tmp_path: Path) -> None:
+    half(trainer(tmp_path), tmp_path / "c")
+    refused(tmp_path, "not charged to this ledger", ledger=tmp_path / "new.ledger")
+    with Ledger.open(tmp_path / "same.ledger", budget=BUDGET, unit=rows(), dataset="d") as book:
+        trainer(tmp_path, ledger=book).fit(progress=False)
+        refused(tmp_path, "not charged to this ledger", ledger=book)
+
+
+def test_corrupted_checkpoints_are_refused(tmp_path: Path) -> None:
+    half(trainer(tmp_path), tmp_path / "c")
+    whole = (tmp_path / "c").read_bytes()
+    (tmp_path / "c").write_bytes(whole[:-7])
+    refused(tmp_path, "damaged")
+    (tmp_path / "c").write_bytes(whole.replace(b"taken", b"token"))
+    refused(tmp_path, "damaged")
+    (tmp_path / "c").unlink()
+    refused(tmp_path, "cannot be read")
+
+
+def test_a_checkpoint_is_secret_and_not_overwritten_by_another_run(tmp_path: Path) -> None:
+    half(trainer(tmp_path), tmp_path / "c")
+    assert stat.S_IMODE((tmp_path / "c").stat().st_mode) == 0o600
+    assert len(load(tmp_path / "c")["key"]) == 32
+    other = trainer(tmp_path, ledger=tmp_path / "b.ledger", bits=seeded(2))
+    with pytest.raises(CheckpointError, match="of another run"):
+        other.fit(progress=False, checkpoint=tmp_path / "c")
+
+
+def test_nothing_is_resumed_into_or_saved_from_a_run_at_the_wrong_time(tmp_path: Path) -> None:
+    run = trainer(tmp_path)
+    with pytest.raises(InvalidParameterError, match="has not begun"):
+        run.save(tmp_path / "c")
+    half(run, tmp_path / "c", steps=1)
+    with pytest.raises(InvalidParameterError, match="has begun"):
+        run.resume(tmp_path / "c")
+
+
+class Augmented(Dataset[Any]):
+    """Examples that come out differently each time."""
+
+    def __len__(self) -> int:
+        return 64
+
+    def __getitem__(self, i: int) -> Any:
+        x, y = data()
+        return x[i] + torch.randn(5), y[i]
+
+
+def test_a_dataset_that_changes_its_examples_at_random_can_be_resumed(tmp_path: Path) -> None:
+    half(trainer(tmp_path, data=Augmented()), tmp_path / "c", steps=1)
+    run = trainer(tmp_path, data=Augmented())
+    run.resume(tmp_path / "c")
+    assert run.steps_taken == 1

@@ -1,0 +1,384 @@
+"""Whole runs: charged once, stopped at the budget, and the user's objects left alone."""
+
+import copy
+import math
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tests.learning.making import BUDGET, data, model, named, parameters, trainer
+from torch import nn
+from torch.nn import functional as F  # noqa: N812 -- its name everywhere
+from torch.utils.data import DataLoader, IterableDataset, TensorDataset, WeightedRandomSampler
+
+from defocus import Budget, Ledger, rows, user
+from defocus.errors import (
+    BudgetExceededError,
+    DependentExamplesError,
+    InvalidParameterError,
+    TrainingEndedError,
+    UnaccountedSamplingError,
+    UnfitDataError,
+    UnfitModelError,
+)
+from defocus.learning import Automatic, Banded, PerLayer, Quantile, Schedule
+from defocus.learning.noising import Cryptographic
+from defocus.noise.testing import seeded
+from defocus.privacy import Approximate, Gaussian, Sampled
+
+
+def entries(folder: Path) -> list[Any]:
+    with Ledger.open(folder / "run.ledger") as book:
+        return [entry for entry in book.entries() if entry.kind == "charge"]
+
+
+def test_a_run_is_charged_once_and_before_the_first_batch(tmp_path: Path) -> None:
+    run = trainer(tmp_path)
+    assert not entries(tmp_path)
+    run.explain()
+    batches = run.batches()
+    assert not entries(tmp_path)
+    first = next(batches)
+    assert len(entries(tmp_path)) == 1
+    run.step(first)
+    assert run.receipt is not None
+    assert run.receipt.event == 8 * Sampled(Gaussian(1.0), Fraction(1, 4))
+    for batch in batches:
+        run.step(batch)
+    run.fit(progress=False)
+    assert len(entries(tmp_path)) == 1
+    assert "size 64 taken as public" in entries(tmp_path)[0].purpose
+
+
+def test_a_run_learns_and_says_what_it_did(tmp_path: Path) -> None:
+    net = model()
+    result = trainer(tmp_path, model=net, data=data(2000), batch=400, steps=60, budget=Budget(20, 1e-5)).fit(
+        progress=False
+    )
+    x, y = data(2000)
+    assert float((net(x).argmax(1) == y).float().mean()) > 0.85
+    assert result.steps == 60
+    assert 0 < result.epsilon <= 20
+    assert result.glance is not None
+    assert result.glance.loss()[0] == pytest.approx(float(F.cross_entropy(net(x), y).detach()), abs=0.3)
+    text = str(result)
+    assert "60 of 60" in text
+    assert "epsilon" in text
+    assert "<table>" in result._repr_html_()
+    with Ledger.open(tmp_path / "run.ledger") as book:
+        assert book.verify().ok
+        assert [entry.kind for entry in book.entries()] == ["genesis", "charge", "release"]
+
+
+def test_the_same_secret_gives_the_same_run_in_one_go_or_in_a_loop(tmp_path: Path) -> None:
+    nets = [model() for _ in range(3)]
+    trainer(tmp_path, model=nets[0]).fit(progress=False)
+    run = trainer(tmp_path, model=nets[1], ledger=tmp_path / "b.ledger")
+    for batch in run.batches():
+        run.step(batch)
+    trainer(tmp_path, model=nets[2], ledger=tmp_path / "c.ledger", bits=seeded(2)).fit(progress=False)
+    assert torch.equal(parameters(nets[0]), parameters(nets[1]))
+    assert not torch.equal(parameters(nets[0]), parameters(nets[2]))
+
+
+def test_no_step_is_taken_that_was_not_paid_for(tmp_path: Path) -> None:
+    run = trainer(tmp_path)
+    taken = []
+    for batch in run.batches():
+        run.step(batch)
+        taken.append(batch)
+        with pytest.raises(TrainingEndedError):
+            run.step(batch)
+    assert len(taken) == 8 == run.steps_taken
+    assert list(run.batches()) == []
+    with pytest.raises(TrainingEndedError, match="all of the 8 steps") as caught:
+        run.step(taken[-1])
+    assert "another run" in caught.value.fix
+
+
+def test_a_batch_passed_over_is_gone_and_one_of_another_run_is_refused(tmp_path: Path) -> None:
+    run = trainer(tmp_path)
+    other = trainer(tmp_path, ledger=tmp_path / "b.ledger")
+    seen = 0
+    for batch in run.batches():
+        seen += 1
+        if seen == 1:
+            with pytest.raises(TrainingEndedError, match="not the batch whose turn it is"):
+                other.step(batch)
+    assert seen == 8
+    assert run.steps_taken == 8
+
+
+def test_a_budget_already_spent_is_refused_before_anything_is_drawn(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "run.ledger", budget=BUDGET, unit=rows(), dataset="d") as book:
+        book.charge(Approximate(7.9, 9e-6), purpose="everything else")
+        net = model()
+        before = parameters(net).clone()
+        run = trainer(tmp_path, model=net, ledger=book)
+        with pytest.raises(BudgetExceededError):
+            run.fit(progress=False)
+        assert torch.equal(parameters(net), before)
+        assert len([entry for entry in book.entries() if entry.kind == "charge"]) == 1
+
+
+def test_a_run_of_the_whole_budget_fits_in_a_new_ledger(tmp_path: Path) -> None:
+    """The ledger's filter is looser than the account of one run; then the pair that the run keeps is charged."""
+    run = trainer(tmp_path, noise=None, budget=Budget(1, 1e-5))
+    run.fit(progress=False)
+    assert run.receipt is not None
+    assert run.receipt.event == Approximate(1, 1e-5)
+    assert "charged the epsilon and delta" in run.explain()
+    with pytest.raises(BudgetExceededError):
+        trainer(tmp_path, noise=None, budget=Budget(1, 1e-5)).fit(progress=False)
+
+
+def test_the_ledger_must_protect_the_same_unit(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "a.ledger", budget=BUDGET, unit=user("id"), dataset="d") as book:
+        with pytest.raises(InvalidParameterError, match="nothing was charged") as caught:
+            trainer(tmp_path, ledger=book)
+        assert "unit=ledger.unit" in caught.value.fix
+    for bad in (None, 3):
+        with pytest.raises(InvalidParameterError, match="charged to a Ledger"):
+            trainer(tmp_path, ledger=bad)
+
+
+def test_the_users_objects_stay_theirs(tmp_path: Path) -> None:
+    net = model()
+    kind, names, forward = type(net), list(net.state_dict()), net.forward
+    frozen = net[0].bias
+    frozen.requires_grad_(False)
+    kept = frozen.detach().clone()
+    optimizer = torch.optim.Adam([p for p in net.parameters() if p.requires_grad], lr=1e-2)
+    trainer(tmp_path, model=net, optimizer=optimizer).fit(progress=False)
+    assert type(net) is kind
+    assert list(net.state_dict()) == names
+    assert net.forward == forward
+    assert torch.equal(frozen, kept)
+    assert frozen.grad is None
+    assert not net._forward_hooks
+    assert not net._backward_hooks
+    assert optimizer.state[net[2].weight]["step"] == 8
+
+
+@pytest.mark.statistical
+def test_the_gradient_of_an_empty_batch_is_noise_of_the_declared_scale(tmp_path: Path) -> None:
+    """Nobody is drawn at this rate, so ``grad`` is the noise over the expected number, and nothing else."""
+    net = model(60)
+    run = trainer(
+        tmp_path, model=net, data=data(64, 60), batch=Fraction(1, 10**6), steps=40, clip=3.0, noise=2.0, watch="nothing"
+    )
+    found = []
+    for batch in run.batches():
+        assert len(batch.units) == 0
+        run.step(batch)
+        found.append(torch.cat([p.grad.reshape(-1) for p in net.parameters() if p.grad is not None]))
+    noise = torch.cat(found).double().numpy() * 1e-6
+    assert abs(noise.std() / 6.0 - 1) < 5 / math.sqrt(2 * len(noise))  # 2.0 times the clip 3.0
+    assert len(noise) > 5000
+
+
+def one_sum(folder: Path, examples: Any, name: str, **more: Any) -> torch.Tensor:
+    """The sum of clipped gradients of everybody, without noise."""
+    net = model()
+    run = trainer(
+        folder, model=net, data=examples, size=64, batch=64, steps=1, noise=1e-3, budget=Budget(10**8, 0.01),
+        ledger=folder / f"{name}.ledger", watch="nothing", **more,
+    )  # fmt: skip
+    run.fit(progress=False)
+    return torch.cat([p.grad.reshape(-1) for p in net.parameters() if p.grad is not None]) * 64
+
+
+@pytest.mark.parametrize("extreme", [1e6, math.nan, math.inf, -1e30, 0.0])
+def test_one_example_moves_the_sum_by_no_more_than_the_clip(tmp_path: Path, extreme: float) -> None:
+    x, y = data(64)
+    x[63] = extreme
+    everybody = one_sum(tmp_path, (x, y), "a")
+    without = one_sum(tmp_path, (x[:63], y[:63]), "b")
+    assert torch.isfinite(everybody).all()
+    assert float((everybody - without).norm()) <= 1.0 + 0.05  # and the noise of 0.001
+
+
+def test_one_user_moves_the_sum_by_no_more_than_the_clip(tmp_path: Path) -> None:
+    x, y = data(64)
+    x[40:], y[40:] = 100 * x[40], 1 - y[40]
+    users = np.array([*range(40), *[99] * 24])
+    everybody = one_sum(tmp_path, (x, y), "a", unit=user("id"), users=users)
+    without = one_sum(tmp_path, (x[:40], y[:40]), "b", unit=user("id"), users=users[:40])
+    assert 0.5 < float((everybody - without).norm()) <= 1.0 + 0.05
+    assert "averaged" in trainer(tmp_path, unit=user("id"), users=users, ledger=tmp_path / "c.ledger").explain()
+
+
+def test_micro_batches_would_move_it_by_twice_the_clip() -> None:
+    """The trap: one replaced example turns the clipped sum of its micro-batch around, which adding one does not."""
+
+    def clip(gradient: torch.Tensor) -> torch.Tensor:
+        return gradient * min(1.0, 1.0 / float(gradient.norm()))
+
+    mate, here, there = torch.tensor([0.1, 0.0]), torch.tensor([100.0, 0.0]), torch.tensor([-100.0, 0.0])
+    assert float((clip(mate + here) - clip(mate + there)).norm()) == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"clip": Automatic()},
+        {"clip": Quantile(initial=0.1)},
+        {"clip": PerLayer(1.0)},
+        {"clip": PerLayer({"0": 1.0, "2": 0.5})},
+        {"noise": Schedule.linear(2, 1, levels=2)},
+        {"noise": Banded(2), "budget": Budget(50, 1e-5)},
+        {"noise": Banded(2, groups=3), "budget": Budget(50, 1e-5)},
+        {"sampling": "balls in bins", "budget": Budget(50, 1e-5)},
+        {"sampling": "fixed size", "budget": Budget(50, 1e-5)},
+        {"sampling": "shuffled", "unit": rows(replace=True), "budget": Budget(50, 1e-5)},
+        {"unit": rows(replace=True), "budget": Budget(50, 1e-5)},
+        {"chunk": 3},
+        {"precision": "bfloat16"},
+        {"randomness": "generator"},
+        {"watch": "private"},
+        {"optimizer": lambda ps: torch.optim.AdamW(ps, lr=1e-3)},
+        {"size": 70},
+        {"loss": lambda o, t: F.cross_entropy(o, t, reduction="none")},
+        {"loss": nn.CrossEntropyLoss(reduction="sum")},
+        {"data": TensorDataset(*data())},
+        {"data": (data()[0].numpy(), data()[1].numpy())},
+    ],
+    ids=named,
+)
+def test_every_setting_trains(tmp_path: Path, more: Any) -> None:
+    net = model()
+    before = parameters(net).clone()
+    run = trainer(tmp_path, model=net, **more)
+    assert len(run.explain()) > 500
+    assert "Trainer(Sequential" in repr(run)
+    result = run.fit(progress=False)
+    assert not torch.equal(parameters(net), before)
+    assert torch.isfinite(parameters(net)).all()
+    assert result.epsilon <= float(run.plan.budget.epsilon or 0)
+
+
+def test_virtual_batches_change_nothing_but_rounding(tmp_path: Path) -> None:
+    nets = [model() for _ in range(2)]
+    sums = []
+    for net, chunk in zip(nets, (None, 3), strict=True):
+        run = trainer(
+            tmp_path, model=net, steps=1, batch=40, chunk=chunk, noise=1e-3, budget=Budget(10**8, 0.01), clip=0.1
+        )
+        run.fit(progress=False)
+        sums.append(torch.cat([p.grad.reshape(-1) for p in net.parameters() if p.grad is not None]))
+    assert float((sums[0] - sums[1]).norm()) < 1e-3
+
+
+def test_adaptive_clipping_finds_the_scale_of_the_norms(tmp_path: Path) -> None:
+    run = trainer(
+        tmp_path, data=data(3000), batch=1000, steps=60, clip=Quantile(initial=30.0, rate=0.3), watch="private",
+        optimizer=lambda ps: torch.optim.SGD(ps, lr=1e-6), budget=Budget(1000, 1e-5),
+    )  # fmt: skip
+    run.fit(progress=False)
+    assert run.private is not None
+    assert run.clip == pytest.approx(run.private.quantiles[-1][1], rel=0.3)
+
+
+def test_examples_that_are_not_finite_count_as_nothing_and_are_counted_for_the_owner(tmp_path: Path) -> None:
+    x, y = data(64)
+    x[5] = math.inf
+    x[6] = math.nan
+    net = model()
+    run = trainer(tmp_path, model=net, data=(x, y), watch="private", batch=64, steps=3, budget=Budget(1000, 1e-5))
+    run.fit(progress=False)
+    assert torch.isfinite(parameters(net)).all()
+    assert run.private is not None
+    assert run.private.unusable == 6
+    assert "unusable" not in str(run.result())
+
+
+def test_a_step_that_fails_leaves_no_sum_without_noise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    net = model()
+    run = trainer(tmp_path, model=net)
+    batch = next(run.batches())
+    run.step(batch)
+    batch = next(run.batches())
+    monkeypatch.setattr(Cryptographic, "add", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        run.step(batch)
+    assert all(p.grad is None for p in net.parameters())
+
+
+class Endless(IterableDataset[Any]):
+    def __iter__(self) -> Any:
+        return iter([])
+
+
+LOADER = DataLoader(TensorDataset(*data()), sampler=WeightedRandomSampler([1.0] * 64, 64))
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize(
+    ("more", "kind", "words"),
+    [
+        (
+            {"model": nn.Sequential(nn.Linear(5, 8), nn.BatchNorm1d(8), nn.Linear(8, 2))},
+            DependentExamplesError,
+            "clipping",
+        ),
+        ({"model": nn.Linear(5, 2).to(torch.bfloat16)}, UnfitModelError, "rounded by more"),
+        ({"model": nn.Linear(5, 2).requires_grad_(False)}, UnfitModelError, "no trainable"),
+        ({"model": nn.DataParallel(nn.Linear(5, 2))}, UnfitModelError, "DataParallel"),
+        ({"model": nn.Linear(6, 2)}, UnfitModelError, "failed on made-up examples"),
+        ({"loss": lambda o, t: (o.argmax(1) == t).sum()}, UnfitModelError, "whole-number|not a tensor of floats"),
+        ({"loss": lambda o, t: F.cross_entropy(o, t) / len(o)}, UnfitModelError, "neither the sum nor the mean"),
+        ({"data": Endless()}, UnfitDataError, "no known size"),
+        ({"data": LOADER}, UnaccountedSamplingError, "draws batches on its own"),
+        ({"sampling": WeightedRandomSampler([1.0], 1)}, UnaccountedSamplingError, "drawn by Defocus"),
+        ({"sampling": "shuffled"}, UnaccountedSamplingError, "move others"),
+        ({"sampling": "fixed size", "size": 70}, InvalidParameterError, "not the size declared"),
+        ({"optimizer": "sgd"}, UnfitModelError, "torch.optim.Optimizer"),
+        ({"optimizer": torch.optim.LBFGS}, UnfitModelError, "LBFGS"),
+        ({"optimizer": torch.optim.SGD(nn.Linear(2, 2).parameters())}, UnfitModelError, "does not have"),
+        ({"optimizer": lambda ps: torch.optim.SGD(list(ps)[:2])}, UnfitModelError, "does not move"),
+        ({"users": [1] * 64}, InvalidParameterError, "only with it"),
+        ({"unit": user("id")}, InvalidParameterError, "only with it"),
+        ({"unit": "rows"}, InvalidParameterError, "rows or users"),
+        ({"precision": "float16"}, InvalidParameterError, "no precision"),
+        ({"randomness": "numpy"}, InvalidParameterError, "no randomness"),
+        ({"watch": "everything"}, InvalidParameterError, "no way to watch"),
+        ({"chunk": 0}, InvalidParameterError, "chunk"),
+        ({"clip": 0}, InvalidParameterError, "clip"),
+        ({"bits": 42}, InvalidParameterError, "cryptographic random bits"),
+    ],
+    ids=named,
+)
+def test_bad_input_is_refused_with_a_remedy_and_costs_nothing(
+    tmp_path: Path, more: Any, kind: type[InvalidParameterError], words: str
+) -> None:
+    with pytest.raises(kind, match=words) as caught:
+        trainer(tmp_path, **copy.copy(more))
+    assert caught.value.fix
+    assert not (tmp_path / "run.ledger").exists() or not entries(tmp_path)
+
+
+def test_shapes_may_differ_from_step_to_step(tmp_path: Path) -> None:
+    """Dynamic shapes: batches of any size, and models that branch on shapes."""
+
+    class Branching(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = nn.Linear(5, 2)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.linear(x) if x.shape[0] > 10 else self.linear(x.unsqueeze(1)).squeeze(1)
+
+    trainer(tmp_path, model=Branching(), steps=12, batch=10).fit(progress=False)
+
+
+def test_progress_shows_nothing_private_unless_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trainer(tmp_path).fit()
+    shown = capsys.readouterr().out
+    assert "ε" in shown
+    assert "±" in shown
+    assert "owner only" not in shown
+    trainer(tmp_path, ledger=tmp_path / "b.ledger", watch="nothing").fit()
+    assert "loss" not in capsys.readouterr().out
