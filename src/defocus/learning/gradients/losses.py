@@ -100,16 +100,16 @@ class Losses:
         return losses
 
 
-def _apart(loss: Loss) -> Loss | None:
+def _apart(loss: Any) -> Loss | None:
     """The same loss without its reduction, where that is known to mean the same for each example."""
-    if type(loss) in _MODULES and loss.reduction == "mean" and getattr(loss, "weight", None) is None:  # type: ignore[attr-defined]  # a module of the list
+    if type(loss) in _MODULES and loss.reduction == "mean" and getattr(loss, "weight", None) is None:
         if getattr(loss, "pos_weight", None) is not None:
             return None
         bare = copy.copy(loss)
         bare.reduction = "none"
         return _single(bare, classes=type(loss) in _CLASSES)
     if loss in _FUNCTIONS:
-        return _single(lambda output, target: loss(output, target, reduction="none"), classes=loss in _CLASSES)  # type: ignore[call-arg]  # a function of the list
+        return _single(lambda output, target: loss(output, target, reduction="none"), classes=loss in _CLASSES)
     return None
 
 

@@ -46,7 +46,7 @@ class Mapped:
             losses.append(loss.float())
             norms.append(found)
         for name, parameter in self._parameters.items():
-            parameter.grad.add_(added[name])
+            parameter.grad = added[name] if parameter.grad is None else parameter.grad.add_(added[name])
         return torch.cat(losses), torch.cat(norms, dim=1)
 
     def _gradients(self, batch: Batch) -> tuple[dict[str, torch.Tensor], torch.Tensor]:

@@ -43,7 +43,8 @@ class Looped:
             if bool(usable):
                 for group, factor in zip(self._groups, factors[:, 0], strict=True):
                     for name, parameter in group.items():
-                        parameter.grad.add_(gradient[name] * factor.to(parameter.dtype))
+                        value = gradient[name] * factor.to(parameter.dtype)
+                        parameter.grad = value if parameter.grad is None else parameter.grad.add_(value)
             losses.append(loss.float())
             norms.append(found)
         return torch.stack(losses), torch.cat(norms, dim=1)

@@ -1,0 +1,115 @@
+"""The fast way: one forward and one backward pass for the whole batch, and one product for each weight afterwards."""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import final
+
+import torch
+from torch.nn import Module, Parameter
+
+from defocus.learning.gradients.batches import Batch, call, size
+from defocus.learning.gradients.choosing import Choices
+from defocus.learning.gradients.clipped import Rule, usable_factors
+from defocus.learning.gradients.handlers import HANDLERS
+from defocus.learning.gradients.losses import Losses
+from defocus.learning.gradients.probing import plan
+from defocus.learning.gradients.reference import Looped
+from defocus.learning.gradients.regions import Regions
+from defocus.learning.gradients.tape import Tape
+from defocus.learning.gradients.tools import Tools
+from defocus.learning.gradients.trusting import agrees
+from defocus.learning.gradients.watching import ChangedError, Seat, UnknownUseError, Watch
+
+__all__ = ["OnePass"]
+
+
+@final
+class OnePass:
+    """Clipped sums by book-keeping: the backward pass computes no gradient of a parameter, only norms.
+
+    Trainable parameters are detached in every use that a handler knows, and what their gradients are made of is kept
+    until the factors are known. A use that no handler knows leaves its parameter attached; the backward pass then
+    reaches it, and this way refuses with UnknownUseError before anything was added. Before the first batch, two of its
+    examples are compared with the plain way.
+    """
+
+    def __init__(
+        self, model: Module, losses: Losses, groups: tuple[Mapping[str, Parameter], ...], choices: Choices
+    ) -> None:
+        self._model, self._losses, self._groups, self._tools = model, losses, groups, Tools(choices)
+        self._regions = Regions({name: p for group in groups for name, p in group.items()})
+        self._group_of = {name: number for number, group in enumerate(groups) for name in group}
+        self._single = Looped(model, losses, groups)
+        self._plan: list[Seat] | None = None
+        self._trusted = False
+        device = next(iter(self._regions.parameters.values())).device
+        self._anchor = torch.zeros((), device=device, requires_grad=True)
+
+    def add(self, batch: Batch, rule: Rule) -> tuple[torch.Tensor, torch.Tensor]:
+        """Add the clipped gradients to ``grad``; return losses (B,) and norms (groups, B)."""
+        if size(batch) == 1:
+            return self._single.add(batch, rule)
+        if not self._trusted:
+            self._trust(batch)
+        tape, losses = self._pass(batch)
+        norms = tape.norms(len(self._groups), len(losses), losses.device)
+        norms, factors, usable = usable_factors(norms, losses, rule)
+        if not bool(usable.all()):
+            tape.silence(usable)
+        tape.add(factors)
+        return losses, norms
+
+    def _pass(self, batch: Batch) -> tuple[Tape, torch.Tensor]:
+        """A backward pass by the plan, or by a new plan where the model has changed."""
+        if self._plan is not None:
+            try:
+                return self._backward(batch, self._plan, self._tools)
+            except ChangedError:
+                pass
+        self._plan = plan(self._model, self._losses, self._regions, batch, self._anchor)
+        return self._backward(batch, self._plan, self._tools)
+
+    def _trust(self, batch: Batch) -> None:
+        verdict = agrees(self._model, self._losses, self._regions.parameters, batch, self._sums)
+        if verdict is False:
+            raise UnknownUseError
+        self._trusted = verdict is True
+
+    def _sums(self, batch: Batch) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+        """Squared norms and plain sums, with nothing added to any parameter and nothing measured."""
+        seats = plan(self._model, self._losses, self._regions, batch, self._anchor)
+        tape, losses = self._backward(batch, seats, Tools(Choices(forced=("ghost",))))
+        squares = tape.norms(len(self._groups), len(losses), losses.device).square().sum(0)
+        parameters = self._regions.parameters
+        aside = {name: p.grad for name, p in parameters.items()}
+        try:
+            for parameter in parameters.values():
+                parameter.grad = torch.zeros_like(parameter)
+            tape.add(torch.ones(len(self._groups), len(losses), device=losses.device))
+            return squares, {name: p.grad for name, p in parameters.items()}
+        finally:
+            for name, parameter in parameters.items():
+                parameter.grad = aside[name]
+
+    def _backward(self, batch: Batch, seats: list[Seat], tools: Tools) -> tuple[Tape, torch.Tensor]:
+        inputs, targets = batch
+        examples = size(batch)
+        uses = Counter(name for seat in seats for name in set(seat.names))
+        several = frozenset(name for name, count in uses.items() if count > 1)
+        tape = Tape(self._regions, self._group_of, several, tools)
+        parameters = self._regions.parameters
+        aside = {name: p.grad for name, p in parameters.items()}
+        try:
+            for parameter in parameters.values():
+                parameter.grad = None
+            with Watch(HANDLERS, self._regions, examples=examples, anchor=self._anchor, tape=tape, plan=seats) as watch:
+                losses = self._losses.each(call(self._model, inputs), targets, examples)
+            watch.finished()
+            if losses.requires_grad:
+                torch.autograd.backward(losses.sum())
+            if any(parameter.grad is not None for parameter in parameters.values()):
+                raise UnknownUseError
+        finally:
+            for name, parameter in parameters.items():
+                parameter.grad = aside[name]
+        return tape, losses.detach().float()

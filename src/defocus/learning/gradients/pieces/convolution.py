@@ -1,0 +1,204 @@
+r"""Gradients of the kernel of a convolution.
+
+Unfolded, a convolution is a product of matrices: the gradient of example :math:`i` is :math:`g_i u_i^\top`, where the
+columns of :math:`u_i` are the patches that the kernel saw. The patches are copied for a few examples at a time, into a
+buffer that stays in the cache, and multiplied at once; in which order of dimensions is measured. Where the gradients
+are too large to keep, their norms are ghost norms, and the clipped sum is one weight gradient of the whole batch.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod
+from typing import TypeAlias, final
+
+import torch
+from torch.nn import functional as F  # noqa: N812 -- its name everywhere
+
+from defocus.learning.gradients.pieces.piece import Piece, dot, product, squared_norms_into, weighted
+from defocus.learning.gradients.regions import Region
+from defocus.learning.gradients.tools import Tools
+
+__all__ = ["Convolution", "Shape"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How a kernel moves: stride, padding on both sides and dilation for each dimension of space, and groups."""
+
+    kernel: tuple[int, ...]
+    stride: tuple[int, ...]
+    padding: tuple[tuple[int, int], ...]
+    dilation: tuple[int, ...]
+    groups: int
+
+
+_Way: TypeAlias = Callable[[torch.Tensor, torch.Tensor, Shape, torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
+
+
+@final
+class Convolution(Piece):
+    """The input (B, channels, space...) of a convolution and the gradients (B, outputs, space...) of its output."""
+
+    __slots__ = ("_gradients", "_input", "_kept", "_last", "_shape", "_tools")
+
+    def __init__(
+        self, region: Region, inputs: torch.Tensor, gradients: torch.Tensor, shape: Shape, tools: Tools
+    ) -> None:
+        self.region, self._shape, self._tools = region, shape, tools
+        self._input, self._gradients = inputs, gradients
+        self._kept: torch.Tensor | None = None
+        self._last = False
+
+    def squares(self) -> torch.Tensor:
+        """By the way that was fastest for this shape."""
+        x, g, shape = self._input, self._gradients, self._shape
+        length, weights = prod(g.shape[2:]), prod(self.region.shape)
+        ways: dict[str, Callable[[], torch.Tensor]] = {}
+        if weights <= 4 * (prod(x.shape[1:]) + prod(g.shape[1:])):
+            ways["instantiated"] = lambda: weighted(*self._instantiated(_channels_first))
+            if shape.groups == 1:
+                ways["instantiated, channels last"] = lambda: weighted(*self._instantiated(_channels_last))
+        if not ways or length * length <= 4 * weights:
+            ways["ghost"] = lambda: self._total(_ghost(x, g, shape))
+        sizes = f"{tuple(x.shape[1:])} {tuple(self.region.shape)} {shape.stride}"
+        work = f"convolution {len(x).bit_length()} {sizes} {x.stride()[1] == 1} {x.dtype} {x.device.type}"
+        way = self._tools.choices.pick(work, ways)
+        if way == "ghost":
+            return _ghost(x, g, shape).clamp_(min=0)
+        self._last = way != "instantiated"
+        squares, self._kept = self._instantiated(_channels_last if self._last else _channels_first)
+        self._input = self._gradients = x.new_empty(0)
+        return squares
+
+    def total(self, factors: torch.Tensor) -> torch.Tensor:
+        """A product with the kept gradients, or one weight gradient of the whole batch."""
+        return self._shaped(weighted(factors, self._kept)) if self._kept is not None else self._total(factors)
+
+    def each(self) -> torch.Tensor:
+        """The gradients written out."""
+        if self._kept is not None:
+            return torch.stack([self._shaped(kept) for kept in self._kept])
+        room = self._input.new_empty(len(self._input) * prod(self.region.shape))
+        return _channels_first(self._input, self._gradients, self._shape, room)[1].view(-1, *self.region.shape)
+
+    def _instantiated(self, way: _Way) -> tuple[torch.Tensor, torch.Tensor]:
+        """Squared norms and gradients, (B, outputs, weights) in the order of the way."""
+        x = self._input
+        size = len(x) * prod(self.region.shape)
+        return way(x, self._gradients, self._shape, self._tools.room(self.region, (size,), x))
+
+    def _shaped(self, kept: torch.Tensor) -> torch.Tensor:
+        """One kept gradient in the shape of the kernel."""
+        if not self._last:
+            return kept.view(self.region.shape)
+        outputs, channels, *kernel = self.region.shape
+        return kept.view(outputs, *kernel, channels).movedim(-1, 1)
+
+    def silence(self, usable: torch.Tensor) -> None:
+        """Input and gradients both, since an infinity in one would turn a zero of the other into no number."""
+        if self._kept is not None:
+            self._kept = torch.where(usable.view(-1, *[1] * (self._kept.dim() - 1)), self._kept, 0.0)
+            return
+        mask = usable.view(-1, *[1] * (self._input.dim() - 1))
+        self._input = torch.where(mask, self._input, 0.0)
+        self._gradients = torch.where(mask, self._gradients, 0.0)
+
+    def _total(self, factors: torch.Tensor) -> torch.Tensor:
+        shape, g = self._shape, self._gradients
+        scaled = g * factors.to(g.dtype).view(-1, *[1] * (g.dim() - 1))
+        x = _padded(self._input, shape)
+        weight = x.new_empty(self.region.shape)
+        space = len(shape.kernel)
+        found: torch.Tensor = torch.ops.aten.convolution_backward(
+            scaled, x, weight, None, shape.stride, [0] * space, shape.dilation, False, [0] * space, shape.groups,
+            (False, True, False),
+        )[1]  # fmt: skip
+        return found
+
+
+def _padded(x: torch.Tensor, shape: Shape) -> torch.Tensor:
+    sides = [side for pair in reversed(shape.padding) for side in pair]
+    return F.pad(x, sides) if any(sides) else x
+
+
+def _part(x: torch.Tensor, numbers: int) -> int:
+    """How many examples are unfolded at a time: a buffer that stays in the cache, larger on a GPU."""
+    return max(1, min(len(x), (2**24 if x.is_cuda else 2**18) // max(1, numbers)))
+
+
+def _patches(x: torch.Tensor, g: torch.Tensor, shape: Shape) -> torch.Tensor:
+    """A view of every patch: (B, channels, kernel..., space...)."""
+    x = _padded(x, shape).contiguous()
+    example, channel, *space = x.stride()
+    kernel = [step * d for step, d in zip(space, shape.dilation, strict=True)]
+    moves = [step * s for step, s in zip(space, shape.stride, strict=True)]
+    size = (*x.shape[:2], *shape.kernel, *g.shape[2:])
+    return x.as_strided(size, (example, channel, *kernel, *moves))
+
+
+def _channels_first(
+    x: torch.Tensor, g: torch.Tensor, shape: Shape, room: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Squared norms, and gradients (B, outputs, weights), in the room given."""
+    view = _patches(x, g, shape)
+    examples, channels = x.shape[:2]
+    groups, outputs = shape.groups, g.shape[1]
+    length, weights = prod(g.shape[2:]), prod(shape.kernel) * channels // groups
+    part = _part(x, channels * prod(shape.kernel) * length)
+    buffer = view.new_empty(part, *view.shape[1:])
+    kept = room.view(examples * groups, outputs // groups, weights)
+    squares = x.new_empty(examples)
+    g = g.reshape(examples * groups, outputs // groups, length)
+    for start in range(0, examples, part):
+        n = min(part, examples - start)
+        buffer[:n].copy_(view[start : start + n])
+        patches = buffer[:n].view(n * groups, weights, length)
+        rows = slice(start * groups, (start + n) * groups)
+        torch.bmm(g[rows], patches.transpose(1, 2), out=kept[rows])
+        squared_norms_into(squares[start : start + n], kept[rows].view(n, -1))
+    return squares, kept.view(examples, outputs, weights)
+
+
+def _channels_last(
+    x: torch.Tensor, g: torch.Tensor, shape: Shape, room: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The same, of one group, through patches (B, space..., kernel..., channels)."""
+    x = _padded(x, shape).movedim(1, -1).contiguous()
+    examples, channels = len(x), x.shape[-1]
+    length, weights = prod(g.shape[2:]), prod(shape.kernel) * channels
+    example, *steps, channel = x.stride()
+    moves = [step * s for step, s in zip(steps, shape.stride, strict=True)]
+    kernel = [step * d for step, d in zip(steps, shape.dilation, strict=True)]
+    view = x.as_strided((examples, *g.shape[2:], *shape.kernel, channels), (example, *moves, *kernel, channel))
+    last = g.movedim(1, -1)
+    g = last.reshape(examples, length, -1).transpose(1, 2) if last.is_contiguous() else g.flatten(2)
+    part = _part(x, length * weights)
+    buffer = view.new_empty(part, *view.shape[1:])
+    kept = room.view(examples, g.shape[1], weights)
+    squares = x.new_empty(examples)
+    for start in range(0, examples, part):
+        n = min(part, examples - start)
+        few = slice(start, start + n)
+        buffer[:n].copy_(view[few])
+        torch.bmm(g[few], buffer[:n].view(n, length, weights), out=kept[few])
+        squared_norms_into(squares[few], kept[few])
+    return squares, kept
+
+
+def _ghost(x: torch.Tensor, g: torch.Tensor, shape: Shape) -> torch.Tensor:
+    """Squared norms from products of pairs of positions, group by group."""
+    view = _patches(x, g, shape)
+    examples, channels = x.shape[:2]
+    groups, outputs = shape.groups, g.shape[1]
+    length = prod(g.shape[2:])
+    part = _part(x, channels * prod(shape.kernel) * length)
+    sums = []
+    for start in range(0, examples, part):
+        patches = view[start : start + part]
+        n = len(patches)
+        patches = patches.reshape(n * groups, -1, length)
+        grads = g[start : start + part].reshape(n * groups, outputs // groups, length)
+        both = dot(product(patches.transpose(1, 2), patches), product(grads.transpose(1, 2), grads))
+        sums.append(both.view(n, groups).sum(1))
+    return torch.cat(sums)

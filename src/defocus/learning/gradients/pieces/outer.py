@@ -1,0 +1,126 @@
+r"""Gradients of a matrix that multiplies: sums of outer products.
+
+The gradient of example :math:`i` is :math:`\sum_t l_{it} r_{it}^\top`. Its squared norm is
+:math:`\sum_{t,s} \langle l_{it}, l_{is}\rangle \langle r_{it}, r_{is}\rangle` (the ghost norm), which needs two
+matrices of products of size :math:`T \times T` and never the gradient itself; or the gradient is written out, and
+kept for the clipped sum. Which of the two costs less depends on the shape and the machine, and is measured.
+
+Reference:
+    Goodfellow (2015), arXiv 1510.01799, for T = 1; Li, Tramèr, Liang, Hashimoto (2022), arXiv 2110.05679, for the ghost
+    norm; Bu, Wang, Zha, Karypis (2023), arXiv 2210.00038, for keeping both factors until the clipping is known.
+"""
+
+from typing import final
+
+import torch
+
+from defocus.learning.gradients.pieces.piece import Piece, dot, product, squared_norms, weighted
+from defocus.learning.gradients.regions import Region
+from defocus.learning.gradients.tools import Tools
+
+__all__ = ["Outer"]
+
+_PRODUCTS = 2**24
+"""How many products of pairs of positions are held at a time."""
+
+
+@final
+class Outer(Piece):
+    """The factors of the gradients: ``left`` (B, T, rows) and ``right`` (B, T, columns), or (B, rows), (B, columns)."""
+
+    __slots__ = ("_kept", "_tools", "_turned", "left", "right")
+
+    def __init__(self, region: Region, left: torch.Tensor, right: torch.Tensor, tools: Tools) -> None:
+        self.region = region
+        self.left, self.right, self._tools = left, right, tools
+        self._kept: torch.Tensor | None = None
+        self._turned = left.shape[-1] > right.shape[-1]
+
+    def squares(self) -> torch.Tensor:
+        """By the way that was fastest for this shape; squared norms below zero are rounding, and are zero."""
+        left, right = self.left, self.right
+        if left.dim() == 2 or left.shape[1] == 1:
+            return squared_norms(left) * squared_norms(right)
+        examples, length, rows = left.shape
+        columns = right.shape[2]
+        ways = {"ghost": self._rehearse_ghost}
+        if rows * columns <= 4 * length * (rows + columns):
+            ways["instantiated"] = self._rehearse_instantiated
+        work = f"outer {examples.bit_length()} {length}x{rows}x{columns} {left.dtype} {left.device.type}"
+        if self._tools.choices.pick(work, ways) == "ghost":
+            return self._ghost().clamp_(min=0)
+        squares, self._kept = self._instantiated()
+        self.left = self.right = left.new_empty(examples, 0)
+        return squares
+
+    def total(self, factors: torch.Tensor) -> torch.Tensor:
+        """One matrix product for the whole batch; the factors go to whichever side is smaller."""
+        if self._kept is not None:
+            total = weighted(factors, self._kept)
+            return total.t() if self._turned else total
+        left, right = self.left, self.right
+        scale = factors.view(-1, *[1] * (left.dim() - 1))
+        if left.shape[-1] <= right.shape[-1]:
+            left = left * scale.to(left.dtype)
+        else:
+            right = right * scale.to(right.dtype)
+        return left.reshape(-1, left.shape[-1]).t() @ right.reshape(-1, right.shape[-1])
+
+    def each(self) -> torch.Tensor:
+        """The gradients written out."""
+        if self._kept is not None:
+            return self._kept.transpose(1, 2) if self._turned else self._kept
+        if self.left.dim() == 2:
+            return self.left.unsqueeze(2) * self.right.unsqueeze(1)
+        return product(self.left.transpose(1, 2), self.right)
+
+    def silence(self, usable: torch.Tensor) -> None:
+        """Both factors, since the other one's infinity would turn a zero into no number."""
+        if self._kept is not None:
+            self._kept = torch.where(usable.view(-1, 1, 1), self._kept, 0.0)
+            return
+        mask = usable.view(-1, *[1] * (self.left.dim() - 1))
+        self.left, self.right = torch.where(mask, self.left, 0.0), torch.where(mask, self.right, 0.0)
+
+    def _ghost(self) -> torch.Tensor:
+        examples, length, _ = self.left.shape
+        part = max(1, _PRODUCTS // (length * length))
+        if part >= examples:
+            return dot(self._gram(self.left), self._gram(self.right))
+        sums = [
+            dot(product(l, l.transpose(1, 2)), product(r, r.transpose(1, 2)))
+            for l, r in zip(self.left.split(part), self.right.split(part), strict=True)
+        ]
+        return torch.cat(sums)
+
+    def _gram(self, side: torch.Tensor) -> torch.Tensor:
+        """Products of pairs; the last are remembered, because several layers often share their input."""
+        key = (side.data_ptr(), side._version, *side.shape, *side.stride())  # noqa: SLF001 -- its only name
+        known = self._tools.grams.get(key)
+        if known is None:
+            known = (product(side, side.transpose(1, 2)), side)
+            while len(self._tools.grams) >= 2:
+                del self._tools.grams[next(iter(self._tools.grams))]
+            self._tools.grams[key] = known
+        return known[0]
+
+    def _rehearse_ghost(self) -> torch.Tensor:
+        self._tools.grams.clear()
+        squares = self._ghost()
+        return self.total(squares)
+
+    def _rehearse_instantiated(self) -> torch.Tensor:
+        squares, kept = self._instantiated()
+        return weighted(squares, kept)
+
+    def _instantiated(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Squared norms and gradients, the longer side last, which processors multiply faster."""
+        first, second = self.left.transpose(1, 2), self.right
+        if self._turned:
+            first, second = self.right.transpose(1, 2), self.left
+        if first.dtype != torch.float32 or first.is_cuda:
+            kept = product(first, second)
+        else:
+            kept = self._tools.room(self.region, (len(first), first.shape[1], second.shape[2]), first)
+            torch.bmm(first, second, out=kept)
+        return squared_norms(kept), kept

@@ -1,0 +1,67 @@
+"""What every kind of per-example gradient can do."""
+
+from abc import ABC, abstractmethod
+
+import torch
+
+from defocus.learning.gradients.regions import Region
+
+__all__ = ["Piece", "dot", "product", "squared_norms", "squared_norms_into", "weighted"]
+
+
+class Piece(ABC):
+    """The gradients of all examples of a batch with respect to one region of a parameter."""
+
+    __slots__ = ("region",)
+
+    region: Region
+
+    @abstractmethod
+    def squares(self) -> torch.Tensor:
+        """The squared norm of each example's gradient, (B,)."""
+
+    @abstractmethod
+    def total(self, factors: torch.Tensor) -> torch.Tensor:
+        """The sum of the gradients, each times its factor, in the shape of the region."""
+
+    @abstractmethod
+    def each(self) -> torch.Tensor:
+        """Every example's gradient written out, (B, ...)."""
+
+    @abstractmethod
+    def silence(self, usable: torch.Tensor) -> None:
+        """Make the gradients of the examples that are not usable zero, whatever they were."""
+
+
+def squared_norms(values: torch.Tensor) -> torch.Tensor:
+    """The squared norms of the rows of a tensor (B, ...), summed in at least 32 bits."""
+    flat = values.flatten(1)
+    return torch.linalg.vector_norm(flat, dim=1, dtype=torch.promote_types(flat.dtype, torch.float32)).square_()
+
+
+def squared_norms_into(squares: torch.Tensor, values: torch.Tensor) -> None:
+    """Write the squared norms of the rows of a contiguous tensor (B, ...): cheap while the rows are in the cache."""
+    flat = values.view(len(values), 1, -1)
+    torch.bmm(flat, flat.transpose(1, 2), out=squares.view(-1, 1, 1))
+
+
+def weighted(factors: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+    """The sum of the rows of (B, ...), each times its factor."""
+    return (factors.to(values.dtype) @ values.flatten(1)).view(values.shape[1:])
+
+
+def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """A batched matrix product whose result has at least 32 bits."""
+    if a.dtype in {torch.float32, torch.float64}:
+        return torch.bmm(a, b)
+    if a.is_cuda:
+        return torch.bmm(a, b, out_dtype=torch.float32)
+    return torch.bmm(a.float(), b.float())
+
+
+def dot(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """The inner products of the rows of two tensors (B, ...)."""
+    if a.is_cuda:
+        return (a * b).flatten(1).sum(1)
+    rows = len(a)
+    return torch.bmm(a.reshape(rows, 1, -1), b.reshape(rows, -1, 1)).view(rows)

@@ -1,0 +1,79 @@
+"""Looking at a model before trusting it: where the examples are in every tensor that meets a parameter.
+
+Shapes alone can mislead (a batch of 32 sentences of 32 words), so the model is run on two examples and on three,
+without gradients: the axis that grew counts the examples. Where examples share an axis with something
+else, a third run with one example exchanged shows which entries are whose.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch.nn import Module
+from torch.utils import _pytree as trees
+
+from defocus.learning.gradients.batches import Batch, call
+from defocus.learning.gradients.handlers import HANDLERS
+from defocus.learning.gradients.layouts import compare
+from defocus.learning.gradients.losses import Losses
+from defocus.learning.gradients.regions import Regions
+from defocus.learning.gradients.watching import Seat, Sight, UnknownUseError, Watch
+
+__all__ = ["picked", "plan", "undisturbed"]
+
+
+def plan(model: Module, losses: Losses, regions: Regions, batch: Batch, anchor: torch.Tensor) -> list[Seat]:
+    """Every use of a trainable parameter in the order of a forward pass, and the layout of what it meets."""
+    with torch.no_grad(), undisturbed(model):
+        two = _look(model, losses, regions, picked(batch, [0, 1]), anchor)
+    with torch.no_grad(), undisturbed(model):
+        three = _look(model, losses, regions, picked(batch, [0, 0, 1]), anchor)
+    if [(each.what, each.names) for each in two] != [(each.what, each.names) for each in three]:
+        raise UnknownUseError
+    other: Sequence[Sight | None] = [None] * len(three)
+    if any(_shares_an_axis(a.tensor, b.tensor) for a, b in zip(two, three, strict=True)):
+        with torch.no_grad(), undisturbed(model):
+            other = _look(model, losses, regions, picked(batch, [0, 1, 1]), anchor)
+    seats = []
+    for a, b, c in zip(two, three, other, strict=True):
+        layout = compare(tuple(a.tensor.shape), tuple(b.tensor.shape), b.tensor, None if c is None else c.tensor)
+        if layout is None:
+            raise UnknownUseError
+        seats.append(Seat(a.what, a.names, layout))
+    return seats
+
+
+def picked(batch: Batch, which: list[int]) -> Batch:
+    """Some examples of a batch, by their numbers."""
+    chosen: Batch = trees.tree_map(lambda leaf: leaf[which] if isinstance(leaf, torch.Tensor) else leaf, tuple(batch))
+    return chosen
+
+
+@contextmanager
+def undisturbed(model: Module) -> Iterator[None]:
+    """Leave buffers and random numbers as they were, whatever a trial run does to them."""
+    buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
+    devices = sorted({p.device.index for p in model.parameters() if p.is_cuda})
+    with torch.random.fork_rng(devices=devices):
+        try:
+            yield
+        finally:
+            with torch.no_grad():
+                for buffer, was in buffers:
+                    buffer.copy_(was)
+
+
+def _look(model: Module, losses: Losses, regions: Regions, batch: Batch, anchor: torch.Tensor) -> list[Sight]:
+    inputs, targets = batch
+    examples = len(next(leaf for leaf in trees.tree_leaves(inputs) if isinstance(leaf, torch.Tensor)))
+    with Watch(HANDLERS, regions, examples=examples, anchor=anchor) as watch:
+        output: Any = call(model, inputs)
+        losses.each(output, targets, examples)
+        sights: list[Sight] = watch.sights
+    return sights
+
+
+def _shares_an_axis(two: torch.Tensor, three: torch.Tensor) -> bool:
+    pairs = zip(two.shape, three.shape, strict=False)
+    return any(a not in {b, 2} for a, b in pairs)

@@ -1,0 +1,35 @@
+"""What pieces share while a batch is worked on: choices, recent products, and memory that is used again."""
+
+from typing import Any, final
+
+import torch
+
+from defocus.learning.gradients.choosing import Choices
+
+__all__ = ["Tools"]
+
+
+@final
+class Tools:
+    """Kept from batch to batch.
+
+    On a CPU, fresh memory costs more than what is written into it, because the system clears every page; large results
+    of a batch are therefore written where those of the last batch were. On a GPU the allocator does this by itself.
+    """
+
+    def __init__(self, choices: Choices) -> None:
+        self.choices = choices
+        self.grams: dict[tuple[int, ...], tuple[torch.Tensor, torch.Tensor]] = {}
+        self._memory: dict[Any, torch.Tensor] = {}
+
+    def room(self, owner: Any, shape: tuple[int, ...], like: torch.Tensor) -> torch.Tensor:
+        """An uninitialised tensor. What the same owner was given before is overwritten."""
+        if like.is_cuda:
+            return like.new_empty(shape)
+        size = 1
+        for length in shape:
+            size *= length
+        known = self._memory.get(owner)
+        if known is None or known.numel() < size or known.dtype != like.dtype or known.device != like.device:
+            known = self._memory[owner] = like.new_empty(size)
+        return known[:size].view(shape)

@@ -1,0 +1,166 @@
+"""Watching a forward pass: every known use of a trainable parameter leaves word for the backward pass."""
+
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from defocus.learning.gradients.layouts import Layout
+from defocus.learning.gradients.regions import Region, Regions
+from defocus.learning.gradients.tape import Tape
+
+__all__ = ["ChangedError", "Handler", "Seat", "Sight", "UnknownUseError", "Watch"]
+
+
+class ChangedError(Exception):
+    """The model did not use its parameters as it did when it was looked at."""
+
+
+class UnknownUseError(Exception):
+    """A parameter is used in a way that one backward pass cannot take apart by examples."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """One use of parameters as seen in a trial run: by what, of which, and on what tensor."""
+
+    what: str
+    names: tuple[str, ...]
+    tensor: torch.Tensor
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """One expected use of parameters, and where the examples are in the tensor that meets them."""
+
+    what: str
+    names: tuple[str, ...]
+    layout: Layout
+
+
+Handler = Callable[["Watch", Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
+"""Does what the function would, with parameters detached and their gradients announced; NotImplemented to decline."""
+
+
+@final
+class Watch(TorchFunctionMode):
+    """Active during one forward pass. Without a plan it only looks, and keeps what it saw in ``sights``.
+
+    Parameters in uses that no handler knows stay attached to the graph, so that the backward pass would reach them:
+    what is not taken apart by examples is noticed, never lost.
+    """
+
+    def __init__(
+        self,
+        handlers: dict[Any, Handler],
+        regions: Regions,
+        *,
+        examples: int,
+        anchor: torch.Tensor,
+        tape: Tape | None = None,
+        plan: Sequence[Seat] = (),
+    ) -> None:
+        super().__init__()
+        self.examples = examples
+        self.tape = tape
+        self.sights: list[Sight] = []
+        self._looked_up: dict[int, tuple[Any, Callable[[Tape, torch.Tensor], None] | None]] = {}
+        self._handlers, self._regions, self._anchor, self._plan = handlers, regions, anchor, plan
+        self._seen = 0
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Let a handler act in place of a function that it knows, and any other function as it is."""
+        del types
+        keywords = kwargs or {}
+        handler = self._handlers.get(func)
+        if handler is not None:
+            result = handler(self, func, args, keywords)
+            if result is not NotImplemented:
+                return result
+        return func(*args, **keywords)
+
+    def region(self, tensor: Any) -> Region | None:
+        """The trainable parameter, or part of one, that a tensor is."""
+        return self._regions.find(tensor) if isinstance(tensor, torch.Tensor) and tensor.requires_grad else None
+
+    def seat(self, what: str, tensor: torch.Tensor, *regions: Region | None) -> Layout | None:
+        """Where the examples are in a tensor that meets parameters; None while only looking."""
+        names = tuple(region.name for region in regions if region is not None)
+        if self.tape is None:
+            self.sights.append(Sight(what, names, tensor.detach()))
+            return None
+        seat = self._plan[self._seen] if self._seen < len(self._plan) else None
+        self._seen += 1
+        if seat is None or (seat.what, seat.names) != (what, names):
+            raise ChangedError
+        if not seat.layout.fits(tensor.shape, self.examples):
+            raise ChangedError
+        return seat.layout
+
+    def finished(self) -> None:
+        """Refuse a pass that met fewer uses than expected."""
+        if self._seen != len(self._plan):
+            raise ChangedError
+
+    def run(self, compute: Callable[[], torch.Tensor], *inputs: Any) -> torch.Tensor:
+        """The result of a computation with detached parameters, attached to the graph even if no input is."""
+        if any(isinstance(each, torch.Tensor) and each.requires_grad for each in inputs):
+            result = compute()
+            if result.requires_grad:
+                return result
+        found: torch.Tensor = _Root.apply(self._anchor, compute)
+        return found
+
+    def looked_up(self, output: torch.Tensor, then: Callable[[Tape, torch.Tensor], None] | None) -> None:
+        """Remember a tensor that may come from parameters alone, and what to do with its gradients of each example.
+
+        If it meets the batch in a way that no handler knows, its gradient arrives for all examples at once, too late
+        to be taken apart. ``then`` is None while that is not known, or known not to be so.
+        """
+        self._looked_up[id(output)] = (weakref.ref(output), then)
+        if then is not None:
+            output.register_hook(_too_late)
+
+    def found(self, tensor: torch.Tensor) -> tuple[bool, Callable[[Tape, torch.Tensor], None] | None]:
+        """Whether a tensor was looked up, and what to do with its gradients of each example."""
+        reference, then = self._looked_up.get(id(tensor), (None, None))
+        return (True, then) if reference is not None and reference() is tensor else (False, None)
+
+    def listen(self, output: torch.Tensor, then: Callable[[Tape, torch.Tensor], None], *held: torch.Tensor) -> None:
+        """When the gradient of an output arrives, hand it on; inputs that were held must not have changed by then."""
+        tape = self.tape
+        if tape is None:
+            raise UnknownUseError
+        versions = [each._version for each in held]  # noqa: SLF001 -- autograd's own check of the same thing
+
+        def arrived(gradient: torch.Tensor) -> None:
+            if [each._version for each in held] != versions:  # noqa: SLF001
+                raise ChangedError
+            then(tape, gradient)
+
+        output.register_hook(arrived)
+
+
+class _Root(torch.autograd.Function):
+    """A computation that the backward pass reaches and does not go through."""
+
+    @staticmethod
+    def forward(ctx: Any, anchor: torch.Tensor, compute: Callable[[], torch.Tensor]) -> torch.Tensor:
+        del ctx, anchor
+        return compute()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[None, None]:
+        del ctx, gradients
+        return None, None
+
+
+def _too_late(_: torch.Tensor) -> None:
+    raise UnknownUseError
