@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from defocus.local import oracle
-from defocus.local.shuffling import Analyser, Key, Round, fetch, send
+from defocus.local.shuffling import Analyser, Key, Round, acknowledge, fetch, send
 
 
 def test_a_round_with_a_shuffler_in_another_process(tmp_path: Path) -> None:
@@ -26,7 +26,10 @@ def test_a_round_with_a_shuffler_in_another_process(tmp_path: Path) -> None:
         assert send(address, described.envelopes(reports)) == {"accepted": 40, "rejected": 0}
         batch = fetch(address)
         assert batch is not None
-        counted = asked.estimate(Analyser(described, reader).count(batch))
+        analyser = Analyser(described, reader)
+        counted = asked.estimate(analyser.count(batch))
+        assert running.poll() is None
+        assert acknowledge(address, analyser.receipt())
         assert counted.counts.tolist() == asked.estimate(reports).counts.tolist()
         assert running.wait(timeout=20) == 0
         assert "Stopped after 1 batches; 0 envelopes were rejected." in running.stdout.read()

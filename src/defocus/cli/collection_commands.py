@@ -50,7 +50,7 @@ def shuffler(
     analyser: Annotated[str, typer.Option(help="The analyser's public key, in hexadecimal digits.")],
     out: Annotated[Path, typer.Option(help="Where to write the round, for devices and the analyser.")],
     port: Annotated[int, typer.Option(help="Which port of this machine; any free one unless told.")] = 0,
-    batches: Annotated[int | None, typer.Option(help="Leave after so many batches were fetched.")] = None,
+    batches: Annotated[int | None, typer.Option(help="Leave once the analyser acknowledged so many batches.")] = None,
 ) -> None:
     """Run a shuffler on this machine: it forgets who sent a report, and seals batches for the analyser."""
     from defocus.cli import shuffling  # noqa: PLC0415 # a command loads what it needs

@@ -52,3 +52,12 @@ def test_what_is_no_key_is_refused(bad: object) -> None:
         Key.from_bytes(bad)
     with pytest.raises(InvalidParameterError):
         seal(b"", bad, b"")  # type: ignore[arg-type]  # what a caller without types may pass
+
+
+def test_two_parties_prove_to_each_other_and_to_nobody_else_who_they_are() -> None:
+    mine, theirs = Key.generate(), Key.generate()
+    assert mine.proof(theirs.public, b"batch 0") == theirs.proof(mine.public, b"batch 0")
+    others = {Key.generate().proof(theirs.public, b"batch 0"), mine.proof(theirs.public, b"batch 1")}
+    assert mine.proof(theirs.public, b"batch 0") not in others
+    with pytest.raises(InvalidParameterError):
+        mine.proof(b"short", b"")

@@ -1,6 +1,9 @@
 """The shuffler as a process: over HTTP on this machine."""
 
 import http.client
+import socket
+import struct
+import time
 from urllib.parse import urlsplit
 
 import pytest
@@ -8,7 +11,7 @@ from tests.local.shuffling.making import parties
 
 from defocus.errors import DefocusError, InvalidParameterError
 from defocus.local import oracle
-from defocus.local.shuffling import Service, ask, fetch, send, serving
+from defocus.local.shuffling import Analyser, Service, acknowledge, ask, fetch, send, serving
 
 
 def asked(address: str, method: str, path: str, body: bytes | None = None, **headers: str) -> int:
@@ -32,9 +35,11 @@ def test_a_whole_round_over_http() -> None:
         assert not service.finished.is_set()
         batch = fetch(service.address)
         assert batch is not None
+        assert len(reader.open(batch).messages) == 50
+        assert not service.finished.is_set()
+        assert acknowledge(service.address, reader.receipt())
         assert service.finished.wait(5)
         assert service.made == 1
-        assert len(reader.open(batch).messages) == 50
         assert fetch(service.address, 1) is None
 
 
@@ -59,6 +64,55 @@ def test_nothing_about_a_sender_is_written(capfd: pytest.CaptureFixture[str]) ->
     with serving(mixer) as service:
         send(service.address, [b"junk"])
     assert capfd.readouterr() == ("", "")
+
+
+def test_nothing_about_a_sender_is_written_when_the_connection_breaks(capfd: pytest.CaptureFixture[str]) -> None:
+    described, mixer, _ = parties(users=3)
+    with serving(mixer) as service:
+        send(service.address, described.envelopes(oracle("k-rr", 4, 2).encode([1] * 2000)))
+        host, port = str(urlsplit(service.address).hostname), int(urlsplit(service.address).port or 0)
+        head = b"POST /envelopes HTTP/1.1\r\nHost: x\r\n"
+        for request in (
+            b"GET /batches/0 HTTP/1.1\r\nHost: x\r\n\r\n" * 50,
+            head + b"Content-Length: 100\r\n\r\nabc",
+            head,
+            b"G",
+        ):
+            with socket.create_connection((host, port)) as client:
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # close by a reset
+                client.sendall(request)
+                time.sleep(0.02)
+        time.sleep(0.1)
+        assert ask(service.address) == described
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_failure_of_any_kind_is_counted_and_not_told(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, mixer, _ = parties()
+    with serving(mixer) as service:
+        monkeypatch.setattr(service, "take", lambda _body: 1 // 0)
+        with pytest.raises(DefocusError):
+            send(service.address, [b"junk"])
+        assert ask(service.address) == mixer.round
+    assert service.failures == 1
+    assert capfd.readouterr() == ("", "")
+
+
+def test_only_the_analyser_ends_a_round_by_saying_what_only_it_knows() -> None:
+    described, mixer, reader = parties(users=3)
+    with serving(mixer, batches=1) as service:
+        where = service.address
+        send(where, described.envelopes(oracle("k-rr", 4, 2).encode([1] * 3)))
+        assert fetch(where) is not None  # a stranger did
+        for receipt in (b"", b"x" * 32, reader.receipt(1), Analyser(described, reader.key).receipt(7)):
+            assert not acknowledge(where, receipt)
+        assert asked(where, "POST", "/batches/9", reader.receipt(9)) == 403
+        assert not service.finished.is_set()
+        assert fetch(where) is not None
+        assert acknowledge(where, reader.receipt())
+        assert service.finished.wait(5)
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1", "example.org", "", "::1"])  # noqa: S104 - refused

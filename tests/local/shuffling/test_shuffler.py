@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -68,6 +70,50 @@ def test_a_copy_is_rejected_even_after_its_batch() -> None:
     assert mixer.accept(envelope) is None
     assert mixer.release() is not None
     assert mixer.accept(envelope) == "replayed"
+
+
+def test_a_copy_is_rejected_after_a_restart_too(tmp_path: Path) -> None:
+    """A copy in a second batch would show the analyser which report is its sender's."""
+    described, mixer, reader = parties(users=2)
+    seen, secret = tmp_path / "seen", mixer._key.to_bytes()
+    first, second, third = described.envelopes(oracle("k-rr", 4, 2).encode([1, 2, 3]))
+    for missing in (None, tmp_path / "other"):
+        with pytest.raises(InvalidParameterError, match="used before"):
+            Shuffler(described, Key.from_bytes(secret), marks=missing)
+    one = Shuffler(described, mixer._key, marks=seen)
+    assert [one.accept(first), one.accept(second)] == [None, None]
+    assert one.release() is not None
+    seen.write_bytes(seen.read_bytes() + b"torn")  # as by a crash
+    two = Shuffler(described, Key.from_bytes(secret), marks=seen)
+    assert [two.accept(first), two.accept(third), two.accept(third)] == ["replayed", None, "replayed"]
+    again = Shuffler(described, Key.from_bytes(secret), marks=seen)
+    assert [again.accept(each) for each in (first, second, third)] == ["replayed"] * 3
+    assert reader.key.public == described.analyser
+
+
+def test_what_cannot_be_noted_is_not_accepted(tmp_path: Path) -> None:
+    described, mixer, _ = parties(users=1)
+    mixer = Shuffler(described, mixer._key, marks=tmp_path / "seen")
+    assert (tmp_path / "seen").read_bytes() == b""
+    mixer._marks = tmp_path / "gone" / "seen"
+    assert mixer.accept(described.envelopes(oracle("k-rr", 4, 2).encode([1]))[0]) == "full"
+    assert mixer.release() is None
+
+
+@pytest.mark.statistical
+def test_what_waits_is_in_no_order() -> None:
+    """Every place is equally likely for the first to arrive, also before a batch is made."""
+    described, mixer, reader = parties(users=5)
+    places = np.zeros(5)
+    envelopes = [described.envelopes(oracle("k-rr", 4, 2).encode([1] * 5)) for _ in range(60)]
+    for each in envelopes:
+        mixer = Shuffler(described, mixer._key)
+        for envelope in each:
+            mixer.accept(envelope)
+        first = mixer._key.open(each[0], b"envelope" + described.digest)
+        places[mixer._held.index(first)] += 1
+    assert places.max() < 30  # 12 are expected, and 60 of 60 in the order of arrival
+    assert reader.round == described
 
 
 def test_a_copy_in_a_new_envelope_is_a_copy() -> None:

@@ -18,7 +18,7 @@ from defocus.local.shuffling.analyser import Analyser, Opened
 from defocus.local.shuffling.histograms import HistogramServer, MultiMessageHistogram
 from defocus.local.shuffling.rounds import Round
 from defocus.local.shuffling.sealing import Key, seal
-from defocus.local.shuffling.sending import ask, fetch, send
+from defocus.local.shuffling.sending import acknowledge, ask, fetch, send
 from defocus.local.shuffling.service import Service, serving
 from defocus.local.shuffling.shuffler import Shuffler
 from defocus.local.shuffling.sums import MultiMessageSum, SumServer
@@ -34,6 +34,7 @@ __all__ = [
     "Service",
     "Shuffler",
     "SumServer",
+    "acknowledge",
     "amplified",
     "ask",
     "fetch",

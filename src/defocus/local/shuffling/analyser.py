@@ -5,7 +5,7 @@ from typing import final
 
 from defocus.errors import InvalidParameterError, SealError
 from defocus.local.servers import Server
-from defocus.local.shuffling.rounds import VERSION, Round
+from defocus.local.shuffling.rounds import VERSION, Round, receipt
 from defocus.local.shuffling.sealing import Key
 
 __all__ = ["Analyser", "Opened"]
@@ -31,6 +31,10 @@ class Analyser:
     def __post_init__(self) -> None:
         if self.key.public != self.round.analyser:
             raise InvalidParameterError("This key is not the round's analyser key.", fix="pass that of Round.analyser.")
+
+    def receipt(self, index: int = 0) -> bytes:
+        """What tells the shuffler that the batch of this number arrived; nobody else can make it."""
+        return receipt(self.round, self.key, self.round.shuffler, index)
 
     def open(self, batch: bytes) -> Opened:
         """The messages of a batch, in the shuffler's order; a batch that does not open is refused as a whole."""

@@ -5,16 +5,16 @@ import json
 from dataclasses import dataclass
 from typing import Any, final
 
-from defocus.errors import DefocusError, InvalidParameterError, UnreadableDescriptionError, count
+from defocus.errors import DefocusError, InvalidParameterError, UnreadableDescriptionError, count, whole
 from defocus.local import wire
 from defocus.local.designs import Design, from_json, to_json
 from defocus.local.layouts import Payload
 from defocus.local.reports import Reports
 from defocus.local.shuffling.amplifying import amplified
-from defocus.local.shuffling.sealing import GROWTH, seal
+from defocus.local.shuffling.sealing import GROWTH, Key, seal
 from defocus.privacy import events
 
-__all__ = ["VERSION", "Round"]
+__all__ = ["VERSION", "Round", "receipt"]
 
 VERSION = 1
 _HEAD = 10
@@ -108,3 +108,8 @@ class Round:
             raise
         except (KeyError, TypeError, ValueError, RecursionError) as error:
             raise UnreadableDescriptionError(f"{type(error).__name__}, {str(error)[:80]}") from error
+
+
+def receipt(described: Round, key: Key, other: bytes, index: int) -> bytes:
+    """What shuffler and analyser of a round, and nobody else, know of a batch: each by its own and the other's key."""
+    return key.proof(other, b"receipt" + described.digest + whole("index", index).to_bytes(8, "little"))

@@ -28,14 +28,18 @@ _NONCE = bytes(12)
 @final
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A private key. It is never shown; ``public`` is what others seal with."""
+    """A private key. It is never shown; ``public`` is what others seal with.
+
+    ``fresh`` is a key that was made in this process: nothing was sealed for it before.
+    """
 
     _private: X25519PrivateKey = field(repr=False)
+    fresh: bool = False
 
     @staticmethod
     def generate() -> "Key":
         """A new one from the operating system's randomness."""
-        return Key(X25519PrivateKey.generate())
+        return Key(X25519PrivateKey.generate(), fresh=True)
 
     @staticmethod
     def from_bytes(secret: object) -> "Key":
@@ -52,6 +56,11 @@ class Key:
     def public(self) -> bytes:
         """The public key, 32 bytes."""
         return self._private.public_key().public_bytes_raw()
+
+    def proof(self, other: bytes, context: bytes) -> bytes:
+        """32 bytes that only the holders of this key and of that of ``other`` can know."""
+        shared = _exchanged(self._private, other)
+        return _derived(shared, b"", bytes(a ^ b for a, b in zip(self.public, other, strict=True)), context)
 
     def open(self, sealed: bytes, context: bytes) -> bytes:
         """What was sealed for this key in this context; anything else is refused."""
@@ -75,12 +84,16 @@ def seal(message: bytes, public: bytes, context: bytes) -> bytes:
     b'yes'
     """
     fresh = X25519PrivateKey.generate()
-    try:
-        shared = fresh.exchange(X25519PublicKey.from_public_bytes(public))
-    except (ValueError, TypeError):
-        raise InvalidParameterError("This is no public key.", fix="pass the 32 bytes of Key.public.") from None
+    shared = _exchanged(fresh, public)
     own = fresh.public_key().public_bytes_raw()
     return own + ChaCha20Poly1305(_derived(shared, own, public, context)).encrypt(_NONCE, message, context)
+
+
+def _exchanged(private: X25519PrivateKey, public: bytes) -> bytes:
+    try:
+        return private.exchange(X25519PublicKey.from_public_bytes(public))
+    except (ValueError, TypeError):
+        raise InvalidParameterError("This is no public key.", fix="pass the 32 bytes of Key.public.") from None
 
 
 def _derived(shared: bytes, fresh: bytes, public: bytes, context: bytes) -> bytes:

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from defocus.errors import DefocusError, InvalidParameterError
 from defocus.local.shuffling.rounds import Round
 
-__all__ = ["ask", "fetch", "send"]
+__all__ = ["acknowledge", "ask", "fetch", "send"]
 
 _AT_ONCE = 1 << 19
 _PATIENCE = 10.0
@@ -35,6 +35,11 @@ def fetch(address: str, index: int = 0) -> bytes | None:
     """A sealed batch, or None while the shuffler waits for more reports."""
     status, body = _called(address, "GET", f"/batches/{int(index)}")
     return body if status == 200 else None
+
+
+def acknowledge(address: str, receipt: bytes, index: int = 0) -> bool:
+    """Tell the shuffler that a batch arrived and could be opened, by ``Analyser.receipt``; whether it believes it."""
+    return _called(address, "POST", f"/batches/{int(index)}", receipt)[0] == 200
 
 
 def _bodies(envelopes: Iterable[bytes]) -> Iterator[bytes]:

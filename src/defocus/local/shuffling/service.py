@@ -4,12 +4,14 @@
 GET     /                the round, as JSON
 POST    /envelopes       one or more envelopes, one after the other; answers how many were accepted
 GET     /batches/<i>     the i-th sealed batch, from 0; 404 while there is none
+POST    /batches/<i>     that the analyser has it, by a receipt that nobody else can make; 403 for others
 ======  ===============  ==========================================================================
 
 Addresses, headers and times of arrival are neither logged nor kept. Only addresses of this machine are served: a
 deployment puts its own transport, and whatever decides who may send, in front.
 """
 
+import hmac
 import ipaddress
 import json
 import threading
@@ -36,12 +38,13 @@ class Service:
     ) -> None:
         self.shuffler = shuffler
         self._batches: list[bytes] = []
-        self._fetched: set[int] = set()
+        self._arrived: set[int] = set()
+        self.failures = 0
+        """How many requests broke off or failed. Nothing else is known about them."""
         self._lock = threading.Lock()
         self._wanted = batches
         self.finished = threading.Event()
-        self._server = ThreadingHTTPServer((_loopback(host), _port(port)), _handler(self))
-        self._server.daemon_threads = True
+        self._server = _server((_loopback(host), _port(port)), self)
 
     @property
     def address(self) -> str:
@@ -72,16 +75,26 @@ class Service:
     def batch(self, index: int) -> bytes | None:
         """A sealed batch, if there is one of this number. It stays, since an answer may get lost on its way."""
         with self._lock:
-            if not 0 <= index < len(self._batches):
-                return None
-            self._fetched.add(index)
-            return self._batches[index]
+            return self._batches[index] if 0 <= index < len(self._batches) else None
+
+    def arrived(self, index: int, told: bytes) -> bool:
+        """Whether it is the analyser who says that it has a batch."""
+        if self.batch(index) is None or not hmac.compare_digest(told, self.shuffler.receipt(index)):
+            return False
+        with self._lock:
+            self._arrived.add(index)
+        return True
 
     def told(self) -> None:
-        """An answer is on its way: finished, if as many batches as wanted were fetched."""
+        """An answer is on its way: finished, if the analyser has as many batches as wanted."""
         with self._lock:
-            if self._wanted is not None and len(self._fetched) >= self._wanted:
+            if self._wanted is not None and len(self._arrived) >= self._wanted:
                 self.finished.set()
+
+    def failed(self) -> None:
+        """Count a request that failed, whoever made it."""
+        with self._lock:
+            self.failures += 1
 
     @property
     def made(self) -> int:
@@ -115,22 +128,22 @@ def _handler(service: Service) -> type[BaseHTTPRequestHandler]:
             if self.path == "/":
                 self._answer(200, service.shuffler.round.to_json().encode(), "application/json")
                 return
-            kind, _, index = self.path.removeprefix("/").partition("/")
-            found = service.batch(int(index)) if kind == "batches" and _is_small_number(index) else None
-            if found is None:
-                self._answer(404, b"")
-            else:
-                self._answer(200, found)
-                service.told()
+            index = _batch_number(self.path)
+            found = None if index is None else service.batch(index)
+            self._answer(404, b"") if found is None else self._answer(200, found)
 
         def do_POST(self) -> None:  # the name that http.server looks for
-            length = self.headers.get("Content-Length", "")
-            if self.path != "/envelopes" or not _is_small_number(length):
+            length, index = self.headers.get("Content-Length", ""), _batch_number(self.path)
+            known = self.path == "/envelopes" or index is not None
+            if not known or not _is_small_number(length):
                 self.close_connection = True
-                self._answer(404 if self.path != "/envelopes" else 411, b"")
+                self._answer(411 if known else 404, b"")
             elif int(length) > _LARGEST_BODY:
                 self.close_connection = True
                 self._answer(413, b"")
+            elif index is not None:
+                self._answer(200 if service.arrived(index, self.rfile.read(int(length))) else 403, b"")
+                service.told()
             else:
                 told = service.take(self.rfile.read(int(length)))
                 self._answer(200, json.dumps(told).encode(), "application/json")
@@ -146,6 +159,23 @@ def _handler(service: Service) -> type[BaseHTTPRequestHandler]:
             self.wfile.write(body)
 
     return Handler
+
+
+def _server(where: tuple[str, int], service: Service) -> ThreadingHTTPServer:
+    @final
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
+
+        def handle_error(self, *_: object) -> None:
+            """A connection that broke off, or a fault: the library would write whose it was."""
+            service.failed()
+
+    return Server(where, _handler(service))
+
+
+def _batch_number(path: str) -> int | None:
+    index = path.removeprefix("/batches/")
+    return int(index) if index != path and _is_small_number(index) else None
 
 
 def _is_small_number(text: str) -> bool:

@@ -1,20 +1,24 @@
 """The shuffler: takes envelopes, forgets who sent them, waits for enough, and seals a batch in random order."""
 
 import hashlib
+import os
 import threading
+from pathlib import Path
 from typing import Literal, TypeAlias, final
 
 from defocus.errors import InvalidParameterError, SealError, count
-from defocus.local.shuffling.rounds import VERSION, Round
+from defocus.local.shuffling.rounds import VERSION, Round, receipt
 from defocus.local.shuffling.sealing import Key, seal
-from defocus.noise import Bits, permutation
+from defocus.noise import Bits, permutation, uniform
 
 __all__ = ["REASONS", "Reason", "Shuffler"]
 
 Reason: TypeAlias = Literal["truncated", "oversized", "unreadable", "replayed", "full"]
 REASONS: tuple[Reason, ...] = ("truncated", "oversized", "unreadable", "replayed", "full")
 """Why an envelope is rejected: of another length than all; not sealed for this shuffler and round; a copy of one that
-was seen before; or no room is left."""
+was seen before; or no room is left, or none to note it."""
+
+_MARK = 16
 
 
 @final
@@ -24,13 +28,19 @@ class Shuffler:
     Guarantee:
         A batch holds at least ``round.users`` reports from distinct envelopes, in a uniformly random order that is
         independent of the order of arrival, and is sealed for the analyser. What the shuffler keeps of an envelope is
-        the report inside, which it cannot read, and a hash of it by which copies are rejected.
+        the report inside, which it cannot read, in a random place among those that wait, and a hash of it by which
+        copies are rejected.
+
+        Copies are rejected for as long as the hashes live. In memory, that is this object's life, and so the key shall
+        be one of this process: one that was stored and read again is refused. With ``marks``, the hashes are also
+        written to a file, before a report is accepted, and a shuffler that is restarted with the same key and file goes
+        on rejecting. (Reports that waited when it stopped are lost, and their copies rejected.)
     Assumes:
         The shuffler does not collude with the analyser, and envelopes come from that many different honest users: an
         attacker who sends all envelopes but one hides nobody. Who may send is for the deployment to check.
     """
 
-    def __init__(self, described: Round, key: Key, *, most: int = 10_000_000) -> None:
+    def __init__(self, described: Round, key: Key, *, most: int = 10_000_000, marks: str | Path | None = None) -> None:
         if key.public != described.shuffler:
             raise InvalidParameterError(
                 "This key is not the round's shuffler key.", fix="pass the key of Round.shuffler."
@@ -39,7 +49,8 @@ class Shuffler:
         self._key = key
         self._most = count("most", most)
         self._held: list[bytes] = []
-        self._seen: set[bytes] = set()
+        self._marks = None if marks is None else Path(marks)
+        self._seen = _remembered(self._marks, fresh=key.fresh)
         self._rejected: dict[Reason, int] = {}
         self._lock = threading.Lock()
         self._context = b"envelope" + described.digest
@@ -64,12 +75,11 @@ class Shuffler:
             inner = self._key.open(envelope, self._context)
         except SealError:
             return self._reject("unreadable")
-        mark = hashlib.sha256(inner).digest()[:16]
+        mark = hashlib.sha256(inner).digest()[:_MARK]
         with self._lock:
             full, replayed = len(self._seen) >= self._most, mark in self._seen
-            if not full and not replayed:
-                self._seen.add(mark)
-                self._held.append(inner)
+            if not full and not replayed and self._noted(mark):
+                self._hold(inner)
                 return None
         return self._reject("replayed" if replayed else "full")
 
@@ -84,7 +94,48 @@ class Shuffler:
         head = bytes((VERSION,)) + len(waiting).to_bytes(8, "little")
         return seal(head + body, self.round.analyser, b"batch" + self.round.digest)
 
+    def receipt(self, index: int) -> bytes:
+        """What the analyser will say when the batch of this number has arrived."""
+        return receipt(self.round, self._key, self.round.analyser, index)
+
+    def _noted(self, mark: bytes) -> bool:
+        """Remember a report by its hash, in the file first; whether that worked."""
+        if self._marks is not None:
+            try:
+                with self._marks.open("ab") as file:
+                    file.write(mark)
+                    file.flush()
+                    os.fsync(file.fileno())
+            except OSError:
+                return False
+        self._seen.add(mark)
+        return True
+
+    def _hold(self, inner: bytes) -> None:
+        """Put a report in a random place; the one that was there goes last. All orders stay equally likely."""
+        place = uniform(len(self._held) + 1)
+        self._held.append(inner)
+        self._held[place], self._held[-1] = self._held[-1], self._held[place]
+
     def _reject(self, why: Reason) -> Reason:
         with self._lock:
             self._rejected[why] = self._rejected.get(why, 0) + 1
         return why
+
+
+def _remembered(marks: Path | None, *, fresh: bool) -> set[bytes]:
+    """The hashes of all reports that were ever accepted with this key; a torn one at the end is cut off."""
+    if marks is not None and marks.exists():
+        data = marks.read_bytes()
+        whole_ones = len(data) // _MARK * _MARK
+        with marks.open("r+b") as file:
+            file.truncate(whole_ones)
+        return {data[i : i + _MARK] for i in range(0, whole_ones, _MARK)}
+    if not fresh:
+        raise InvalidParameterError(
+            "This key was used before, and which reports were accepted with it is not known: a copy would be accepted.",
+            fix="generate a key for each shuffler, or pass as marks= the file that it has written from the start.",
+        )
+    if marks is not None:
+        marks.touch()
+    return set()
