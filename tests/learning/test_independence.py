@@ -64,6 +64,7 @@ FREE: dict[str, Callable[[], nn.Module]] = {
     "plain": lambda: Forward(same),
     "dropout": lambda: Forward(same, nn.Dropout(0.5)),
     "functional dropout": lambda: Forward(lambda x: F.dropout(x, 0.5)),
+    "noise in the model": lambda: Forward(lambda x: x + 0.3 * torch.randn_like(x)),
     "layer norm": lambda: Forward(same, nn.LayerNorm(4)),
     "group norm": lambda: Forward(same, nn.GroupNorm(2, 4)),
     "the mean of an example": lambda: Forward(lambda x: x - x.mean(1, keepdim=True)),

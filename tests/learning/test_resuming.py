@@ -181,6 +181,20 @@ def test_nothing_is_resumed_into_or_saved_from_a_run_at_the_wrong_time(tmp_path:
         run.resume(tmp_path / "c")
 
 
+def test_a_checkpoint_keeps_what_else_a_loop_needs(tmp_path: Path) -> None:
+    run = trainer(tmp_path)
+    scheduler = torch.optim.lr_scheduler.StepLR(run._optimizer, 2)
+    for batch in run.batches():
+        run.step(batch)
+        scheduler.step()
+        if run.steps_taken == 3:
+            break
+    run.save(tmp_path / "c", more={"scheduler": scheduler.state_dict()})
+    again = trainer(tmp_path)
+    kept = again.resume(tmp_path / "c")
+    assert kept["scheduler"] == scheduler.state_dict()
+
+
 class Augmented(Dataset[Any]):
     """Examples that come out differently each time."""
 

@@ -12,6 +12,9 @@ Whoever resumes from one twice, with everything as it was, repeats the same run 
 and ledger are compared with those of the run, and others are refused. If something changed all the same (code, a
 learning rate in the user's own loop), the noise differs too: see :mod:`defocus.learning.noising`. What is then
 released is a second run, and only the first was charged.
+
+Steps after the checkpoint are taken again, and come out as they did where arithmetic repeats itself: on a CPU with as
+many threads as before. Where it does not (sums on a GPU), what was shown of those steps before the crash counts again.
 """
 
 import contextlib

@@ -213,18 +213,27 @@ def _dependent(what: str) -> DependentExamplesError:
 
 @final
 class _Steady(TorchFunctionMode):
-    """Dropout that drops nothing, so that batches of different sizes can be compared."""
-
-    _DROPOUTS = (
-        F.dropout, F.dropout1d, F.dropout2d, F.dropout3d, F.alpha_dropout, F.feature_alpha_dropout,
-        torch.dropout, torch.alpha_dropout, torch.feature_dropout, torch.feature_alpha_dropout,
-    )  # fmt: skip
+    """Dropout that drops nothing and noise that is none, so that batches of different sizes can be compared."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         del types
-        if func in self._DROPOUTS:
-            return args[0] if args else (kwargs or {})["input"]
-        return func(*args, **(kwargs or {}))
+        given = kwargs or {}
+        if func in _DROPOUTS:
+            return args[0] if args else given["input"]
+        made = func(*args, **given)
+        if func in _NORMALS:
+            return made.detach().zero_()
+        if func in _UNIFORMS:
+            return made.detach().fill_(0.5)
+        return made
+
+
+_DROPOUTS = (
+    *(F.dropout, F.dropout1d, F.dropout2d, F.dropout3d, F.alpha_dropout, F.feature_alpha_dropout),
+    *(torch.dropout, torch.alpha_dropout, torch.feature_dropout, torch.feature_alpha_dropout),
+)
+_NORMALS = (torch.randn, torch.randn_like, torch.normal, torch.Tensor.normal_)
+_UNIFORMS = (torch.rand, torch.rand_like, torch.Tensor.uniform_)
 
 
 @contextmanager

@@ -92,7 +92,7 @@ class State:
     taken: int
     receipt: Receipt | None
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path, more: dict[str, Any]) -> None:
         """Write it, secret as it is, to a file for its owner only. A file that another run wrote is not overwritten."""
         there = Path(path)
         if there.exists():
@@ -115,13 +115,14 @@ class State:
                 "clips": self.stepper.clips,
                 "past": self.stepper.noise.past if isinstance(self.stepper.noise, Correlated) else [],
                 "glance": None if glance is None else [glance.noisy, glance.clips, glance.scales],
+                "more": more,
                 "random": torch.get_rng_state(),
                 "devices": list(torch.cuda.get_rng_state_all()) if torch.cuda.is_initialized() else [],
             },
         )
 
-    def load(self, path: str | Path, ledger: Ledger | None, *, first: bool) -> None:
-        """Take over the state in a file, if it is of this run; otherwise nothing is changed."""
+    def load(self, path: str | Path, ledger: Ledger | None, *, first: bool) -> dict[str, Any]:
+        """Take over the state in a file, if it is of this run; otherwise nothing is changed. Returns the rest."""
         kept = load(path)
         try:
             self._compare(kept)
@@ -134,6 +135,7 @@ class State:
                 f"The checkpoint {path} does not hold the state of such a run.", fix="pass a file that save() wrote."
             ) from None
         self.key, self.taken, self.receipt = kept["key"], kept["taken"], receipt
+        return dict(kept["more"])
 
     def _compare(self, kept: dict[str, Any]) -> None:
         if kept["run"] != self.run:

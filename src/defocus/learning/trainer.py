@@ -226,8 +226,8 @@ class Trainer:
                 "This is not the batch whose turn it is.", fix="take batches from run.batches(), each one once."
             )
         self._stepper.make(batch.step, batch.units, self._key)
+        self._taken, self._offered = self._taken + 1, None  # its noise is drawn: whatever happens now, it is spent
         self._optimizer.step()
-        self._taken, self._offered = self._taken + 1, None
 
     def fit(
         self,
@@ -267,25 +267,29 @@ class Trainer:
             clips=self._stepper.clips,
         )
 
-    def save(self, path: str | Path) -> None:
-        """Write a checkpoint, which is secret: whoever has it can take the noise off what the run released."""
+    def save(self, path: str | Path, *, more: dict[str, Any] | None = None) -> None:
+        """Write a checkpoint, which is secret: whoever has it can take the noise off what the run released.
+
+        ``more`` is kept in it and given back by :meth:`resume`: the state_dict of a scheduler, for example.
+        """
         if self._key is None:
             raise InvalidParameterError(
                 "The run has not begun, so there is nothing to go on from.", fix="save after the first batch."
             )
         if self._ranks.first:
-            self._state().save(path)
+            self._state().save(path, more or {})
 
-    def resume(self, path: str | Path) -> None:
-        """Go on where a checkpoint was written, bit for bit; nothing is charged.
+    def resume(self, path: str | Path) -> dict[str, Any]:
+        """Go on where a checkpoint was written, bit for bit; nothing is charged. Returns what it was given to keep.
 
         Everything must be as it was: model, optimizer, data, settings and ledger. Anything else is refused.
         """
         if self._taken or self._key is not None:
             raise InvalidParameterError("The run has begun.", fix="resume before the first step, in a new Trainer.")
         state = self._state()
-        state.load(path, self._ledger, first=self._ranks.first)
+        more = state.load(path, self._ledger, first=self._ranks.first)
         self._key, self._taken, self._receipt = state.key, state.taken, state.receipt
+        return more
 
     def explain(self) -> str:
         """What is done to the data, what is promised and what not, in plain words. Free."""

@@ -1,0 +1,97 @@
+"""One step: everything that it releases, taken together, has the noise that was charged."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tests.learning.making import model, named, trainer
+
+from defocus import Budget, user
+from defocus.learning import Automatic, PerLayer, Quantile, Watch
+from defocus.learning.stepping import _parts
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"watch": "nothing"},
+        {"watch": Watch(precision=0.2)},
+        {"clip": Quantile(initial=0.3, precision=0.1)},
+        {"clip": Quantile(initial=0.3, precision=0.1), "watch": Watch(precision=0.2)},
+        {"clip": PerLayer({"0": 3.0, "2": 0.1}), "watch": Watch(precision=0.2)},
+        {"clip": PerLayer(1.0), "watch": "nothing"},
+        {"clip": Automatic(0.5)},
+    ],
+    ids=named,
+)
+def test_one_unit_moves_all_that_is_released_by_as_much_as_was_charged(tmp_path: Path, more: Any) -> None:
+    """Per-example sums over the noise of each: the worst case is the inverse of the ratio, never more."""
+    net = model()
+    run = trainer(tmp_path, model=net, budget=Budget(50, 1e-5), **more)
+    stepper, plan = run._stepper, run.plan
+    scales = stepper._scales(0, list(stepper.parameters))
+    assert len(scales) == len(stepper.parameters) + (stepper._width > 0)
+    groups = stepper.clipping.names if isinstance(stepper.clipping, PerLayer) else (tuple(stepper.parameters),)
+    of = dict(zip(stepper.parameters, scales, strict=False))
+    moved = sum(
+        (clip / of[group[0]]) ** 2 for clip, group in zip(stepper.clips, groups, strict=True)
+    )  # a group has one scale
+    assert all(len({of[name] for name in group}) == 1 for group in groups)
+    if stepper._width:
+        furthest = 0.0
+        for loss in (0.0, 1.0, 5.0, math.inf, math.nan):
+            for norm in (0.0, 0.3, 2.0, math.inf):
+                beside = stepper._beside(torch.tensor([loss]), torch.tensor([norm]), 1.0)
+                furthest = max(furthest, float(beside.norm()))
+        assert furthest <= 1 + 1e-6
+        moved += (1 / scales[-1]) ** 2
+    assert math.sqrt(moved) == pytest.approx(1 / plan.ratio)
+
+
+def test_layers_have_less_noise_in_all_than_one_scale_would_give(tmp_path: Path) -> None:
+    run = trainer(tmp_path, clip=PerLayer({"0": 3.0, "2": 0.1}), watch="nothing")
+    stepper = run._stepper
+    names = list(stepper.parameters)
+    sizes = [stepper.parameters[name].numel() for name in names]
+    found = sum(size * scale**2 for size, scale in zip(sizes, stepper._scales(0, names), strict=True))
+    assert found < sum(sizes) * (run.plan.ratio * run.clip) ** 2
+
+
+def test_the_realised_number_is_used_for_nothing(tmp_path: Path) -> None:
+    """The same example alone or beside others of zero gradient gives the same mean: the divisor is the expected one."""
+    means = []
+    for n in (1, 40):
+        x, y = torch.zeros(n, 5), torch.zeros(n, dtype=torch.long)
+        x[0] = 1.0
+        net = torch.nn.Linear(5, 2, bias=False)
+        torch.nn.init.ones_(net.weight)
+        run = trainer(
+            tmp_path, model=net, data=(x, y), size=40, batch=40, steps=1, noise=1e-3, budget=Budget(10**8, 0.01),
+            ledger=tmp_path / f"{n}.ledger", watch="nothing",
+        )  # fmt: skip
+        run.fit(progress=False)
+        means.append(net.weight.grad.clone())
+    assert torch.allclose(means[0], means[1], atol=1e-3)
+
+
+def test_parts_of_a_batch_have_one_weight_each_and_hold_everyone_once() -> None:
+    weights = np.array([1.0, 0.5, 0.5, 0.25, 1.0, 1.0])
+    parts = list(_parts(weights, 2))
+    assert sorted(np.concatenate([part for part, _ in parts]).tolist()) == list(range(6))
+    assert all((weights[part] == weight).all() and len(part) <= 2 for part, weight in parts)
+    assert [len(part) for part, _ in _parts(np.zeros(0), 2)] == [0]
+
+
+def test_a_user_counts_once_however_many_examples(tmp_path: Path) -> None:
+    users = np.array([0] * 60 + [1, 2, 3, 4])
+    run = trainer(tmp_path, unit=user("id"), users=users, batch=2, clip=Quantile(), watch=Watch())
+    stepper = run._stepper
+    numbers, weights = stepper.units.examples_of(np.array([0]))
+    assert len(numbers) == 60
+    sums = stepper._sum(list(stepper.parameters.values()), numbers, weights)
+    length = math.sqrt(sum(float(p.grad.square().sum()) for p in stepper.model.parameters() if p.grad is not None))
+    assert length <= 1 + 1e-5
+    assert float(sums.norm()) <= 1 + 1e-5
