@@ -33,7 +33,8 @@ RESULTS = HERE / "results" / "graphs.json"
 QUICK = "--quick" in sys.argv
 NODES, DRAWS = (100_000, 1_000_000) if QUICK else (1_000_000, 10_350_000)
 TURNS, ROUNDS = (1, 1) if QUICK else (next((int(a[8:]) for a in sys.argv if a.startswith("--turns=")), 3), 2)
-KINDS = tuple(kind for kind in ("power-law", "uniform") if kind in sys.argv) or ("power-law", "uniform")
+NAMED = tuple(kind for kind in ("power-law", "uniform") if kind in sys.argv)
+KINDS = NAMED or ("power-law", "uniform")
 
 
 def speed() -> dict[str, Any]:
@@ -51,8 +52,8 @@ def speed() -> dict[str, Any]:
 
 def engines() -> dict[str, Any]:
     """The same graphs in memory and in engines: seconds, peaks of memory, and whether the integers are equal."""
-    small = (("power-law", 100_000, 1_000_000, "spark"),) if "spark" in sys.argv or len(KINDS) == 2 else ()
-    wanted = [(kind, NODES, DRAWS, "duckdb") for kind in KINDS if kind in sys.argv or "spark" not in sys.argv]
+    small = (("power-law", 100_000, 1_000_000, "spark"),) if "spark" in sys.argv or not NAMED else ()
+    wanted = [(kind, NODES, DRAWS, "duckdb") for kind in (NAMED if "spark" in sys.argv else KINDS)]
     found: dict[str, Any] = {}
     for kind, nodes, draws, engine in [*wanted, *small]:
         place = ensure(HERE.parent / ".bench" / "data", kind, nodes, draws)

@@ -28,8 +28,22 @@ from defocus.graphs.statistics import Triangles
 ENGINES: dict[str, dict[str, Any]] = {
     "memory": {},
     "duckdb": {"engine": "duckdb", "memory": "2GB", "threads": 2},
-    "spark": {"engine": "local[2]"},
 }
+
+
+def spark() -> Any:
+    """A session on two cores, with as many partitions as a graph of this size needs."""
+    from defocus.engines.spark_sessions import find_java, pyspark
+
+    find_java()
+    builder = pyspark().SparkSession.builder.master("local[2]").config("spark.driver.memory", "3g")
+    for name, value in {
+        "sql.shuffle.partitions": "4",
+        "ui.enabled": "false",
+        "ui.showConsoleProgress": "false",
+    }.items():
+        builder = builder.config(f"spark.{name}", value)
+    return builder.getOrCreate()
 
 
 def digest(*vectors: Any) -> str:
@@ -56,6 +70,7 @@ def asked(graph: Any, *, here: bool) -> dict[str, Callable[[], Any]]:
 def main() -> None:
     nodes, place = parquet(Path(sys.argv[1]))
     chosen, rounds = sys.argv[2], int(sys.argv[3])
+    options = {"engine": spark()} if chosen == "spark" else ENGINES[chosen]
     seconds: dict[str, list[float]] = {}
     spent: dict[str, list[float]] = {}
     found: dict[str, Any] = {}
@@ -70,7 +85,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as home:
         said: dict[str, Any] = {"unit": dp.edge(), "budget": dp.Budget(2), "nodes": nodes, "name": "graph"}
         for number in range(rounds):
-            with dp.open_graph(place, ledger=f"{home}/{number}.ledger", **said, **ENGINES[chosen]) as network:
+            with dp.open_graph(place, ledger=f"{home}/{number}.ledger", **said, **options) as network:
                 if chosen == "memory" and not number:
                     warm(home)
                 graph = timed("read", lambda: network.data.graph)

@@ -51,12 +51,15 @@ ODD_TEXTS: list[Any] = [
 """Values that one end of an edge may have, beside those that name nodes."""
 
 
-def lines(draw: random.Random, names: list[Any], odd: list[Any], many: int = 30) -> list[tuple[Any, Any]]:
-    """Edges between names, some of them twice, turned round or from a node to itself; and some that name nobody."""
+def lines(draw: random.Random, names: list[Any], odd: list[Any], many: int = 14) -> list[tuple[Any, Any]]:
+    """Some edges between names, some of them twice, turned round or from a node to itself; and odd values at both ends.
+
+    The graph is sparse, and every odd value is in lines with several names: if it were one, it would add edges.
+    """
     made = [(draw.choice(names), draw.choice(names)) for _ in range(many)]
-    made += [(b, a) for a, b in made[::4]] + made[::5]
-    made += [(draw.choice(odd), draw.choice([*names, *odd])) for _ in range(6)]
-    made += [(draw.choice(names), draw.choice(odd)) for _ in range(4)]
+    made += [(b, a) for a, b in made[::4]] + made[::5] + [(names[0], names[0]), (odd[0], odd[-1])]
+    for name in draw.sample(names, min(3, len(names))):
+        made += [(value, name) for value in odd] + [(name, value) for value in odd]
     draw.shuffle(made)
     return made
 
