@@ -43,7 +43,7 @@ class Ball:
     @property
     def radius(self) -> int:
         """What the features of a row may measure, in steps."""
-        return math.floor(2**self.bits / math.sqrt(1 + self.constant**2) * _JUST_BELOW)
+        return math.floor((1 << self.bits) / math.sqrt(1 + self.constant**2) * _JUST_BELOW)
 
     @property
     def intercept(self) -> int:

@@ -4,6 +4,7 @@ from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 from sklearn.base import ClusterMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -86,7 +87,7 @@ class KMeans(ClusterMixin, TransformerMixin, PrivateEstimator):
         weight = int(_COUNT * 2**_BITS)
         reach = (weight**2 + 4**_BITS) ** 0.5 * (1 + 1e-12)
         plan = planned(means, [Sum(reach, clusters * (width + 1), 1.0, rounds)])
-        first = starts(clusters, width) * (1 if self.bounds is None else 1 / max(1.0, _REACH)) * ball.radius
+        first = starts(clusters, width) * ball.radius
 
         def compute() -> Floats:
             kept = ball.hold(held)
@@ -139,11 +140,17 @@ def assigned(rows: Floats, centres: Floats) -> NDArray[np.int64]:
 
 
 def starts(clusters: int, width: int) -> Floats:
-    """Centres that keep apart: of many fixed points in the ball, each the farthest from those before."""
-    rng = np.random.default_rng(clusters * 1009 + width)
-    points = rng.normal(size=(_CANDIDATES * clusters, width))
-    lengths = rng.random((len(points), 1)) ** (1 / width)
-    points *= _REACH * lengths / np.linalg.norm(points, axis=1, keepdims=True)
+    """Centres that keep apart: of many fixed points in the ball, each the farthest from those before.
+
+    The points are those of an additive recurrence, which fill a cube evenly in any dimension (Roberts 2018).
+    """
+    root = 2.0
+    for _ in range(64):
+        root = (1 + root) ** (1 / (width + 2))  # of x ** (width + 2) = x + 1
+    steps = root ** -np.arange(1.0, width + 2)
+    even = (0.5 + np.outer(np.arange(1, _CANDIDATES * clusters + 1), steps)) % 1  # spread evenly over a cube
+    points = ndtri(even[:, :width].clip(1e-9, 1 - 1e-9))
+    points *= _REACH * even[:, width:] ** (1 / width) / np.maximum(np.linalg.norm(points, axis=1, keepdims=True), 1e-9)
     chosen = [points[0]]
     apart = np.full(len(points), np.inf)
     for _ in range(clusters - 1):

@@ -45,7 +45,12 @@ class Purse:
         return 2 if self.replace else 1
 
     def least(self, family: Callable[[float], Event]) -> float:
-        """The least x whose event the budget covers."""
+        """The least x whose event, of Gaussian noise, the budget covers."""
+        if self.budget.epsilon is not None and not self.budget.delta:
+            raise InvalidParameterError(
+                f"Estimators add Gaussian noise, and {self.budget} has no delta.",
+                fix="add one well below one over the number of rows, for example Budget(1, 1e-6).",
+            )
         return calibrate(family, self.budget, adjacency=self.unit.adjacency)
 
     def spend(
@@ -122,11 +127,6 @@ def planned(purse: Purse, sums: Sequence[Sum], *, also: Event = NOTHING) -> Plan
     >>> round(float(plan.noises[0].sigma) / 1024, 2)
     4.22
     """
-    if purse.budget.epsilon is not None and not purse.budget.delta:
-        raise InvalidParameterError(
-            f"Estimators add Gaussian noise, and {purse.budget} has no delta.",
-            fix="add one well below one over the number of rows, for example Budget(1, 1e-6).",
-        )
     weights = [math.sqrt(each.times / each.share) for each in sums]
 
     def noises(x: float) -> tuple[Gaussian, ...]:

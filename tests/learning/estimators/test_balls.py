@@ -1,0 +1,71 @@
+"""Rows on an integer grid: never longer than the radius, and each a function of itself alone."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
+
+from defocus.learning.estimators.balls import Ball, Held, squares, tallied
+
+anything = arrays(
+    np.float64,
+    array_shapes(min_dims=2, max_dims=2, max_side=6),
+    elements=st.floats(allow_nan=True, allow_infinity=True),
+)
+
+
+@given(rows=anything, norm=st.floats(1e-6, 1e6), constant=st.sampled_from([0.0, 0.25, 1.0]))
+@settings(max_examples=150, deadline=None)
+def test_no_row_is_longer_than_the_radius_whatever_it_holds(
+    rows: np.ndarray,
+    norm: float,
+    constant: float,
+) -> None:
+    held = Ball(norm, 13, constant).hold(rows)
+    assert (held == np.rint(held)).all()
+    assert (squares(held) <= 4**13).all()
+
+
+@given(rows=anything, norm=st.floats(1e-3, 1e3))
+@settings(max_examples=60, deadline=None)
+def test_a_row_becomes_the_same_whoever_is_beside_it_and_however_it_is_kept(
+    rows: np.ndarray,
+    norm: float,
+) -> None:
+    ball = Ball(norm, 13, 0.25)
+    together = ball.hold(rows)
+    for i, row in enumerate(rows):
+        assert (ball.hold(row[np.newaxis])[0] == together[i]).all()
+    assert (ball.hold(sp.csr_matrix(np.nan_to_num(rows, nan=0.0))).toarray() == together).all()
+
+
+def test_rows_inside_the_ball_are_rounded_and_rows_outside_keep_their_direction() -> None:
+    held = Ball(2.0, 13).hold(np.array([[0.5, -1.0], [30.0, 40.0], [0.0, 0.0]]))
+    assert held[0].tolist() == pytest.approx([2048, -4096], abs=1)
+    assert held[1].tolist() == pytest.approx([0.6 * 8192, 0.8 * 8192], abs=2)
+    assert held[2].tolist() == [0, 0]
+
+
+def test_missing_is_zero_and_infinity_is_the_edge() -> None:
+    held = Ball(1.0, 13).hold(np.array([[np.nan, 0.5], [np.inf, 0.0], [-np.inf, 1.0]]))
+    assert held[0, 0] == 0
+    assert held[1, 0] == pytest.approx(8192, abs=1)
+    assert held[2, 0] == pytest.approx(-8192, abs=1)
+
+
+def test_mostly_empty_rows_are_kept_sparse_and_give_the_same_sums() -> None:
+    dense = np.zeros((700, 100))
+    dense[np.arange(700), np.arange(700) % 100] = 0.7
+    ball = Ball(1.0, 13)
+    held = ball.hold(dense)
+    assert sp.issparse(held)
+    weights = np.arange(1400.0).reshape(700, 2)
+    assert (tallied(held, weights) == tallied(held.toarray(), weights)).all()
+    assert (Held(held).times(np.ones((100, 1))) == held.toarray() @ np.ones((100, 1))).all()
+
+
+def test_sums_of_rows_are_exact() -> None:
+    rows = np.full((1000, 1), 8192.0)
+    assert tallied(rows, np.full((1000, 1), 8191.0)).tolist() == [[1000 * 8192 * 8191]]

@@ -1,0 +1,49 @@
+"""K-means: starts that keep apart, exact assignment, and what is found."""
+
+import numpy as np
+import pytest
+
+from defocus import Budget
+from defocus.errors import InvalidParameterError
+from defocus.learning import KMeans
+from defocus.learning.estimators.kmeans import assigned, starts
+from defocus.noise.testing import seeded
+
+
+@pytest.mark.parametrize(("clusters", "width"), [(1, 1), (3, 1), (8, 2), (20, 30)])
+def test_starts_lie_in_the_ball_keep_apart_and_never_change(clusters: int, width: int) -> None:
+    found = starts(clusters, width)
+    assert found.shape == (clusters, width)
+    assert np.linalg.norm(found, axis=1).max() <= 0.7 + 1e-9
+    assert (found == starts(clusters, width)).all()
+    apart = np.linalg.norm(found[:, None] - found, axis=2) + np.eye(clusters)
+    assert apart.min() > 0.05
+
+
+def test_a_row_belongs_to_the_first_nearest_centre_whoever_is_beside_it() -> None:
+    rng = np.random.default_rng(0)
+    rows, centres = rng.integers(-4096, 4096, (50, 3)).astype(float), rng.integers(-4096, 4096, (4, 3)).astype(float)
+    together = assigned(rows, centres)
+    plain = ((rows[:, None] - centres) ** 2).sum(axis=2).argmin(axis=1)
+    assert (together == plain).all()
+    assert all(assigned(rows[i : i + 1], centres)[0] == together[i] for i in range(50))
+    assert assigned(np.zeros((1, 1)), np.array([[1.0], [-1.0]]))[0] == 0
+
+
+def test_it_finds_clusters_in_the_units_of_the_data() -> None:
+    rng = np.random.default_rng(0)
+    centres = np.array([[110.0, 20.0], [190.0, 20.0], [150.0, 80.0]])
+    X = centres[rng.integers(0, 3, 9000)] + rng.normal(0, 3, (9000, 2))
+    model = KMeans(3, budget=Budget(1, 1e-6), bounds=([100, 0], [200, 100]), bits=seeded(1)).fit(X)
+    order = np.argsort(model.cluster_centers_[:, 0])
+    assert model.cluster_centers_[order] == pytest.approx(centres[[0, 2, 1]], abs=1.5)
+    assert len(set(model.labels_[:50])) == 3
+    assert model.transform(X).shape == (9000, 3)
+    assert (model.transform(X).argmin(axis=1) == model.labels_).all()
+
+
+def test_refuses_no_clusters_and_no_rounds() -> None:
+    with pytest.raises(InvalidParameterError, match="n_clusters"):
+        KMeans(0).fit([[0.0]])
+    with pytest.raises(InvalidParameterError, match="iterations"):
+        KMeans(iterations=0).fit([[0.0]])

@@ -1,0 +1,50 @@
+"""Classes: declared, or found and charged; labels that few rows have are never shown."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from defocus import Budget, rows
+from defocus.errors import InvalidParameterError, NotDeclaredError
+from defocus.learning import LogisticRegression, NaiveBayes
+from defocus.learning.estimators.labels import labels, numbered
+from defocus.learning.estimators.spending import Purse
+from defocus.noise.testing import seeded
+from defocus.privacy.accounting import account
+
+MEANS = Purse(Budget(1, 1e-6), None, rows())
+
+
+def test_a_label_that_one_row_has_is_not_shown_and_frequent_ones_are() -> None:
+    y = np.array(["ill"] * 2000 + ["well"] * 2000 + ["a secret"])
+    assert labels(None, MEANS).found(y, seeded(1)).tolist() == ["ill", "well"]
+
+
+def test_finding_classes_and_fitting_stay_within_the_budget_together() -> None:
+    X, y = np.zeros((4000, 2)), np.arange(4000) % 2
+    model = LogisticRegression(budget=Budget(1, 1e-6), steps=20).fit(X, y)
+    assert Budget(1, 1e-6).covers(account(model.event_))
+    assert model.classes_.tolist() == [0, 1]
+
+
+def test_labels_outside_of_the_declared_classes_are_nobody_s() -> None:
+    y = np.array([0.0, 1.0, 7.0, np.nan])
+    assert numbered(y, np.array([0.0, 1.0])).tolist() == [0, 1, -1, -1]
+    assert numbered(y, np.array([])).tolist() == [-1] * 4
+
+
+def test_refuses_to_show_no_class_at_all() -> None:
+    with pytest.raises(NotDeclaredError, match="Not even one class"):
+        NaiveBayes().fit(np.zeros((3, 1)), [0, 1, 1])
+
+
+@pytest.mark.parametrize("declared", ["ab", 3, {"a": 1}, [1], []])
+def test_refuses_classes_that_are_no_list_of_two_or_more(declared: Any) -> None:
+    with pytest.raises(InvalidParameterError, match="classes"):
+        labels(declared, MEANS)
+
+
+def test_refuses_to_find_classes_without_a_delta() -> None:
+    with pytest.raises(NotDeclaredError, match="declare them"):
+        labels(None, Purse(Budget(rho=0.1), None, rows()))

@@ -1,0 +1,202 @@
+"""Logistic regression by descent: how far a row moves a gradient, how much noise there is, and what is learned."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+
+from defocus import Budget, Ledger, rows
+from defocus.errors import InvalidParameterError, UnfitDataError
+from defocus.learning import LogisticRegression, StandardScaler
+from defocus.learning.estimators import logistic
+from defocus.learning.estimators.balls import Ball, Held
+from defocus.learning.estimators.residuals import PULL, pulls
+from defocus.noise.testing import seeded
+from defocus.privacy.accounting import account
+from defocus.privacy.events import DiscreteGaussian, parts_of
+
+BUDGET = Budget(1, 1e-6)
+
+
+def made(n: int = 6000, d: int = 4, seed: int = 0) -> tuple[Any, Any]:
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, size=(n, d)) / d**0.5
+    return X, (rng.random(n) < 1 / (1 + np.exp(-8 * X[:, 0] + 4 * X[:, 1] - 1))).astype(int)
+
+
+@given(seed=st.integers(0, 10**6), classes=st.integers(2, 4), size=st.sampled_from([0.1, 3.0, 100.0]))
+@settings(max_examples=60, deadline=None)
+def test_a_row_moves_the_gradient_by_at_most_the_bound_at_any_coefficients(
+    seed: int, classes: int, size: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(7, 3)) * rng.choice([0.01, 1.0, 1e6], size=(7, 1))
+    held = Ball(1.0, logistic.ROW_BITS, 0.25).hold(X)
+    y = rng.integers(0, classes, size=7)
+    w = np.rint(rng.normal(size=(4, 1 if classes == 2 else classes)) * size * 2**16)
+
+    def gradient(k: int) -> Any:
+        rows = Held(held[:k])
+        return rows.tallied(pulls(rows.times(w), y[:k], unit=2 ** (logistic.ROW_BITS + 16), classes=classes))
+
+    moved = (gradient(7) - gradient(6)).astype(object)
+    assert (moved**2).sum() <= (2**logistic.ROW_BITS * PULL) ** 2
+
+
+def test_a_fit_releases_as_many_gradients_as_it_was_charged_for(watched: Any) -> None:
+    X, y = made(200)
+    model = LogisticRegression(budget=BUDGET, classes=[0, 1], steps=30).fit(X, y)
+    gradients = [each for each in watched.exact if len(each) == 5]
+    assert len(gradients) == 30
+    (event, times), (_, one) = sorted(parts_of(model.event_), key=lambda part: -part[1])
+    assert (times, one) == (30, 1)
+    assert isinstance(event, DiscreteGaussian)
+    assert event.sensitivity == 2**26
+    assert BUDGET.covers(account(model.event_))
+
+
+def test_neighbours_move_what_is_released_first_by_at_most_the_bound(watched: Any) -> None:
+    X, y = made(50)
+    for k in (49, 50):
+        LogisticRegression(budget=BUDGET, classes=[0, 1], steps=1).fit(X[:k], y[:k])
+    (lengths, first), (lengths_, first_) = watched.exact[:2], watched.exact[2:]
+    assert abs(int(lengths[0] - lengths_[0])) <= 2**13
+    assert 0 < float(np.linalg.norm((first - first_).astype(float))) <= 2**26
+
+
+@pytest.mark.statistical
+def test_the_noise_of_a_gradient_has_the_declared_scale_and_no_other(
+    monkeypatch: pytest.MonkeyPatch, fits: Callable[..., float]
+) -> None:
+    drawn: list[Any] = []
+
+    def added(value: Any, noise: Any) -> Any:
+        drawn.append(noise)
+        return value + noise
+
+    monkeypatch.setattr(logistic, "add", added)
+    X, y = made(30, d=30)
+    model = LogisticRegression(budget=BUDGET, classes=[0, 1], steps=200, bits=seeded(5)).fit(X, y)
+    (event, _), *_ = sorted(parts_of(model.event_), key=lambda part: -part[1])
+    assert isinstance(event, DiscreteGaussian)
+    standard = np.concatenate(drawn) / float(event.sigma)
+    assert len(standard) == 200 * 31
+    assert fits(standard) > 1e-6
+    assert fits(standard, 1.1) < 1e-6
+    assert fits(standard, 0.9) < 1e-6
+
+
+def test_it_learns_two_classes_with_calibrated_probabilities() -> None:
+    X, y = made(20_000)
+    model = LogisticRegression(budget=BUDGET, classes=[0, 1], bits=seeded(1)).fit(X, y)
+    chance = model.predict_proba(X)
+    assert model.score(X, y) > 0.83
+    assert chance.sum(axis=1) == pytest.approx(np.ones(len(X)))
+    assert abs(chance[:, 1].mean() - y.mean()) < 0.02
+    low, high = chance[:, 1] < 0.2, chance[:, 1] > 0.8
+    assert abs(chance[low, 1].mean() - y[low].mean()) < 0.03
+    assert abs(chance[high, 1].mean() - y[high].mean()) < 0.03
+    assert ((model.decision_function(X) > 0) == (model.predict(X) == 1)).all()
+
+
+def test_coefficients_are_in_the_units_of_the_data() -> None:
+    X, y = made(20_000)
+    model = LogisticRegression(budget=Budget(8, 1e-6), norm=2.0, classes=[0, 1], bits=seeded(1)).fit(X, y)
+    assert X @ model.coef_[0] + model.intercept_[0] == pytest.approx(model.decision_function(X), abs=0.02)
+
+
+def test_it_learns_several_classes_and_their_names() -> None:
+    rng = np.random.default_rng(2)
+    centres = np.array([[0.8, 0.0], [-0.4, 0.7], [-0.4, -0.7]])
+    which = rng.integers(0, 3, size=6000)
+    X, y = centres[which] + rng.normal(scale=0.15, size=(6000, 2)), np.array(["ant", "bee", "cat"])[which]
+    model = LogisticRegression(budget=BUDGET, classes=["cat", "ant", "bee"], bits=seeded(1)).fit(X, y)
+    assert model.classes_.tolist() == ["ant", "bee", "cat"]
+    assert model.score(X, y) > 0.97
+    assert model.decision_function(X).shape == (6000, 3)
+
+
+def test_sparse_dense_and_frames_give_the_same_model() -> None:
+    X, y = made(300)
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    found = [
+        LogisticRegression(budget=BUDGET, classes=[0, 1], steps=10, bits=seeded(1)).fit(data, y)
+        for data in (X, sp.csr_matrix(X), frame)
+    ]
+    assert (found[0].coef_ == found[1].coef_).all()
+    assert (found[0].coef_ == found[2].coef_).all()
+    assert found[2].feature_names_in_.tolist() == list("abcd")
+
+
+def test_bounds_move_features_to_a_cube() -> None:
+    X, y = made(20_000)
+    moved = 100 + 10 * X
+    model = LogisticRegression(budget=BUDGET, bounds=(90, 110), classes=[0, 1], bits=seeded(1)).fit(moved, y)
+    assert model.score(moved, y) > 0.8
+
+
+def test_it_works_in_a_pipeline_that_charges_one_ledger(tmp_path: Path) -> None:
+    X, y = made(2000)
+    with Ledger.open(tmp_path / "a", budget=Budget(3, 1e-5), unit=rows(), dataset="made up") as book:
+        pipe = make_pipeline(
+            StandardScaler(ledger=book, bounds=(-1, 1)), LogisticRegression(ledger=book, norm=3.0, classes=[0, 1])
+        ).fit(X, y)
+        assert pipe.score(X, y) > 0.7
+        assert sum(entry.kind == "charge" for entry in book.entries()) == 2
+
+
+def test_a_search_over_settings_charges_every_fit(tmp_path: Path) -> None:
+    X, y = made(300)
+    with Ledger.open(tmp_path / "a", budget=Budget(9, 1e-4), unit=rows(), dataset="made up") as book:
+        model = LogisticRegression(ledger=book, budget=BUDGET, classes=[0, 1], steps=10)
+        GridSearchCV(model, {"norm": [0.5, 1.0]}, cv=2, refit=False).fit(X, y)
+        assert sum(entry.kind == "charge" for entry in book.entries()) == 4
+
+
+def test_rows_with_nan_infinity_and_unknown_labels_are_fitted_without_a_word() -> None:
+    X, y = made(500)
+    X[:3] = [[np.nan] * 4, [np.inf] * 4, [-np.inf, np.nan, 0, 1e300]]
+    model = LogisticRegression(budget=BUDGET, classes=[0, 1], steps=10).fit(X, np.where(np.arange(500) < 5, 9, y))
+    assert np.isfinite(model.predict_proba(X)).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"by": "magic"}, "choose by="),
+        ({"norm": 0}, "norm must be positive"),
+        ({"norm": float("nan")}, "norm"),
+        ({"norm": True}, "norm"),
+        ({"bounds": 3}, "bounds must be a pair"),
+        ({"bounds": (1, 0)}, "bounds must be a pair"),
+        ({"bounds": ("a", "b")}, "bounds must be a pair"),
+        ({"bounds": ([0, 0], [1, 1])}, "bounds must be a pair"),
+        ({"steps": 0}, "steps"),
+        ({"steps": 2.5}, "steps"),
+        ({"ridge": -1}, "ridge"),
+        ({"bits": 42}, "bits"),
+    ],
+)
+def test_refuses_bad_parameters_and_says_what_to_pass(options: dict[str, Any], words: str) -> None:
+    X, y = made(10)
+    with pytest.raises(InvalidParameterError, match=words):
+        LogisticRegression(classes=[0, 1], **options).fit(X, y)
+
+
+def test_refuses_text_without_quoting_it_and_targets_of_another_length() -> None:
+    with pytest.raises(UnfitDataError, match="text") as caught:
+        LogisticRegression(classes=[0, 1]).fit([["Ada Lovelace"], ["0.5"]], [0, 1])
+    assert "Ada" not in str(caught.value)
+    assert caught.value.__context__ is None
+    with pytest.raises(UnfitDataError, match="one target"):
+        LogisticRegression(classes=[0, 1]).fit([[0.1], [0.2]], [0, 1, 1])
+    with pytest.raises(InvalidParameterError, match="sparse"):
+        LogisticRegression(classes=[0, 1], bounds=(0, 1)).fit(sp.csr_matrix(np.eye(3)), [0, 1, 1])

@@ -1,0 +1,41 @@
+"""Naive Bayes: bins, what is learned, and what is refused."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from defocus import Budget
+from defocus.errors import InvalidParameterError
+from defocus.learning import NaiveBayes
+from defocus.learning.estimators.naive_bayes import binned
+from defocus.noise.testing import seeded
+
+
+@given(st.floats(allow_nan=True, allow_infinity=True), st.integers(2, 100))
+def test_every_value_has_a_bin(value: float, bins: int) -> None:
+    found = int(binned(np.array([[value]]), np.array([-1.0]), np.array([2.0]), bins)[0, 0])
+    assert 0 <= found < bins
+
+
+def test_it_learns_shapes_that_no_line_could_separate() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (20_000, 2))
+    y = (np.abs(X[:, 0]) > 0.5).astype(int)
+    model = NaiveBayes(budget=Budget(1, 1e-6), classes=[0, 1], bits=seeded(1)).fit(X, y)
+    assert model.score(X, y) > 0.95
+    assert model.predict_proba(X).sum(axis=1) == pytest.approx(np.ones(len(X)))
+    assert np.exp(model.class_log_prior_) == pytest.approx([0.5, 0.5], abs=0.02)
+
+
+def test_pure_noise_is_never_taken_for_certainty() -> None:
+    model = NaiveBayes(budget=Budget(0.1, 1e-6), classes=[0, 1], bits=seeded(1)).fit(np.zeros((4, 3)), [0, 1, 0, 1])
+    chance = model.predict_proba(np.zeros((1, 3)))
+    assert np.isfinite(chance).all()
+    assert chance.max() < 0.999
+
+
+@pytest.mark.parametrize("bins", [1, 0, -3, 2.5, "8", True, 10**6])
+def test_refuses_numbers_of_bins_that_are_none(bins: object) -> None:
+    with pytest.raises(InvalidParameterError, match="bins"):
+        NaiveBayes(bins=bins, classes=[0, 1]).fit([[0.0]], [0])  # type: ignore[arg-type]  # refused

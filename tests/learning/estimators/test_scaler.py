@@ -1,0 +1,46 @@
+"""The scaler: declared bounds, found bounds, and what it does to data."""
+
+import numpy as np
+import pytest
+
+from defocus import Budget
+from defocus.learning import StandardScaler
+from defocus.noise.testing import seeded
+from defocus.privacy.accounting import account
+from defocus.privacy.events import DiscreteLaplace, parts_of
+
+
+def test_it_standardises_within_declared_bounds() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal([50, -3], [10, 0.5], (20_000, 2))
+    model = StandardScaler(bounds=([0, -6], [120, 0]), budget=Budget(1, 1e-6), bits=seeded(1)).fit(X)
+    Z = model.transform(X)
+    assert Z.mean(axis=0) == pytest.approx([0, 0], abs=0.05)
+    assert Z.std(axis=0) == pytest.approx([1, 1], rel=0.05)
+    assert model.inverse_transform(Z) == pytest.approx(X)
+    assert (model.error_ > 0).all()
+
+
+def test_bounds_nobody_declared_are_found_and_charged_within_the_budget() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal([40, -2], [10, 0.3], (20_000, 2))
+    model = StandardScaler(budget=Budget(1, 1e-6), bits=seeded(1)).fit(X)
+    assert model.low_[0] <= 16
+    assert model.high_[0] == 128 or model.high_[0] == 64
+    assert model.transform(X).std(axis=0) == pytest.approx([1, 1], rel=0.15)
+    kinds = [(type(part), times) for part, times in parts_of(model.event_)]
+    assert (DiscreteLaplace, 2) in kinds
+    assert Budget(1, 1e-6).covers(account(model.event_))
+
+
+def test_declared_bounds_cost_no_search() -> None:
+    model = StandardScaler(bounds=(0, 1), budget=Budget(1, 1e-6)).fit(np.zeros((5, 2)))
+    assert not any(isinstance(part, DiscreteLaplace) for part, _ in parts_of(model.event_))
+
+
+def test_missing_values_are_the_middle_when_fitting_and_stay_missing() -> None:
+    X = np.full((2000, 1), np.nan)
+    model = StandardScaler(bounds=(0, 10), budget=Budget(1, 1e-6), bits=seeded(1)).fit(X)
+    assert model.mean_ == pytest.approx([5], abs=0.5)
+    assert np.isnan(model.transform(X)).all()
+    assert np.isfinite(StandardScaler(budget=Budget(1, 1e-6)).fit(X).scale_).all()
