@@ -1,3 +1,4 @@
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from tests.local.making import small
 from defocus.errors import MismatchedOracleError, UnreadableDescriptionError
 from defocus.local import Reports, mean
 from defocus.local.clients import Client
-from defocus.local.designs import Design
+from defocus.local.designs import Design, design, to_json
 from defocus.local.files import count_files, count_sql, from_arrow, to_arrow, write_parquet
 from defocus.local.servers import Server
 from defocus.noise.testing import seeded
@@ -111,3 +112,36 @@ def test_no_files_and_empty_ones_count_nothing(tmp_path: Path) -> None:
     assert count_files(DESIGNS["oue"], []).reports == 0
     write_parquet(Client(DESIGNS["laplace"]).encode([]), tmp_path / "x.parquet")
     assert count_files(DESIGNS["laplace"], [tmp_path / "x.parquet"]).reports == 0
+
+
+def test_names_of_files_are_names_and_no_patterns(tmp_path: Path) -> None:
+    asked, other = DESIGNS["k-rr"], small("k-rr", 70, 8)
+    for name in ("mon[1].parquet", "a*.parquet", "q?.parquet", "x{1,2}.parquet"):
+        write_parquet(Client(asked).encode([1] * 10), tmp_path / name)
+    for name in ("mon1.parquet", "ab.parquet", "qq.parquet"):
+        write_parquet(Client(other).encode([2] * 1000), tmp_path / name)
+    for name in ("mon[1].parquet", "a*.parquet", "q?.parquet", "x{1,2}.parquet"):
+        counted = count_files(asked, [tmp_path / name])
+        assert (counted.reports, counted.rejected) == (10, {})
+
+
+def test_an_engine_that_counts_more_than_there_is_is_not_believed(tmp_path: Path) -> None:
+    write_parquet(Client(DESIGNS["k-rr"]).encode([1, 2, 3]), tmp_path / "x.parquet")
+    with pytest.raises(UnreadableDescriptionError, match="more reports than the files hold"):
+        count_files(DESIGNS["k-rr"], [tmp_path / "x.parquet"], run=lambda _sql: [(4, 9)])
+
+
+def test_a_description_of_a_huge_oracle_costs_no_memory(tmp_path: Path) -> None:
+    """A file of some hundred bytes that describes a report of half a million columns."""
+    large = to_json(design("oue", 1 << 22, 1)).encode()
+    table = pa.table({"w0": pa.array([1], pa.int64())}).replace_schema_metadata({b"defocus.local": large})
+    pq.write_table(table, tmp_path / "x.parquet")
+    tracemalloc.start()
+    try:
+        with pytest.raises(MismatchedOracleError):
+            count_files(DESIGNS["oue"], [tmp_path / "x.parquet"])
+        with pytest.raises(UnreadableDescriptionError, match="columns"):
+            from_arrow(table)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()

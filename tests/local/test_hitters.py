@@ -1,9 +1,12 @@
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 
-from defocus.errors import InvalidParameterError, OutOfDomainError
+from defocus.errors import AskedAgainError, InvalidParameterError
+from defocus.local import oracle as dp_oracle
+from defocus.local.domains import Categories
 from defocus.local.hitters import Hitters, heavy_hitters
 from defocus.noise.testing import seeded
 from defocus.privacy import events
@@ -41,10 +44,51 @@ def test_the_next_question_is_about_continuations_only() -> None:
     assert labels == ("aa", "ab", "a\0", "\0\0")
 
 
-@pytest.mark.parametrize("value", ["abc", "aaaa", 3, None, b"a"])
-def test_what_is_no_string_of_the_alphabet_is_refused_and_not_quoted(value: Any) -> None:
-    with pytest.raises(OutOfDomainError, match="at most 3 of 2 characters"):
-        heavy_hitters([value], alphabet="ab", length=3, epsilon=1)
+@pytest.mark.parametrize("value", ["abc", "aaaa", 3, None, b"a", "a\0", ["a"], float("nan")])
+def test_what_is_no_string_of_the_alphabet_is_other_and_never_silent(value: Any) -> None:
+    protocol = Hitters("ab", 3, 30)
+    for group in range(3):
+        oracle = protocol.oracle(group, ["a" * group])
+        found = oracle.estimate(protocol.client(group, oracle, [value] * 200, seeded(1)))
+        assert found.label(int(np.argmax(found.counts))) == "other"
+    assert heavy_hitters([value], alphabet="ab", length=3, epsilon=1) is not None
+
+
+def test_a_device_answers_one_question_of_its_protocol_and_no_other() -> None:
+    protocol = Hitters("ab", 3, Fraction(1, 10))
+    good = protocol.oracle(2, ["aa", "ab"])
+    device = protocol.device("aab")
+    assert good.server().add(device.report(2, good.to_json()))
+    with pytest.raises(AskedAgainError, match="once"):
+        device.report(2, good.to_json())
+    bad = [
+        dp_oracle("k-rr", Categories.of(["aaa", "bbb"], outside="other"), 32),  # more than agreed on
+        dp_oracle("k-rr", Categories.of(["aa", "bb"], outside="other"), 0.1),  # prefixes of another length
+        dp_oracle("k-rr", Categories.of(["aaa", "xyz"], outside="other"), 0.1),  # another alphabet
+        dp_oracle("k-rr", Categories.of(["aaa", "bbb"]), 0.1),  # nothing for all others
+        dp_oracle("k-rr", 5, 0.1),
+    ]
+    for asked in bad:
+        fresh = protocol.device("aab")
+        with pytest.raises(InvalidParameterError):
+            fresh.report(2, asked.to_json())
+        with pytest.raises(InvalidParameterError):
+            protocol.client(2, asked, ["aab"])
+        assert fresh.report(2, good.to_json())
+    with pytest.raises(InvalidParameterError, match="group"):
+        protocol.device("aab").report(3, good.to_json())
+
+
+@pytest.mark.statistical
+def test_errors_include_who_was_in_the_last_group() -> None:
+    """At a large epsilon reports have hardly any noise, and the choice of people is all that is left."""
+    people, bits = ["ab"] * 3000 + ["cd"] * 2000 + ["ca"] * 1000, seeded(3)
+    z = []
+    for _ in range(60):
+        found = heavy_hitters(people, alphabet="abcd", length=2, epsilon=8, bits=bits)
+        (hit,) = (each for each in found if each.value == "ab")
+        z.append((hit.count - 3000) / hit.error)
+    assert np.mean(np.square(z)) == pytest.approx(1, abs=4 * np.sqrt(2 / 60))
 
 
 @pytest.mark.parametrize(

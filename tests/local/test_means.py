@@ -180,3 +180,25 @@ def test_a_description_of_categories_is_not_one_of_numbers() -> None:
 
     with pytest.raises(InvalidParameterError, match="categories"):
         Mean.from_json(oracle("k-rr", 3, 1).to_json())
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("name", NUMERIC_NAMES)
+@pytest.mark.parametrize("epsilon", [1, 8])
+def test_stated_errors_are_those_of_the_noise_and_not_of_the_numbers(name: str, epsilon: int) -> None:
+    """Numbers at both ends and between. One bit cannot tell their spread from noise: its error is an upper one."""
+    asked, bits = mean(name, -3, 5, epsilon), seeded(epsilon)
+    values = np.repeat([-3.0, 0.7, 5.0], [300, 400, 300])
+    found = [asked.estimate(asked.encode(values, bits)) for _ in range(150)]
+    seen = np.std([each.mean for each in found])
+    stated = np.sqrt(np.mean([each.error**2 for each in found]))
+    if name == "duchi":
+        assert seen < 1.2 * stated
+    else:
+        assert seen / stated == pytest.approx(1, abs=4 / math.sqrt(2 * 150))
+
+
+def test_a_mean_over_a_huge_interval_is_a_number() -> None:
+    wide = mean("duchi", -8e307, 8e307, 1)
+    assert math.isinf(wide.worst_variance)
+    assert math.isfinite(wide.estimate(wide.encode([0.0] * 100)).mean)

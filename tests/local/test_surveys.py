@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from defocus.errors import InvalidParameterError, OutOfDomainError
-from defocus.local import attributes
+from defocus.local import Attributes, Categories, attributes, oracle
 from defocus.noise.testing import seeded
 from defocus.privacy import events
 
@@ -77,3 +77,23 @@ def test_who_is_asked_about_what_is_part_of_the_error() -> None:
     estimates = [asked.table(asked.encode(columns, bits), "town") for _ in range(100)]
     z = np.array([(each.counts - true) / each.errors for each in estimates])
     assert 0.5 < (z**2).mean() < 1.3
+
+
+def test_an_oracle_that_costs_more_or_asks_another_question_is_refused() -> None:
+    known = {"a": Categories.of(3), "b": Categories.of(2)}
+    assert Attributes(known, 1, {("a", "b"): oracle("k-rr", 6, 1)}).epsilon == 1
+    for names, asked in (
+        (("a",), oracle("k-rr", 3, 32)),
+        (("a",), oracle("k-rr", 4, 1)),
+        (("a", "b"), oracle("k-rr", 5, 1)),
+        (("c",), oracle("k-rr", 3, 1)),
+        (("a", "a"), oracle("k-rr", 9, 1)),
+        (("a",), oracle("k-rr", ["x", "y", "z"], 1)),
+    ):
+        with pytest.raises(InvalidParameterError, match="does not suit"):
+            Attributes(known, 1, {names: asked})
+
+
+def test_values_outside_have_a_bucket_where_it_was_declared() -> None:
+    asked = attributes({"a": ["x", "y"], "b": 3}, 1, outside="other")
+    assert len(asked.encode({"a": ["x", None, 7], "b": [9, "?", 1]})) == 3

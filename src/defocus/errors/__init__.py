@@ -13,6 +13,7 @@
     │   ├── NotShuffledError            amplification was asked for where nobody shuffles
     │   ├── NotDeclaredError            bounds or keys that a question needs and nobody declared
     │   ├── UnknownColumnError          a column that the table does not have
+    │   ├── UnsuitableQuestionError     a question that a search for strings does not ask
     │   ├── UnsupportedSqlError         a construct of SQL that cannot be answered privately
     │   ├── WrongKindError              text where a number belongs, and the like
     │   ├── UnaccountedSamplingError    batches drawn in a way that no proven event describes
@@ -24,6 +25,7 @@
     │   └── UnfitDataError              data of the wrong type, shape or length; never quotes the data
     │       ├── NotExactError           fractional data where exact integers are needed
     │       └── TooFewUsersError        fewer users than a multi-message protocol counts on
+    ├── AskedAgainError                 a device was asked twice where everybody is asked once
     ├── NoiseOverflowError (OverflowError)  a sample beyond 64-bit integers
     ├── UnsupportedEventError           an accountant cannot express an event
     ├── CannotCalibrateError            no parameter meets the budget, or the family is not monotone
@@ -81,11 +83,13 @@ from defocus.errors.ledger import (
     LedgerUnavailableError,
 )
 from defocus.errors.local import (
+    AskedAgainError,
     EpsilonTooLargeError,
     MismatchedOracleError,
     OutOfDomainError,
     UnmadeReportError,
     UnreadableDescriptionError,
+    UnsuitableQuestionError,
 )
 from defocus.errors.mechanisms import NotExactError, UnfitDataError
 from defocus.errors.noise import NoiseOverflowError, NotBitsError
@@ -116,6 +120,7 @@ from defocus.errors.workloads import (
 )
 
 __all__ = [
+    "AskedAgainError",
     "BudgetExceededError",
     "CannotCalibrateError",
     "CheckpointError",
@@ -161,6 +166,7 @@ __all__ = [
     "UnmadeReportError",
     "UnmeasuredTablesError",
     "UnreadableDescriptionError",
+    "UnsuitableQuestionError",
     "UnsupportedEventError",
     "UnsupportedSqlError",
     "WrongKindError",

@@ -3,11 +3,13 @@
 from defocus.errors.base import DefocusError, InvalidParameterError
 
 __all__ = [
+    "AskedAgainError",
     "EpsilonTooLargeError",
     "MismatchedOracleError",
     "OutOfDomainError",
     "UnmadeReportError",
     "UnreadableDescriptionError",
+    "UnsuitableQuestionError",
 ]
 
 
@@ -29,6 +31,26 @@ class EpsilonTooLargeError(InvalidParameterError):
         super().__init__(
             f"A report would cost epsilon = {asked:g}, but this device's limit is {allowed:g}.",
             fix="do not take part, or let the collector ask for less.",
+        )
+
+
+class AskedAgainError(DefocusError):
+    """A device was asked a second question of a search in which everybody is asked once."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "This device was asked already; everybody is asked once. Nothing was reported.",
+            fix="ask the people of another group.",
+        )
+
+
+class UnsuitableQuestionError(InvalidParameterError):
+    """A question that the protocol does not ask, or that costs more than was agreed on."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(
+            f"The question does not suit the protocol: {why}. Nothing was reported.",
+            fix="ask what the protocol makes of the prefixes found so far: Hitters.oracle(group, prefixes).",
         )
 
 

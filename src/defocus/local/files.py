@@ -1,5 +1,6 @@
 """Reports as Arrow tables and Parquet files, and counting them by SQL where they lie."""
 
+import glob
 from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -12,7 +13,7 @@ from defocus.local.designs import Design, from_json, to_json
 from defocus.local.layouts import BitRows, Cells
 from defocus.local.reports import Reports
 from defocus.local.servers.states import State
-from defocus.local.servers.tallies import Tally, tally_shape
+from defocus.local.servers.tallies import Tally, no_reports
 
 __all__ = ["count_files", "count_sql", "from_arrow", "to_arrow", "write_parquet"]
 
@@ -44,7 +45,8 @@ def to_arrow(reports: Reports) -> Any:
 
 def from_arrow(table: Any) -> Reports:
     """Read a table back. Its columns must be those that the description in its metadata asks for."""
-    design = _described(table.schema)
+    design = _description(table.schema)
+    _fits(table.schema, design)
     layout = design.layout
     if any(column.null_count for column in table.columns):
         raise UnreadableDescriptionError("a report is missing")
@@ -82,13 +84,17 @@ def count_files(
     """
     parquet = import_module("pyarrow.parquet")
     for path in paths:
-        found = _described(parquet.read_schema(str(path)))
+        schema = parquet.read_schema(str(path))
+        found = _description(schema)
         if found.digest != design.digest:
             raise MismatchedOracleError("Reports", found.digest.hex(), design.digest.hex())
+        _fits(schema, design)
     total = sum(parquet.read_metadata(str(path)).num_rows for path in paths)
     rows = list((run or _duckdb(paths))(count_sql(design))) if total else []
     state = State(design, _tally(design, rows))
     left = total - state.reports
+    if left < 0:
+        raise UnreadableDescriptionError("the engine counted more reports than the files hold")
     return State(design, state.tally, {"invalid": left} if left else {})
 
 
@@ -128,7 +134,7 @@ def _bits_sql(layout: BitRows) -> str:
 
 def _tally(design: Design, rows: list[Any]) -> Tally:
     layout = design.layout
-    tally = np.zeros(tally_shape(layout), np.int64)
+    tally = no_reports(layout)
     for row in rows:
         if isinstance(layout, Cells):
             tally[int(row[0])] = int(row[1])
@@ -143,22 +149,30 @@ def _tally(design: Design, rows: list[Any]) -> Tally:
 def _duckdb(paths: Sequence[str | Path]) -> Callable[[str], Iterable[Any]]:
     def run(sql: str) -> Iterable[Any]:
         with import_module("duckdb").connect() as connection:
-            connection.read_parquet([str(path) for path in paths]).create_view("reports")
+            connection.read_parquet([glob.escape(str(path)) for path in paths]).create_view("reports")
             rows: list[Any] = connection.execute(sql).fetchall()
         return rows
 
     return run
 
 
-def _described(schema: Any) -> Design:
-    """The description in a schema's metadata, if the columns are those of its reports."""
+def _description(schema: Any) -> Design:
+    """The description in a schema's metadata."""
     if not schema.metadata or _KEY not in schema.metadata:
         raise UnreadableDescriptionError("there is none in the metadata")
-    design = from_json(schema.metadata[_KEY])
-    empty = to_arrow(Reports(design, design.layout.payload(b"")))
-    if not schema.remove_metadata().equals(empty.schema.remove_metadata()):
+    return from_json(schema.metadata[_KEY])
+
+
+def _fits(schema: Any, design: Design) -> None:
+    """Refuse columns that are not those of the design's reports. Their number is compared before any is named."""
+    layout, names = design.layout, schema.names
+    if isinstance(layout, BitRows):
+        right = len(names) == _words(layout) + (layout.rows > 1)
+        right = right and names == ["row"] * (layout.rows > 1) + [f"w{i}" for i in range(_words(layout))]
+    else:
+        right = names == ["cell" if isinstance(layout, Cells) else "value"]
+    if not right or any(str(kind) != "int64" for kind in schema.types):
         raise UnreadableDescriptionError("the columns are not those of its reports")
-    return design
 
 
 def _within(numbers: np.ndarray[Any, np.dtype[np.int64]], limit: int) -> None:

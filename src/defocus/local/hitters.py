@@ -7,9 +7,10 @@ from typing import Any, final
 
 import numpy as np
 
-from defocus.errors import InvalidParameterError, Number, OutOfDomainError, whole
+from defocus.errors import InvalidParameterError, Number, whole
 from defocus.local.choosing import best
-from defocus.local.clients import Client
+from defocus.local.clients import Client, PrefixClient
+from defocus.local.clients.prefixes import END, checked_question, padded
 from defocus.local.domains import Categories
 from defocus.local.estimates import Estimate
 from defocus.local.levels import checked_epsilon
@@ -20,9 +21,6 @@ from defocus.noise.bits import source
 from defocus.privacy import events
 
 __all__ = ["Hitter", "Hitters", "heavy_hitters"]
-
-_END = "\0"
-"""Fills strings up to their full length; no character of the alphabet."""
 
 
 @final
@@ -46,13 +44,15 @@ class Hitters:
 
     Guarantee:
         Every person makes one report, in one group, under an epsilon-LDP oracle whose domain is public when it is made:
-        it depends on other people's reports only. So a person pays epsilon in all.
+        it depends on other people's reports only. So a person pays epsilon in all. Devices check that: a question that
+        costs more, or is none of the protocol's, is refused, and so is a second one (:meth:`device`).
     Assumes:
         Reports of a group come in before the next group is asked. Which group one is in is drawn at random.
 
     Error:
         A string is found if all its prefixes stand out among ``keep``; with groups of n/g people a count must be some
-        multiple of :math:`g\sqrt{\mathrm{variance}\cdot n/g}`.
+        multiple of :math:`g\sqrt{\mathrm{variance}\cdot n/g}`. The variance of its count is :math:`g^2` that of the
+        last group's estimate, and g - 1 times the count for who is in that group.
     Reference:
         Wang, Li, Jha (2021), Locally differentially private heavy hitter identification (prefix extending).
     """
@@ -68,7 +68,7 @@ class Hitters:
         letters: Any = self.alphabet
         if not isinstance(letters, str) or len(set(letters)) != len(letters) or not letters:
             raise InvalidParameterError("An alphabet is a text of different characters.", fix="pass for example 'abc'.")
-        if _END in self.alphabet:
+        if END in self.alphabet:
             raise InvalidParameterError("The zero character marks ends.", fix="leave it out of the alphabet.")
         for name in ("length", "step", "keep"):
             object.__setattr__(self, name, whole(name, getattr(self, name), at_least=1))
@@ -100,12 +100,18 @@ class Hitters:
             chosen = [self.alphabet[0] * (group * self.step)]  # nothing stood out; ask on, so that everyone reports
         continued = [prefix + tail for prefix in chosen for tail in self._tails(group)]
         # After the end of a string there is nothing but the end.
-        possible = [text for text in continued if _END not in text.rstrip(_END)]
+        possible = [text for text in continued if END not in text.rstrip(END)]
         return best(Categories.of(possible, outside="other"), self.epsilon)
 
-    def client(self, group: int, oracle: Oracle, values: Sequence[str], bits: Bits | None = None) -> Reports:
-        """Reports of the people of one group, made on their devices."""
-        return Client(oracle.design).encode([self.padded(value)[: self._reach(group)] for value in values], bits)
+    def device(self, value: Any) -> PrefixClient:
+        """One person's device, which answers one question and no second."""
+        return PrefixClient(value, alphabet=self.alphabet, length=self.length, epsilon=self.epsilon, step=self.step)
+
+    def client(self, group: int, oracle: Oracle, values: Sequence[Any], bits: Bits | None = None) -> Reports:
+        """Reports of the people of one group at once, for simulations; what is no string of the alphabet is "other"."""
+        reach = self._reach(group)
+        design = checked_question(oracle.design, alphabet=self.alphabet, reach=reach, epsilon=self.epsilon)
+        return Client(design).encode([padded(value, self.alphabet, self.length)[:reach] for value in values], bits)
 
     def kept(self, estimate: Estimate) -> list[str]:
         """The prefixes to go on with: the most frequent, above a limit that noise passes about once a question."""
@@ -113,20 +119,13 @@ class Hitters:
         found = [(label, count) for label, count, _ in estimate.top(self.keep + 1) if count > bound]
         return [str(label) for label, _ in found if label != "other"][: self.keep]
 
-    def padded(self, value: Any) -> str:
-        """A string with its end marked. On the device; what is no string of the alphabet is refused, and not quoted."""
-        known = set(self.alphabet)
-        if not isinstance(value, str) or len(value) > self.length or not set(value) <= known:
-            raise OutOfDomainError(f"strings of at most {self.length} of {len(known)} characters")
-        return value + _END * (self.length - len(value))
-
     def _reach(self, group: int) -> int:
         return min((group + 1) * self.step, self.length)
 
     def _tails(self, group: int) -> list[str]:
         tails = [""]
         for _ in range(self._reach(group) - group * self.step):
-            tails = [tail + letter for tail in tails for letter in self.alphabet + _END]
+            tails = [tail + letter for tail in tails for letter in self.alphabet + END]
         return tails
 
 
@@ -162,8 +161,13 @@ def heavy_hitters(
 
 
 def _scaled(estimate: Estimate, texts: Sequence[str], everyone: int) -> list[Hitter]:
-    """Counts of a group, as counts of all people."""
+    """Counts of a group, as counts of all people.
+
+    A person is in the group with probability 1 / scale, which adds (scale - 1) times the count to the variance.
+    """
     scale = everyone / max(estimate.reports, 1)
     place = {label: i for i, label in enumerate(estimate.labels or ())}
-    at = [(text.rstrip(_END), place[text]) for text in texts]
-    return [Hitter(text, scale * float(estimate.counts[i]), scale * float(estimate.errors[i])) for text, i in at]
+    at = [(text.rstrip(END), place[text]) for text in texts]
+    counts = scale * estimate.counts
+    errors = np.sqrt(scale**2 * estimate.variances + (scale - 1) * np.maximum(counts, 0.0))
+    return [Hitter(text, float(counts[i]), float(errors[i])) for text, i in at]

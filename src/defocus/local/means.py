@@ -94,15 +94,19 @@ class Mean:
         return self.client().encode(values, bits)
 
     def estimate(self, reports: "Reports | State | Server | bytes | Iterable[bytes | str]") -> MeanEstimate:
-        """The mean, from reports, messages, or what a server counted. The error is that seen among the reports."""
+        """The mean, from reports, messages, or what a server counted, with the error that the noise has on average.
+
+        The error is about the mean of those who reported, whose numbers are what they are: their spread is no part of
+        it. For *duchi*, whose single bits do not tell spread from noise, it is the largest that fits the reports.
+        """
         state = self._state(reports)
         n = state.reports
         if n < 2:
             raise InvalidParameterError(f"{n} reports have no mean with an error.", fix="collect two or more.")
         first, second = _moments(self.design, state)
-        spread = max(second / n - (first / n) ** 2, 0.0) * n / (n - 1)
+        noise = max(self.design.mean_variance(first / n, second / n), 0.0)
         width = float(self.domain.width)
-        return MeanEstimate(float(self.domain.low) + width * first / n, width * math.sqrt(spread / n), n)
+        return MeanEstimate(float(self.domain.low) + width * (first / n), width * math.sqrt(noise / n), n)
 
     def distribution(
         self,

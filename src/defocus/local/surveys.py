@@ -62,6 +62,20 @@ class Attributes:
     epsilon: Number
     oracles: Mapping[tuple[str, ...], Oracle]
 
+    def __post_init__(self) -> None:
+        """Devices are asked by these oracles: none may cost more than was agreed on, or be about something else."""
+        object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
+        for names, oracle in self.oracles.items():
+            known = len(set(names)) == len(names) and set(names) <= set(self.domains)
+            plain = known and oracle.domain.labels is None and oracle.domain.outside == "refuse"
+            cells = math.prod(self.domains[name].size for name in names) if known else 0
+            if not plain or oracle.domain.size != cells or oracle.epsilon > self.epsilon:
+                raise InvalidParameterError(
+                    f"An oracle does not suit the attributes {', '.join(map(str, names))}: it costs more than "
+                    "epsilon, or has another domain.",
+                    fix="let attributes(...) choose the oracles.",
+                )
+
     @property
     def event(self) -> events.Event:
         """What a person pays in all."""
@@ -124,15 +138,19 @@ class Attributes:
 
 
 def attributes(
-    domains: Mapping[str, Any], epsilon: Number, *, how: Literal["each", "pairs", "joint"] = "each"
+    domains: Mapping[str, Any],
+    epsilon: Number,
+    *,
+    how: Literal["each", "pairs", "joint"] = "each",
+    outside: Literal["refuse", "other"] = "refuse",
 ) -> Attributes:
-    """Describe a collection of several attributes of each person."""
+    """Describe a collection of several attributes of each person; ``outside`` as in :class:`Categories`."""
     if how not in ("each", "pairs", "joint"):
         raise InvalidParameterError(f"how must be each, pairs or joint, not {how!r}.", fix="choose one of the three.")
     given: Any = domains
     if not isinstance(given, Mapping) or not given:
         raise InvalidParameterError("Attributes have names.", fix="pass a mapping from names to domains.")
-    known = {name: Categories.of(domain) for name, domain in domains.items()}
+    known = {name: Categories.of(domain, outside=outside) for name, domain in domains.items()}
     names = list(known)
     if how == "each" or len(names) == 1:
         sets: list[tuple[str, ...]] = [(name,) for name in names]

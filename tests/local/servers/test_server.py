@@ -1,3 +1,7 @@
+import hashlib
+import json
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -6,8 +10,9 @@ from tests.local.making import small
 
 from defocus.errors import InvalidParameterError, MismatchedOracleError, UnreadableDescriptionError
 from defocus.local.clients import Client
-from defocus.local.designs import NAMES, design
+from defocus.local.designs import NAMES, Design, design, numeric, to_json
 from defocus.local.servers import Server, State
+from defocus.local.servers.states import _MAGIC
 from defocus.local.servers.transforms import walsh
 from defocus.noise.testing import seeded
 
@@ -75,3 +80,70 @@ def test_the_walsh_transform_is_its_own_inverse_and_has_the_signs_of_the_matrix(
     signs = np.array([[(-1) ** (j & v).bit_count() for j in range(n)] for v in range(n)])
     assert np.array_equal(walsh(x), signs @ x)
     assert np.array_equal(walsh(walsh(x)), n * x)
+
+
+def forged(head: bytes, tally: object) -> bytes:
+    body = _MAGIC + len(head).to_bytes(8, "little") + head + np.asarray(tally).astype("<i8").tobytes()
+    return body + hashlib.sha256(body).digest()
+
+
+def described(made: Design, **rejected: float) -> bytes:
+    return json.dumps({"design": to_json(made), "rejected": rejected}).encode()
+
+
+@pytest.mark.parametrize(
+    ("name", "tally"),
+    [
+        ("k-rr", [-5, 1, 1, 1, 2]),
+        ("k-rr", [2**62] * 5),
+        ("k-rr", [0] * 4),
+        ("oue", [[3, 0, 0, 0, 0, 2]]),
+        ("oue", [[0, 0, 0, 0, 0, -1]]),
+        ("laplace", [-1, 0, 0, 0]),
+        ("laplace", [1, 0, -1, 0]),
+    ],
+)
+def test_counts_that_no_server_has_are_refused(name: str, tally: object) -> None:
+    made: Design = numeric(name, 0, 1, 1) if name == "laplace" else design(name, 5, 1)
+    with pytest.raises(UnreadableDescriptionError):
+        State.from_bytes(forged(described(made), tally))
+
+
+def test_texts_that_are_no_counts_are_refused_and_nothing_else() -> None:
+    made = design("k-rr", 5, 1)
+    for head in (described(made, malformed=math.inf), described(made, malformed=-1), b"[" * 200_000, b"{}"):
+        with pytest.raises(UnreadableDescriptionError):
+            State.from_bytes(forged(head, np.zeros(5)))
+    with pytest.raises(UnreadableDescriptionError):
+        State.from_bytes(b"")
+
+
+def test_counts_that_do_not_fit_into_64_bits_are_refused_and_do_not_wrap() -> None:
+    made = design("k-rr", 5, 1)
+    many = State.from_bytes(forged(described(made), [2**59] * 5))
+    with pytest.raises(InvalidParameterError, match="64-bit"):
+        many + many
+    totals = numeric("laplace", 0, 1, 1)
+    far = State.from_bytes(forged(described(totals), [1, 2**62, 0, 0]))
+    with pytest.raises(InvalidParameterError, match="64-bit"):
+        far + far
+
+
+def test_an_oracle_with_more_counts_than_memory_is_refused() -> None:
+    for name in ("k-rr", "hadamard"):
+        with pytest.raises(InvalidParameterError, match=r"counts[^\n]*\nTo fix"):
+            Server(design(name, 1 << 28, 1))
+    for name in ("oue", "d-bit", "subset"):
+        with pytest.raises(InvalidParameterError, match="bytes"):
+            design(name, 1 << 28, 1)
+
+
+def test_a_nonce_is_used_up_by_a_report_and_not_by_garbage() -> None:
+    made = design("k-rr", 5, 1)
+    message = Client(made).report(2, nonce=True)
+    server = Server(made, replays=100)
+    assert not server.add(message[:26] + b"\xff")
+    assert server.add(message)
+    assert not server.add(message)
+    assert server.rejected == {"invalid": 1, "replayed": 1}
+    assert server.add_many([message[:10] + bytes(16) + b"\xff", message[:10] + bytes(16) + message[26:]]) == 1

@@ -80,3 +80,12 @@ def test_bad_questions_are_refused() -> None:
         amplified(oracle("k-rr", 2, 1), 10)  # type: ignore[arg-type]  # an easy mistake
     with pytest.raises(CannotCalibrateError, match="more users"):
         local_epsilon(lambda e: design("k-rr", 2, e), 1, 1e-4, 1e-12)
+
+
+@pytest.mark.parametrize("size", [3, 5, 6, 10, 100])
+def test_sets_of_all_categories_but_one_are_amplified_too(size: int) -> None:
+    """No category is in neither of two such sets, exactly, which no pair of floats says for every size."""
+    event = local_event(design("subset", size, 1, members=size - 1))
+    assert isinstance(event, SubsetResponse)
+    assert event.both == 2 * Fraction(event.inside) - 1
+    assert epsilon_of(Shuffled(event, 100)) < 1

@@ -9,5 +9,6 @@
 from defocus.local.clients.client import Client
 from defocus.local.clients.memory import Memory
 from defocus.local.clients.messages import HistogramClient, SumClient
+from defocus.local.clients.prefixes import PrefixClient
 
-__all__ = ["Client", "HistogramClient", "Memory", "SumClient"]
+__all__ = ["Client", "HistogramClient", "Memory", "PrefixClient", "SumClient"]

@@ -20,6 +20,9 @@ __all__ = ["VERSION", "Categorical", "Design", "Frequency"]
 VERSION = 1
 """Of the description and of the wire format. A report of another version is not read."""
 
+_LONGEST_REPORT = 1 << 20
+"""A device may be told a description by strangers; this much it can make and send."""
+
 
 class Design(ABC):
     """Domain, epsilon and the exact law of one report. Frozen; whatever it says is public.
@@ -35,6 +38,11 @@ class Design(ABC):
     def __post_init__(self) -> None:
         self._suits()
         self._complete()
+        if self.layout.length > _LONGEST_REPORT:
+            raise InvalidParameterError(
+                f"A report would have {self.layout.length} bytes, more than {_LONGEST_REPORT}.",
+                fix="use fewer categories, or an oracle with short reports, such as pgr or hcms.",
+            )
 
     @abstractmethod
     def _suits(self) -> None:

@@ -75,6 +75,11 @@ class LocalLaplace(Numeric):
         return growth(self.epsilon)[1]
 
     @property
+    def rounding(self) -> float:
+        """A quarter of a squared step, for a number half-way between two points of the grid."""
+        return 0.25 / self.steps**2
+
+    @property
     def event(self) -> events.Event:
         """Discrete Laplace noise on a number that can move by all steps."""
         return events.DiscreteLaplace(self.scale, self.steps)

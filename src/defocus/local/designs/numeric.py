@@ -16,6 +16,8 @@ __all__ = ["Guesses", "Numeric", "numeric_epsilon"]
 
 Guesses: TypeAlias = NDArray[np.float64]
 
+_SINGLE_BIT = 1e-6
+
 
 class Numeric(Design):
     """A design whose reports are unbiased for numbers of an interval, measured from 0 (its low end) to 1."""
@@ -40,6 +42,26 @@ class Numeric(Design):
     @abstractmethod
     def share_variance(self, share: Fraction) -> float:
         """The variance of one report's guess for a number at this share of the interval."""
+
+    def mean_variance(self, first: float, second: float) -> float:
+        r"""The variance of a guess, on average over the people, from the mean guess and the mean squared guess.
+
+        It is a quadratic :math:`a + bx + cx^2` of the share x, and guesses are unbiased, so their squares have the mean
+        :math:`a + b\,\overline{x} + (1 + c)\,\overline{x^2}`: solved for :math:`\overline{x^2}`, which lies between
+        :math:`\overline{x}^2` and :math:`\overline{x}`. Where :math:`c = -1`, as for a single bit, reports do not tell,
+        and the largest variance is taken, which is right if all numbers are alike.
+        """
+        low, middle, high = (self.share_variance(Fraction(i, 2)) for i in range(3))
+        c = 2 * (low + high - 2 * middle)
+        b = high - low - c
+        mean = min(max(first, 0.0), 1.0)
+        told = mean**2 if 1 + c < _SINGLE_BIT else (second - low - b * mean) / (1 + c)
+        return low + b * mean + c * min(max(told, mean**2), mean) + self.rounding
+
+    @property
+    def rounding(self) -> float:
+        """What putting a number on the grid adds to the variance at most, where it matters."""
+        return 0.0
 
     def variance(self, share: Number) -> float:
         """The variance of one report's guess, in the domain's own units, for a number at ``share`` of the interval."""

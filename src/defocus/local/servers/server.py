@@ -11,7 +11,7 @@ from defocus.local.designs import Design, from_json
 from defocus.local.layouts import Payload
 from defocus.local.reports import Reports
 from defocus.local.servers.states import State
-from defocus.local.servers.tallies import count_reports, tally_shape
+from defocus.local.servers.tallies import count_reports, no_reports
 
 __all__ = ["Server"]
 
@@ -25,7 +25,12 @@ class Server:
     What strangers send is rejected and counted by reason in ``rejected``; nothing they send raises an error. With
     ``replays`` = m, a message must carry a nonce, and at least the last m nonces are remembered: a copy of any of
     those messages is rejected. (A copy that comes later than that is not noticed; nonces cost 16 bytes each, and
-    more in Python.) A batch is one message with one nonce.
+    more in Python.) A batch is one message with one nonce. A nonce is used up by reports that are counted, not by
+    garbage.
+
+    That is against copies by accident: a message sent twice, a file read twice. It is *not* against attackers. Nothing
+    binds a nonce to its report, so whoever sees a message on its way can send the report again with another nonce, or
+    another report with that nonce first; carry messages so that nobody does.
 
     Reports that clients forged are not recognised: whoever sends k messages moves the estimates like k people with
     chosen reports, here as in every local collection. Limit the number of messages by account before they come here.
@@ -36,7 +41,7 @@ class Server:
     def __init__(self, design: Design, *, replays: int = 0) -> None:
         self.design = design
         self._replays = whole("replays", replays)
-        self._tally = np.zeros(tally_shape(design.layout), np.int64)
+        self._tally = no_reports(design.layout)
         self._rejected: dict[wire.Reason, int] = {}
         self._recent: set[bytes] = set()
         self._before: set[bytes] = set()
@@ -109,15 +114,21 @@ class Server:
         if not isinstance(found, wire.Message):
             self._reject(found)
             return None
-        if self._replays and not self._fresh(found.nonce):
+        if self._replays and not self._fresh(found):
             self._reject("replayed")
             return None
         return found.payload
 
-    def _fresh(self, nonce: bytes | None) -> bool:
-        """Whether the nonce is new. Two generations of up to m are kept; the older goes when the newer is full."""
+    def _fresh(self, message: wire.Message) -> bool:
+        """Whether the nonce is new. Two generations of up to m are kept; the older goes when the newer is full.
+
+        A message without any report that counts leaves no trace.
+        """
+        nonce, good = message.nonce, self.design.layout.valid(message.payload)
         if nonce is None or nonce in self._recent or nonce in self._before:
             return False
+        if not len(message.payload) or (good is not None and not good.any()):
+            return True
         self._recent.add(nonce)
         if len(self._recent) >= self._replays:
             self._recent, self._before = set(), self._recent

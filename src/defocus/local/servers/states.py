@@ -9,9 +9,9 @@ from typing import final
 
 import numpy as np
 
-from defocus.errors import MismatchedOracleError, UnreadableDescriptionError
+from defocus.errors import InvalidParameterError, MismatchedOracleError, UnreadableDescriptionError, whole
 from defocus.local.designs import Design, from_json, to_json
-from defocus.local.servers.tallies import Tally, reports_in, tally_shape
+from defocus.local.servers.tallies import LARGEST, Tally, possible, reports_in, tally_shape
 from defocus.local.wire import REASONS, Reason
 
 __all__ = ["State"]
@@ -41,6 +41,10 @@ class State:
             return NotImplemented
         if other.design.digest != self.design.digest:
             raise MismatchedOracleError("Counts", other.design.digest.hex(), self.design.digest.hex())
+        if self.reports + other.reports >= LARGEST or _wraps(self.tally, other.tally):
+            raise InvalidParameterError(
+                "These are more reports than 64-bit integers can count.", fix="check where the counts came from."
+            )
         reasons = {why: self.rejected.get(why, 0) + other.rejected.get(why, 0) for why in REASONS}
         return State(self.design, self.tally + other.tally, {why: n for why, n in reasons.items() if n})
 
@@ -65,7 +69,15 @@ class State:
             head = json.loads(body[start:end])
             design = from_json(head["design"])
             tally = np.frombuffer(body[end:], "<i8").astype(np.int64).reshape(tally_shape(design.layout))
-            rejected = {why: int(head["rejected"][why]) for why in REASONS if why in head["rejected"]}
-        except (ValueError, KeyError, TypeError) as error:
+            rejected = {why: whole(why, head["rejected"][why]) for why in REASONS if why in head["rejected"]}
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             raise UnreadableDescriptionError(f"{type(error).__name__}, {str(error)[:120]}") from error
+        if not possible(design.layout, tally):
+            raise UnreadableDescriptionError("no server counts so many reports, or so few")
         return State(design, tally, rejected)
+
+
+def _wraps(one: Tally, other: Tally) -> bool:
+    """Whether a sum has another sign than both of what is added."""
+    total = one + other
+    return bool((((one ^ total) & (other ^ total)) < 0).any())

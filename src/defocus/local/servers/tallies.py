@@ -1,19 +1,26 @@
 """Counting reports: integers whose size does not depend on how many reports there were, and which add up."""
 
+import math
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from defocus.errors import InvalidParameterError
 from defocus.local.layouts import BitRows, Cells, Layout, Payload, Totals
 
-__all__ = ["Tally", "count_reports", "reports_in", "tally_shape"]
+__all__ = ["LARGEST", "Tally", "count_reports", "no_reports", "possible", "reports_in", "tally_shape"]
 
 Tally: TypeAlias = NDArray[np.int64]
+
+LARGEST = 1 << 62
+"""No tally is of so many reports."""
 
 _CHUNK = 1 << 16
 _SHORT = 1 << 14
 _LOW = (1 << 32) - 1
+_MOST = 1 << 27
+"""A gibibyte of counts."""
 
 
 def tally_shape(layout: Layout) -> tuple[int, ...]:
@@ -27,6 +34,17 @@ def tally_shape(layout: Layout) -> tuple[int, ...]:
             return (4,)
 
 
+def no_reports(layout: Layout) -> Tally:
+    """A tally of nothing; refused where it would not fit into memory."""
+    shape = tally_shape(layout)
+    if math.prod(shape) > _MOST:
+        raise InvalidParameterError(
+            f"A server would keep {math.prod(shape)} counts, more than {_MOST}.",
+            fix="use fewer categories, a sketch (hcms), or find frequent values first (heavy_hitters).",
+        )
+    return np.zeros(shape, np.int64)
+
+
 def reports_in(layout: Layout, tally: Tally) -> int:
     """How many reports were counted."""
     match layout:
@@ -36,6 +54,14 @@ def reports_in(layout: Layout, tally: Tally) -> int:
             return int(tally[:, -1].sum())
         case Totals():
             return int(tally[0])
+
+
+def possible(layout: Layout, tally: Tally) -> bool:
+    """Whether reports could have been counted so: nothing negative, no bit more often than there are reports."""
+    counts = tally[[0, 2, 3]] if isinstance(layout, Totals) else tally
+    if counts.size and (int(counts.min()) < 0 or float(counts.sum(dtype=np.float64)) >= LARGEST):
+        return False
+    return not isinstance(layout, BitRows) or bool((tally[:, :-1] <= tally[:, -1:]).all())
 
 
 def count_reports(layout: Layout, tally: Tally, payload: Payload) -> None:

@@ -81,6 +81,8 @@ def local_event(design: Design) -> events.Event:
         both = max(Fraction(0), (q * (1 + (ratio - 1) * inside) - inside) / (ratio - 1))
         if design.name in _SKETCHES:
             both = max(Fraction(0), 2 * inside - 1)
+        if both <= max(Fraction(0), 2 * inside - 1):  # the least there can be, which floats may miss
+            return events.SubsetResponse(_log_above(ratio), inside, max(Fraction(0), 2 * inside - 1))
         return events.SubsetResponse(
             _log_above(ratio), float(inside), min(math.nextafter(float(both), 0), float(inside))
         )
