@@ -31,7 +31,7 @@ def joined(nodes: int) -> np.ndarray:
     return made
 
 
-def of_graph(rows: np.ndarray, hubs: int) -> tuple[int, int, int]:
+def of_graph(rows: np.ndarray, hubs: int, first: int = 64) -> tuple[int, int, int]:
     """The level, by comparing all pairs by the definition; the K-th largest degree; and how far triangles can move."""
     nodes, sizes = len(rows), rows.sum(0)
     common = rows @ rows
@@ -43,7 +43,7 @@ def of_graph(rows: np.ndarray, hubs: int) -> tuple[int, int, int]:
 
     degrees, times = np.unique(sizes, return_counts=True)
     kth = sorted(sizes.tolist(), reverse=True)[hubs - 1] if hubs <= nodes else 0
-    return level(degrees, times, nodes, shared, hubs=hubs), kth, int(common.max())
+    return level(degrees, times, nodes, shared, hubs=hubs, first=first), kth, int(common.max())
 
 
 @cache
@@ -119,6 +119,13 @@ def test_noise_for_a_noisy_bound_keeps_its_promise(nodes: int, hubs: int) -> Non
         return float(sum(np.maximum(part, 0)[10:-10].sum() for part in parts))
 
     assert max(lost(b - a, one, two) for a, one, b, two in neighbours(nodes, counts, found)) <= delta
+
+
+@pytest.mark.parametrize("hubs", [2, 4, HUBS])
+def test_it_does_not_depend_on_which_nodes_are_compared_first(hubs: int) -> None:
+    for first in (1, 2, 3):
+        again = np.array([of_graph(rows, hubs, first) for rows in joined(5)])
+        assert np.array_equal(again, levels(5, hubs))
 
 
 def test_a_level_that_ignores_small_nodes_would_be_caught() -> None:

@@ -59,7 +59,15 @@ def nth_degree(degrees: IntVector, times: IntVector, n: int) -> int:
     return 0
 
 
-def level(degrees: IntVector, times: IntVector, nodes: int, shared: Callable[[int], int], *, hubs: int = HUBS) -> int:
+def level(
+    degrees: IntVector,
+    times: IntVector,
+    nodes: int,
+    shared: Callable[[int], int],
+    *,
+    hubs: int = HUBS,
+    first: int = _FIRST,
+) -> int:
     r"""The level :math:`\ell_K` of a graph.
 
     A few nodes of largest degree are compared first. What two of them share is a lower bound of the level, and then
@@ -71,8 +79,9 @@ def level(degrees: IntVector, times: IntVector, nodes: int, shared: Callable[[in
         nodes: how many nodes there are.
         shared: the largest number of neighbours shared by two nodes that both have a degree above a given one.
         hubs: K.
+        first: how many nodes are compared first; the level does not depend on it.
     """
     least = min(nth_degree(degrees, times, hubs), max(nodes - 2, 0))
-    above = nth_degree(degrees, times, min(_FIRST, hubs))
+    above = nth_degree(degrees, times, min(first, hubs))
     found = max(least, shared(above) if above < nth_degree(degrees, times, 2) else 0)
     return found if found >= min(above, nodes - 2) else max(found, shared(found))
