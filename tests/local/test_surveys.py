@@ -76,7 +76,7 @@ def test_who_is_asked_about_what_is_part_of_the_error() -> None:
     true = np.bincount(columns["town"], minlength=4)
     estimates = [asked.table(asked.encode(columns, bits), "town") for _ in range(100)]
     z = np.array([(each.counts - true) / each.errors for each in estimates])
-    assert 0.5 < (z**2).mean() < 1.3
+    assert (z**2).mean() == pytest.approx(1, abs=4 * np.sqrt(2 / z.size))
 
 
 def test_an_oracle_that_costs_more_or_asks_another_question_is_refused() -> None:

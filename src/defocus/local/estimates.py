@@ -18,7 +18,7 @@ from defocus.local.designs.rappor import rappor_regression
 from defocus.local.servers.states import State
 from defocus.local.servers.supports import supports
 
-__all__ = ["Array", "Estimate", "estimate"]
+__all__ = ["Array", "Estimate", "estimate", "scaled_up"]
 
 Array: TypeAlias = NDArray[np.float64]
 
@@ -143,6 +143,18 @@ class Estimate:
         hidden = [f"{len(self)} categories, the {_MOST} most frequent are shown"] if len(self) > _MOST else []
         cells = tabulating.cells(keys, [self.column.taken(order)])
         return cells, [*hidden, f"{self.processing}, from {self.reports} reports"]
+
+
+def scaled_up(counts: Array, variances: Array, reports: int, everyone: int) -> tuple[Array, Array]:
+    r"""Counts among all people, and their variances, from those among ``reports`` of them who were drawn at random.
+
+    With s people for each who reported, :math:`s^2` times the variance of the noise, and
+    :math:`(s - 1)\,n_v(1 - n_v/n)` for who was drawn: that of a hypergeometric count, scaled up.
+    """
+    scale = everyone / max(reports, 1)
+    grown = scale * counts
+    held = np.clip(grown, 0.0, everyone)
+    return grown, scale**2 * variances + (scale - 1) * held * (1 - held / max(everyone, 1))
 
 
 def estimate(state: State) -> Estimate:

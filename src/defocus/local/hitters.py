@@ -1,5 +1,6 @@
 """Frequent strings among very many: grow prefixes, and keep those that are frequent."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -12,7 +13,7 @@ from defocus.local.choosing import best
 from defocus.local.clients import Client, PrefixClient
 from defocus.local.clients.prefixes import END, checked_question, padded
 from defocus.local.domains import Categories
-from defocus.local.estimates import Estimate
+from defocus.local.estimates import Estimate, scaled_up
 from defocus.local.levels import checked_epsilon
 from defocus.local.oracles import Oracle
 from defocus.local.reports import Reports
@@ -52,7 +53,7 @@ class Hitters:
     Error:
         A string is found if all its prefixes stand out among ``keep``; with groups of n/g people a count must be some
         multiple of :math:`g\sqrt{\mathrm{variance}\cdot n/g}`. The variance of its count is :math:`g^2` that of the
-        last group's estimate, and g - 1 times the count for who is in that group.
+        last group's estimate, and what who is in that group adds.
     Reference:
         Wang, Li, Jha (2021), Locally differentially private heavy hitter identification (prefix extending).
     """
@@ -161,13 +162,8 @@ def heavy_hitters(
 
 
 def _scaled(estimate: Estimate, texts: Sequence[str], everyone: int) -> list[Hitter]:
-    """Counts of a group, as counts of all people.
-
-    A person is in the group with probability 1 / scale, which adds (scale - 1) times the count to the variance.
-    """
-    scale = everyone / max(estimate.reports, 1)
+    """Counts of a group, as counts of all people."""
+    counts, variances = scaled_up(estimate.counts, estimate.variances, estimate.reports, everyone)
     place = {label: i for i, label in enumerate(estimate.labels or ())}
     at = [(text.rstrip(END), place[text]) for text in texts]
-    counts = scale * estimate.counts
-    errors = np.sqrt(scale**2 * estimate.variances + (scale - 1) * np.maximum(counts, 0.0))
-    return [Hitter(text, float(counts[i]), float(errors[i])) for text, i in at]
+    return [Hitter(text, float(counts[i]), math.sqrt(variances[i])) for text, i in at]

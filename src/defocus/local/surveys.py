@@ -10,7 +10,7 @@ import numpy as np
 from defocus.errors import InvalidParameterError, Number, OutOfDomainError
 from defocus.local.choosing import best
 from defocus.local.domains import Categories
-from defocus.local.estimates import Estimate
+from defocus.local.estimates import Estimate, scaled_up
 from defocus.local.levels import checked_epsilon
 from defocus.local.oracles import Oracle
 from defocus.local.reports import Reports
@@ -48,7 +48,8 @@ class Attributes:
 
     Error:
         A set is asked of about n/d people, so counts scaled up to n have d times the variance of the oracle, plus that
-        of which people are asked: a person of the cell is counted with probability 1/d, :math:`n_v (d - 1)`.
+        of which people are asked, :math:`(d - 1)\,n_v(1 - n_v/n)`. Variances of cells that are summed are added up,
+        which is a little too much for oracles whose cells compete for reports, such as k-rr.
     Reference:
         Nguyên et al. (2016), Collecting and analyzing data from smart device users with local differential privacy; Ren
         et al. (2018), LoPub, for joint tables.
@@ -126,10 +127,12 @@ class Attributes:
         others = tuple(i for i, name in enumerate(asked) if name not in wanted)
         kept = [name for name in asked if name in wanted]
         order = [kept.index(name) for name in wanted]
-        scale = everyone / estimate.reports
-        counts = scale * estimate.counts.reshape(shape).sum(axis=others).transpose(order).ravel()
-        spread = scale**2 * estimate.variances.reshape(shape).sum(axis=others).transpose(order).ravel()
-        return replace(estimate, counts=counts, variances=spread + (scale - 1) * np.maximum(counts, 0), labels=None)
+        summed, spread = (
+            each.reshape(shape).sum(axis=others).transpose(order).ravel()
+            for each in (estimate.counts, estimate.variances)
+        )
+        counts, variances = scaled_up(summed, spread, estimate.reports, everyone)
+        return replace(estimate, counts=counts, variances=variances, labels=None)
 
     def _column(self, columns: Mapping[str, Any], name: str) -> Any:
         if name not in columns:
