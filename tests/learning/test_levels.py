@@ -28,6 +28,14 @@ def test_schedules_have_the_ends_they_were_given() -> None:
     assert Schedule.of(lambda t: 2 - t, levels=2).factors == (1.75, 1.25)
 
 
+def test_a_schedule_of_many_levels_keeps_its_shape_in_sixteen() -> None:
+    wanted = [2 - step / 300 for step in range(300)]
+    found = Schedule(wanted).at(300)
+    assert len(set(found)) <= 16
+    assert max(abs(math.log(a / b)) for a, b in zip(found, wanted, strict=True)) <= math.log(2) / 30 + 1e-9
+    assert list(found) == sorted(found, reverse=True)
+
+
 @pytest.mark.parametrize("bad", [[], [0], [1, -1], [math.nan], ["1"], [1e7, 1]])
 def test_schedules_that_are_none_are_refused(bad: Any) -> None:
     with pytest.raises(InvalidParameterError):

@@ -13,8 +13,9 @@ from scipy import stats
 from torch.utils.data import WeightedRandomSampler
 
 from defocus.errors import InvalidParameterError, UnaccountedSamplingError
+from defocus.learning.allocation import allocated_rate
 from defocus.learning.sampling import BallsInBins, Cyclic, FixedSize, Poisson, Shuffled, planned
-from defocus.privacy import Adjacency, Gaussian, Sampled, SampledBatch, account
+from defocus.privacy import Adjacency, Approximate, Gaussian, Sampled, SampledBatch, account
 
 KEY = bytes(range(32))
 
@@ -79,6 +80,19 @@ def test_an_epoch_of_balls_in_bins_is_one_release_at_its_least_noise() -> None:
     assert BallsInBins(30, 3, 6, replace=True).event([2.0] * 3) == Gaussian(1.0)
 
 
+def test_with_enough_noise_and_steps_an_epoch_is_counted_as_poisson_steps() -> None:
+    sampling = BallsInBins(2000, 200, 400, failing=1e-9)
+    rate = allocated_rate(2.0, 200, 1e-9)
+    assert rate is not None
+    assert sampling.event([2.0] * 400) == 400 * Sampled(Gaussian(2.0), rate) + 2 * Approximate(0, 2e-9)
+    begun = sampling.event([2.0] * 230)
+    assert begun == 230 * Sampled(Gaussian(2.0), rate) + 2 * Approximate(0, 2e-9)
+    assert BallsInBins(2000, 200, 400, replace=True, failing=1e-9).event([2.0] * 400) == 2 * Gaussian(1.0)
+    assert BallsInBins(2000, 200, 400).event([2.0] * 400) == 2 * Gaussian(2.0)
+    mixed = sampling.event([2.0] * 100 + [3.0] * 100)
+    assert mixed == 100 * Sampled(Gaussian(2.0), rate) + 100 * Sampled(Gaussian(3.0), rate) + Approximate(0, 2e-9)
+
+
 def test_a_place_among_balls_and_bins_does_not_depend_on_who_else_is_there() -> None:
     sampling = BallsInBins(30, 5, 5)
     more, fewer = drawn(sampling, 30), drawn(sampling, 29)
@@ -123,6 +137,8 @@ def test_a_replaced_unit_costs_more_than_an_added_one() -> None:
 def test_samplings_are_planned_by_name() -> None:
     assert planned("poisson", size=100, batch=8, steps=3, replace=False) == Poisson(100, Fraction(2, 25), 3)
     assert planned("balls in bins", size=100, batch=8, steps=3, replace=False) == BallsInBins(100, 12, 3)
+    half = planned("balls in bins", size=100, batch=8, steps=24, replace=False, delta=5 / 2**10)
+    assert half == BallsInBins(100, 12, 24, failing=2.0**-14)
     assert planned("fixed size", size=100, batch=8, steps=3, replace=False) == FixedSize(100, 8, 3)
     assert planned("shuffled", size=100, batch=8, steps=3, replace=True) == Shuffled(100, 8, 3)
 

@@ -14,6 +14,7 @@ from defocus.workloads.toeplitz import coefficients, squares
 __all__ = ["Banded", "Schedule", "Strategy", "strategy"]
 
 _LEVELS = 8
+_MOST = 16
 _BITS = 18
 
 
@@ -22,8 +23,9 @@ _BITS = 18
 class Schedule:
     """Noise that changes on the way: a run is cut into as many equal stretches as there are ``factors``.
 
-    The noise of a step is the base noise, which the budget decides, times the factor of its stretch. A stretch is one
-    repeated event, so that accounting takes some 20 ms for each stretch, whatever the length of the run.
+    The noise of a step is the base noise, which the budget decides, times the factor of its stretch. Each level is one
+    repeated event, and accounting takes some milliseconds for each level, whatever the length of the run. More than 16
+    different factors are brought to the nearest of 16 in a geometric series; the noise added is then that noise.
 
     >>> Schedule.geometric(2, 1, levels=3).factors
     (2.0, 1.414..., 1.0)
@@ -38,7 +40,7 @@ class Schedule:
                 "A schedule has at least one factor, and none a million times another.",
                 fix="write for example Schedule([1.5, 1.2, 1.0]).",
             )
-        object.__setattr__(self, "factors", found)
+        object.__setattr__(self, "factors", found if len(set(found)) <= _MOST else _snapped(found))
 
     @classmethod
     def linear(cls, first: Number, last: Number, *, levels: int = _LEVELS) -> "Schedule":
@@ -129,3 +131,9 @@ def strategy(banded: Banded, *, steps: int, groups: int) -> Strategy:
 
 def _several(levels: object) -> int:
     return count("levels", levels)
+
+
+def _snapped(factors: tuple[float, ...]) -> tuple[float, ...]:
+    grid = np.geomspace(min(factors), max(factors), _MOST)
+    nearest = np.abs(np.log(np.array(factors))[:, None] - np.log(grid)).argmin(axis=1)
+    return tuple(grid[nearest].tolist())

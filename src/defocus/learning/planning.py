@@ -99,7 +99,7 @@ def plan(
     drawn: Sampling
     how: Strategy | None = None
     if banded is None:
-        drawn = planned(sampling, size=size, batch=rows, steps=total, replace=replace)
+        drawn = planned(sampling, size=size, batch=rows, steps=total, replace=replace, delta=float(budget.delta))
     else:
         if sampling != "poisson":
             raise InvalidParameterError(

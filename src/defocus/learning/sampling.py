@@ -16,10 +16,11 @@ from typing import final
 import numpy as np
 
 from defocus.errors import InvalidParameterError, UnaccountedSamplingError
+from defocus.learning.allocation import allocated_rate
 from defocus.learning.streams import Stream
 from defocus.noise import bernoulli, permutation, uniform
 from defocus.noise.integers import Integers
-from defocus.privacy.events import Event, Gaussian, Sampled, SampledBatch, compose
+from defocus.privacy.events import Approximate, Event, Gaussian, Sampled, SampledBatch, compose
 
 __all__ = ["SAMPLINGS", "BallsInBins", "Cyclic", "FixedSize", "Poisson", "Sampling", "Shuffled", "planned"]
 
@@ -139,15 +140,19 @@ class BallsInBins(Sampling):
         neighbouring data differ in that one step, by one contribution (two where it is replaced), and each later step
         is a function of what was released before; where others fall does not depend on the unit. So the pair of laws
         is dominated by the Gaussian one for every place, and a mixture over places, which is the same on both sides,
-        by joint convexity too. What the secrecy of the place adds is not counted: no bound of it is certified here.
+        by joint convexity too.
+        Where a unit is added or removed, the place is secret as well, and with enough noise and steps an epoch counts
+        as Poisson-sampled steps at a rate slightly above one over the number of bins, except with a small probability
+        (``failing``), which is charged as delta: see :mod:`defocus.learning.allocation` for the proof.
     Reference:
-        Chua et al. (2025), Balls-and-bins sampling for DP-SGD (the law of batches).
+        Chua et al. (2025), Balls-and-bins sampling for DP-SGD; Feldman, Shenfeld (2025).
     """
 
     size: int
     bins: int
     steps: int
     replace: bool = False
+    failing: float = 0.0
 
     @property
     def batch(self) -> Fraction:
@@ -156,7 +161,15 @@ class BallsInBins(Sampling):
 
     def event(self, ratios: Sequence[float]) -> Event:
         """See the base class."""
-        return _by_epoch(self, ratios, self.bins)
+        epochs = Counter(tuple(ratios[start : start + self.bins]) for start in range(0, len(ratios), self.bins))
+        return compose(times * self._epoch(epoch) for epoch, times in epochs.items())
+
+    def _epoch(self, ratios: tuple[float, ...]) -> Event:
+        rate = None if self.replace else allocated_rate(min(ratios), self.bins, self.failing)
+        if rate is None:
+            return self.noise(min(ratios))
+        steps = (times * Sampled(Gaussian(ratio), rate) for ratio, times in Counter(ratios).items())
+        return compose((*steps, Approximate(0, 2 * self.failing)))
 
     def draw(self, step: int, units: int, key: bytes) -> Integers:
         """See the base class."""
@@ -166,8 +179,8 @@ class BallsInBins(Sampling):
     def words(self) -> str:
         """See the base class."""
         return (
-            f"balls in bins: in each epoch each falls into one of {self.bins} steps; an epoch is counted as one"
-            " release, without amplification"
+            f"balls in bins: in each epoch each falls into one of {self.bins} steps; an epoch counts as one release,"
+            " or as Poisson-sampled steps at a slightly higher rate where that is proven to be less"
         )
 
 
@@ -201,7 +214,9 @@ class Shuffled(Sampling):
 
     def event(self, ratios: Sequence[float]) -> Event:
         """See the base class."""
-        return _by_epoch(self, ratios, -(-self.size // self.length))
+        length = -(-self.size // self.length)
+        least = Counter(min(ratios[start : start + length]) for start in range(0, len(ratios), length))
+        return compose(times * self.noise(ratio) for ratio, times in least.items())
 
     def draw(self, step: int, units: int, key: bytes) -> Integers:
         """See the base class."""
@@ -266,11 +281,6 @@ def _thinned(noise: Gaussian, rate: Fraction) -> Event:
     return noise if rate == 1 else Sampled(noise, rate)
 
 
-def _by_epoch(sampling: BallsInBins | Shuffled, ratios: Sequence[float], length: int) -> Event:
-    least = Counter(min(ratios[start : start + length]) for start in range(0, len(ratios), length))
-    return compose(times * sampling.noise(ratio) for ratio, times in least.items())
-
-
 def _share(rate: Fraction) -> str:
     return f"{rate.numerator}/{rate.denominator}" if rate.denominator < 10**6 else f"{float(rate):.6g}"
 
@@ -280,9 +290,12 @@ SAMPLINGS = ("poisson", "balls in bins", "shuffled", "fixed size")
 
 
 def planned(
-    name: object, *, size: int, batch: int | Fraction, steps: int, replace: bool
+    name: object, *, size: int, batch: int | Fraction, steps: int, replace: bool, delta: float = 0.0
 ) -> Poisson | FixedSize | BallsInBins | Shuffled:
-    """The plan of the sampling called ``name``; samplers made elsewhere are refused."""
+    """The plan of the sampling called ``name``; samplers made elsewhere are refused.
+
+    A twentieth of ``delta`` may be spent on failures of a proof, over all epochs.
+    """
     if not isinstance(name, str):
         raise UnaccountedSamplingError(
             f"Batches are drawn by Defocus, so that what is charged is what ran, but got {type(name).__name__}.",
@@ -295,7 +308,8 @@ def planned(
     if name == "poisson":
         return Poisson(size, Fraction(batch) / size, steps, replace)
     if name == "balls in bins":
-        return BallsInBins(size, max(1, round(size / Fraction(batch))), steps, replace)
+        bins = max(1, round(size / Fraction(batch)))
+        return BallsInBins(size, bins, steps, replace, delta / 40 / -(-steps // bins))
     drawn = Fraction(batch)
     if drawn.denominator != 1:
         raise InvalidParameterError("A batch of fixed size holds a whole number.", fix="pass a whole batch=.")
