@@ -33,6 +33,17 @@ def test_bounds_nobody_declared_are_found_and_charged_within_the_budget() -> Non
     assert Budget(1, 1e-6).covers(account(model.event_))
 
 
+def test_means_and_deviations_can_be_left_alone() -> None:
+    X = np.tile([[2.0], [8.0]], (3000, 1))
+    plain = {"bounds": (0, 10), "budget": Budget(1, 1e-6), "bits": seeded(1)}
+    shifted = StandardScaler(with_std=False, **plain).fit(X)
+    assert shifted.transform(X)[:2].ravel() == pytest.approx([-3, 3], abs=0.1)
+    spread = StandardScaler(with_mean=False, **plain).fit(X)
+    assert spread.transform(X)[:2].ravel() == pytest.approx([2 / 3, 8 / 3], abs=0.1)
+    for model in (shifted, spread):
+        assert model.inverse_transform(model.transform(X)) == pytest.approx(X)
+
+
 def test_declared_bounds_cost_no_search() -> None:
     model = StandardScaler(bounds=(0, 1), budget=Budget(1, 1e-6)).fit(np.zeros((5, 2)))
     assert not any(isinstance(part, DiscreteLaplace) for part, _ in parts_of(model.event_))

@@ -31,6 +31,8 @@ Floats = NDArray[np.float64]
 class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
     r"""Subtract the mean of each feature and divide by its standard deviation, all of them noisy.
 
+    ``with_mean`` and ``with_std`` say which of the two is done; both are released.
+
     Guarantee:
         The fit owes ``event_``, calibrated to ``budget``; one row is added or removed, or replaced where the ledger
         says so. Each feature goes from its bounds to [-1, 1]; a row adds :math:`2^{10}` to a count, and at most
@@ -59,12 +61,16 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
         self,
         *,
         bounds: Any = None,
+        with_mean: bool = True,
+        with_std: bool = True,
         budget: Any = None,
         ledger: Any = None,
         purpose: str | None = None,
         bits: Any = None,
     ) -> None:
         self.bounds = bounds
+        self.with_mean = with_mean
+        self.with_std = with_std
         self.budget = budget
         self.ledger = ledger
         self.purpose = purpose
@@ -109,13 +115,14 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
         """Standardised rows."""
         check_is_fitted(self)
         rows = seen(self, X, reset=False)
-        found: Floats = (rows - self.mean_) / self.scale_
+        found: Floats = (rows - (self.mean_ if self.with_mean else 0.0)) / (self.scale_ if self.with_std else 1.0)
         return found
 
     def inverse_transform(self, X: Any) -> Floats:
         """Rows in the units of the data."""
         check_is_fitted(self)
-        found: Floats = np.asarray(X, dtype=np.float64) * self.scale_ + self.mean_
+        spread = np.asarray(X, dtype=np.float64) * (self.scale_ if self.with_std else 1.0)
+        found: Floats = spread + (self.mean_ if self.with_mean else 0.0)
         return found
 
 
