@@ -15,6 +15,7 @@ from defocus.local.designs.hybrid import Hybrid
 from defocus.local.designs.window import Window
 from defocus.local.domains import Interval
 from defocus.local.levels import growth
+from defocus.local.means import moments
 from defocus.local.servers.distributions import transitions
 from defocus.noise.testing import replay, seeded
 from defocus.privacy import account
@@ -78,9 +79,13 @@ def test_the_bit_keeps_epsilon_at_both_ends_and_between(epsilon: Fraction) -> No
 def test_guesses_are_unbiased_and_have_the_stated_variance_and_no_other(name: str, epsilon: int) -> None:
     asked = mean(name, -1, 1, epsilon)
     for share in (0.0, 0.5, 0.9):
-        made = asked.estimate(asked.encode(np.full(40_000, 2 * share - 1), seeded(int(100 * share) + epsilon)))
+        server = asked.server()
+        server.add_reports(asked.encode(np.full(40_000, 2 * share - 1), seeded(int(100 * share) + epsilon)))
+        made = asked.estimate(server)
         assert abs(made.mean - (2 * share - 1)) < 4 * made.error
-        seen, stated = made.error**2 * 40_000, asked.design.variance(share)
+        first, second = moments(asked.design, server.state())
+        seen, stated = 4 * (second / 40_000 - (first / 40_000) ** 2), asked.design.variance(share)
+        assert made.error**2 * 40_000 == pytest.approx(stated, rel=0.05)
         noise = max(0.02, 4 * math.sqrt(2 / 40_000))
         assert seen == pytest.approx(stated, rel=2 * noise)
         if stated > 0.01:

@@ -21,7 +21,7 @@ from defocus.local.servers.distributions import expectation_maximisation
 from defocus.noise import Bits
 from defocus.privacy import events
 
-__all__ = ["Mean", "MeanEstimate", "mean"]
+__all__ = ["Mean", "MeanEstimate", "mean", "moments"]
 
 
 @final
@@ -103,7 +103,7 @@ class Mean:
         n = state.reports
         if n < 2:
             raise InvalidParameterError(f"{n} reports have no mean with an error.", fix="collect two or more.")
-        first, second = _moments(self.design, state)
+        first, second = moments(self.design, state)
         noise = max(self.design.mean_variance(first / n, second / n), 0.0)
         width = float(self.domain.width)
         return MeanEstimate(float(self.domain.low) + width * (first / n), width * math.sqrt(noise / n), n)
@@ -169,8 +169,8 @@ def mean(
     return Mean(numeric(name, low, high, epsilon, outside=outside, **options))
 
 
-def _moments(design: Numeric, state: State) -> tuple[float, float]:
-    """The sum of all guesses, and of their squares."""
+def moments(design: Numeric, state: State) -> tuple[float, float]:
+    """The sum of all guesses, as shares of the interval, and of their squares: what was seen, without any theory."""
     if isinstance(design, LocalLaplace):
         _, total, low, high = (int(x) for x in state.tally)
         return total / design.steps, (low + (high << 32)) / design.steps**2
