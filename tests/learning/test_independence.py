@@ -98,6 +98,15 @@ def test_buffers_that_keep_statistics_are_refused_and_counters_are_not() -> None
     assert float(model.seen) == 0  # left as it was found
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_models_that_change_their_parameters_in_forward_are_refused() -> None:
+    net = nn.Sequential(nn.Embedding(3, 4, max_norm=0.1), nn.Flatten(), nn.Linear(20, 3))
+    before = net[0].weight.detach().clone()
+    with pytest.raises(DependentExamplesError, match="changes its own parameters in forward"):
+        check(net, one=(torch.zeros(1, 5, dtype=torch.long), torch.zeros(1, dtype=torch.long)))
+    assert torch.equal(net[0].weight, before)
+
+
 def test_everything_is_left_as_it_was_found() -> None:
     model = FREE["dropout"]()
     for parameter in model.parameters():

@@ -63,7 +63,8 @@ def check_independent(model: Module, loss: Loss, gradients: Gradients, one: Batc
     device = next(model.parameters()).device
     stream = Stream(bytes(32), "made-up examples")
     first, second = (
-        (_chosen(probe, offset) if probe is not None else made_up(one, _ROWS, stream)) for offset in (0, _ROWS - 1)
+        (_chosen(probe, offset, device) if probe is not None else made_up(one, _ROWS, stream))
+        for offset in (0, _ROWS - 1)
     )
     with _untouched(model, device) as again:
         try:
@@ -132,8 +133,17 @@ def _losses(
     model: Module, losses: Losses, batch: Batch, again: Callable[[], None]
 ) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
     again()
+    before = [parameter.detach().clone() for parameter in model.parameters()]
     with torch.enable_grad():
         found = losses.each(call(model, batch[0]), batch[1], size(batch))
+    if not all(torch.equal(was, parameter) for was, parameter in zip(before, model.parameters(), strict=True)):
+        with torch.no_grad():
+            for was, parameter in zip(before, model.parameters(), strict=True):
+                parameter.copy_(was)
+        raise DependentExamplesError(
+            "The model changes its own parameters in forward, by what it sees and without noise.",
+            fix="leave out max_norm= of embeddings and the like, or apply it between steps, to all rows.",
+        )
     if not found.requires_grad:
         raise UnfitModelError(
             "The loss has no gradient: nothing that is trained moves it.",
@@ -181,7 +191,7 @@ def _joined(first: Batch, second: Batch) -> Batch:
     return found
 
 
-def _chosen(probe: Batch, offset: int) -> Batch:
+def _chosen(probe: Batch, offset: int, device: torch.device) -> Batch:
     """Four rows of the user's made-up examples; others further on."""
     rows = size(probe)
     if rows < 2 * _ROWS - 1:
@@ -190,7 +200,7 @@ def _chosen(probe: Batch, offset: int) -> Batch:
             fix=f"pass at least {2 * _ROWS - 1} made-up examples that differ.",
         )
     found: Batch = trees.tree_map(
-        lambda leaf: leaf[offset : offset + _ROWS] if isinstance(leaf, torch.Tensor) else leaf, probe
+        lambda leaf: leaf[offset : offset + _ROWS].to(device) if isinstance(leaf, torch.Tensor) else leaf, tuple(probe)
     )
     return found
 
