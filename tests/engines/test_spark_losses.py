@@ -11,7 +11,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_a_lost_executor_and_a_lost_driver_lose_no_charge_and_release_nothing(tmp_path: Path) -> None:
-    """On a cluster of its own, in a program of its own, since a killed Java machine would take other tests with it."""
+    """In a program of its own, since a killed Java machine would take other tests with it."""
     script = Path(__file__).with_name("spark_losses.py")
     done = subprocess.run(  # noqa: S603  # our own program
         [sys.executable, "-W", "ignore", str(script), str(tmp_path)],
