@@ -59,6 +59,7 @@ def server() -> Iterator[str]:
     yield running.get_uri()
     options = ("-w", "-D", str(running.pgdata), "-m", "immediate", "stop")  # what it holds is thrown away
     pgexec("pg_ctl", options, bin_path=running.bin_path, user=running.system_user)
+    running._postmaster_info = None  # it need not be stopped again
     running.cleanup()
     shutil.rmtree(home, ignore_errors=True)
 

@@ -60,3 +60,10 @@ def test_bounds_that_were_found_are_filled_in() -> None:
     found = Split((Scaled("x", find=True), Scaled("z", 0, 1)), (1, 1)).found({"x": (-4.0, 8.0)})
     assert found.values == (Scaled("x", -4.0, 8.0), Scaled("z", 0, 1))
     assert (found.values[0].bottom, found.values[0].width) == (-4.0, 12.0)
+
+
+@pytest.mark.parametrize("degrees", [(0, 1), (2, 0), (0, 0)])
+def test_of_several_values_none_is_left_out_of_the_shares(degrees: tuple[int, int]) -> None:
+    """A row that lacks it would have its own cell and the cells of the other value: more than its weight."""
+    with pytest.raises(AssertionError):
+        Split((Scaled("x", 0, 1), Scaled("z", 0, 1)), degrees)

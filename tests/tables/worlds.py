@@ -166,10 +166,11 @@ def shapes(draw: DrawFn) -> Shape:
     """Splits of every degree that a question can ask for."""
     values: list[tuple[str, float | None, float | None, float | None]] = []
     degrees: list[int] = []
-    for name in draw(st.sampled_from([(), ("x",), ("z",), ("x", "z"), ("x", "x"), ("y",)])):
+    names = draw(st.sampled_from([(), ("x",), ("z",), ("x", "z"), ("x", "x"), ("y",)]))
+    for name in names:
         low, high = draw(ENDS)
         instead = draw(st.sampled_from([None, None, low, high]))
-        degrees.append(draw(st.integers(0, 2)))
+        degrees.append(draw(st.integers(0 if len(names) == 1 else 1, 2)))
         values.append((name, low, high, instead))
     if len(values) == 1 and draw(st.booleans()):
         values, degrees = [(values[0][0], None, None, None)], [0]

@@ -114,6 +114,8 @@ class Split:
 
     def __post_init__(self) -> None:
         assert 2 * sum(self.degrees) < _ROUNDINGS  # noqa: S101  # what the sums of the parts rely on
+        # A value of degree 0 is in no share: of several, one that is missing would leave the shares of the others.
+        assert len(self.degrees) < 2 or min(self.degrees) > 0  # noqa: S101  # what every question keeps to
 
     def found(self, ranges: Mapping[str, tuple[float, float]]) -> "Split":
         """The split with the bounds that were found for its values."""
