@@ -174,7 +174,7 @@ def test_an_engine_out_of_memory_is_told_as_such_and_answers_smaller_questions(t
     path = tmp_path / "visits.parquet"
     notes = "SELECT range AS patient, repeat(md5(range::VARCHAR), 30) AS note, 1.0 AS x FROM range(100000)"
     duckdb.execute(f"COPY ({notes}) TO '{path}'")
-    with opened(path, tmp_path, unit=dp.user("patient"), memory="10MB", threads=1) as table:
+    with opened(path, tmp_path, unit=dp.user("patient"), memory="16MB", threads=1) as table:
         with pytest.raises(QuestionFailedError, match="memory, or room for temporary files, ran out") as failed:
             table.agg(d=dp.count_distinct("note", at_most=1)).release(epsilon=0.5)
         assert failed.value.__context__ is None
