@@ -2,8 +2,9 @@
 
 Run it with ``.venv/bin/python examples/browser_settings.py``; it takes some seconds and needs no data.
 
-Every browser remembers one noisy Bloom filter of its home page and reports it, disguised anew, day after day. Whoever
-sees all reports of a person has learned no more than epsilon = 4 allows; one report alone is worth about 1.
+Every browser remembers one noisy Bloom filter of its home page and reports it, disguised anew, day after day. As long
+as the page stays the same, whoever sees all reports of a person has learned no more than epsilon = 4 allows; one report
+alone is worth about 1. When a page changes is not protected.
 """
 
 import numpy as np

@@ -2,8 +2,9 @@
 
 Run it with ``.venv/bin/python examples/telemetry.py``; it takes some seconds and needs no data.
 
-Each device draws two noisy bits and a rounding point once, and reports one of the two bits every day. As long as its
-use stays on one side of the point, all its reports together cost epsilon = 1.
+Each device draws two noisy bits and a rounding point once, and reports one of the two bits every day. Of devices whose
+use stays the same, all reports together cost epsilon = 1. A device whose use passes its point reports its other bit
+from then on: that something changed, and when, is not protected.
 """
 
 import numpy as np

@@ -4,7 +4,7 @@ import math
 import numpy as np
 import pytest
 
-from defocus.errors import InvalidParameterError, OutOfDomainError, UnreadableDescriptionError
+from defocus.errors import InvalidParameterError, OutOfDomainError, UnmadeReportError, UnreadableDescriptionError
 from defocus.local import Memory, Oracle, Server, mean, oracle
 from defocus.local.designs import DBitFlip, Rappor, design, numeric
 from defocus.local.domains import Categories
@@ -91,3 +91,11 @@ def test_one_report_of_rappor_costs_less_than_all_of_them() -> None:
     made = Rappor(Categories.of(3), math.log(3) * 4 + 1e-9)
     assert made.flip == pytest.approx(0.25, rel=0.01)
     assert made.report_epsilon == pytest.approx(1.0743, rel=0.01)
+
+
+def test_a_memory_that_was_damaged_sends_nothing() -> None:
+    text = Memory(numeric("duchi", 0, 1, 1)).to_json()
+    kept = json.loads(text)
+    kept["kept"]["ends"] = [7, 7]
+    with pytest.raises(UnmadeReportError, match="Nothing was reported"):
+        Memory.from_json(json.dumps(kept)).report(0.5)

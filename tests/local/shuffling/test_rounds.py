@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.local.shuffling.making import parties
 
-from defocus.errors import DefocusError, InvalidParameterError, UnsupportedEventError
+from defocus.errors import DefocusError, EpsilonTooLargeError, InvalidParameterError, UnsupportedEventError
 from defocus.ledger import Ledger
 from defocus.local import oracle
 from defocus.local.shuffling import Key, Round
@@ -77,3 +77,10 @@ def test_a_ledger_of_replaced_values_charges_a_round_and_one_of_persons_added_re
     other = Ledger.open(tmp_path / "other.sqlite", dataset="a poll", unit=rows(), budget=budget)
     with pytest.raises(UnsupportedEventError, match="replace=True"):
         other.charge(described.event, purpose="first round")
+
+
+def test_a_device_has_a_limit_of_its_own_for_what_a_report_says_without_the_crowd() -> None:
+    described, _, _ = parties(epsilon=2)
+    assert Round.from_json(described.to_json(), at_most=2) == described
+    with pytest.raises(EpsilonTooLargeError):
+        Round.from_json(described.to_json(), at_most=1)

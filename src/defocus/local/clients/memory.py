@@ -5,7 +5,7 @@ from typing import Any, final
 
 import numpy as np
 
-from defocus.errors import InvalidParameterError, UnreadableDescriptionError
+from defocus.errors import InvalidParameterError, UnmadeReportError, UnreadableDescriptionError
 from defocus.local import wire
 from defocus.local.clients import d_bit, numeric, rappor
 from defocus.local.designs import DBitFlip, Design, Rappor, from_json, to_json
@@ -63,7 +63,10 @@ class Memory:
         """A report of the value, as a message."""
         draw = source(bits)
         token = draw.integer(8 * wire.NONCE).to_bytes(wire.NONCE, "little") if nonce else None
-        return wire.write(self.design, self.payload(value, draw), nonce=token, batch=False)
+        made = self.payload(value, draw)
+        if self.design.layout.valid(made) is not None:
+            raise UnmadeReportError(self.design.name)
+        return wire.write(self.design, made, nonce=token, batch=False)
 
     def payload(self, value: Any, bits: Bits | None = None) -> Payload:
         """The report itself."""

@@ -5,7 +5,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, final
 
-from defocus.errors import DefocusError, InvalidParameterError, UnreadableDescriptionError, count, whole
+from defocus.errors import DefocusError, InvalidParameterError, Number, UnreadableDescriptionError, count, whole
 from defocus.local import wire
 from defocus.local.designs import Design, from_json, to_json
 from defocus.local.layouts import Payload
@@ -94,8 +94,8 @@ class Round:
         )
 
     @staticmethod
-    def from_json(text: str | bytes) -> "Round":
-        """Read a description; anything else is refused."""
+    def from_json(text: str | bytes, *, at_most: Number | None = None) -> "Round":
+        """Read a description; anything else is refused, and a report that by itself costs more than ``at_most``."""
         if len(text) > _LONGEST:
             raise UnreadableDescriptionError("it is longer than 64 MiB")
         try:
@@ -103,7 +103,7 @@ class Round:
             if data["format"] != "defocus.shuffle" or data["version"] != VERSION:
                 raise UnreadableDescriptionError("it is not a round of this version")
             keys = (bytes.fromhex(data["shuffler"]), bytes.fromhex(data["analyser"]))
-            return Round(from_json(json.dumps(data["design"])), data["users"], *keys)
+            return Round(from_json(json.dumps(data["design"]), at_most=at_most), data["users"], *keys)
         except DefocusError:
             raise
         except (KeyError, TypeError, ValueError, RecursionError) as error:

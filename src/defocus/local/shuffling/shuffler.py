@@ -32,7 +32,7 @@ class Shuffler:
         copies are rejected.
 
         Copies are rejected for as long as the hashes live. In memory, that is this object's life, and so the key shall
-        be one of this process: one that was stored and read again is refused. With ``marks``, the hashes are also
+        be this shuffler's only: one that was stored and read again is refused. With ``marks``, the hashes are also
         written to a file, before a report is accepted, and a shuffler that is restarted with the same key and file goes
         on rejecting. (Reports that waited when it stopped are lost, and their copies rejected.)
     Assumes:
