@@ -25,7 +25,7 @@ class SlowGradientsWarning(UserWarning):
 
 
 class _Way(Protocol):
-    def add(self, batch: Batch, rule: Rule) -> tuple[torch.Tensor, torch.Tensor]:
+    def add(self, batch: Batch, rule: Rule) -> tuple[torch.Tensor, torch.Tensor, int]:
         """Add the clipped gradients to ``grad``, or raise before anything was added."""
 
 
@@ -99,13 +99,12 @@ class Gradients:
         examples = size(batch)
         if examples == 0:
             device = next(iter(self._parameters.values())).device
-            losses, norms = torch.zeros(0, device=device), torch.zeros(len(self._groups), 0, device=device)
+            losses, norms, unusable = torch.zeros(0, device=device), torch.zeros(len(self._groups), 0, device=device), 0
         else:
-            losses, norms = self._add(batch, rule)
+            losses, norms, unusable = self._add(batch, rule)
         for parameter in self._parameters.values():
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
-        unusable = int(torch.isinf(norms[0]).sum())
         return Clipped(losses, norms[0] if len(self._groups) == 1 else norms, unusable)
 
     def explain(self) -> str:
@@ -113,7 +112,7 @@ class Gradients:
         way = _NAMES[len(_NAMES) - len(self._ways)]
         return "\n".join([f"Per-example gradients by {way}.", *self._reasons])
 
-    def _add(self, batch: Batch, rule: Rule) -> tuple[torch.Tensor, torch.Tensor]:
+    def _add(self, batch: Batch, rule: Rule) -> tuple[torch.Tensor, torch.Tensor, int]:
         while len(self._ways) > 1:
             try:
                 return self._ways[0].add(batch, rule)

@@ -27,8 +27,8 @@ class Mapped:
         self._parameters = {name: p for group in groups for name, p in group.items()}
         self._part = max(1, _FLOATS // max(1, sum(p.numel() for p in self._parameters.values())))
 
-    def add(self, batch: Batch, rule: Rule) -> tuple[torch.Tensor, torch.Tensor]:
-        """Add the clipped gradients to ``grad``; return losses (B,) and norms (groups, B)."""
+    def add(self, batch: Batch, rule: Rule) -> tuple[torch.Tensor, torch.Tensor, int]:
+        """Add the clipped gradients to ``grad``; return losses (B,), norms (groups, B) and how many are unusable."""
         total, losses, norms = size(batch), [], []
         added = {name: torch.zeros_like(p) for name, p in self._parameters.items()}
         for start in range(0, total, self._part):
@@ -37,17 +37,18 @@ class Mapped:
             squares = [
                 sum(gradients[name].float().flatten(1).square().sum(1) for name in group) for group in self._groups
             ]
-            found, factors, usable = usable_factors(torch.stack(squares).sqrt(), loss, rule)
+            infinite, factors, usable = usable_factors(torch.stack(squares).sqrt(), loss, rule)
             for group, factor in zip(self._groups, factors, strict=True):
                 for name in group:
                     flat = gradients[name].flatten(1)
                     flat = torch.where(usable[:, None], flat, 0.0)
                     added[name] += (factor.to(flat.dtype) @ flat).view_as(added[name])
             losses.append(loss.float())
-            norms.append(found)
+            norms.append(infinite)
         for name, parameter in self._parameters.items():
             parameter.grad = added[name] if parameter.grad is None else parameter.grad.add_(added[name])
-        return torch.cat(losses), torch.cat(norms, dim=1)
+        found = torch.cat(norms, dim=1)
+        return torch.cat(losses), found, int(torch.isinf(found[0]).sum())
 
     def _gradients(self, batch: Batch) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
         def one(parameters: Mapping[str, torch.Tensor], example: Batch) -> torch.Tensor:

@@ -2,12 +2,14 @@
 
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import final
 
 import torch
 from torch.nn import Module, Parameter
 
 from defocus.learning.gradients.batches import Batch, call, size
+from defocus.learning.gradients.capturing import Recorder
 from defocus.learning.gradients.choosing import Choices
 from defocus.learning.gradients.clipped import Rule, usable_factors
 from defocus.learning.gradients.handlers import HANDLERS
@@ -44,30 +46,40 @@ class OnePass:
         self._trusted = False
         device = next(iter(self._regions.parameters.values())).device
         self._anchor = torch.zeros((), device=device, requires_grad=True)
+        self._recorder = Recorder(model, self._regions, self._pass, choices.remembered)
 
-    def add(self, batch: Batch, rule: Rule) -> tuple[torch.Tensor, torch.Tensor]:
-        """Add the clipped gradients to ``grad``; return losses (B,) and norms (groups, B)."""
+    def add(self, batch: Batch, rule: Rule) -> tuple[torch.Tensor, torch.Tensor, int]:
+        """Add the clipped gradients to ``grad``; return losses (B,), norms (groups, B) and how many are unusable."""
         if size(batch) == 1:
             return self._single.add(batch, rule)
         if not self._trusted:
             self._trust(batch)
-        tape, losses = self._pass(batch)
-        norms = tape.norms(len(self._groups), len(losses), losses.device)
+        recording = self._recorder.find(batch) if self._anchor.is_cuda and self._plan is not None else None
+        if recording is not None:
+            losses, norms = recording.measure(batch)
+            norms, factors, usable = usable_factors(norms, losses, rule)
+            if bool(usable.all()):
+                recording.add(factors)
+                return losses, norms, 0
+        tape, losses, norms = self._pass(batch)
         norms, factors, usable = usable_factors(norms, losses, rule)
-        if not bool(usable.all()):
+        unusable = int((~usable).sum())
+        if unusable:
             tape.silence(usable)
         tape.add(factors)
-        return losses, norms
+        return losses, norms, unusable
 
-    def _pass(self, batch: Batch) -> tuple[Tape, torch.Tensor]:
-        """A backward pass by the plan, or by a new plan where the model has changed."""
+    def _pass(self, batch: Batch) -> tuple[Tape, torch.Tensor, torch.Tensor]:
+        """A backward pass by the plan, or by a new plan where the model has changed: tape, losses and norms."""
+        found = None
         if self._plan is not None:
-            try:
-                return self._backward(batch, self._plan, self._tools)
-            except ChangedError:
-                pass
-        self._plan = plan(self._model, self._losses, self._regions, batch, self._anchor)
-        return self._backward(batch, self._plan, self._tools)
+            with suppress(ChangedError):
+                found = self._backward(batch, self._plan, self._tools)
+        if found is None:
+            self._plan = plan(self._model, self._losses, self._regions, batch, self._anchor)
+            found = self._backward(batch, self._plan, self._tools)
+        tape, losses = found
+        return tape, losses, tape.norms(len(self._groups), len(losses), losses.device)
 
     def _trust(self, batch: Batch) -> None:
         verdict = agrees(self._model, self._losses, self._regions.parameters, batch, self._sums)

@@ -34,17 +34,18 @@ class Looped:
         self._model, self._losses, self._groups = model, losses, groups
         self._parameters = {name: p for group in groups for name, p in group.items()}
 
-    def add(self, batch: Batch, rule: Rule) -> tuple[torch.Tensor, torch.Tensor]:
-        """Add the clipped gradients to ``grad``; return losses (B,) and norms (groups, B)."""
+    def add(self, batch: Batch, rule: Rule) -> tuple[torch.Tensor, torch.Tensor, int]:
+        """Add the clipped gradients to ``grad``; return losses (B,), norms (groups, B) and how many are unusable."""
         losses, norms = [], []
         for loss, gradient in gradients_one_by_one(self._model, self._losses, self._parameters, batch):
             squares = [sum(gradient[name].float().square().sum() for name in group) for group in self._groups]
-            found, factors, usable = usable_factors(torch.stack(squares).sqrt()[:, None], loss[None], rule)
+            infinite, factors, usable = usable_factors(torch.stack(squares).sqrt()[:, None], loss[None], rule)
             if bool(usable):
                 for group, factor in zip(self._groups, factors[:, 0], strict=True):
                     for name, parameter in group.items():
                         value = gradient[name] * factor.to(parameter.dtype)
                         parameter.grad = value if parameter.grad is None else parameter.grad.add_(value)
             losses.append(loss.float())
-            norms.append(found)
-        return torch.stack(losses), torch.cat(norms, dim=1)
+            norms.append(infinite)
+        found = torch.cat(norms, dim=1)
+        return torch.stack(losses), found, int(torch.isinf(found[0]).sum())

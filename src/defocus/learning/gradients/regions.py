@@ -62,7 +62,12 @@ class Regions:
         parameter = self.parameters[region.name]
         value = value.to(parameter.dtype)
         if region.shape == tuple(parameter.shape) and region.stride == tuple(parameter.stride()):
-            parameter.grad = value if parameter.grad is None else parameter.grad.add_(value)
+            if parameter.grad is not None:
+                parameter.grad.add_(value)
+            elif value.stride() == parameter.stride():
+                parameter.grad = value
+            else:
+                parameter.grad = torch.empty_like(parameter).copy_(value)
             return
         spread = torch.zeros_like(parameter, memory_format=torch.preserve_format)
         spread.as_strided(region.shape, region.stride, region.offset).add_(value)

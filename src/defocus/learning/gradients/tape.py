@@ -6,7 +6,8 @@ from typing import final
 
 import torch
 
-from defocus.learning.gradients.pieces import Piece, joined
+from defocus.learning.gradients.pieces import Direct, Piece, joined
+from defocus.learning.gradients.pieces.direct import Several
 from defocus.learning.gradients.regions import Regions
 from defocus.learning.gradients.tools import Tools
 
@@ -24,8 +25,10 @@ class Tape:
     def __init__(self, regions: Regions, group_of: Mapping[str, int], several: frozenset[str], tools: Tools) -> None:
         self.tools = tools
         self._regions, self._group_of, self._several = regions, group_of, several
-        self._squares: dict[int, torch.Tensor] = {}
+        self._squares: defaultdict[int, list[torch.Tensor]] = defaultdict(list)
         self._ready: list[Piece] = []
+        self._small: defaultdict[tuple[int, torch.dtype], list[Direct]] = defaultdict(list)
+        self._together: list[tuple[int, Several]] = []
         self._waiting: defaultdict[str, list[Piece]] = defaultdict(list)
 
     def take(self, piece: Piece) -> None:
@@ -40,25 +43,46 @@ class Tape:
         for pieces in self._waiting.values():
             for piece in joined(pieces, self._regions, self.tools):
                 self._measure(piece)
+        for (group, _), small in self._small.items():
+            several = Several(small)
+            self._squares[group].append(several.squares())
+            self._together.append((group, several))
         self._waiting.clear()
-        self.tools.grams.clear()
+        self._small.clear()
+        self.tools.forget()
         none = torch.zeros(examples, device=device)
-        return torch.stack([self._squares.get(group, none) for group in range(groups)]).sqrt_()
+        sums = [_summed(self._squares[group]) if self._squares[group] else none for group in range(groups)]
+        return torch.stack(sums).clamp_(min=0).sqrt_()
 
     def silence(self, usable: torch.Tensor) -> None:
         """Take the examples that are not usable out of every piece."""
         for piece in self._ready:
             piece.silence(usable)
+        for _, several in self._together:
+            several.silence(usable)
 
     def add(self, factors: torch.Tensor) -> None:
         """Add the sums of the gradients times their factors (groups, B) to the parameters; the tape is empty then."""
         for piece in self._ready:
             self._regions.add(piece.region, piece.total(factors[self._group_of[piece.region.name]]))
+        for group, several in self._together:
+            for region, total in several.totals(factors[group]):
+                self._regions.add(region, total)
         self._ready.clear()
+        self._together.clear()
+        self.tools.forget()
 
     def _measure(self, piece: Piece) -> None:
-        squares = piece.squares()
         group = self._group_of[piece.region.name]
-        known = self._squares.get(group)
-        self._squares[group] = squares if known is None else known.add_(squares)
+        if isinstance(piece, Direct) and piece.joins:
+            self._small[group, piece.each().dtype].append(piece)
+            return
+        self._squares[group].append(piece.squares())
         self._ready.append(piece)
+
+
+def _summed(terms: list[torch.Tensor]) -> torch.Tensor:
+    """The sums over all terms of each example, in at least 32 bits."""
+    if len(terms) == 1 and terms[0].dim() == 1:
+        return terms[0]
+    return torch.cat([each if each.dim() == 2 else each[:, None] for each in terms], 1).sum(1)

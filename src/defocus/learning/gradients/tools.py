@@ -21,6 +21,19 @@ class Tools:
         self.choices = choices
         self.grams: dict[tuple[int, ...], tuple[torch.Tensor, torch.Tensor]] = {}
         self._memory: dict[Any, torch.Tensor] = {}
+        self._scaled: tuple[Any, torch.Tensor, torch.Tensor] | None = None
+
+    def scaled(self, tensor: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+        """A tensor times its factors; the last is remembered, because several layers often share their input."""
+        key = (tensor.data_ptr(), tensor._version, *tensor.shape, *tensor.stride(), scale.data_ptr())  # noqa: SLF001 -- its only name
+        if self._scaled is None or self._scaled[0] != key:
+            self._scaled = (key, tensor * scale.to(tensor.dtype), tensor)
+        return self._scaled[1]
+
+    def forget(self) -> None:
+        """Let go of what only this batch needs."""
+        self.grams.clear()
+        self._scaled = None
 
     def room(self, owner: Any, shape: tuple[int, ...], like: torch.Tensor) -> torch.Tensor:
         """An uninitialised tensor. What the same owner was given before is overwritten."""

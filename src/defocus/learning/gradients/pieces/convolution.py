@@ -55,7 +55,7 @@ class Convolution(Piece):
         x, g, shape = self._input, self._gradients, self._shape
         length, weights = prod(g.shape[2:]), prod(self.region.shape)
         ways: dict[str, Callable[[], torch.Tensor]] = {}
-        if weights <= 4 * (prod(x.shape[1:]) + prod(g.shape[1:])):
+        if weights <= (1 if x.is_cuda else 4) * (prod(x.shape[1:]) + prod(g.shape[1:])):  # memory is dear on a GPU
             ways["instantiated"] = lambda: weighted(*self._instantiated(_channels_first))
             if shape.groups == 1:
                 ways["instantiated, channels last"] = lambda: weighted(*self._instantiated(_channels_last))
@@ -65,7 +65,7 @@ class Convolution(Piece):
         work = f"convolution {len(x).bit_length()} {sizes} {x.stride()[1] == 1} {x.dtype} {x.device.type}"
         way = self._tools.choices.pick(work, ways)
         if way == "ghost":
-            return _ghost(x, g, shape).clamp_(min=0)
+            return _ghost(x, g, shape)
         self._last = way != "instantiated"
         squares, self._kept = self._instantiated(_channels_last if self._last else _channels_first)
         self._input = self._gradients = x.new_empty(0)
@@ -124,7 +124,7 @@ def _padded(x: torch.Tensor, shape: Shape) -> torch.Tensor:
 
 def _part(x: torch.Tensor, numbers: int) -> int:
     """How many examples are unfolded at a time: a buffer that stays in the cache, larger on a GPU."""
-    return max(1, min(len(x), (2**24 if x.is_cuda else 2**18) // max(1, numbers)))
+    return max(1, min(len(x), (2**21 if x.is_cuda else 2**18) // max(1, numbers)))
 
 
 def _patches(x: torch.Tensor, g: torch.Tensor, shape: Shape) -> torch.Tensor:
@@ -200,5 +200,5 @@ def _ghost(x: torch.Tensor, g: torch.Tensor, shape: Shape) -> torch.Tensor:
         patches = patches.reshape(n * groups, -1, length)
         grads = g[start : start + part].reshape(n * groups, outputs // groups, length)
         both = dot(product(patches.transpose(1, 2), patches), product(grads.transpose(1, 2), grads))
-        sums.append(both.view(n, groups).sum(1))
+        sums.append(both.view(n, -1).sum(1))
     return torch.cat(sums)

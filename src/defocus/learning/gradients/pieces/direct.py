@@ -1,5 +1,7 @@
 """Gradients that are small enough to be written out: biases, scales, tokens."""
 
+from collections.abc import Sequence
+from math import prod
 from typing import final
 
 import torch
@@ -7,7 +9,7 @@ import torch
 from defocus.learning.gradients.pieces.piece import Piece, squared_norms, weighted
 from defocus.learning.gradients.regions import Region
 
-__all__ = ["Direct"]
+__all__ = ["Direct", "Several"]
 
 
 @final
@@ -19,6 +21,11 @@ class Direct(Piece):
     def __init__(self, region: Region, values: torch.Tensor) -> None:
         self.region = region
         self._values = values
+
+    @property
+    def joins(self) -> bool:
+        """Whether the gradients are few, and on a GPU, where many small steps cost more than one large one."""
+        return bool(self._values.is_cuda) and self._values.numel() <= 2**21
 
     def squares(self) -> torch.Tensor:
         """By definition."""
@@ -35,3 +42,27 @@ class Direct(Piece):
     def silence(self, usable: torch.Tensor) -> None:
         """Zeros, never zero times infinity."""
         self._values = torch.where(usable.view(-1, *[1] * (self._values.dim() - 1)), self._values, 0.0)
+
+
+@final
+class Several:
+    """Gradients of several parameters side by side in one matrix, (B, all of their numbers)."""
+
+    __slots__ = ("_regions", "_values")
+
+    def __init__(self, pieces: Sequence[Direct]) -> None:
+        self._regions = [piece.region for piece in pieces]
+        self._values = torch.cat([piece.each().flatten(1) for piece in pieces], 1)
+
+    def squares(self) -> torch.Tensor:
+        """Squared norms over all of them."""
+        return squared_norms(self._values)
+
+    def totals(self, factors: torch.Tensor) -> list[tuple[Region, torch.Tensor]]:
+        """The sums of the gradients, each times its factor, by region."""
+        parts = weighted(factors, self._values).split([prod(region.shape) for region in self._regions])
+        return [(region, part.view(region.shape)) for region, part in zip(self._regions, parts, strict=True)]
+
+    def silence(self, usable: torch.Tensor) -> None:
+        """Zeros, never zero times infinity."""
+        self._values = torch.where(usable[:, None], self._values, 0.0)

@@ -33,7 +33,8 @@ class Tied(Piece):
     def squares(self) -> torch.Tensor:
         """The squares of both, and twice their inner product."""
         crossed = self._lookup.crossed(*_long(self._outer))
-        return (self._lookup.squares() + self._outer.squares() + 2 * crossed).clamp_(min=0)
+        terms = [each if each.dim() == 2 else each[:, None] for each in (self._lookup.squares(), self._outer.squares())]
+        return torch.cat([*terms, 2 * crossed[:, None]], 1)
 
     def total(self, factors: torch.Tensor) -> torch.Tensor:
         """The sum of both totals."""

@@ -37,7 +37,7 @@ class Lookup(Piece):
             ways["instantiated"] = lambda: squared_norms(self.each())
         kind = f"{self.gradients.dtype} {self.gradients.device.type}"
         work = f"lookup {examples.bit_length()} {self.region.shape} {length} {kind}"
-        return ways[self._tools.choices.pick(work, ways)]().clamp_(min=0)
+        return ways[self._tools.choices.pick(work, ways)]()
 
     def total(self, factors: torch.Tensor) -> torch.Tensor:
         """Scaled rows, added up where they belong."""

@@ -37,18 +37,18 @@ class Outer(Piece):
         self._turned = left.shape[-1] > right.shape[-1]
 
     def squares(self) -> torch.Tensor:
-        """By the way that was fastest for this shape; squared norms below zero are rounding, and are zero."""
+        """By the way that was fastest for this shape."""
         left, right = self.left, self.right
         if left.dim() == 2 or left.shape[1] == 1:
             return squared_norms(left) * squared_norms(right)
         examples, length, rows = left.shape
         columns = right.shape[2]
         ways = {"ghost": self._rehearse_ghost}
-        if rows * columns <= 4 * length * (rows + columns):
+        if 2 * rows * columns <= (1 if left.is_cuda else 8) * length * (rows + columns):  # memory is dear on a GPU
             ways["instantiated"] = self._rehearse_instantiated
         work = f"outer {examples.bit_length()} {length}x{rows}x{columns} {left.dtype} {left.device.type}"
         if self._tools.choices.pick(work, ways) == "ghost":
-            return self._ghost().clamp_(min=0)
+            return self._ghost()
         squares, self._kept = self._instantiated()
         self.left = self.right = left.new_empty(examples, 0)
         return squares
@@ -60,10 +60,10 @@ class Outer(Piece):
             return total.t() if self._turned else total
         left, right = self.left, self.right
         scale = factors.view(-1, *[1] * (left.dim() - 1))
-        if left.shape[-1] <= right.shape[-1]:
+        if left.shape[-1] < right.shape[-1]:
             left = left * scale.to(left.dtype)
         else:
-            right = right * scale.to(right.dtype)
+            right = self._tools.scaled(right, scale)
         return left.reshape(-1, left.shape[-1]).t() @ right.reshape(-1, right.shape[-1])
 
     def each(self) -> torch.Tensor:
@@ -105,9 +105,9 @@ class Outer(Piece):
         return known[0]
 
     def _rehearse_ghost(self) -> torch.Tensor:
-        self._tools.grams.clear()
+        self._tools.forget()
         squares = self._ghost()
-        return self.total(squares)
+        return self.total(squares if squares.dim() == 1 else squares.sum(1))
 
     def _rehearse_instantiated(self) -> torch.Tensor:
         squares, kept = self._instantiated()

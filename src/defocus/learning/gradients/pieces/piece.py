@@ -18,7 +18,10 @@ class Piece(ABC):
 
     @abstractmethod
     def squares(self) -> torch.Tensor:
-        """The squared norm of each example's gradient, (B,)."""
+        """Terms whose sum is the squared norm of each example's gradient: (B,), or (B, terms).
+
+        Rounding can leave a sum that should be zero a little below it.
+        """
 
     @abstractmethod
     def total(self, factors: torch.Tensor) -> torch.Tensor:
@@ -60,8 +63,8 @@ def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 def dot(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """The inner products of the rows of two tensors (B, ...)."""
+    """Terms of the inner products of the rows of two tensors (B, T, T): (B, T) on a GPU, which adds them up later."""
     if a.is_cuda:
-        return (a * b).flatten(1).sum(1)
+        return (a * b).sum(2)
     rows = len(a)
     return torch.bmm(a.reshape(rows, 1, -1), b.reshape(rows, -1, 1)).view(rows)
