@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.cluster import KMeans as Plain
 
 from defocus import Budget
 from defocus.errors import InvalidParameterError
@@ -14,7 +15,7 @@ from defocus.noise.testing import seeded
 def test_starts_lie_in_the_ball_keep_apart_and_never_change(clusters: int, width: int) -> None:
     found = starts(clusters, width)
     assert found.shape == (clusters, width)
-    assert np.linalg.norm(found, axis=1).max() <= 0.7 + 1e-9
+    assert np.linalg.norm(found, axis=1).max() <= 1 + 1e-9
     assert (found == starts(clusters, width)).all()
     apart = np.linalg.norm(found[:, None] - found, axis=2) + np.eye(clusters)
     assert apart.min() > 0.05
@@ -40,6 +41,19 @@ def test_it_finds_clusters_in_the_units_of_the_data() -> None:
     assert len(set(model.labels_[:50])) == 3
     assert model.transform(X).shape == (9000, 3)
     assert (model.transform(X).argmin(axis=1) == model.labels_).all()
+
+
+def test_it_comes_close_to_the_best_clusters_there_are() -> None:
+    rng = np.random.default_rng(4)
+    X = rng.uniform(-0.6, 0.6, (5, 2))[rng.integers(0, 5, 10_000)] + rng.normal(0, 0.05, (10_000, 2))
+    best = Plain(5, n_init=5, random_state=0).fit(X).inertia_
+    found = KMeans(5, budget=Budget(1, 1e-6), bits=seeded(1)).fit(X).transform(X).min(axis=1)
+    assert (found**2).sum() < 1.3 * best
+
+
+def test_with_few_rows_it_begins_at_fixed_points() -> None:
+    found = KMeans(3, budget=Budget(0.1, 1e-6), bits=seeded(1)).fit(np.zeros((4, 2))).cluster_centers_
+    assert np.linalg.norm(found, axis=1).max() <= 1
 
 
 def test_refuses_no_clusters_and_no_rounds() -> None:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 from sklearn.base import ClusterMixin, TransformerMixin
+from sklearn.cluster import KMeans as Plain
 from sklearn.utils.validation import check_is_fitted
 
 from defocus.errors import count
@@ -13,40 +14,47 @@ from defocus.learning.estimators.balls import Ball, tallied
 from defocus.learning.estimators.base import PrivateEstimator, checked_bits, ends, scaled, seen
 from defocus.learning.estimators.logistic import noised
 from defocus.learning.estimators.spending import Sum, planned, purse
+from defocus.mechanisms import Gaussian
 
 __all__ = ["KMeans", "assigned", "starts"]
 
 _BITS = 12
 _COUNT = 0.5
 """What a row weighs in the size of its cluster, where the radius of the ball is one."""
-_CANDIDATES = 200
-_REACH = 0.7
-"""How far from the middle of the ball clusters are first looked for."""
+_CANDIDATES = 20
+_CELLS, _FEWEST, _MOST = 16, 64, 512
+"""How many small clusters there are first, for each one that is wanted, and at least and at most."""
+_FIRST = 0.5
+"""The share of the budget for these."""
 
 Floats = NDArray[np.float64]
 
 
 @final
 class KMeans(ClusterMixin, TransformerMixin, PrivateEstimator):
-    r"""Clusters around noisy means, by Lloyd's algorithm from a start that does not depend on data.
+    r"""Clusters around noisy means.
+
+    First, many small clusters around fixed points are summed up; from their noisy sizes and means, which are public
+    then, ordinary k-means with several starts finds where to begin. Rounds of Lloyd's algorithm on the rows themselves
+    follow.
 
     Guarantee:
         The fit owes ``event_``, calibrated to ``budget``; one row is added or removed, or replaced where the ledger
-        says so. In each of ``iterations`` rounds the size and the sum of every cluster is released. A row is in
-        one cluster, and there it weighs :math:`2^{11}` in the size and at most :math:`2^{12}` in the sum: at
-        most :math:`2^{11}\sqrt5` in L2 norm, at any centres. Which cluster that is depends on whole numbers only, so
-        no rounding of another row can change it.
+        says so. At the beginning and in each of ``iterations`` rounds, the size and the sum of every cluster is
+        released. A row is in one cluster, and there it weighs :math:`2^{11}` in the size and at most
+        :math:`2^{12}` in the sum: at most :math:`2^{11}\sqrt5` in L2 norm, at any centres. Which cluster that is
+        depends on whole numbers only, so no rounding of another row can change it.
     Assumes:
         ``norm`` or ``bounds`` were not read off the data; longer rows are scaled down. NaN is zero, with
         ``bounds`` the middle. The number of clusters is public.
 
     Error:
-        A mean errs by the noise of its sum over its size; a cluster whose noisy size is below its error stays where it
-        is. ``labels_`` are of the rows that were fitted, each a function of that row and the centres: show them to
-        nobody but its owner.
+        A mean errs by the noise of its sum over its size; a cluster that might be all noise stays where it is.
+        ``labels_`` are of the rows that were fitted, each a function of that row and the centres: show them to nobody
+        but its owner.
     Reference:
         Blum, Dwork, McSherry, Nissim (2005), Practical privacy: the SuLQ framework; Su, Cao, Li, Bertino, Jin (2016),
-        Differentially private k-means clustering, for starts that keep apart.
+        Differentially private k-means clustering, for summaries first and rounds after.
 
     >>> from defocus.noise.testing import seeded
     >>> X = np.tile([[-0.5, -0.5], [0.5, 0.5]], (3000, 1))
@@ -62,7 +70,7 @@ class KMeans(ClusterMixin, TransformerMixin, PrivateEstimator):
         ledger: Any = None,
         norm: Any = 1.0,
         bounds: Any = None,
-        iterations: int = 6,
+        iterations: int = 2,
         purpose: str | None = None,
         bits: Any = None,
     ) -> None:
@@ -86,18 +94,27 @@ class KMeans(ClusterMixin, TransformerMixin, PrivateEstimator):
         ball = Ball(norm, _BITS)
         weight = int(_COUNT * 2**_BITS)
         reach = (weight**2 + 4**_BITS) ** 0.5 * (1 + 1e-12)
-        plan = planned(means, [Sum(reach, clusters * (width + 1), 1.0, rounds)])
-        first = starts(clusters, width) * ball.radius
+        cells = min(max(_CELLS * clusters, _FEWEST), _MOST)
+        plan = planned(
+            means,
+            [Sum(reach, cells * (width + 1), _FIRST), Sum(reach, clusters * (width + 1), 1 - _FIRST, rounds)],
+        )
 
         def compute() -> Floats:
             kept = ball.hold(held)
             whole = kept.toarray() if hasattr(kept, "toarray") else kept
             wide = np.hstack([whole, np.full((len(whole), 1), float(weight))])
-            centres = np.rint(first)
+
+            def summed(around: Floats, noise: Gaussian) -> tuple[Floats, Floats]:
+                within = np.eye(len(around))[assigned(whole, around)]
+                return _read(noised(tallied(wide, within), noise, drawn).T, weight, float(noise.sigma), ball.radius)
+
+            many, refine = plan.noises
+            sizes, places = summed(np.rint(starts(cells, width) * ball.radius), many)
+            centres = np.rint(_begun(sizes, places, clusters, ball.radius))
             for _ in range(rounds):
-                within = np.eye(clusters)[assigned(whole, centres)]
-                noisy = noised(tallied(wide, within), plan.noises[0], drawn).T
-                centres = np.rint(_moved(centres, noisy, weight, float(plan.noises[0].sigma), ball.radius))
+                sizes, places = summed(centres, refine)
+                centres = np.rint(np.where(sizes[:, np.newaxis] > 0, places, centres))
             return centres
 
         centres = self._spend(plan, means, compute, lambda made: made.tolist(), self.purpose)
@@ -150,7 +167,7 @@ def starts(clusters: int, width: int) -> Floats:
     steps = root ** -np.arange(1.0, width + 2)
     even = (0.5 + np.outer(np.arange(1, _CANDIDATES * clusters + 1), steps)) % 1  # spread evenly over a cube
     points = ndtri(even[:, :width].clip(1e-9, 1 - 1e-9))
-    points *= _REACH * even[:, width:] ** (1 / width) / np.maximum(np.linalg.norm(points, axis=1, keepdims=True), 1e-9)
+    points *= even[:, width:] ** (1 / width) / np.maximum(np.linalg.norm(points, axis=1, keepdims=True), 1e-9)
     chosen = [points[0]]
     apart = np.full(len(points), np.inf)
     for _ in range(clusters - 1):
@@ -159,10 +176,18 @@ def starts(clusters: int, width: int) -> Floats:
     return np.array(chosen)
 
 
-def _moved(centres: Floats, noisy: Floats, weight: int, sigma: float, radius: int) -> Floats:
-    """The means of clusters that are larger than their noise, inside the ball; the others as they were."""
-    sizes = noisy[:, -1:] / weight
-    means = noisy[:, :-1] / np.maximum(sizes, 1e-9)
-    inside = means * np.minimum(1.0, radius / np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1e-9))
-    found: Floats = np.where(sizes > 2 * sigma / weight, inside, centres)
-    return found
+def _read(noisy: Floats, weight: int, sigma: float, radius: int) -> tuple[Floats, Floats]:
+    """Sizes and means of clusters, inside the ball; the size of one that might be all noise is zero."""
+    sizes = noisy[:, -1] / weight
+    means = noisy[:, :-1] / np.maximum(sizes, 1e-9)[:, np.newaxis]
+    lengths = np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1e-9)
+    return np.where(sizes > 3 * sigma / weight, sizes, 0.0), means * np.minimum(1.0, radius / lengths)
+
+
+def _begun(sizes: Floats, places: Floats, clusters: int, radius: int) -> Floats:
+    """Where to begin, from what was released: k-means of the means, each weighing its size."""
+    seen = sizes > 0
+    if seen.sum() < clusters:
+        return starts(clusters, places.shape[1]) * radius
+    plain = Plain(clusters, n_init=10, random_state=0).fit(places[seen], sample_weight=sizes[seen])
+    return np.asarray(plain.cluster_centers_, dtype=np.float64)
