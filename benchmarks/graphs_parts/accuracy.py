@@ -40,6 +40,11 @@ def accuracy(folder: Path, *, quick: bool = False) -> dict[str, Any]:
         "degree histogram, L1 error / n": each(graphs, lambda g: histogram(g, runs // 10)),
         "degrees in order, squared error of noise / after isotonic": each(graphs, sequence),
         "edges under node privacy, mean error / edges": each(graphs, lambda g: node_edges(g, runs // 5)),
+        "edges under node privacy, small graphs": {
+            f"{name}, epsilon {epsilon:g}": node_edges(g, runs, epsilon)
+            for name, g in small_graphs().items()
+            for epsilon in (1.0, 4.0)
+        },
         "degree histogram under node privacy, L1 error / n": each(graphs, lambda g: node_histogram(g, runs // 20)),
         "PageRank, precision of the top 20 at epsilon 1": each(graphs, lambda g: pagerank(g, runs // 4)),
         "top degrees, share of the largest sum": each(graphs, lambda g: top(g, runs // 20)),
@@ -110,35 +115,51 @@ def sequence(graph: Graph) -> float:
     return float(((noisy - exact) ** 2).mean() / ((rising(noisy) - exact) ** 2).mean())
 
 
-def node_edges(graph: Graph, runs: int) -> dict[str, Any]:
+def node_edges(graph: Graph, runs: int, epsilon: float = 1.0) -> dict[str, Any]:
     """A cap found privately, all fixed caps in steps of an eighth of an octave, and Laplace noise of n - 1.
 
     The search for the cap is run; given its outcome, the mean absolute error of the count is known.
     """
     exact, rule, bits = graph.edges, CapRule(), seeded(1)
-    tried = [rule.find(graph, 1, bits)[0] for _ in range(runs)]
-    scale = float(1 / (1 - rule.share))
-    found = float(np.mean([expected(exact - capped_edges_twice(graph, c) / 2, c * scale) for c in tried]) / exact)
+    searches = [rule.find(graph, epsilon, bits) for _ in range(runs)]
+    tried = [search.cap for search in searches]
+    biases = {cap: exact - capped_edges_twice(graph, cap) / 2 for cap in set(tried)}
+    errors = [expected(biases[s.cap], s.cap / epsilon / float(1 - s.spent)) / exact for s in searches]
+    found = float(np.mean(errors))
     caps = sorted({round(2 ** (i / 8)) for i in range(24, 8 * int(math.log2(graph.nodes)) + 1)})
-    fixed = {cap: expected(exact - capped_edges_twice(graph, cap) / 2, cap) / exact for cap in caps}
+    fixed = {cap: expected(exact - capped_edges_twice(graph, cap) / 2, cap / epsilon) / exact for cap in caps}
     octaves = {cap: fixed[cap] for cap in caps if cap.bit_count() == 1 and cap <= 512}
     best, best_octave = min(fixed, key=fixed.__getitem__), min(octaves, key=octaves.__getitem__)
     return {
         "found": found,
         "caps found, median": float(np.median(tried)),
-        "best fixed": {"cap": best, "error": fixed[best], "found / best": found / fixed[best]},
+        "best fixed": {
+            "cap": best,
+            "error": fixed[best],
+            "found / best": found / fixed[best],
+            "median found / best": float(np.median(errors)) / fixed[best],
+        },
         "best power of two up to 512": {
             "cap": best_octave,
             "error": octaves[best_octave],
             "found / best": found / octaves[best_octave],
         },
-        "naive": (graph.nodes - 1) / exact,
+        "naive": (graph.nodes - 1) / exact / epsilon,
     }
 
 
 def expected(bias: float, scale: float) -> float:
     """The mean absolute value of Laplace noise around a bias."""
     return bias + scale * math.exp(-bias / scale)
+
+
+def small_graphs() -> dict[str, Graph]:
+    """The school of docs/graphs.md, whose largest degree is not far above the average, and a graph of random edges."""
+    draw = np.random.default_rng(7)
+    left, right = draw.integers(0, 2000, 30_000), draw.integers(0, 2000, 30_000)
+    same = draw.random(30_000) < 0.8
+    school = build(2000, left, np.where(same, 25 * (left // 25) + right % 25, right))
+    return {"school": school, "random": build(1000, *np.nonzero(np.triu(draw.random((1000, 1000)) < 0.02, 1)))}
 
 
 def node_histogram(graph: Graph, runs: int) -> dict[str, Any]:

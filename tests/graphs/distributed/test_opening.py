@@ -48,8 +48,8 @@ def test_every_method_of_triangles_and_stars_runs(in_duckdb: Network) -> None:
 
 
 def test_what_the_noise_follows_is_said(in_duckdb: Network) -> None:
-    (rule,) = in_duckdb.triangles().by("ramp").plan(epsilon=1).rules
-    assert "or the degree that 8192 nodes reach if that is larger" in rule
+    (told,) = in_duckdb.triangles().preview(epsilon=1).foretold
+    assert "or the degree that 8192 nodes reach if that is larger" in told
 
 
 @pytest.mark.parametrize(
