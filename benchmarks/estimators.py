@@ -173,8 +173,10 @@ def made_up() -> tuple[Data, Any, Any]:
     return (X, y), P, rng.normal(0, 1, (20_000, 20)) * 0.8 ** np.arange(20) / 6
 
 
-def rest(regression: Callable[[], Any], clusters: Callable[[], Any], components: Callable[[], Any]) -> dict[str, Any]:
-    """Means of ten fits to made-up data: R² (not private .9671), inertia and variance over the best there are."""
+def rest(
+    regression: Callable[[], Any], clusters: Callable[[], Any], components: Callable[[], Any] | None
+) -> dict[str, Any]:
+    """Means of ten fits to made-up data: R² (not private: .9666), inertia and variance over the best there are."""
     from sklearn.cluster import KMeans
 
     (X, y), P, Z = made_up()
@@ -187,11 +189,13 @@ def rest(regression: Callable[[], Any], clusters: Callable[[], Any], components:
     def kept(directions: Any) -> float:
         return float(np.var(Z @ np.asarray(directions).T, axis=0).sum() / most)
 
-    return {
+    found = {
         "LinearRegression R2": round(float(np.mean([regression().fit(X, y).score(X, y) for _ in range(10)])), 4),
         "KMeans inertia": round(float(np.mean([apart(clusters().fit(P).cluster_centers_) for _ in range(10)])), 3),
-        "PCA variance": round(float(np.mean([kept(components().fit(Z).components_) for _ in range(10)])), 4),
     }
+    if components is not None:
+        found["PCA variance"] = round(float(np.mean([kept(components().fit(Z).components_) for _ in range(10)])), 4)
+    return found
 
 
 def our_rest() -> dict[str, Any]:
@@ -213,7 +217,7 @@ def their_rest() -> dict[str, Any]:
     return rest(
         lambda: models.LinearRegression(epsilon=1.0, bounds_X=(-side, side), bounds_y=(-2, 2)),
         lambda: models.KMeans(5, epsilon=1.0, bounds=(-1, 1)),
-        lambda: models.PCA(3, epsilon=1.0, data_norm=1.0, bounds=(-1, 1)),
+        None,  # its sampler did not finish a fit to 20 features within a minute
     )
 
 

@@ -39,7 +39,7 @@ def test_it_learns_a_curve_for_each_feature() -> None:
     y = (np.sin(X[:, 0]) + (X[:, 1] > 7) > 0.5).astype(int)
     model = AdditiveModel(bounds=(0, 10), budget=Budget(1, 1e-6), classes=[0, 1], steps=150, bits=seeded(1)).fit(X, y)
     assert model.score(X, y) > 0.93
-    assert model.curves_.shape == (3, 64, 1)
+    assert model.curves_.shape == (3, 128, 1)
     assert np.ptp(model.curves_[2]) < 0.5 * np.ptp(model.curves_[0])
 
 

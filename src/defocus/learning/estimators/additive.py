@@ -25,8 +25,6 @@ __all__ = ["AdditiveModel", "Steps"]
 _DEEPEST = 10
 _CONSTANT = 0.25
 """The length of the part of a row that is the same for everybody."""
-_DECAY = 0.5
-"""The squared weight of each further depth of a tree."""
 
 Floats = NDArray[np.float64]
 
@@ -66,7 +64,7 @@ class AdditiveModel(ClassifierMixin, PrivateEstimator):
         self,
         *,
         bounds: Any = (-1.0, 1.0),
-        depth: int = 6,
+        depth: int = 7,
         classes: Any = None,
         budget: Any = None,
         ledger: Any = None,
@@ -143,11 +141,9 @@ class Trees:
     depth: int
 
     @property
-    def weights(self) -> tuple[int, ...]:
-        """What a part of each depth weighs; those of a row and the constant together measure at most 2**13."""
-        squared = [_DECAY**k for k in range(self.depth)]
-        room = (1 - _CONSTANT**2) / (self.features * sum(squared))
-        return tuple(math.floor((1 << ROW_BITS) * math.sqrt(each * room)) for each in squared)
+    def weight(self) -> int:
+        """What a part weighs, at any depth; those of a row and the constant together measure at most 2**13."""
+        return math.floor((1 << ROW_BITS) * math.sqrt((1 - _CONSTANT**2) / (self.features * self.depth)))
 
     @property
     def constant(self) -> int:
@@ -163,8 +159,8 @@ class Trees:
         """One row for each finest part of each feature, and a last one for everybody: the parts that it lies in."""
         finest = 2**self.depth
         blocks = [
-            sp.kron(sp.identity(2 ** (k + 1)), np.full((finest >> (k + 1), 1), float(weight)))
-            for k, weight in enumerate(self.weights)
+            sp.kron(sp.identity(2 ** (k + 1)), np.full((finest >> (k + 1), 1), float(self.weight)))
+            for k in range(self.depth)
         ]
         one = sp.hstack(blocks)
         return sp.block_diag([one] * self.features + [np.array([[float(self.constant)]])], format="csr")
@@ -193,7 +189,7 @@ class Steps:
 
     def squares(self) -> Floats:
         """See the protocol: the same for every row."""
-        each = self._trees.features * sum(w**2 for w in self._trees.weights) + self._trees.constant**2
+        each = self._trees.features * self._trees.depth * self._trees.weight**2 + self._trees.constant**2
         return np.full(self._cells.shape[0], float(each))
 
     def times(self, w: Floats) -> Floats:
