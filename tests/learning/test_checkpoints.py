@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from defocus.errors import CheckpointError
-from defocus.learning.checkpoints import load, save, tree_in, tree_out
+from defocus.learning.checkpoints import key_in, load, save, tree_in, tree_out
 
 plain = st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.floats(allow_nan=False) | st.text() | st.binary()
 trees = st.recursive(
@@ -110,6 +110,18 @@ def test_files_that_are_something_else_are_refused(tmp_path: Path, raw: bytes) -
     (tmp_path / "c").write_bytes(raw)
     with pytest.raises(CheckpointError):
         load(tmp_path / "c")
+
+
+def test_the_key_is_found_without_reading_the_rest(tmp_path: Path) -> None:
+    save(tmp_path / "c", content())
+    assert key_in(tmp_path / "c") == bytes(range(32))
+    save(tmp_path / "d", {"a": 1})
+    (tmp_path / "e").write_bytes(b"a file of someone else")
+    for other in ("d", "e"):
+        with pytest.raises(CheckpointError, match="damaged"):
+            key_in(tmp_path / other)
+    with pytest.raises(CheckpointError, match="cannot be read"):
+        key_in(tmp_path / "f")
 
 
 def test_places_that_cannot_be_used_are_told(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ import torch
 from defocus.errors import CheckpointError, DefocusError
 from defocus.ledger.disk import sync_directory
 
-__all__ = ["load", "save", "tree_in", "tree_out"]
+__all__ = ["key_in", "load", "save", "tree_in", "tree_out"]
 
 _FORMAT = "defocus training run 1"
 _LONGEST_HEADER = 100 << 20
@@ -81,14 +81,26 @@ def load(path: str | Path) -> dict[str, Any]:
     try:
         raw = Path(path).read_bytes()
     except OSError as error:
-        raise CheckpointError(
-            f"The checkpoint {path} cannot be read: {error.strerror or type(error).__name__}.", fix="check its path."
-        ) from None
+        raise _unreadable(path, error) from None
     try:
         return _read(raw)
     except DefocusError:
         raise
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RuntimeError, RecursionError, struct.error):
+        raise _damaged(path) from None
+
+
+def key_in(path: str | Path) -> bytes:
+    """The key of the run that wrote a checkpoint, read off its beginning; nothing is vouched for."""
+    try:
+        with Path(path).open("rb") as file:
+            (length,) = struct.unpack("<Q", file.read(8))
+            header = json.loads(file.read(min(length, _LONGEST_HEADER)))
+        entries = dict(json.loads(header["__metadata__"]["state"])["map"])
+        return bytes.fromhex(entries["key"]["bytes"])
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, struct.error):
         raise _damaged(path) from None
 
 
@@ -194,6 +206,12 @@ def _write(path: Path, parts: list[bytes]) -> None:
             f"The checkpoint {path} cannot be written: {error.strerror or type(error).__name__}.",
             fix="check that its folder exists and has room.",
         ) from None
+
+
+def _unreadable(path: str | Path, error: OSError) -> CheckpointError:
+    return CheckpointError(
+        f"The checkpoint {path} cannot be read: {error.strerror or type(error).__name__}.", fix="check its path."
+    )
 
 
 def _damaged(path: str | Path) -> CheckpointError:

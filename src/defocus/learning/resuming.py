@@ -12,7 +12,7 @@ import torch
 from torch.utils import _pytree as trees
 
 from defocus.errors import CheckpointError, InvalidParameterError
-from defocus.learning.checkpoints import load, save
+from defocus.learning.checkpoints import key_in, load, save
 from defocus.learning.noising import Correlated
 from defocus.learning.planning import Plan
 from defocus.learning.stepping import Stepper
@@ -95,12 +95,10 @@ class State:
     def save(self, path: str | Path, more: dict[str, Any]) -> None:
         """Write it, secret as it is, to a file for its owner only. A file that another run wrote is not overwritten."""
         there = Path(path)
-        if there.exists():
-            before = load(there)
-            if before.get("key") != self.key:
-                raise CheckpointError(
-                    f"{there} holds a checkpoint of another run.", fix="resume that run, or name another file."
-                )
+        if there.exists() and key_in(there) != self.key:
+            raise CheckpointError(
+                f"{there} holds a checkpoint of another run.", fix="resume that run, or name another file."
+            )
         glance, receipt = self.stepper.glance, self.receipt
         save(
             there,
