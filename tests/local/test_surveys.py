@@ -97,3 +97,15 @@ def test_an_oracle_that_costs_more_or_asks_another_question_is_refused() -> None
 def test_values_outside_have_a_bucket_where_it_was_declared() -> None:
     asked = attributes({"a": ["x", "y"], "b": 3}, 1, outside="other")
     assert len(asked.encode({"a": ["x", None, 7], "b": [9, "?", 1]})) == 3
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("name", ["k-rr", "subset", "oue"])
+def test_errors_of_sums_of_cells_know_that_cells_compete_for_reports(name: str) -> None:
+    columns, bits = people(1500), seeded(11)
+    asked = attributes({"sex": 2, "age": 6, "town": 4}, 2, how="joint")
+    asked = Attributes(asked.domains, 2, {("sex", "age", "town"): oracle(name, 48, 2)})
+    true = np.bincount(columns["sex"])
+    estimates = [asked.table(asked.encode(columns, bits), "sex") for _ in range(150)]
+    z = np.array([(each.counts - true) / each.errors for each in estimates])
+    assert (z**2).mean() == pytest.approx(1, abs=4 * np.sqrt(2 / z.size) + 0.05)

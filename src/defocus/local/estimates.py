@@ -18,7 +18,7 @@ from defocus.local.designs.rappor import rappor_regression
 from defocus.local.servers.states import State
 from defocus.local.servers.supports import supports
 
-__all__ = ["Array", "Estimate", "estimate", "scaled_up"]
+__all__ = ["Array", "Estimate", "estimate", "group_variances", "scaled_up"]
 
 Array: TypeAlias = NDArray[np.float64]
 
@@ -143,6 +143,22 @@ class Estimate:
         hidden = [f"{len(self)} categories, the {_MOST} most frequent are shown"] if len(self) > _MOST else []
         cells = tabulating.cells(keys, [self.column.taken(order)])
         return cells, [*hidden, f"{self.processing}, from {self.reports} reports"]
+
+
+def group_variances(design: Frequency, reports: int, counts: Array, size: int) -> Array:
+    r"""The variance of the sum of the estimates of ``size`` categories, in which ``counts`` people are together.
+
+    How many of g categories a report supports has, with :math:`p_2` and :math:`q_2` for two at once
+    (:attr:`Frequency.together`), the variance :math:`gq(1-q) + g(g-1)(q_2-q^2)` for a person of none of them, and
+    :math:`p(1-p) + (g-1)q(1-q) + 2(g-1)(p_2-pq) + (g-1)(g-2)(q_2-q^2)` for a person of one.
+    """
+    p, q, rest = design.p, design.q, size - 1
+    own, others = design.together[0] - p * q, design.together[1] - q * q
+    outside = size * q * (1 - q) + size * rest * others
+    inside = p * (1 - p) + rest * q * (1 - q) + 2 * rest * own + rest * (rest - 1) * others
+    held = np.clip(counts, 0, reports)
+    found: Array = (held * float(inside) + (reports - held) * float(outside)) / float(p - q) ** 2
+    return found
 
 
 def scaled_up(counts: Array, variances: Array, reports: int, everyone: int) -> tuple[Array, Array]:

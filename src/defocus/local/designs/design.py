@@ -155,6 +155,14 @@ class Frequency(Categorical):
         """
         return Fraction(0)
 
+    @property
+    def together(self) -> tuple[Fraction, Fraction]:
+        """How likely a report supports its own category and a given other, and how likely two given others.
+
+        As if these were independent, unless a design knows better.
+        """
+        return self.p * self.q, self.q**2
+
     def variance(self, n: int, count: int = 0, *, pairs: int = 0) -> float:
         r"""The variance of the estimated count of a category that ``count`` of ``n`` people are in.
 

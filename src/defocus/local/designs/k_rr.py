@@ -75,6 +75,11 @@ class KRR(Frequency):
         return Fraction(self.levels.low, self.levels.total)
 
     @property
+    def together(self) -> tuple[Fraction, Fraction]:
+        """Never: a report supports one category."""
+        return Fraction(0), Fraction(0)
+
+    @property
     def event(self) -> events.Event:
         """Randomised response with this many categories."""
         return events.RandomizedResponse(self.epsilon, self.domain.size)

@@ -89,3 +89,12 @@ class SubsetSelection(Frequency):
     def q(self) -> Fraction:
         """The probability that it holds any other."""
         return (self.members - self.p) / (self.domain.size - 1)
+
+    @property
+    def together(self) -> tuple[Fraction, Fraction]:
+        """Of the others, the set holds a uniform one of m - 1 or of m, by whether it holds one's own category."""
+        k, m, p = self.domain.size, self.members, self.p
+        if k == 2:
+            return p * self.q, self.q**2  # there are no two others
+        inside, outside = Fraction((m - 1) * (m - 2), (k - 1) * (k - 2)), Fraction(m * (m - 1), (k - 1) * (k - 2))
+        return p * Fraction(m - 1, k - 1), p * inside + (1 - p) * outside
