@@ -51,7 +51,7 @@ class Attributes:
         A set is asked of about n/d people, so counts scaled up to n have d times the variance of the oracle, plus that
         of which people are asked, :math:`(d - 1)\,n_v(1 - n_v/n)`. Sums over cells have the variance of sums, which is
         less than the sum of variances where cells compete for reports; it is stated exactly for k-rr, subset selection
-        and unary encodings, and up to a fifth too large for pgr.
+        and unary encodings, and up to some 30 % too large for pgr.
     Reference:
         Nguyên et al. (2016), Collecting and analyzing data from smart device users with local differential privacy; Ren
         et al. (2018), LoPub, for joint tables.
