@@ -48,8 +48,8 @@ def test_every_method_of_triangles_and_stars_runs(in_duckdb: Network) -> None:
 
 
 def test_what_the_noise_follows_is_said(in_duckdb: Network) -> None:
-    (told,) = in_duckdb.triangles().preview(epsilon=1).foretold
-    assert "or the degree that 8192 nodes reach if that is larger" in told
+    method = in_duckdb.triangles().by("ladder").plan(epsilon=1)
+    assert "or the degree that 8192 nodes reach if that is larger" in method.how
 
 
 @pytest.mark.parametrize(
