@@ -189,5 +189,5 @@ def test_remedies_for_nodes_are_options(defocus: Callable[..., Any], edges: Path
 
 
 def test_a_method_without_a_guess_is_named_as_an_option(defocus: Callable[..., Any], edges: Path) -> None:
-    ran = defocus("graph", edges, *SAID, "triangles", "--epsilon", 1)
-    assert '--by "ramp, measured" gives some' in ran.out
+    ran = defocus("graph", edges, *SAID, "triangles", "--epsilon", 1, "--by", "ramp")
+    assert '--by "ramp, measured" gives one' in ran.out

@@ -28,7 +28,7 @@ _LISTS = {
     "without directed=True": "without --directed",
 }
 """What is a list in Python is a file here, or words with a comma."""
-_BY = re.compile(r'\bby\((?P<name>"[^"]*")\)(?= gives some that rest on no guess)')
+_BY = re.compile(r'\bby\((?P<name>"[^"]*")\)(?= gives one)')
 _VERBS = r"(?P<verb>\b(?:pass|choose|raise|round|shorten|write|give) |^)"
 
 
@@ -75,8 +75,8 @@ def in_options(text: str, options: Mapping[str, str]) -> str:
 def notes_in_options(text: str) -> str:
     """A line of an answer about a graph in which a method that it names is named as the option.
 
-    >>> notes_in_options('a guess, and by("ramp, measured") gives some that rest on no guess')
-    'a guess, and --by "ramp, measured" gives some that rest on no guess'
+    >>> notes_in_options('no interval; by("ramp, measured") gives one')
+    'no interval; --by "ramp, measured" gives one'
     """
     return _BY.sub(r"--by \g<name>", text)
 

@@ -165,8 +165,7 @@ class GraphAnswer:
         return showing.html_page(tabulating.cells(self.keys, self.columns), self._notes())
 
     def _notes(self) -> list[str]:
-        guesses = [rule for rule in self.rules if "guess" in rule]
-        more = (*self.result.notes, *guesses, *biased(self.rules), *self.result.processing, self.receipt.purpose)
+        more = (*self.result.notes, *biased(self.rules), *self.result.processing, self.receipt.purpose)
         return tabulating.notes(self.columns, None, more, things="entries")
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias, final
 
-from defocus.errors import InvalidParameterError, Number, count
 from defocus.answers.columns import noisy
+from defocus.errors import InvalidParameterError, Number, count
 from defocus.graphs.data import Data
 from defocus.graphs.graph import Graph
 from defocus.graphs.noising import attempted
@@ -19,8 +19,10 @@ from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event, compose
 from defocus.privacy.units import Adjacency
 
-__all__ = ["Following", "Measured", "MeasuredRamp", "followings", "guessed"]
+__all__ = ["MEASURED", "UNMEASURED", "Following", "Measured", "MeasuredRamp", "followings", "guessed"]
 
+MEASURED, UNMEASURED = "ramp, measured", "ramp"
+"""The ramp with a bound on its level, and without one."""
 _MEASURING = Fraction(1, 10)
 """Which part of epsilon a level takes that is released as well."""
 
@@ -32,6 +34,8 @@ Measured: TypeAlias = Callable[[Graph], Sequence[int]]
 @dataclass(frozen=True, slots=True, eq=False)
 class Following:
     """Noise that follows a level of the graph, which stays private; what is shown does not depend on it.
+
+    How far off the answer is stays private with it: no interval is shown, unless a bound on the level is released.
 
     Guarantee:
         That of the mechanism, which hides the level as well: what is assumed about the level is proven in the
@@ -63,16 +67,19 @@ class Following:
 
     @property
     def rules(self) -> tuple[str, ...]:
+        """Nothing is cut."""
+        return ()
+
+    @property
+    def silent(self) -> bool:
+        """Whether the size of the noise stays private, and any interval with it."""
+        return not isinstance(self.mechanism, NoisyLocalSensitivity)
+
+    @property
+    def foretold(self) -> tuple[str, ...]:
         """On what guess the foretold error rests."""
-        guess = f"{self.follows} is guessed to be {self.mechanism.typical}; the noise follows the true one"
-        if isinstance(self.mechanism, NoisyLocalSensitivity):
-            return (f"{guess}, a bound of which is released as well",)
-        return (
-            (
-                f"{guess}, which stays private: the error and the interval are right if the guess is, and"
-                ' by("ramp, measured") gives some that rest on no guess'
-            ),
-        )
+        told = "stays private" if self.silent else "is released with noise as well"
+        return (f"{_guess(self.follows, self.mechanism.typical)}; the noise follows the true one, which {told}",)
 
     def run(self, data: Data, bits: Bits) -> Result:
         """Count, measure the level, add noise."""
@@ -84,8 +91,8 @@ class Following:
             column = noisy(self.title, [released.value], error=error, half=half, how=self.how)
             return Result((column,), notes=(f"a released bound: {self.follows} is at most {released.bound}",))
         value = self.mechanism.sample(values, bits)
-        column = noisy(self.title, [value], error=self.error, half=self.interval, how=self.how)
-        return Result((column,))
+        column = noisy(self.title, [value], error=math.nan, half=math.nan, how=self.how)
+        return Result((column,), notes=(_unsaid(self.follows),))
 
 
 @final
@@ -98,8 +105,9 @@ class MeasuredRamp:
         the ramp. Both events compose.
 
     Error:
-        The level is below its bound with probability 99 %, and the noise at that bound within the half-width with
-        96 %: together at least 95 %.
+        Of what may lie outside of the interval, a fifth is left to the level being above its bound and the rest to the
+        noise at that bound: at 95 %, the level is below its bound with probability 99 %, and the noise within the
+        half-width with 96 %. Noise at a lower level is narrower, so both together hold with 95 % at least.
     """
 
     title: str
@@ -107,8 +115,9 @@ class MeasuredRamp:
     level: Laplace
     measured: Measured
     follows: str
-    name: str = "ramp, measured"
+    name: str = MEASURED
     rules: tuple[str, ...] = ()
+    confidence: Fraction = Fraction(95, 100)
 
     @property
     def event(self) -> Event:
@@ -123,7 +132,22 @@ class MeasuredRamp:
     @property
     def interval(self) -> float:
         """The half-width if the level is the one guessed and its bound an average one."""
-        return float(self.ramp.interval_at(self.ramp.typical + self.level.interval(0.98), 0.96))
+        return float(self.ramp.interval_at(self.ramp.typical + self._margin, self._within))
+
+    @property
+    def foretold(self) -> tuple[str, ...]:
+        """On what guess the foretold error rests."""
+        return (f"{_guess(self.follows, self.ramp.typical)}; the interval of the answer will rest on no guess",)
+
+    @property
+    def _margin(self) -> int:
+        """How far a noisy level is raised to bound the true one."""
+        return self.level.interval(1 - 2 * (1 - self.confidence) / 5)
+
+    @property
+    def _within(self) -> Fraction:
+        """How often the noise at the bound is within the half-width."""
+        return 1 - 4 * (1 - self.confidence) / 5
 
     @property
     def how(self) -> str:
@@ -133,11 +157,23 @@ class MeasuredRamp:
     def run(self, data: Data, bits: Bits) -> Result:
         """Count, measure the level, add noise to both."""
         value, level = self.measured(data.graph)
-        bound = max(0, self.level.sample(level, bits) + self.level.interval(0.98))
+        bound = max(0, self.level.sample(level, bits) + self._margin)
         noisy_value = self.ramp.sample((value, level), bits)
-        half = float(self.ramp.interval_at(bound, 0.96))
+        half = float(self.ramp.interval_at(bound, self._within))
         column = noisy(self.title, [noisy_value], error=self.ramp.error_at(bound), half=half, how=self.how)
-        return Result((column,), notes=(f"with 99 % probability, {self.follows} is at most {bound}",))
+        sure = 100 * float(1 - (1 - self.confidence) / 5)
+        return Result((column,), notes=(f"with {sure:g} % probability, {self.follows} is at most {bound}",))
+
+
+def _guess(follows: str, typical: int) -> str:
+    return f"the error rests on a guess: {follows} is taken to be {typical}"
+
+
+def _unsaid(follows: str) -> str:
+    return (
+        f'no interval: the noise follows {follows}, which stays private; by("{MEASURED}") gives one, for a tenth of'
+        " epsilon"
+    )
 
 
 def guessed(typical: object, public: Public, *, name: str = "typical") -> int:
@@ -188,7 +224,7 @@ def followings(
 
     ways = [
         made(
-            "ramp",
+            UNMEASURED,
             lambda: Ramp(epsilon=epsilon, typical=typical, power=power, factor=factor),
             level,
             f"noise with slowly falling tails, scaled to {follows}",

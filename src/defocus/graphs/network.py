@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, final
 
+from defocus.answers.showing import line
 from defocus.errors import InvalidParameterError, Number
 from defocus.graphs.asking import (
     AskClustering,
@@ -24,7 +25,6 @@ from defocus.graphs.asking import (
     AskWeights,
 )
 from defocus.graphs.data import Data
-from defocus.answers.showing import line
 from defocus.graphs.public import Public
 from defocus.graphs.query import GraphQuery
 from defocus.graphs.questions import Question
@@ -89,13 +89,14 @@ class Network:
         """How many ways there are to choose a node and ``k`` of its neighbours."""
         return self.ask(AskStars(k, typical))
 
-    def joint(self, *statistics: Any) -> GraphQuery:
+    def joint(self, *statistics: Any, weights: Sequence[Number] | None = None) -> GraphQuery:
         """Several statistics in one release: names such as "edges" and "triangles", or statistics themselves.
 
-        With nothing named, the statistics of an exponential random graph model: edges, 2-stars and triangles.
+        With nothing named, the statistics of an exponential random graph model: edges, 2-stars and triangles. The
+        shares of epsilon are in proportion to ``weights``, one for each; without them the total error is made small.
         """
         parts: Sequence[Any] = [_statistic(each) for each in statistics] or [Edges(), Stars(2), Triangles()]
-        return self.ask(AskJoint(Joint(parts)))
+        return self.ask(AskJoint(Joint(parts), None if weights is None else tuple(weights)))
 
     def top_degrees(self, k: int = 20) -> GraphQuery:
         """The ``k`` nodes that have the most neighbours."""

@@ -8,7 +8,7 @@ from typing import Any, final
 from defocus.answers import showing
 from defocus.answers.digits import brief
 from defocus.answers.explaining import told
-from defocus.graphs.questions import Method
+from defocus.graphs.questions import Method, foretold
 from defocus.graphs.wording import biased
 from defocus.ledger import Ledger, Remaining
 from defocus.privacy.budgets import Budget
@@ -33,6 +33,8 @@ class GraphPreview:
     methods: tuple[Method, ...]
     prospect: Prospect
     rules: tuple[str, ...]
+    foretold: tuple[str, ...] = ()
+    """On what the foretold error rests, or what it depends on."""
 
     @classmethod
     def of(
@@ -49,7 +51,7 @@ class GraphPreview:
         """The preview of a release by ``method`` charged to ``ledger``, which is asked and not changed."""
         prospect = Prospect.of(method.event, asked=asked, replan=replan, ledger=ledger)
         ranked = tuple(sorted(methods, key=lambda each: each.error))
-        return cls(question, method, ranked, prospect, tuple(rules))
+        return cls(question, method, ranked, prospect, tuple(rules), foretold(method))
 
     @property
     def promise(self) -> Promise | None:
@@ -97,13 +99,14 @@ class GraphPreview:
             ],
             "confidence": 0.95,
             "rules": list(self.rules),
+            "foretold": list(self.foretold),
             **self.prospect.to_dict(),
         }
 
     def explain(self, *, html: bool = False) -> str:
         """The preview in plain words."""
         others = [f"{each.name}: {each.how}" for each in self.methods if each is not self.method]
-        said = self.prospect.facts(rules=self.rules, noise=[self.method.how], instead=others)
+        said = self.prospect.facts(rules=(*self.rules, *self.foretold), noise=[self.method.how], instead=others)
         return told({"question": [self.question], **said}, html=html)
 
     def __str__(self) -> str:
@@ -128,5 +131,4 @@ class GraphPreview:
         return ["", "method", "expected error", "95 % of the noise"], rows, [False, False, True, True]
 
     def _notes(self) -> list[str]:
-        guesses = [rule for rule in self.rules if "guess" in rule]
-        return [*guesses, *biased(self.rules), *self.prospect.notes()]
+        return [*self.foretold, *biased(self.rules), *self.prospect.notes()]

@@ -16,7 +16,7 @@ from defocus.noise import Bits
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event
 
-__all__ = ["Method", "Question", "Result", "chosen"]
+__all__ = ["Foretelling", "Method", "Question", "Result", "Silent", "chosen", "foretold", "silent"]
 
 
 @final
@@ -71,6 +71,34 @@ class Method(Protocol):
 
 
 @runtime_checkable
+class Silent(Protocol):
+    """A method that may be unable to show an interval, because the size of its noise stays private."""
+
+    @property
+    def silent(self) -> bool:
+        """Whether its answers come without an interval."""
+
+
+@runtime_checkable
+class Foretelling(Protocol):
+    """A method that says on what its foretold error rests, or what it depends on where it cannot be foretold."""
+
+    @property
+    def foretold(self) -> tuple[str, ...]:
+        """Sentences for previews."""
+
+
+def silent(method: Method) -> bool:
+    """Whether the answers of a method come without an interval."""
+    return isinstance(method, Silent) and method.silent
+
+
+def foretold(method: Method) -> tuple[str, ...]:
+    """What a method says about its foretold error."""
+    return method.foretold if isinstance(method, Foretelling) else ()
+
+
+@runtime_checkable
 class Question(Protocol):
     """Something to ask of a graph. Immutable, and public in all its parts."""
 
@@ -83,12 +111,13 @@ class Question(Protocol):
 
 
 def chosen(question: Question, methods: Sequence[Method], by: str | None) -> Method:
-    """The method called ``by``, else the one that errs least.
+    """The method called ``by``, else the one that errs least among those whose answers have an interval.
 
-    The ends of both are public, so that the choice tells nothing about the graph.
+    All of this is public, so that the choice tells nothing about the graph.
     """
     if by is None:
-        return min(methods, key=lambda method: method.error)
+        spoken = [method for method in methods if not silent(method)]
+        return min(spoken or methods, key=lambda method: method.error)
     for method in methods:
         if method.name == by:
             return method

@@ -8,7 +8,6 @@ _BIASING = (
     "at each node, at most",
     "up to a cap at each node",
     "where a node would have more",
-    "one of the nodes, is left",
 )
 """Rules that take edges away, by words that are in them."""
 

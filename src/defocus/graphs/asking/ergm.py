@@ -9,12 +9,13 @@ from typing import final
 import numpy as np
 
 from defocus.answers.columns import AnswerColumn, noisy
+from defocus.answers.digits import brief
 from defocus.errors import InvalidParameterError
 from defocus.graphs.asking.several import Several, several, side_by_side, subgraph
 from defocus.graphs.data import Data
 from defocus.graphs.inference.ergm import MOST_NODES, TERMS, ErgmFit, fit_ergm
 from defocus.graphs.public import Public
-from defocus.graphs.questions import Method, Result
+from defocus.graphs.questions import Method, Result, foretold
 from defocus.noise import Bits
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event
@@ -88,6 +89,15 @@ class Fitted:
     def interval(self) -> float:
         """Likewise."""
         return math.nan
+
+    @property
+    def foretold(self) -> tuple[str, ...]:
+        """The errors of the statistics, on which those of the coefficients depend."""
+        each = ", ".join(f"{t} {brief(part.error)}" for t, part in zip(self.terms, self.parts.methods, strict=True))
+        return (
+            f"expected errors of the statistics: {each}; what they make of the coefficients depends on the graph",
+            *foretold(self.parts),
+        )
 
     @property
     def how(self) -> str:

@@ -9,13 +9,15 @@ from typing import Any, final
 import numpy as np
 
 from defocus.answers.columns import NUMBERS, AnswerColumn, noisy
-from defocus.errors import InvalidParameterError
+from defocus.answers.digits import brief
+from defocus.errors import InvalidParameterError, Number, in_range
 from defocus.graphs.asking.counts import AskEdges, AskStars, AskTriangles
 from defocus.graphs.asking.degrees import AskDegrees, AskHistogram
+from defocus.graphs.asking.several import either_way, preferred
 from defocus.graphs.data import Data
 from defocus.graphs.noising import Finish, VectorNoise, attempted, noises
 from defocus.graphs.public import Public
-from defocus.graphs.questions import Method, Question, Result, chosen
+from defocus.graphs.questions import Method, Question, Result, foretold, silent
 from defocus.graphs.statistic import IntVector, Statistic
 from defocus.graphs.statistics import ArcDegrees, ArcHistogram, Degrees, Edges, Histogram, Joint, Stars, Triangles
 from defocus.noise import Bits
@@ -26,14 +28,34 @@ __all__ = ["AskJoint", "Separate"]
 
 _GRAIN = 1000
 """Shares of epsilon are multiples of one part in so many."""
+_LEAST = Fraction(1, 10)
+"""No statistic of few gets less of epsilon than this, whatever the others need."""
+_LIGHTEST, _HEAVIEST = 1e-3, 1e3
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class AskJoint:
-    """All entries of several statistics, charged as one event."""
+    """All entries of several statistics, charged as one event.
+
+    ``weights`` are what each statistic's share of epsilon is in proportion to; without them, the total error decides.
+    """
 
     statistic: Joint
+    weights: tuple[Number, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.weights is None:
+            return
+        given: Any = self.weights
+        if not isinstance(given, list | tuple) or len(given) != len(self.statistic.parts):
+            raise InvalidParameterError(
+                f"There are {len(self.statistic.parts)} statistics to share epsilon among.",
+                fix="pass weights=(…) with one positive number for each of them, or leave weights out.",
+            )
+        object.__setattr__(
+            self, "weights", tuple(Fraction(in_range("weights", w, _LIGHTEST, _HEAVIEST)) for w in given)
+        )
 
     @property
     def words(self) -> str:
@@ -52,7 +74,11 @@ class AskJoint:
         questions = [_question(part) for part in self.statistic.parts]
         known = [question for question in questions if question is not None]
         if len(known) == len(questions):
-            ways.append(lambda: _separate(known, titles, lengths, public, budget))
+            made = either_way(
+                lambda by: _separate(known, titles, lengths, public, budget, by=by, weights=self.weights),
+                lambda way: way.parts,
+            )
+            ways += [lambda way=way: way for way in made]  # type: ignore[misc]  # likewise
         return attempted(ways)
 
 
@@ -67,12 +93,15 @@ class Separate:
     Error:
         Where a part of :math:`l_i` entries errs by about :math:`c_i/\varepsilon_i`, shares in proportion to
         :math:`\sqrt{l_ic_i}` make the total error :math:`\sum_i l_ic_i/\varepsilon_i` least. For Laplace noise,
-        :math:`c_i = \Delta_i`, that is never more than one noise for the whole vector costs.
+        :math:`c_i = \Delta_i`, that is never more than one noise for the whole vector costs. A count that is far more
+        exact than the others would get next to nothing that way, so none gets less than a tenth, or half of an
+        equal share.
     """
 
     parts: tuple[Method, ...]
     titles: tuple[str, ...]
     lengths: tuple[int, ...]
+    shares: tuple[Fraction, ...]
     name: str = "separate"
 
     @property
@@ -97,8 +126,23 @@ class Separate:
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """Those of all parts."""
-        return tuple(dict.fromkeys(rule for part in self.parts for rule in part.rules))
+        """How epsilon is divided, and those of all parts."""
+        divided = ", ".join(f"{t} {100 * float(s):.3g} %" for t, s in zip(self.titles, self.shares, strict=True))
+        return (
+            f"epsilon is divided among the statistics: {divided}",
+            *dict.fromkeys(rule for part in self.parts for rule in part.rules),
+        )
+
+    @property
+    def silent(self) -> bool:
+        """Whether some part has no interval."""
+        return any(map(silent, self.parts))
+
+    @property
+    def foretold(self) -> tuple[str, ...]:
+        """The error of each statistic, and what all parts say."""
+        each = ", ".join(f"{t} {brief(part.error)}" for t, part in zip(self.titles, self.parts, strict=True))
+        return (f"expected errors: {each}", *dict.fromkeys(told for part in self.parts for told in foretold(part)))
 
     def run(self, data: Data, bits: Bits) -> Result:
         """One after the other."""
@@ -116,19 +160,36 @@ class Separate:
 
 
 def _separate(
-    questions: Sequence[Question], titles: Sequence[str], lengths: Sequence[int], public: Public, budget: Budget
+    questions: Sequence[Question],
+    titles: Sequence[str],
+    lengths: Sequence[int],
+    public: Public,
+    budget: Budget,
+    *,
+    by: str | None,
+    weights: Sequence[Number] | None,
 ) -> Separate:
     epsilon = Fraction(budget.epsilon or 0)
 
     def best(question: Question, part: Fraction) -> Method:
-        return chosen(question, question.methods(public, Budget(part)), None)
+        return preferred(question, question.methods(public, Budget(part)), by)
 
-    even = [best(question, epsilon / len(questions)) for question in questions]
-    weights = [math.sqrt(n * max(method.error, 1e-9)) for n, method in zip(lengths, even, strict=True)]
-    grains = [max(1, math.floor((_GRAIN - len(weights)) * weight / sum(weights))) for weight in weights]
-    shares = [Fraction(grain, sum(grains)) for grain in grains]
+    if weights is None:
+        even = [best(question, epsilon / len(questions)) for question in questions]
+        shares = _least_error([math.sqrt(n * max(m.error, 1e-9)) for n, m in zip(lengths, even, strict=True)])
+    else:
+        whole = sum((Fraction(weight) for weight in weights), Fraction(0))
+        shares = [Fraction(weight) / whole for weight in weights]
     made = tuple(best(question, epsilon * share) for question, share in zip(questions, shares, strict=True))
-    return Separate(made, tuple(titles), tuple(lengths))
+    return Separate(made, tuple(titles), tuple(lengths), tuple(shares))
+
+
+def _least_error(weights: Sequence[float]) -> list[Fraction]:
+    """Shares in proportion to the weights, none of them next to nothing."""
+    least = min(_LEAST, Fraction(1, 2 * len(weights)))
+    free = 1 - len(weights) * least
+    grains = [max(1, math.floor((_GRAIN - len(weights)) * weight / sum(weights))) for weight in weights]
+    return [least + free * Fraction(grain, sum(grains)) for grain in grains]
 
 
 def _fitting(statistic: Joint, *, directed: bool) -> None:

@@ -2,22 +2,24 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TypeAlias, final
+from typing import TypeAlias, TypeVar, final
 
 from defocus.errors import InvalidParameterError, Number
 from defocus.graphs.asking.counts import AskEdges, AskStars, AskTriangles
 from defocus.graphs.data import Data
+from defocus.graphs.following import MEASURED, UNMEASURED
 from defocus.graphs.public import Public
-from defocus.graphs.questions import Method, Question, Result, chosen
+from defocus.graphs.questions import Method, Question, Result, chosen, foretold, silent
 from defocus.noise import Bits
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event, compose
 
-__all__ = ["AskSubgraphs", "Several", "several", "side_by_side", "subgraph"]
+__all__ = ["AskSubgraphs", "Several", "either_way", "preferred", "several", "side_by_side", "subgraph"]
 
 _Finish: TypeAlias = Callable[[Sequence[Result]], Result]
+_Whole = TypeVar("_Whole", bound=Method)
 
 
 @final
@@ -29,6 +31,8 @@ class Several:
     finish: _Finish
     name: str = "each by its own"
     expected: float | None = None
+    said: tuple[str, ...] = ()
+    """What a preview says beside what the parts say."""
 
     @property
     def event(self) -> Event:
@@ -55,6 +59,16 @@ class Several:
         """Those of all parts."""
         return tuple(dict.fromkeys(rule for method in self.methods for rule in method.rules))
 
+    @property
+    def silent(self) -> bool:
+        """Whether some part has no interval."""
+        return any(map(silent, self.methods))
+
+    @property
+    def foretold(self) -> tuple[str, ...]:
+        """What all parts say."""
+        return (*self.said, *dict.fromkeys(told for method in self.methods for told in foretold(method)))
+
     def run(self, data: Data, bits: Bits) -> Result:
         """One after the other."""
         return self.finish([method.run(data, bits) for method in self.methods])
@@ -67,18 +81,41 @@ def several(
     finish: _Finish,
     *,
     shares: Sequence[Fraction] | None = None,
+    by: str | None = None,
 ) -> Several:
     """The best method of each question within its share of the budget; equal shares unless told.
 
-    Of two methods with and without a delta, the one without is preferred where it errs less, so that a delta that no
-    part needs is not spent.
+    Where a question can be answered ``by`` a method of this name, that is taken. Of two methods with and without a
+    delta, the one without is preferred where it errs less, so that a delta that no part needs is not spent.
     """
     parts = shares or [Fraction(1, len(questions))] * len(questions)
     methods = []
     for question, share in zip(questions, parts, strict=True):
         part = Budget(_share(budget.epsilon, share), _share(budget.delta, share))
-        methods.append(chosen(question, question.methods(public, part), None))
+        methods.append(preferred(question, question.methods(public, part), by))
     return Several(tuple(methods), finish)
+
+
+def preferred(question: Question, methods: Sequence[Method], by: str | None) -> Method:
+    """The method called ``by`` where there is one, else the best."""
+    return chosen(question, methods, by if by in {method.name for method in methods} else None)
+
+
+def either_way(made: Callable[[str | None], _Whole], parts: Callable[[_Whole], Sequence[Method]]) -> list[_Whole]:
+    """The best way to answer several questions, and with every part that can follow the graph doing so.
+
+    Those are called as single questions call them: measured, and without an interval. The best way has its own name
+    unless it is one of the two.
+    """
+    best, found = made(None), {}
+    for by in (MEASURED, UNMEASURED):
+        way = made(by)
+        if by in {part.name for part in parts(way)}:
+            found[by] = way
+    known = {tuple(part.name for part in parts(way)) for way in found.values()}
+    first = [] if tuple(part.name for part in parts(best)) in known else [best]
+    named: list[_Whole] = [replace(way, name=by) for by, way in found.items()]  # type: ignore[type-var]  # a dataclass
+    return [*first, *named]
 
 
 @final
@@ -104,7 +141,8 @@ class AskSubgraphs:
 
     def methods(self, public: Public, budget: Budget) -> Sequence[Method]:
         """Each by its own best method."""
-        return [several([subgraph(shape) for shape in self.shapes], public, budget, side_by_side)]
+        questions = [subgraph(shape) for shape in self.shapes]
+        return either_way(lambda by: several(questions, public, budget, side_by_side, by=by), lambda way: way.methods)
 
 
 def subgraph(shape: object) -> Question:
