@@ -7,8 +7,8 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 
-from defocus.errors import CannotCalibrateError, DefocusError, InvalidParameterError, UnsupportedEventError
 from defocus.answers.columns import noisy
+from defocus.errors import CannotCalibrateError, DefocusError, InvalidParameterError, UnsupportedEventError
 from defocus.graphs.data import Data
 from defocus.graphs.public import Public
 from defocus.graphs.questions import Method, Result
@@ -47,6 +47,8 @@ class VectorNoise:
     grain: Fraction = Fraction(1)
     width: float | None = None
     """The half-width at 95 % after post-processing, where that is not the one of the noise."""
+    foretold: tuple[str, ...] = ()
+    """What a preview says besides."""
 
     @property
     def event(self) -> Event:
@@ -98,6 +100,7 @@ def noises(
     width: Callable[[Laplace | Gaussian], float] | None = None,
     grain: Fraction = Fraction(1),
     rules: Sequence[str] = (),
+    foretold: Sequence[str] = (),
 ) -> list[Method]:
     """Laplace noise, and Gaussian noise where the budget has a delta."""
     reach, length = statistic.reach(public), statistic.length(public)
@@ -106,7 +109,7 @@ def noises(
         known = None if expected is None else expected(mechanism)
         half = None if width is None else width(mechanism)
         called, way = f"{prefix}{name}", public.directed
-        return VectorNoise(called, statistic, mechanism, finish, way, known, tuple(rules), grain, half)
+        return VectorNoise(called, statistic, mechanism, finish, way, known, tuple(rules), grain, half, tuple(foretold))
 
     ways: list[Callable[[], Method]] = [
         lambda: method("laplace", Laplace.calibrated(Budget(budget.epsilon), sensitivity=reach.l1))

@@ -44,8 +44,8 @@ def test_a_larger_graph_is_solved_and_proven() -> None:
 def test_a_solver_that_errs_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = all_graphs(5)[-1]
 
-    def wrong(corners: Any, nodes: int, _cap: int) -> Any:
-        return np.full(len(corners), 0.01), np.zeros(nodes)
+    def wrong(corners: Any, heavy: Any, _cap: int) -> Any:
+        return np.full(len(corners), 0.01), np.zeros(len(heavy))
 
     monkeypatch.setattr(programs, "_solved", wrong)
     with pytest.raises(ArithmeticError):
@@ -55,8 +55,8 @@ def test_a_solver_that_errs_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> 
 def test_infeasible_weights_are_shrunk(monkeypatch: pytest.MonkeyPatch) -> None:
     graph, solved = all_graphs(5)[-1], programs._solved
 
-    def too_large(corners: Any, nodes: int, cap: int) -> Any:
-        weights, prices = solved(corners, nodes, cap)
+    def too_large(corners: Any, heavy: Any, cap: int) -> Any:
+        weights, prices = solved(corners, heavy, cap)
         return weights * (1 + 1e-6), prices
 
     right = capped_triangles(graph, 2)
@@ -67,3 +67,24 @@ def test_infeasible_weights_are_shrunk(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_cap_that_is_no_count_is_refused() -> None:
     with pytest.raises(DefocusError, match="cap"):
         capped_triangles(all_graphs(3)[-1], 0)
+
+
+def test_a_core_with_a_quarter_of_a_million_triangles_is_solved_in_a_moment() -> None:
+    """A core of 70 nodes that all know each other and 300 others: one row for each node of the core, not for all."""
+    core, others = 70, 300
+    inside = np.triu_indices(core, 1)
+    outside = np.repeat(np.arange(core), others), np.tile(np.arange(core, core + others), core)
+    graph = build(core + others, *(np.concatenate(sides) for sides in zip(inside, outside, strict=True)))
+    cap = 4000
+    assert len(triangle_list(graph)) == 70 * 69 * 68 // 6 + others * 70 * 69 // 2
+    # Each node of the core has C(69, 2) + 300 * 69 triangles and is full; with two of them in every triangle with an
+    # outsider and none spent on triangles inside, 70 * 4000 / 2 fit.
+    assert capped_triangles(graph, cap) / GRAIN == pytest.approx(core * cap / 2, abs=2 / GRAIN)
+
+
+def test_both_solvers_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = np.random.default_rng(8)
+    graph = build(80, generator.integers(0, 80, 900), generator.integers(0, 80, 900))
+    dense = [capped_triangles(graph, cap) for cap in (1, 7, 30)]
+    monkeypatch.setattr(programs, "_DENSE", 0)
+    assert [capped_triangles(graph, cap) for cap in (1, 7, 30)] == pytest.approx(dense, abs=1)

@@ -10,6 +10,7 @@ from defocus.errors import count, in_range
 from defocus.graphs.graph import Graph
 from defocus.graphs.kernels.compiling import compiled
 from defocus.graphs.kernels.rows import Ints, Longs
+from defocus.graphs.node.interior import solved
 
 __all__ = ["GRAIN", "LARGEST", "capped_triangles", "triangle_list"]
 
@@ -19,6 +20,8 @@ GRAIN = 64
 _TIGHT = Fraction(1, 2)
 _ONE = 1 << 40
 """Weights and prices are rounded to so many parts of one."""
+_DENSE = 4000
+"""Up to so many nodes are solved for with one square matrix."""
 LARGEST = 1 << 22
 """With larger caps, sums of weights would not fit in 64 bits."""
 
@@ -46,7 +49,7 @@ def capped_triangles(graph: Graph, cap: int) -> int:
     at_node = np.bincount(corners.ravel(), minlength=graph.nodes)
     if not len(corners) or most >= int(at_node.max()):
         return GRAIN * len(corners)
-    weights, prices = _solved(corners, graph.nodes, most)
+    weights, prices = _solved(corners, at_node > most, most)
     low, high = _least(corners, graph.nodes, most, weights), _most(corners, most, prices)
     if high - low > _TIGHT / GRAIN:
         raise ArithmeticError
@@ -59,14 +62,39 @@ def triangle_list(graph: Graph) -> Longs:
     return found.reshape(-1, 3)
 
 
-def _solved(corners: Longs, nodes: int, cap: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Weights of triangles and prices of nodes, in floating point."""
+def _solved(corners: Longs, heavy: NDArray[np.bool_], cap: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Weights of triangles and prices of nodes, in floating point.
+
+    A node that is in no more triangles than the cap has room for all of them, and triangles with the same ``heavy``
+    corners are alike: what is left to solve has few nodes, and the kinds of triangles among them.
+    """
+    few = int(heavy.sum())
+    numbers = np.where(heavy, np.cumsum(heavy) - 1, few)
+    placed = np.sort(numbers[corners], axis=1)
+    codes, kinds, many = np.unique(
+        (placed[:, 0] * (few + 1) + placed[:, 1]) * (few + 1) + placed[:, 2], return_inverse=True, return_counts=True
+    )
+    rows = np.stack([codes // (few + 1) ** 2, codes // (few + 1) % (few + 1), codes % (few + 1)], axis=1)
+    bound = rows[:, 0] < few  # the first corner is the smallest, so that without it there is none
+    weights = np.ones(len(codes))
+    solve = solved if few <= _DENSE else _sparse
+    amounts, found = solve(rows[bound], many[bound], few, cap)
+    weights[bound] = amounts / many[bound]
+    prices = np.zeros(len(heavy))
+    prices[heavy] = found
+    return weights[kinds], prices
+
+
+def _sparse(rows: Longs, many: Longs, nodes: int, cap: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The same as :func:`~defocus.graphs.node.interior.solved`, where one square matrix would be too large."""
     from scipy.optimize import linprog  # noqa: PLC0415  # slow to load
     from scipy.sparse import csr_array  # noqa: PLC0415
 
-    many = len(corners)
-    incidence = csr_array((np.ones(3 * many), (corners.ravel(), np.repeat(np.arange(many), 3))), shape=(nodes, many))
-    found = linprog(-np.ones(many), A_ub=incidence, b_ub=np.full(nodes, float(cap)), bounds=(0, 1), method="highs")
+    there = rows < nodes
+    places = np.broadcast_to(np.arange(len(rows))[:, None], rows.shape)
+    incidence = csr_array((np.ones(int(there.sum())), (rows[there], places[there])), shape=(nodes, len(rows)))
+    bounds = np.stack([np.zeros(len(rows)), many.astype(np.float64)], axis=1)
+    found = linprog(-np.ones(len(rows)), A_ub=incidence, b_ub=np.full(nodes, float(cap)), bounds=bounds, method="highs")
     return np.asarray(found.x), -np.asarray(found.ineqlin.marginals)
 
 
