@@ -117,13 +117,20 @@ class Generated(Noise):
 
     def add(self, sums: Sequence[torch.Tensor], scales: Sequence[float], secret: bytes) -> None:
         """See the base class."""
-        for device in {total.device for total in sums}:
-            here = [(total, scale) for total, scale in zip(sums, scales, strict=True) if total.device == device]
-            totals, scaled = [total for total, _ in here], [scale for _, scale in here]
-            seed = int.from_bytes(derive(secret, "generator", str(device), size=8), "little")
-            drawn = torch.Generator(device).manual_seed(seed)
-            made = torch.randn(sum(total.numel() for total in totals), generator=drawn, device=device)
-            _spread(made, totals, scaled)
+        drawn: dict[torch.device, torch.Generator] = {}
+        alike: dict[tuple[torch.device, torch.dtype, float], list[torch.Tensor]] = {}
+        for total, scale in zip(sums, scales, strict=True):
+            alike.setdefault((total.device, total.dtype, scale), []).append(total)
+        for (device, dtype, scale), totals in alike.items():
+            if device not in drawn:
+                seed = int.from_bytes(derive(secret, "generator", str(device), size=8), "little")
+                drawn[device] = torch.Generator(device).manual_seed(seed)
+            flat = torch.cat([total.reshape(-1) for total in totals])  # few kernels, whatever their number
+            flat.add_(torch.randn(flat.shape, generator=drawn[device], device=device, dtype=dtype), alpha=scale)
+            step = _step(scale)
+            flat.mul_(1 / step).round_().mul_(step)
+            parts = flat.split([total.numel() for total in totals])
+            torch._foreach_copy_(totals, [part.view(total.shape) for part, total in zip(parts, totals, strict=True)])
 
 
 @final
@@ -156,15 +163,15 @@ def bound_to(key: bytes, step: int, sums: Sequence[torch.Tensor]) -> bytes:
 
     Guarantee:
         On a CPU sums that differ collide with probability below :math:`2^{-80}` (Poly1305 under a secret key of this
-        step, never shown). Elsewhere the sums of the bits are compared, which tells changed sums apart by chance only.
+        step, never shown). Elsewhere the sum of their bits is compared, which tells changed sums apart by chance only.
     """
     if all(total.device.type == "cpu" for total in sums):
         hashed = Poly1305(derive(key, "binding", step, size=32))
         for total in sums:
             hashed.update(total.detach().reshape(-1).view(torch.uint8).numpy().data)
         return derive(key, "noise", step, hashed.finalize().hex())
-    prints = [total.detach().float().reshape(-1).view(torch.int32).sum(dtype=torch.int64) for total in sums]
-    return derive(key, "noise", step, *torch.stack([each.to(prints[0].device) for each in prints]).tolist())
+    flat = torch.cat([total.detach().reshape(-1).to(sums[0].device, torch.float32) for total in sums])
+    return derive(key, "noise", step, int(flat.view(torch.int32).sum(dtype=torch.int64)))
 
 
 def _spread(made: torch.Tensor, totals: list[torch.Tensor], scales: list[float]) -> None:

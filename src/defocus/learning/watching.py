@@ -8,6 +8,7 @@ the model; ``watch="private"`` shows them exactly, for the data's owner only, an
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, final
 
 import torch
@@ -59,8 +60,7 @@ class Watch:
         """The sum of what these examples add; an example that is not finite counts as the largest loss and norm."""
         top = float(self.loss)
         cut = torch.nan_to_num(losses.float(), nan=top, posinf=top, neginf=0.0).clamp(0.0, top) / top
-        edges = torch.tensor([clip * edge for edge in _EDGES], device=norms.device)
-        bins = torch.bucketize(torch.nan_to_num(norms.float(), nan=torch.inf), edges)
+        bins = torch.bucketize(torch.nan_to_num(norms.float() / clip, nan=torch.inf), _edges(norms.device))
         counts = torch.zeros(len(_EDGES) + 1, device=norms.device).index_add_(0, bins, torch.ones_like(norms).float())
         return torch.cat([_LOSS * cut.sum().reshape(1).to(norms.device), _NORM * counts])
 
@@ -134,6 +134,12 @@ class Glance:
         half = self.quantile(0.5)
         norm = f"≤ {half:.3g}" if math.isfinite(half) else f"> {_EDGES[-1] * self.clips[-1]:.3g}"
         return f"loss {loss:.3f} ± {error:.3f} · median norm {norm}"
+
+
+@cache
+def _edges(device: torch.device) -> torch.Tensor:
+    """Made once on each device: what is sent to a GPU waits for all it has to do."""
+    return torch.tensor(_EDGES, device=device)
 
 
 def as_watch(watch: object) -> Watch | str:
