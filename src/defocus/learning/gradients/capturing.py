@@ -160,7 +160,7 @@ class Recorder:
         modes = tuple(module.training for module in self._model.modules())
         memory = tuple(p.data_ptr() for p in self._regions.parameters.values())
         precision = (torch.is_autocast_enabled("cuda"), torch.get_autocast_dtype("cuda"))
-        return examples, shapes, modes, memory, precision
+        return examples, shapes, tuple(leaf[:1].stride()[1:] for leaf in leaves), modes, memory, precision
 
 
 def _rounded(examples: int) -> int:
@@ -171,7 +171,12 @@ def _rounded(examples: int) -> int:
 
 
 def _room(leaf: Any, examples: int) -> Any:
-    return leaf.new_empty(examples, *leaf.shape[1:]) if isinstance(leaf, torch.Tensor) else leaf
+    """Memory for so many examples, in the order of the dimensions of what will be copied there."""
+    if not isinstance(leaf, torch.Tensor):
+        return leaf
+    strides = leaf[:1].stride()
+    size = max([step * length for step, length in zip(strides[1:], leaf.shape[1:], strict=True)], default=1)
+    return leaf.new_empty(examples * size).as_strided((examples, *leaf.shape[1:]), (size, *strides[1:]))
 
 
 def _hooked(module: Module) -> bool:

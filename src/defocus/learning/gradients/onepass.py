@@ -12,6 +12,7 @@ from defocus.learning.gradients.batches import Batch, call, size
 from defocus.learning.gradients.capturing import Recorder
 from defocus.learning.gradients.choosing import Choices
 from defocus.learning.gradients.clipped import Rule, usable_factors
+from defocus.learning.gradients.formats import Formats
 from defocus.learning.gradients.handlers import HANDLERS
 from defocus.learning.gradients.losses import Losses
 from defocus.learning.gradients.probing import plan
@@ -46,6 +47,7 @@ class OnePass:
         self._trusted = False
         device = next(iter(self._regions.parameters.values())).device
         self._anchor = torch.zeros((), device=device, requires_grad=True)
+        self._formats = Formats(model, choices)
         self._recorder = Recorder(model, self._regions, self._pass, choices.remembered)
 
     def add(self, batch: Batch, rule: Rule) -> tuple[torch.Tensor, torch.Tensor, int]:
@@ -54,6 +56,8 @@ class OnePass:
             return self._single.add(batch, rule)
         if not self._trusted:
             self._trust(batch)
+        if self._plan is not None:
+            batch = self._formats.best(batch, self._plan, self._pass)
         recording = self._recorder.find(batch) if self._anchor.is_cuda and self._plan is not None else None
         if recording is not None:
             losses, norms = recording.measure(batch)

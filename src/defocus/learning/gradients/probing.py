@@ -1,7 +1,7 @@
 """Looking at a model before trusting it: where the examples are in every tensor that meets a parameter.
 
-Shapes alone can mislead (a batch of 32 sentences of 32 words), so the model is run on two examples and on three,
-without gradients: the axis that grew counts the examples. Where examples share an axis with something
+Shapes alone can mislead (a batch of 32 sentences of 32 words), so the model is run on two examples and on three:
+the axis that grew counts the examples. Where examples share an axis with something
 else, a third run with one example exchanged shows which entries are whose.
 """
 
@@ -25,15 +25,15 @@ __all__ = ["picked", "plan", "undisturbed"]
 
 def plan(model: Module, losses: Losses, regions: Regions, batch: Batch, anchor: torch.Tensor) -> list[Seat]:
     """Every use of a trainable parameter in the order of a forward pass, and the layout of what it meets."""
-    with torch.no_grad(), undisturbed(model):
+    with torch.enable_grad(), undisturbed(model):
         two = _look(model, losses, regions, picked(batch, [0, 1]), anchor)
-    with torch.no_grad(), undisturbed(model):
+    with torch.enable_grad(), undisturbed(model):
         three = _look(model, losses, regions, picked(batch, [0, 0, 1]), anchor)
     if [(each.what, each.names) for each in two] != [(each.what, each.names) for each in three]:
         raise UnknownUseError
     other: Sequence[Sight | None] = [None] * len(three)
     if any(_shares_an_axis(a.tensor, b.tensor) for a, b in zip(two, three, strict=True)):
-        with torch.no_grad(), undisturbed(model):
+        with torch.enable_grad(), undisturbed(model):
             other = _look(model, losses, regions, picked(batch, [0, 1, 1]), anchor)
     seats = []
     for a, b, c in zip(two, three, other, strict=True):

@@ -23,7 +23,11 @@ def gradients_one_by_one(
         loss = losses.one(call(model, inputs), target)
         found = torch.autograd.grad(loss, wanted, allow_unused=True) if loss.requires_grad else [None] * len(wanted)
         pairs = zip(parameters.items(), found, strict=True)
-        yield loss.detach(), {name: torch.zeros_like(p) if g is None else g for (name, p), g in pairs}
+        yield loss.detach(), {name: torch.zeros_like(p) if g is None else _dense(g) for (name, p), g in pairs}
+
+
+def _dense(gradient: torch.Tensor) -> torch.Tensor:
+    return gradient.to_dense() if gradient.is_sparse else gradient
 
 
 @final

@@ -80,7 +80,7 @@ class Watch(TorchFunctionMode):
         del types
         keywords = kwargs or {}
         handler = self._handlers.get(func)
-        if handler is not None:
+        if handler is not None and torch.is_grad_enabled():
             result = handler(self, func, args, keywords)
             if result is not NotImplemented:
                 return result

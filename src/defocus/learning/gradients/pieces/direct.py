@@ -52,7 +52,7 @@ class Several:
 
     def __init__(self, pieces: Sequence[Direct]) -> None:
         self._regions = [piece.region for piece in pieces]
-        self._values = torch.cat([piece.each().flatten(1) for piece in pieces], 1)
+        self._values = torch.cat([piece.each().reshape(len(piece.each()), -1) for piece in pieces], 1)
 
     def squares(self) -> torch.Tensor:
         """Squared norms over all of them."""

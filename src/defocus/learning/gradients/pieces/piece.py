@@ -38,7 +38,7 @@ class Piece(ABC):
 
 def squared_norms(values: torch.Tensor) -> torch.Tensor:
     """The squared norms of the rows of a tensor (B, ...), summed in at least 32 bits."""
-    flat = values.flatten(1)
+    flat = values.reshape(len(values), -1)
     return torch.linalg.vector_norm(flat, dim=1, dtype=torch.promote_types(flat.dtype, torch.float32)).square_()
 
 
@@ -50,7 +50,7 @@ def squared_norms_into(squares: torch.Tensor, values: torch.Tensor) -> None:
 
 def weighted(factors: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
     """The sum of the rows of (B, ...), each times its factor."""
-    return (factors.to(values.dtype) @ values.flatten(1)).view(values.shape[1:])
+    return (factors.to(values.dtype) @ values.reshape(len(values), -1)).view(values.shape[1:])
 
 
 def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:

@@ -1,0 +1,250 @@
+"""One backward pass gives what the loop over examples gives, for every kind of layer, both ways."""
+
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.learning.gradients.comparing import Model, added, assert_right, clip, grouped, parameter, trained
+from tests.learning.gradients.models import EXAMPLES, MODELS, images, pooled, sequences, tokens
+from torch import nn
+from torch.nn import functional as F  # noqa: N812 -- its name everywhere
+
+from defocus.errors import UnfitModelError
+from defocus.learning.gradients import onepass, probing
+from defocus.learning.gradients.choosing import Choices
+from defocus.learning.gradients.handlers import HANDLERS
+from defocus.learning.gradients.losses import Losses
+from defocus.learning.gradients.onepass import OnePass
+from defocus.learning.gradients.watching import UnknownUseError
+
+GHOST, WRITTEN = ("ghost",), ("instantiated",)
+LAST = ("instantiated, channels last", "instantiated")
+CASES = [(name, forced) for name in MODELS for forced in (GHOST, WRITTEN, LAST) if forced != LAST or "onvol" in name]
+
+
+@pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel")
+@pytest.mark.parametrize(("name", "forced"), CASES, ids=[f"{name}, {forced[0]}" for name, forced in CASES])
+def test_norms_and_clipped_sums_are_those_of_the_loop(name: str, forced: tuple[str, ...]) -> None:
+    torch.manual_seed(3)
+    model, batch = MODELS[name]()
+    assert_right(model, batch, forced=forced)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    examples=st.integers(2, 5), length=st.integers(1, 6), rows=st.integers(1, 6), columns=st.integers(1, 6),
+    forced=st.sampled_from([GHOST, WRITTEN]), bias=st.booleans(),
+)  # fmt: skip
+def test_linear_layers_of_any_shape(
+    examples: int, length: int, rows: int, columns: int, forced: tuple[str, ...], *, bias: bool
+) -> None:
+    model = Model(lambda m, x: m.a(x).tanh().mean(1), a=nn.Linear(columns, rows, bias=bias))
+    batch = (torch.randn(examples, length, columns), torch.randn(examples, rows))
+    assert_right(model, batch, nn.MSELoss(), forced=forced)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    examples=st.integers(2, 4), size=st.integers(5, 8), kernel=st.integers(1, 3), stride=st.integers(1, 3),
+    padding=st.integers(0, 2), dilation=st.integers(1, 2), groups=st.sampled_from([1, 2]),
+    forced=st.sampled_from([GHOST, WRITTEN, LAST]),
+)  # fmt: skip
+def test_convolutions_of_any_shape(
+    examples: int,
+    size: int,
+    kernel: int,
+    stride: int,
+    padding: int,
+    dilation: int,
+    groups: int,
+    forced: tuple[str, ...],
+) -> None:
+    layer = nn.Conv1d(4, 2, kernel, stride, padding, dilation, groups)
+    model = Model(lambda m, x: m.a(x).tanh().mean(2), a=layer)
+    assert_right(model, (torch.randn(examples, 4, size), torch.randn(examples, 2)), nn.MSELoss(), forced=forced)
+
+
+def test_groups_are_clipped_apart() -> None:
+    model, batch = MODELS["tied weights"]()
+    assert_right(model, batch, groups=[["e.weight", "n.bias"], ["n.weight"]])
+
+
+def test_one_example_is_the_loop_itself() -> None:
+    model, (x, y) = MODELS["lstm"]()
+    assert_right(model, (x[:1], y[:1]))
+
+
+@pytest.mark.parametrize(
+    "name", ["linear of sequences", "convolution of two dimensions", "embedding", "attention", "tied weights"]
+)
+@pytest.mark.parametrize("forced", [GHOST, WRITTEN])
+@pytest.mark.parametrize("poison", [float("inf"), float("nan"), 1e30])
+def test_an_example_that_is_not_finite_adds_nothing_and_the_others_do(
+    name: str, forced: tuple[str, ...], poison: float
+) -> None:
+    """Zero times infinity is no number: the example must be out of every product before they are summed."""
+    torch.manual_seed(0)
+    model, (x, _) = MODELS[name]()
+    inner = model.function
+
+    def poisoned(m: Any, x: torch.Tensor, bad: torch.Tensor) -> Any:
+        return inner(m, x) * torch.where(bad, poison, 1.0)[:, None] ** 2
+
+    model.function = poisoned
+    bad = torch.zeros(EXAMPLES, dtype=torch.bool)
+    bad[2] = True
+    way = OnePass(model, Losses(nn.MSELoss()), grouped(model, None), Choices(forced=forced))
+    target = torch.randn(EXAMPLES, inner(model, x).shape[1])
+    clean = torch.arange(EXAMPLES) != 2
+    _, norms, total = added(way, model, ((x, bad), target), clip(0.1))
+    assert bool(torch.isinf(norms[0, 2]))
+    assert bool(torch.isfinite(norms[0, clean]).all())
+    rest = ((x[clean], bad[clean]), target[clean])
+    assert torch.allclose(total, added(way, model, rest, clip(0.1))[2], atol=1e-6)
+
+
+def test_a_parameter_that_no_handler_knows_is_noticed() -> None:
+    """Whatever PyTorch function meets a parameter, the pass refuses rather than leave it out."""
+    for use in (
+        lambda m, x: torch.einsum("bd,cd->bc", x, m.w),
+        lambda m, x: x @ (2 * m.w).t(),
+        lambda m, x: F.linear(x, m.w.exp()),
+        lambda m, x: (m.w @ x.t()).t(),
+        lambda m, x: x[:, :3] + m.w.sum(1),
+        lambda m, x: F.linear(x, torch.nn.functional.normalize(m.w)),
+        lambda m, x: torch.stack([x[:, :3], m.w[:, :3].mean(0).repeat(len(x), 1)]).sum(0),
+        lambda m, x: torch.vmap(lambda row: F.linear(row, m.w))(x),
+        lambda m, x: _Custom.apply(x, m.w),
+    ):
+        model = Model(use, w=parameter(3, 8))
+        way = OnePass(model, Losses(nn.CrossEntropyLoss()), grouped(model, None), Choices())
+        batch = (torch.randn(EXAMPLES, 8), torch.randint(0, 3, (EXAMPLES,)))
+        with pytest.raises(UnknownUseError):
+            added(way, model, batch, clip(1.0))
+        assert not bool(model.w.grad.any()), "nothing may be added before the refusal"
+
+
+class _Custom(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        ctx.save_for_backward(x, w)
+        return x @ w.t()
+
+    @staticmethod
+    def backward(ctx: Any, g: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        x, w = ctx.saved_tensors
+        return g @ w, g.t() @ x
+
+
+def test_taking_away_any_handler_is_noticed_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mutation: without its handler, no kind of layer may lose its gradient in silence."""
+    functions = {
+        "linear": F.linear, "convolution of two dimensions": torch.conv2d, "embedding": F.embedding,
+        "layer norm": F.layer_norm, "group norm": F.group_norm, "lstm": torch.lstm,
+        "attention": F.multi_head_attention_forward, "rms norm": F.rms_norm,
+    }  # fmt: skip
+    for name, function in functions.items():
+        fewer = {key: handler for key, handler in HANDLERS.items() if key is not function}
+        monkeypatch.setattr(onepass, "HANDLERS", fewer)
+        monkeypatch.setattr(probing, "HANDLERS", fewer)
+        model, batch = MODELS[name]()
+        way = OnePass(model, Losses(nn.CrossEntropyLoss()), grouped(model, None), Choices())
+        with pytest.raises(UnknownUseError):
+            added(way, model, batch, clip(1.0))
+        monkeypatch.undo()
+
+
+@pytest.mark.parametrize(
+    ("layer", "said"),
+    [
+        (nn.Embedding(7, 8, max_norm=1.0), "max_norm"),
+        (nn.Embedding(7, 8, scale_grad_by_freq=True), "scale_grad_by_freq"),
+    ],
+)
+def test_embeddings_that_change_with_the_batch_are_refused(layer: nn.Module, said: str) -> None:
+    model = Model(lambda m, x: m.out(m.e(x).mean(1)), e=layer, out=nn.Linear(8, 3))
+    with pytest.raises(UnfitModelError, match=said):
+        assert_right(model, tokens())
+
+
+@pytest.mark.parametrize(
+    ("layer", "said"),
+    [
+        (nn.BatchNorm1d(4), "mixes the examples"),
+        (nn.InstanceNorm1d(4, affine=True, track_running_stats=True), "running"),
+    ],
+)
+def test_norms_that_keep_data_of_the_batch_are_refused(layer: nn.Module, said: str) -> None:
+    model = pooled(layer, 4)
+    way = OnePass(model, Losses(nn.CrossEntropyLoss()), grouped(model, None), Choices())
+    with pytest.raises(UnfitModelError, match=said):
+        added(way, model, images(4, 7), clip(1.0))
+
+
+def test_the_model_and_its_random_numbers_are_left_as_they_were() -> None:
+    model = Model(
+        lambda m, x: m.a(F.dropout(x, 0.5, m.training)).mean(1), a=nn.Linear(8, 3), b=nn.Buffer(torch.zeros(2))
+    )
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    way = OnePass(model, Losses(nn.CrossEntropyLoss()), grouped(model, None), Choices())
+    batch = sequences()
+    torch.manual_seed(5)
+    first = added(way, model, batch, clip(1.0))
+    torch.manual_seed(5)
+    second = added(way, model, batch, clip(1.0))
+    assert torch.equal(first[2], second[2]), "trial runs must not use up random numbers"
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    assert model.training
+    assert not any(module._forward_hooks for module in model.modules())
+
+
+def test_a_model_that_changes_its_mind_is_looked_at_again() -> None:
+    model = Model(
+        lambda m, x: (m.a(x) if m.first else m.b(m.c(x))).mean(1),
+        a=nn.Linear(8, 3),
+        b=nn.Linear(4, 3),
+        c=nn.Linear(8, 4),
+    )
+    model.first = True
+    losses, batch = Losses(nn.CrossEntropyLoss()), sequences()
+    way = OnePass(model, losses, grouped(model, None), Choices())
+    added(way, model, batch, clip(1.0))
+    model.first = False
+    found = added(way, model, batch, clip(1.0))[2]
+    fresh = OnePass(model, losses, grouped(model, None), Choices())
+    assert torch.allclose(found, added(fresh, model, batch, clip(1.0))[2])
+    assert float(found.norm()) > 0
+
+
+def test_an_input_changed_in_place_after_its_use_is_noticed() -> None:
+    def forward(m: Any, x: torch.Tensor) -> Any:
+        hidden = m.a(x).tanh()
+        out = m.b(hidden)
+        hidden.mul_(2)
+        return out.mean(1)
+
+    model = Model(forward, a=nn.Linear(8, 4), b=nn.Linear(4, 3))
+    way = OnePass(model, Losses(nn.CrossEntropyLoss()), grouped(model, None), Choices())
+    with pytest.raises(RuntimeError):  # the loop of the trial meets autograd's own complaint
+        added(way, model, sequences(), clip(1.0))
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_other_precisions(dtype: torch.dtype) -> None:
+    torch.manual_seed(1)
+    model, (x, y) = MODELS["transformer layer"]()
+    if dtype == torch.float64:
+        assert_right(model.double(), (x.double(), y))
+        return
+    exact = added(
+        OnePass(model, Losses(nn.CrossEntropyLoss()), grouped(model, None), Choices()), model, (x, y), clip(1.0)
+    )
+    with torch.autocast("cpu", dtype=dtype):
+        way = OnePass(model, Losses(nn.CrossEntropyLoss()), grouped(model, None), Choices())
+        rounded = added(way, model, (x, y), clip(1.0))
+    assert rounded[1].dtype == torch.float32
+    assert torch.allclose(rounded[1], exact[1], rtol=0.05)
+    assert float((rounded[2] - exact[2]).norm()) < 0.05 * float(exact[2].norm())
+    assert all(p.grad.dtype == torch.float32 for p in trained(model).values())
