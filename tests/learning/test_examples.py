@@ -92,6 +92,31 @@ def test_unfit_data_is_refused_and_not_quoted(data: Any) -> None:
     assert "secret" not in str(caught.value)
 
 
+class Ragged(Dataset[Any]):
+    """Examples of shapes that differ, and one that differs only where nobody looked."""
+
+    def __init__(self, odd: int) -> None:
+        self.odd = odd
+
+    def __len__(self) -> int:
+        return 1000
+
+    def __getitem__(self, i: int) -> Any:
+        return torch.zeros(7 if i % self.odd == 3 else 5), 0
+
+
+def test_examples_of_different_shapes_are_refused_without_telling_them() -> None:
+    """Dynamic shapes: mostly before anything is charged, else when they meet; torch's own words stay unsaid."""
+    with pytest.raises(UnfitDataError, match="differ in shape or kind") as caught:
+        examples(Ragged(4))
+    assert "mask" in caught.value.fix
+    rare = examples(Ragged(1001))
+    with pytest.raises(UnfitDataError, match="differ in shape or kind") as caught:
+        rare.take(np.array([1, 2, 3]))
+    assert "7" not in str(caught.value)
+    assert caught.value.__context__ is None
+
+
 def test_loaders_and_samplers_of_their_own_are_refused() -> None:
     weighted = WeightedRandomSampler([0.9] + [0.1] * 5, 6)
     with pytest.raises(UnaccountedSamplingError, match="with a WeightedRandomSampler") as caught:

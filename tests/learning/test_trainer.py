@@ -26,6 +26,8 @@ from defocus.errors import (
 )
 from defocus.learning import Automatic, Banded, PerLayer, Quantile, Schedule
 from defocus.learning.noising import Cryptographic
+from defocus.learning.progress import _exact
+from defocus.learning.watching import Private
 from defocus.noise.testing import seeded
 from defocus.privacy import Approximate, Gaussian, Sampled
 
@@ -372,6 +374,38 @@ def test_shapes_may_differ_from_step_to_step(tmp_path: Path) -> None:
             return self.linear(x) if x.shape[0] > 10 else self.linear(x.unsqueeze(1)).squeeze(1)
 
     trainer(tmp_path, model=Branching(), steps=12, batch=10).fit(progress=False)
+
+
+def test_models_may_return_whatever_the_loss_takes(tmp_path: Path) -> None:
+    class Answering(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = nn.Linear(5, 2)
+
+        def forward(self, x: torch.Tensor, scale: torch.Tensor) -> dict[str, torch.Tensor]:
+            return {"logits": self.linear(x) * scale[:, None], "x": x}
+
+    def loss(output: dict[str, torch.Tensor], target: dict[str, torch.Tensor]) -> torch.Tensor:
+        return F.cross_entropy(output["logits"], target["y"], reduction="none") + 0 * output["x"].sum(1)
+
+    x, y = data()
+    trainer(tmp_path, model=Answering(), loss=loss, data=((x, torch.ones(64)), {"y": y})).fit(progress=False)
+    trainer(
+        tmp_path,
+        model=Answering(),
+        loss=loss,
+        data=({"x": x, "scale": torch.ones(64)}, {"y": y}),
+        ledger=tmp_path / "b",
+    ).fit(progress=False)
+
+
+def test_exact_progress_says_that_it_is_private(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = trainer(tmp_path, watch="private", steps=3)
+    run.fit()
+    assert "PRIVATE, for the data's owner only" in run.explain()
+    assert _exact(run.private or Private()).startswith("private, for the data's owner only: loss")
+    assert _exact(Private()) == ""
+    assert capsys.readouterr().out
 
 
 def test_progress_shows_nothing_private_unless_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,6 +18,9 @@ __all__ = ["Examples", "Units", "Weights", "examples"]
 Weights = npt.NDArray[np.float64]
 """How much each example counts."""
 
+_TRIED = 8
+"""How many examples of a dataset must make a batch before anything is charged."""
+
 _FIX = "pass (inputs, targets), tensors or arrays with one example in each row, or a torch Dataset with a length."
 
 
@@ -36,9 +39,9 @@ class Examples:
             index = torch.from_numpy(np.ascontiguousarray(numbers))
             found = trees.tree_map(lambda leaf: leaf[index.to(leaf.device)], self._tensors)
         elif len(numbers):
-            found = _pair(default_collate([self._dataset[int(i)] for i in numbers]))
+            found = _collated([self._dataset[int(i)] for i in numbers])
         else:
-            found = trees.tree_map(lambda leaf: leaf[:0], _pair(default_collate([self._dataset[0]])))
+            found = trees.tree_map(lambda leaf: leaf[:0], _collated([self._dataset[0]]))
         batch: Batch = trees.tree_map(lambda leaf: _moved(leaf, device), found)
         return batch
 
@@ -103,7 +106,9 @@ def examples(data: object) -> Examples:
         )
     if isinstance(data, torch.Tensor | np.ndarray | dict | str | bytes):
         raise UnfitDataError(f"The data is of type {type(data).__name__}, without targets.", fix=_FIX)
-    return _some(Examples(len(data), dataset=data))
+    made = _some(Examples(len(data), dataset=data))
+    made.take(np.unique(np.linspace(0, made.length - 1, _TRIED).astype(np.int64)))
+    return made
 
 
 def _tensors(pair: tuple[Any, Any]) -> Examples:
@@ -128,6 +133,18 @@ def _some(made: Examples) -> Examples:
     if made.length < 1:
         raise UnfitDataError("There are no examples.", fix=_FIX)
     return made
+
+
+def _collated(items: list[Any]) -> Batch:
+    try:
+        return _pair(default_collate(items))
+    except (RuntimeError, TypeError, ValueError):
+        pass
+    # Raised out here, so that what torch says about the examples is not attached to it.
+    raise UnfitDataError(
+        "Examples of the data differ in shape or kind, so that they make no batch.",
+        fix="pad them to one length in the dataset, with a mask for the model; return tensors and numbers.",
+    )
 
 
 def _pair(item: Any) -> Batch:
