@@ -10,6 +10,7 @@ _EXACT = 1 << 53
 def canonical(value: Number) -> Number:
     """The same number as an int, a float or a Fraction, whichever comes first and holds it; ints below 2**53 only.
 
+    >>> from fractions import Fraction
     >>> canonical(1.0), canonical(Fraction(1, 2)), canonical(Fraction(1, 3))
     (1, 0.5, Fraction(1, 3))
     """

@@ -1,3 +1,4 @@
+import hashlib
 from pathlib import Path
 
 import numpy as np
@@ -89,6 +90,19 @@ def test_a_copy_is_rejected_after_a_restart_too(tmp_path: Path) -> None:
     again = Shuffler(described, Key.from_bytes(secret), marks=seen)
     assert [again.accept(each) for each in (first, second, third)] == ["replayed"] * 3
     assert reader.key.public == described.analyser
+
+
+def test_what_was_noted_tells_the_analyser_nothing(tmp_path: Path) -> None:
+    """The file keeps the order of arrival; only with the shuffler's key can reports be found in it."""
+    described, mixer, _ = parties(users=1)
+    mixer = Shuffler(described, mixer._key, marks=tmp_path / "seen")
+    envelope = described.envelopes(oracle("k-rr", 4, 2).encode([1]))[0]
+    inner = mixer._key.open(envelope, b"envelope" + described.digest)
+    mixer.accept(envelope)
+    noted = (tmp_path / "seen").read_bytes()
+    plain = [hashlib.sha256(inner).digest(), hashlib.blake2b(inner, digest_size=16).digest()]
+    assert len(noted) == 16
+    assert not any(noted == each[:16] for each in plain)
 
 
 def test_what_cannot_be_noted_is_not_accepted(tmp_path: Path) -> None:
