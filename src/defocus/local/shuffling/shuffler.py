@@ -29,7 +29,7 @@ class Shuffler:
         A batch holds at least ``round.users`` reports from distinct envelopes, in a uniformly random order that is
         independent of the order of arrival, and is sealed for the analyser. What the shuffler keeps of an envelope is
         the report inside, which it cannot read, in a random place among those that wait, and a hash of it by which
-        copies are rejected.
+        copies are rejected, under its own key, so that nobody else can find a report by it.
 
         Copies are rejected for as long as the hashes live. In memory, that is this object's life, and so the key shall
         be this shuffler's only: one that was stored and read again is refused. With ``marks``, the hashes are also
@@ -75,7 +75,7 @@ class Shuffler:
             inner = self._key.open(envelope, self._context)
         except SealError:
             return self._reject("unreadable")
-        mark = hashlib.sha256(inner).digest()[:_MARK]
+        mark = hashlib.blake2b(inner, digest_size=_MARK, key=self._key.to_bytes()).digest()
         with self._lock:
             full, replayed = len(self._seen) >= self._most, mark in self._seen
             if not full and not replayed and self._noted(mark):
