@@ -10,6 +10,7 @@
     │   ├── MismatchedOracleError       local reports or counts made under another description
     │   ├── NotBitsError                a seed or a generator where random bits belong
     │   ├── OutOfDomainError            a value on a device outside of the domain; never quoted
+    │   ├── SilentDeviceError           a description under which a device is silent about some values
     │   ├── NotShuffledError            amplification was asked for where nobody shuffles
     │   ├── NotDeclaredError            bounds or keys that a question needs and nobody declared
     │   ├── UnknownColumnError          a column that the table does not have
@@ -51,6 +52,7 @@
     ├── UnmadeReportError               a device made a report that its design does not know; it was not sent
     ├── UnreadableDescriptionError (ValueError)  not the description of a local oracle
     ├── UnknownTargetError (LookupError)  an audit was asked for by a name nothing has
+    ├── UnknownQuestionError (AttributeError)  a graph has no question of this name
     └── MissingExtraError (ImportError)
 """
 
@@ -67,6 +69,7 @@ from defocus.errors.checks import (
     storable,
     whole,
 )
+from defocus.errors.graphs import UnknownQuestionError
 from defocus.errors.learning import (
     CheckpointError,
     DependentExamplesError,
@@ -87,6 +90,7 @@ from defocus.errors.local import (
     EpsilonTooLargeError,
     MismatchedOracleError,
     OutOfDomainError,
+    SilentDeviceError,
     UnmadeReportError,
     UnreadableDescriptionError,
     UnsuitableQuestionError,
@@ -152,6 +156,7 @@ __all__ = [
     "QuestionFailedError",
     "ReleaseFailedError",
     "SealError",
+    "SilentDeviceError",
     "SourceError",
     "StreamEndedError",
     "StreamStateError",
@@ -162,6 +167,7 @@ __all__ = [
     "UnfitDataError",
     "UnfitModelError",
     "UnknownColumnError",
+    "UnknownQuestionError",
     "UnknownTargetError",
     "UnmadeReportError",
     "UnmeasuredTablesError",

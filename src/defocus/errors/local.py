@@ -7,6 +7,7 @@ __all__ = [
     "EpsilonTooLargeError",
     "MismatchedOracleError",
     "OutOfDomainError",
+    "SilentDeviceError",
     "UnmadeReportError",
     "UnreadableDescriptionError",
     "UnsuitableQuestionError",
@@ -51,6 +52,16 @@ class UnsuitableQuestionError(InvalidParameterError):
         super().__init__(
             f"The question does not suit the protocol: {why}. Nothing was reported.",
             fix="ask what the protocol makes of the prefixes found so far: Hitters.oracle(group, prefixes).",
+        )
+
+
+class SilentDeviceError(InvalidParameterError):
+    """A description under which a device would be silent about some values, for a device that must not be."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Under this description a device is silent about values outside of the domain, and silence can be seen.",
+            fix="let the collector declare outside='other' for categories, or outside='clip' for numbers.",
         )
 
 

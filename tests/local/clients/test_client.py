@@ -4,7 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from defocus.errors import EpsilonTooLargeError, OutOfDomainError, UnmadeReportError
+from defocus.errors import EpsilonTooLargeError, OutOfDomainError, SilentDeviceError, UnmadeReportError
 from defocus.local import Client, mean, oracle
 from defocus.local.clients import client as module
 from defocus.local.clients.numeric import on_grid
@@ -59,3 +59,11 @@ def test_a_collector_cannot_turn_categories_into_numbers() -> None:
     wire["domain"] = oracle("k-rr", ["HIV-", "HIV+"], 1).domain.to_wire()
     with pytest.raises(ValueError, match="domain"):
         Client.from_json(json.dumps(wire))
+
+
+def test_a_device_can_insist_on_an_outcome_for_every_value() -> None:
+    for good in (oracle("k-rr", 5, 1, outside="other"), mean("duchi", 0, 1, 1)):
+        assert Client.from_json(good.to_json(), never_silent=True).report(None)
+    for bad in (oracle("k-rr", 5, 1), mean("duchi", 0, 1, 1, outside="refuse")):
+        with pytest.raises(SilentDeviceError, match=r"silent[^\n]*\nTo fix: .*outside='other'"):
+            Client.from_json(bad.to_json(), never_silent=True)

@@ -7,7 +7,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from defocus.errors import Number, UnmadeReportError
+from defocus.errors import Number, SilentDeviceError, UnmadeReportError
 from defocus.local import wire
 from defocus.local.clients import (
     d_bit,
@@ -82,9 +82,16 @@ class Client:
     design: Design
 
     @staticmethod
-    def from_json(text: str | bytes, *, at_most: Number | None = None) -> "Client":
-        """The client of a description that came from elsewhere; refused if a report costs more than ``at_most``."""
-        return Client(from_json(text, at_most=at_most))
+    def from_json(text: str | bytes, *, at_most: Number | None = None, never_silent: bool = False) -> "Client":
+        """The client of a description that came from elsewhere.
+
+        It is refused if a report costs more than ``at_most``, and, for a device that is to be ``never_silent``, if
+        values outside of the domain would not be reported.
+        """
+        design = from_json(text, at_most=at_most)
+        if never_silent and design.domain.outside == "refuse":
+            raise SilentDeviceError
+        return Client(design)
 
     def encode(self, values: Any, bits: Bits | None = None) -> Reports:
         """One report for each value, each of another person. Values are checked before anything is drawn."""
