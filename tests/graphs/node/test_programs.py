@@ -3,12 +3,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from defocus import Budget, node
 from defocus.errors import DefocusError
-from defocus.graphs import build
+from defocus.graphs import Public, build
+from defocus.graphs.asking import AskTriangles
 from defocus.graphs.certificates import all_graphs
+from defocus.graphs.data import Data
 from defocus.graphs.node import GRAIN, capped_triangles, programs
+from defocus.graphs.node.interior import solved as solved_by_steps
 from defocus.graphs.node.programs import triangle_list
 from defocus.graphs.statistics import Triangles
+from defocus.noise.testing import seeded
 
 
 def test_every_triangle_is_listed_once() -> None:
@@ -41,26 +46,60 @@ def test_a_larger_graph_is_solved_and_proven() -> None:
     assert values[0] <= GRAIN * 20
 
 
-def test_a_solver_that_errs_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+def raising(*_: Any) -> Any:
+    raise FloatingPointError
+
+
+def empty(*_: Any) -> Any:
+    return np.asarray(None), np.asarray(None)
+
+
+def without_numbers(rows: Any, _many: Any, nodes: int, _cap: int) -> Any:
+    return np.full(len(rows), np.nan), np.full(nodes, -np.inf)
+
+
+def far_off(_rows: Any, many: Any, nodes: int, _cap: int) -> Any:
+    return 0.01 * many, np.zeros(nodes)
+
+
+@pytest.mark.parametrize("broken", [raising, empty, without_numbers, far_off])
+def test_where_no_solver_can_be_believed_the_answer_is_found_exactly(
+    broken: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generator = np.random.default_rng(3)
+    graphs = [*all_graphs(5)[::41], all_graphs(5)[-1]]
+    graphs.append(build(14, generator.integers(0, 14, 60), generator.integers(0, 14, 60)))
+    right = [capped_triangles(graph, cap) for graph in graphs for cap in (1, 2, 4)]
+    monkeypatch.setattr(programs, "solved", broken)
+    monkeypatch.setattr(programs, "_sparse", broken)
+    assert [capped_triangles(graph, cap) for graph in graphs for cap in (1, 2, 4)] == pytest.approx(right, abs=1)
+
+
+def test_one_solver_that_errs_is_replaced_by_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = all_graphs(5)[-1]
+    right = capped_triangles(graph, 2)
+    monkeypatch.setattr(programs, "solved", far_off)
+    monkeypatch.setattr(programs, "optimum", raising)
+    assert capped_triangles(graph, 2) == pytest.approx(right, abs=1)
 
-    def wrong(corners: Any, heavy: Any, _cap: int) -> Any:
-        return np.full(len(corners), 0.01), np.zeros(len(heavy))
 
-    monkeypatch.setattr(programs, "_solved", wrong)
-    with pytest.raises(ArithmeticError):
-        capped_triangles(graph, 1)
+def test_a_release_of_a_graph_that_no_solver_solves_is_a_release(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(programs, "solved", raising)
+    monkeypatch.setattr(programs, "_sparse", empty)
+    (method,) = AskTriangles(cap=2).methods(Public(node(), None), Budget(50))
+    (column,) = method.run(Data.of(all_graphs(5)[-1]), seeded(1)).columns
+    assert column.values[0] == pytest.approx(10 * 2 / 6, abs=1)
 
 
 def test_infeasible_weights_are_shrunk(monkeypatch: pytest.MonkeyPatch) -> None:
-    graph, solved = all_graphs(5)[-1], programs._solved
+    graph = all_graphs(5)[-1]
 
-    def too_large(corners: Any, heavy: Any, cap: int) -> Any:
-        weights, prices = solved(corners, heavy, cap)
+    def too_large(rows: Any, many: Any, nodes: int, cap: int) -> Any:
+        weights, prices = solved_by_steps(rows, many, nodes, cap)
         return weights * (1 + 1e-6), prices
 
     right = capped_triangles(graph, 2)
-    monkeypatch.setattr(programs, "_solved", too_large)
+    monkeypatch.setattr(programs, "solved", too_large)
     assert abs(capped_triangles(graph, 2) - right) <= 1
 
 

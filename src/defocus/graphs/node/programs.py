@@ -1,16 +1,21 @@
 """How many triangles a graph has if no node counts for more than its share, by linear programming."""
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from defocus.answers.digits import Floats
 from defocus.errors import count, in_range
 from defocus.graphs.graph import Graph
 from defocus.graphs.kernels.compiling import compiled
 from defocus.graphs.kernels.rows import Ints, Longs
 from defocus.graphs.node.interior import solved
+from defocus.graphs.node.simplex import optimum
 
 __all__ = ["GRAIN", "LARGEST", "capped_triangles", "triangle_list"]
 
@@ -18,12 +23,17 @@ GRAIN = 64
 """Capped numbers of triangles are counted in so many parts of one."""
 
 _TIGHT = Fraction(1, 2)
+"""How many parts weights and prices may differ by: with rounding down, a value is off by at most 1.5 parts."""
 _ONE = 1 << 40
 """Weights and prices are rounded to so many parts of one."""
 _DENSE = 4000
-"""Up to so many nodes are solved for with one square matrix."""
+"""Up to so many nodes are solved for with one square matrix: 128 MB, factored in a second or two."""
 LARGEST = 1 << 22
 """With larger caps, sums of weights would not fit in 64 bits."""
+
+
+_Solver: TypeAlias = Callable[[Longs, Longs, int, int], tuple[Floats, Floats]]
+"""From the corners of kinds, how many there are of each, the number of nodes and the cap to weights and prices."""
 
 
 def capped_triangles(graph: Graph, cap: int) -> int:
@@ -35,7 +45,10 @@ def capped_triangles(graph: Graph, cap: int) -> int:
         are made feasible in exact arithmetic, and so are its prices (a price :math:`y_v \ge 0` for each node proves
         :math:`f_D \le D\sum_v y_v + \sum_T \max(0, 1 - \sum_{v \in T} y_v)`). If the two bounds are less than half a
         64th apart, the lower one, rounded down, is within 1.5 of :math:`64 f_D`, so that the integer moves by at
-        most 64 D + 3. If they are not, an error is raised; after a charge it is not described.
+        most 64 D + 3. If they are not, the next solver is asked, and at last one that computes with rational numbers
+        and always ends with the optimum itself (:func:`~defocus.graphs.node.simplex.optimum`). So every graph has an
+        answer: an error for some of them would tell which they are, and no epsilon covers that. How long it
+        takes is not hidden.
     Reference:
         Kasiviswanathan, Nissim, Raskhodnikova, Smith (2013), Section 4; Raskhodnikova, Smith (2016).
 
@@ -49,11 +62,13 @@ def capped_triangles(graph: Graph, cap: int) -> int:
     at_node = np.bincount(corners.ravel(), minlength=graph.nodes)
     if not len(corners) or most >= int(at_node.max()):
         return GRAIN * len(corners)
-    weights, prices = _solved(corners, at_node > most, most)
-    low, high = _least(corners, graph.nodes, most, weights), _most(corners, most, prices)
-    if high - low > _TIGHT / GRAIN:
-        raise ArithmeticError
-    return math.floor(GRAIN * low)
+    kinds = _Kinds.of(corners, at_node > most)
+    for solve in (solved, _sparse) if kinds.nodes <= _DENSE else (_sparse,):
+        weights, prices = kinds.attempt(solve, most)
+        low, high = _least(corners, graph.nodes, most, weights), _most(corners, most, prices)
+        if high - low <= _TIGHT / GRAIN:
+            return math.floor(GRAIN * low)
+    return math.floor(GRAIN * kinds.optimum(most))
 
 
 def triangle_list(graph: Graph) -> Longs:
@@ -62,30 +77,61 @@ def triangle_list(graph: Graph) -> Longs:
     return found.reshape(-1, 3)
 
 
-def _solved(corners: Longs, heavy: NDArray[np.bool_], cap: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Weights of triangles and prices of nodes, in floating point.
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Kinds:
+    """Triangles by their heavy corners, which are in more triangles than the cap.
 
-    A node that is in no more triangles than the cap has room for all of them, and triangles with the same ``heavy``
-    corners are alike: what is left to solve has few nodes, and the kinds of triangles among them.
+    Any other node has room for all of its triangles, and triangles with the same heavy corners are alike: what is
+    left to solve has few nodes, and the kinds of triangles among them. A triangle without a heavy corner counts whole.
     """
-    few = int(heavy.sum())
-    numbers = np.where(heavy, np.cumsum(heavy) - 1, few)
-    placed = np.sort(numbers[corners], axis=1)
-    codes, kinds, many = np.unique(
-        (placed[:, 0] * (few + 1) + placed[:, 1]) * (few + 1) + placed[:, 2], return_inverse=True, return_counts=True
-    )
-    rows = np.stack([codes // (few + 1) ** 2, codes // (few + 1) % (few + 1), codes % (few + 1)], axis=1)
-    bound = rows[:, 0] < few  # the first corner is the smallest, so that without it there is none
-    weights = np.ones(len(codes))
-    solve = solved if few <= _DENSE else _sparse
-    amounts, found = solve(rows[bound], many[bound], few, cap)
-    weights[bound] = amounts / many[bound]
-    prices = np.zeros(len(heavy))
-    prices[heavy] = found
-    return weights[kinds], prices
+
+    heavy: NDArray[np.bool_]
+    nodes: int
+    rows: Longs
+    """The heavy corners of each kind that has one, by number; ``nodes`` stands for any other."""
+    many: Longs
+    bound: NDArray[np.bool_]
+    of_triangle: Longs
+
+    @classmethod
+    def of(cls, corners: Longs, heavy: NDArray[np.bool_]) -> "_Kinds":
+        """The kinds of these triangles."""
+        few = int(heavy.sum())
+        numbers = np.where(heavy, np.cumsum(heavy) - 1, few)
+        placed = np.sort(numbers[corners], axis=1)
+        codes, kinds, many = np.unique(
+            (placed[:, 0] * (few + 1) + placed[:, 1]) * (few + 1) + placed[:, 2],
+            return_inverse=True,
+            return_counts=True,
+        )
+        rows = np.stack([codes // (few + 1) ** 2, codes // (few + 1) % (few + 1), codes % (few + 1)], axis=1)
+        bound = rows[:, 0] < few  # the first corner is the smallest, so that without it there is none
+        return cls(heavy, few, rows[bound], many, bound, kinds)
+
+    def attempt(self, solve: _Solver, cap: int) -> tuple[Floats, Floats]:
+        """Weights of triangles and prices of nodes, in floating point; zeros where the solver found none."""
+        weights, prices = np.ones(len(self.many)), np.zeros(len(self.heavy))
+        many = self.many[self.bound]
+        try:
+            with np.errstate(all="ignore"):
+                amounts, found = solve(self.rows, many, self.nodes, cap)
+                weights[self.bound], prices[self.heavy] = amounts / many, found
+        except Exception:  # noqa: BLE001  # whether and how a solver fails depends on the graph, so nobody may notice
+            weights, prices = np.zeros(len(weights)), np.zeros(len(prices))
+        return _finite(weights)[self.of_triangle], _finite(prices)
+
+    def optimum(self, cap: int) -> Fraction:
+        """The largest total itself."""
+        free = int(self.many[~self.bound].sum())
+        return free + optimum(self.rows.tolist(), self.many[self.bound].tolist(), self.nodes, cap)
 
 
-def _sparse(rows: Longs, many: Longs, nodes: int, cap: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _finite(values: Floats) -> Floats:
+    return np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)
+
+
+def _sparse(rows: Longs, many: Longs, nodes: int, cap: int) -> tuple[Floats, Floats]:
     """The same as :func:`~defocus.graphs.node.interior.solved`, where one square matrix would be too large."""
     from scipy.optimize import linprog  # noqa: PLC0415  # slow to load
     from scipy.sparse import csr_array  # noqa: PLC0415
@@ -98,7 +144,7 @@ def _sparse(rows: Longs, many: Longs, nodes: int, cap: int) -> tuple[NDArray[np.
     return np.asarray(found.x), -np.asarray(found.ineqlin.marginals)
 
 
-def _least(corners: Longs, nodes: int, cap: int, weights: NDArray[np.float64]) -> Fraction:
+def _least(corners: Longs, nodes: int, cap: int, weights: Floats) -> Fraction:
     """A total that feasible weights attain: rounded down, then shrunk until every node has room."""
     parts = np.floor(np.clip(weights, 0, 1) * _ONE).astype(np.int64)
     loads = np.zeros((2, nodes), np.int64)  # the upper and the lower half of each sum, so that none wraps around
@@ -110,7 +156,7 @@ def _least(corners: Longs, nodes: int, cap: int, weights: NDArray[np.float64]) -
     return shrink * _total(parts) / _ONE
 
 
-def _most(corners: Longs, cap: int, prices: NDArray[np.float64]) -> Fraction:
+def _most(corners: Longs, cap: int, prices: Floats) -> Fraction:
     """A total that no feasible weights exceed, proven by rounded prices."""
     parts = np.round(np.clip(prices, 0, 1) * _ONE).astype(np.int64)
     left = np.maximum(_ONE - parts[corners].sum(axis=1), 0)
