@@ -51,7 +51,7 @@ def test_linear_layers_of_any_shape(
     padding=st.integers(0, 2), dilation=st.integers(1, 2), groups=st.sampled_from([1, 2]),
     forced=st.sampled_from([GHOST, WRITTEN, LAST]),
 )  # fmt: skip
-def test_convolutions_of_any_shape(
+def test_convolutions_of_any_shape(  # noqa: PLR0917 -- drawn by name
     examples: int,
     size: int,
     kernel: int,
