@@ -115,6 +115,8 @@ def figure(plain: float, found: Sequence[float]) -> Any:
     axes.plot(EPSILONS, found, "o-", label="private")
     axes.axhline(plain, color="0.5", linestyle=":", label="not private")
     axes.set(xscale="log", xlabel="epsilon for each patient", ylabel=f"cures missed among {PATIENTS}", ylim=(0, None))
+    axes.set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS])
+    axes.minorticks_off()
     axes.set_title("What privacy costs a trial of five treatments")
     axes.legend(frameon=False)
     return canvas

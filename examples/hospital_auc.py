@@ -30,7 +30,7 @@ EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 RIDGE = 1.0
 """Scikit-learn's default. A stronger one lets one patient move coefficients less, and needs less noise."""
 MEASUREMENTS = 12
-WAYS = {
+WAYS: dict[str, dict[str, Any]] = {
     "coefficients + Gaussian noise": {"by": "output", "ridge": RIDGE},
     "objective perturbation": {"by": "objective"},
     "noisy descent (default)": {},
@@ -55,8 +55,7 @@ def private_auc(
 ) -> float:
     """The mean AUC of ``runs`` releases, each for the whole budget."""
     budget = dp.Budget(epsilon, DELTA)
-    options: dict[str, Any] = WAYS[way]
-    model = dp.learning.LogisticRegression(budget=budget, bounds=(-1, 1), classes=[0, 1], bits=bits, **options)
+    model = dp.learning.LogisticRegression(budget=budget, bounds=(-1, 1), classes=[0, 1], bits=bits, **WAYS[way])
     return float(np.mean([roc_auc_score(test[1], model.fit(*train).decision_function(test[0])) for _ in range(runs)]))
 
 
@@ -82,6 +81,7 @@ def figure(plain: float, found: dict[str, list[float]]) -> Any:
         axes.plot(EPSILONS, values, "o-", markersize=4, label=way)
     axes.set(xscale="log", xlabel=f"epsilon, at delta {DELTA:g}", ylabel="AUC", title="What privacy costs a risk score")
     axes.set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS])
+    axes.minorticks_off()
     axes.legend(frameon=False)
     return canvas
 

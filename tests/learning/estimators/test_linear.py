@@ -24,6 +24,14 @@ def test_it_learns_coefficients_in_the_units_of_the_data() -> None:
     assert model.predict(X) == pytest.approx(X @ model.coef_ + model.intercept_, abs=0.1)
 
 
+def test_bounds_and_target_are_undone_in_coefficients() -> None:
+    X, y = made()
+    moved = 100 + 10 * X
+    model = LinearRegression(budget=Budget(1, 1e-6), bounds=(90, 110), target=(0, 40), bits=seeded(1)).fit(moved, y)
+    assert model.coef_ == pytest.approx([3, -1, 0, 0.5, 0], abs=0.3)
+    assert model.predict(moved) == pytest.approx(moved @ model.coef_ + model.intercept_, abs=0.2)
+
+
 def test_few_rows_are_shrunk_and_not_blown_up() -> None:
     X, y = made(30)
     model = LinearRegression(budget=Budget(0.1, 1e-6), target=(0, 40), bits=seeded(1)).fit(X, y)

@@ -141,6 +141,7 @@ def test_bounds_move_features_to_a_cube() -> None:
     moved = 100 + 10 * X
     model = LogisticRegression(budget=BUDGET, bounds=(90, 110), classes=[0, 1], bits=seeded(1)).fit(moved, y)
     assert model.score(moved, y) > 0.8
+    assert moved @ model.coef_[0] + model.intercept_[0] == pytest.approx(model.decision_function(moved), abs=0.05)
 
 
 def test_it_works_in_a_pipeline_that_charges_one_ledger(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """The scaler: declared bounds, found bounds, and what it does to data."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -35,7 +37,7 @@ def test_bounds_nobody_declared_are_found_and_charged_within_the_budget() -> Non
 
 def test_means_and_deviations_can_be_left_alone() -> None:
     X = np.tile([[2.0], [8.0]], (3000, 1))
-    plain = {"bounds": (0, 10), "budget": Budget(1, 1e-6), "bits": seeded(1)}
+    plain: dict[str, Any] = {"bounds": (0, 10), "budget": Budget(1, 1e-6), "bits": seeded(1)}
     shifted = StandardScaler(with_std=False, **plain).fit(X)
     assert shifted.transform(X)[:2].ravel() == pytest.approx([-3, 3], abs=0.1)
     spread = StandardScaler(with_mean=False, **plain).fit(X)

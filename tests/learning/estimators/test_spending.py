@@ -26,10 +26,10 @@ def book(tmp_path: Path) -> Iterator[Ledger]:
 
 
 def test_a_plan_divides_the_budget_as_the_shares_say() -> None:
-    one, two = planned(Purse(Budget(rho=0.5), None, rows()), [Sum(1024, 3, 0.25), Sum(64, 1, 0.75, times=3)]).noises
+    one, two = planned(Purse(Budget(rho=0.5), None, rows()), [Sum(1024, 3, 0.1), Sum(64, 1, 0.9, times=3)]).noises
     ratios = [float(noise.sigma) / float(noise.sensitivity) for noise in (one, two)]
-    assert 1 / (2 * ratios[0] ** 2) == pytest.approx(0.5 * 0.25, rel=1e-4)
-    assert 3 / (2 * ratios[1] ** 2) == pytest.approx(0.5 * 0.75, rel=1e-4)
+    assert 1 / (2 * ratios[0] ** 2) == pytest.approx(0.5 * 0.1, rel=1e-4)
+    assert 3 / (2 * ratios[1] ** 2) == pytest.approx(0.5 * 0.9, rel=1e-4)
 
 
 @pytest.mark.parametrize("budget", [Budget(0.1, 1e-5), Budget(3, 1e-6), Budget(rho=0.01)])

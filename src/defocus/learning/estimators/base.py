@@ -19,7 +19,7 @@ from defocus.ledger import Ledger
 from defocus.noise import Bits
 from defocus.noise.bits import source
 
-__all__ = ["PrivateEstimator", "checked_bits", "ends", "scaled", "seen", "seen_with"]
+__all__ = ["PrivateEstimator", "checked_bits", "ends", "in_units_of_data", "scaled", "seen", "seen_with"]
 
 Made = TypeVar("Made")
 
@@ -127,6 +127,17 @@ def ends(bounds: Any, features: int) -> tuple[NDArray[np.float64], NDArray[np.fl
     if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
         raise problem
     return low, high
+
+
+def in_units_of_data(
+    coef: NDArray[np.float64], intercept: NDArray[np.float64], bounds: Any
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Coefficients and intercepts of features as they come, from those of features that go from -1 to 1."""
+    if bounds is None:
+        return coef, intercept
+    low, high = ends(bounds, coef.shape[1])
+    plain = coef / (high / 2 - low / 2)
+    return plain, intercept - plain @ (low / 2 + high / 2)
 
 
 def checked_bits(bits: object) -> Bits:

@@ -9,7 +9,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from defocus.errors import positive
 from defocus.learning.estimators.balls import Ball, Matrix, tallied
-from defocus.learning.estimators.base import PrivateEstimator, checked_bits, ends, scaled, seen, seen_with
+from defocus.learning.estimators.base import (
+    PrivateEstimator,
+    checked_bits,
+    ends,
+    in_units_of_data,
+    scaled,
+    seen,
+    seen_with,
+)
 from defocus.learning.estimators.logistic import LinearScores, noised
 from defocus.learning.estimators.moments import moment_error, moment_sum, noisy_moments
 from defocus.learning.estimators.spending import Plan, Sum, planned, purse
@@ -99,8 +107,9 @@ class LinearRegression(RegressorMixin, PrivateEstimator):
         w = self._spend(plan, means, compute, lambda made: made.tolist(), self.purpose)
         self._scores = LinearScores(ball, w[:, np.newaxis] * half)
         self._middle = middle
-        self.coef_ = w[: rows.shape[1]] * (half * ball.radius / (norm * 2**_BITS))
-        self.intercept_ = middle + (half * w[-1] * ball.intercept / 2**_BITS if self.fit_intercept else 0.0)
+        coef = w[np.newaxis, : rows.shape[1]] * (half * ball.radius / (norm * 2**_BITS))
+        intercept = np.array([middle + (half * w[-1] * ball.intercept / 2**_BITS if self.fit_intercept else 0.0)])
+        (self.coef_,), (self.intercept_,) = in_units_of_data(coef, intercept, self.bounds)
         return self
 
     def predict(self, X: Any) -> Floats:

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from defocus.errors import InvalidParameterError, count, positive
 from defocus.learning.estimators.balls import Ball, Held, Matrix, Rows
-from defocus.learning.estimators.base import PrivateEstimator, checked_bits, scaled, seen, seen_with
+from defocus.learning.estimators.base import PrivateEstimator, checked_bits, in_units_of_data, scaled, seen, seen_with
 from defocus.learning.estimators.descent import course, descended
 from defocus.learning.estimators.labels import Labels, labels, none_found, numbered
 from defocus.learning.estimators.perturbation import Perturbation, objective, output
@@ -63,8 +63,8 @@ class LogisticRegression(ClassifierMixin, PrivateEstimator):
 
     Error:
         About that of objective perturbation with half the noise, since residuals are clipped to what they are at the
-        start (:mod:`.residuals`); the ridge follows from the noise alone (:func:`.course`). Probabilities
-        are those of the clipped loss, mended.
+        start (:mod:`.residuals`); the ridge follows from the noise alone (:func:`.course`). ``coef_`` are those of the
+        clipped loss, of which :meth:`predict_proba` makes probabilities; for odds, ask that.
     Reference:
         Bassily, Smith, Thakurta (2014), Private empirical risk minimization; Polyak, Juditsky (1992), Acceleration of
         stochastic approximation by averaging. For the other two ways see :mod:`.perturbation`.
@@ -135,8 +135,9 @@ class LogisticRegression(ClassifierMixin, PrivateEstimator):
             raise none_found()
         self.classes_ = classes
         self._scores = LinearScores(ball, w)
-        self.coef_ = w[: rows.shape[1]].T * (ball.radius / (norm * 2**ROW_BITS))
-        self.intercept_ = w[-1] * (ball.intercept / 2**ROW_BITS) if self.fit_intercept else np.zeros(w.shape[1])
+        coef = w[: rows.shape[1]].T * (ball.radius / (norm * 2**ROW_BITS))
+        intercept = w[-1] * (ball.intercept / 2**ROW_BITS) if self.fit_intercept else np.zeros(w.shape[1])
+        self.coef_, self.intercept_ = in_units_of_data(coef, intercept, self.bounds)
         return self
 
     def decision_function(self, X: Any) -> Floats:
