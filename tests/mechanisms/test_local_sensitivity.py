@@ -36,7 +36,7 @@ def bound_law(m: NoisyLocalSensitivity, level: int) -> dict[int, Any]:
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(2.0, 0.05), (1.0, 0.01)])
 @pytest.mark.parametrize(("statistic", "factor"), [("triangles", 1), ("2-stars", 2)])
-@pytest.mark.parametrize("n", [4, 5])
+@pytest.mark.parametrize("n", [4, 5, pytest.param(6, marks=pytest.mark.slow)])
 def test_no_two_neighbouring_graphs_differ_by_more_than_epsilon_and_delta(
     n: int, statistic: str, factor: int, epsilon: float, delta: float
 ) -> None:

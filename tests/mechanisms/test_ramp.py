@@ -72,7 +72,7 @@ def worst_ratio(m: Ramp, pairs: set[tuple[int, int, int, int]], reach: int) -> f
 
 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1), Fraction(3)])
-@pytest.mark.parametrize("n", [4, 5])
+@pytest.mark.parametrize("n", [4, 5, pytest.param(6, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("statistic", ["triangles", "2-stars"])
 def test_no_two_neighbouring_graphs_differ_by_more_than_epsilon(statistic: str, n: int, epsilon: Fraction) -> None:
     levels = moves(n, statistic)
@@ -82,9 +82,10 @@ def test_no_two_neighbouring_graphs_differ_by_more_than_epsilon(statistic: str, 
 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1), Fraction(3)])
 @pytest.mark.parametrize("k", [3, 4])
-def test_powers_of_the_largest_degrees_keep_the_promise_for_stars(k: int, epsilon: Fraction) -> None:
+@pytest.mark.parametrize("n", [5, pytest.param(6, marks=pytest.mark.slow)])
+def test_powers_of_the_largest_degrees_keep_the_promise_for_stars(n: int, k: int, epsilon: Fraction) -> None:
     """The level is the largest degree; an edge moves k-stars by at most twice degree^(k−1) / (k−1)!."""
-    n, p = 5, k - 1
+    p = k - 1
     m = Ramp(epsilon=epsilon, typical=1, power=p, factor=Fraction(2, math.factorial(p)))
     levels = degrees_and_triangles(n)[0].max(1)
     assert (moves(n, f"{k}-stars") <= float(m.factor) * levels**p).all()
