@@ -10,7 +10,7 @@ from torch.nn import functional as F  # noqa: N812 -- its name everywhere
 
 from defocus.errors import DependentExamplesError, UnfitModelError
 from defocus.learning.gradients import Gradients
-from defocus.learning.independence import check_independent, made_up
+from defocus.learning.independence import check_independent, check_sums_are_wide, made_up
 from defocus.learning.streams import Stream
 
 
@@ -194,6 +194,32 @@ def test_a_model_that_accepts_no_made_up_examples_is_told_and_can_be_given_some(
     check(Picky(), probe=probe)
     with pytest.raises(UnfitModelError, match="too few"):
         check(Picky(), probe=(probe[0][:3], probe[1][:3]))
+
+
+class Summing:
+    """Sums of gradients that are rounded to a type, or not."""
+
+    def __init__(self, net: nn.Module, dtype: torch.dtype | None) -> None:
+        self.net, self.dtype = net, dtype
+
+    def clipped_sum(self, batch: Any, rule: Any) -> None:
+        assert rule(torch.zeros(3)).tolist() == [1.0] * 3
+        assert len(batch[1]) == 16
+        for parameter in self.net.parameters():
+            wide = torch.linspace(0.1, 1, parameter.numel()).view(parameter.shape)
+            parameter.grad = wide if self.dtype is None else wide.to(self.dtype).float()
+
+
+def test_sums_of_gradients_must_be_wider_than_what_is_multiplied() -> None:
+    net = Forward(same)
+    one = (torch.zeros(1, 6), torch.zeros(1, dtype=torch.long))
+    wide: Any = Summing(net, None)
+    check_sums_are_wide(net, wide, one, torch.bfloat16)
+    assert all(parameter.grad is None for parameter in net.parameters())
+    narrow: Any = Summing(net, torch.bfloat16)
+    with pytest.raises(UnfitModelError, match=r"linear\.weight is itself rounded to few bits") as caught:
+        check_sums_are_wide(net, narrow, one, torch.bfloat16)
+    assert "float32" in caught.value.fix
 
 
 def test_made_up_examples_have_shapes_and_types_of_the_data_and_none_of_its_values() -> None:

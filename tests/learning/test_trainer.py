@@ -238,7 +238,6 @@ def test_micro_batches_would_move_it_by_twice_the_clip() -> None:
         {"sampling": "shuffled", "unit": rows(replace=True), "budget": Budget(50, 1e-5)},
         {"unit": rows(replace=True), "budget": Budget(50, 1e-5)},
         {"chunk": 3},
-        {"precision": "bfloat16"},
         {"randomness": "generator"},
         {"watch": "private"},
         {"optimizer": lambda ps: torch.optim.AdamW(ps, lr=1e-3)},
@@ -260,6 +259,25 @@ def test_every_setting_trains(tmp_path: Path, more: Any) -> None:
     assert not torch.equal(parameters(net), before)
     assert torch.isfinite(parameters(net)).all()
     assert result.epsilon <= float(run.plan.budget.epsilon or 0)
+
+
+def test_mixed_precision_trains_or_is_refused_for_sums_that_are_rounded(tmp_path: Path) -> None:
+    net = model()
+    try:
+        run = trainer(tmp_path, model=net, precision="bfloat16", watch="nothing")
+    except UnfitModelError as problem:
+        assert "rounded to few bits" in problem.what  # noqa: PT017 -- both outcomes are right
+        return
+    run.fit(progress=False)
+    assert torch.isfinite(parameters(net)).all()
+
+
+def test_in_mixed_precision_noise_is_made_for_gradients_a_little_longer_than_the_clip(tmp_path: Path) -> None:
+    stepper = trainer(tmp_path, watch="nothing")._stepper
+    before = stepper._scales(0, list(stepper.parameters))
+    stepper.precision = torch.bfloat16
+    after = stepper._scales(0, list(stepper.parameters))
+    assert after[0] / before[0] > (1 + 2**-9) ** 3
 
 
 def test_virtual_batches_change_nothing_but_rounding(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from defocus.learning.gradients.batches import Batch, call, size
 from defocus.learning.gradients.losses import Loss, Losses
 from defocus.learning.streams import Stream
 
-__all__ = ["check_independent", "made_up"]
+__all__ = ["check_independent", "check_sums_are_wide", "made_up"]
 
 _ROWS = 4
 _TOLERANCE = 1e-3
@@ -78,6 +78,30 @@ def check_independent(model: Module, loss: Loss, gradients: Gradients, one: Batc
                 f"The model failed on made-up examples of the shape of the data: {type(error).__name__}: {error}"[:600],
                 fix="mend it, or pass probe=(inputs, targets), a few made-up examples that it accepts.",
             ) from error
+
+
+def check_sums_are_wide(model: Module, gradients: Gradients, one: Batch, precision: torch.dtype) -> None:
+    """Refuse mixed precision where the sum of clipped gradients comes out rounded to the narrow type.
+
+    Rounding a sum s to 8 bits moves it by up to :math:`2^{-9}|s|`, and by how much depends on every example: for a
+    thousand aligned gradients that is more than the clip. Products may be narrow; what adds up examples must not be.
+    """
+    device = next(model.parameters()).device
+    batch = made_up(one, 4 * _ROWS, Stream(bytes(32), "made-up examples"))
+    with _untouched(model, device) as again:
+        again()
+        with torch.autocast(device.type, dtype=precision):
+            gradients.clipped_sum(batch, torch.ones_like)
+        for name, parameter in model.named_parameters():
+            found = parameter.grad
+            if found is None or not parameter.requires_grad or int((found != 0).sum()) < _ROWS:
+                continue
+            if torch.equal(found, found.to(precision).to(found.dtype)):
+                raise UnfitModelError(
+                    f"In {precision} the sum of the gradients of {name} is itself rounded to few bits, by more than one"
+                    " example adds to a large batch, so clipping would not bound anyone.",
+                    fix='use precision="float32" for this model.',
+                )
 
 
 def _checked(

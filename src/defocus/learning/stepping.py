@@ -21,6 +21,10 @@ from defocus.noise.integers import Integers
 
 __all__ = ["Stepper"]
 
+_NARROW = 1 + 2.0**-7
+"""In mixed precision a gradient and its factor are rounded to 8 bits, three times at most, so that a clipped gradient
+may be longer than the clip by a factor of (1 + 2**-9)**3, which is less than this. Noise is made for that."""
+
 
 @final
 @dataclass(slots=True)
@@ -160,7 +164,7 @@ class Stepper:
 
     def _scales(self, step: int, names: list[str]) -> list[float]:
         """The standard deviation of the noise of every sum: the parameters', then that of the sums beside them."""
-        ratio = self.plan.ratio_of(0, step)
+        ratio = self.plan.ratio_of(0, step) * (1.0 if self.precision is None else _NARROW)
         if isinstance(self.clipping, PerLayer):
             sizes = {name: each.numel() for name, each in self.parameters.items()}
             roots = [math.sqrt(sum(sizes[name] for name in group)) for group in self.clipping.names]

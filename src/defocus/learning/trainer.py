@@ -16,7 +16,7 @@ from defocus.learning.explaining import explained
 from defocus.learning.gradients import Gradients
 from defocus.learning.gradients.batches import Batch
 from defocus.learning.gradients.losses import Loss
-from defocus.learning.independence import check_independent
+from defocus.learning.independence import check_independent, check_sums_are_wide
 from defocus.learning.noising import Correlated, noise_of
 from defocus.learning.planning import Plan, plan
 from defocus.learning.progress import Progress, Silent
@@ -148,9 +148,11 @@ class Trainer:
         self._ledger = ledger_of(ledger, unit, budget, self._ranks)
         groups = clipping.names if isinstance(clipping, PerLayer) else None
         gradients = Gradients(module, loss, groups=groups)
-        check_independent(
-            module, loss, gradients, found.take(np.zeros(1, np.int64), next(module.parameters()).device), probe
-        )
+        one = found.take(np.zeros(1, np.int64), next(module.parameters()).device)
+        check_independent(module, loss, gradients, one, probe)
+        narrow = _PRECISIONS[precision]
+        if narrow is not None:
+            check_sums_are_wide(module, gradients, one, narrow)
         made = noise_of(randomness, next(module.parameters()).device)
         self._stepper = Stepper(
             model=module,
@@ -162,7 +164,7 @@ class Trainer:
             ranks=self._ranks,
             noise=made if self.plan.strategy is None else Correlated(made, self.plan.strategy),
             chunk=None if chunk is None else count("chunk", chunk),
-            precision=_PRECISIONS[precision],
+            precision=narrow,
             clips=clipping.start(),
             glance=Glance(watched, batch=self.plan.batch)
             if isinstance(watched, Watch) and self.plan.shares[2]
