@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 from defocus.graphs.certificates import all_graphs, neighbours
 from defocus.graphs.statistics import Stars, Triangles
 
+SIZES = [3, 4, 5, pytest.param(6, marks=pytest.mark.slow)]
+
 
 def around(values: NDArray[np.int64], nodes: int, steps: int) -> list[NDArray[np.int64]]:
     """The local sensitivity of every graph within 0, 1, … ``steps`` edges of it, by brute force."""
@@ -28,7 +30,7 @@ def around(values: NDArray[np.int64], nodes: int, steps: int) -> list[NDArray[np
     return found
 
 
-@pytest.mark.parametrize("nodes", [3, 4, 5])
+@pytest.mark.parametrize("nodes", SIZES)
 def test_common_neighbours_are_the_local_sensitivity_of_triangles(nodes: int) -> None:
     found = [Triangles().local(graph) for graph in all_graphs(nodes)]
     counts, local = (np.array([pair[i] for pair in found]) for i in (0, 1))
@@ -38,7 +40,7 @@ def test_common_neighbours_are_the_local_sensitivity_of_triangles(nodes: int) ->
         assert (within <= np.minimum(local + steps, nodes - 2)).all()
 
 
-@pytest.mark.parametrize("nodes", [3, 4, 5])
+@pytest.mark.parametrize("nodes", SIZES)
 @pytest.mark.parametrize("k", [2, 3, 4])
 def test_widths_are_the_local_sensitivities_of_stars(nodes: int, k: int) -> None:
     counts = np.array([int(Stars(k).exact(graph)[0]) for graph in all_graphs(nodes)])
@@ -46,7 +48,7 @@ def test_widths_are_the_local_sensitivities_of_stars(nodes: int, k: int) -> None
     assert np.array_equal(widths.T, np.stack(around(counts, nodes, 7)))
 
 
-@pytest.mark.parametrize("nodes", [3, 4, 5])
+@pytest.mark.parametrize("nodes", SIZES)
 @pytest.mark.parametrize("k", [2, 3, 4])
 def test_the_level_of_stars_moves_by_one_and_bounds_their_move(nodes: int, k: int) -> None:
     levels = np.array([Stars(k).level(graph) for graph in all_graphs(nodes)])
