@@ -10,6 +10,8 @@ from defocus.errors import InvalidParameterError, MismatchedOracleError
 from defocus.local import wire
 from defocus.local.designs import Design
 from defocus.local.layouts import Payload
+from defocus.noise import Bits
+from defocus.noise.bits import source
 
 __all__ = ["Reports"]
 
@@ -46,6 +48,14 @@ class Reports:
     def __repr__(self) -> str:
         return f"<{len(self)} reports of {self.design.name}, {self.design.layout.length} bytes each>"
 
-    def to_bytes(self, *, nonce: bytes | None = None) -> bytes:
-        """All of them as one message: a header, then the payloads."""
-        return wire.write(self.design, self.payload, nonce=nonce)
+    def to_bytes(self, *, nonce: bool | bytes = False, bits: Bits | None = None) -> bytes:
+        """All of them as one message: a header, then the payloads. With ``nonce``, a server can reject copies of it.
+
+        A nonce of one's own, of 16 bytes, must be used for nothing else.
+        """
+        if isinstance(nonce, bytes) and len(nonce) != wire.NONCE:
+            raise InvalidParameterError(
+                f"A nonce has {wire.NONCE} bytes, but this one has {len(nonce)}.", fix="pass nonce=True to draw one."
+            )
+        drawn = wire.new_nonce(source(bits)) if nonce is True else nonce or None
+        return wire.write(self.design, self.payload, nonce=drawn)

@@ -22,22 +22,25 @@ Whatever arrives is data from strangers: :func:`read` never raises, and names th
 
 import json
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, final
+from typing import Any, Literal, TypeAlias, final, get_args
 
 import numpy as np
 
 from defocus.local.designs import VERSION, Design
 from defocus.local.layouts import Payload
+from defocus.noise import Bits
 
-__all__ = ["NONCE", "REASONS", "Message", "Reason", "read", "read_records", "write", "write_json"]
+__all__ = ["NONCE", "REASONS", "Message", "Reason", "new_nonce", "read", "read_records", "write", "write_json"]
 
 NONCE = 16
 """Bytes of a nonce."""
 
-Reason: TypeAlias = Literal["malformed", "version", "oracle", "truncated", "oversized", "invalid", "replayed"]
-REASONS: tuple[Reason, ...] = ("malformed", "version", "oracle", "truncated", "oversized", "invalid", "replayed")
+Reason: TypeAlias = Literal[
+    "malformed", "version", "oracle", "truncated", "oversized", "invalid", "no nonce", "replayed"
+]
+REASONS: tuple[Reason, ...] = get_args(Reason)
 """Why a message is rejected: not a message at all; of another version; of another oracle; too short; too long; a
-payload that no client of this oracle makes; a nonce that was seen before, or none where one is asked for."""
+payload that no client of this oracle makes; no nonce where one is asked for; a nonce that was seen before."""
 
 _HEAD = 10
 _LONGEST_TEXT = 1 << 24
@@ -50,6 +53,11 @@ class Message:
 
     payload: Payload
     nonce: bytes | None
+
+
+def new_nonce(bits: Bits) -> bytes:
+    """A random nonce, independent of what it goes with."""
+    return bits.integer(8 * NONCE).to_bytes(NONCE, "little")
 
 
 def write(design: Design, payload: Payload, *, nonce: bytes | None = None, batch: bool = True) -> bytes:

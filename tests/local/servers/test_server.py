@@ -147,3 +147,25 @@ def test_a_nonce_is_used_up_by_a_report_and_not_by_garbage() -> None:
     assert not server.add(message)
     assert server.rejected == {"invalid": 1, "replayed": 1}
     assert server.add_many([message[:10] + bytes(16) + b"\xff", message[:10] + bytes(16) + message[26:]]) == 1
+
+
+def test_reports_without_a_nonce_are_told_apart_from_copies_and_counted_one_by_one() -> None:
+    client, server = Client(design("k-rr", 5, 1)), Server(design("k-rr", 5, 1), replays=100)
+    assert not server.add(client.encode([1] * 400).to_bytes())
+    assert not server.add(client.report(1))
+    assert server.add_records(b"".join(client.encode([1] * 7))) == 0
+    assert server.rejected == {"no nonce": 408}
+    batch = client.encode([1] * 400).to_bytes(nonce=True)
+    assert server.add(batch)
+    assert not server.add(batch)
+    assert server.rejected == {"no nonce": 408, "replayed": 400}
+    assert State.from_bytes(server.state().to_bytes()).rejected == server.rejected
+
+
+def test_a_batch_draws_a_nonce_or_takes_one_of_16_bytes() -> None:
+    reports = Client(design("k-rr", 5, 1)).encode([1, 2])
+    assert reports.to_bytes(nonce=True)[10:26] != reports.to_bytes(nonce=True)[10:26]
+    assert reports.to_bytes(nonce=bytes(16))[10:26] == bytes(16)
+    assert len(reports.to_bytes(nonce=True)) == len(reports.to_bytes()) + 16
+    with pytest.raises(InvalidParameterError, match=r"16 bytes[^\n]*\nTo fix: pass nonce=True"):
+        reports.to_bytes(nonce=b"short")

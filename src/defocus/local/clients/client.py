@@ -109,14 +109,10 @@ class Client:
         """One person's report as a message; with ``nonce``, a server can reject copies of it."""
         draw = source(bits)
         payload = self.encode([value], draw).payload
-        return wire.write(self.design, payload, nonce=_nonce(draw) if nonce else None, batch=False)
+        return wire.write(self.design, payload, nonce=wire.new_nonce(draw) if nonce else None, batch=False)
 
     def report_json(self, value: Any, *, nonce: bool = False, bits: Bits | None = None) -> str:
         """The same as JSON."""
         draw = source(bits)
         payload = self.encode([value], draw).payload
-        return wire.write_json(self.design, payload, nonce=_nonce(draw) if nonce else None)
-
-
-def _nonce(bits: Bits) -> bytes:
-    return bits.integer(8 * wire.NONCE).to_bytes(wire.NONCE, "little")
+        return wire.write_json(self.design, payload, nonce=wire.new_nonce(draw) if nonce else None)

@@ -62,7 +62,7 @@ class Memory:
     def report(self, value: Any, *, nonce: bool = False, bits: Bits | None = None) -> bytes:
         """A report of the value, as a message."""
         draw = source(bits)
-        token = draw.integer(8 * wire.NONCE).to_bytes(wire.NONCE, "little") if nonce else None
+        token = wire.new_nonce(draw) if nonce else None
         made = self.payload(value, draw)
         if self.design.layout.valid(made) is not None:
             raise UnmadeReportError(self.design.name)

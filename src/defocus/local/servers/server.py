@@ -53,7 +53,7 @@ class Server:
 
     @property
     def rejected(self) -> dict[wire.Reason, int]:
-        """How many messages were rejected, and reports within batches, by reason."""
+        """How many were rejected, by reason: reports, and messages that hold none that can be told apart."""
         return dict(self._rejected)
 
     def add(self, message: Any) -> bool:
@@ -88,7 +88,7 @@ class Server:
         for why, times in rejected.items():
             self._reject(why, times)
         if self._replays:
-            self._reject("replayed", len(payload))
+            self._reject("no nonce", len(payload))
             return 0
         before = self._rejected.get("invalid", 0)
         self._count(payload)
@@ -114,20 +114,20 @@ class Server:
         if not isinstance(found, wire.Message):
             self._reject(found)
             return None
-        if self._replays and not self._fresh(found):
-            self._reject("replayed")
+        if self._replays and (found.nonce is None or not self._fresh(found.nonce, found.payload)):
+            self._reject("no nonce" if found.nonce is None else "replayed", max(len(found.payload), 1))
             return None
         return found.payload
 
-    def _fresh(self, message: wire.Message) -> bool:
+    def _fresh(self, nonce: bytes, payload: Payload) -> bool:
         """Whether the nonce is new. Two generations of up to m are kept; the older goes when the newer is full.
 
         A message without any report that counts leaves no trace.
         """
-        nonce, good = message.nonce, self.design.layout.valid(message.payload)
-        if nonce is None or nonce in self._recent or nonce in self._before:
+        good = self.design.layout.valid(payload)
+        if nonce in self._recent or nonce in self._before:
             return False
-        if not len(message.payload) or (good is not None and not good.any()):
+        if not len(payload) or (good is not None and not good.any()):
             return True
         self._recent.add(nonce)
         if len(self._recent) >= self._replays:
