@@ -1,5 +1,6 @@
 """Charges: before anything random, once for each fit, and refused with a remedy."""
 
+import pickle
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, final
@@ -7,6 +8,7 @@ from typing import Any, final
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 
 from defocus import Budget, Ledger, rows, user
 from defocus.errors import BudgetExceededError, InvalidParameterError, QuestionFailedError
@@ -101,6 +103,34 @@ def test_without_a_ledger_there_is_no_receipt_but_an_event() -> None:
     model = LinearRegression().fit(X, Y)
     assert model.receipt_ is None
     assert DEFAULT.covers(account(model.event_))
+
+
+def test_classes_are_found_on_a_ledger_within_what_was_asked(book: Ledger) -> None:
+    wide, labels = np.tile(X, (200, 1)), np.tile(Y, 200)
+    model = NaiveBayes(ledger=book, budget=Budget(1, 1e-6)).fit(wide, labels)
+    assert model.classes_.tolist() == [0, 1]
+    assert Budget(1, 1e-6).covers(account(model.event_))
+
+
+def test_a_model_in_a_file_keeps_what_it_learned_and_names_its_ledger(book: Ledger) -> None:
+    model = LinearRegression(ledger=book, budget=Budget(1, 1e-6)).fit(X, Y)
+    again = pickle.loads(pickle.dumps(model))  # noqa: S301 # our own
+    assert (again.predict(X) == model.predict(X)).all()
+    assert again.receipt_ == model.receipt_
+    with pytest.raises(InvalidParameterError, match=r"Ledger\.open"):
+        again.fit(X, Y)
+    before = len(book)
+    again.set_params(ledger=book).fit(X, Y)
+    assert len(book) == before + 2
+
+
+def test_a_fit_says_what_it_promises_to_whom_and_where_that_stands(book: Ledger) -> None:
+    words = LinearRegression(ledger=book, budget=Budget(1, 1e-6)).fit(X, Y).explain()
+    assert "one row, added or removed: epsilon 1 at delta 1e-06" in words
+    assert "discrete_gaussian" in words
+    assert "receipt" in words
+    with pytest.raises(NotFittedError):
+        LinearRegression().explain()
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from defocus.errors import InvalidParameterError, count
-from defocus.learning.estimators.balls import tallied
+from defocus.learning.estimators.balls import Floats, tallied
 from defocus.learning.estimators.base import PrivateEstimator, checked_bits, ends, seen, seen_with
 from defocus.learning.estimators.labels import labels, none_found
 from defocus.learning.estimators.logistic import ROW_BITS, descent_plan, fitted_by_descent
@@ -20,13 +20,11 @@ from defocus.learning.estimators.residuals import chances
 from defocus.learning.estimators.spending import purse
 from defocus.mechanisms.values import IntVector
 
-__all__ = ["AdditiveModel", "Steps"]
+__all__ = ["AdditiveModel", "Steps", "Trees"]
 
 _DEEPEST = 10
 _CONSTANT = 0.25
 """The length of the part of a row that is the same for everybody."""
-
-Floats = NDArray[np.float64]
 
 
 @final

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from defocus.mechanisms.values import IntVector
 
-__all__ = ["Ball", "Held", "Matrix", "Rows", "squares", "tallied"]
+__all__ = ["Ball", "Floats", "Held", "Matrix", "Rows", "squares", "tallied"]
 
+Floats: TypeAlias = NDArray[np.float64]
 Matrix: TypeAlias = Any
 """A numpy array, or a scipy matrix of compressed sparse rows."""
 
@@ -72,15 +73,15 @@ class Ball:
         return sp.hstack([rows, sp.csr_matrix(beside)], format="csr") if sparse else np.hstack([rows, beside])
 
 
-def squares(rows: Matrix) -> NDArray[np.float64]:
+def squares(rows: Matrix) -> Floats:
     """The squared norm of each row of whole numbers, exactly."""
     if sp.issparse(rows):
         return _column(rows.multiply(rows).sum(axis=1))
-    found: NDArray[np.float64] = np.einsum("ij,ij->i", rows, rows)
+    found: Floats = np.einsum("ij,ij->i", rows, rows)
     return found
 
 
-def tallied(rows: Matrix, weights: NDArray[np.float64]) -> IntVector:
+def tallied(rows: Matrix, weights: Floats) -> IntVector:
     """The sum of all rows, each times its whole ``weights``, exactly: a matrix with one column for each of them."""
     total = np.zeros((rows.shape[1], weights.shape[1]), np.int64)
     for start in range(0, rows.shape[0], _CHUNK):
@@ -97,15 +98,15 @@ class Rows(Protocol):
         """How many entries a row has."""
         ...
 
-    def squares(self) -> NDArray[np.float64]:
+    def squares(self) -> Floats:
         """The squared norm of each row."""
         ...
 
-    def times(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
+    def times(self, w: Floats) -> Floats:
         """Each row times the whole numbers ``w``, exactly."""
         ...
 
-    def tallied(self, weights: NDArray[np.float64]) -> IntVector:
+    def tallied(self, weights: Floats) -> IntVector:
         """The sum of all rows, each times its whole ``weights``, exactly."""
         ...
 
@@ -122,15 +123,15 @@ class Held:
         """See the protocol."""
         return int(self.matrix.shape[1])
 
-    def squares(self) -> NDArray[np.float64]:
+    def squares(self) -> Floats:
         """See the protocol."""
         return squares(self.matrix)
 
-    def times(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
+    def times(self, w: Floats) -> Floats:
         """See the protocol."""
         return np.asarray(self.matrix @ w)
 
-    def tallied(self, weights: NDArray[np.float64]) -> IntVector:
+    def tallied(self, weights: Floats) -> IntVector:
         """See the protocol."""
         return tallied(self.matrix, weights)
 
@@ -145,12 +146,12 @@ def _copied(X: Matrix) -> Matrix:
     return dense
 
 
-def _data(rows: Matrix) -> NDArray[np.float64]:
-    found: NDArray[np.float64] = rows.data if sp.issparse(rows) else rows
+def _data(rows: Matrix) -> Floats:
+    found: Floats = rows.data if sp.issparse(rows) else rows
     return found
 
 
-def _entries(rows: Matrix, values: NDArray[np.float64]) -> None:
+def _entries(rows: Matrix, values: Floats) -> None:
     """Put ``values`` in place of the entries."""
     if sp.issparse(rows):
         rows.data = values
@@ -158,7 +159,7 @@ def _entries(rows: Matrix, values: NDArray[np.float64]) -> None:
         rows[...] = values
 
 
-def _scale(rows: Matrix, factors: NDArray[np.float64]) -> None:
+def _scale(rows: Matrix, factors: Floats) -> None:
     """Multiply each row by its factor, in place; where that is one, nothing changes."""
     if sp.issparse(rows):
         rows.data = rows.data * np.repeat(factors, np.diff(rows.indptr))
@@ -166,6 +167,6 @@ def _scale(rows: Matrix, factors: NDArray[np.float64]) -> None:
         rows *= factors[:, np.newaxis]
 
 
-def _column(values: Any) -> NDArray[np.float64]:
+def _column(values: Any) -> Floats:
     dense = values.toarray() if sp.issparse(values) else values
     return np.asarray(dense, dtype=np.float64).ravel()

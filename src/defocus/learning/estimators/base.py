@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils.validation import column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from defocus.errors import InvalidParameterError, UnfitDataError, positive
 from defocus.learning.estimators.balls import Matrix
@@ -18,10 +18,12 @@ from defocus.learning.estimators.spending import Plan, Purse
 from defocus.ledger import Ledger
 from defocus.noise import Bits
 from defocus.noise.bits import source
+from defocus.privacy.expressions import unparse
+from defocus.release import promise
 
 __all__ = ["PrivateEstimator", "checked_bits", "ends", "in_units_of_data", "scaled", "seen", "seen_with"]
 
-Made = TypeVar("Made")
+_Made = TypeVar("_Made")
 
 
 class PrivateEstimator(BaseEstimator, ABC):
@@ -36,13 +38,36 @@ class PrivateEstimator(BaseEstimator, ABC):
         """Charge, then fit."""
 
     def _spend(
-        self, plan: Plan, purse: Purse, compute: Callable[[], Made], written: Callable[[Made], Any], purpose: str | None
-    ) -> Made:
+        self,
+        plan: Plan,
+        purse: Purse,
+        compute: Callable[[], _Made],
+        written: Callable[[_Made], Any],
+        purpose: str | None,
+    ) -> _Made:
         """What ``compute`` makes, once the event of the plan is charged."""
         why = f"fit {type(self).__name__}" if purpose is None else purpose
         made, self.receipt_ = purse.spend(plan.event, compute, purpose=why, written=written)
         self.event_ = plan.event
+        self._asked, self._unit = purse.budget, purse.unit
         return made
+
+    def explain(self) -> str:
+        """What the last fit promises to whom, what it spent, and where that is written down."""
+        check_is_fitted(self, "event_")
+        made = promise(self.event_, self._asked, self._unit.adjacency)
+        lines = (
+            f"{type(self).__name__} protects {self._unit}: {made}.",
+            f"spent:   {unparse(self.event_)}",
+            f"charged: {'to no ledger' if self.receipt_ is None else self.receipt_}",
+        )
+        return "\n".join(lines)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is kept in a file. A ledger is named and not kept: to fit again, it must be opened and passed again."""
+        state: dict[str, Any] = super().__getstate__()
+        ledger = state.get("ledger")
+        return {**state, "ledger": ledger.where} if isinstance(ledger, Ledger) else state
 
     def __sklearn_clone__(self) -> Any:
         """The same parameters, unfitted. A ledger and a source of bits are one thing each, and never copied."""

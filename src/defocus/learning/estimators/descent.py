@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
+
+from defocus.learning.estimators.balls import Floats
 
 __all__ = ["Course", "course", "descended"]
 
-Floats = NDArray[np.float64]
 
 _SPREAD = 2.0
 r"""The standard deviation of a coefficient expected beforehand, for rows in the unit ball: see :func:`course`."""

@@ -10,7 +10,7 @@ from sklearn.cluster import KMeans as Plain
 from sklearn.utils.validation import check_is_fitted
 
 from defocus.errors import count
-from defocus.learning.estimators.balls import Ball, tallied
+from defocus.learning.estimators.balls import Ball, Floats, tallied
 from defocus.learning.estimators.base import PrivateEstimator, checked_bits, ends, scaled, seen
 from defocus.learning.estimators.logistic import noised
 from defocus.learning.estimators.spending import Sum, planned, purse
@@ -26,8 +26,6 @@ _CELLS, _FEWEST, _MOST = 16, 64, 512
 """How many small clusters there are first, for each one that is wanted, and at least and at most."""
 _FIRST = 0.5
 """The share of the budget for these."""
-
-Floats = NDArray[np.float64]
 
 
 @final

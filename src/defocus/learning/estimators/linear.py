@@ -3,12 +3,11 @@
 from typing import Any, final
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from defocus.errors import positive
-from defocus.learning.estimators.balls import Ball, Matrix, tallied
+from defocus.learning.estimators.balls import Ball, Floats, Matrix, tallied
 from defocus.learning.estimators.base import (
     PrivateEstimator,
     checked_bits,
@@ -30,8 +29,6 @@ _BITS = 10
 _CONSTANT = 0.5
 _SHARE = 0.5
 """Of the budget, for second moments; the rest is for products with the target."""
-
-Floats = NDArray[np.float64]
 
 
 @final

@@ -11,7 +11,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from defocus.errors import InvalidParameterError, count, positive
-from defocus.learning.estimators.balls import Ball, Held, Matrix, Rows
+from defocus.learning.estimators.balls import Ball, Floats, Held, Matrix, Rows
 from defocus.learning.estimators.base import PrivateEstimator, checked_bits, in_units_of_data, scaled, seen, seen_with
 from defocus.learning.estimators.descent import course, descended
 from defocus.learning.estimators.labels import Labels, labels, none_found, numbered
@@ -36,8 +36,6 @@ _MOST_CLASSES = 1 << 10
 _AHEAD = 1 << 14
 """How many numbers of noise are drawn at a time."""
 _WAYS = ("descent", "output", "objective")
-
-Floats = NDArray[np.float64]
 
 
 @final

@@ -11,6 +11,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from defocus.errors import InvalidParameterError, whole
+from defocus.learning.estimators.balls import Floats
 from defocus.learning.estimators.base import PrivateEstimator, checked_bits, ends, seen, seen_with
 from defocus.learning.estimators.labels import labels, none_found, numbered
 from defocus.learning.estimators.spending import Plan, Sum, planned, purse
@@ -18,13 +19,11 @@ from defocus.mechanisms import Gaussian
 from defocus.noise import Bits
 from defocus.privacy.rounding import root_up
 
-__all__ = ["NaiveBayes"]
+__all__ = ["NaiveBayes", "binned"]
 
 _MOST_CLASSES = 1 << 10
 _ROW = 1 << 10
 """What a row weighs in a cell: noise may be finer than one row."""
-
-Floats = NDArray[np.float64]
 
 
 @final

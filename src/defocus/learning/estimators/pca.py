@@ -3,12 +3,11 @@
 from typing import Any, final
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from defocus.errors import InvalidParameterError, count
-from defocus.learning.estimators.balls import Ball, tallied
+from defocus.learning.estimators.balls import Ball, Floats, tallied
 from defocus.learning.estimators.base import PrivateEstimator, checked_bits, ends, scaled, seen
 from defocus.learning.estimators.logistic import noised
 from defocus.learning.estimators.moments import moment_sum, noisy_moments
@@ -19,8 +18,6 @@ __all__ = ["PCA"]
 _BITS = 10
 _MOMENTS, _MEAN, _COUNT = 0.8, 0.15, 0.05
 """Shares of the budget."""
-
-Floats = NDArray[np.float64]
 
 
 @final

@@ -48,16 +48,15 @@ from scipy.optimize import brentq, minimize
 from scipy.special import expit, log_ndtr, ndtr
 
 from defocus.errors import DefocusError, InvalidParameterError, NotDeclaredError
-from defocus.learning.estimators.balls import Matrix, squares
+from defocus.learning.estimators.balls import Floats, Matrix, squares
 from defocus.learning.estimators.labels import Labels, numbered
 from defocus.learning.estimators.spending import Plan, Purse, Sum, planned
 from defocus.mechanisms import Gaussian
 from defocus.noise import Bits
 from defocus.privacy.events import Approximate, Event
 
-__all__ = ["Perturbation", "objective", "objective_delta", "objective_epsilon", "output"]
+__all__ = ["Perturbation", "minimised", "objective", "objective_delta", "objective_epsilon", "output"]
 
-Floats = NDArray[np.float64]
 
 _SLOPE, _BEND = 0.5, 0.25
 _GAMMA = 1e-6

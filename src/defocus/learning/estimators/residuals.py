@@ -21,6 +21,8 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from defocus.learning.estimators.balls import Floats
+
 __all__ = ["PULL", "chances", "largest", "pulls"]
 
 PULL = 1 << 13
@@ -32,8 +34,6 @@ _FAR = 16
 """Scores beyond this many units are looked up there: probabilities differ from 0 or 1 by a ten-millionth."""
 _ONE = 1 << 24
 """What the largest class weighs in the table of exponentials."""
-
-Floats = NDArray[np.float64]
 
 
 def largest(classes: int) -> float:

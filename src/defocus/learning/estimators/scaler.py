@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from defocus.learning.estimators.balls import Floats
 from defocus.learning.estimators.base import PrivateEstimator, checked_bits, ends, seen
 from defocus.learning.estimators.spending import Purse, Sum, planned, purse
 from defocus.mechanisms import Gaussian, RangeFinding
@@ -23,8 +24,6 @@ _FINDING = 0.3
 """The share of the budget that finds bounds nobody declared."""
 _NARROWEST = 1e-3
 """No feature is taken to vary by less than this share of half its bounds."""
-
-Floats = NDArray[np.float64]
 
 
 @final

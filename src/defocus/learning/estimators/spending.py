@@ -22,7 +22,7 @@ __all__ = ["DEFAULT", "Plan", "Purse", "Sum", "planned", "purse"]
 DEFAULT = Budget(1, 1e-6)
 """What a fit costs where nobody says."""
 
-Made = TypeVar("Made")
+_Made = TypeVar("_Made")
 
 
 @final
@@ -54,8 +54,8 @@ class Purse:
         return calibrate(family, self.budget, adjacency=self.unit.adjacency)
 
     def spend(
-        self, event: Event, compute: Callable[[], Made], *, purpose: str, written: Callable[[Made], Any]
-    ) -> tuple[Made, Receipt | None]:
+        self, event: Event, compute: Callable[[], _Made], *, purpose: str, written: Callable[[_Made], Any]
+    ) -> tuple[_Made, Receipt | None]:
         """What ``compute`` makes once ``event`` is charged; the ledger notes a digest of what is ``written`` of it.
 
         Guarantee:
