@@ -6,12 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from defocus import edge, node, rows
+from defocus import Budget, edge, node, rows
 from defocus.errors import InvalidParameterError
 from defocus.graphs import Certificate, Entry, Graph, Public, Reach
 from defocus.graphs.certificates import Finding, all_directed, all_graphs, neighbours, without_node
-from defocus.graphs.statistics import ENTRIES, Edges
+from defocus.graphs.noising import noises, numbers
+from defocus.graphs.statistics import ENTRIES, Edges, Joint
 
+NODES = [entry for entry in ENTRIES if entry.certificate.units[0].kind == "node"]
 _FAST = {"edge": 5, "node": 4, "weight": 2, "event": 2}
 
 
@@ -32,6 +34,22 @@ class Said:
 
     def reach(self, _public: Public) -> Reach:
         return Reach(self.l1, self.l2_squared)
+
+
+@dataclass(frozen=True)
+class Highest:
+    """The largest degree, less the number of nodes without an edge: moved twice where one node replaces another."""
+
+    name: str = "highest"
+
+    def exact(self, graph: Any) -> Any:
+        return np.array([int(graph.degrees.max(initial=0)) - int((graph.degrees == 0).sum())])
+
+    def length(self, _public: Public) -> int:
+        return 1
+
+    def reach(self, _public: Public) -> Reach:
+        return Reach(9, 81)
 
 
 def judged(certificate: Certificate, finding: Finding) -> None:
@@ -89,6 +107,36 @@ def test_replacing_an_edge_is_another_neighbourhood() -> None:
 def test_node_privacy_removes_a_node_with_its_edges() -> None:
     (finding,) = list(Certificate(statistics=(Said(3, 9),), units=(node(),), smallest=4).findings(largest=4))
     assert (finding.l1, finding.l2_squared) == (3, 9)
+
+
+def test_replacing_a_node_is_another_neighbourhood() -> None:
+    """Of four nodes, one without edges may become one with three, and no more edges than these come or go."""
+    replaced = Certificate(statistics=(Said(3, 9),), units=(node(replace=True),), smallest=4)
+    (finding,) = list(replaced.findings(largest=4))
+    assert (finding.l1, finding.l2_squared) == (3, 9)
+    (pairs,) = list(Certificate(statistics=(Highest(),), units=(node(replace=True),), smallest=4).findings(largest=4))
+    (alone,) = list(Certificate(statistics=(Highest(),), units=(node(),), smallest=4).findings(largest=4))
+    assert pairs.l1 > alone.l1, "one node goes and another comes"
+
+
+@pytest.mark.parametrize("entry", NODES, ids=lambda entry: entry.name)
+@pytest.mark.parametrize("largest", [4, pytest.param(5, marks=pytest.mark.slow)])
+def test_replacing_a_node_moves_nothing_further_than_said(entry: Entry, largest: int) -> None:
+    units, smallest = (node(replace=True),), max(3, largest - 1)
+    swapped = Certificate(statistics=entry.certificate.statistics, units=units, smallest=smallest, slack="two changes")
+    assert all(finding.holds and finding.l1 for finding in swapped.findings(largest=largest))
+
+
+def test_a_certificate_may_stop_at_less_nodes() -> None:
+    short = Certificate(statistics=(Said(1, 1),), units=(edge(),), smallest=2, largest=3)
+    assert [finding.nodes for finding in short.findings()] == [2, 3]
+
+
+@pytest.mark.parametrize("ask", [lambda s: s, lambda s: Joint((Edges(), s))])
+def test_a_statistic_that_is_not_registered_is_given_no_noise(ask: Any) -> None:
+    with pytest.raises(InvalidParameterError, match="Said is not registered") as caught:
+        noises(ask(Said(1, 1)), Public(edge(), 5), Budget(1), numbers("said"))
+    assert "ENTRIES" in caught.value.fix
 
 
 @pytest.mark.parametrize(("nodes", "graphs"), [(0, 1), (1, 1), (2, 2), (3, 8), (4, 64), (5, 1024)])

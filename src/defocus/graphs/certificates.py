@@ -17,7 +17,10 @@ from defocus.privacy.units import Adjacency, Unit
 __all__ = ["Certificate", "Finding", "all_directed", "all_graphs", "neighbours", "without_node"]
 
 _LARGEST = {"edge": 6, "node": 5, "weight": 3, "event": 3}
-"""Up to how many nodes all graphs are looked at: 32 768 graphs of 6 nodes, 1 024 of 5; or all lists of two lines."""
+"""Up to how many nodes all graphs are looked at: 32 768 graphs of 6 nodes, 1 024 of 5; or all lists of two lines.
+
+Directed graphs are looked at up to 4 nodes, of which there are 4 096; of 5 there are a million.
+"""
 
 
 @final
@@ -64,6 +67,7 @@ class Certificate:
         slack: why the bound is not attained; None where it is, which is then checked, too.
         directed: whether directed graphs are looked at, of up to four nodes.
         tight_from: from how many nodes on the bound is attained.
+        largest: up to how many nodes, where a statistic takes too long for the usual number.
     """
 
     statistics: Sequence[Any]
@@ -72,6 +76,7 @@ class Certificate:
     slack: str | None = None
     directed: bool = False
     tight_from: int | None = None
+    largest: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "statistics", tuple(self.statistics))
@@ -86,8 +91,9 @@ class Certificate:
     def findings(self, *, largest: int | None = None) -> Iterator[Finding]:
         """Run it: one finding for each statistic, unit and number of nodes. Takes seconds, not minutes."""
         for unit in self.units:
-            most = 4 if self.directed else _LARGEST[unit.kind]
-            for nodes in range(self.smallest, min(most, largest or most) + 1):
+            usual = 4 if self.directed else _LARGEST[unit.kind]
+            most = min(usual, self.largest or usual, largest or usual)
+            for nodes in range(self.smallest, most + 1):
                 for statistic in self.statistics:
                     yield _finding(statistic, unit, nodes, directed=self.directed)
 
@@ -135,7 +141,7 @@ def _finding(statistic: Any, unit: Unit, nodes: int, *, directed: bool) -> Findi
     public = Public(unit, None if unit.kind == "node" else nodes, directed=directed)
     said = statistic.reach(public)
     if unit.kind == "node":
-        steps = _node_steps(statistic, nodes)
+        steps = (_node_steps if unit.adjacency is Adjacency.ADD_REMOVE else _swapped_nodes)(statistic, nodes)
     elif unit.kind in {"weight", "event"}:
         steps = (weight_steps if unit.kind == "weight" else event_steps)(statistic, nodes, unit)
     else:
@@ -168,6 +174,20 @@ def _node_steps(statistic: Any, nodes: int) -> Iterator[NDArray[np.int64]]:
         value = statistic.exact(graph)
         others = [statistic.exact(without_node(graph, node)) for node in range(nodes)]
         yield value[None, :] - np.stack(others)
+
+
+def _swapped_nodes(statistic: Any, nodes: int) -> Iterator[NDArray[np.int64]]:
+    """One node with its edges is replaced by another one: what is left is the same, whatever place either has."""
+    sharing: dict[tuple[bytes, bytes], list[NDArray[np.int64]]] = {}
+    for graph in all_graphs(nodes):
+        value = statistic.exact(graph)
+        for node in range(nodes):
+            rest = without_node(graph, node)
+            sharing.setdefault((rest.offsets.tobytes(), rest.targets.tobytes()), []).append(value)
+    for values in sharing.values():
+        every = np.unique(np.stack(values), axis=0)
+        for one in every:
+            yield every - one
 
 
 def _adjacencies(nodes: int, cells: Sequence[Sequence[tuple[int, int]]]) -> NDArray[np.bool_]:

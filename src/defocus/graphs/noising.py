@@ -13,6 +13,7 @@ from defocus.graphs.data import Data
 from defocus.graphs.public import Public
 from defocus.graphs.questions import Method, Result
 from defocus.graphs.statistic import IntVector, Statistic
+from defocus.graphs.statistics import registered
 from defocus.mechanisms import Gaussian, Laplace
 from defocus.noise import Bits
 from defocus.privacy.budgets import Budget
@@ -102,7 +103,8 @@ def noises(
     rules: Sequence[str] = (),
     foretold: Sequence[str] = (),
 ) -> list[Method]:
-    """Laplace noise, and Gaussian noise where the budget has a delta."""
+    """Laplace noise, and Gaussian noise where the budget has a delta, for a statistic that is registered."""
+    registered(statistic)
     reach, length = statistic.reach(public), statistic.length(public)
 
     def method(name: str, mechanism: Laplace | Gaussian) -> VectorNoise:

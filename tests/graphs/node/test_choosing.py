@@ -20,11 +20,7 @@ def heavy(nodes: int, edges: int) -> Graph:
 
 @pytest.mark.parametrize("nodes", [2, 3, 4, 5])
 def test_no_node_moves_the_number_of_hubs_by_more_than_one(nodes: int) -> None:
-    moves = {
-        hirsch(graph) - hirsch(without_node(graph, node))
-        for graph in all_graphs(nodes)[:: max(1, nodes - 2)]
-        for node in range(nodes)
-    }
+    moves = {hirsch(graph) - hirsch(without_node(graph, node)) for graph in all_graphs(nodes) for node in range(nodes)}
     assert moves <= {0, 1}
     assert 1 in moves
 

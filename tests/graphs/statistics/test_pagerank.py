@@ -41,7 +41,7 @@ def bound(alpha: float, n: int) -> float:
 
 
 @pytest.mark.parametrize("alpha", [0.15, 0.5, 0.85])
-@pytest.mark.parametrize("n", [3, 4, 5])
+@pytest.mark.parametrize("n", [3, 4, 5, pytest.param(6, marks=pytest.mark.slow)])
 def test_no_edge_moves_ranks_further_than_the_bound(n: int, alpha: float) -> None:
     ranks = np.stack([solved(graph, alpha) for graph in all_graphs(n)])
     degrees = np.stack([graph.degrees for graph in all_graphs(n)])

@@ -1,5 +1,6 @@
 """Statistics of graphs, one file each, all registered with a certificate that the test suite runs."""
 
+from defocus.errors import InvalidParameterError
 from defocus.graphs.registry import Entry
 from defocus.graphs.statistic import IntVector, Statistic
 from defocus.graphs.statistics import (
@@ -9,6 +10,7 @@ from defocus.graphs.statistics import (
     degrees,
     edges,
     histogram,
+    hubs,
     interactions,
     joint,
     pagerank,
@@ -24,6 +26,7 @@ from defocus.graphs.statistics.capped import CappedEdges, CappedTriangles
 from defocus.graphs.statistics.degrees import Degrees
 from defocus.graphs.statistics.edges import Edges
 from defocus.graphs.statistics.histogram import Histogram
+from defocus.graphs.statistics.hubs import Hubs
 from defocus.graphs.statistics.interactions import Interactions
 from defocus.graphs.statistics.joint import Joint
 from defocus.graphs.statistics.pagerank import PageRank
@@ -44,6 +47,7 @@ __all__ = [
     "Entry",
     "Gap",
     "Histogram",
+    "Hubs",
     "IntVector",
     "Interactions",
     "Joint",
@@ -54,6 +58,7 @@ __all__ = [
     "Statistic",
     "Triangles",
     "WeightSums",
+    "registered",
 ]
 
 ENTRIES: tuple[Entry, ...] = (
@@ -67,10 +72,28 @@ ENTRIES: tuple[Entry, ...] = (
     capped.ENTRY,
     capped.TRIANGLES,
     projected.ENTRY,
+    hubs.ENTRY,
     pagerank.ENTRY,
+    pagerank.USUAL,
     spectrum.ENTRY,
     blocks.ENTRY,
     weights.ENTRY,
     interactions.ENTRY,
 )
 """Every statistic that can be asked for. A statistic joins by its ``ENTRY``, which demands a certificate."""
+
+
+def registered(statistic: Statistic) -> Statistic:
+    """The statistic, if it and all of its parts are registered; else a refusal: nobody checked how far it moves.
+
+    >>> registered(Edges())
+    Edges()
+    """
+    known = {entry.make for entry in ENTRIES}
+    for part in (statistic, *(statistic.parts if isinstance(statistic, Joint) else ())):
+        if type(part) not in known:
+            raise InvalidParameterError(
+                f"{type(part).__name__} is not registered, so that no certificate says how far one unit moves it.",
+                fix="take a statistic of defocus.graphs.ENTRIES; or ask(…) a question that answers for its own noise.",
+            )
+    return statistic

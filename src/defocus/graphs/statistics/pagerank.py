@@ -16,7 +16,7 @@ from defocus.graphs.registry import Entry
 from defocus.graphs.statistic import IntVector, edge_reach
 from defocus.privacy.units import edge
 
-__all__ = ["ENTRY", "PageRank"]
+__all__ = ["ENTRY", "USUAL", "PageRank"]
 
 _PARTS = 1000
 """Rounding to the unit adds one part in so many to the sensitivity."""
@@ -136,12 +136,11 @@ class PageRank:
         return math.ceil(60 * math.log(2) / -math.log(float(self.damping)))
 
 
-ENTRY = Entry(
-    "pagerank",
+_SLACK = "the bound is for the worst ranks at both ends and the worst walk at once, which no graph has"
+ENTRY = Entry("pagerank", PageRank, Certificate(statistics=(PageRank(Fraction(1, 2)),), units=(edge(),), slack=_SLACK))
+USUAL = Entry(
+    "pagerank with the usual damping",
     PageRank,
-    Certificate(
-        statistics=(PageRank(Fraction(1, 2)),),
-        units=(edge(),),
-        slack="the bound is for the worst ranks at both ends and the worst walk at once, which no graph has",
-    ),
+    Certificate(statistics=(PageRank(),), units=(edge(),), slack=_SLACK, largest=5),
 )
+"""A damping of 0.85 takes 256 steps for each graph, and so minutes for all graphs of six nodes."""
