@@ -9,7 +9,7 @@ from scipy import stats
 
 from defocus.errors import InvalidParameterError
 from defocus.learning.levels import Banded, strategy
-from defocus.learning.noising import Correlated, Cryptographic, Generated, Noise, bound_to, noise_of
+from defocus.learning.noising import Correlated, Cryptographic, Generated, Noise, bound_to, by_length, noise_of
 
 KEY = bytes(range(32))
 NOISES = [Cryptographic(), Generated()]
@@ -90,6 +90,17 @@ def test_binding_sees_every_tensor_and_type() -> None:
         each.add_(1)
         assert bound_to(KEY, 0, sums) != before
         each.sub_(1)
+
+
+def test_elsewhere_the_lengths_of_sums_tell_them_apart() -> None:
+    device = torch.device("meta")
+    assert noise_of(None, device).__class__ is Generated
+    sums = [torch.ones(1000), torch.ones(10)]
+    before = by_length(KEY, 3, sums)
+    assert by_length(KEY, 3, [each.clone() for each in sums]) == before
+    sums[1][4] += 1e-3
+    assert by_length(KEY, 3, sums) != before
+    assert by_length(KEY, 4, sums) != by_length(KEY, 3, sums)
 
 
 def test_correlated_noise_solves_its_strategy() -> None:

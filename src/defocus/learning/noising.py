@@ -34,7 +34,7 @@ from defocus.errors import InvalidParameterError
 from defocus.learning.levels import Strategy
 from defocus.learning.streams import Stream, derive
 
-__all__ = ["Correlated", "Cryptographic", "Generated", "Noise", "bound_to", "noise_of"]
+__all__ = ["Correlated", "Cryptographic", "Generated", "Noise", "bound_to", "by_length", "noise_of"]
 
 _PAIRS = 1 << 15
 _GRID = 12
@@ -125,12 +125,11 @@ class Generated(Noise):
             if device not in drawn:
                 seed = int.from_bytes(derive(secret, "generator", str(device), size=8), "little")
                 drawn[device] = torch.Generator(device).manual_seed(seed)
-            flat = torch.cat([total.reshape(-1) for total in totals])  # few kernels, whatever their number
-            flat.add_(torch.randn(flat.shape, generator=drawn[device], device=device, dtype=dtype), alpha=scale)
-            step = _step(scale)
-            flat.mul_(1 / step).round_().mul_(step)
-            parts = flat.split([total.numel() for total in totals])
-            torch._foreach_copy_(totals, [part.view(total.shape) for part, total in zip(parts, totals, strict=True)])
+            sizes = [total.numel() for total in totals]
+            made = torch.randn(sum(sizes), generator=drawn[device], device=device, dtype=dtype).split(sizes)
+            parts = [part.view(total.shape) for part, total in zip(made, totals, strict=True)]
+            torch._foreach_add_(totals, parts, alpha=scale)  # few kernels, whatever the number of tensors
+            _round(totals, [scale] * len(totals))
 
 
 @final
@@ -163,15 +162,22 @@ def bound_to(key: bytes, step: int, sums: Sequence[torch.Tensor]) -> bytes:
 
     Guarantee:
         On a CPU sums that differ collide with probability below :math:`2^{-80}` (Poly1305 under a secret key of this
-        step, never shown). Elsewhere the sum of their bits is compared, which tells changed sums apart by chance only.
+        step, never shown). Elsewhere their lengths are compared, which tells changed sums apart by chance only.
     """
     if all(total.device.type == "cpu" for total in sums):
         hashed = Poly1305(derive(key, "binding", step, size=32))
         for total in sums:
             hashed.update(total.detach().reshape(-1).view(torch.uint8).numpy().data)
         return derive(key, "noise", step, hashed.finalize().hex())
-    flat = torch.cat([total.detach().reshape(-1).to(sums[0].device, torch.float32) for total in sums])
-    return derive(key, "noise", step, int(flat.view(torch.int32).sum(dtype=torch.int64)))
+    return by_length(key, step, sums)
+
+
+def by_length(key: bytes, step: int, sums: Sequence[torch.Tensor]) -> bytes:
+    """The secret of the noise of a step, bound to the lengths of its sums: one pass over them where they are."""
+    lengths = torch._foreach_norm([total.detach() for total in sums])  # noqa: SLF001 -- as torch's own clipping does
+    return derive(
+        key, "noise", step, *(each.hex() for each in torch.stack([each.float() for each in lengths]).tolist())
+    )
 
 
 def _spread(made: torch.Tensor, totals: list[torch.Tensor], scales: list[float]) -> None:
@@ -186,9 +192,14 @@ def _spread(made: torch.Tensor, totals: list[torch.Tensor], scales: list[float])
 def _round(totals: list[torch.Tensor], scales: list[float]) -> None:
     """Round every sum to the grid of its noise: a power of two."""
     steps = [_step(scale) for scale in scales]
-    torch._foreach_mul_(totals, [1 / step for step in steps])
-    torch._foreach_round_(totals)
-    torch._foreach_mul_(totals, steps)
+    if len(set(steps)) == 1:
+        torch._foreach_mul_(totals, 1 / steps[0])
+        torch._foreach_round_(totals)
+        torch._foreach_mul_(totals, steps[0])
+    else:
+        torch._foreach_mul_(totals, [1 / step for step in steps])
+        torch._foreach_round_(totals)
+        torch._foreach_mul_(totals, steps)
 
 
 def _step(scale: float) -> float:

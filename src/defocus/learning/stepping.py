@@ -24,6 +24,8 @@ __all__ = ["Stepper"]
 _NARROW = 1 + 2.0**-7
 """In mixed precision a gradient and its factor are rounded to 8 bits, three times at most, so that a clipped gradient
 may be longer than the clip by a factor of (1 + 2**-9)**3, which is less than this. Noise is made for that."""
+_TF32 = 1 + 2.0**-9
+"""The same on a GPU, which may round what it multiplies to 11 bits."""
 
 
 @final
@@ -164,7 +166,8 @@ class Stepper:
 
     def _scales(self, step: int, names: list[str]) -> list[float]:
         """The standard deviation of the noise of every sum: the parameters', then that of the sums beside them."""
-        ratio = self.plan.ratio_of(0, step) * (1.0 if self.precision is None else _NARROW)
+        on_cpu = next(self.model.parameters()).device.type == "cpu"
+        ratio = self.plan.ratio_of(0, step) * (_NARROW if self.precision is not None else 1.0 if on_cpu else _TF32)
         if isinstance(self.clipping, PerLayer):
             sizes = {name: each.numel() for name, each in self.parameters.items()}
             roots = [math.sqrt(sum(sizes[name] for name in group)) for group in self.clipping.names]
