@@ -7,7 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from defocus import Budget, edge
 from defocus.errors import DefocusError
+from defocus.graphs import Public
+from defocus.graphs.asking import AskLabellings
 from defocus.graphs.certificates import all_graphs, neighbours
 from defocus.graphs.statistics.blocks import Blocks
 
@@ -56,3 +59,11 @@ def test_labels_that_are_no_list_are_refused() -> None:
     for bad in ("ab", [0], None, 5):
         with pytest.raises(DefocusError, match="one label for each node"):
             Blocks(bad)  # type: ignore[arg-type]  # on purpose
+
+
+def test_as_many_labels_as_nodes_are_refused_before_a_charge() -> None:
+    """A hundred thousand of them would need 80 GB, which would be found out after it."""
+    with pytest.raises(DefocusError, match="at most 1000 different labels, and this one has 100000") as caught:
+        AskLabellings((range(100_000),)).methods(Public(edge(), 100_000), Budget(1))
+    assert "merge labels" in caught.value.fix
+    assert Blocks(range(1000)).blocks == 1000

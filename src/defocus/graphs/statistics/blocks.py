@@ -21,6 +21,9 @@ from defocus.privacy.units import edge
 __all__ = ["ENTRY", "Blocks", "Likelihood"]
 
 _GRAIN = 1024
+"""Values are counted in so many parts of one: fine beside a sensitivity of at least ln(51/49), 41 of them."""
+_MOST = 1000
+"""With so many blocks half a million pairs of blocks are counted, in 8 MB and about a second."""
 
 
 @final
@@ -55,6 +58,11 @@ class Blocks:
         given: object = self.labels
         if isinstance(given, str) or not hasattr(given, "__len__") or len(self.labels) < 2:
             raise InvalidParameterError("A labelling needs one label for each node.", fix="pass a list of labels.")
+        if self.blocks > _MOST:
+            raise InvalidParameterError(
+                f"A labelling has at most {_MOST} different labels, and this one has {self.blocks}.",
+                fix="merge labels: blocks of a few nodes explain nothing.",
+            )
 
     @property
     def sensitivity(self) -> Fraction:
