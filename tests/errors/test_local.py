@@ -8,7 +8,7 @@ from defocus.errors import DefocusError, MismatchedOracleError, OutOfDomainError
 @pytest.mark.parametrize(
     "error",
     [
-        OutOfDomainError("5 categories"),
+        OutOfDomainError("5 categories", rule="outside='other'"),
         MismatchedOracleError("Reports", "00ff", "ff00"),
         UnreadableDescriptionError("it is empty"),
     ],

@@ -10,7 +10,16 @@ from defocus.ledger.guards import Guard
 from defocus.ledger.parts import Parts
 from defocus.ledger.terms import Terms
 from defocus.privacy.budgets import Budget
-from defocus.privacy.events import NOTHING, Approximate, Event, Gaussian, Laplace, Pure
+from defocus.privacy.events import (
+    NOTHING,
+    Approximate,
+    Event,
+    Gaussian,
+    Laplace,
+    Pure,
+    RandomizedResponse,
+    Shuffled,
+)
 from defocus.privacy.units import rows
 
 
@@ -94,3 +103,14 @@ def test_the_first_release_decides_nothing_where_the_data_has_parts() -> None:
 def test_a_filter_that_nobody_knows_is_refused_when_a_ledger_is_made() -> None:
     with pytest.raises(InvalidParameterError, match="no 'hope' filter"):
         Guard.definition(Budget(1, 1e-6), "hope")
+
+
+def test_a_shuffled_release_is_made_to_fit_by_more_users_and_not_by_noise() -> None:
+    crowd = replace(terms(Budget(0.1, 1e-6)), unit=rows(replace=True))
+    guard = Guard.of(crowd)
+    shuffled = Shuffled(RandomizedResponse(3), 1000)
+    for event in (shuffled, 2 * shuffled + Pure(0.01)):
+        refusal = str(guard.refusal(guard.start, event))
+        assert "more users, or let each report have a smaller local epsilon, until it fits in what is left" in refusal
+        assert "add noise" not in refusal
+    assert "add noise" in str(guard.refusal(guard.start, Pure(3)))

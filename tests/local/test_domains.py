@@ -118,3 +118,12 @@ def test_an_interval_needs_two_finite_ends_in_order(low: Any, high: Any) -> None
 @pytest.mark.parametrize("domain", [Categories.of(7), Categories.of(["x", "y"], outside="other"), Interval(0, 2.5)])
 def test_a_domain_survives_json(domain: Any) -> None:
     assert domain_from_wire(domain.to_wire()) == domain
+
+
+def test_refusals_name_the_rule_that_the_domain_has() -> None:
+    with pytest.raises(OutOfDomainError, match="outside='other'") as refused:
+        Categories(5).codes([7])
+    assert "clip" not in str(refused.value)
+    with pytest.raises(OutOfDomainError, match="outside='clip'") as refused:
+        Interval(0, 1, "refuse").positions([7])
+    assert "other" not in str(refused.value)

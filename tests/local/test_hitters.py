@@ -117,3 +117,9 @@ def test_what_noise_alone_makes_is_not_kept() -> None:
     people = ["".join(rng.choice(list("abcdefgh"), 6)) for _ in range(4000)]
     found = heavy_hitters(people, alphabet="abcdefgh", length=6, epsilon=1, step=2, bits=seeded(2))
     assert len(found) <= 4
+
+
+@pytest.mark.parametrize("given", ["abcabc", b"abc", 5, None])
+def test_one_string_is_no_list_of_strings(given: Any) -> None:
+    with pytest.raises(InvalidParameterError, match="one for each person"):
+        heavy_hitters(given, alphabet="abc", length=3, epsilon=1)

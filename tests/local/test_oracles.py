@@ -1,12 +1,13 @@
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
 from tests.local.making import small_oracle
 
 from defocus.errors import InvalidParameterError
-from defocus.local import Oracle, Server, oracle
+from defocus.local import Client, Memory, Oracle, Server, mean, oracle, shuffling
 from defocus.local.designs import NAMES, Rappor
 from defocus.local.designs.rappor import rappor_regression
 from defocus.noise.testing import seeded
@@ -130,3 +131,44 @@ def test_stated_errors_of_a_sketch_include_collisions_of_a_frequent_category() -
     pairs = int((true * (true - 1)).sum() - true[7] * (true[7] - 1))
     assert np.mean(stated) == pytest.approx(asked.variance(21_000, int(true[7]), pairs=pairs), rel=0.2)
     assert asked.variance(21_000, int(true[7]), pairs=pairs) > 10 * asked.variance(21_000, int(true[7]))
+
+
+@pytest.mark.parametrize("given", [[1, 2, 3], np.arange(3), [None], 7, None, [b"x", 1]])
+def test_values_that_nobody_randomised_are_no_reports(given: object) -> None:
+    for asked in (oracle("k-rr", 5, 1), mean("duchi", 0, 9, 1)):
+        with pytest.raises(InvalidParameterError, match=r"type [^\n]*\nTo fix: randomise values first"):
+            asked.estimate(given)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nobody_has_an_error(name: str) -> None:
+    asked = small_oracle(name, 10, 1)
+    nothing: tuple[Any, ...] = (asked.encode([]), [], b"junk", "{}")
+    for empty in nothing:
+        estimate = asked.estimate(empty)
+        assert estimate.reports == 0
+        assert np.isnan(estimate.errors).all()
+        assert "± nan" in repr(estimate)
+
+
+def test_an_oracle_serves_where_its_design_does() -> None:
+    duchi, keys = mean("duchi", 0, 24, 1), (shuffling.Key.generate().public, shuffling.Key.generate().public)
+    assert Memory(duchi).design == duchi.design
+    assert Client(duchi).design == Server(duchi).design == duchi.design  # type: ignore[arg-type]  # at runtime
+    assert shuffling.Round(duchi, 10, *keys) == shuffling.Round(duchi.design, 10, *keys)  # type: ignore[arg-type]
+    assert shuffling.amplified(duchi, 10) == shuffling.amplified(duchi.design, 10)
+    for make in (Client, Server, Memory, lambda x: shuffling.Round(x, 10, *keys), lambda x: shuffling.amplified(x, 9)):
+        with pytest.raises(InvalidParameterError, match=r"got str\.\nTo fix: pass an oracle"):
+            make("duchi")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"), [("krr", "k-rr"), ("GRR", "k-rr"), ("hadamrd", "hadamard"), ("d_bit", "d-bit")]
+)
+def test_an_oracle_under_another_name_is_guessed(said: str, meant: str) -> None:
+    with pytest.raises(InvalidParameterError, match=f"To fix: did you mean {meant}?"):
+        oracle(said, 5, 1)
+    with pytest.raises(InvalidParameterError, match=r"did you mean duchi\?"):
+        mean("1-bit", 0, 1, 1)
+    with pytest.raises(InvalidParameterError, match="To fix: choose one of"):
+        oracle("zzzz", 5, 1)

@@ -53,7 +53,7 @@ def test_columns_are_complete_and_of_one_length() -> None:
     asked = attributes({"a": 3, "b": 3}, 1)
     with pytest.raises(InvalidParameterError, match="b is missing"):
         asked.encode({"a": [1]})
-    with pytest.raises(OutOfDomainError):
+    with pytest.raises(InvalidParameterError, match=r"differ in length\.\nTo fix: give one value of every attribute"):
         asked.encode({"a": [1], "b": [1, 2]})
     with pytest.raises(OutOfDomainError):
         asked.encode({"a": [1], "b": [3]})

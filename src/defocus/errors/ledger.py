@@ -21,7 +21,8 @@ class BudgetExceededError(LedgerError):
 
     ``requested``, ``remaining`` and ``difference`` are in ``measure``, the one of the filter's units in which the
     charge comes closest to fitting. ``requested_epsilon`` is what the release costs by itself, at
-    ``requested_delta``, and ``remaining_epsilon`` the largest pure epsilon that still fits.
+    ``requested_delta``, and ``remaining_epsilon`` the largest pure epsilon that still fits. ``remedy`` is how the
+    release can be made to fit.
 
     >>> print(BudgetExceededError(requested=0.5, remaining=0.25, difference=0.25, measure="epsilon",
     ...     budget="Budget(epsilon=1)", left="one release of epsilon 0.25",
@@ -46,6 +47,7 @@ class BudgetExceededError(LedgerError):
         remaining_epsilon: float,
         requested_delta: float = 0.0,
         part: str = "",
+        remedy: str = "add noise until it fits",
     ) -> None:
         alone = f"epsilon {requested_epsilon:.6g}" + (f" at delta {requested_delta:.3g}" if requested_delta else "")
         super().__init__(
@@ -53,7 +55,7 @@ class BudgetExceededError(LedgerError):
             f"  requested   {requested:.6g} in {measure} (by itself the release has {alone})\n"
             f"  remaining   {remaining:.6g} in {measure}, of {budget}\n"
             f"  difference  {difference:.6g} in {measure}",
-            fix=f"add noise until it fits in what is left, {left}, or ask the owner of the data for more."
+            fix=f"{remedy} in what is left, {left}, or ask the owner of the data for more."
             if left != "nothing"
             else "read again what was already released, which is free, or ask the owner of the data for more budget.",
         )

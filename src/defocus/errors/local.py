@@ -17,11 +17,11 @@ __all__ = [
 class OutOfDomainError(InvalidParameterError):
     """A value on a device lies outside of the domain that was agreed on. The text never quotes the value."""
 
-    def __init__(self, domain: str) -> None:
+    def __init__(self, domain: str, *, rule: str) -> None:
         super().__init__(
             f"A value lies outside of the domain: {domain}.",
-            fix="declare what becomes of such values: outside='other' for categories, outside='clip' for numbers. "
-            "Nothing was reported, and on a device that silence can be seen.",
+            fix=f"declare what becomes of such values, with {rule}. Nothing was reported, and on a device that silence "
+            "can be seen.",
         )
 
 
@@ -87,10 +87,12 @@ class MismatchedOracleError(InvalidParameterError):
 
 
 class UnreadableDescriptionError(DefocusError, ValueError):
-    """The text is not the description of an oracle, or of one this version computes differently."""
+    """Text or bytes are not what they should be: the description of an oracle, counts, reports or a memory."""
 
-    def __init__(self, why: str) -> None:
+    def __init__(
+        self, why: str, *, what: str = "The description of an oracle", writer: str = "Oracle.to_json()"
+    ) -> None:
         super().__init__(
-            f"The description of an oracle could not be read: {why}.",
-            fix="pass what Oracle.to_json() wrote, unchanged, and the same version of the wire format.",
+            f"{what} could not be read: {why}.",
+            fix=f"pass what {writer} wrote, unchanged, and the same version of the wire format.",
         )

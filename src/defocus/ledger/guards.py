@@ -8,7 +8,7 @@ from defocus.errors import BudgetExceededError, InvalidParameterError, LedgerUna
 from defocus.ledger.terms import Terms
 from defocus.privacy.accounting import tightest
 from defocus.privacy.budgets import Budget
-from defocus.privacy.events import Event
+from defocus.privacy.events import Composed, Event, Shuffled
 from defocus.privacy.filters import Cost, Filter, Remaining, rules
 from defocus.privacy.filters import filter as make_filter
 from defocus.privacy.guidance import spoken_delta
@@ -106,7 +106,16 @@ class Guard:
             requested_delta=0.0 if math.isinf(alone) else spoken_delta(self.filter.budget),
             remaining_epsilon=left.epsilon,
             part=part,
+            remedy=_remedy(event),
         )
+
+
+def _remedy(event: Event) -> str:
+    """How a release is made to cost less: by noise, or, if it is hidden in a crowd, by a larger one."""
+    parts = [part for part, _ in event.parts] if isinstance(event, Composed) else [event]
+    if any(isinstance(part, Shuffled) for part in parts):
+        return "gather reports of more users, or let each report have a smaller local epsilon, until it fits"
+    return "add noise until it fits"
 
 
 def _alone(event: Event, budget: Budget, adjacency: Adjacency) -> float:

@@ -15,7 +15,7 @@ from defocus.errors import InvalidParameterError, Number, OutOfDomainError, fini
 from defocus.local.numbers import canonical
 from defocus.privacy.wire import read_number, write_number
 
-__all__ = ["LARGEST_DOMAIN", "Categories", "Codes", "Domain", "Interval", "domain_from_wire"]
+__all__ = ["LARGEST_DOMAIN", "Categories", "Codes", "Domain", "Interval", "domain_from_wire", "listed"]
 
 Codes: TypeAlias = NDArray[np.int64]
 
@@ -82,7 +82,7 @@ class Categories:
 
     def codes(self, values: Any) -> Codes:
         """The category of each value. This runs on the device; the error never quotes a value."""
-        known, given = self.size - (self.outside == "other"), _listed(values)
+        known, given = self.size - (self.outside == "other"), listed(values)
         if self.labels is None:
             codes = _whole_numbers(given)
         else:
@@ -92,7 +92,7 @@ class Categories:
         if not codes.size or 0 <= int(codes.min()) <= int(codes.max()) < known:
             return codes
         if self.outside == "refuse":
-            raise OutOfDomainError(self.described)
+            raise OutOfDomainError(self.described, rule="outside='other'")
         return np.where((codes < 0) | (codes >= known), known, codes)
 
     @property
@@ -148,11 +148,11 @@ class Interval:
 
     def positions(self, values: Any) -> NDArray[np.float64]:
         """Where each value lies between the ends: 0 is low, 1 is high. This runs on the device."""
-        numbers = _real_numbers(_listed(values))
+        numbers = _real_numbers(listed(values))
         with np.errstate(over="ignore", invalid="ignore"):
             shares = (numbers - float(self.low)) / float(self.width)
         if self.outside == "refuse" and not ((shares >= 0) & (shares <= 1)).all():
-            raise OutOfDomainError(self.described)
+            raise OutOfDomainError(self.described, rule="outside='clip'")
         return np.fmin(np.fmax(shares, 0.0), 1.0)  # which take the other argument for NaN
 
     @property
@@ -192,7 +192,7 @@ def _measured(number: Number) -> bool:
         return False
 
 
-def _listed(values: Any) -> list[Any] | NDArray[Any]:
+def listed(values: Any) -> list[Any] | NDArray[Any]:
     """Values one by one, whatever they are; what is no list of values is refused."""
     if hasattr(values, "__array__"):
         array = np.asarray(values)

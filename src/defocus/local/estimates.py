@@ -192,7 +192,12 @@ def estimate(state: State) -> Estimate:
     if design.collisions:
         together = float(design.collisions)
         variances += together * _pairs(counts, variances, together)
-    return Estimate(counts, variances, n, design.domain.labels)
+    return Estimate(counts, _known(variances, n), n, design.domain.labels)
+
+
+def _known(variances: Array, reports: int) -> Array:
+    """The variances; where nobody reported there is nothing to know them from."""
+    return variances if reports else np.full_like(variances, np.nan)
 
 
 def _regressed(design: Rappor, state: State) -> Estimate:
@@ -203,7 +208,8 @@ def _regressed(design: Rappor, state: State) -> Estimate:
     counts = regression.counts(sums.ravel())
     held = np.maximum(counts, 0)
     held *= n / max(held.sum(), 1e-9)
-    return Estimate(counts, regression.variances(held, *design.bit_variances()), n, design.domain.labels)
+    variances = regression.variances(held, *design.bit_variances())
+    return Estimate(counts, _known(variances, n), n, design.domain.labels)
 
 
 def _pairs(counts: Array, variances: Array, collisions: float) -> Array:

@@ -12,7 +12,7 @@ from defocus.errors import InvalidParameterError, Number, whole
 from defocus.local.choosing import best
 from defocus.local.clients import Client, PrefixClient
 from defocus.local.clients.prefixes import END, checked_question, padded
-from defocus.local.domains import Categories
+from defocus.local.domains import Categories, listed
 from defocus.local.estimates import Estimate, scaled_up
 from defocus.local.levels import checked_epsilon
 from defocus.local.oracles import Oracle
@@ -150,14 +150,15 @@ def heavy_hitters(
     ['ja', 'nein']
     """
     protocol, draw = Hitters(alphabet, length, epsilon, step, keep), source(bits)
-    group_of = uniform(protocol.groups, len(values), draw)
+    everyone = listed(values)
+    group_of = uniform(protocol.groups, len(everyone), draw)
     prefixes, found = [""], list[Hitter]()
     for group in range(protocol.groups):
-        people = [values[i] for i in np.flatnonzero(group_of == group).tolist()]
+        people = [everyone[i] for i in np.flatnonzero(group_of == group).tolist()]
         oracle = protocol.oracle(group, prefixes)
         estimate = oracle.estimate(protocol.client(group, oracle, people, draw))
         prefixes = protocol.kept(estimate)
-        found = _scaled(estimate, prefixes, len(values))
+        found = _scaled(estimate, prefixes, len(everyone))
     return found
 
 

@@ -1,7 +1,6 @@
 """Means and distributions of numbers: both sides of a numeric design in one object."""
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, Literal, final
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 
 from defocus.errors import InvalidParameterError, Number, probability
 from defocus.local.clients import Client
+from defocus.local.counting import Countable, counted
 from defocus.local.designs import Numeric, from_json, numeric, to_json
 from defocus.local.designs.local_laplace import LocalLaplace
 from defocus.local.designs.window import Window
@@ -93,13 +93,13 @@ class Mean:
         """One report for each number, each of another person."""
         return self.client().encode(values, bits)
 
-    def estimate(self, reports: "Reports | State | Server | bytes | Iterable[bytes | str]") -> MeanEstimate:
+    def estimate(self, reports: Countable) -> MeanEstimate:
         """The mean, from reports, messages, or what a server counted, with the error that the noise has on average.
 
         The error is about the mean of those who reported, whose numbers are what they are: their spread is no part of
         it. For *duchi*, whose single bits do not tell spread from noise, it is the largest that fits the reports.
         """
-        state = self._state(reports)
+        state = counted(self.design, reports)
         n = state.reports
         if n < 2:
             raise InvalidParameterError(f"{n} reports have no mean with an error.", fix="collect two or more.")
@@ -110,7 +110,7 @@ class Mean:
 
     def distribution(
         self,
-        reports: "Reports | State | Server | bytes | Iterable[bytes | str]",
+        reports: Countable,
         bins: int = 64,
         *,
         smooth: bool = True,
@@ -123,7 +123,7 @@ class Mean:
             raise InvalidParameterError(
                 f"{self.name} tells the mean only.", fix="collect with the square-wave oracle for a distribution."
             )
-        return expectation_maximisation(self.design, self._state(reports).tally, bins, smooth=smooth)
+        return expectation_maximisation(self.design, counted(self.design, reports).tally, bins, smooth=smooth)
 
     def to_json(self) -> str:
         """The public description."""
@@ -136,20 +136,6 @@ class Mean:
         if not isinstance(found, Numeric):
             raise InvalidParameterError(f"{found.name} is about categories.", fix="read it with Oracle.from_json.")
         return Mean(found)
-
-    def _state(self, reports: "Reports | State | Server | bytes | Iterable[bytes | str]") -> State:
-        if isinstance(reports, Server):
-            reports = reports.state()
-        server = self.server()
-        if isinstance(reports, State):
-            server.merge(reports)
-        elif isinstance(reports, Reports):
-            server.add_reports(reports)
-        elif isinstance(reports, bytes):
-            server.add(reports)
-        else:
-            server.add_many(reports)
-        return server.state()
 
 
 def mean(

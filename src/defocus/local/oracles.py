@@ -1,18 +1,18 @@
 """An oracle: both sides of one design in one object, for simulations, tests and small collections."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, final
 
 from defocus.errors import InvalidParameterError, Number
 from defocus.local.clients import Client
+from defocus.local.counting import Countable, counted
 from defocus.local.designs import Categorical, design, from_json, to_json
 from defocus.local.domains import Categories
 from defocus.local.estimates import Estimate, estimate
 from defocus.local.processing import Process, process
 from defocus.local.reports import Reports
-from defocus.local.servers import Server, State
+from defocus.local.servers import Server
 from defocus.noise import Bits
 from defocus.privacy import events
 
@@ -80,27 +80,16 @@ class Oracle:
 
     def estimate(
         self,
-        reports: "Reports | State | Server | bytes | Iterable[bytes | str]",
+        reports: Countable,
         *,
         processing: Process | None = None,
     ) -> Estimate:
-        """Unbiased counts from reports, messages, or what a server counted; biased ones by a named ``processing``."""
-        found = estimate(self._state(reports))
-        return found if processing is None else process(found, processing)
+        """Unbiased counts from reports, messages, or what a server counted; biased ones by a named ``processing``.
 
-    def _state(self, reports: "Reports | State | Server | bytes | Iterable[bytes | str]") -> State:
-        if isinstance(reports, Server):
-            reports = reports.state()
-        server = self.server()
-        if isinstance(reports, State):
-            server.merge(reports)
-        elif isinstance(reports, Reports):
-            server.add_reports(reports)
-        elif isinstance(reports, bytes):
-            server.add(reports)
-        else:
-            server.add_many(reports)
-        return server.state()
+        From no reports at all, counts are 0 and their errors are not known.
+        """
+        found = estimate(counted(self.design, reports))
+        return found if processing is None else process(found, processing)
 
     def to_json(self) -> str:
         """The public description."""

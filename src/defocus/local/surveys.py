@@ -7,7 +7,7 @@ from typing import Any, Literal, final
 
 import numpy as np
 
-from defocus.errors import InvalidParameterError, Number, OutOfDomainError
+from defocus.errors import InvalidParameterError, Number
 from defocus.local.choosing import best
 from defocus.local.designs import Frequency
 from defocus.local.domains import Categories
@@ -90,7 +90,10 @@ class Attributes:
         codes = {name: domain.codes(self._column(columns, name)) for name, domain in self.domains.items()}
         sizes = {len(each) for each in codes.values()}
         if len(sizes) != 1:
-            raise OutOfDomainError("one value of every attribute for each person")
+            raise InvalidParameterError(
+                "The columns of the attributes differ in length.",
+                fix="give one value of every attribute for each person.",
+            )
         sets = list(self.oracles)
         chosen = uniform(len(sets), sizes.pop(), draw)
         out = {}

@@ -169,3 +169,17 @@ def test_a_batch_draws_a_nonce_or_takes_one_of_16_bytes() -> None:
     assert len(reports.to_bytes(nonce=True)) == len(reports.to_bytes()) + 16
     with pytest.raises(InvalidParameterError, match=r"16 bytes[^\n]*\nTo fix: pass nonce=True"):
         reports.to_bytes(nonce=b"short")
+
+
+@pytest.mark.parametrize("data", [b"abc", "abc", None])
+def test_what_is_no_count_is_refused_as_such(data: object) -> None:
+    with pytest.raises(
+        UnreadableDescriptionError, match=r"counts of a server could not be read[^\n]*\nTo fix: pass what State"
+    ):
+        State.from_bytes(data)  # type: ignore[arg-type]
+
+
+def test_a_server_says_what_it_has_counted() -> None:
+    server = Server(design("k-rr", 5, 1))
+    server.add_many([Client(server.design).report(1), b"junk"])
+    assert repr(server) == "<server: 1 reports of k-rr counted, 1 rejected>"

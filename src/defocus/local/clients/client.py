@@ -33,6 +33,7 @@ from defocus.local.designs import (
     Rappor,
     SubsetSelection,
     Unary,
+    design_of,
     from_json,
 )
 from defocus.local.designs.duchi import Duchi
@@ -80,6 +81,9 @@ class Client:
     """
 
     design: Design
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "design", design_of(self.design))
 
     @staticmethod
     def from_json(text: str | bytes, *, at_most: Number | None = None, never_silent: bool = False) -> "Client":

@@ -8,7 +8,7 @@ import numpy as np
 from defocus.errors import InvalidParameterError, UnmadeReportError, UnreadableDescriptionError
 from defocus.local import wire
 from defocus.local.clients import d_bit, numeric, rappor
-from defocus.local.designs import DBitFlip, Design, Rappor, from_json, to_json
+from defocus.local.designs import DBitFlip, Describes, Design, Rappor, design_of, from_json, to_json
 from defocus.local.designs.duchi import STEPS, Duchi
 from defocus.local.layouts import Payload
 from defocus.noise import Bits, uniform
@@ -50,7 +50,8 @@ class Memory:
 
     __slots__ = ("_kept", "design")
 
-    def __init__(self, design: Design, *, bits: Bits | None = None) -> None:
+    def __init__(self, design: Design | Describes, *, bits: Bits | None = None) -> None:
+        design = design_of(design)
         if not isinstance(design, Rappor | Duchi | DBitFlip):
             raise InvalidParameterError(
                 f"{design.name} has no memory: each of its reports costs epsilon anew.",
@@ -99,11 +100,15 @@ class Memory:
             data = json.loads(text)
             memory = Memory(from_json(data["design"]))
             if {k: type(v) for k, v in data["kept"].items()} != {k: type(v) for k, v in memory._kept.items()}:
-                raise UnreadableDescriptionError("this is not the memory of a device")
+                raise _unread("what is kept is of another kind")
             memory._kept = data["kept"]
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise UnreadableDescriptionError(f"{type(error).__name__}: not the memory of a device") from error
+            raise _unread(type(error).__name__) from error
         return memory
+
+
+def _unread(why: str) -> UnreadableDescriptionError:
+    return UnreadableDescriptionError(why, what="The memory of a device", writer="Memory.to_json()")
 
 
 def _drawn(design: Rappor | Duchi | DBitFlip, bits: Bits) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Public descriptions of local randomisers: everything that a client and a server must agree on."""
 
 from defocus.local.designs.d_bit import DBitFlip
-from defocus.local.designs.design import VERSION, Categorical, Design, Frequency
+from defocus.local.designs.design import VERSION, Categorical, Describes, Design, Frequency, design_of
 from defocus.local.designs.geometry_response import GeometryResponse
 from defocus.local.designs.hadamard import Hadamard
 from defocus.local.designs.hashing import LocalHashing
@@ -21,6 +21,7 @@ __all__ = [
     "Categorical",
     "CountMeanSketch",
     "DBitFlip",
+    "Describes",
     "Design",
     "Frequency",
     "GeometryResponse",
@@ -32,6 +33,7 @@ __all__ = [
     "SubsetSelection",
     "Unary",
     "design",
+    "design_of",
     "from_json",
     "numeric",
     "to_json",

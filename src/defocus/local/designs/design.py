@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 from defocus.errors import InvalidParameterError, Number, whole
 from defocus.local.domains import Categories, Domain
@@ -15,7 +15,7 @@ from defocus.local.levels import checked_epsilon
 from defocus.privacy import events
 from defocus.privacy.wire import write_number
 
-__all__ = ["VERSION", "Categorical", "Design", "Frequency"]
+__all__ = ["VERSION", "Categorical", "Describes", "Design", "Frequency", "design_of"]
 
 VERSION = 1
 """Of the description and of the wire format. A report of another version is not read."""
@@ -98,6 +98,26 @@ class Design(ABC):
     def digest(self) -> bytes:
         """Eight bytes of SHA-256 over the description: what every report carries of it."""
         return _digest(self)
+
+
+class Describes(Protocol):
+    """Whatever was made from a design and knows it, such as an oracle."""
+
+    @property
+    def design(self) -> Design:
+        """The description."""
+        ...
+
+
+def design_of(asked: Design | Describes) -> Design:
+    """A design as it is, or that of an oracle."""
+    found: object = getattr(asked, "design", asked)
+    if not isinstance(found, Design):
+        raise InvalidParameterError(
+            f"The description of an oracle is needed, but got {type(asked).__name__}.",
+            fix="pass an oracle, such as local.oracle(...), or its design.",
+        )
+    return found
 
 
 class Categorical(Design):

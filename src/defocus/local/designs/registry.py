@@ -1,7 +1,8 @@
 """Designs by name, and from JSON."""
 
+import difflib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from defocus.errors import (
@@ -33,6 +34,19 @@ from defocus.privacy.wire import read_number
 __all__ = ["NAMES", "NUMERIC_NAMES", "design", "from_json", "numeric", "to_json"]
 
 _LONGEST = 1 << 26
+_ALSO = {
+    **dict.fromkeys(("krr", "grr", "rr", "de", "randomizedresponse", "randomisedresponse"), "k-rr"),
+    **dict.fromkeys(("lh", "localhashing"), "olh"),
+    **dict.fromkeys(("ue", "unary"), "oue"),
+    **dict.fromkeys(("ss", "subsetselection"), "subset"),
+    **dict.fromkeys(("hr", "hadamardresponse"), "hadamard"),
+    **dict.fromkeys(("dbit", "dbitflip"), "d-bit"),
+    **dict.fromkeys(("1bit", "1bitmean", "onebit"), "duchi"),
+    **dict.fromkeys(("pm",), "piecewise"),
+    **dict.fromkeys(("hm",), "hybrid"),
+    **dict.fromkeys(("sw", "squarewave"), "square-wave"),
+}
+"""What others call these oracles."""
 
 
 def _sue(domain: Any, epsilon: Number) -> Categorical:
@@ -86,7 +100,8 @@ def design(
     """
     if name not in _DESIGNS:
         raise InvalidParameterError(
-            f"There is no oracle named {str(name)[:40]!r}.", fix=f"choose one of {', '.join(NAMES)}."
+            f"There is no oracle named {str(name)[:40]!r}.",
+            fix=f"{_near(name, NAMES)}choose one of {', '.join(NAMES)}.",
         )
     return _DESIGNS[name](Categories.of(domain, outside=outside), epsilon, **options)
 
@@ -107,9 +122,18 @@ def numeric(
     """
     if name not in _NUMERIC:
         raise InvalidParameterError(
-            f"There is no numeric oracle named {str(name)[:40]!r}.", fix=f"choose one of {', '.join(NUMERIC_NAMES)}."
+            f"There is no numeric oracle named {str(name)[:40]!r}.",
+            fix=f"{_near(name, NUMERIC_NAMES)}choose one of {', '.join(NUMERIC_NAMES)}.",
         )
     return _NUMERIC[name](Interval(low, high, outside), epsilon, **options)
+
+
+def _near(name: object, known: Sequence[str]) -> str:
+    """A guess at what was meant: the same under another name, or misspelled."""
+    text = str(name).strip().lower().replace("_", "-")[:40]
+    meant = _ALSO.get(text.replace("-", "").replace(" ", ""))
+    near = [meant] if meant in known else difflib.get_close_matches(text, known, n=1)
+    return f"did you mean {near[0]}? Else " if near else ""
 
 
 def to_json(made: Design) -> str:

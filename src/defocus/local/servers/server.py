@@ -7,7 +7,7 @@ import numpy as np
 
 from defocus.errors import MismatchedOracleError, whole
 from defocus.local import wire
-from defocus.local.designs import Design, from_json
+from defocus.local.designs import Describes, Design, design_of, from_json
 from defocus.local.layouts import Payload
 from defocus.local.reports import Reports
 from defocus.local.servers.states import State
@@ -38,10 +38,10 @@ class Server:
 
     __slots__ = ("_before", "_recent", "_rejected", "_replays", "_tally", "design")
 
-    def __init__(self, design: Design, *, replays: int = 0) -> None:
-        self.design = design
+    def __init__(self, design: Design | Describes, *, replays: int = 0) -> None:
+        self.design = design_of(design)
         self._replays = whole("replays", replays)
-        self._tally = no_reports(design.layout)
+        self._tally = no_reports(self.design.layout)
         self._rejected: dict[wire.Reason, int] = {}
         self._recent: set[bytes] = set()
         self._before: set[bytes] = set()
@@ -50,6 +50,9 @@ class Server:
     def from_json(text: str | bytes, *, replays: int = 0) -> "Server":
         """The server of a description."""
         return Server(from_json(text), replays=replays)
+
+    def __repr__(self) -> str:
+        return f"<server: {str(self.state())[1:-1]}>"
 
     @property
     def rejected(self) -> dict[wire.Reason, int]:

@@ -60,10 +60,12 @@ class State:
     @staticmethod
     def from_bytes(data: bytes) -> "State":
         """Read counts back; whatever was changed or cut off is refused."""
+        if not isinstance(data, bytes):
+            raise _unread("they are not bytes")
         body, checksum = data[:-32], data[-32:]
         start = len(_MAGIC) + 8
         if not body.startswith(_MAGIC) or hashlib.sha256(body).digest() != checksum:
-            raise UnreadableDescriptionError("these are not the counts of a server, or not whole")
+            raise _unread("they are not such counts, or not whole")
         end = start + int.from_bytes(body[len(_MAGIC) : start], "little")
         try:
             head = json.loads(body[start:end])
@@ -71,10 +73,14 @@ class State:
             tally = np.frombuffer(body[end:], "<i8").astype(np.int64).reshape(tally_shape(design.layout))
             rejected = {why: whole(why, head["rejected"][why]) for why in REASONS if why in head["rejected"]}
         except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
-            raise UnreadableDescriptionError(f"{type(error).__name__}, {str(error)[:120]}") from error
+            raise _unread(f"{type(error).__name__}, {str(error)[:120]}") from error
         if not possible(design.layout, tally):
-            raise UnreadableDescriptionError("no server counts so many reports, or so few")
+            raise _unread("no server counts so many reports, or so few")
         return State(design, tally, rejected)
+
+
+def _unread(why: str) -> UnreadableDescriptionError:
+    return UnreadableDescriptionError(why, what="The counts of a server", writer="State.to_bytes()")
 
 
 def _wraps(one: Tally, other: Tally) -> bool:

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
-from defocus.errors import CannotCalibrateError, InvalidParameterError, NotShuffledError, Number, count
-from defocus.local.designs import Design
+from defocus.errors import CannotCalibrateError, NotShuffledError, Number, count
+from defocus.local.designs import Describes, Design, design_of
 from defocus.local.designs.design import Frequency
 from defocus.local.designs.window import Window
 from defocus.local.levels import LARGEST_EPSILON, SMALLEST_EPSILON
@@ -33,7 +33,7 @@ _SKETCHES = frozenset({"cms", "hcms"})
 """The same, but with public hash functions: how far two values' sets overlap depends on the values."""
 
 
-def amplified(design: Design, users: int, *, deployment: Deployment = "shuffler") -> events.Shuffled:
+def amplified(design: Design | Describes, users: int, *, deployment: Deployment = "shuffler") -> events.Shuffled:
     """What the reports of so many users cost together, once a shuffler has mixed them.
 
     Guarantee:
@@ -49,10 +49,7 @@ def amplified(design: Design, users: int, *, deployment: Deployment = "shuffler"
     >>> round(account(event, adjacency="replace").epsilon(1e-6), 3)
     0.169
     """
-    if not isinstance(design, Design):
-        raise InvalidParameterError(
-            f"Amplification is about a design, but got {type(design).__name__}.", fix="pass oracle.design."
-        )
+    design = design_of(design)
     if deployment == "secure-aggregation":
         raise NotShuffledError(
             "secure aggregation",
