@@ -18,7 +18,7 @@ from defocus.learning.gradients.probing import undisturbed
 from defocus.learning.gradients.regions import Regions
 from defocus.learning.gradients.tape import Tape
 
-__all__ = ["Recorder", "Recording"]
+__all__ = ["Pass", "Recorder", "Recording"]
 
 Pass: TypeAlias = Callable[[Batch], tuple[Tape, torch.Tensor, torch.Tensor]]
 """From a batch to its tape, losses (B,) and norms (groups, B)."""

@@ -11,7 +11,7 @@ from defocus.learning.gradients.losses import Losses
 from defocus.learning.gradients.probing import picked, undisturbed
 from defocus.learning.gradients.reference import gradients_one_by_one
 
-__all__ = ["agrees"]
+__all__ = ["Sums", "agrees"]
 
 Sums = Callable[[Batch], tuple[torch.Tensor, dict[str, torch.Tensor]]]
 """From a batch to the squared norms of its examples over all parameters, and the sums of their gradients by name."""

@@ -14,7 +14,7 @@ from typing import TypeAlias, final
 import torch
 from torch.nn import functional as F  # noqa: N812 -- its name everywhere
 
-from defocus.learning.gradients.pieces.piece import Piece, dot, product, squared_norms_into, weighted
+from defocus.learning.gradients.pieces.piece import Piece, dot, norms_into, product, weighted
 from defocus.learning.gradients.regions import Region
 from defocus.learning.gradients.tools import Tools
 
@@ -148,7 +148,7 @@ def _channels_first(
     part = _part(x, channels * prod(shape.kernel) * length)
     buffer = view.new_empty(part, *view.shape[1:])
     kept = room.view(examples * groups, outputs // groups, weights)
-    squares = x.new_empty(examples)
+    norms = x.new_empty(examples)
     g = g.reshape(examples * groups, outputs // groups, length)
     for start in range(0, examples, part):
         n = min(part, examples - start)
@@ -156,8 +156,8 @@ def _channels_first(
         patches = buffer[:n].view(n * groups, weights, length)
         rows = slice(start * groups, (start + n) * groups)
         torch.bmm(g[rows], patches.transpose(1, 2), out=kept[rows])
-        squared_norms_into(squares[start : start + n], kept[rows].view(n, -1))
-    return squares, kept.view(examples, outputs, weights)
+        norms_into(norms[start : start + n], kept[rows].view(n, -1))
+    return norms.square_(), kept.view(examples, outputs, weights)
 
 
 def _channels_last(
@@ -176,14 +176,14 @@ def _channels_last(
     part = _part(x, length * weights)
     buffer = view.new_empty(part, *view.shape[1:])
     kept = room.view(examples, g.shape[1], weights)
-    squares = x.new_empty(examples)
+    norms = x.new_empty(examples)
     for start in range(0, examples, part):
         n = min(part, examples - start)
         few = slice(start, start + n)
         buffer[:n].copy_(view[few])
         torch.bmm(g[few], buffer[:n].view(n, length, weights), out=kept[few])
-        squared_norms_into(squares[few], kept[few])
-    return squares, kept
+        norms_into(norms[few], kept[few])
+    return norms.square_(), kept
 
 
 def _ghost(x: torch.Tensor, g: torch.Tensor, shape: Shape) -> torch.Tensor:

@@ -107,7 +107,7 @@ class Outer(Piece):
     def _rehearse_ghost(self) -> torch.Tensor:
         self._tools.forget()
         squares = self._ghost()
-        return self.total(squares if squares.dim() == 1 else squares.sum(1))
+        return self.total(squares.sum(1))
 
     def _rehearse_instantiated(self) -> torch.Tensor:
         squares, kept = self._instantiated()

@@ -6,7 +6,7 @@ import torch
 
 from defocus.learning.gradients.regions import Region
 
-__all__ = ["Piece", "dot", "product", "squared_norms", "squared_norms_into", "weighted"]
+__all__ = ["Piece", "dot", "norms_into", "product", "squared_norms", "weighted"]
 
 
 class Piece(ABC):
@@ -42,10 +42,9 @@ def squared_norms(values: torch.Tensor) -> torch.Tensor:
     return torch.linalg.vector_norm(flat, dim=1, dtype=torch.promote_types(flat.dtype, torch.float32)).square_()
 
 
-def squared_norms_into(squares: torch.Tensor, values: torch.Tensor) -> None:
-    """Write the squared norms of the rows of a contiguous tensor (B, ...): cheap while the rows are in the cache."""
-    flat = values.view(len(values), 1, -1)
-    torch.bmm(flat, flat.transpose(1, 2), out=squares.view(-1, 1, 1))
+def norms_into(norms: torch.Tensor, values: torch.Tensor) -> None:
+    """Write the norms of the rows of a contiguous tensor (B, ...): cheap while the rows are in the cache."""
+    torch.linalg.vector_norm(values.view(len(values), -1), dim=1, out=norms)
 
 
 def weighted(factors: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
@@ -63,8 +62,5 @@ def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 def dot(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """Terms of the inner products of the rows of two tensors (B, T, T): (B, T) on a GPU, which adds them up later."""
-    if a.is_cuda:
-        return (a * b).sum(2)
-    rows = len(a)
-    return torch.bmm(a.reshape(rows, 1, -1), b.reshape(rows, -1, 1)).view(rows)
+    """Terms (B, T) of the inner products of the rows of two tensors (B, T, T)."""
+    return (a * b).sum(2)
