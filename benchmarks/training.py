@@ -18,7 +18,7 @@ from defocus.learning.noising import Cryptographic, bound_to
 from defocus.learning.sampling import BallsInBins, Poisson, Sampling, planned
 from defocus.privacy import Budget, calibrate, tightest
 
-ROUNDS = 15
+ROUNDS = 80
 PARAMETERS = 1 << 22
 UNITS = 1_000_000
 
@@ -72,7 +72,7 @@ def accounting() -> dict[str, float]:
             "8 levels, 1172 steps": lambda: tightest(run.event(falling)).epsilon(1e-5),
             "300 different levels, kept to 16": lambda: tightest(run.event(many)).epsilon(1e-5),
         },
-        rounds=5,
+        rounds=15,
     )
     return {name: seconds * 1e3 for name, seconds in found.items()}
 
