@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
+from defocus import event, report
 from defocus.errors import InvalidParameterError, LedgerDamagedError, UnknownColumnError
 from defocus.graphs import GraphAnswer, Network
 from defocus.graphs.recording import from_record, to_record
@@ -51,6 +53,27 @@ def test_a_single_number_is_a_number(friends: Network) -> None:
     with pytest.raises(UnknownColumnError, match="no column 'edge'") as caught:
         answer["edge"]
     assert "did you mean 'edges'" in caught.value.fix
+
+
+@pytest.mark.parametrize("name", [0, None, 1.5, ("edges",), -1])
+def test_columns_are_asked_for_by_name(friends: Network, name: Any) -> None:
+    with pytest.raises(UnknownColumnError, match="asked for by name") as caught:
+        friends.edges().release(epsilon=1)[name]
+    assert "edges" in caught.value.fix
+
+
+def test_entries_come_one_by_one_as_in_the_table(degrees: GraphAnswer) -> None:
+    assert list(degrees) == degrees.to_arrow().to_pylist()
+    assert next(iter(degrees))["node"] == "ada"
+
+
+def test_answers_go_into_reports_one_or_several(friends: Network, degrees: GraphAnswer, tmp_path: Path) -> None:
+    edges = friends.edges().release(epsilon=1)
+    one = report(edges, tmp_path / "one.html", title="Friends").read_text(encoding="utf-8")
+    both = report([edges, degrees], tmp_path / "both.html", title="Friends", ledger=friends.ledger)
+    assert one.count("<h2>") == 1
+    assert both.read_text(encoding="utf-8").count("<h2>") == 3
+    assert "degree of every node" in both.read_text(encoding="utf-8")
 
 
 def test_frames_and_files_hold_the_same_numbers(degrees: GraphAnswer, tmp_path: Path) -> None:
@@ -148,6 +171,37 @@ def test_answers_can_be_drawn(friends: Network, opened: Callable[..., Network], 
     assert drawn.get_suptitle() == "degree of every node"
     with pytest.raises(UnknownColumnError):
         friends.edges().release(epsilon=1).plot("nodes")
+
+
+def test_every_number_of_several_is_drawn_with_its_interval(friends: Network) -> None:
+    figure = friends.joint().release(epsilon=1).plot()
+    assert [axes.get_yticklabels()[0].get_text() for axes in figure.axes] == ["edges", "2-stars", "triangles"]
+    answer = friends.edges().release(epsilon=1)
+    (axes,) = answer.plot().axes
+    low, high = axes.get_xlim()
+    assert low < answer["edges"].low[0] < answer["edges"].high[0] < high
+    assert not axes.patches, "no bar that hides where the interval is"
+    assert len(friends.joint().release(epsilon=1).plot("triangles").axes) == 1
+
+
+def test_days_are_drawn_in_their_order_all_of_them(opened: Callable[..., Network]) -> None:
+    times = pd.DataFrame({"a": ["ada"], "b": ["bob"], "at": pd.to_datetime(["2024-01-03"])})
+    network = opened(times, ends=("a", "b"), unit=event(), time="at")
+    answer = network.interactions(every="1d", start="2024-01-01", end="2024-01-31").release(epsilon=1)
+    figure = answer.plot()
+    assert len(figure.axes[0].lines[0].get_ydata()) == 30
+    assert "largest" not in figure.get_supxlabel()
+    assert answer.to_pandas()["from"].dtype.kind == "M"
+    again = from_record(json.loads(json.dumps(to_record(answer))), answer.receipt)
+    assert list(again.keys["from"]) == list(answer.keys["from"])
+
+
+def test_degrees_that_nobody_has_are_not_drawn(opened: Callable[..., Network]) -> None:
+    network = opened(np.array([[0, 1], [1, 2], [2, 3]]), nodes=3000)
+    answer = network.degree_histogram().release(epsilon=20, bits=seeded(1))
+    figure = answer.plot()
+    assert figure.axes[0].get_xlim()[1] < 1000
+    assert "more are zero" in figure.get_supxlabel()
 
 
 @pytest.mark.parametrize("path", ["nowhere/a.csv", 3, "a\0b"])

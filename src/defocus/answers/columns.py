@@ -105,10 +105,10 @@ def noisy(
     return AnswerColumn(name, numbers, errors, numbers - half, numbers + half, integral, how, absolute=True)
 
 
-def named(columns: Sequence[AnswerColumn], name: str) -> AnswerColumn:
+def named(columns: Sequence[AnswerColumn], name: object) -> AnswerColumn:
     """The column of this name, or a refusal with the nearest."""
     for column in columns:
-        if column.name == name:
+        if isinstance(name, str) and column.name == name:
             return column
     raise UnknownColumnError(name, [column.name for column in columns])
 

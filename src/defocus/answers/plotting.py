@@ -12,7 +12,21 @@ import numpy as np
 from defocus.answers.columns import AnswerColumn
 from defocus.errors import MissingExtraError
 
-__all__ = ["DARK", "MOST", "PALE", "TEAL", "bars", "blank", "burn_down", "curve", "drawn", "embedded", "literal"]
+__all__ = [
+    "DARK",
+    "MOST",
+    "PALE",
+    "TEAL",
+    "bars",
+    "blank",
+    "burn_down",
+    "curve",
+    "drawn",
+    "embedded",
+    "literal",
+    "points",
+    "series",
+]
 
 MOST = 25
 """So many groups are drawn at most."""
@@ -77,21 +91,59 @@ def bars(
     return figure
 
 
+def points(labels: Sequence[str], columns: Sequence[AnswerColumn]) -> Any:
+    """Single numbers: a panel for each, with a point, its 95 % interval, and room to see it."""
+    figure = blank(6.5, 0.9 + 0.75 * len(columns))
+    panels = figure.subplots(len(columns), 1, squeeze=False)[:, 0]
+    for axes, label, column in zip(panels, labels, columns, strict=True):
+        value, low, high = (float(part[0]) for part in (column.values, column.low, column.high))
+        if np.isfinite(value):
+            known = np.isfinite(low) and np.isfinite(high)
+            reach = [[max(value - low, 0)], [max(high - value, 0)]] if known else None
+            axes.errorbar([value], [0], xerr=reach, fmt="o", color=TEAL, ecolor=DARK, capsize=4, linewidth=1.2)
+            axes.margins(x=0.25)
+        axes.set_yticks([0], [literal(label)], fontsize=9)
+        axes.set_ylim(-1, 1)
+        axes.grid(visible=True, axis="x", alpha=0.3)
+        axes.ticklabel_format(axis="x", style="plain", useOffset=False)
+    figure.supxlabel("lines: 95 % intervals of the noise", fontsize=7)
+    return figure
+
+
+def series(moments: Sequence[Any], column: AnswerColumn, *, by: str) -> Any:
+    """The column over time, as steps with a band of 95 % intervals: all of it, in its order."""
+    figure = blank(7.5, 3.6)
+    axes = figure.add_subplot()
+    along = np.asarray(moments)
+    axes.fill_between(along, column.low, column.high, color=PALE, linewidth=0, step="post")
+    axes.step(along, column.values, where="post", color=TEAL, linewidth=1.2)
+    axes.set(xlabel=literal(by), ylabel=literal(column.name))
+    axes.tick_params(axis="x", labelrotation=20)
+    axes.grid(visible=True, alpha=0.3)
+    figure.supxlabel("band: 95 % intervals, one entry at a time", fontsize=7)
+    return figure
+
+
 def curve(places: Sequence[float], column: AnswerColumn, *, by: str) -> Any:
     """The column along numbers, such as degrees, on logarithmic axes with a band of 95 % intervals.
 
-    Zero cannot be on a logarithmic axis, so the axes are linear below one.
+    Zero cannot be on a logarithmic axis, so the axes are linear below one. What comes after the last value that is not
+    zero is noise alone: it is left out, but for a tenth of the way.
     """
     figure = blank(7, 4)
     axes = figure.add_subplot()
-    along = np.asarray(places, dtype=np.float64)
+    filled = np.flatnonzero(column.values)
+    last = min(len(column.values), int(1.1 * filled[-1]) + 2) if filled.size else len(column.values)
+    column, left_out = column.taken(slice(0, last)), len(column.values) - last
+    along = np.asarray(places, dtype=np.float64)[:last]
     axes.fill_between(along, column.low, column.high, color=PALE, linewidth=0)
     axes.plot(along, column.values, ".", color=TEAL, markersize=3)
     axes.set_xscale("symlog", linthresh=1)
     axes.set_yscale("symlog", linthresh=1)
     axes.set(xlabel=literal(by), ylabel=literal(column.name))
     axes.grid(visible=True, alpha=0.3)
-    figure.supxlabel("band: 95 % intervals, one entry at a time", fontsize=7)
+    beyond = f"; {left_out} more are zero" if left_out else ""
+    figure.supxlabel(f"band: 95 % intervals, one entry at a time{beyond}", fontsize=7)
     return figure
 
 

@@ -41,6 +41,12 @@ def graph(
     name: Annotated[str | None, typer.Option(help="What the data is called in the ledger.")] = None,
     ends: Annotated[str | None, typer.Option(help="The two columns of ends, e.g. 'from_id,to_id'.")] = None,
     table: Annotated[str | None, typer.Option(help="Which table of a database.")] = None,
+    header: Annotated[
+        bool | None,
+        typer.Option(
+            "--header/--no-header", help="Whether the first line has names of columns; in .csv and .tsv unless told."
+        ),
+    ] = None,
     engine: Annotated[
         str | None,
         typer.Option(help="Count there and read no edges into memory: duckdb, postgresql, or where Spark runs."),
@@ -82,6 +88,7 @@ def graph(
             name=name,
             ends=ends,
             table=table,
+            header=header,
             engine=engine,
             memory=memory,
             directed=directed,

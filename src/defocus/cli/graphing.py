@@ -33,6 +33,7 @@ class Opening:
     name: str | None
     ends: str | None
     table: str | None
+    header: bool | None
     engine: str | None
     memory: str | None
     directed: bool
@@ -117,6 +118,7 @@ def _opened(opening: Opening) -> Network:
         weights=opening.weights,
         time=opening.time,
         table=opening.table,
+        header=opening.header,
         engine=opening.engine,
         memory=opening.memory,
     )

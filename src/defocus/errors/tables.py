@@ -38,8 +38,14 @@ class UnknownColumnError(InvalidParameterError):
     To fix: did you mean 'department'? The columns are age, department.
     """
 
-    def __init__(self, name: str, known: Iterable[str]) -> None:
+    def __init__(self, name: object, known: Iterable[str]) -> None:
         names = list(known)
+        if not isinstance(name, str):
+            shown = ", ".join(names[:20])
+            super().__init__(
+                f"Columns are asked for by name, and this is {type(name).__name__}.", fix=f"the columns are {shown}."
+            )
+            return
         same = [known for known in names if known.casefold() == name.casefold()]
         near = same or difflib.get_close_matches(name[:200], names, n=1)
         case = " (upper and lower case count)" if same else ""

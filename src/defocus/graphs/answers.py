@@ -1,7 +1,7 @@
 """The answer to a question about a graph: noisy numbers, with everything needed to read them."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
@@ -11,7 +11,7 @@ import pyarrow as pa
 from defocus.answers import explaining, exporting, plotting, showing, tabulating
 from defocus.answers.columns import AnswerColumn, named
 from defocus.errors import InvalidParameterError
-from defocus.graphs.questions import Result
+from defocus.graphs.questions import TIME, Result
 from defocus.graphs.wording import biased
 from defocus.ledger import Receipt
 from defocus.privacy.budgets import Budget
@@ -88,6 +88,10 @@ class GraphAnswer:
     def __getitem__(self, name: str) -> AnswerColumn:
         return named(self.columns, name)
 
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Entry by entry, as :meth:`to_arrow` has them."""
+        return iter(self.to_arrow().to_pylist())
+
     def to_arrow(self) -> pa.Table:
         """The keys, then x, x_error, x_low and x_high for each column x."""
         made = tabulating.arrow(self.keys, self.columns, None, exact=True)
@@ -143,17 +147,27 @@ class GraphAnswer:
         return explaining.told(said, html=html)
 
     def plot(self, column: str | None = None) -> Any:
-        """A matplotlib figure with 95 % intervals (extra ``plot``): a curve along many degrees or ranks, else bars."""
+        """A matplotlib figure with 95 % intervals (extra ``plot``).
+
+        Single numbers are points, numbers along time are steps, numbers along many degrees or ranks a curve, and all
+        others bars. All single numbers are drawn unless a ``column`` is named.
+        """
         chosen = self.columns[0] if column is None else self[column]
-        along = [name for name, values in self.keys.items() if isinstance(values, range) and name != "node"]
-        if along and len(self) > plotting.MOST:
-            figure = plotting.curve(self.keys[along[0]], chosen, by=along[0])
-        else:
-            shown = plotting.drawn(chosen)
-            labels = tabulating.labels(self.keys, shown, whole=chosen.name)
-            figure = plotting.bars(labels, [chosen], shown, by=", ".join(self.keys), things="entries")
+        figure = self._drawn(chosen, self.columns if column is None else (chosen,))
         figure.suptitle(plotting.literal(self.question), fontsize=10)
         return figure
+
+    def _drawn(self, chosen: AnswerColumn, all_of_them: Sequence[AnswerColumn]) -> Any:
+        if not self.keys:
+            return plotting.points([each.name for each in all_of_them], all_of_them)
+        if list(self.keys) == [TIME] and len(self) > 1:
+            return plotting.series(self.keys[TIME], chosen, by=TIME)
+        along = [name for name, values in self.keys.items() if isinstance(values, range) and name != "node"]
+        if along and len(self) > plotting.MOST:
+            return plotting.curve(self.keys[along[0]], chosen, by=along[0])
+        shown = plotting.drawn(chosen)
+        labels = tabulating.labels(self.keys, shown, whole=chosen.name)
+        return plotting.bars(labels, [chosen], shown, by=", ".join(self.keys), things="entries")
 
     def __str__(self) -> str:
         return showing.text_page(tabulating.cells(self.keys, self.columns), self._notes())

@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Any, final
 
 from defocus.answers.showing import line
-from defocus.errors import InvalidParameterError, Number
+from defocus.errors import InvalidParameterError, Number, UnknownQuestionError
 from defocus.graphs.asking import (
     AskClustering,
     AskCommunities,
@@ -25,9 +25,10 @@ from defocus.graphs.asking import (
     AskWeights,
 )
 from defocus.graphs.data import Data
+from defocus.graphs.distributed.opening import supported
 from defocus.graphs.public import Public
 from defocus.graphs.query import GraphQuery
-from defocus.graphs.questions import Question
+from defocus.graphs.questions import Checking, Question
 from defocus.graphs.statistic import Statistic
 from defocus.graphs.statistics import Degrees, Edges, Histogram, Joint, Stars, Triangles
 from defocus.ledger import Ledger, Remaining
@@ -58,6 +59,10 @@ class Network:
                 f"A graph is asked a question, but this is {type(asked).__name__}.",
                 fix="use the methods of the graph, such as triangles(); or give it words and methods(public, budget).",
             )
+        if self.public.engine:
+            supported(question)
+        if isinstance(question, Checking):
+            question.check(self.public)
         return GraphQuery(question, self.public, self.data, self.ledger, self.rules, self.purposes)
 
     def edges(self, *, cap: int | None = None) -> GraphQuery:
@@ -134,6 +139,15 @@ class Network:
         ``start`` and ``end`` are public, and must be given: dates, or whole numbers where times are such.
         """
         return self.ask(AskInteractions(every, start, end, running))
+
+    def __getattr__(self, name: str) -> Any:
+        """Refuse what is not there, and say what can be asked."""
+        asks = sorted(
+            key
+            for key, made in vars(Network).items()
+            if getattr(made, "__annotations__", {}).get("return") in {GraphQuery, "GraphQuery"} and key != "ask"
+        )
+        raise UnknownQuestionError(name, asks)
 
     def remaining(self) -> Remaining:
         """What is left of the budget."""

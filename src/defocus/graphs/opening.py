@@ -30,7 +30,7 @@ from defocus.release.purposes import declared
 __all__ = ["AS_LISTED", "open_graph"]
 
 AS_LISTED = "as listed"
-"""Says that the set of nodes is public, and is that of the nodes in the data."""
+"""Says that the set of nodes is public, and is that of the nodes in the data. On a terminal it has a hyphen."""
 
 _DIRECTED = ", directed"
 """How ledgers call graphs whose edges have a direction: an edge between two nodes is two of those, so that one ledger
@@ -55,6 +55,7 @@ def open_graph(
     weights: str | None = None,
     time: str | None = None,
     table: str | None = None,
+    header: bool | None = None,
     purposes: str | Sequence[str] | None = None,
     anchor_file: str | Path | None = None,
     engine: Any = None,
@@ -64,9 +65,10 @@ def open_graph(
     """Open a graph about people. No edge is looked at, unless the nodes are said to be public as listed.
 
     Args:
-        data: a Parquet, CSV or DuckDB file; a pandas, polars or Arrow table; an array, two columns or a list of pairs;
-            a sparse matrix; or a graph of networkx or igraph. In an engine also folders and lists of files, a DuckDB
-            connection, a PostgreSQL address, or a Spark data frame or session.
+        data: a Parquet, CSV, TSV or DuckDB file, or a list of edges between blanks (.txt); a pandas, polars or Arrow
+            table; an array, two columns or a list of pairs; a sparse matrix; or a graph of networkx or igraph. In an
+            engine also folders and lists of files, a DuckDB connection, a PostgreSQL address, or a Spark data frame or
+            session.
         unit: what one person is: ``dp.edge()``, ``dp.node()``, ``dp.weight(bound=…)`` or ``dp.event()``.
         budget: how much may ever be lost about one of them, by all releases together.
         nodes: the public nodes: how many, numbered 0, 1, 2, …; or a list of their names; or "as listed", which says
@@ -80,6 +82,9 @@ def open_graph(
         weights: the column, or edge attribute, of weights.
         time: likewise of times.
         table: which table of a database.
+        header: whether the first line of a file of text has the names of its columns. Unless told, it has in .csv and
+            .tsv, where it must not look like an edge, and has not in .txt. Without one, columns are called by their
+            place: "1" and "2" are the ends, and weights="3" the third.
         purposes: what the data may be used for; then every release must name one of them.
         anchor_file: a file, best on another disk, that notices an older copy of the ledger.
         engine: where edges are counted if they shall not be read into memory: ``"duckdb"``, a Spark session or where
@@ -103,10 +108,21 @@ def open_graph(
     >>> g.close()
     >>> home.cleanup()
     """
+    if unit is not None and not isinstance(unit, Unit):
+        raise InvalidParameterError(
+            f"unit must be a unit, but it is {type(unit).__name__}.",
+            fix="write unit=dp.edge(), dp.node(), dp.weight(bound=…) or dp.event().",
+        )
     check_kinds(budget=budget, unit=unit)
     with ExitStack() as undo:
         there = _there(data, engine, undo, ends=ends, table=table, memory=memory, threads=threads)
-        opened = there.described if there else source(data, ends=ends, weights=weights, time=time, table=table)
+        said: dict[str, Any] = {"ends": ends, "weights": weights, "time": time, "table": table, "header": header}
+        opened = there.described if there else source(data, **said)
+        if there is not None and header is not None:
+            raise InvalidParameterError(
+                "header= is for files that are read into memory, and these edges stay in an engine.",
+                fix="leave engine= out; or write the edges to Parquet.",
+            )
         one_way = _direction(directed, opened)
         allowed = declared(purposes)
         called = _called(name, opened, ledger)
@@ -209,7 +225,7 @@ def _nodes(
             fix='pass nodes=4039 if they are numbered from 0, a list of their names, or nodes="as listed" to say that'
             " those in the data are public.",
         )
-    if isinstance(nodes, str) and nodes != AS_LISTED:
+    if isinstance(nodes, str) and nodes.replace("-", " ") != AS_LISTED:
         raise InvalidParameterError(
             f"nodes cannot be {nodes!r:.60}.", fix='pass a number, a list of names, or nodes="as listed".'
         )
@@ -258,7 +274,7 @@ def _read(names: Names, columns: EdgeColumns) -> tuple[Pairs, Sequence[Any]]:
 def _rules(unit: Unit, public: Public, *, directed: bool) -> tuple[str, ...]:
     """How edges are read, in sentences."""
     if unit.kind in {"weight", "event"}:
-        return RULES[2:]
+        return RULES[1:]
     way = () if not directed else ("edges have a direction: one from a to b is not one from b to a",)
     known = () if public.listed else ("nodes without an edge are not known, and do not count",)
     return (*RULES, *way, *known)

@@ -45,7 +45,7 @@ class Pairs:
             array.setflags(write=False)
 
     def first_of_each(self, *, directed: bool) -> NDArray[np.bool_]:
-        """Which lines are the first about their edge; those with an end that is no node are not.
+        """Which lines are the first about their edge; those with an end that is no node, or with two equal, are not.
 
         Depends on the ends alone. Where edges have no direction, (a, b) and (b, a) are one edge.
 
@@ -53,7 +53,7 @@ class Pairs:
         >>> two.first_of_each(directed=False).tolist(), two.first_of_each(directed=True).tolist()
         ([True, False, False, False], [True, True, False, False])
         """
-        known = np.flatnonzero((self.left >= 0) & (self.right >= 0))
+        known = np.flatnonzero((self.left >= 0) & (self.right >= 0) & (self.left != self.right))
         ends = np.stack([self.left[known], self.right[known]])
         if not directed:
             ends.sort(axis=0)

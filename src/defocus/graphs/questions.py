@@ -16,7 +16,10 @@ from defocus.noise import Bits
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event
 
-__all__ = ["Foretelling", "Method", "Question", "Result", "Silent", "chosen", "foretold", "silent"]
+__all__ = ["TIME", "Checking", "Foretelling", "Method", "Question", "Result", "Silent", "chosen", "foretold", "silent"]
+
+TIME = "from"
+"""What the key of results along time is called: when each step begins."""
 
 
 @final
@@ -68,6 +71,14 @@ class Method(Protocol):
 
     def run(self, data: Data, bits: Bits) -> Result:
         """Compute exactly, add noise, post-process. The ledger has been charged before this is called."""
+
+
+@runtime_checkable
+class Checking(Protocol):
+    """A question that can say at once whether it can be asked of a graph."""
+
+    def check(self, public: Public) -> None:
+        """Refuse what can be asked of other graphs only."""
 
 
 @runtime_checkable

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from defocus.errors import SourceError, UnknownColumnError
+from defocus.errors import InvalidParameterError, SourceError, UnknownColumnError
 from defocus.graphs.files import file_source, frame_columns
 from defocus.graphs.naming import as_column
 from defocus.graphs.sources import UNTYPED, EdgeColumns, EdgeSource
@@ -22,6 +22,7 @@ def source(
     weights: str | None = None,
     time: str | None = None,
     table: str | None = None,
+    header: bool | None = None,
 ) -> EdgeSource:
     """The source that ``data`` is. Types, names and schemas are looked at; no edge is.
 
@@ -31,9 +32,11 @@ def source(
         weights: the name of the column, or edge attribute, of weights.
         time: likewise of times.
         table: which table of a database.
+        header: whether the first line of a file of text has the names of its columns.
     """
+    _check_header(header, file=isinstance(data, str | Path))
     if isinstance(data, str | Path):
-        return file_source(data, ends=ends, weights=weights, time=time, table=table)
+        return file_source(data, ends=ends, weights=weights, time=time, table=table, header=header)
     library = type(data).__module__.partition(".")[0]
     if library in {"pandas", "polars", "pyarrow"}:
         return _frame(data, library, ends=ends, weights=weights, time=time)
@@ -49,6 +52,13 @@ def source(
     if weights is not None:
         raise SourceError("weights= names a column, and this data has none.", fix="pass a frame or a file.")
     return _pairs(data)
+
+
+def _check_header(header: object, *, file: bool) -> None:
+    if header is not None and not isinstance(header, bool):
+        raise InvalidParameterError("header must be True or False.", fix="pass header=False, or leave it out.")
+    if header is not None and not file:
+        raise SourceError("Only files of text have a header.", fix="leave header= out.")
 
 
 def _frame(data: Any, library: str, *, ends: Sequence[str] | None, weights: str | None, time: str | None) -> EdgeSource:

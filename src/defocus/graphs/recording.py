@@ -1,5 +1,6 @@
 """Answers about graphs as a ledger keeps them: names of nodes keep their types as far as JSON has them."""
 
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -30,20 +31,25 @@ def to_record(answer: GraphAnswer) -> dict[str, Any]:
 def from_record(record: Any, receipt: Receipt) -> GraphAnswer:
     """The answer that :func:`to_record` wrote down, with the receipt that paid for it."""
     with reading(receipt, "a graph"):
-        keys = {
-            name: range(*values["range"]) if isinstance(values, dict) else list(values)
-            for name, values in record["keys"].items()
-        }
+        keys = {name: _listed(values) for name, values in record["keys"].items()}
         columns = columns_in(record["columns"], absolute=True)
         result = Result(columns, keys, tuple(record["processing"]), tuple(record["notes"]))
         asked = asked_in(record.get("asked"))
         return GraphAnswer(result, record["question"], receipt, tuple(record["rules"]), record["method"], asked)
 
 
+def _listed(values: Any) -> Any:
+    if isinstance(values, dict) and "moments" in values:
+        return [datetime.fromisoformat(text) for text in values["moments"]]
+    return range(*values["range"]) if isinstance(values, dict) else list(values)
+
+
 def _keys(values: Any) -> Any:
     if isinstance(values, range):
         return {"range": [values.start, values.stop, values.step]}
     listed = values.to_pylist() if hasattr(values, "to_pylist") else list(values)
+    if listed and all(type(x) is datetime and x.tzinfo is None for x in listed):
+        return {"moments": [x.isoformat() for x in listed]}
     return [x if x is None or isinstance(x, bool | int | str) else _plain(x) for x in listed]
 
 

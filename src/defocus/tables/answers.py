@@ -1,5 +1,6 @@
 """The answer to a question about a table: noisy numbers by group, with everything needed to read them."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, final
@@ -100,6 +101,10 @@ class Answer:
 
     def __getitem__(self, name: str) -> AnswerColumn:
         return named(self.columns, name)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Group by group, as :meth:`to_arrow` has them."""
+        return iter(self.to_arrow().to_pylist())
 
     def non_negative(self, *names: str) -> "Answer":
         """Negative values of the named columns raised to 0, of all counts unless named. Biased upwards, and says so."""

@@ -88,7 +88,7 @@ def test_very_long_series_of_totals_add_up_their_steps() -> None:
 
 
 def test_dates_are_shown_as_dates_and_numbers_as_numbers() -> None:
-    for question, first in ((DAYS, "2024-01-01 00:00:00"), (NUMBERS, 0)):
+    for question, first in ((DAYS, datetime.fromisoformat("2024-01-01")), (NUMBERS, 0)):
         assert ways(question, 2, Budget(1), event())["laplace"].run(data([]), seeded(1)).keys["from"][0] == first
 
 

@@ -1,5 +1,6 @@
 """Every question through the front door: previewed, released, explained, exported."""
 
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,8 @@ import pandas as pd
 import pytest
 
 import defocus as dp
-from defocus.errors import DefocusError
+from defocus import edge, event, node
+from defocus.errors import DefocusError, UnknownQuestionError
 
 
 @pytest.fixture
@@ -54,9 +56,51 @@ def test_other_methods_are_chosen_by_name(friends: Any) -> None:
 
 
 def test_weights_and_interactions_need_their_units(friends: Any) -> None:
-    for ask in (friends.weights(), friends.interactions(every="1d", start="2024-01-01", end="2024-02-01")):
+    for ask in (friends.weights, lambda: friends.interactions(every="1d", start="2024-01-01", end="2024-02-01")):
         with pytest.raises(DefocusError, match="protects one edge"):
-            ask.release(epsilon=1)
+            ask()
+
+
+@pytest.mark.parametrize(
+    ("unit", "directed", "ask"),
+    [
+        (edge(), False, lambda g: g.degrees(side="in")),
+        (edge(), False, lambda g: g.degree_histogram(side="out")),
+        (edge(), True, lambda g: g.triangles()),
+        (edge(), True, lambda g: g.stars()),
+        (edge(), True, lambda g: g.clustering()),
+        (edge(), True, lambda g: g.joint()),
+        (edge(), True, lambda g: g.top_degrees(k=1)),
+        (node(), False, lambda g: g.stars()),
+        (node(), False, lambda g: g.degrees()),
+        (node(), False, lambda g: g.pagerank()),
+        (node(), False, lambda g: g.communities(at_most=2)),
+        (node(), False, lambda g: g.ergm()),
+        (node(), False, lambda g: g.triangles()),
+        (node(), False, lambda g: g.subgraph_counts("stars_2")),
+        (event(), False, lambda g: g.edges()),
+    ],
+)
+def test_questions_of_other_graphs_are_refused_when_they_are_made(
+    opened: Any, unit: Any, directed: bool, ask: Any
+) -> None:
+    """Before a preview: whoever writes it sees it at once."""
+    said: dict[str, Any] = {"unit": unit, "directed": directed or None}
+    said |= {"time": "at"} if unit.kind == "event" else {}
+    data = pd.DataFrame({"u": ["ada"], "v": ["bob"], "at": [1]}) if unit.kind == "event" else [("ada", "bob")]
+    g = opened(data, **said)
+    with pytest.raises(DefocusError):
+        ask(g)
+    assert len(g.ledger) == 1
+
+
+def test_what_cannot_be_asked_is_answered_by_what_can(friends: Any) -> None:
+    with pytest.raises(UnknownQuestionError, match="no betweenness") as caught:
+        friends.betweenness()
+    assert "triangles()" in caught.value.fix
+    assert "ask()" not in caught.value.fix
+    assert not hasattr(friends, "_repr_markdown_")
+    assert pickle.loads(pickle.dumps(caught.value)).fix == caught.value.fix  # noqa: S301  # made here
 
 
 def test_weights_and_interactions_are_asked_of_frames(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def test_an_edge_that_is_listed_twice_has_one_weight(directed: bool, expected: l
 
 def test_sums_are_those_of_cut_weights() -> None:
     assert sums("total", [1, 3, -1, 0.5, 9])[0] == pytest.approx(3.5, abs=1e-3)
-    assert sums("strength", [1, 3, 0.25, 0.5, 9]) == pytest.approx([1.5, 3, 2.75], abs=1e-3)
+    assert sums("strength", [1, 3, 0.25, 0.5, 9]) == pytest.approx([1.5, 3, 2.5], abs=1e-3)  # a loop is left out
     assert sums("each", [1, 3, math.nan, 0.5, 9]) == pytest.approx([1, 2, 0, 0.5, 0], abs=1e-3)
 
 

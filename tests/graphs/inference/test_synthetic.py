@@ -1,9 +1,14 @@
 """Synthetic graphs have the degrees and the mixing they are made from."""
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from defocus import Budget, edge
 from defocus.errors import DefocusError
+from defocus.graphs import Network, open_graph
 from defocus.graphs.inference import synthetic_graph
 from defocus.graphs.inference.synthetic import _poisson
 from defocus.noise.testing import seeded
@@ -51,3 +56,45 @@ def test_labels_without_mixing_and_mixing_of_the_wrong_size_are_refused() -> Non
         synthetic_graph([1, 1], labels=["a", "b"], mixing=[[1]])
     with pytest.raises(DefocusError, match="Blocks need"):
         synthetic_graph([1, 1], labels=["a"], mixing=[[1]])
+
+
+def test_a_synthetic_graph_says_that_it_is_public() -> None:
+    made = synthetic_graph([2, 2, 2], bits=seeded(1))
+    assert repr(made) == f"<a synthetic graph, which is public: 3 nodes, {made.edges} edges>"
+
+
+def test_nodes_without_an_edge_are_handed_over() -> None:
+    made = synthetic_graph([3, 3, 3, 3, 0, 0], bits=seeded(1))
+    assert len(made.to_networkx()) == 6
+    assert made.to_networkx().number_of_edges() == made.edges
+    assert set(made.to_networkx("abcdef").nodes) == set("abcdef")
+
+
+@pytest.fixture
+def friends(tmp_path: Path) -> Iterator[Network]:
+    draw = np.random.default_rng(3)
+    ends = draw.integers(0, 60, 400), draw.integers(0, 60, 400)
+    with open_graph(ends, unit=edge(), budget=Budget(400), nodes=60, ledger=tmp_path / "g.ledger") as network:
+        yield network
+
+
+@pytest.mark.parametrize("ask", ["degrees", "degree_sequence", "degree_histogram"])
+def test_an_answer_about_degrees_makes_a_graph_of_about_as_many_edges(friends: Network, ask: str) -> None:
+    made = synthetic_graph(getattr(friends, ask)().release(epsilon=50), bits=seeded(1))
+    edges = friends.edges().release(epsilon=50).value
+    assert made.nodes == pytest.approx(60, abs=2)
+    assert made.edges == pytest.approx(edges, rel=0.25)
+
+
+def test_other_answers_are_refused_in_words(friends: Network) -> None:
+    for answer in (friends.edges().release(epsilon=1), friends.pagerank().release(epsilon=1)):
+        with pytest.raises(DefocusError, match="No degrees were released"):
+            synthetic_graph(answer)
+
+
+def test_a_histogram_is_not_taken_for_degrees(friends: Network) -> None:
+    counts = friends.degree_histogram().release(epsilon=50).value
+    with pytest.raises(DefocusError, match="look like a histogram"):
+        synthetic_graph(counts)
+    assert synthetic_graph(counts, counts=True, bits=seeded(1)).nodes == pytest.approx(60, abs=2)
+    assert synthetic_graph(counts, counts=False, bits=seeded(1)).nodes == len(counts)

@@ -38,6 +38,11 @@ class AskClustering:
         """What is asked."""
         return "global clustering coefficient"
 
+    def check(self, public: Public) -> None:
+        """Refuse graphs of which it cannot be asked."""
+        AskTriangles().check(public)
+        AskStars(2).check(public)
+
     def methods(self, public: Public, budget: Budget) -> Sequence[Method]:
         """Triangles and 2-stars by their best methods, half of the budget each."""
         return either_way(lambda by: _made(public, budget, by), lambda way: way.methods)

@@ -41,6 +41,11 @@ class AskCommunities:
         """What is asked."""
         return f"number of communities, at most {self.at_most}"
 
+    def check(self, public: Public) -> None:
+        """Refuse graphs of which it cannot be asked."""
+        _edges_only(public)
+        checked_size(public.n, self.at_most)
+
     def methods(self, public: Public, budget: Budget) -> Sequence[Method]:
         """One choice by the spectrum."""
         changes = _edges_only(public)
@@ -71,6 +76,10 @@ class AskLabellings:
     def words(self) -> str:
         """What is asked."""
         return f"which of {len(self.labellings)} labellings of the nodes fits best"
+
+    def check(self, public: Public) -> None:
+        """Refuse graphs of which it cannot be asked."""
+        _edges_only(public)
 
     def methods(self, public: Public, budget: Budget) -> Sequence[Method]:
         """One choice by likelihood."""

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any, final
 
 from defocus.errors import InvalidParameterError, count
-from defocus.graphs.asking.nodes import node_edges, node_triangles
+from defocus.graphs.asking.nodes import node_cap, node_edges, node_triangles
 from defocus.graphs.distributed.levels import HUBS
 from defocus.graphs.following import followings, guessed
 from defocus.graphs.noising import noises, numbers
@@ -38,6 +38,11 @@ class AskEdges:
         """What is asked."""
         return "number of edges"
 
+    def check(self, public: Public) -> None:
+        """Refuse graphs of which it cannot be asked."""
+        if public.unit.kind != "node":
+            Edges().reach(public)
+
     def methods(self, public: Public, budget: Budget) -> Sequence[Method]:
         """Noise for one edge, or for one node."""
         if public.unit.kind == "node":
@@ -63,6 +68,14 @@ class AskTriangles:
     def words(self) -> str:
         """What is asked."""
         return "number of triangles"
+
+    def check(self, public: Public) -> None:
+        """Refuse graphs of which it cannot be asked."""
+        if public.unit.kind == "node":
+            node_cap(public, self.cap)
+            return
+        _undirected(public, "triangles")
+        Triangles().reach(public)
 
     def methods(self, public: Public, budget: Budget) -> Sequence[Method]:
         """Noise for n - 2, or for the largest number of common neighbours."""
@@ -101,6 +114,11 @@ class AskStars:
     def words(self) -> str:
         """What is asked."""
         return f"number of {self.k}-stars"
+
+    def check(self, public: Public) -> None:
+        """Refuse graphs of which it cannot be asked."""
+        _undirected(public, "stars")
+        Stars(self.k).reach(public)
 
     def methods(self, public: Public, budget: Budget) -> Sequence[Method]:
         """Noise for the worst graph, or for the two largest degrees."""

@@ -53,6 +53,11 @@ class AskDegrees:
         degree = "degree" if self.side is None else f"{self.side}-degree"
         return f"{degree}s in order of size" if self.ranked else f"{degree} of every node"
 
+    def check(self, public: Public) -> None:
+        """Refuse graphs of which it cannot be asked."""
+        side = _side(self.side, public)
+        (Degrees() if side is None else ArcDegrees(side)).reach(public)
+
     def methods(self, public: Public, budget: Budget) -> Sequence[Method]:
         """Noise for the two ends of an edge; in order of size, noise is taken out again."""
         side = _side(self.side, public)
@@ -84,6 +89,14 @@ class AskHistogram:
         """What is asked."""
         degree = "degree" if self.side is None else f"{self.side}-degree"
         return f"{degree} histogram" + ("" if self.at_most is None else f" up to {self.at_most}")
+
+    def check(self, public: Public) -> None:
+        """Refuse graphs of which it cannot be asked."""
+        if public.unit.kind == "node":
+            public.need_all_nodes()
+            return
+        side = _side(self.side, public)
+        (Histogram(self.at_most) if side is None else ArcHistogram(side, self.at_most)).reach(public)
 
     def methods(self, public: Public, budget: Budget) -> Sequence[Method]:
         """Noise on the histogram, or on how many nodes have at most each degree, which moves half as far."""

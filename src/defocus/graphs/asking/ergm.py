@@ -11,7 +11,7 @@ import numpy as np
 from defocus.answers.columns import AnswerColumn, noisy
 from defocus.answers.digits import brief
 from defocus.errors import InvalidParameterError
-from defocus.graphs.asking.several import Several, several, side_by_side, subgraph
+from defocus.graphs.asking.several import AskSubgraphs, Several, several, side_by_side, subgraph
 from defocus.graphs.data import Data
 from defocus.graphs.inference.ergm import MOST_NODES, TERMS, ErgmFit, fit_ergm
 from defocus.graphs.public import Public
@@ -50,14 +50,19 @@ class AskErgm:
         """What is asked."""
         return f"exponential random graph model: {', '.join(self.terms)}"
 
-    def methods(self, public: Public, budget: Budget) -> Sequence[Method]:
-        """Each statistic by its best method, then a fit."""
+    def check(self, public: Public) -> None:
+        """Refuse graphs of which it cannot be asked."""
         if public.n > MOST_NODES:
             raise InvalidParameterError(
                 f"A model of {public.n} nodes takes too long to simulate.",
                 fix=f"fit graphs of at most {MOST_NODES} nodes, or release the statistics alone: joint(), "
                 "subgraph_counts().",
             )
+        AskSubgraphs(self.terms).check(public)
+
+    def methods(self, public: Public, budget: Budget) -> Sequence[Method]:
+        """Each statistic by its best method, then a fit."""
+        self.check(public)
         others = len(self.terms) - 1
         shares = [_EDGES, *[(1 - _EDGES) / others] * others] if others else [Fraction(1)]
         made = several([subgraph(term) for term in self.terms], public, budget, side_by_side, shares=shares)

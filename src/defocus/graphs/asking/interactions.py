@@ -15,7 +15,7 @@ from defocus.errors import InvalidParameterError, NotDeclaredError, whole
 from defocus.graphs.data import Data
 from defocus.graphs.noising import attempted
 from defocus.graphs.public import Public
-from defocus.graphs.questions import Method, Result
+from defocus.graphs.questions import TIME, Method, Result
 from defocus.graphs.statistics.interactions import Interactions
 from defocus.mechanisms import Gaussian, Laplace
 from defocus.noise import Bits
@@ -28,6 +28,10 @@ __all__ = ["AskInteractions", "ByStep", "Running"]
 _UNITS = {"us": 1, "ms": 10**3, "s": 10**6, "min": 6 * 10**7, "h": 36 * 10**8, "d": 864 * 10**8, "w": 6048 * 10**8}
 _LENGTH = re.compile(r"([0-9]{1,9}) ?(us|ms|s|min|h|d|w)")
 _MOST = 100_000
+_RULES = (
+    "interactions outside of the steps, or without a time, are left out",
+    "every line is an interaction: one that is listed twice counts twice",
+)
 _PLANNED = 2048
 """Up to so many steps the best strategy for running totals is found in a moment."""
 
@@ -41,8 +45,8 @@ class AskInteractions:
 
     Guarantee:
         Event privacy: one interaction is in one step, so :math:`\Delta_1 = \Delta_2 = 1` for the whole series, however
-        many steps there are: nothing is composed over time. Interactions outside of the steps, without a time, or
-        with an end that is no node are left out.
+        many steps there are: nothing is composed over time. Interactions outside of the steps, without a time, of a
+        node with itself, or with an end that is no node are left out.
     """
 
     every: Any
@@ -76,6 +80,10 @@ class AskInteractions:
         """What is counted, with how far one interaction moves it."""
         return Interactions(tuple(self.edges.tolist()))
 
+    def check(self, public: Public) -> None:
+        """Refuse graphs of which it cannot be asked."""
+        self.statistic.reach(public)
+
     def methods(self, public: Public, budget: Budget) -> Sequence[Method]:
         """Noise on every step; for totals, on what serves all of them best."""
         reach, steps = self.statistic.reach(public), self.statistic.length(public)
@@ -100,7 +108,7 @@ class ByStep:
     name: str
     question: AskInteractions
     mechanism: Laplace | Gaussian
-    rules: tuple[str, ...] = ("interactions outside of the steps, or without a time, are left out",)
+    rules: tuple[str, ...] = _RULES
 
     @property
     def event(self) -> Event:
@@ -126,7 +134,7 @@ class ByStep:
     def run(self, data: Data, bits: Bits) -> Result:
         """Count, add noise."""
         values = np.asarray(self.mechanism.sample(self.question.statistic.exact(data), bits))
-        keys = {"from": _shown(self.question.edges[:-1], self.question)}
+        keys = {TIME: _shown(self.question.edges[:-1], self.question)}
         if not self.question.running:
             half = float(self.mechanism.interval(0.95))
             column = noisy("interactions", values, error=self.mechanism.error, half=half, how=self.how)
@@ -146,7 +154,7 @@ class Running:
     question: AskInteractions
     planned: Plan
     name: str = "matrix mechanism"
-    rules: tuple[str, ...] = ("interactions outside of the steps, or without a time, are left out",)
+    rules: tuple[str, ...] = _RULES
 
     @property
     def event(self) -> Event:
@@ -177,7 +185,7 @@ class Running:
         errors = np.sqrt(2 / math.pi * self.planned.variances())
         column = noisy("interactions", totals, error=errors, half=half, how=self.how, integral=False)
         done = ("totals were reconstructed from noisy sums of several steps by least squares",)
-        return Result((column,), keys={"from": _shown(self.question.edges[:-1], self.question)}, processing=done)
+        return Result((column,), keys={TIME: _shown(self.question.edges[:-1], self.question)}, processing=done)
 
 
 def _length(every: Any) -> int:
@@ -231,4 +239,4 @@ def _shown(edges: NDArray[np.int64], question: AskInteractions) -> list[Any]:
     if isinstance(question.start, int | np.integer):
         return [int(edge) for edge in edges]
     epoch = datetime(1970, 1, 1, tzinfo=UTC)
-    return [(epoch + timedelta(microseconds=int(edge))).replace(tzinfo=None).isoformat(sep=" ") for edge in edges]
+    return [(epoch + timedelta(microseconds=int(edge))).replace(tzinfo=None) for edge in edges]

@@ -62,6 +62,11 @@ class AskJoint:
         """What is asked."""
         return f"{self.statistic.name}, together"
 
+    def check(self, public: Public) -> None:
+        """Refuse graphs of which it cannot be asked."""
+        _fitting(self.statistic, directed=public.directed)
+        self.statistic.reach(public)
+
     def methods(self, public: Public, budget: Budget) -> Sequence[Method]:
         """The same noise on all entries of one vector, or the best method for each with a share of the budget."""
         _fitting(self.statistic, directed=public.directed)

@@ -26,7 +26,7 @@ from defocus.privacy import events
 from defocus.privacy.budgets import Budget
 from defocus.privacy.units import Adjacency
 
-__all__ = ["FoundCap", "FoundMost", "node_edges", "node_histogram", "node_triangles"]
+__all__ = ["FoundCap", "FoundMost", "node_cap", "node_edges", "node_histogram", "node_triangles"]
 
 _NODES = Fraction(1, 100)
 """Which part of epsilon the number of nodes takes in the search for a largest degree."""
@@ -50,6 +50,15 @@ def node_edges(public: Public, budget: Budget, cap: int | None) -> Sequence[Meth
 
 def node_triangles(public: Public, budget: Budget, cap: int | None) -> Sequence[Method]:
     """The number of triangles, of which no node has more than ``cap``."""
+    most = node_cap(public, cap)
+    rules = (f"at each node, at most {most} of its triangles count",)
+    finish, grain = _divided("triangles"), Fraction(1, GRAIN)
+    statistic, prefix = CappedTriangles(most), "program, "
+    return noises(statistic, public, budget, finish, prefix=prefix, rules=rules, grain=grain, foretold=(_EFFORT,))
+
+
+def node_cap(public: Public, cap: int | None) -> int:
+    """How many triangles count at a node: as given, or as many as the declared largest degree allows."""
     _plain(public, "triangles")
     degree = _declared(public)
     most = cap or (None if degree is None else max(1, math.comb(degree, 2)))
@@ -59,10 +68,7 @@ def node_triangles(public: Public, budget: Budget, cap: int | None) -> Sequence[
             fix="pass cap=…, of how many triangles a node may be counted; or protect nodes of a largest degree:"
             " unit=dp.node(max_degree=…).",
         )
-    rules = (f"at each node, at most {most} of its triangles count",)
-    finish, grain = _divided("triangles"), Fraction(1, GRAIN)
-    statistic, prefix = CappedTriangles(most), "program, "
-    return noises(statistic, public, budget, finish, prefix=prefix, rules=rules, grain=grain, foretold=(_EFFORT,))
+    return most
 
 
 def node_histogram(public: Public, budget: Budget, at_most: int | None) -> Sequence[Method]:

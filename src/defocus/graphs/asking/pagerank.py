@@ -36,6 +36,10 @@ class AskPageRank:
         several = "every node" if self.top is None else f"the {self.top} nodes that come out highest"
         return f"PageRank of {several}, damping {float(self.damping):.4g}"
 
+    def check(self, public: Public) -> None:
+        """Refuse graphs of which it cannot be asked."""
+        PageRank(self.damping).reach(public)
+
     def methods(self, public: Public, budget: Budget) -> Sequence[Method]:
         """Noise for the proven L1 bound."""
         statistic = PageRank(self.damping)

@@ -11,7 +11,7 @@ from defocus.graphs.asking.counts import AskEdges, AskStars, AskTriangles
 from defocus.graphs.data import Data
 from defocus.graphs.following import MEASURED, UNMEASURED
 from defocus.graphs.public import Public
-from defocus.graphs.questions import Method, Question, Result, chosen, foretold, silent
+from defocus.graphs.questions import Checking, Method, Question, Result, chosen, foretold, silent
 from defocus.noise import Bits
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event, compose
@@ -138,6 +138,13 @@ class AskSubgraphs:
     def words(self) -> str:
         """What is asked."""
         return f"number of subgraphs: {', '.join(self.shapes)}"
+
+    def check(self, public: Public) -> None:
+        """Refuse graphs of which it cannot be asked."""
+        for shape in self.shapes:
+            question = subgraph(shape)
+            if isinstance(question, Checking):
+                question.check(public)
 
     def methods(self, public: Public, budget: Budget) -> Sequence[Method]:
         """Each by its own best method."""

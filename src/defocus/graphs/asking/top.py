@@ -38,12 +38,17 @@ class AskTop:
         """What is asked."""
         return f"the {self.k} nodes of largest degree"
 
-    def methods(self, public: Public, budget: Budget) -> Sequence[Method]:
-        """Degrees with noise, of which the largest are shown; or one choice among all sets of k nodes."""
+    def check(self, public: Public) -> None:
+        """Refuse graphs of which it cannot be asked."""
         if public.directed:
             raise InvalidParameterError("There is no such ranking of directed graphs here.", fix="ask degrees().")
         if self.k > public.n:
             raise InvalidParameterError(f"There are only {public.n} nodes.", fix=f"pass k <= {public.n}.")
+        Degrees().reach(public)
+
+    def methods(self, public: Public, budget: Budget) -> Sequence[Method]:
+        """Degrees with noise, of which the largest are shown; or one choice among all sets of k nodes."""
+        self.check(public)
         named = noises(Degrees(), public, budget, _largest(self.k), prefix="noisy degrees, ")
         epsilon: Any = budget.epsilon
         replaced = public.unit.adjacency is Adjacency.REPLACE

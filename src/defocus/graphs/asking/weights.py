@@ -43,14 +43,18 @@ class AskWeights:
         """What is asked."""
         return {"total": "total weight", "strength": "total weight at every node", "each": "every weight"}[self.kind]
 
-    def methods(self, public: Public, budget: Budget) -> Sequence[Method]:
-        """Noise for one weight."""
+    def check(self, public: Public) -> None:
+        """Refuse graphs of which it cannot be asked."""
         if public.unit.kind != "weight" or public.unit.bound is None:
             raise InvalidParameterError(
                 f"Sums of weights are asked of graphs that protect weights, and this one protects {public.unit}.",
                 fix='open it with unit=dp.weight(bound=…) and weights="name of the column".',
             )
-        statistic = WeightSums(self.kind, Fraction(public.unit.bound), directed=public.directed)
+
+    def methods(self, public: Public, budget: Budget) -> Sequence[Method]:
+        """Noise for one weight."""
+        self.check(public)
+        statistic = WeightSums(self.kind, Fraction(public.unit.bound or 0), directed=public.directed)
         reach = statistic.reach(public)
         laplace = Laplace.calibrated(epsilon=budget.epsilon or 0, sensitivity=reach.l1)
         ways: list[Any] = [lambda: WeightNoise("laplace", statistic, laplace)]

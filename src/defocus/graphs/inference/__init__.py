@@ -5,10 +5,11 @@ from defocus.graphs.inference.graphical import graphical, is_graphical, realised
 from defocus.graphs.inference.handing import to_networkx
 from defocus.graphs.inference.isotonic import falling, rising
 from defocus.graphs.inference.plausible import plausible_counts
-from defocus.graphs.inference.synthetic import synthetic_graph
+from defocus.graphs.inference.synthetic import SyntheticGraph, synthetic_graph
 
 __all__ = [
     "ErgmFit",
+    "SyntheticGraph",
     "falling",
     "fit_ergm",
     "graphical",

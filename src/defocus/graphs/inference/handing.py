@@ -13,8 +13,8 @@ __all__ = ["to_networkx"]
 def to_networkx(graph: Graph, labels: Sequence[Any] | None = None) -> Any:
     """A networkx graph of a synthetic graph. Nothing is added: give it released or synthetic graphs only.
 
-    >>> from defocus.graphs.inference import synthetic_graph
-    >>> len(to_networkx(synthetic_graph([2, 2, 2]), ["ada", "bob", "cyd"]))
+    >>> from defocus.graphs.inference import realised
+    >>> len(to_networkx(realised([2, 2, 2]), ["ada", "bob", "cyd"]))
     3
     """
     try:

@@ -2,28 +2,69 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from defocus.errors import InvalidParameterError
+from defocus.graphs.answers import GraphAnswer
 from defocus.graphs.building import build
 from defocus.graphs.graph import Graph
 from defocus.graphs.inference.graphical import graphical
+from defocus.graphs.inference.handing import to_networkx
 from defocus.noise import Bits
 from defocus.noise.bits import source
 
-__all__ = ["synthetic_graph"]
+__all__ = ["SyntheticGraph", "synthetic_graph"]
+
+_SHORT = 30
+"""So few numbers may look like anything."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class SyntheticGraph:
+    """A graph made of released numbers: public, all of it. Nodes that have no edge are nodes as well."""
+
+    graph: Graph
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes there are, numbered from 0."""
+        return self.graph.nodes
+
+    @property
+    def edges(self) -> int:
+        """How many edges there are."""
+        return self.graph.edges
+
+    @property
+    def degrees(self) -> NDArray[np.int64]:
+        """How many neighbours each node has."""
+        return self.graph.degrees
+
+    def pairs(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Every edge once: its smaller and its larger end."""
+        return self.graph.pairs()
+
+    def to_networkx(self, labels: Sequence[Any] | None = None) -> Any:
+        """The graph for networkx, nodes without an edge too; ``labels`` are what its nodes are called, in order."""
+        return to_networkx(self.graph, labels)
+
+    def __repr__(self) -> str:
+        return f"<a synthetic graph, which is public: {self.nodes} nodes, {self.edges} edges>"
 
 
 def synthetic_graph(
-    degrees: ArrayLike,
+    degrees: GraphAnswer | ArrayLike,
     *,
+    counts: bool | None = None,
     labels: Sequence[Any] | None = None,
     mixing: ArrayLike | None = None,
     bits: Bits | None = None,
-) -> Graph:
+) -> SyntheticGraph:
     r"""A random simple graph whose nodes have about these degrees: the degree-corrected block model.
 
     Nodes i and j are joined independently, with probability :math:`1 - e^{-w_i w_j \omega_{ab}}` for blocks a, b. The
@@ -36,7 +77,10 @@ def synthetic_graph(
         triangles, is that of a random graph.
 
     Args:
-        degrees: released degrees, with noise; one for each node.
+        degrees: a released answer: degrees, degrees in order of size, or a degree histogram. Or the numbers themselves:
+            one released degree for each node.
+        counts: whether the numbers are a histogram: how many nodes have degree 0, 1, …. Numbers that look like one are
+            refused unless this is said.
         labels: a public block for each node.
         mixing: for each pair of blocks the released number of edges between them (within a block, of edges there).
         bits: the source of randomness; the system's unless told.
@@ -48,7 +92,7 @@ def synthetic_graph(
     >>> made.nodes
     6
     """
-    weights = graphical(degrees).astype(np.float64)
+    weights = graphical(_degrees(degrees, counts)).astype(np.float64)
     generator = source(bits)
     blocks, omega = _mixing(weights, labels, mixing)
     lefts, rights = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
@@ -61,7 +105,41 @@ def synthetic_graph(
             many = _poisson(mean, generator)
             lefts.append(_ends(weights, members[a], many, generator))
             rights.append(_ends(weights, members[b], many, generator))
-    return build(len(weights), np.concatenate(lefts), np.concatenate(rights))
+    return SyntheticGraph(build(len(weights), np.concatenate(lefts), np.concatenate(rights)))
+
+
+def _degrees(given: Any, counts: bool | None) -> NDArray[np.float64]:
+    """One degree for each node, from whatever holds them."""
+    if isinstance(given, GraphAnswer):
+        names = {column.name for column in given.columns}
+        if "degree" in given.keys and "nodes" in names:
+            return _spread(given["nodes"].values)
+        if "degree" not in names or not {"node", "rank"} & given.keys.keys() or counts:
+            raise InvalidParameterError(
+                f"No degrees were released by this answer: {given.question:.100}.",
+                fix="pass the answer to degrees(), degree_sequence() or degree_histogram().",
+            )
+        return given["degree"].values
+    numbers = np.asarray(given, dtype=np.float64)
+    if counts:
+        return _spread(numbers)
+    likely = (
+        numbers.ndim == 1
+        and len(numbers) > _SHORT
+        and (abs(numbers.sum() - len(numbers)) < len(numbers) / 100 or numbers.max() > 2 * len(numbers))
+    )
+    if counts is None and likely:
+        raise InvalidParameterError(
+            "These numbers look like a histogram: how many nodes have each degree, and not the degree of each node.",
+            fix="pass the answer itself, or counts=True; if they are degrees, pass counts=False.",
+        )
+    return numbers
+
+
+def _spread(counts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """As many nodes of each degree as a histogram has, rounded so that their total is kept."""
+    ends = np.rint(np.cumsum(np.maximum(counts, 0.0))).astype(np.int64)
+    return np.repeat(np.arange(len(counts), dtype=np.float64), np.diff(ends, prepend=0))
 
 
 def _mixing(weights: NDArray[np.float64], labels: Any, mixing: Any) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

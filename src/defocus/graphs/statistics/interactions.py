@@ -26,8 +26,8 @@ class Interactions:
     Guarantee:
         Event privacy: one interaction is in one step, so :math:`\Delta_1 = \Delta_2 = 1` for the whole series, however
         many steps there are; where one replaces another, it leaves one step and enters one, :math:`\Delta_1 = 2` and
-        :math:`\Delta_2^2 = 2`. Interactions outside of the steps, without a time, or with an end that is no node are
-        left out.
+        :math:`\Delta_2^2 = 2`. Interactions outside of the steps, without a time, of a node with itself, or with an
+        end that is no node are left out.
 
     >>> Interactions((0, 5, 10)).reach(Public(event(), 4))
     Reach(l1=1, l2_squared=1)
@@ -62,7 +62,7 @@ def counted(pairs: Pairs, edges: NDArray[np.int64]) -> IntVector:
     """How many interactions fall into each step."""
     if pairs.times is None:
         return np.zeros(len(edges) - 1, np.int64)
-    there = (pairs.left >= 0) & (pairs.right >= 0) & (pairs.times != MISSING_TIME)
+    there = (pairs.left >= 0) & (pairs.right >= 0) & (pairs.left != pairs.right) & (pairs.times != MISSING_TIME)
     times = pairs.times[there]
     times = times[(times >= edges[0]) & (times < edges[-1])]
     at = np.searchsorted(edges, times, side="right") - 1

@@ -44,7 +44,7 @@ class WeightSums:
         outside are cut, each by itself, and of several lines about one edge only the first counts, so that weight
         moves by at most B, exactly STEPS steps: :math:`\Delta_1 = \Delta_2 = B` for the total and for the vector of
         all weights; for strengths it is in the sums of its two ends: :math:`\Delta_1 = 2B`,
-        :math:`\Delta_2 = \sqrt2 B`. An edge from a node to itself counts there once.
+        :math:`\Delta_2 = \sqrt2 B`. An edge from a node to itself counts nowhere.
 
     >>> WeightSums("strength", Fraction(1)).reach(Public(weight(bound=1), 3)) == Reach(2 * STEPS, 2 * STEPS**2)
     True
@@ -69,8 +69,8 @@ class WeightSums:
         if self.kind == "total":
             return np.array([steps.sum()], np.int64)
         sums = np.zeros(graph.nodes, np.int64)
-        for side, counts in ((pairs.left, known), (pairs.right, known & (pairs.left != pairs.right))):
-            np.add.at(sums, side[counts], steps[counts])
+        for side in (pairs.left, pairs.right):
+            np.add.at(sums, side[known], steps[known])
         return sums
 
     def length(self, public: Public) -> int:
