@@ -1,7 +1,8 @@
-"""One of several processes that train together: ``python processes.py rank world folder``."""
+"""Processes for tests: with a rank, a world and a folder one of several; with a folder one until it is killed."""
 
 import json
 import sys
+import time
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -45,5 +46,19 @@ def main(rank: int, world: int, folder: Path) -> None:
     distributed.destroy_process_group()
 
 
+def until_killed(folder: Path) -> None:
+    """Save after each step and say so; nobody lets it come to its end."""
+    torch.set_num_threads(1)
+    run = trainer(folder)
+    for batch in run.batches():
+        run.step(batch)
+        run.save(folder / "c")
+        print(run.steps_taken, flush=True)  # noqa: T201 -- to the test
+        time.sleep(0.05)
+
+
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]))
+    if len(sys.argv) == 2:
+        until_killed(Path(sys.argv[1]))
+    else:
+        main(int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]))

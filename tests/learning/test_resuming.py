@@ -1,13 +1,17 @@
 """Going on from a checkpoint, bit for bit, and not from anybody else's."""
 
 import math
+import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from tests.learning import processes
 from tests.learning.making import BUDGET, data, model, named, parameters, trainer
 from torch import nn
 from torch.utils.data import Dataset
@@ -193,6 +197,27 @@ def test_a_checkpoint_keeps_what_else_a_loop_needs(tmp_path: Path) -> None:
     again = trainer(tmp_path)
     kept = again.resume(tmp_path / "c")
     assert kept["scheduler"] == scheduler.state_dict()
+
+
+@pytest.mark.slow
+def test_a_run_that_is_killed_goes_on_as_if_it_had_not_been(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, str(processes.__file__), str(tmp_path)]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603 - our own interpreter
+        assert process.stdout is not None
+        while int(process.stdout.readline()) < 3:
+            pass
+        process.kill()
+    torch.set_num_threads(1)  # as there
+    whole, rest = model(), model()
+    trainer(tmp_path, model=whole, ledger=tmp_path / "a.ledger").fit(progress=False)
+    run = trainer(tmp_path, model=rest)
+    run.resume(tmp_path / "c")
+    assert 3 <= run.steps_taken < 8
+    run.fit(progress=False)
+    assert torch.equal(parameters(whole), parameters(rest))
+    with Ledger.open(tmp_path / "run.ledger") as book:
+        assert [entry.kind for entry in book.entries()] == ["genesis", "charge", "release"]
 
 
 class Augmented(Dataset[Any]):
