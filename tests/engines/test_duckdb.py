@@ -318,3 +318,12 @@ def test_the_kinds_of_all_types() -> None:
             assert [column.kind for column in engine.schema(select)] == [kind], one
             assert [column.kind for column in engine.schema(engine.canonical(select, {}))] == [kind], one
             assert engine.run(engine.canonical(select, {})).to_pylist() == [{"x": None}]
+
+
+def test_rows_that_are_kept_stay_as_they_were_until_they_are_done_with(engine: Engine) -> None:
+    drawn = exp.select("*").from_(exp.Subquery(this=parse_one("SELECT random() AS x FROM range(40)", dialect="duckdb")))
+    with engine.kept(drawn) as kept:
+        assert engine.run(kept).equals(engine.run(kept))
+        assert engine.run(kept).num_rows == 40
+    with pytest.raises(EngineError):
+        engine.run(kept)

@@ -5,7 +5,7 @@ import shutil
 import tempfile
 import threading
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, final
@@ -20,7 +20,7 @@ from defocus.engines.interrupting import interruptible
 from defocus.engines.kinds import Kind
 from defocus.engines.names import unique
 from defocus.engines.quiet import quietly
-from defocus.engines.syntax import rows_of
+from defocus.engines.syntax import quoted, rows_of
 from defocus.engines.watching import watched
 from defocus.errors import DefocusError, EngineError, SourceError
 
@@ -149,13 +149,17 @@ class DuckDbEngine:
     def run(self, select: exp.Expression, *, progress: Callable[[float], None] | None = None) -> pa.Table:
         """Compute; ``progress`` is called now and then with a percentage, from another thread."""
         text = self.written(select)
+        return self._computed(lambda: self._connection.sql(text).to_arrow_table(), progress)
+
+    def _computed(self, work: Callable[[], _T], progress: Callable[[float], None] | None = None) -> _T:
         with self._turn, watched(self._percent, progress if self._shows_progress else None):
             self._check_collation("compute")
-            return _quietly("compute", lambda: interruptible(lambda: self._computed(text), self.cancel))
+            return _quietly("compute", lambda: interruptible(lambda: self._minded(work), self.cancel))
 
-    def _computed(self, text: str) -> pa.Table:
+    def _minded(self, work: Callable[[], _T]) -> _T:
+        """Do the work, and remember if the database gave up."""
         try:
-            return self._connection.sql(text).to_arrow_table()
+            return work()
         except duckdb.FatalException:
             self._gone = True
             raise
@@ -169,6 +173,20 @@ class DuckDbEngine:
     def snapshot(self) -> contextlib.AbstractContextManager[None]:
         """Nothing to do: files do not change, and who passes a connection says when it is written to."""
         return contextlib.nullcontext()
+
+    @contextlib.contextmanager
+    def kept(self, select: exp.Select) -> Iterator[exp.Select]:
+        """The rows of a query in a temporary table, which only this connection sees and which spills as others do."""
+        known = exp.Table(this=quoted(unique("kept")))
+        temporary = exp.Properties(expressions=[exp.TemporaryProperty()])
+        made = exp.Create(this=known, kind="TABLE", properties=temporary, expression=select.copy())
+        text = self.written(made)
+        self._computed(lambda: self._connection.execute(text))
+        try:
+            yield exp.select("*").from_(known.copy())
+        finally:
+            with self._turn, contextlib.suppress(duckdb.Error):
+                self._connection.execute(exp.Drop(tables=[known.copy()], kind="TABLE").sql(self.dialect, identify=True))
 
     def publish(self, name: str, table: pa.Table) -> exp.Table:
         """Make a table known until it is withdrawn, under a name that no other engine or user of a connection has."""

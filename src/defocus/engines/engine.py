@@ -89,6 +89,15 @@ class Engine(Protocol):
         """While this lasts, every statement sees the same rows, whatever others write. May be nested."""
         ...
 
+    def kept(self, select: exp.Select) -> AbstractContextManager[exp.Select]:
+        """The rows that a query finds now, for statements that must agree about them, until this ends.
+
+        Guarantee:
+            Statements that name what this gives see the same rows, also where there is no :meth:`snapshot`. The rows
+            stay with the engine.
+        """
+        ...
+
     def publish(self, name: str, table: pa.Table) -> exp.Table:
         """Make a table known under a name of the engine's choice that contains ``name``, until it is withdrawn."""
         ...

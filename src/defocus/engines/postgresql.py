@@ -154,6 +154,12 @@ class PostgreSqlEngine:
                 if not self._within:
                     self._end()
 
+    @contextlib.contextmanager
+    def kept(self, select: exp.Select) -> Iterator[exp.Select]:
+        """The query itself: within a snapshot it finds the same rows each time."""
+        with self.snapshot():
+            yield select
+
     def publish(self, name: str, table: pa.Table) -> exp.Table:
         """Keep a table that travels with every statement that names it, until it is withdrawn."""
         known = unique(name)

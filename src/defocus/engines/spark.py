@@ -144,6 +144,21 @@ class SparkEngine:
         """Nothing to do: each statement reads the rows once, and files must not change between two of them."""
         return contextlib.nullcontext()
 
+    @contextlib.contextmanager
+    def kept(self, select: exp.Select) -> Iterator[exp.Select]:
+        """The rows of a query, computed once and kept by the executors. Where one that holds some is lost, we fail."""
+        known = exp.Table(this=quoted(unique("kept")))
+        text = self.written(select)
+
+        def keep(session: Any) -> None:
+            session.sql(text).localCheckpoint().createOrReplaceTempView(_written(known.name))
+
+        self._asked("compute", keep)
+        try:
+            yield exp.select("*").from_(known.copy())
+        finally:
+            self.withdraw(known)
+
     def publish(self, name: str, table: pa.Table) -> exp.Table:
         """Make a table known to the own session, until it is withdrawn."""
         known = unique(name)

@@ -1,7 +1,7 @@
 """The private data of an open graph, read and arranged when it is first needed: after a charge."""
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, final
 
 from sqlglot import exp
@@ -93,9 +93,15 @@ class Data:
             self._forget()
         return self._directed
 
-    def steady(self) -> AbstractContextManager[None]:
-        """While this lasts, all that is counted is counted of the same edges."""
-        return nullcontext() if self._engine is None else self._engine.snapshot()
+    @contextmanager
+    def steady(self) -> "Iterator[Data]":
+        """The same data, of which all that is counted is counted of the same edges while this lasts."""
+        there = self._graph if self._directed is None else self._directed
+        if self._engine is None or not isinstance(there, EngineGraph | EngineArcs):
+            yield self
+            return
+        with there.steady() as kept:
+            yield Data.elsewhere(kept, self.labels, self._engine)
 
     def check(self) -> None:
         """Refuse, before a charge, where an engine is known to answer nothing more."""

@@ -96,8 +96,8 @@ class GraphQuery:
         rules = (*self.rules, *method.rules)
 
         def compute(receipt: Receipt) -> GraphAnswer:
-            with self.data.steady():
-                result = checked_result(method.run(self.data, drawn_from))
+            with self.data.steady() as data:
+                result = checked_result(method.run(data, drawn_from))
             return GraphAnswer(result, self.question.words, receipt, rules, method.name, asked)
 
         return released(

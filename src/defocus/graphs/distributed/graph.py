@@ -1,6 +1,8 @@
 """Graphs in an engine: they give the same integers as graphs in memory, and nothing else."""
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import final
 
@@ -25,8 +27,7 @@ class EngineGraph:
         What it counts is what a :class:`~defocus.graphs.graph.Graph` of the same edges counts, to the last digit,
         except that :meth:`local` may be larger: see :mod:`~defocus.graphs.distributed.levels`. What comes here
         are counts, by degree or by public node; an edge does not.
-    Assumes:
-        The rows do not change while a question is answered, or the engine keeps a snapshot of them.
+        Noise follows what several statements count, so all of them are asked of the edges that :meth:`steady` keeps.
 
     Args:
         nodes: how many nodes there are; public.
@@ -37,6 +38,12 @@ class EngineGraph:
     nodes: int
     engine: Engine
     ends: exp.Query
+
+    @contextmanager
+    def steady(self) -> "Iterator[EngineGraph]":
+        """The same graph as it is now, whatever is written meanwhile."""
+        with self.engine.kept(statements.simple(self.ends)) as ends:
+            yield EngineGraph(self.nodes, self.engine, ends)
 
     @property
     def edges(self) -> int:
@@ -117,6 +124,12 @@ class EngineArcs:
     nodes: int
     engine: Engine
     ends: exp.Query
+
+    @contextmanager
+    def steady(self) -> "Iterator[EngineArcs]":
+        """The same graph as it is now, whatever is written meanwhile."""
+        with self.engine.kept(statements.simple(self.ends, directed=True)) as ends:
+            yield EngineArcs(self.nodes, self.engine, ends)
 
     @property
     def edges(self) -> int:

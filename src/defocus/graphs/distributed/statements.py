@@ -11,7 +11,17 @@ from sqlglot import exp, parse_one
 
 from defocus.engines.syntax import quoted, sub, whole
 
-__all__ = ["among", "arc_degrees", "degrees", "edge_count", "histogram", "joined_to_all", "shared", "triangles"]
+__all__ = [
+    "among",
+    "arc_degrees",
+    "degrees",
+    "edge_count",
+    "histogram",
+    "joined_to_all",
+    "shared",
+    "simple",
+    "triangles",
+]
 
 _SHIFT = 2**31
 """Nodes have smaller numbers, so that two of them make one number of 62 bits."""
@@ -36,6 +46,11 @@ _TOP_ENDS = """
     UNION ALL SELECT e.v AS node, e.u AS other FROM edges AS e JOIN degrees AS x ON x.node = e.v
     WHERE x.degree = :degree
 """
+
+
+def simple(ends: exp.Query, *, directed: bool = False) -> exp.Select:
+    """Each edge once, as ends again: ``a`` and ``b``. What is asked of these ends is the same."""
+    return _asked("SELECT u AS a, v AS b FROM edges", ends, edges=_tree(_ARCS if directed else _EDGES))
 
 
 def edge_count(ends: exp.Query, *, directed: bool = False) -> exp.Select:
