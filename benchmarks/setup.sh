@@ -34,6 +34,10 @@ environment pipelinedp pipeline-dp==0.3.1 python-dp==1.1.5 pyarrow==26.0.1
 environment local pure-ldp==1.2.0 multi-freq-ldpy==0.2.5 scikit-learn statsmodels xxhash==3.5.0
 .bench/local/bin/python -c 'import pure_ldp.frequency_oracles, multi_freq_ldpy'
 
+# Opacus beside Defocus in one process; torch is the version that Defocus is tested with.
+environment opacus opacus==1.6.0 torch==2.13.0 --constraint constraints.txt --editable .
+.bench/opacus/bin/python -c 'import opacus, defocus.learning.gradients'
+
 if command -v java >/dev/null; then
     environment tumult tmlt.analytics==0.21.0 pyspark==3.5.9
     .bench/tumult/bin/python -c 'import tmlt.analytics'

@@ -36,12 +36,9 @@ class Recording:
         self._regions, self._examples = regions, examples
         self._batch: Batch = trees.tree_map(lambda leaf: _room(leaf, examples), tuple(batch))
         self._fill(batch)
-        stream = torch.cuda.Stream()
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            tape, _, norms = run(self._batch)
-            self._collect(tape, torch.ones_like(norms))
-        torch.cuda.current_stream().wait_stream(stream)
+        tape, _, norms = run(self._batch)  # what is measured or set up on first use must not be recorded
+        self._collect(tape, torch.ones_like(norms))
+        del tape, norms
         self._to_norms, self._to_sums = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
         with torch.cuda.graph(self._to_norms, pool=pool):
             tape, self._losses, self._norms = run(self._batch)

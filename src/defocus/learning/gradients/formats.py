@@ -7,7 +7,7 @@ import torch
 from torch.nn import Module
 from torch.utils import _pytree as trees
 
-from defocus.learning.gradients.batches import Batch
+from defocus.learning.gradients.batches import Batch, size
 from defocus.learning.gradients.choosing import Choices
 from defocus.learning.gradients.probing import undisturbed
 from defocus.learning.gradients.watching import Seat
@@ -32,7 +32,7 @@ class Formats:
         if not shapes or not any(seat.what == "convolution" for seat in seats):
             return batch
         other = (trees.tree_map(lambda leaf: channels_last(leaf) if _is_images(leaf) else leaf, batch[0]), batch[1])
-        work = f"format {shapes}"
+        work = f"format {size(batch).bit_length()} {shapes}"
         if work not in self._choices.remembered:
             with undisturbed(self._model):
                 ways = {"as given": lambda: run(batch)}

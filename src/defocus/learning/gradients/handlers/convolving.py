@@ -97,7 +97,7 @@ def _meet(
             pair = (gradient, kept.detach()) if transposed else (kept.detach(), gradient)
             tape.take(Convolution(kernel, *pair, shape, tape.tools))
         if shift is not None:
-            tape.take(Direct(shift, gradient.flatten(2).sum(2)))
+            tape.take(Direct(shift, gradient.sum(tuple(range(2, gradient.dim())))))
 
     watch.listen(output, arrived, x)
     return output
