@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from defocus.learning.estimators import logistic
+from defocus.learning.estimators import noisy_gradients
 from defocus.mechanisms import Gaussian
 from defocus.mechanisms.values import add
 from defocus.noise import discrete_gaussian
@@ -50,7 +50,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
         return add(value, noise)
 
     monkeypatch.setattr(Gaussian, "sample", sample)
-    monkeypatch.setattr(logistic, "add", added)
+    monkeypatch.setattr(noisy_gradients, "add", added)
     return seen
 
 

@@ -1,11 +1,17 @@
 """Linear regression: what is learned, in the units of the data, and what is refused."""
 
+from typing import Any
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from defocus import Budget
 from defocus.errors import InvalidParameterError
 from defocus.learning import LinearRegression
+from defocus.learning.estimators.linear import shortfalls
+from defocus.learning.estimators.residuals import PULL
 from defocus.noise.testing import seeded
 
 
@@ -15,9 +21,10 @@ def made(n: int = 20_000) -> tuple[np.ndarray, np.ndarray]:
     return X, 20 + X @ [30.0, -10.0, 0.0, 5.0, 0.0] + rng.normal(0, 1, n)
 
 
-def test_it_learns_coefficients_in_the_units_of_the_data() -> None:
+@pytest.mark.parametrize("by", ["descent", "moments"])
+def test_it_learns_coefficients_in_the_units_of_the_data(by: str) -> None:
     X, y = made()
-    model = LinearRegression(budget=Budget(1, 1e-6), target=(0, 40), bits=seeded(1)).fit(X, y)
+    model = LinearRegression(by=by, budget=Budget(1, 1e-6), target=(0, 40), bits=seeded(1)).fit(X, y)
     assert model.score(X, y) > 0.98
     assert model.coef_ == pytest.approx([30, -10, 0, 5, 0], abs=1.5)
     assert model.intercept_ == pytest.approx(20, abs=0.3)
@@ -41,8 +48,36 @@ def test_few_rows_are_shrunk_and_not_blown_up() -> None:
 def test_a_missing_target_is_the_middle_and_one_outside_is_cut() -> None:
     X = np.zeros((4000, 1))
     y = np.tile([np.nan, np.inf, -np.inf, 1e9], 1000)
-    model = LinearRegression(budget=Budget(1, 1e-6), target=(0, 2), bits=seeded(1)).fit(X, y)
+    model = LinearRegression(by="moments", budget=Budget(1, 1e-6), target=(0, 2), bits=seeded(1)).fit(X, y)
     assert model.intercept_ == pytest.approx(1.25, abs=0.1)
+
+
+def test_descent_needs_far_fewer_rows_for_many_features() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (5000, 50)) / 50**0.5
+    y = X @ rng.normal(0, 0.6, 50) + rng.normal(0, 0.1, 5000)
+    descent, moments = (
+        LinearRegression(by=by, budget=Budget(1, 1e-6), bits=seeded(1)).fit(X, y).score(X, y)
+        for by in ("descent", "moments")
+    )
+    assert descent > 0.85
+    assert moments < 0.7
+
+
+@given(score=st.integers(-(2**40), 2**40), aim=st.integers(-1024, 1024), clip=st.floats(1e-3, 2))
+def test_no_row_pulls_harder_than_the_bound(score: int, aim: int, clip: float) -> None:
+    found = shortfalls(np.array([[float(score)]]), np.array([float(aim)]), clip)
+    assert abs(found[0, 0]) <= PULL
+    assert found[0, 0] == np.trunc(found[0, 0])
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [({"by": "magic"}, "choose by="), ({"clip": 0}, "clip"), ({"clip": 5}, "clip"), ({"steps": 0}, "steps")],
+)
+def test_refuses_bad_parameters_and_says_what_to_pass(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidParameterError, match=words):
+        LinearRegression(**options).fit([[0.0]], [1.0])
 
 
 def test_refuses_a_target_that_is_no_range() -> None:

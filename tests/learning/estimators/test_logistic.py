@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from defocus import Budget, Ledger, rows
 from defocus.errors import InvalidParameterError, UnfitDataError
 from defocus.learning import LogisticRegression, StandardScaler
-from defocus.learning.estimators import logistic
+from defocus.learning.estimators import noisy_gradients
 from defocus.learning.estimators.balls import Ball, Held
 from defocus.learning.estimators.residuals import PULL, pulls
 from defocus.noise.testing import seeded
@@ -39,16 +39,16 @@ def test_a_row_moves_the_gradient_by_at_most_the_bound_at_any_coefficients(
 ) -> None:
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(7, 3)) * rng.choice([0.01, 1.0, 1e6], size=(7, 1))
-    held = Ball(1.0, logistic.ROW_BITS, 0.25).hold(X)
+    held = Ball(1.0, noisy_gradients.ROW_BITS, 0.25).hold(X)
     y = rng.integers(0, classes, size=7)
     w = np.rint(rng.normal(size=(4, 1 if classes == 2 else classes)) * size * 2**16)
 
     def gradient(k: int) -> Any:
         rows = Held(held[:k])
-        return rows.tallied(pulls(rows.times(w), y[:k], unit=2 ** (logistic.ROW_BITS + 16), classes=classes))
+        return rows.tallied(pulls(rows.times(w), y[:k], unit=2 ** (noisy_gradients.ROW_BITS + 16), classes=classes))
 
     moved = (gradient(7) - gradient(6)).astype(object)
-    assert (moved**2).sum() <= (2**logistic.ROW_BITS * PULL) ** 2
+    assert (moved**2).sum() <= (2**noisy_gradients.ROW_BITS * PULL) ** 2
 
 
 def test_a_fit_releases_as_many_gradients_as_it_was_charged_for(watched: Any) -> None:
@@ -82,7 +82,7 @@ def test_the_noise_of_a_gradient_has_the_declared_scale_and_no_other(
         drawn.append(noise)
         return value + noise
 
-    monkeypatch.setattr(logistic, "add", added)
+    monkeypatch.setattr(noisy_gradients, "add", added)
     X, y = made(30, d=30)
     model = LogisticRegression(budget=BUDGET, classes=[0, 1], steps=200, bits=seeded(5)).fit(X, y)
     (event, _), *_ = sorted(parts_of(model.event_), key=lambda part: -part[1])

@@ -38,7 +38,8 @@ MODELS: dict[str, Callable[[], Any]] = {
     "three classes": lambda: LogisticRegression(budget=BUDGET, classes=[0, 1, 2], steps=1),
     "logistic in bounds": lambda: LogisticRegression(budget=BUDGET, classes=[0, 1], steps=1, bounds=(-1, 1)),
     "additive": lambda: AdditiveModel(budget=BUDGET, classes=[0, 1], steps=1, depth=3),
-    "linear": lambda: LinearRegression(budget=BUDGET),
+    "linear": lambda: LinearRegression(budget=BUDGET, steps=1),
+    "linear by moments": lambda: LinearRegression(budget=BUDGET, by="moments"),
     "bayes": lambda: NaiveBayes(budget=BUDGET, classes=[0, 1], bins=4),
     "k-means": lambda: KMeans(2, budget=BUDGET, iterations=1),
     "pca": lambda: PCA(budget=BUDGET),
@@ -80,7 +81,7 @@ def test_a_row_replaced_moves_sums_by_at_most_twice_as_much(watched: Any) -> Non
 @pytest.mark.parametrize("name", ["linear", "bayes", "pca", "scaler", "k-means"])
 def test_noise_has_the_scale_that_was_charged_and_no_other(name: str, watched: Any, fits: Callable[..., float]) -> None:
     made: dict[str, Callable[[], Any]] = {
-        "linear": lambda: LinearRegression(budget=BUDGET).fit(np.zeros((5, 80)), np.zeros(5)),
+        "linear": lambda: LinearRegression(budget=BUDGET, by="moments").fit(np.zeros((5, 80)), np.zeros(5)),
         "bayes": lambda: NaiveBayes(budget=BUDGET, classes=[0, 1]).fit(np.zeros((5, 200)), np.zeros(5)),
         "pca": lambda: PCA(budget=BUDGET).fit(np.zeros((5, 80))),
         "scaler": lambda: StandardScaler(budget=BUDGET, bounds=(0, 1)).fit(np.zeros((5, 1600))),

@@ -14,8 +14,9 @@ from defocus.errors import InvalidParameterError, count
 from defocus.learning.estimators.balls import Floats, tallied
 from defocus.learning.estimators.base import PrivateEstimator, checked_bits, ends, seen, seen_with
 from defocus.learning.estimators.labels import labels, none_found
-from defocus.learning.estimators.logistic import ROW_BITS, descent_plan, fitted_by_descent
+from defocus.learning.estimators.logistic import descent_plan, fitted_by_descent
 from defocus.learning.estimators.naive_bayes import binned
+from defocus.learning.estimators.noisy_gradients import ROW_BITS
 from defocus.learning.estimators.residuals import chances
 from defocus.learning.estimators.spending import purse
 from defocus.mechanisms.values import IntVector

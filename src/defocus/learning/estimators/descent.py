@@ -19,8 +19,6 @@ from defocus.learning.estimators.balls import Floats
 __all__ = ["Course", "course", "descended"]
 
 
-_SPREAD = 2.0
-r"""The standard deviation of a coefficient expected beforehand, for rows in the unit ball: see :func:`course`."""
 _ROUNDS = 2
 """Steps are worth at least so many times the square root of the condition number; else the ridge is raised."""
 _LONGEST = 2.0**12
@@ -42,16 +40,16 @@ class Course:
         return min(self.steps // 2, math.ceil(math.sqrt(self.curvature / self.ridge)))
 
 
-def course(noise: float, curvature: float, steps: int, ridge: float | None = None) -> Course:
+def course(noise: float, curvature: float, steps: int, *, spread: float, ridge: float | None = None) -> Course:
     r"""How to descend, from the standard deviation of the mean ``noise`` and a bound on the ``curvature``.
 
     Along a direction of curvature h, with a coefficient of variance :math:`\tau^2` expected beforehand, a
     ridge :math:`\lambda` costs :math:`h(\lambda^2\tau^2 + s^2)/(h + \lambda)^2`: for
-    :math:`\lambda = s/\tau` at most twice of what the best ridge for that h would, whatever h is. Rows in the unit
-    ball give scores of a few units if coefficients are a few units, so :math:`\tau = 2`. Nothing here depends on data.
+    :math:`\lambda = s/\tau` at most twice of what the best ridge for that h would, whatever h is. What coefficients
+    are expected to vary by, :math:`\tau`, is the ``spread``. Nothing here depends on data.
     """
     least = curvature * (_ROUNDS / steps) ** 2
-    chosen = max(noise / _SPREAD, least) if ridge is None else ridge
+    chosen = max(noise / spread, least) if ridge is None else ridge
     return Course(chosen, curvature + chosen, steps)
 
 

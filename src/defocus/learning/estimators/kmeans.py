@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from defocus.errors import count
 from defocus.learning.estimators.balls import Ball, Floats, tallied
 from defocus.learning.estimators.base import PrivateEstimator, checked_bits, ends, scaled, seen
-from defocus.learning.estimators.logistic import noised
+from defocus.learning.estimators.noisy_gradients import noised
 from defocus.learning.estimators.spending import Sum, planned, purse
 from defocus.mechanisms import Gaussian
 

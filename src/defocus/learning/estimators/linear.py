@@ -1,4 +1,4 @@
-"""Linear regression from noisy sufficient statistics."""
+"""Linear regression: by exact noisy descent, or from noisy sufficient statistics."""
 
 from typing import Any, final
 
@@ -6,8 +6,8 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from defocus.errors import positive
-from defocus.learning.estimators.balls import Ball, Floats, Matrix, tallied
+from defocus.errors import InvalidParameterError, count, in_range, positive
+from defocus.learning.estimators.balls import Ball, Floats, Held, Matrix, tallied
 from defocus.learning.estimators.base import (
     PrivateEstimator,
     checked_bits,
@@ -17,41 +17,58 @@ from defocus.learning.estimators.base import (
     seen,
     seen_with,
 )
-from defocus.learning.estimators.logistic import LinearScores, noised
 from defocus.learning.estimators.moments import moment_error, moment_sum, noisy_moments
+from defocus.learning.estimators.noisy_gradients import (
+    ROW_BITS,
+    UNIT,
+    LinearScores,
+    Loss,
+    gradient_plan,
+    noised,
+    optimum,
+)
+from defocus.learning.estimators.residuals import PULL
 from defocus.learning.estimators.spending import Plan, Sum, planned, purse
 from defocus.noise import Bits
 
-__all__ = ["LinearRegression"]
+__all__ = ["LinearRegression", "shortfalls"]
 
 _BITS = 10
-"""Rows, and targets, measure up to 2**10 steps."""
+"""Targets measure up to 2**10 steps; so do rows, where moments are released."""
 _CONSTANT = 0.5
+_SPREAD = 0.5
+"""What coefficients are expected to vary by, where rows are in the unit ball and targets in [-1, 1]."""
 _SHARE = 0.5
 """Of the budget, for second moments; the rest is for products with the target."""
+_WAYS = ("descent", "moments")
 
 
 @final
 class LinearRegression(RegressorMixin, PrivateEstimator):
-    r"""Least squares, from the sums of :math:`x x^T` and :math:`x y` with noise, and a ridge that the noise asks for.
+    r"""A line through noisy data.
 
     Guarantee:
         The fit owes ``event_``, calibrated to ``budget``; one row is added or removed, or replaced where the
-        ledger says so. Rows are whole vectors of norm at most :math:`2^{10}` and targets whole numbers of size at
-        most :math:`2^{10}`, so a row moves the sum of :math:`x y` by at most :math:`2^{20}` in L2 norm, and the
-        weighted sum of :math:`x x^T` by at most :math:`5\cdot2^{20}` (:mod:`.moments`): exactly, as both are sums
-        of whole numbers. Noise is discrete Gaussian; the rest is computed from the noisy sums.
+        ledger says so. Rows and targets are whole numbers (:mod:`.balls`); noise is discrete Gaussian, and the rest is
+        computed from the noisy sums.
+
+        *by="descent"*: ``steps`` times, the sum over rows of (residual, clipped to ``clip``) times (row) is released,
+        as in :class:`LogisticRegression`: one row moves it by at most :math:`2^{26}` steps.
+
+        *by="moments"*: the sums of :math:`x x^T` and of :math:`x y` are released once. Rows have norm at most
+        :math:`2^{10}` and targets are at most :math:`2^{10}` in size, so a row moves the second by at most
+        :math:`2^{20}` in L2 norm, and the first, weighted, by at most :math:`5\cdot2^{20}` (:mod:`.moments`).
     Assumes:
         ``norm`` or ``bounds``, and ``target``, the least and largest value to predict, were not read off the data.
         What lies outside is cut. NaN is zero, with ``bounds`` the middle; a missing target is the middle of ``target``.
 
     Error:
-        As that of AdaSSP: with least eigenvalue :math:`\mu` of the noisy second moments, the ridge is what lifts
-        :math:`\mu` to the size of their noise. The eigenvalue is read off what was released, so that,
-        other than there, no budget is spent on it.
+        By descent, that of Huber's loss: a residual above ``clip``, in units of half the range of ``target``, pulls no
+        harder than ``clip``. The noise of moments grows with the number of features and does not pay where
+        there are more than a few; then the ridge is what lifts their least eigenvalue to the size of their noise.
     Reference:
-        Wang (2018), Revisiting differentially private linear regression: optimal and adaptive prediction and estimation
-        in unbounded domain.
+        Huber (1964), Robust estimation of a location parameter; Wang (2018), Revisiting differentially private linear
+        regression, for the moments (AdaSSP).
 
     >>> from defocus.noise.testing import seeded
     >>> X = np.tile([[-0.8], [-0.2], [0.5], [0.9]], (5000, 1))
@@ -66,46 +83,60 @@ class LinearRegression(RegressorMixin, PrivateEstimator):
         target: Any = (-1.0, 1.0),
         budget: Any = None,
         ledger: Any = None,
+        by: str = "descent",
         norm: Any = 1.0,
         bounds: Any = None,
+        clip: Any = 0.5,
         fit_intercept: bool = True,
         ridge: Any = None,
+        steps: int = 400,
         purpose: str | None = None,
         bits: Any = None,
     ) -> None:
         self.target = target
         self.budget = budget
         self.ledger = ledger
+        self.by = by
         self.norm = norm
         self.bounds = bounds
+        self.clip = clip
         self.fit_intercept = fit_intercept
         self.ridge = ridge
+        self.steps = steps
         self.purpose = purpose
         self.bits = bits
 
     def fit(self, X: Any, y: Any = None) -> "LinearRegression":
         """Charge, then fit."""
+        if self.by not in _WAYS:
+            raise InvalidParameterError("There is no such way to fit.", fix=f"choose by= from {', '.join(_WAYS)}.")
         means, drawn = purse(self.budget, self.ledger), checked_bits(self.bits)
         (low,), (high,) = ends(self.target, 1)
         ridge = None if self.ridge is None else float(positive("ridge", self.ridge))
+        clip, steps = float(in_range("clip", self.clip, 1e-3, 2)), count("steps", self.steps)
         rows, values = seen_with(self, X, y, sparse=True)
         rows, norm = scaled(rows, self.bounds, self.norm)
-        ball = Ball(norm, _BITS, _CONSTANT if self.fit_intercept else 0.0)
+        descends = self.by == "descent"
+        ball = Ball(norm, ROW_BITS if descends else _BITS, _CONSTANT if self.fit_intercept else 0.0)
         width = rows.shape[1] + bool(self.fit_intercept)
-        plan = planned(means, [moment_sum(width, _BITS, _SHARE), Sum(4**_BITS, width, 1 - _SHARE)])
+        moments = [moment_sum(width, _BITS, _SHARE), Sum(4**_BITS, width, 1 - _SHARE)]
+        plan = gradient_plan(means, width, steps) if descends else planned(means, moments)
         middle, half = low / 2 + high / 2, high / 2 - low / 2
 
         def compute() -> Floats:
-            with np.errstate(invalid="ignore", over="ignore"):
-                shares = np.clip((np.asarray(values, dtype=np.float64) - middle) / half, -1.0, 1.0)
-            steps = np.rint(np.where(np.isnan(shares), 0.0, shares) * 2**_BITS)
-            return _solved(ball.hold(rows), steps, plan, ridge, drawn)
+            held, aims = ball.hold(rows), _aims(values, middle, half)
+            if not descends:
+                return _solved(held, aims, plan, ridge, drawn)
+            loss = Loss(
+                lambda scores: shortfalls(scores, aims, clip), columns=1, step=clip / PULL, bend=1.0, spread=_SPREAD
+            )
+            return optimum(Held(held), loss, plan, steps=steps, ridge=ridge, bits=drawn)[:, 0]
 
         w = self._spend(plan, means, compute, lambda made: made.tolist(), self.purpose)
         self._scores = LinearScores(ball, w[:, np.newaxis] * half)
         self._middle = middle
-        coef = w[np.newaxis, : rows.shape[1]] * (half * ball.radius / (norm * 2**_BITS))
-        intercept = np.array([middle + (half * w[-1] * ball.intercept / 2**_BITS if self.fit_intercept else 0.0)])
+        coef = w[np.newaxis, : rows.shape[1]] * (half * ball.radius / (norm * 2**ball.bits))
+        intercept = np.array([middle + (half * w[-1] * ball.intercept / 2**ball.bits if self.fit_intercept else 0.0)])
         (self.coef_,), (self.intercept_,) = in_units_of_data(coef, intercept, self.bounds)
         return self
 
@@ -121,6 +152,25 @@ class LinearRegression(RegressorMixin, PrivateEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def shortfalls(scores: Floats, aims: Floats, clip: float) -> Floats:
+    """By how much scores miss targets, at most ``clip``, in steps of clip / PULL: row by row, in whole numbers.
+
+    >>> shortfalls(np.array([[0.0], [0.0]]), np.array([1024.0, -128.0]), 0.5).ravel().tolist()
+    [-8192.0, 2048.0]
+    """
+    missed = np.clip(scores / UNIT - aims[:, np.newaxis] / 2**_BITS, -clip, clip)
+    found: Floats = np.trunc(missed * (PULL / clip)).clip(-PULL, PULL)
+    return found
+
+
+def _aims(values: Any, middle: float, half: float) -> Floats:
+    """Targets that go from -1 to 1, in steps of 2**-10; a missing one is zero."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        shares = np.clip((np.asarray(values, dtype=np.float64) - middle) / half, -1.0, 1.0)
+    found: Floats = np.rint(np.where(np.isnan(shares), 0.0, shares) * 2**_BITS)
+    return found
 
 
 def _solved(rows: Matrix, y: Floats, plan: Plan, ridge: float | None, bits: Bits) -> Floats:

@@ -1,8 +1,5 @@
 """Logistic regression, in three ways: by exact noisy descent, by output and by objective perturbation."""
 
-import math
-from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, final
 
 import numpy as np
@@ -11,30 +8,22 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from defocus.errors import InvalidParameterError, count, positive
-from defocus.learning.estimators.balls import Ball, Floats, Held, Matrix, Rows
+from defocus.learning.estimators.balls import Ball, Floats, Held, Rows
 from defocus.learning.estimators.base import PrivateEstimator, checked_bits, in_units_of_data, scaled, seen, seen_with
-from defocus.learning.estimators.descent import course, descended
 from defocus.learning.estimators.labels import Labels, labels, none_found, numbered
+from defocus.learning.estimators.noisy_gradients import ROW_BITS, UNIT, LinearScores, Loss, gradient_plan, optimum
 from defocus.learning.estimators.perturbation import Perturbation, objective, output
 from defocus.learning.estimators.residuals import PULL, chances, largest, pulls
-from defocus.learning.estimators.spending import Plan, Purse, Sum, planned, purse
-from defocus.mechanisms import Gaussian
-from defocus.mechanisms.values import IntVector, add
-from defocus.noise import Bits, discrete_gaussian
+from defocus.learning.estimators.spending import Plan, Purse, purse
+from defocus.noise import Bits
 
-__all__ = ["ROW_BITS", "LinearScores", "LogisticRegression", "descent_plan", "fitted_by_descent", "noised"]
+__all__ = ["LogisticRegression", "descent_plan", "fitted_by_descent"]
 
-ROW_BITS = 13
-"""Rows measure up to 2**13 steps."""
-_FINE = 16
-"""Coefficients are rounded to 2**-16 where scores are computed with them."""
 _CONSTANT = 0.25
 """The feature that is one for everybody, beside features in the unit ball: it costs 3 % more noise."""
-_TRACE = 0.01
-"""The share of the budget that finds how long rows are."""
+_SPREAD = 2.0
+"""Rows in the unit ball have scores of a few units if coefficients are a few units."""
 _MOST_CLASSES = 1 << 10
-_AHEAD = 1 << 14
-"""How many numbers of noise are drawn at a time."""
 _WAYS = ("descent", "output", "objective")
 
 
@@ -168,26 +157,10 @@ class LogisticRegression(ClassifierMixin, PrivateEstimator):
         return tags
 
 
-@final
-class LinearScores:
-    """Scores of rows held as they were when fitting."""
-
-    __slots__ = ("_ball", "_w")
-
-    def __init__(self, ball: Ball, w: Floats) -> None:
-        self._ball, self._w = ball, w
-
-    def of(self, rows: Matrix) -> Floats:
-        """One column for each column of coefficients."""
-        found: Floats = np.asarray(self._ball.hold(rows) @ self._w) / 2**self._ball.bits
-        return found
-
-
 def descent_plan(means: Purse, known: Labels, width: int, steps: int) -> Plan:
-    """The noise of every gradient and of the sum of squared lengths."""
+    """What finding classes, and then gradients for as many as there may be, owe together."""
     columns = _MOST_CLASSES if known.declared is None else max(1, len(known.declared))
-    gradient = Sum(2**ROW_BITS * PULL, width * (1 if columns == 2 else columns), 1 - _TRACE, steps)
-    plan = planned(known.left(means), [gradient, Sum(2**ROW_BITS, 1, _TRACE)])
+    plan = gradient_plan(known.left(means), width * (1 if columns == 2 else columns), steps)
     return Plan(plan.noises, plan.event + known.event)
 
 
@@ -196,37 +169,15 @@ def fitted_by_descent(
 ) -> tuple[NDArray[Any], Floats]:
     """The classes and the coefficients, from rows of whole numbers: everything here is paid for by the plan."""
     classes = known.found(y, bits)[:_MOST_CLASSES]
-    columns = 1 if len(classes) <= 2 else len(classes)
-    if len(classes) < 2:
+    number = len(classes)
+    if number < 2:
         return classes, np.zeros((rows.width, 1))
     places = numbered(y, classes)
-    whole, trace = plan.noises
-    noise = replace(whole, dimension=rows.width * columns)
-    # The length of every row is rounded down to a multiple of 2**bits, so that it weighs at most that.
-    lengths = trace.sample(int(np.floor(rows.squares() / 2**ROW_BITS).sum()), bits) + 3 * float(trace.sigma)
-    step = largest(len(classes)) / PULL / (1 if len(classes) > 2 else math.sqrt(2))
-    bend = 0.25 if len(classes) == 2 else 0.5
-    curvature = bend * max(lengths, 0.0) / 2**ROW_BITS
-    way = course(float(noise.sigma) * step / 2**ROW_BITS / math.sqrt(steps), curvature, steps, ridge)
-
-    fresh = _fresh(noise, bits)
-
-    def gradient(w: Floats) -> Floats:
-        scores = rows.times(np.rint(w * 2**_FINE))
-        exact = rows.tallied(pulls(scores, places, unit=2 ** (ROW_BITS + _FINE), classes=len(classes)))
-        noisy: Floats = add(exact.ravel(), next(fresh)).reshape(w.shape) * (step / 2**ROW_BITS)
-        return noisy
-
-    return classes, descended(gradient, (rows.width, columns), way)
-
-
-def _fresh(noise: Gaussian, bits: Bits) -> Iterator[IntVector]:
-    """Fresh noise for one release after another, drawn for several at a time: short draws cost as much as long ones."""
-    ahead = max(1, _AHEAD // noise.dimension)
-    while True:
-        yield from discrete_gaussian(noise.sigma, ahead * noise.dimension, bits).reshape(ahead, -1)
-
-
-def noised(exact: IntVector, noise: Gaussian, bits: Bits) -> Floats:
-    """A matrix of whole sums with fresh noise in every entry."""
-    return np.asarray(noise.sample(exact.ravel(), bits), dtype=np.float64).reshape(exact.shape)
+    loss = Loss(
+        lambda scores: pulls(scores, places, unit=UNIT, classes=number),
+        columns=1 if number == 2 else number,
+        step=(0.5 if number == 2 else largest(number)) / PULL,
+        bend=0.25 if number == 2 else 0.5,
+        spread=_SPREAD,
+    )
+    return classes, optimum(rows, loss, plan, steps=steps, ridge=ridge, bits=bits)

@@ -9,8 +9,8 @@ from sklearn.utils.validation import check_is_fitted
 from defocus.errors import InvalidParameterError, count
 from defocus.learning.estimators.balls import Ball, Floats, tallied
 from defocus.learning.estimators.base import PrivateEstimator, checked_bits, ends, scaled, seen
-from defocus.learning.estimators.logistic import noised
 from defocus.learning.estimators.moments import moment_sum, noisy_moments
+from defocus.learning.estimators.noisy_gradients import noised
 from defocus.learning.estimators.spending import Sum, planned, purse
 
 __all__ = ["PCA"]
