@@ -1,4 +1,5 @@
 from defocus.local import shuffling as shuffling
+from defocus.local.aggregating import count_files as count_files
 from defocus.local.choosing import Choice as Choice
 from defocus.local.choosing import best as best
 from defocus.local.choosing import best_mean as best_mean
@@ -14,7 +15,6 @@ from defocus.local.designs import Rappor as Rappor
 from defocus.local.domains import Categories as Categories
 from defocus.local.domains import Interval as Interval
 from defocus.local.estimates import Estimate as Estimate
-from defocus.local.files import count_files as count_files
 from defocus.local.files import from_arrow as from_arrow
 from defocus.local.files import to_arrow as to_arrow
 from defocus.local.files import write_parquet as write_parquet

@@ -6,9 +6,10 @@ import pytest
 from tests.local.making import small
 
 from defocus.local import mean
+from defocus.local.aggregating import count_files
 from defocus.local.clients import Client
 from defocus.local.designs import Design
-from defocus.local.files import count_files, write_parquet
+from defocus.local.files import write_parquet
 from defocus.local.servers import Server
 from defocus.noise.testing import seeded
 
@@ -23,8 +24,7 @@ def test_spark_counts_what_a_server_counts(name: str, tmp_path: Path, spark: Any
     reports = Client(made).encode(np.arange(400) % 70, seeded(1))
     path = tmp_path / "x.parquet"
     write_parquet(reports, path)
-    spark.read.parquet(str(path)).createOrReplaceTempView("reports")
-    counted = count_files(made, [path], run=lambda sql: spark.sql(sql).collect())
+    counted = count_files(made, path, engine=spark)
     server = Server(made)
     server.add_reports(reports)
     assert np.array_equal(counted.tally, server.state().tally)
