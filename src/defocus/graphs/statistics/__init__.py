@@ -84,12 +84,12 @@ ENTRIES: tuple[Entry, ...] = (
 
 
 def registered(statistic: Statistic) -> Statistic:
-    """The statistic, if it and all of its parts are registered; else a refusal: nobody checked how far it moves.
+    """The statistic, if it and all of its parts have a certificate; else a refusal: nobody checked how far they move.
 
     >>> registered(Edges())
     Edges()
     """
-    known = {entry.make for entry in ENTRIES}
+    known = {type(each) for entry in ENTRIES for each in entry.certificate.statistics}
     for part in (statistic, *(statistic.parts if isinstance(statistic, Joint) else ())):
         if type(part) not in known:
             raise InvalidParameterError(
