@@ -56,7 +56,7 @@ def expected(estimator: Any) -> dict[str, str]:
         LogisticRegression(budget=BUDGET, steps=60, norm=3.0),
         NaiveBayes(budget=BUDGET, bounds=(-4, 4)),
         AdditiveModel(budget=BUDGET, bounds=(-4, 4), depth=4, steps=60),
-        LinearRegression(budget=QUICK, target=(-100, 100)),
+        LinearRegression(budget=QUICK, target=(-100, 100), steps=60),
         KMeans(3, budget=QUICK, norm=5.0),
         PCA(budget=QUICK),
         StandardScaler(budget=QUICK),
