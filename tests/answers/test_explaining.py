@@ -19,7 +19,7 @@ def test_expected_absolute_errors_are_called_so() -> None:
     one = noisy("edges", [41.0], error=1.9, half=6, how="Laplace")
     assert exactness(one) == "edges: off by 1.9 on average, 95 % within 6.0"
     two = noisy("degree", [41.0, 3.0], error=np.array([1.9, 30.0]), half=6, how="Laplace")
-    assert exactness(two, thing="entry") == "degree: off by 1.9 to 30 on average, 95 % within 6.0 in the middle entry"
+    assert exactness(two, thing="entry") == "degree: off by 1.9 to 30 on average, 95 % within 6.0 for the median entry"
 
 
 def test_topics_without_a_sentence_are_not_told(tmp_path: Path) -> None:

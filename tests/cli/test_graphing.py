@@ -191,3 +191,26 @@ def test_remedies_for_nodes_are_options(defocus: Callable[..., Any], edges: Path
 def test_a_method_without_a_guess_is_named_as_an_option(defocus: Callable[..., Any], edges: Path) -> None:
     ran = defocus("graph", edges, *SAID, "triangles", "--epsilon", 1, "--by", "ramp")
     assert '--by "ramp, measured" gives one' in ran.out
+
+
+def test_a_list_without_a_header_is_opened_as_such_and_its_first_line_not_shown(
+    defocus: Callable[..., Any], edges: Path
+) -> None:
+    place = edges.with_name("plain.csv")
+    place.write_text("11,12\n12,13\n", encoding="utf-8")
+    refused = defocus("graph", place, *SAID, "edges", "--epsilon", 1)
+    assert refused.code != 0
+    assert "pass --no-header if it is an edge; or --header if it has the names" in " ".join(refused.err.split())
+    assert "11" not in refused.err
+    ran = defocus("graph", place, *SAID, "--no-header", "edges", "--epsilon", 1, "--json")
+    assert ran.code == 0, ran.err
+
+
+def test_columns_that_are_not_clear_are_asked_for_by_an_option_that_works(
+    defocus: Callable[..., Any], edges: Path
+) -> None:
+    pq.write_table(pa.table({"a": [1], "b": [2]}), edges.with_name("odd.parquet"))
+    refused = defocus("graph", edges.with_name("odd.parquet"), *SAID, "edges", "--epsilon", 1)
+    assert "To fix: say it: --ends from_id,to_id." in " ".join(refused.err.split())
+    both = defocus("graph", edges, *SAID, "--ends", "source,source", "edges", "--epsilon", 1)
+    assert "name two different columns" in " ".join(both.err.split())

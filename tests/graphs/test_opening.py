@@ -252,3 +252,30 @@ def test_without_numba_no_ledger_is_made(tmp_path: Path, monkeypatch: pytest.Mon
     with pytest.raises(MissingExtraError, match="numba"):
         dp.open_graph([(0, 1)], unit=dp.edge(), budget=dp.Budget(1), nodes=2, ledger=tmp_path / "l", name="g")
     assert not list(tmp_path.iterdir())
+
+
+def test_the_words_of_the_terminal_are_taken_too(opened: Callable[..., Network]) -> None:
+    assert opened(nodes="as-listed").public.nodes == opened(nodes="as listed").public.nodes == 5
+
+
+@pytest.mark.parametrize("unit", ["edge", "node", edge, 1])
+def test_a_unit_that_is_none_is_answered_by_those_of_graphs(opened: Callable[..., Network], unit: Any) -> None:
+    with pytest.raises(InvalidParameterError, match="unit must be a unit") as caught:
+        opened(unit=unit)
+    assert "unit=dp.edge()" in caught.value.fix
+
+
+@pytest.mark.parametrize("kind", ["weight", "event"])
+def test_edges_from_a_node_to_itself_are_left_out_of_everything_and_said_to_be(
+    opened: Callable[..., Network], kind: str
+) -> None:
+    frame = pd.DataFrame({"u": ["ada", "ada"], "v": ["bob", "ada"], "w": [1.0, 3.0], "t": [1, 1]})
+    if kind == "weight":
+        g = opened(frame, unit=weight(bound=5), weights="w")
+        answer = g.weights().release(epsilon=400)
+        assert answer.value == pytest.approx(1, abs=0.2)
+        assert g.weights("strength").release(epsilon=400).value[0] == pytest.approx(1, abs=0.2)
+    else:
+        answer = opened(frame, unit=event(), time="t").interactions(every=1, start=0, end=2).release(epsilon=100)
+        assert answer.value.tolist() == [0, 1]
+    assert "an edge from a node to itself is left out" in answer.explain()

@@ -68,7 +68,7 @@ def exactness(column: AnswerColumn, threshold: float | None = None, *, thing: st
         size = least if least == most else f"{least} to {most}"
         said.append(f"off by {size} on average" if column.absolute else f"standard error of the noise {size}")
     if half.size:
-        middle = "" if len(column.values) == 1 else f" in the middle {thing}"
+        middle = "" if len(column.values) == 1 else f" for the median {thing}"
         said.append(f"95 % within {brief(np.median(half))}{middle}")
     if not said:
         return f"{column.name}: how far off it is in value is not known"

@@ -24,12 +24,16 @@ _LISTS = {
     "the list of all nodes when the graph is opened: nodes=[…]": "--nodes and a file of all nodes, one per line",
     "pass the list of all nodes": "pass --nodes and a file of all nodes, one per line",
     'ends=("from_id", "to_id")': "--ends from_id,to_id",
+    "header=False": "--no-header",
+    "header=True": "--header",
     "with directed=False": "without --directed",
     "without directed=True": "without --directed",
 }
 """What is a list in Python is a file here, or words with a comma."""
 _BY = re.compile(r'\bby\((?P<name>"[^"]*")\)(?= gives one)')
 _VERBS = r"(?P<verb>\b(?:pass|choose|raise|round|shorten|write|give) |^)"
+_ORDERED = r"(?! (?:them|it|two|each|every|the|one|a|an|at|columns?|nodes?|both)\b)"
+"""What follows a word that tells somebody to do it, such as *name them*, and no parameter of that name."""
 
 
 def options_of(app: typer.Typer, words: Sequence[str]) -> dict[str, str]:
@@ -49,6 +53,8 @@ def in_options(text: str, options: Mapping[str, str]) -> str:
     >>> known = {"epsilon": "--epsilon", "delta": "--delta", "bounds": "--bounds"}
     >>> in_options('pass delta=, or bounds="find"; ask with delta=1e-7: keys=None finds them.', known)
     'pass --delta, or --bounds find; ask with --delta 1e-7: keys=None finds them.'
+    >>> in_options('name them: ends=("a", "b")', {"name": "--name"})
+    'name them: ends=("a", "b")'
     >>> in_options("did you mean Budget(0.9, 1e-06)?", known), in_options("pass epsilon > 0.", known)
     ('did you mean --epsilon 0.9 --delta 1e-06?', 'pass --epsilon > 0.')
     """
@@ -65,7 +71,7 @@ def in_options(text: str, options: Mapping[str, str]) -> str:
         if "epsilon" in options and "delta" in options:
             part = _BUDGET.sub(_spent(options), part)
         part = re.sub(rf"\b(?P<name>{names})={_VALUE}", _given(options), part)
-        part = re.sub(rf"{_VERBS}(?P<name>{names})\b(?= )", named, part)
+        part = re.sub(rf"{_VERBS}(?P<name>{names})\b(?= ){_ORDERED}", named, part)
         return re.sub(rf"(?P<verb>)(?<![\w-])(?P<name>{names})\b(?= [<>])", named, part)
 
     parts = _SHOWN.split(text)

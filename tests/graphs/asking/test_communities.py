@@ -1,3 +1,4 @@
+import math
 from typing import Any
 
 import pytest
@@ -5,6 +6,7 @@ from tests.graphs.asking.small import answer, planted, public, ways
 
 from defocus import Budget, edge, node
 from defocus.errors import DefocusError
+from defocus.graphs.questions import foretold
 from defocus.graphs.asking import AskCommunities, AskLabellings
 
 
@@ -27,7 +29,17 @@ def test_the_better_labelling_wins() -> None:
 @pytest.mark.parametrize("question", [AskCommunities(3), AskLabellings(([0] * 50, [1] * 50))])
 def test_a_replaced_edge_costs_the_same_and_needs_more_noise(question: Any) -> None:
     one, two = (next(iter(ways(question, 50, Budget(1), edge(replace=r)).values())) for r in (False, True))
-    assert two.error == pytest.approx(2 * one.error)
+    assert two.mechanism.error == pytest.approx(2 * one.mechanism.error)  # type: ignore[attr-defined]  # a choice
+
+
+def test_no_number_of_communities_is_foretold_that_could_not_be() -> None:
+    """How far a choice among ten is off is not told by losses of fit."""
+    for nodes in (50, 8000):
+        (method,) = ways(AskCommunities(10), nodes, Budget(1)).values()
+        assert math.isnan(method.error)
+        assert math.isnan(method.interval)
+        assert "depends on how clearly communities stand out" in foretold(method)[0]
+        assert any("takes long" in told for told in foretold(method)) == (nodes == 8000)
 
 
 def test_other_units_and_labellings_of_the_wrong_length_are_refused() -> None:

@@ -39,3 +39,12 @@ def test_terms_that_make_no_model_are_refused(terms: Any) -> None:
 def test_graphs_too_large_to_simulate_are_refused() -> None:
     with pytest.raises(DefocusError, match="too long to simulate"):
         AskErgm().methods(public(501), Budget(1))
+
+
+def test_what_has_noise_and_what_is_fitted_are_told_apart() -> None:
+    (method,) = ways(AskErgm(("edges", "triangles")), 30, Budget(4)).values()
+    coefficient, statistic = answer(method, random_graph(30, 100)).columns
+    assert coefficient.how == "none of its own: fitted to the noisy statistics"
+    assert statistic.how.startswith("edges: discrete Laplace noise")
+    assert "; triangles: " in statistic.how
+    assert not method.rules

@@ -9,6 +9,7 @@ from typing import Any, final
 import numpy as np
 
 from defocus.answers.columns import AnswerColumn
+from defocus.answers.digits import brief
 from defocus.errors import InvalidParameterError, Number
 from defocus.graphs.data import Data
 from defocus.graphs.public import Public
@@ -25,6 +26,7 @@ __all__ = ["AskCommunities", "AskLabellings", "ByLikelihood", "BySpectrum"]
 
 _SHARE = Fraction(1, 10)
 """Which part of epsilon the average degree takes."""
+_MANY = 2000
 _EDGE = 2.8
 """Of a random graph of average degree d, no singular value but the first is far above 2√d; this is a margin above."""
 
@@ -122,13 +124,22 @@ class BySpectrum:
 
     @property
     def error(self) -> float:
-        """The expected loss of utility, in units of singular values."""
-        return self.mechanism.error
+        """Unknown: it depends on how clearly communities stand out."""
+        return math.nan
 
     @property
     def interval(self) -> float:
-        """The loss of utility that is exceeded in 5 % of cases at most."""
-        return self.mechanism.interval(0.95)
+        """Likewise."""
+        return math.nan
+
+    @property
+    def foretold(self) -> tuple[str, ...]:
+        """What the error depends on."""
+        said = (
+            "how far off it is depends on how clearly communities stand out: with 95 % probability, the number fits the"
+            f" spectrum as well as the best one does, but for {brief(self.mechanism.interval(0.95))} of a singular value"
+        )
+        return (said,) if self.nodes < _MANY else (said, "it takes long: some minutes for 8 000 nodes")
 
     @property
     def how(self) -> str:
@@ -161,13 +172,22 @@ class ByLikelihood:
 
     @property
     def error(self) -> float:
-        """The expected loss of log-likelihood."""
-        return self.mechanism.error
+        """Unknown: it depends on how clearly one labelling is better than the others."""
+        return math.nan
 
     @property
     def interval(self) -> float:
-        """The loss of log-likelihood that is exceeded in 5 % of cases at most."""
-        return self.mechanism.interval(0.95)
+        """Likewise."""
+        return math.nan
+
+    @property
+    def foretold(self) -> tuple[str, ...]:
+        """What the error depends on."""
+        said = (
+            "how far off it is depends on the graph: with 95 % probability, the labelling is less likely than the best"
+            f" one by a factor of exp({brief(self.mechanism.interval(0.95))}) at most"
+        )
+        return (said,)
 
     @property
     def how(self) -> str:

@@ -78,7 +78,7 @@ class Fitted:
     terms: tuple[str, ...]
     nodes: int
     name: str = "simulated likelihood"
-    rules: tuple[str, ...] = ("standard errors count the noise as well as the randomness of the model",)
+    rules: tuple[str, ...] = ()
 
     @property
     def event(self) -> Event:
@@ -106,8 +106,8 @@ class Fitted:
 
     @property
     def how(self) -> str:
-        """The noise of the statistics."""
-        return self.parts.how
+        """The noise of each statistic."""
+        return "; ".join(f"{t}: {part.how}" for t, part in zip(self.terms, self.parts.methods, strict=True))
 
     def run(self, data: Data, bits: Bits) -> Result:
         """Release the statistics, then fit."""
@@ -127,18 +127,22 @@ class Fitted:
             absolute=True,
         )
         return Result(
-            (_coefficients(fit, self.how), statistics),
+            (_coefficients(fit), statistics),
             keys={"term": list(self.terms)},
-            processing=("coefficients whose simulated mean statistics are the noisy ones were searched",),
+            processing=(
+                "coefficients were searched for which simulated graphs have the noisy statistics on average",
+                "their intervals count the noise as well as the randomness of the model, as if noise were normal",
+            ),
             notes=(*released.notes, _arrived(fit)),
         )
 
 
-def _coefficients(fit: ErgmFit, how: str) -> AnswerColumn:
+def _coefficients(fit: ErgmFit) -> AnswerColumn:
     shown = fit.coefficients if fit.converged else np.full(len(fit.terms), np.nan)
     errors = fit.standard_errors if fit.converged else np.full(len(fit.terms), np.nan)
     half = 1.96 * errors
     absolute = errors * math.sqrt(2 / math.pi)
+    how = "none of its own: fitted to the noisy statistics"
     return noisy("coefficient", shown, error=absolute, half=half, how=how, integral=False)
 
 
