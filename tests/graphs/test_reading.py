@@ -59,8 +59,8 @@ def test_files_of_names_and_of_numbers(opened: Callable[..., Network], tmp_path:
     "data",
     [
         FRIENDS,
-        tuple(FRIENDS),
         set(FRIENDS),
+        frozenset(FRIENDS),
         [list(pair) for pair in FRIENDS],
         TABLE,
         TABLE.to_batches()[0],
@@ -114,7 +114,7 @@ def test_a_weight_of_zero_keeps_its_edge(opened: Callable[..., Network]) -> None
         ]
         assert [len(each) for each in pairs] == [2, 2]
         assert np.array_equal(pairs[0].left, pairs[1].left)
-    for held in ("dia", "lil"):
+    for held in ("dia", "dok", "lil"):
         with pytest.raises(SourceError, match="weight zero"):
             opened(sp.eye_array(3).asformat(held), nodes=3, weights="w", unit=weight(bound=2))
 
@@ -181,3 +181,14 @@ def test_a_directed_graph_is_not_taken_for_an_undirected_one(opened: Callable[..
         opened(networkx.Graph(both), directed=True)
     with pytest.raises(InvalidParameterError, match="True or False"):
         opened(both, directed="yes")
+
+
+def test_a_tuple_is_two_columns_however_many_edges_there_are(opened: Callable[..., Network]) -> None:
+    assert named_edges(opened(((0, 2), (1, 3)), nodes=4)) == {(0, 1), (2, 3)}
+    assert named_edges(opened([(0, 2), (1, 3)], nodes=4)) == {(0, 2), (1, 3)}
+    for edges in ((), ((0, 1),), ((0, 1), (1, 2), (2, 3))):
+        with pytest.raises(SourceError, match="two columns") as caught:
+            opened(edges, nodes=4)
+        assert "list" in caught.value.fix
+    with pytest.raises(InvalidParameterError, match="list or an array"):
+        opened(("ab", "cd"), nodes=4)

@@ -128,7 +128,7 @@ def file_source(
         return EdgeColumns(*(None if name is None else as_column(next(found)) for name in chosen))
 
     called = place.name[: -len(".txt.gz")] if ending == ".txt.gz" else place.stem
-    return EdgeSource("file", called, columns(rows=False), columns, written=written)
+    return EdgeSource("file", called, columns(rows=False), columns, written=written, ends=chosen[:2])
 
 
 def _parquet(place: Path) -> tuple[list[str], Read]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from defocus.errors import InvalidParameterError, NotDeclaredError
+from defocus.graphs.booking import Holding, booked, called, place_of
 from defocus.graphs.building import RULES, checked_nodes
 from defocus.graphs.data import Data
 from defocus.graphs.distributed.opening import EngineEdges, engine_edges, in_engine
@@ -22,7 +23,6 @@ from defocus.graphs.sources import EdgeColumns, EdgeSource
 from defocus.graphs.valuing import times_of, weights_of
 from defocus.ledger import Ledger
 from defocus.ledger.making import check_kinds
-from defocus.ledger.text import line
 from defocus.privacy.budgets import Budget
 from defocus.privacy.units import Unit
 from defocus.release.purposes import declared
@@ -31,10 +31,6 @@ __all__ = ["AS_LISTED", "open_graph"]
 
 AS_LISTED = "as listed"
 """Says that the set of nodes is public, and is that of the nodes in the data. On a terminal it has a hyphen."""
-
-_DIRECTED = ", directed"
-"""How ledgers call graphs whose edges have a direction: an edge between two nodes is two of those, so that one ledger
-cannot answer for both."""
 
 _LEAST, _MOST = Fraction(10) ** -200, Fraction(10) ** 200
 """Between which bounds of weights can be, so that no step of theirs vanishes or overflows."""
@@ -75,7 +71,8 @@ def open_graph(
             that those in the data are public. Under node privacy, the list of all nodes, which is private; without
             one, nodes that have no edge are not known.
         ledger: where every charge is written down: a path, a PostgreSQL URL or an open ledger. Beside the data unless
-            told. Where it exists, it must have been made for the same unit, budget and data.
+            told. Where it exists, it must have been made for the same unit, budget and data, read in the same way: an
+            edge between other columns, or one with a direction, is another edge.
         name: what the data is called in the ledger; the name of the file unless told.
         ends: the two columns that hold the ends of an edge, such as ("from_id", "to_id").
         directed: whether edges have a direction; False also takes the direction from edges that have one.
@@ -125,14 +122,14 @@ def open_graph(
             )
         one_way = _direction(directed, opened)
         allowed = declared(purposes)
-        called = _called(name, opened, ledger)
-        held = called + _DIRECTED * one_way
-        place = _place(data, called) if ledger is None else ledger
+        title = called(name, opened, ledger)
+        holding = Holding(title, opened.ends, directed=one_way)
+        place = place_of(data, title) if ledger is None else ledger
         if there is None:
             ready()
         book = None
         if unit is None:  # then only a ledger that is there can say whom it protects
-            book = _book(place, undo, anchor_file, dataset=held, unit=None, budget=budget)
+            book = booked(place, holding, undo, anchor_file, unit=None, budget=budget)
             unit = book.unit
         _checked_unit(unit, weights=weights, time=time)
         if there is not None:
@@ -142,7 +139,7 @@ def open_graph(
         names, read = _nodes(nodes, unit, opened)
         private = Data(read) if there is None or names is None else there.data(names, directed=one_way)
         if book is None:
-            book = _book(place, undo, anchor_file, dataset=held, unit=unit, budget=budget)
+            book = booked(place, holding, undo, anchor_file, unit=unit, budget=budget)
         public = Public(
             unit,
             None if unit.kind == "node" or names is None else len(names.labels),
@@ -152,7 +149,7 @@ def open_graph(
             columns=(*(ends or ()), weights, time, table),
             engine="" if there is None else there.source.engine.name,
         )
-        network = Network(private, public, book, called, _rules(unit, public, directed=one_way), allowed)
+        network = Network(private, public, book, title, _rules(unit, public, directed=one_way), allowed)
         undo.pop_all()
     return network
 
@@ -278,32 +275,3 @@ def _rules(unit: Unit, public: Public, *, directed: bool) -> tuple[str, ...]:
     way = () if not directed else ("edges have a direction: one from a to b is not one from b to a",)
     known = () if public.listed else ("nodes without an edge are not known, and do not count",)
     return (*RULES, *way, *known)
-
-
-def _called(name: str | None, opened: EdgeSource, ledger: Any) -> str:
-    """What the data is called where nobody says: as its file is, else as in its ledger."""
-    if name is not None:
-        return line("name", name, longest=200)
-    if opened.name is not None:
-        return opened.name
-    if isinstance(ledger, Ledger):
-        return ledger.dataset.removesuffix(_DIRECTED)
-    return Path(ledger).stem if isinstance(ledger, str | Path) and "://" not in str(ledger) else "graph"
-
-
-def _place(data: Any, called: str) -> Path:
-    """Beside the data."""
-    if isinstance(data, str | Path) and "://" not in str(data):
-        return Path(data).with_name(f"{called}.ledger")
-    raise NotDeclaredError(
-        "This graph has no place of its own, so nobody knows where its ledger is.",
-        fix='pass ledger="friends.ledger" and name="friends", the same each time, or the budget would start anew.',
-    )
-
-
-def _book(place: Ledger | str | Path, undo: ExitStack, anchor_file: str | Path | None, **terms: Any) -> Ledger:
-    """The ledger, which must have been made for this unit, budget and data, or is made for them now."""
-    if isinstance(place, Ledger):
-        place.terms.hold(**terms)
-        return place
-    return undo.enter_context(Ledger.open(place, anchor_file=anchor_file, **terms))

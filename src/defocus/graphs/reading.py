@@ -88,7 +88,7 @@ def _frame(data: Any, library: str, *, ends: Sequence[str] | None, weights: str 
         return EdgeColumns(*(None if name is None else column(name, rows=True) for name in chosen))
 
     head = EdgeColumns(*(None if name is None else column(name, rows=False) for name in chosen))
-    return EdgeSource(f"{library} table", None, head, read)
+    return EdgeSource(f"{library} table", None, head, read, ends=chosen[:2])
 
 
 def _networkx(data: Any, *, weights: str | None, time: str | None) -> EdgeSource:
@@ -135,7 +135,7 @@ def _sparse(data: Any, *, weighted: bool) -> EdgeSource:
             "The matrix of a graph has as many rows as columns, and this one does not.",
             fix="pass a square matrix, or a list of edges.",
         )
-    if weighted and data.format in {"dia", "lil"}:  # these drop an edge whose weight is zero
+    if weighted and data.format in {"dia", "dok", "lil"}:  # these drop an edge whose weight is zero
         raise SourceError(
             f"A matrix in the format {data.format} does not tell an edge of weight zero from no edge.",
             fix="pass a matrix in the format coo or csr, with an entry for every edge.",
@@ -152,7 +152,7 @@ def _sparse(data: Any, *, weighted: bool) -> EdgeSource:
 
 
 def _pairs(data: Any) -> EdgeSource:
-    """Two columns, an array with two columns, or a list of pairs."""
+    """Two columns, which a tuple always is; an array with two columns; or a list or set of pairs."""
     if isinstance(data, np.ndarray):
         if data.ndim != 2 or data.shape[1] != 2:
             raise SourceError(
@@ -161,7 +161,12 @@ def _pairs(data: Any) -> EdgeSource:
             )
         head = EdgeColumns(data[:0, 0], data[:0, 1])
         return EdgeSource("array", None, head, lambda: EdgeColumns(data[:, 0].copy(), data[:, 1].copy()))
-    if isinstance(data, tuple) and len(data) == 2 and not any(isinstance(side, str | bytes) for side in data):
+    if isinstance(data, tuple):
+        if len(data) != 2:
+            raise SourceError(
+                "A tuple of edges is two columns, left and right ends, and this one does not have two entries.",
+                fix="pass a list of pairs: list(edges); or two columns of the same length: (left, right).",
+            )
         sides = [as_column(side) for side in data]
         if len(sides[0]) != len(sides[1]):
             raise SourceError(
@@ -169,7 +174,7 @@ def _pairs(data: Any) -> EdgeSource:
             )
         head = EdgeColumns(*(side[:0] for side in sides))
         return EdgeSource("two columns", None, head, lambda: EdgeColumns(*sides))
-    if not isinstance(data, list | tuple | set | frozenset):
+    if not isinstance(data, list | set | frozenset):
         raise SourceError(
             f"Edges cannot be read from {type(data).__name__}.",
             fix="pass a path, a frame, an array, a list of pairs, a sparse matrix, or a graph of networkx or igraph.",

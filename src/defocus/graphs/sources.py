@@ -46,6 +46,8 @@ class EdgeSource:
     directed: bool | None = None
     written: bool = False
     """Whether ends are text that may stand for whole numbers, as in CSV."""
+    ends: tuple[str, str] | None = None
+    """The columns that hold the ends, where the data has more than those two."""
 
 
 UNTYPED = EdgeColumns(np.zeros(0, object), np.zeros(0, object), np.zeros(0, object), np.zeros(0, object))

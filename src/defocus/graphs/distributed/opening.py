@@ -144,7 +144,9 @@ def _described(data: Any, rows: Source, one: Side, other: Side) -> EdgeSource:
         columns = [each.combine_chunks().cast(KINDS[s.kind]) for each, s in zip(found, (one, other), strict=True)]
         return listed_in(*columns, written=written)
 
-    return EdgeSource("table", _called(data, rows), head, lambda: head, listed, written=written)
+    return EdgeSource(
+        "table", _called(data, rows), head, lambda: head, listed, written=written, ends=(one.name, other.name)
+    )
 
 
 def _called(data: Any, rows: Source) -> str | None:
