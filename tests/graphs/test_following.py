@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from defocus import Budget, edge, privacy
+from defocus.errors import DefocusError
 from defocus.graphs import Public, build
 from defocus.graphs.asking import AskStars, AskTriangles
 from defocus.graphs.data import Data
@@ -15,6 +16,8 @@ from defocus.graphs.following import MEASURED, MeasuredRamp
 from defocus.graphs.questions import Method, chosen, foretold, silent
 from defocus.graphs.statistics import Stars, Triangles
 from defocus.noise.testing import seeded
+from defocus.privacy.accounting import tightest
+from defocus.privacy.units import Adjacency
 
 HUBS = build(403, np.repeat(np.arange(3), 400), np.tile(np.arange(3, 403), 3))
 """Three nodes that share four hundred neighbours: far above the guess of 80."""
@@ -75,3 +78,38 @@ def test_guesses_fit_the_graph(nodes: int) -> None:
     for method in AskTriangles().methods(Public(edge(), nodes), Budget(1, 1e-6)):
         assert method.error > 0
         assert method.interval >= 0
+
+
+@pytest.mark.parametrize("ask", [AskTriangles(), AskStars(2), AskStars(4)])
+def test_where_edges_are_replaced_noise_is_made_for_half_of_epsilon(ask: Any) -> None:
+    """Two changes of one edge each: a mechanism that owes half to each owes the whole to both (group privacy)."""
+    budget = Budget(2, 1e-6)
+    one, two = ({m.name: m for m in ask.methods(Public(edge(replace=r), 2000), budget)} for r in (False, True))
+    assert set(one) == set(two)
+    for name, method in two.items():
+        assert budget.covers(tightest(method.event, Adjacency.ADD_REMOVE)), name
+        assert method.error > one[name].error
+    assert two["ramp"].mechanism.epsilon == 1
+    assert two[MEASURED].ramp.epsilon == Fraction(9, 10)
+    assert two[MEASURED].level.sensitivity == 2
+
+
+def test_many_stars_of_replaced_edges_are_released_where_noise_for_the_worst_graph_is_beyond_all_bounds() -> None:
+    ask, facts = AskStars(4), Public(edge(replace=True), 20_000)
+    assert chosen(ask, ask.methods(facts, Budget(1)), None).name == MEASURED
+
+
+def test_where_no_method_can_be_made_the_refusal_says_why() -> None:
+    ask, facts = AskStars(4), Public(edge(), 20_000)
+    with pytest.raises(DefocusError) as refused:
+        ask.methods(facts, Budget(Fraction(1, 2**61)))
+    assert refused.value.fix
+    with pytest.raises(DefocusError, match="no way to release") as refused:
+        chosen(ask, [], None)
+    assert "epsilon" in refused.value.fix
+
+
+def test_a_bad_guess_is_refused_and_not_left_out() -> None:
+    for ask in (AskTriangles(typical=0), AskStars(3, typical=-1)):
+        with pytest.raises(DefocusError, match="typical"):
+            ask.methods(Public(edge(), 100), Budget(1))

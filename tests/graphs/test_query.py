@@ -26,7 +26,10 @@ from defocus.graphs.kernels import compiling
 from defocus.graphs.questions import Question, Result, foretold, silent
 from defocus.graphs.statistics import ArcDegrees
 from defocus.noise.testing import seeded
+from defocus.privacy import account
+from defocus.privacy.accounting import tightest
 from defocus.privacy.events import Approximate, Pure
+from defocus.privacy.units import Adjacency
 
 ASKED: list[Callable[[Network], Any]] = [
     lambda g: g.edges(),
@@ -278,10 +281,15 @@ def test_a_guess_changes_the_preview_and_not_the_noise(opened: Callable[..., Net
     assert "taken to be 2;" in foretold(small)[0]
 
 
-def test_noise_that_follows_the_graph_is_not_offered_where_edges_are_replaced(opened: Callable[..., Network]) -> None:
+def test_where_edges_are_replaced_all_noise_is_for_two_changes(opened: Callable[..., Network]) -> None:
     g = opened(unit=edge(replace=True))
-    assert {method.name for method in g.triangles().methods(epsilon=1)} == {"laplace"}
-    assert g.triangles().plan(epsilon=1).event.sensitivity == 2 * (6 - 2)  # type: ignore[attr-defined]  # Laplace noise
+    named = {method.name: method for method in g.triangles().methods(epsilon=1, delta=1e-6)}
+    assert set(named) == {"laplace", "gaussian", "ramp", "ramp, measured", "ladder", "noisy local sensitivity"}
+    assert named["laplace"].event.sensitivity == 2 * (6 - 2)  # type: ignore[attr-defined]  # Laplace noise
+    for method in named.values():
+        assert Budget(1, 1e-6).covers(tightest(method.event, Adjacency.ADD_REMOVE)), method.name
+    assert account(named["ramp"].event).epsilon(0) == pytest.approx(1)
+    assert g.triangles().by("ramp").release(epsilon=1).value is not None
 
 
 @pytest.mark.parametrize("wanted", ["squares", "stars_", "stars_x", 3, None, "edges "])

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any, TypeAlias, final
 
 from defocus.answers.columns import noisy
-from defocus.errors import InvalidParameterError, Number, count
+from defocus.errors import Number, count
 from defocus.graphs.data import Data
 from defocus.graphs.graph import Graph
 from defocus.graphs.noising import attempted
@@ -17,7 +17,7 @@ from defocus.mechanisms import Ladder, Laplace, NoisyLocalSensitivity, Ramp
 from defocus.noise import Bits
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event, compose
-from defocus.privacy.units import Adjacency
+from defocus.privacy.groups import group
 
 __all__ = ["MEASURED", "UNMEASURED", "Following", "Measured", "MeasuredRamp", "followings", "guessed"]
 
@@ -39,7 +39,8 @@ class Following:
 
     Guarantee:
         That of the mechanism, which hides the level as well: what is assumed about the level is proven in the
-        statistic, and checked on all small graphs.
+        statistic, and checked on all small graphs, for one edge added or removed. Where one edge replaces another,
+        those are two such ``changes``, and the event is that of a group of two.
     """
 
     name: str
@@ -49,11 +50,12 @@ class Following:
     follows: str
     """What the level is, in words."""
     how: str
+    changes: int = 1
 
     @property
     def event(self) -> Event:
         """What one release owes."""
-        return self.mechanism.event
+        return group(self.mechanism.event, self.changes)
 
     @property
     def error(self) -> float:
@@ -102,7 +104,8 @@ class MeasuredRamp:
 
     Guarantee:
         A tenth of epsilon goes into the level, which moves by at most one, with discrete Laplace noise; the rest into
-        the ramp. Both events compose.
+        the ramp. Both events compose. Where one edge replaces another, those are two ``changes``: the level moves by at
+        most two, and the ramp owes what it owes a group of two.
 
     Error:
         Of what may lie outside of the interval, a fifth is left to the level being above its bound and the rest to the
@@ -118,11 +121,12 @@ class MeasuredRamp:
     name: str = MEASURED
     rules: tuple[str, ...] = ()
     confidence: Fraction = Fraction(95, 100)
+    changes: int = 1
 
     @property
     def event(self) -> Event:
         """Both."""
-        return compose([self.ramp.event, self.level.event])
+        return compose([group(self.ramp.event, self.changes), self.level.event])
 
     @property
     def error(self) -> float:
@@ -194,12 +198,12 @@ def followings(
     cap: int,
     power: int = 1,
     factor: Number = 1,
-    widths: Measured | None = None,
-    step: int | None = 1,
+    local: bool = True,
 ) -> list[Method]:
     """The methods that follow the graph: ramp, ladder, and with a delta a noisy local sensitivity.
 
-    They are proven for one edge added or removed, so there are none where an edge is replaced.
+    They are proven for one edge added or removed. Where one edge replaces another, each gets what keeps the promise to
+    a group of two: half of epsilon, and of delta a part in 1 + exp(epsilon / 2).
 
     Args:
         title: what the released number is called.
@@ -211,16 +215,16 @@ def followings(
         cap: the global sensitivity.
         power: the statistic moves by at most ``factor`` times this power of the level.
         factor: see there.
-        widths: the statistic and its local sensitivities at distance 0, 1, …; the level itself unless told.
-        step: by how much the last width moves between neighbours; None where that is not known.
+        local: whether the level is how far one edge can move the statistic, as ladders and local noise need it.
     """
-    if public.unit.kind != "edge" or public.unit.adjacency is not Adjacency.ADD_REMOVE:
+    if public.unit.kind != "edge":
         return []
-    epsilon: Any = budget.epsilon
+    changes, whole = public.changes, Fraction(budget.epsilon or 0)
+    epsilon: Any = budget.epsilon if changes == 1 else whole / changes
     usual = min(cap, max(1, math.floor(factor * typical**power)))
 
     def made(name: str, mechanism: Any, measured: Measured, how: str) -> Callable[[], Method]:
-        return lambda: Following(name, title, mechanism(), measured, follows, how)
+        return lambda: Following(name, title, mechanism(), measured, follows, how, changes)
 
     ways = [
         made(
@@ -233,34 +237,36 @@ def followings(
     ways.append(
         lambda: MeasuredRamp(
             title,
-            Ramp(epsilon=Fraction(epsilon) * (1 - _MEASURING), typical=typical, power=power, factor=factor),
-            Laplace.calibrated(epsilon=Fraction(epsilon) * _MEASURING),
+            Ramp(epsilon=whole / changes * (1 - _MEASURING), typical=typical, power=power, factor=factor),
+            Laplace.calibrated(epsilon=whole * _MEASURING, sensitivity=changes),
             level,
             follows,
+            changes=changes,
         )
     )
-    if step is not None:
-        local = widths or level
+    if local:
         ways.append(
             made(
                 "ladder",
-                lambda: Ladder(epsilon=epsilon, cap=cap, typical=usual, step=step),
-                local,
+                lambda: Ladder(epsilon=epsilon, cap=cap, typical=usual),
+                level,
                 f"ladder mechanism on {follows}",
             )
         )
-        if budget.delta:
-            ways.append(
-                made(
-                    "noisy local sensitivity",
-                    lambda: NoisyLocalSensitivity(
-                        epsilon=epsilon, delta=budget.delta, cap=cap, typical=usual, step=step
-                    ),
-                    lambda graph: local(graph)[:2],
-                    f"discrete Laplace noise for a noisy bound on {follows}",
-                )
+    if local and budget.delta:
+        delta = budget.delta if changes == 1 else _part(budget.delta, whole / changes)
+        ways.append(
+            made(
+                "noisy local sensitivity",
+                lambda: NoisyLocalSensitivity(epsilon=epsilon, delta=delta, cap=cap, typical=usual),
+                level,
+                f"discrete Laplace noise for a noisy bound on {follows}",
             )
-    try:
-        return attempted(ways)
-    except InvalidParameterError:
-        return []
+        )
+    return attempted(ways)
+
+
+def _part(delta: Number, epsilon: Fraction) -> Fraction:
+    """What of a delta one of two changes may take: both owe 1 + exp(epsilon) times that, and accountants round."""
+    grown = 1 + Fraction(math.exp(float(epsilon)))
+    return Fraction(delta) / grown * (1 - Fraction(1, 10**5))

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, TypeAlias, final
+from typing import TypeAlias, final
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from defocus.noise import Bits
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event
 
-__all__ = ["Finish", "VectorNoise", "attempted", "noises", "numbers"]
+__all__ = ["Finish", "VectorNoise", "attempted", "noises", "numbers", "offered"]
 
 Finish: TypeAlias = Callable[["VectorNoise", IntVector, Data], Result]
 """From noisy numbers to a result: titles, keys and post-processing."""
@@ -125,13 +125,18 @@ def noises(
 
 def attempted(ways: Sequence[Callable[[], Method]]) -> list[Method]:
     """The methods that can be made. If none can, the first one's reason is given."""
+    return offered(*((lambda way=way: [way()]) for way in ways))
+
+
+def offered(*kinds: Callable[[], Sequence[Method]]) -> list[Method]:
+    """The methods of all kinds that are not refused. If there are none, the first refusal is."""
     made: list[Method] = []
-    failure: Any = None
-    for way in ways:
+    failure: DefocusError | None = None
+    for kind in kinds:
         try:
-            made.append(way())
+            made += kind()
         except (CannotCalibrateError, InvalidParameterError, UnsupportedEventError) as problem:
             failure = failure or problem
-    if not made and isinstance(failure, DefocusError):
+    if not made and failure is not None:
         raise failure
     return made

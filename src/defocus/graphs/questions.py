@@ -126,6 +126,11 @@ def chosen(question: Question, methods: Sequence[Method], by: str | None) -> Met
 
     All of this is public, so that the choice tells nothing about the graph.
     """
+    if not methods:
+        raise InvalidParameterError(
+            f"There is no way to release this here at this price: {question.words}.",
+            fix="spend a larger epsilon, or a delta; or ask about a smaller graph.",
+        )
     if by is None:
         spoken = [method for method in methods if not silent(method)]
         return min(spoken or methods, key=lambda method: method.error)

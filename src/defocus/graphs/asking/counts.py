@@ -10,7 +10,7 @@ from defocus.errors import InvalidParameterError, count
 from defocus.graphs.asking.nodes import node_cap, node_edges, node_triangles
 from defocus.graphs.distributed.levels import HUBS
 from defocus.graphs.following import followings, guessed
-from defocus.graphs.noising import noises, numbers
+from defocus.graphs.noising import noises, numbers, offered
 from defocus.graphs.public import Public
 from defocus.graphs.questions import Method
 from defocus.graphs.statistics import Edges, Stars, Triangles
@@ -19,8 +19,6 @@ from defocus.privacy.budgets import Budget
 __all__ = ["AskEdges", "AskStars", "AskTriangles"]
 
 _SHARED = "the largest number of neighbours that two nodes share"
-_WIDTHS = 1000
-"""For so many steps the widths of a ladder for stars are exact."""
 
 
 @final
@@ -82,21 +80,20 @@ class AskTriangles:
         if public.unit.kind == "node":
             return node_triangles(public, budget, self.cap)
         _undirected(public, "triangles")
-        reach = Triangles().reach(public)
-        return [
-            *noises(Triangles(), public, budget, numbers("triangles")),
-            *followings(
+        typical = guessed(self.typical, public)
+        follows = f"{_SHARED}, or the degree that {HUBS} nodes reach if that is larger" if public.engine else _SHARED
+        return offered(
+            lambda: noises(Triangles(), public, budget, numbers("triangles")),
+            lambda: followings(
                 "triangles",
                 public,
                 budget,
-                follows=_SHARED
-                if not public.engine
-                else f"{_SHARED}, or the degree that {HUBS} nodes reach if that is larger",
-                typical=guessed(self.typical, public),
+                follows=follows,
+                typical=typical,
                 level=Triangles().local,
-                cap=reach.l1,
+                cap=public.n - 2,
             ),
-        ]
+        )
 
 
 @final
@@ -124,42 +121,29 @@ class AskStars:
         """Noise for the worst graph, or for the two largest degrees."""
         _undirected(public, "stars")
         stars = Stars(self.k)
-        reach, title, power = stars.reach(public), f"stars_{self.k}", self.k - 1
+        stars.reach(public)
+        title, power = f"stars_{self.k}", self.k - 1
         typical = guessed(self.typical, public) if self.typical is not None else 2 * guessed(None, public)
-        # Beyond the widths that are given, one more edge widens a rung by at most C(n-2, k-2) at the larger end.
-        step = 1 if self.k == 2 else math.comb(public.n - 2, self.k - 2)
 
         def level(graph: Any) -> Sequence[int]:
             return int(stars.exact(graph)[0]), stars.level(graph)
 
-        def widths(graph: Any) -> Sequence[int]:
-            return [int(stars.exact(graph)[0]), *stars.widths(graph, 1 if self.k == 2 else _WIDTHS)]
-
         follows = "the sum of the two largest degrees" if self.k == 2 else "the size of the two largest degrees"
-        return [
-            *_possible(stars, public, budget, title),
-            *followings(
+        return offered(
+            lambda: noises(stars, public, budget, numbers(title)),
+            lambda: followings(
                 title,
                 public,
                 budget,
                 follows=follows,
                 typical=typical,
                 level=level,
-                cap=reach.l1,
+                cap=2 * math.comb(public.n - 2, power),
                 power=power,
                 factor=Fraction(1, math.factorial(power)),
-                widths=widths,
-                step=step if self.k == 2 else None,
+                local=self.k == 2,
             ),
-        ]
-
-
-def _possible(stars: Stars, public: Public, budget: Budget, title: str) -> Sequence[Method]:
-    """Global noise, where its scale is not beyond all bounds; following the graph may still work then."""
-    try:
-        return noises(stars, public, budget, numbers(title))
-    except InvalidParameterError:
-        return []
+        )
 
 
 def _checked_cap(cap: int | None) -> None:
