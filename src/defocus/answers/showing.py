@@ -5,6 +5,7 @@ from typing import Any, TypeAlias
 
 from rich.cells import cell_len, set_cell_size
 
+from defocus.answers.spelling import spelt
 from defocus.privacy.pages import html_lines, html_table
 
 __all__ = [
@@ -32,7 +33,7 @@ def visible(text: object) -> str:
     >>> visible("erase\x1b[2J and \u202eturn")
     'erase\\x1b[2J and \\u202eturn'
     """
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(text))
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in spelt(text))
 
 
 def plain(value: Any, *, widest: int = _WIDEST) -> str:
@@ -43,7 +44,7 @@ def plain(value: Any, *, widest: int = _WIDEST) -> str:
     """
     if value is None:
         return "NULL"
-    text = str(value)
+    text = spelt(value)
     seen = visible(text if text.strip() else repr(text))
     return seen if len(seen) <= widest else f"{seen[: widest - 1]}…"
 
