@@ -44,6 +44,6 @@ class Refusing:
 )
 def test_every_value_has_a_text_that_files_hold(value: Any, text: str) -> None:
     assert spelt(value) == text
-    assert spelt(value).encode()
+    assert spelt(value).encode() == text.encode()
     assert plain(value, widest=10**6) == (text or "''")
     assert visible(value) == text

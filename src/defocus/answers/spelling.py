@@ -6,7 +6,7 @@ from typing import Any
 __all__ = ["spelt"]
 
 _LONGEST = 3321
-"""Whole numbers of more bits, about a thousand digits, are spelt in hexadecimal; Python refuses to write longer ones."""
+"""Whole numbers of more bits, about a thousand digits, are spelt in hexadecimal: Python refuses long ones."""
 
 
 def spelt(value: Any) -> str:
