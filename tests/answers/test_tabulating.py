@@ -1,8 +1,10 @@
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 from tests.answers.making import column
 
-from defocus.answers.tabulating import arrow, cells, labels, notes
+from defocus.answers.tabulating import ERRORS, arrow, cells, labels, notes
 
 KEYS = {"ward": pa.array(["a", "b", None]), "year": pa.chunked_array([[2024, 2025], [2026]])}
 
@@ -82,3 +84,9 @@ def test_notes_say_what_is_not_shown_and_what_the_star_means() -> None:
     assert notes([column(values=[1.0])], 0.1, []) == ["* the noise is more than 10 % of the value"]
     assert notes([column(values=[1e6] * 99)], 0.1, [])[0] == "99 groups, 69 of them not shown"
     assert notes([column(values=[1e6] * 99)], None, [], things="entries")[0] == "99 entries, 69 of them not shown"
+
+
+def test_the_metadata_says_which_errors_are_standard_errors() -> None:
+    both = [column(), replace(column(), name="sum", absolute=True)]
+    told = arrow(KEYS, both, None, exact=True).schema.metadata[ERRORS.encode()]
+    assert told == b"visits_error: standard error\nsum_error: expected absolute error"

@@ -42,6 +42,7 @@ def test_a_record_of_the_first_version_is_read(friends: Network) -> None:
     assert column.low.tolist() == [0, float("-inf"), -9]
     assert (answer.method, answer.rules, answer.asked) == ("laplace", tuple(FIRST["rules"]), None)
     again = to_record(answer)
+    assert [each.pop("absolute") for each in again["columns"]] == [True]  # said since
     assert {name: again[name] for name in FIRST if name != "facts"} == {
         name: FIRST[name] for name in FIRST if name != "facts"
     }

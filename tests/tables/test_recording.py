@@ -92,6 +92,7 @@ def test_a_record_of_the_first_version_is_read(tmp_path: Path) -> None:
     assert not answer["visits"].absolute
     assert answer["visits"].errors[0] == 1
     again = to_record(answer)
+    assert [each.pop("absolute") for each in again["columns"]] == [False]  # said since
     assert {name: again[name] for name in first if name != "facts"} == {
         name: value for name, value in first.items() if name != "facts"
     }

@@ -34,7 +34,8 @@ _FORMULA = re.compile(r"'*(?:[\t\r\n]|\s*[=+\-@＝＋－＠])")
 def described(table: pa.Table, *, question: str, rules: Sequence[str], receipt: Receipt) -> pa.Table:
     """The table with what it is about in the metadata of its schema, so that files explain themselves."""
     about = {"question": question, "rules": "\n".join(rules), "charge": str(receipt)}
-    return table.replace_schema_metadata({f"defocus.{name}": text.encode() for name, text in about.items()})
+    said = {f"defocus.{name}".encode(): text.encode() for name, text in about.items()}
+    return table.replace_schema_metadata({**(table.schema.metadata or {}), **said})
 
 
 def disarmed(text: str) -> str:

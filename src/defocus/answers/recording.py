@@ -23,20 +23,20 @@ __all__ = ["asked_in", "asked_out", "columns_in", "columns_out", "reading"]
 def columns_out(columns: Sequence[AnswerColumn]) -> list[dict[str, Any]]:
     """The columns with JSON types only; numbers that are not finite as text."""
     return [
-        {"name": column.name, "how": column.how, "integral": column.integral}
+        {"name": column.name, "how": column.how, "integral": column.integral, "absolute": column.absolute}
         | {part: [x if math.isfinite(x) else str(x) for x in getattr(column, part).tolist()] for part in NUMBERS}
         for column in columns
     ]
 
 
 def columns_in(written: Any, *, absolute: bool) -> tuple[AnswerColumn, ...]:
-    """The columns that :func:`columns_out` wrote; whether their errors are ``absolute`` is known to the room."""
+    """The columns that :func:`columns_out` wrote; earlier versions did not say what is ``absolute``."""
     return tuple(
         AnswerColumn(
             name=column["name"],
             how=column["how"],
             integral=column["integral"],
-            absolute=absolute,
+            absolute=bool(column.get("absolute", absolute)),
             **{part: np.array([float(x) for x in column[part]], dtype=np.float64) for part in NUMBERS},
         )
         for column in written

@@ -9,17 +9,20 @@ import pyarrow as pa
 from defocus.answers.columns import SUFFIXES, AnswerColumn
 from defocus.answers.digits import decimals, rounded, written
 from defocus.answers.showing import Cells, plain, shortened
+from defocus.answers.spelling import spelt
 
-__all__ = ["Keys", "arrow", "cells", "labels", "notes"]
+__all__ = ["ERRORS", "Keys", "arrow", "cells", "kinds_of_error", "labels", "notes"]
 
 Keys: TypeAlias = Mapping[str, Any]
 """What each entry is about, by name: ranges, lists or Arrow arrays. Nothing for an answer without groups."""
+ERRORS = "defocus.errors"
+"""Where the metadata of a table says what its columns of errors are."""
 
 
 def arrow(keys: Keys, columns: Sequence[AnswerColumn], threshold: float | None, *, exact: bool) -> pa.Table:
     """Keys, then value, error, low and high of each column, and its flags if there is a threshold.
 
-    Rounded as it is shown if not ``exact``.
+    Rounded as it is shown if not ``exact``. The metadata says what the errors are.
     """
     made = {name: _array(values) for name, values in keys.items()}
     for column in columns:
@@ -31,7 +34,15 @@ def arrow(keys: Keys, columns: Sequence[AnswerColumn], threshold: float | None, 
         if threshold is not None:
             parts.append(pa.array(column.reliable(threshold), pa.bool_()))
         made |= {f"{column.name}{suffix}": part for suffix, part in zip(SUFFIXES, parts, strict=False)}
-    return pa.table(made)
+    told = "\n".join(f"{name}: {kind}" for name, kind in kinds_of_error(columns).items())
+    return pa.table(made).replace_schema_metadata({ERRORS: told.encode()})
+
+
+def kinds_of_error(columns: Sequence[AnswerColumn]) -> dict[str, str]:
+    """What x_error means for each column x: not all rooms state the same."""
+    return {
+        f"{column.name}_error": "expected absolute error" if column.absolute else "standard error" for column in columns
+    }
 
 
 def labels(keys: Keys, chosen: Sequence[int], *, whole: str = "all") -> list[str]:
@@ -85,7 +96,7 @@ def _array(values: Any) -> Any:
     try:
         return pa.array(list(values))
     except (pa.ArrowException, OverflowError, TypeError, ValueError):
-        return pa.array([str(value) for value in values], pa.string())
+        return pa.array([None if value is None else spelt(value) for value in values], pa.string())
 
 
 def _is_integer(values: Any) -> bool:

@@ -18,6 +18,7 @@ from defocus.local.estimates import Estimate as Estimate
 from defocus.local.files import from_arrow as from_arrow
 from defocus.local.files import to_arrow as to_arrow
 from defocus.local.files import write_parquet as write_parquet
+from defocus.local.hitters import FrequentStrings as FrequentStrings
 from defocus.local.hitters import Hitter as Hitter
 from defocus.local.hitters import Hitters as Hitters
 from defocus.local.hitters import heavy_hitters as heavy_hitters

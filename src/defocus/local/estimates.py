@@ -1,20 +1,21 @@
 """Estimates: how many people are in each category, with standard errors and intervals."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import NormalDist
 from typing import Any, TypeAlias, final
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from defocus.answers import exporting, plotting, showing, tabulating
+from defocus.answers import showing
 from defocus.answers.columns import AnswerColumn
 from defocus.errors import InvalidParameterError, Number, probability
+from defocus.local.answering import CollectedAnswer
 from defocus.local.designs import Frequency, Rappor
 from defocus.local.designs.rappor import rappor_regression
+from defocus.local.domains import Categories
 from defocus.local.servers.states import State
 from defocus.local.servers.supports import supports
 
@@ -28,7 +29,7 @@ _FEW, _MOST = 3, 20
 
 @final
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Estimate:
+class Estimate(CollectedAnswer):
     """Estimated counts. They come from private reports alone, so they may be shown to anyone and used in any way.
 
     ``counts`` are unbiased, may be negative and need not add up to ``reports``; ``processing`` names what was done to
@@ -40,6 +41,10 @@ class Estimate:
     reports: int
     labels: Sequence[str] | None = None
     processing: str = "unbiased"
+    rejected: int = 0
+    """How many reports were rejected while these were counted."""
+    collected: str = ""
+    """By which oracle, and what each report promises."""
 
     @property
     def unbiased(self) -> bool:
@@ -53,8 +58,8 @@ class Estimate:
 
     @property
     def errors(self) -> Array:
-        """Standard errors of the unbiased counts."""
-        return np.sqrt(self.variances)
+        """Standard errors of unbiased counts; NaN after a processing, and where nobody reported."""
+        return np.sqrt(self.variances) if self.unbiased else np.full(len(self), np.nan)
 
     def intervals(self, confidence: Number = 0.95) -> tuple[Array, Array]:
         """Low and high ends that hold each true count with about this probability.
@@ -72,10 +77,9 @@ class Estimate:
         return self.counts - half, self.counts + half
 
     def top(self, k: int = 10) -> list[tuple[str | int, float, float]]:
-        """The k most frequent categories by estimate: label, count, standard error."""
-        order = np.argsort(-self.counts, kind="stable")[:k].tolist()
+        """The k most frequent categories by estimate: label, count, standard error (NaN after a processing)."""
         errors = self.errors
-        return [(self.label(i), float(self.counts[i]), float(errors[i])) for i in order]
+        return [(self.label(i), float(self.counts[i]), float(errors[i])) for i in self._order(k)]
 
     def label(self, index: int) -> str | int:
         """What a category is called."""
@@ -88,61 +92,46 @@ class Estimate:
         """The counts with standard errors and 95 % intervals; processed ones have neither."""
         unknown = np.full(len(self), np.nan)
         low, high = self.intervals() if self.unbiased else (unknown, unknown)
-        errors = self.errors if self.unbiased else unknown
         how = f"{self.processing}, from {self.reports} reports"
-        return AnswerColumn("count", self.counts, errors, low, high, integral=False, how=how)
+        return AnswerColumn("count", self.counts, self.errors, low, high, integral=False, how=how)
 
     @property
     def categories(self) -> Sequence[str | int]:
         """What every category is called, in order."""
         return range(len(self)) if self.labels is None else [self.label(i) for i in range(len(self))]
 
-    def to_arrow(self) -> pa.Table:
-        """A row for each category: category, count, count_error, count_low and count_high."""
-        return tabulating.arrow({"category": self.categories}, [self.column], None, exact=True)
+    @property
+    def keys(self) -> Mapping[str, Sequence[Any]]:
+        """The categories."""
+        return {"category": self.categories}
 
-    def to_pandas(self) -> Any:
-        """The table as a pandas DataFrame (extra ``frames``)."""
-        return exporting.frame(self.to_arrow(), "pandas")
+    @property
+    def question(self) -> str:
+        """What was asked."""
+        return f"how many people are in each of {len(self)} categories"
 
-    def to_polars(self) -> Any:
-        """The table as a polars DataFrame (extra ``frames``)."""
-        return exporting.frame(self.to_arrow(), "polars")
+    @property
+    def thing(self) -> tuple[str, str]:
+        """An entry is a category."""
+        return "category", "categories"
 
-    def to_parquet(self, path: str | Path) -> None:
-        """The table as a Parquet file."""
-        exporting.write_parquet(self.to_arrow(), path)
+    def _shown(self) -> list[int]:
+        return self._order(_MOST)
 
-    def to_csv(self, path: str | Path | None = None) -> str:
-        """The table as CSV text, written to ``path`` if given. Labels are disarmed: see :func:`exporting.disarmed`."""
-        return exporting.csv_text(self.to_arrow(), path)
-
-    def plot(self) -> Any:
-        """A matplotlib figure: bars of the largest counts, with 95 % intervals if they have some (extra ``plot``)."""
-        shown = plotting.drawn(self.column)
-        labels = tabulating.labels({"category": self.categories}, shown)
-        return plotting.bars(labels, [self.column], shown, by="category", things="categories")
+    def _order(self, most: int) -> list[int]:
+        chosen: list[int] = np.argsort(-self.counts, kind="stable")[:most].tolist()
+        return chosen
 
     def __len__(self) -> int:
         return len(self.counts)
 
     def __repr__(self) -> str:
-        most = ", ".join(f"{showing.plain(label)}: {count:.4g} ± {error:.2g}" for label, count, error in self.top(_FEW))
+        most = ", ".join(f"{showing.plain(label)}: {_brief(count, error)}" for label, count, error in self.top(_FEW))
         return f"<estimate from {self.reports} reports, {self.processing}; {most}>"
 
-    def __str__(self) -> str:
-        return showing.text_page(*self._page())
 
-    def _repr_html_(self) -> str:
-        return showing.html_page(*self._page())
-
-    def _page(self) -> tuple[showing.Cells, list[str]]:
-        """The most frequent categories by estimate, and what to know about them."""
-        order = np.argsort(-self.counts, kind="stable")[:_MOST].tolist()
-        keys = {"category": [self.label(i) for i in order]}
-        hidden = [f"{len(self)} categories, the {_MOST} most frequent are shown"] if len(self) > _MOST else []
-        cells = tabulating.cells(keys, [self.column.taken(order)])
-        return cells, [*hidden, f"{self.processing}, from {self.reports} reports"]
+def _brief(count: float, error: float) -> str:
+    return f"{count:.4g}" if math.isnan(error) else f"{count:.4g} ± {error:.2g}"
 
 
 def group_variances(design: Frequency, reports: int, counts: Array, size: int) -> Array:
@@ -192,12 +181,19 @@ def estimate(state: State) -> Estimate:
     if design.collisions:
         together = float(design.collisions)
         variances += together * _pairs(counts, variances, together)
-    return Estimate(counts, _known(variances, n), n, design.domain.labels)
+    return _counted(state, counts, variances)
 
 
-def _known(variances: Array, reports: int) -> Array:
-    """The variances; where nobody reported there is nothing to know them from."""
-    return variances if reports else np.full_like(variances, np.nan)
+def _counted(state: State, counts: Array, variances: Array) -> Estimate:
+    """The estimate; where nobody reported there is nothing to know variances from."""
+    return Estimate(
+        counts,
+        variances if state.reports else np.full_like(variances, np.nan),
+        state.reports,
+        state.design.domain.labels if isinstance(state.design.domain, Categories) else None,
+        rejected=sum(state.rejected.values()),
+        collected=state.design.promise,
+    )
 
 
 def _regressed(design: Rappor, state: State) -> Estimate:
@@ -209,7 +205,7 @@ def _regressed(design: Rappor, state: State) -> Estimate:
     held = np.maximum(counts, 0)
     held *= n / max(held.sum(), 1e-9)
     variances = regression.variances(held, *design.bit_variances())
-    return Estimate(counts, _known(variances, n), n, design.domain.labels)
+    return _counted(state, counts, variances)
 
 
 def _pairs(counts: Array, variances: Array, collisions: float) -> Array:

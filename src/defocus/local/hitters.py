@@ -1,14 +1,17 @@
 """Frequent strings among very many: grow prefixes, and keep those that are frequent."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any, final
+from typing import Any, final, overload
 
 import numpy as np
 
+from defocus.answers.columns import AnswerColumn
+from defocus.answers.showing import plain
 from defocus.errors import InvalidParameterError, Number, whole
+from defocus.local.answering import CollectedAnswer
 from defocus.local.choosing import best
 from defocus.local.clients import Client, PrefixClient
 from defocus.local.clients.prefixes import END, checked_question, padded
@@ -21,7 +24,10 @@ from defocus.noise import Bits, uniform
 from defocus.noise.bits import source
 from defocus.privacy import events
 
-__all__ = ["Hitter", "Hitters", "heavy_hitters"]
+__all__ = ["FrequentStrings", "Hitter", "Hitters", "heavy_hitters"]
+
+_MOST = 20
+"""So many strings are shown in a table."""
 
 
 @final
@@ -32,6 +38,66 @@ class Hitter:
     value: str
     count: float
     error: float
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class FrequentStrings(CollectedAnswer):
+    """The strings that were found, the most frequent first: a sequence of :class:`Hitter`.
+
+    Counts are those of one group, scaled up to all ``people``; ``reports`` is how many of them were in that group.
+    """
+
+    hitters: tuple[Hitter, ...]
+    reports: int
+    people: int
+    rejected: int = 0
+    """How many reports were rejected while these were counted."""
+    collected: str = ""
+    """By which oracle, and what each report promises."""
+
+    @property
+    def column(self) -> AnswerColumn:
+        """The counts with standard errors and 95 % intervals."""
+        counts, errors = np.array([[each.count, each.error] for each in self.hitters]).reshape(-1, 2).T
+        half = NormalDist().inv_cdf(0.975) * errors
+        how = f"from {self.reports} reports, scaled up to {self.people} people; a little too high near the limit"
+        return AnswerColumn("count", counts, errors, counts - half, counts + half, integral=False, how=how)
+
+    @property
+    def keys(self) -> Mapping[str, Sequence[Any]]:
+        """The strings."""
+        return {"value": [each.value for each in self.hitters]}
+
+    @property
+    def question(self) -> str:
+        """What was asked."""
+        return "which strings are frequent, and how many people have each"
+
+    @property
+    def thing(self) -> tuple[str, str]:
+        """An entry is a string."""
+        return "string", "strings"
+
+    def _shown(self) -> list[int]:
+        return list(range(min(len(self), _MOST)))
+
+    def __len__(self) -> int:
+        return len(self.hitters)
+
+    def __iter__(self) -> Iterator[Hitter]:
+        return iter(self.hitters)
+
+    @overload
+    def __getitem__(self, index: int) -> Hitter: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Hitter, ...]: ...
+    def __getitem__(self, index: int | slice) -> Hitter | tuple[Hitter, ...]:
+        return self.hitters[index]
+
+    def __repr__(self) -> str:
+        most = ", ".join(f"{plain(each.value)}: {each.count:.4g} ± {each.error:.2g}" for each in self.hitters[:3])
+        return f"<{len(self)} frequent strings of {self.people} people; {most or 'none stood out'}>"
 
 
 @final
@@ -139,7 +205,7 @@ def heavy_hitters(
     step: int = 1,
     keep: int = 16,
     bits: Bits | None = None,
-) -> list[Hitter]:
+) -> FrequentStrings:
     """Run the whole protocol on one machine: the frequent strings with their counts, the most frequent first.
 
     Counts come from the last group alone and are scaled up to all people. The same reports decide which strings are
@@ -152,7 +218,7 @@ def heavy_hitters(
     protocol, draw = Hitters(alphabet, length, epsilon, step, keep), source(bits)
     everyone = listed(values)
     group_of = uniform(protocol.groups, len(everyone), draw)
-    prefixes, found = [""], list[Hitter]()
+    prefixes, found = [""], FrequentStrings((), 0, len(everyone))
     for group in range(protocol.groups):
         people = [everyone[i] for i in np.flatnonzero(group_of == group).tolist()]
         oracle = protocol.oracle(group, prefixes)
@@ -162,9 +228,10 @@ def heavy_hitters(
     return found
 
 
-def _scaled(estimate: Estimate, texts: Sequence[str], everyone: int) -> list[Hitter]:
+def _scaled(estimate: Estimate, texts: Sequence[str], everyone: int) -> FrequentStrings:
     """Counts of a group, as counts of all people."""
     counts, variances = scaled_up(estimate.counts, estimate.variances, estimate.reports, everyone)
     place = {label: i for i, label in enumerate(estimate.labels or ())}
     at = [(text.rstrip(END), place[text]) for text in texts]
-    return [Hitter(text, float(counts[i]), math.sqrt(variances[i])) for text, i in at]
+    found = tuple(Hitter(text, float(counts[i]), math.sqrt(variances[i])) for text, i in at)
+    return FrequentStrings(found, estimate.reports, everyone, estimate.rejected, estimate.collected)

@@ -1,6 +1,7 @@
 """Means and distributions of numbers: both sides of a numeric design in one object."""
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, Literal, final
@@ -8,7 +9,9 @@ from typing import Any, Literal, final
 import numpy as np
 from numpy.typing import NDArray
 
+from defocus.answers.columns import AnswerColumn
 from defocus.errors import InvalidParameterError, Number, probability
+from defocus.local.answering import CollectedAnswer
 from defocus.local.clients import Client
 from defocus.local.counting import Countable, counted
 from defocus.local.designs import Numeric, from_json, numeric, to_json
@@ -25,19 +28,48 @@ __all__ = ["Mean", "MeanEstimate", "mean", "moments"]
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class MeanEstimate:
+@dataclass(frozen=True, slots=True, repr=False)
+class MeanEstimate(CollectedAnswer):
     """The mean of the numbers of all who reported. Unbiased, and not kept within the interval."""
 
     mean: float
     error: float
     reports: int
+    rejected: int = 0
+    """How many reports were rejected while these were counted."""
+    collected: str = ""
+    """By which oracle, and what each report promises."""
 
     def interval(self, confidence: Number = 0.95) -> tuple[float, float]:
         """Low and high ends that hold the true mean with about this probability: a sum of independent reports."""
         level = float(probability("confidence", confidence, zero=False, one=False))
         half = NormalDist().inv_cdf(0.5 + level / 2) * self.error
         return self.mean - half, self.mean + half
+
+    @property
+    def column(self) -> AnswerColumn:
+        """The mean with its standard error and 95 % interval."""
+        low, high = self.interval()
+        numbers = (np.array([number]) for number in (self.mean, self.error, low, high))
+        return AnswerColumn("mean", *numbers, integral=False, how=f"unbiased, from {self.reports} reports")
+
+    @property
+    def keys(self) -> Mapping[str, Sequence[Any]]:
+        """A single number."""
+        return {}
+
+    @property
+    def question(self) -> str:
+        """What was asked."""
+        return "the mean of everybody's numbers"
+
+    @property
+    def thing(self) -> tuple[str, str]:
+        """An entry is a number."""
+        return "number", "numbers"
+
+    def _shown(self) -> list[int]:
+        return [0]
 
     def __repr__(self) -> str:
         return f"<mean {self.mean:.6g} ± {self.error:.2g} from {self.reports} reports, unbiased>"
@@ -106,7 +138,13 @@ class Mean:
         first, second = moments(self.design, state)
         noise = max(self.design.mean_variance(first / n, second / n), 0.0)
         width = float(self.domain.width)
-        return MeanEstimate(float(self.domain.low) + width * (first / n), width * math.sqrt(noise / n), n)
+        return MeanEstimate(
+            float(self.domain.low) + width * (first / n),
+            width * math.sqrt(noise / n),
+            n,
+            rejected=sum(state.rejected.values()),
+            collected=self.design.promise,
+        )
 
     def distribution(
         self,

@@ -78,6 +78,12 @@ class Design(ABC):
         return {}
 
     @property
+    def promise(self) -> str:
+        """In words: by what a report is made, and what it promises."""
+        where = f"{self.name}, for {self.domain.described}"
+        return f"{where}: randomised on each person's own device, epsilon {float(self.epsilon):g} for each report"
+
+    @property
     def event(self) -> events.Event:
         """What one report costs its person in the local model. Reports about one person compose by ``+`` and ``*``."""
         return events.Pure(self.epsilon)
