@@ -6,8 +6,8 @@ from tests.graphs.asking.small import answer, planted, public, ways
 
 from defocus import Budget, edge, node
 from defocus.errors import DefocusError
-from defocus.graphs.questions import foretold
 from defocus.graphs.asking import AskCommunities, AskLabellings
+from defocus.graphs.questions import foretold
 
 
 @pytest.mark.parametrize("groups", [2, 3, 5])

@@ -137,7 +137,7 @@ class BySpectrum:
         """What the error depends on."""
         said = (
             "how far off it is depends on how clearly communities stand out: with 95 % probability, the number fits the"
-            f" spectrum as well as the best one does, but for {brief(self.mechanism.interval(0.95))} of a singular value"
+            f" spectrum as well as the best one, but for {brief(self.mechanism.interval(0.95))} of a singular value"
         )
         return (said,) if self.nodes < _MANY else (said, "it takes long: some minutes for 8 000 nodes")
 
