@@ -81,10 +81,13 @@ def noise_on(device: str, randomness: str) -> Callable[[list[torch.Tensor]], Non
     return add
 
 
-def with_defocus(randomness: str) -> Callable[[nn.Module, torch.Tensor, torch.Tensor], Step]:
+def with_defocus(randomness: str, *, as_given: bool = False) -> Callable[[nn.Module, torch.Tensor, torch.Tensor], Step]:
     def build(model: nn.Module, x: torch.Tensor, y: torch.Tensor) -> Step:
         optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-        gradients = Gradients(model, nn.CrossEntropyLoss())
+        if as_given and x.dim() != 4:
+            raise ValueError("no images")
+        settled = f"format {len(x).bit_length()} {[tuple(x.shape[1:])]}"
+        gradients = Gradients(model, nn.CrossEntropyLoss(), tuning={settled: "as given"} if as_given else None)
         add_noise = noise_on(DEVICE, randomness)
 
         def step() -> str:
@@ -135,6 +138,7 @@ TOOLS: dict[str, Callable[[nn.Module, torch.Tensor, torch.Tensor], Step]] = {
     "without privacy, channels last": without_privacy_channels_last,
     "defocus": with_defocus("cryptographic"),
     "defocus, torch's noise": with_defocus("generator"),
+    "defocus, order as given": with_defocus("cryptographic", as_given=True),
     "opacus hooks": with_opacus("hooks"),
     "opacus ghost": with_opacus("ghost"),
 }

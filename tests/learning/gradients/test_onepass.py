@@ -21,7 +21,13 @@ from defocus.learning.gradients.watching import UnknownUseError
 
 GHOST, WRITTEN = ("ghost",), ("instantiated",)
 LAST = ("instantiated, channels last", "instantiated")
-CASES = [(name, forced) for name in MODELS for forced in (GHOST, WRITTEN, LAST) if forced != LAST or "onvol" in name]
+TURNED = ("instantiated, outputs last", "instantiated")
+CASES = [
+    (name, forced)
+    for name in MODELS
+    for forced in (GHOST, WRITTEN, LAST, TURNED)
+    if len(forced) == 1 or "onvol" in name
+]
 
 
 @pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel")
@@ -49,7 +55,7 @@ def test_linear_layers_of_any_shape(
 @given(
     examples=st.integers(2, 4), size=st.integers(5, 8), kernel=st.integers(1, 3), stride=st.integers(1, 3),
     padding=st.integers(0, 2), dilation=st.integers(1, 2), groups=st.sampled_from([1, 2]),
-    forced=st.sampled_from([GHOST, WRITTEN, LAST]),
+    forced=st.sampled_from([GHOST, WRITTEN, LAST, TURNED]),
 )  # fmt: skip
 def test_convolutions_of_any_shape(  # noqa: PLR0917 -- drawn by name
     examples: int,

@@ -40,7 +40,7 @@ _Way: TypeAlias = Callable[[torch.Tensor, torch.Tensor, Shape, torch.Tensor], tu
 class Convolution(Piece):
     """The input (B, channels, space...) of a convolution and the gradients (B, outputs, space...) of its output."""
 
-    __slots__ = ("_gradients", "_input", "_kept", "_last", "_shape", "_tools")
+    __slots__ = ("_gradients", "_input", "_kept", "_order", "_shape", "_tools")
 
     def __init__(
         self, region: Region, inputs: torch.Tensor, gradients: torch.Tensor, shape: Shape, tools: Tools
@@ -48,7 +48,7 @@ class Convolution(Piece):
         self.region, self._shape, self._tools = region, shape, tools
         self._input, self._gradients = inputs, gradients
         self._kept: torch.Tensor | None = None
-        self._last = False
+        self._order = "instantiated"
 
     def squares(self) -> torch.Tensor:
         """By the way that was fastest for this shape."""
@@ -59,6 +59,7 @@ class Convolution(Piece):
             ways["instantiated"] = lambda: weighted(*self._instantiated(_channels_first))
             if shape.groups == 1:
                 ways["instantiated, channels last"] = lambda: weighted(*self._instantiated(_channels_last))
+                ways["instantiated, outputs last"] = lambda: weighted(*self._instantiated(_outputs_last))
         if not ways or length * length <= 4 * weights:
             ways["ghost"] = lambda: self._total(_ghost(x, g, shape))
         sizes = f"{tuple(x.shape[1:])} {tuple(self.region.shape)} {shape.stride}"
@@ -66,8 +67,8 @@ class Convolution(Piece):
         way = self._tools.choices.pick(work, ways)
         if way == "ghost":
             return _ghost(x, g, shape)
-        self._last = way != "instantiated"
-        squares, self._kept = self._instantiated(_channels_last if self._last else _channels_first)
+        self._order = way
+        squares, self._kept = self._instantiated(_ORDERS[way])
         self._input = self._gradients = x.new_empty(0)
         return squares
 
@@ -90,9 +91,11 @@ class Convolution(Piece):
 
     def _shaped(self, kept: torch.Tensor) -> torch.Tensor:
         """One kept gradient in the shape of the kernel."""
-        if not self._last:
+        if self._order == "instantiated":
             return kept.view(self.region.shape)
         outputs, channels, *kernel = self.region.shape
+        if self._order == "instantiated, outputs last":
+            return kept.view(*kernel, channels, outputs).movedim((-1, -2), (0, 1))
         return kept.view(outputs, *kernel, channels).movedim(-1, 1)
 
     def silence(self, usable: torch.Tensor) -> None:
@@ -161,9 +164,9 @@ def _channels_first(
 
 
 def _channels_last(
-    x: torch.Tensor, g: torch.Tensor, shape: Shape, room: torch.Tensor
+    x: torch.Tensor, g: torch.Tensor, shape: Shape, room: torch.Tensor, *, turned: bool = False
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The same, of one group, through patches (B, space..., kernel..., channels)."""
+    """The same, of one group, through patches (B, space..., kernel..., channels); (B, weights, outputs) if turned."""
     x = _padded(x, shape).movedim(1, -1).contiguous()
     examples, channels = len(x), x.shape[-1]
     length, weights = prod(g.shape[2:]), prod(shape.kernel) * channels
@@ -175,15 +178,32 @@ def _channels_last(
     g = last.reshape(examples, length, -1).transpose(1, 2) if last.is_contiguous() else g.flatten(2)
     part = _part(x, length * weights)
     buffer = view.new_empty(part, *view.shape[1:])
-    kept = room.view(examples, g.shape[1], weights)
+    kept = room.view(examples, *((weights, g.shape[1]) if turned else (g.shape[1], weights)))
     norms = x.new_empty(examples)
     for start in range(0, examples, part):
         n = min(part, examples - start)
         few = slice(start, start + n)
         buffer[:n].copy_(view[few])
-        torch.bmm(g[few], buffer[:n].view(n, length, weights), out=kept[few])
+        patches = buffer[:n].view(n, length, weights)
+        if turned:
+            torch.bmm(patches.transpose(1, 2), g[few].transpose(1, 2), out=kept[few])
+        else:
+            torch.bmm(g[few], patches, out=kept[few])
         norms_into(norms[few], kept[few])
     return norms.square_(), kept
+
+
+def _outputs_last(
+    x: torch.Tensor, g: torch.Tensor, shape: Shape, room: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    return _channels_last(x, g, shape, room, turned=True)
+
+
+_ORDERS: dict[str, _Way] = {
+    "instantiated": _channels_first,
+    "instantiated, channels last": _channels_last,
+    "instantiated, outputs last": _outputs_last,
+}
 
 
 def _ghost(x: torch.Tensor, g: torch.Tensor, shape: Shape) -> torch.Tensor:
