@@ -50,8 +50,9 @@ class MeanEstimate(CollectedAnswer):
     def column(self) -> AnswerColumn:
         """The mean with its standard error and 95 % interval."""
         low, high = self.interval()
-        numbers = (np.array([number]) for number in (self.mean, self.error, low, high))
-        return AnswerColumn("mean", *numbers, integral=False, how=f"unbiased, from {self.reports} reports")
+        value, error, start, end = np.array([[self.mean], [self.error], [low], [high]])
+        how = f"unbiased, from {self.reports} reports"
+        return AnswerColumn("mean", value, error, start, end, integral=False, how=how)
 
     @property
     def keys(self) -> Mapping[str, Sequence[Any]]:

@@ -125,7 +125,8 @@ class Attributes:
                 fix="ask about pairs or jointly, or name attributes that were asked about.",
             )
         counts, variances = total / np.array([[weight], [weight**2]])
-        told = f"one of {len(self.oracles)} sets of attributes of each person; epsilon {float(self.epsilon):g} for a person"
+        sets = len(self.oracles)
+        told = f"one of {sets} sets of attributes of each person, epsilon {float(self.epsilon):g} for each person"
         return Estimate(counts, variances, everyone, collected=told)
 
     def _marginal(self, reports: Reports, asked: tuple[str, ...], wanted: Sequence[str], everyone: int) -> Estimate:

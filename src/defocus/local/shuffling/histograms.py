@@ -116,7 +116,8 @@ class MultiMessageHistogram:
         """The same from how often each category was said."""
         n = self._enough(self.users if users is None else whole("users", users))
         counts = seen.astype(np.float64) - float(n * self.chance)
-        told = f"several messages each, shuffled: epsilon {float(self.epsilon):g}, delta {float(self.delta):g} among {n} users"
+        price = f"epsilon {float(self.epsilon):g}, delta {float(self.delta):g}"
+        told = f"several messages each, shuffled among {n} users: {price}"
         variances = np.full(self.domain.size, float(n * self.chance * (1 - self.chance)))
         return Estimate(counts, variances, n, self.domain.labels, collected=told)
 
