@@ -13,5 +13,7 @@ from defocus.learning.gradients import Gradients as Gradients
 from defocus.learning.levels import Banded as Banded
 from defocus.learning.levels import Schedule as Schedule
 from defocus.learning.results import Trained as Trained
+from defocus.learning.suggesting import Suggestion as Suggestion
+from defocus.learning.suggesting import suggest as suggest
 from defocus.learning.trainer import Trainer as Trainer
 from defocus.learning.watching import Watch as Watch
