@@ -1,6 +1,5 @@
 """The nodes of a graph: what they are called, and the number of each. Ends that name no node become -1."""
 
-import datetime as dt
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias, final
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from defocus.errors import InvalidParameterError
 from defocus.graphs.graph import MOST_NODES
 from defocus.graphs.keys import DIGITS, Key, key, order, written_key
+from defocus.graphs.moments import dated
 from defocus.graphs.numbering import NOBODY, whole_numbers
 
 __all__ = ["Column", "Lines", "Names", "as_column", "is_text", "listed_in"]
@@ -23,8 +23,6 @@ Column: TypeAlias = Any
 
 _FAR = 2**63
 _WRITTEN = f"^(0|-?[1-9][0-9]{{0,{DIGITS - 1}}})$"
-_EPOCH = dt.date(1970, 1, 1).toordinal()
-_START = dt.datetime(1970, 1, 1)  # noqa: DTZ001  # moments without a zone are taken for UTC
 
 
 @final
@@ -343,23 +341,16 @@ def _spelt(name: Any) -> str:
     return hex(name) if isinstance(name, int) and abs(name) >= 10**1000 else repr(name)
 
 
-def _objects(column: Column, *, text: bool = False) -> list[Any]:  # noqa: PLR0911  # one line for each sort of type
+def _objects(column: Column, *, text: bool = False) -> list[Any]:
     """The entries as Python has them; None for those that it cannot hold, and for types that name nothing."""
+    if (moments := dated(column)) is not None:
+        return list(moments)
     if not isinstance(column, pa.Array):
-        if column.dtype.kind == "M":
-            made = _arrow_moments(column)
-            return [None] * len(column) if made is None else _objects(made)
         listed: list[Any] = column.tolist() if column.dtype.kind in "OiufUS" else [None] * len(column)
         return listed
     kind = column.type
     if text or is_text(column):
         return [None if one is None else one.decode("utf-8", "surrogateescape") for one in _bytes_list(column)]
-    if pa.types.is_timestamp(kind):
-        counts = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64()).to_pylist()
-        return [_moment(one) for one in counts]
-    if pa.types.is_date(kind):
-        days = column.cast(pa.date32(), safe=False).cast(pa.int32()).to_pylist()
-        return [_date(one) for one in days]
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind) or _is_bytes(kind):
         return list(column.to_pylist())
     return [None] * len(column)
@@ -371,23 +362,3 @@ def _is_bytes(kind: pa.DataType) -> bool:
 
 def _bytes_list(column: pa.Array) -> list[bytes | None]:
     return list((_bytes(column) if is_text(column) else column).to_pylist())
-
-
-def _arrow_moments(column: NDArray[Any]) -> pa.Array | None:
-    unit = np.datetime_data(column.dtype)[0]
-    return pa.array(column) if unit in {"D", "s", "ms", "us", "ns"} else None
-
-
-def _moment(count: int | None) -> dt.datetime | None:
-    try:
-        return None if count is None else _START + dt.timedelta(microseconds=count)
-    except OverflowError:  # beyond the years that Python has
-        return None
-
-
-def _date(days: int | None) -> dt.date | None:
-    return (
-        None
-        if days is None or not 1 <= days + _EPOCH <= dt.date.max.toordinal()
-        else dt.date.fromordinal(days + _EPOCH)
-    )

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from defocus.errors import UnfitDataError
 from defocus.graphs.keys import key
+from defocus.graphs.moments import microseconds
 from defocus.graphs.naming import Column
 from defocus.graphs.numbering import whole_numbers
 from defocus.graphs.pairs import MISSING_TIME
@@ -46,13 +47,10 @@ def times_of(column: Column | None) -> NDArray[np.int64] | None:
     if not isinstance(column, pa.Array) and column.dtype.kind in "iu":
         numbers, whole = whole_numbers(column)
         return np.where(whole, numbers, MISSING_TIME)
+    if (counted := microseconds(column)) is not None:
+        return np.where(counted[1], counted[0], MISSING_TIME)
     if not isinstance(column, pa.Array):
-        known = column.dtype.kind == "M" and np.datetime_data(column.dtype)[0] in {"D", "s", "ms", "us", "ns"}
-        if not known:
-            raise _no_times()
-        column = pa.array(column)
-    if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
-        column = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
+        raise _no_times()
     if pa.types.is_null(column.type):
         return np.full(len(column), MISSING_TIME, np.int64)
     if not pa.types.is_integer(column.type):
