@@ -20,7 +20,7 @@ def test_a_round_with_a_shuffler_in_another_process(tmp_path: Path) -> None:
     )
     try:
         assert running.stdout is not None
-        address = running.stdout.readline().split()[2].rstrip(";")
+        address = running.stdout.readline().split()[2]
         described = Round.from_json(where.read_text())
         reports = asked.encode([2] * 40)
         assert send(address, described.envelopes(reports)) == {"accepted": 40, "rejected": 0}
@@ -50,3 +50,15 @@ def test_bad_words_are_refused_before_anything_listens(defocus: Callable[..., An
         assert ran.code != 0
         assert "To fix" in ran.err
     assert not (tmp_path / "round.json").exists()
+
+
+def test_a_bad_description_and_a_bad_key_are_both_told(defocus: Callable[..., Any], tmp_path: Path) -> None:
+    description = tmp_path / "bad.json"
+    description.write_text("{}")
+    words = ("--users", 9, "--out", tmp_path / "round.json")
+    both = defocus("shuffler", description, "--analyser", "zz", *words).err
+    assert "64 hexadecimal digits" in both
+    assert "Key.public.hex()" in both
+    assert "description of an oracle could not be read" in both
+    one = defocus("shuffler", description, "--analyser", Key.generate().public.hex(), *words).err
+    assert "hexadecimal" not in one

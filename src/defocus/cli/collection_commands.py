@@ -1,4 +1,4 @@
-"""The commands about collecting without trust: choose, shuffler. Their work is loaded when one is called."""
+"""The commands about collecting without trust: choose, estimate, shuffler. Their work is loaded when one is called."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from defocus.cli.options import Json
+from defocus.cli.options import Explain, Json, Out
 
-__all__ = ["TaskName", "choose", "commands", "shuffler"]
+__all__ = ["ProcessName", "TaskName", "choose", "commands", "estimate", "shuffler"]
 
 commands = typer.Typer()
 
@@ -19,6 +19,14 @@ class TaskName(StrEnum):
     COUNT = "count"
     HISTOGRAM = "histogram"
     MEAN = "mean"
+
+
+class ProcessName(StrEnum):
+    """What may be done to counts afterwards."""
+
+    NORM_SUB = "norm-sub"
+    SIMPLEX = "simplex"
+    ISOTONIC = "isotonic"
 
 
 @commands.command()
@@ -43,11 +51,42 @@ def choose(
 
 
 @commands.command()
+def estimate(
+    oracle: Annotated[Path, typer.Argument(help="The description of an oracle, as to_json wrote it.")],
+    reports: Annotated[list[str], typer.Argument(help="Parquet files of reports, folders or globs.")],
+    *,
+    processing: Annotated[
+        ProcessName | None, typer.Option(help="Make counts closer to the truth on average, and biased.")
+    ] = None,
+    engine: Annotated[
+        str | None, typer.Option(help="Where Spark runs, such as spark://host:7077 or local[4]; else DuckDB counts.")
+    ] = None,
+    out: Out = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the estimates: .png, .svg or .pdf.")] = None,
+    explain: Explain = False,
+    as_json: Json = False,
+) -> None:
+    """Count reports where they lie, and estimate how many people are in each category, or the mean."""
+    from defocus.cli import estimating  # noqa: PLC0415 # a command loads what it needs
+
+    estimating.run(
+        oracle,
+        reports,
+        processing=None if processing is None else processing.value,
+        engine=engine,
+        out=out,
+        plot=plot,
+        explain=explain,
+        as_json=as_json,
+    )
+
+
+@commands.command()
 def shuffler(
     oracle: Annotated[Path, typer.Argument(help="The description of an oracle, as Oracle.to_json wrote it.")],
     *,
     users: Annotated[int, typer.Option(help="How many reports a batch must have.")],
-    analyser: Annotated[str, typer.Option(help="The analyser's public key, in hexadecimal digits.")],
+    analyser: Annotated[str, typer.Option(help="The analyser's public key: Key.public.hex().")],
     out: Annotated[Path, typer.Option(help="Where to write the round, for devices and the analyser.")],
     port: Annotated[int, typer.Option(help="Which port of this machine; any free one unless told.")] = 0,
     batches: Annotated[int | None, typer.Option(help="Leave once the analyser acknowledged so many batches.")] = None,
