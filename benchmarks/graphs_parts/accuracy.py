@@ -37,6 +37,7 @@ def accuracy(folder: Path, *, quick: bool = False) -> dict[str, Any]:
         "graphs": {name: {"nodes": g.nodes, "edges": g.edges} for name, g in graphs.items()},
         "triangles, median relative error": each(graphs, lambda g: counted(g, AskTriangles(), Triangles(), runs)),
         "2-stars, median relative error": each(graphs, lambda g: counted(g, AskStars(2), Stars(2), runs)),
+        "3-stars, median relative error": each(graphs, lambda g: counted(g, AskStars(3), Stars(3), runs)),
         "degree histogram, L1 error / n": each(graphs, lambda g: histogram(g, runs // 10)),
         "degrees in order, squared error of noise / after isotonic": each(graphs, sequence),
         "edges under node privacy, mean error / edges": each(graphs, lambda g: node_edges(g, runs // 5)),
@@ -79,8 +80,16 @@ def counted(graph: Graph, question: Any, statistic: Any, runs: int) -> dict[str,
         for method in methods:
             noisy = np.array([float(value[0]) for value in values(counted_once(method, graph), graph, runs, 7)])
             row[method.name] = float(np.median(np.abs(noisy - exact)) / exact)
-        said[f"epsilon {epsilon}"] = {**row, "chosen": chosen(question, methods, None).name}
+        best = chosen(question, methods, None)
+        said[f"epsilon {epsilon}"] = {**row, "chosen": best.name, "95 % intervals that hold": held(best, graph, exact)}
     return said
+
+
+def held(method: Any, graph: Graph, exact: int, runs: int = 500) -> float:
+    """The part of the intervals of a method that hold the truth."""
+    once, data, bits = counted_once(method, graph), Data.of(graph), seeded(3)
+    columns = [once.run(data, bits).columns[0] for _ in range(runs)]
+    return float(np.mean([column.low[0] <= exact <= column.high[0] for column in columns]))
 
 
 def counted_once(method: Any, graph: Graph) -> Any:

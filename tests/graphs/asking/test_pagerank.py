@@ -4,9 +4,10 @@ from tests.graphs.asking.small import answer, public, ways
 
 from defocus import Budget
 from defocus.errors import DefocusError
-from defocus.graphs import build
+from defocus.graphs import Network, build
 from defocus.graphs.asking import AskPageRank
 from defocus.graphs.statistics import PageRank
+from defocus.noise.testing import seeded
 
 
 def test_ranks_come_back_in_shares_with_noise_of_the_bound() -> None:
@@ -36,3 +37,11 @@ def test_bad_numbers_are_refused() -> None:
         AskPageRank(0.5, top=10).methods(public(9), Budget(1))
     with pytest.raises(DefocusError, match="damping"):
         AskPageRank(1.0)
+
+
+def test_ranks_are_written_with_the_digits_that_the_noise_leaves(friends: Network) -> None:
+    """Ranks are small numbers: one digit below their error is shown, however small both are."""
+    column = friends.pagerank(damping=0.5).release(epsilon=900, bits=seeded(1))["pagerank"]
+    assert column.places is not None
+    assert 10.0**-column.places <= column.spread[0] / 2
+    assert 10.0**-column.places > column.spread[0] / 20

@@ -26,7 +26,7 @@ _TAIL, _BEND, _WIDEST = 0.118, 1.6, 2.5
 """How the length of the tail grows with what is outside of the hubs, and the longest that is believed."""
 _LEFT = 0.65
 """How much of a power law's slope is left in the tails of graphs."""
-_NARROWEST = 2.4
+_NARROWEST = 2.8
 """Largest degrees are at least so many standard deviations of a Poisson law above the average."""
 
 
@@ -57,7 +57,7 @@ class CapRule:
     2. The degree falls from H, at rank H, as it fell from the average d at rank n/2: a power law with the exponent
        :math:`\gamma = \ln(H/d)/\ln(n/2H)`, bent to 0.65 of it, reaches :math:`H(\varepsilon H)^{0.65\gamma}` at rank
        :math:`1/\varepsilon`. Where all nodes have about the same degree, that is far below the cut-off.
-    3. Even if edges were drawn at random, there would be degrees of :math:`d + 2.4\sqrt d`.
+    3. Even if edges were drawn at random, there would be degrees of :math:`d + 2.8\sqrt d`.
 
     The cap is the smaller of the first two, and not below the third. The constants were found on public graphs. Where
     H is small beside :math:`1/\varepsilon`, its noise decides everything, and more is spent on it.
@@ -108,7 +108,7 @@ class CapRule:
         first = max(_LEAST, math.ceil(hubs + 3 * spread) if more else math.floor(0.75 * hubs))
         edges = max(0, noisy(capped_edges_twice(graph, first), shares[1], 2 * first) // 2)
         nodes = max(10, noisy(capped_edges_twice(graph, 1), shares[2], 2))
-        cap = _cap(hubs, edges, nodes, float(exact) / self.changes, highest=hubs + 3 * spread)
+        cap = _cap(hubs, edges, nodes, float(exact) / self.changes, highest=hubs + 4 * spread)
         return FoundScale(cap, edges, sum(shares, Fraction(0)))
 
 
