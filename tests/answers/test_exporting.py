@@ -1,5 +1,6 @@
 import csv
 import io
+import json
 import re
 import sys
 from datetime import date
@@ -93,3 +94,13 @@ def test_a_path_that_cannot_be_written_is_refused(
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InvalidParameterError, match="choose another path"):
         write_bytes(path, b"x")  # type: ignore[arg-type]
+
+
+def test_bytes_and_lists_are_text_in_csv() -> None:
+    table = pa.table({"key": pa.array([b"\xff=", None]), "several": pa.array([[1, 2], None])})
+    assert csv_text(table) == '"key","several"\n"b\'\\xff=\'","[1, 2]"\n,\n'
+
+
+def test_halves_of_characters_are_spelt_in_json() -> None:
+    assert json.loads(json_text({"name": "\ud800"})) == {"name": "\ud800"}
+    assert json_text({"name": "\ud800"}).encode()

@@ -1,7 +1,9 @@
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from tests.answers.making import column
 
 from defocus.answers.tabulating import ERRORS, arrow, cells, labels, notes
@@ -90,3 +92,18 @@ def test_the_metadata_says_which_errors_are_standard_errors() -> None:
     both = [column(), replace(column(), name="sum", absolute=True)]
     told = arrow(KEYS, both, None, exact=True).schema.metadata[ERRORS.encode()]
     assert told == b"visits_error: standard error\nsum_error: expected absolute error"
+
+
+@pytest.mark.parametrize(
+    ("keys", "texts"),
+    [
+        (["ada", b"\xff"], ["ada", "b'\\xff'"]),
+        ([(1, 2), (3, 4)], ["(1, 2)", "(3, 4)"]),
+        (["\ud800", None], ["\\ud800", None]),
+        ([1, 10**5000], ["1", hex(10**5000)]),
+    ],
+    ids=["bytes", "tuples", "half", "huge"],
+)
+def test_keys_that_have_no_type_in_common_are_spelt(keys: list[Any], texts: list[Any]) -> None:
+    table = arrow({"node": keys}, [column("n", [1.0, 2.0])], None, exact=True)
+    assert table.column("node").to_pylist() == texts

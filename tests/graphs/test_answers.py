@@ -215,3 +215,24 @@ def test_records_that_are_not_answers_are_refused(degrees: GraphAnswer) -> None:
     for record in (None, {}, {"columns": 3}, [1], {**to_record(degrees), "columns": [{"name": "x"}]}):
         with pytest.raises(LedgerDamagedError, match="not the answer to a question about a graph"):
             from_record(record, degrees.receipt)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["\ud800", "a\udcff", 10**5000, -(10**5000), (10**5000, "a"), 2**70, b"\xff", (1, "a"), 2.5, "a\0"],
+    ids=range(10),
+)
+def test_names_that_have_no_text_of_their_own_are_spelt_everywhere(
+    opened: Callable[..., Network], tmp_path: Path, name: Any
+) -> None:
+    g = opened([("ada", name)], nodes=["ada", name])
+    answer = g.degrees().release(epsilon=5, request="named")
+    for text in (str(answer), answer._repr_html_(), answer.explain(), answer.to_csv(), answer.to_json()):
+        assert text.encode()
+    assert json.loads(answer.to_json(tmp_path / "a.json"))["rows"] == answer.to_dict()["rows"]
+    answer.to_csv(tmp_path / "a.csv")
+    answer.to_parquet(tmp_path / "a.parquet")
+    assert answer.to_arrow().column("node").to_pylist() == answer.to_pandas()["node"].tolist()
+    answer.plot()
+    again = g.degrees().release(epsilon=5, request="named")
+    assert (str(again), again.to_csv()) == (str(answer), answer.to_csv())

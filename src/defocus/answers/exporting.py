@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
+from defocus.answers.spelling import spelt
 from defocus.errors import InvalidParameterError, MissingExtraError
 from defocus.ledger import Receipt
 
@@ -34,7 +35,7 @@ _FORMULA = re.compile(r"'*(?:[\t\r\n]|\s*[=+\-@＝＋－＠])")
 def described(table: pa.Table, *, question: str, rules: Sequence[str], receipt: Receipt) -> pa.Table:
     """The table with what it is about in the metadata of its schema, so that files explain themselves."""
     about = {"question": question, "rules": "\n".join(rules), "charge": str(receipt)}
-    said = {f"defocus.{name}".encode(): text.encode() for name, text in about.items()}
+    said = {f"defocus.{name}".encode(): spelt(text).encode() for name, text in about.items()}
     return table.replace_schema_metadata({**(table.schema.metadata or {}), **said})
 
 
@@ -63,6 +64,8 @@ def csv_text(table: pa.Table, path: str | Path | None = None) -> str:
             arrays.append(pa.array([None if v is None else disarmed(v) for v in values], pa.string()))
         elif pa.types.is_floating(column.type):
             arrays.append(pa.array([None if v is None or math.isnan(v) else v for v in values], column.type))
+        elif pa.types.is_binary(column.type) or pa.types.is_nested(column.type):
+            arrays.append(pa.array([None if v is None else disarmed(spelt(v)) for v in values], pa.string()))
         else:
             arrays.append(column)
     safe = pa.Table.from_arrays(arrays, names=[disarmed(name) for name in table.column_names])
@@ -85,12 +88,12 @@ def json_value(value: Any) -> Any:
         return value if math.isfinite(value) else None
     if value is None or isinstance(value, bool | int | str):
         return value
-    return value.isoformat() if hasattr(value, "isoformat") else str(value)
+    return value.isoformat() if hasattr(value, "isoformat") else spelt(value)
 
 
 def json_text(content: Any, path: str | Path | None = None) -> str:
     """Canonical enough to read and to compare: indented, in the order of the answer. Written to ``path`` if given."""
-    text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
+    text = spelt(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False))  # as JSON itself spells halves
     if path is not None:
         write_bytes(path, text.encode())
     return text

@@ -93,10 +93,19 @@ def _array(values: Any) -> Any:
         return values
     if isinstance(values, range):
         return pa.array(values, pa.int64())
+    listed = list(values)
     try:
-        return pa.array(list(values))
+        made = pa.array(listed)
     except (pa.ArrowException, OverflowError, TypeError, ValueError):
-        return pa.array([None if value is None else spelt(value) for value in values], pa.string())
+        made = None
+    if made is None or pa.types.is_nested(made.type) or _mixed(made, listed):
+        return pa.array([None if value is None else spelt(value) for value in listed], pa.string())
+    return made
+
+
+def _mixed(made: pa.Array, listed: Sequence[Any]) -> bool:
+    """Whether Arrow took text for bytes, because some of it is."""
+    return bool(pa.types.is_binary(made.type) and any(isinstance(value, str) for value in listed))
 
 
 def _is_integer(values: Any) -> bool:

@@ -338,7 +338,12 @@ def _spelt_number(named: int | str) -> str:
 
 
 def _spelt(name: Any) -> str:
-    return hex(name) if isinstance(name, int) and abs(name) >= 10**1000 else repr(name)
+    if isinstance(name, int) and abs(name) >= 10**1000:
+        return hex(name)
+    try:
+        return repr(name)
+    except Exception:  # noqa: BLE001  # a huge number in it, or an object that refuses; its key has neither
+        return repr(key(name))
 
 
 def _objects(column: Column, *, text: bool = False) -> list[Any]:

@@ -6,11 +6,15 @@ from typing import Any
 import numpy as np
 
 from defocus.answers.recording import asked_in, asked_out, columns_in, columns_out, reading
+from defocus.answers.spelling import spelt
 from defocus.graphs.answers import GraphAnswer
 from defocus.graphs.questions import Result
 from defocus.ledger import Receipt
 
 __all__ = ["from_record", "to_record"]
+
+_LONG = 10**1000
+"""Whole numbers from here on are kept as text: JSON is read with limits of its own."""
 
 
 def to_record(answer: GraphAnswer) -> dict[str, Any]:
@@ -50,8 +54,11 @@ def _keys(values: Any) -> Any:
     listed = values.to_pylist() if hasattr(values, "to_pylist") else list(values)
     if listed and all(type(x) is datetime and x.tzinfo is None for x in listed):
         return {"moments": [x.isoformat() for x in listed]}
-    return [x if x is None or isinstance(x, bool | int | str) else _plain(x) for x in listed]
+    return [_plain(x) for x in listed]
 
 
 def _plain(value: Any) -> Any:
-    return int(value) if isinstance(value, np.integer) else str(value)
+    if value is None or isinstance(value, bool):
+        return value
+    short = isinstance(value, int | np.integer) and abs(int(value)) < _LONG
+    return int(value) if short else spelt(value)
