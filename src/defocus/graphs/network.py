@@ -86,7 +86,7 @@ class Network:
 
         ``typical`` is a public guess of the largest number of neighbours that two nodes share. It chooses between
         methods and foretells their error; the noise itself follows the graph. Under node privacy, at most ``cap``
-        triangles count at a node.
+        triangles count at a node; without it a cap is found.
         """
         return self.ask(AskTriangles(typical, cap))
 

@@ -44,7 +44,7 @@ class Public:
     def answerable(self) -> str:
         """What can be asked where this unit is protected, in words."""
         if self.unit.kind == "node":
-            return "edges() or triangles(cap=…)" + (" or degree_histogram()" if self.listed else "")
+            return "edges() or triangles()" + (" or degree_histogram()" if self.listed else "")
         return {"weight": "weights()", "event": "interactions(every=…)"}.get(self.unit.kind, "edges()")
 
     def need_all_nodes(self) -> None:
@@ -58,5 +58,5 @@ class Public:
 
     @property
     def changes(self) -> int:
-        """How many edges differ between neighbours under edge privacy: one, or two where one replaces another."""
+        """How many units come or go between neighbours: one, or two where one replaces another."""
         return 2 if self.unit.adjacency is Adjacency.REPLACE else 1

@@ -49,4 +49,4 @@ def edge_reach(public: Public, one: Reach, *, name: str) -> Reach:
             f"{name} has no noise of this kind for graphs that protect {public.unit}.",
             fix=f"protect edges: unit=dp.edge(); or ask what has a form for this unit: {public.answerable}.",
         )
-    return one if public.changes == 1 else one.times(2)
+    return one.times(public.changes)

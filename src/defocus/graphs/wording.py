@@ -1,22 +1,36 @@
-"""Which rules about a graph no interval tells."""
+"""Rules that take edges away, which no interval tells: how they are worded, and how they are known again."""
 
 from collections.abc import Sequence
 
-__all__ = ["biased"]
+__all__ = ["biased", "cap_found", "capped", "projected"]
 
-_BIASING = (
-    "at each node, at most",
-    "up to a cap at each node",
-    "where a node would have more",
-)
-"""Rules that take edges away, by words that are in them."""
+_CAPPED = "at each node, at most"
+_CAP_FOUND = "count up to a cap at each node, which is found"
+_PROJECTED = "are left out where a node would have more than"
+
+
+def capped(most: int, what: str) -> str:
+    """A cap on what counts at a node."""
+    return f"{_CAPPED} {most} of its {what} count"
+
+
+def cap_found(what: str) -> str:
+    """The same, where the cap is found."""
+    return f"{what} {_CAP_FOUND}; what is beyond it is lost"
+
+
+def projected(most: object) -> str:
+    """Edges beyond a largest degree."""
+    return f"edges {_PROJECTED} {most}"
 
 
 def biased(rules: Sequence[str]) -> list[str]:
     """What takes edges away by rule, which no interval tells: a line, if there is anything.
 
-    >>> biased(["an edge from a node to itself is left out", "at each node, at most 9 of its edges count"])
+    Answers keep their rules as sentences, so they are known by the words that the functions above put into them.
+
+    >>> biased(["an edge from a node to itself is left out", capped(9, "edges")])
     ['not in the intervals: at each node, at most 9 of its edges count']
     """
-    found = [rule for rule in rules if any(words in rule for words in _BIASING)]
+    found = [rule for rule in rules if any(words in rule for words in (_CAPPED, _CAP_FOUND, _PROJECTED))]
     return [f"not in the intervals: {'; '.join(found)}"] if found else []

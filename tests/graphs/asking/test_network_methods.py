@@ -76,7 +76,6 @@ def test_weights_and_interactions_need_their_units(friends: Any) -> None:
         (node(), False, lambda g: g.pagerank()),
         (node(), False, lambda g: g.communities(at_most=2)),
         (node(), False, lambda g: g.ergm()),
-        (node(), False, lambda g: g.triangles()),
         (node(), False, lambda g: g.subgraph_counts("stars_2")),
         (event(), False, lambda g: g.edges()),
     ],
@@ -129,8 +128,7 @@ def test_node_privacy_through_the_front_door(tmp_path: Path) -> None:
     ) as network:
         assert network.edges().release(epsilon=20).value == pytest.approx(1900, rel=0.2)
         assert len(network.degree_histogram().release(epsilon=5)) > 5
-        with pytest.raises(DefocusError):
-            network.triangles().release(epsilon=1)
+        assert "the cap that was found" in network.triangles().release(epsilon=20).result.notes[0]
         with pytest.raises(DefocusError):
             network.pagerank().release(epsilon=1)
         with pytest.raises(DefocusError):

@@ -1,6 +1,8 @@
 """Questions under node privacy: refusals, what is charged, and how far off answers are."""
 
 import math
+from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,11 @@ from defocus import Budget, edge, node
 from defocus.errors import DefocusError, NotDeclaredError
 from defocus.graphs import Graph, Public, build
 from defocus.graphs.asking import AskEdges, AskHistogram, AskTriangles
+from defocus.graphs.asking.found import FoundCap, FoundMost, FoundTriangles, _quarters, _scores
+from defocus.graphs.certificates import all_graphs, without_node
 from defocus.graphs.data import Data
+from defocus.graphs.statistics import CappedTriangles, Triangles
+from defocus.mechanisms import Exponential, Laplace
 from defocus.noise.testing import seeded
 from defocus.privacy import account, events
 from defocus.privacy.units import Unit
@@ -77,12 +83,93 @@ def test_the_histogram_of_a_found_degree_resembles_the_truth() -> None:
     assert np.abs(found - truth).sum() < 0.1 * graph.nodes
 
 
-def test_triangles_without_a_cap_are_refused_and_with_one_counted() -> None:
-    with pytest.raises(NotDeclaredError, match="any number of triangles"):
-        AskTriangles().methods(public(), Budget(1))
+def test_triangles_are_counted_with_a_given_a_declared_and_a_found_cap() -> None:
     graph = random_graph(60, 400)
-    assert np.isfinite(value(AskTriangles(cap=30), node(), graph)[0])
-    assert np.isfinite(value(AskTriangles(), node(max_degree=9), graph)[0])
+    for question, unit in (
+        (AskTriangles(cap=30), node()),
+        (AskTriangles(), node(max_degree=9)),
+        (AskTriangles(), node()),
+        (AskTriangles(), node(replace=True)),
+    ):
+        assert np.isfinite(value(question, unit, graph)[0])
+
+
+def school() -> Graph:
+    """2 000 pupils with friends in the same class and elsewhere."""
+    draw = np.random.default_rng(7)
+    left, right = draw.integers(0, 2000, 20_000), draw.integers(0, 2000, 20_000)
+    return build(2000, left, np.where(draw.random(20_000) < 0.8, 20 * (left // 20) + right % 20, right))
+
+
+def test_a_found_cap_on_triangles_is_near_what_nodes_have() -> None:
+    graph, truth = school(), int(Triangles().exact(school())[0])
+    (method,) = AskTriangles().methods(public(), Budget(8))
+    results = [method.run(Data.of(graph), seeded(seed)) for seed in range(4)]
+    assert np.median([abs(result.columns[0].values[0] - truth) / truth for result in results]) < 0.1
+    assert all("the cap that was found" in result.notes[0] for result in results)
+    assert "triangles count up to a cap at each node" in method.rules[0]
+
+
+@pytest.mark.parametrize("changes", [1, 2])
+@pytest.mark.parametrize("kind", [FoundCap, FoundMost, FoundTriangles])
+@pytest.mark.parametrize("epsilon", [Fraction(1), Fraction(30)])
+def test_all_noises_of_a_search_add_up_to_what_is_charged(
+    kind: Any, changes: int, epsilon: Fraction, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spent: list[Fraction] = []
+    calibrated, choose = Laplace.calibrated, Exponential.sample
+
+    def recorded(**given: Any) -> Laplace:
+        assert given["sensitivity"] % changes == 0
+        spent.append(Fraction(given["epsilon"]))
+        return calibrated(**given)
+
+    def chosen(mechanism: Exponential, utilities: Any, bits: Any) -> int:
+        spent.append(Fraction(mechanism.epsilon))
+        assert mechanism.sensitivity == 1
+        return choose(mechanism, utilities, bits)
+
+    monkeypatch.setattr(Laplace, "calibrated", recorded)
+    monkeypatch.setattr(Exponential, "sample", chosen)
+    method = kind(epsilon, changes)
+    method.run(Data.of(random_graph(60, 300)), seeded(3))
+    assert sum(spent) == epsilon
+    assert method.event == events.Pure(epsilon)
+    assert len(spent) >= 4
+
+
+@pytest.mark.parametrize("nodes", [4, pytest.param(5, marks=pytest.mark.slow)])
+def test_no_node_moves_the_scores_of_caps_by_more_than_one(nodes: int) -> None:
+    """What the exponential mechanism assumes, on all graphs: so its choice keeps its epsilon."""
+    caps = (3, 2, 1)
+    reaches = [CappedTriangles(cap).reach(public()).l1 for cap in caps]
+
+    @cache
+    def scores(key: bytes, size: int) -> list[Fraction]:
+        graph = Graph(
+            size, np.frombuffer(key[: 8 * (size + 1)], np.int64), np.frombuffer(key[8 * (size + 1) :], np.int32)
+        )
+        return _scores([int(CappedTriangles(c).exact(graph)[0]) for c in caps], reaches, Fraction(1, 2), Fraction(1, 5))
+
+    def of(graph: Graph) -> list[Fraction]:
+        return scores(graph.offsets.tobytes() + graph.targets.tobytes(), graph.nodes)
+
+    moves = [
+        abs(one - other)
+        for graph in all_graphs(nodes)
+        for node_left in range(nodes)
+        for one, other in zip(of(graph), of(without_node(graph, node_left)), strict=True)
+    ]
+    assert 0 < max(moves) <= 1
+
+
+def test_caps_that_compete_go_from_all_triangles_of_a_degree_down_to_the_degree() -> None:
+    assert _quarters(40) == [780, 195, 48]
+    assert _quarters(1) == [6, 1]
+    assert _quarters(10**6)[0] == 2**22
+    for degree in (4, 17, 300):
+        assert len(_quarters(degree)) >= 2
+        assert _quarters(degree)[-1] >= min(degree, 3) // 4
 
 
 def test_directed_graphs_and_caps_that_are_no_counts_are_refused() -> None:

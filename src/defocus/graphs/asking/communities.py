@@ -20,7 +20,6 @@ from defocus.mechanisms import Exponential, Laplace
 from defocus.noise import Bits
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event, compose
-from defocus.privacy.units import Adjacency
 
 __all__ = ["AskCommunities", "AskLabellings", "ByLikelihood", "BySpectrum"]
 
@@ -217,7 +216,7 @@ def _edges_only(public: Public) -> int:
             f"Communities are asked of undirected graphs that protect edges, and this one protects {public.unit}.",
             fix="open it with unit=dp.edge() and without directed=True.",
         )
-    return 2 if public.unit.adjacency is Adjacency.REPLACE else 1
+    return public.changes
 
 
 def _spelt(labels: Any) -> Any:

@@ -53,7 +53,7 @@ class AskEdges:
 class AskTriangles:
     """How many triangles there are. ``typical`` is a public guess of the most neighbours that two nodes share.
 
-    Under node privacy at most ``cap`` of them count at a node.
+    Under node privacy at most ``cap`` of them count at a node; without it a cap is found.
     """
 
     typical: int | None = None

@@ -10,6 +10,7 @@ import numpy as np
 from defocus.answers.columns import AnswerColumn, noisy
 from defocus.answers.digits import Floats
 from defocus.errors import InvalidParameterError
+from defocus.graphs.asking.histograms import by_degree, difference
 from defocus.graphs.asking.nodes import node_histogram
 from defocus.graphs.data import Data
 from defocus.graphs.inference import plausible_counts, rising
@@ -19,7 +20,7 @@ from defocus.graphs.questions import Method, Result
 from defocus.graphs.statistic import IntVector
 from defocus.graphs.statistics import ArcDegrees, ArcHistogram, Degrees, Histogram
 from defocus.graphs.statistics.arcs import checked_side
-from defocus.mechanisms import Gaussian, Laplace
+from defocus.mechanisms import Gaussian
 from defocus.privacy.budgets import Budget
 
 __all__ = ["AskDegrees", "AskHistogram"]
@@ -112,7 +113,7 @@ class AskHistogram:
         # After isotonic regression only degrees that some node has are noisy: about 4√n of them, unless there are less.
         spread = min(1.0, 4 * math.sqrt(public.n) / last)
         return [
-            *noises(plain, public, budget, _counts, prefix="histogram, ", rules=rules),
+            *noises(plain, public, budget, by_degree, prefix="histogram, ", rules=rules),
             *noises(
                 cumulative,
                 public,
@@ -120,7 +121,7 @@ class AskHistogram:
                 _fitted(public.n),
                 prefix="cumulative, ",
                 expected=lambda mechanism: mechanism.error * spread,
-                width=_difference,
+                width=difference,
                 rules=rules,
             ),
         ]
@@ -137,11 +138,6 @@ def _in_order(method: VectorNoise, values: IntVector, _data: Data) -> Result:
     fitted = np.clip(rising(values), 0, len(values) - 1)[::-1]
     column = _around("degree", fitted, raw, method.interval, method)
     return Result((column,), keys={"rank": range(1, len(values) + 1)}, processing=(_FITTED,))
-
-
-def _counts(method: VectorNoise, values: IntVector, _data: Data) -> Result:
-    column = noisy("nodes", values, error=method.mechanism.error, half=method.interval, how=method.how)
-    return Result((column,), keys={"degree": range(len(values))})
 
 
 def _fitted(nodes: int) -> Callable[[VectorNoise, IntVector, Data], Result]:
@@ -164,22 +160,6 @@ def _around(name: str, values: Floats, raw: Floats, half: float, method: VectorN
     low = np.minimum(np.maximum(raw - half, 0), values)
     high = np.maximum(np.maximum(raw + half, 0), values)
     return AnswerColumn(name, values, np.full(len(values), np.nan), low, high, integral=False, how=method.how)
-
-
-def _difference(mechanism: Laplace | Gaussian) -> float:
-    """A half-width for the difference of two noises: that of a normal law, and for Laplace by its own tail.
-
-    Of two Laplace noises of scale b, the difference exceeds t with probability (1 + t/2b) exp(-t/b): 5 % at 4.744 b
-    over 1; discrete noise is a little narrower.
-    """
-    if isinstance(mechanism, Gaussian):
-        return math.ceil(1.96 * math.sqrt(2) * float(mechanism.sigma))
-    scale = float(mechanism.scale)
-    low, high = 0.0, 10 * scale
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if (1 + middle / (2 * scale)) * math.exp(-middle / scale) > 0.05 else (low, middle)
-    return math.ceil(high)
 
 
 def _side(side: str | None, public: Public) -> str | None:

@@ -18,7 +18,6 @@ from defocus.mechanisms import SubsetChoice
 from defocus.noise import Bits
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event
-from defocus.privacy.units import Adjacency
 
 __all__ = ["AskTop", "Chosen"]
 
@@ -51,7 +50,7 @@ class AskTop:
         self.check(public)
         named = noises(Degrees(), public, budget, _largest(self.k), prefix="noisy degrees, ")
         epsilon: Any = budget.epsilon
-        replaced = public.unit.adjacency is Adjacency.REPLACE
+        replaced = public.changes > 1
         choice = SubsetChoice(
             epsilon=epsilon, candidates=public.n, size=self.k, touched=4 if replaced else 2, monotone=not replaced
         )

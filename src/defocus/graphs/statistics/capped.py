@@ -13,7 +13,7 @@ from defocus.graphs.public import Public
 from defocus.graphs.reach import Reach
 from defocus.graphs.registry import Entry
 from defocus.graphs.statistic import IntVector
-from defocus.privacy.units import Adjacency, node
+from defocus.privacy.units import node
 
 __all__ = ["ENTRY", "TRIANGLES", "CappedEdges", "CappedTriangles", "node_reach"]
 
@@ -25,7 +25,7 @@ def node_reach(public: Public, one: Reach, *, name: str) -> Reach:
             f"{name} is for graphs that protect nodes, and this one protects {public.unit}.",
             fix="ask for what protects edges: edges(), triangles(), degree_histogram().",
         )
-    return one.times(2) if public.unit.adjacency is Adjacency.REPLACE else one
+    return one.times(public.changes)
 
 
 @final
