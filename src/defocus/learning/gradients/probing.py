@@ -25,16 +25,17 @@ __all__ = ["picked", "plan", "undisturbed"]
 
 def plan(model: Module, losses: Losses, regions: Regions, batch: Batch, anchor: torch.Tensor) -> list[Seat]:
     """Every use of a trainable parameter in the order of a forward pass, and the layout of what it meets."""
+    other_one = _unlike_the_first(batch)
     with torch.enable_grad(), undisturbed(model):
-        two = _look(model, losses, regions, picked(batch, [0, 1]), anchor)
+        two = _look(model, losses, regions, picked(batch, [0, other_one]), anchor)
     with torch.enable_grad(), undisturbed(model):
-        three = _look(model, losses, regions, picked(batch, [0, 0, 1]), anchor)
+        three = _look(model, losses, regions, picked(batch, [0, 0, other_one]), anchor)
     if [(each.what, each.names) for each in two] != [(each.what, each.names) for each in three]:
         raise UnknownUseError
     other: Sequence[Sight | None] = [None] * len(three)
     if any(_shares_an_axis(a.tensor, b.tensor) for a, b in zip(two, three, strict=True)):
         with torch.enable_grad(), undisturbed(model):
-            other = _look(model, losses, regions, picked(batch, [0, 1, 1]), anchor)
+            other = _look(model, losses, regions, picked(batch, [0, other_one, other_one]), anchor)
     seats = []
     for a, b, c in zip(two, three, other, strict=True):
         layout = compare(tuple(a.tensor.shape), tuple(b.tensor.shape), b.tensor, None if c is None else c.tensor)
@@ -48,6 +49,13 @@ def picked(batch: Batch, which: list[int]) -> Batch:
     """Some examples of a batch, by their numbers."""
     chosen: Batch = trees.tree_map(lambda leaf: leaf[which] if isinstance(leaf, torch.Tensor) else leaf, tuple(batch))
     return chosen
+
+
+def _unlike_the_first(batch: Batch) -> int:
+    """An example whose inputs differ from those of the first; the second, if all are alike."""
+    tensors = [leaf for leaf in trees.tree_leaves(batch[0]) if isinstance(leaf, torch.Tensor)]
+    differs = torch.stack([(leaf != leaf[:1]).reshape(len(leaf), -1).any(1).cpu() for leaf in tensors]).any(0)
+    return int(differs.nonzero()[0]) if bool(differs.any()) else 1
 
 
 @contextmanager
