@@ -14,12 +14,6 @@ MODULES = sorted(
 )
 
 
-def test_everything_named_is_there_and_sorted_once() -> None:
-    assert len(set(privacy.__all__)) == len(privacy.__all__)
-    for name in privacy.__all__:
-        assert getattr(privacy, name) is not None
-
-
 @pytest.mark.parametrize("name", MODULES)
 def test_every_module_names_what_it_offers(name: str) -> None:
     module = importlib.import_module(name)
