@@ -1,13 +1,18 @@
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.graphs.asking.small import answer, planted, public, ways
 
 from defocus import Budget, edge, node
 from defocus.errors import DefocusError
 from defocus.graphs.asking import AskCommunities, AskLabellings
+from defocus.graphs.asking.communities import ByLikelihood, BySpectrum
+from defocus.graphs.certificates import all_graphs, neighbours
 from defocus.graphs.questions import foretold
+from defocus.graphs.statistics.spectrum import gaps, singular_values
+from defocus.privacy.events import compose
 
 
 @pytest.mark.parametrize("groups", [2, 3, 5])
@@ -50,3 +55,40 @@ def test_other_units_and_labellings_of_the_wrong_length_are_refused() -> None:
     for labellings in ((), ([0] * 49,), ([0] * 50, [1])):
         with pytest.raises(DefocusError):
             AskLabellings(labellings).methods(public(50), Budget(1))
+
+
+def worst_ratio(utilities: np.ndarray, rate: float, nodes: int) -> float:
+    """The largest log-ratio of chances to choose the same between neighbours, chances falling by the definition."""
+    weights = np.exp(rate * (utilities - utilities.max(axis=1, keepdims=True)))
+    logs = np.log(weights / weights.sum(axis=1, keepdims=True))
+    return max(float(np.abs(logs[more] - logs[less]).max()) for less, more in neighbours(nodes))
+
+
+@pytest.mark.parametrize("nodes", [4, 5])
+@pytest.mark.parametrize("changes", [1, 2])
+def test_no_edge_changes_the_chance_of_a_labelling_by_more_than_epsilon(nodes: int, changes: int) -> None:
+    labellings = [[0, 0, 1, 1, 1][:nodes], [0, 1, 0, 1, 0][:nodes], [0, 1, 2, 0, 1][:nodes]]
+    unit = edge(replace=changes == 2)
+    (method,) = AskLabellings(tuple(labellings), least=0.05).methods(public(nodes, unit), Budget(1))
+    assert isinstance(method, ByLikelihood)
+    scores = np.array([[float(b.log_likelihood(g)) for b in method.blocks] for g in all_graphs(nodes)])
+    rate = float(method.mechanism.epsilon) / (2 * float(method.mechanism.sensitivity))
+    assert 0.1 / changes < worst_ratio(scores, rate, nodes) <= 1 / changes
+    assert method.event == method.mechanism.event
+
+
+@pytest.mark.parametrize("nodes", [4, 5])
+@pytest.mark.parametrize("threshold", [0.5, 1.7, 3.0])
+def test_no_edge_changes_the_chance_of_a_number_of_communities_by_more_than_epsilon(
+    nodes: int, threshold: float
+) -> None:
+    """Given any threshold, which is released with noise of its own; both parts are charged."""
+    (method,) = AskCommunities(3).methods(public(nodes), Budget(2))
+    assert isinstance(method, BySpectrum)
+    most = method.mechanism.candidates + 1
+    scores = np.array([[float(u) for u in gaps(singular_values(g, most), threshold)] for g in all_graphs(nodes)])
+    rate = float(method.mechanism.epsilon) / (2 * float(method.mechanism.sensitivity))
+    assert worst_ratio(scores, rate, nodes) <= float(method.mechanism.epsilon)
+    assert method.event == compose([method.average.event, method.mechanism.event])
+    assert method.mechanism.epsilon + method.average.epsilon == 2
+    assert method.average.sensitivity == 1
