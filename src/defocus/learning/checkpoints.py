@@ -14,7 +14,9 @@ learning rate in the user's own loop), the noise differs too: see :mod:`defocus.
 released is a second run, and only the first was charged.
 
 Steps after the checkpoint are taken again, and come out as they did where arithmetic repeats itself: on a CPU with as
-many threads as before. Where it does not (sums on a GPU), what was shown of those steps before the crash counts again.
+many threads as before, for shapes of batches that were seen before it (for new ones the fastest way to add up is
+measured anew, and ways round differently). Where it does not, what was shown of those steps before the crash counts
+again.
 """
 
 import contextlib

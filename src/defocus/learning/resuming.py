@@ -114,13 +114,17 @@ class State:
                 "past": self.stepper.noise.past if isinstance(self.stepper.noise, Correlated) else [],
                 "glance": None if glance is None else [glance.noisy, glance.clips, glance.scales],
                 "more": more,
+                "tuning": dict(self.stepper.gradients.tuning),
                 "random": torch.get_rng_state(),
                 "devices": list(torch.cuda.get_rng_state_all()) if torch.cuda.is_initialized() else [],
             },
         )
 
-    def load(self, path: str | Path, ledger: Ledger | None, *, first: bool) -> dict[str, Any]:
-        """Take over the state in a file, if it is of this run; otherwise nothing is changed. Returns the rest."""
+    def load(self, path: str | Path, ledger: Ledger | None, *, first: bool) -> tuple[dict[str, Any], dict[str, str]]:
+        """Take over the state in a file, if it is of this run; otherwise nothing is changed.
+
+        Returns what a loop wanted kept, and the ways in which gradients were added up, which round differently.
+        """
         kept = load(path)
         try:
             self._compare(kept)
@@ -133,7 +137,7 @@ class State:
                 f"The checkpoint {path} does not hold the state of such a run.", fix="pass a file that save() wrote."
             ) from None
         self.key, self.taken, self.receipt = kept["key"], kept["taken"], receipt
-        return dict(kept["more"])
+        return dict(kept["more"]), dict(kept["tuning"])
 
     def _compare(self, kept: dict[str, Any]) -> None:
         if kept["run"] != self.run:

@@ -1,6 +1,7 @@
 """DP-SGD that leaves the user's objects alone: a model, a loss, an optimizer, data, a unit and a budget."""
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, final
 
@@ -147,7 +148,8 @@ class Trainer:
         self._ranks = Ranks()
         self._ledger = ledger_of(ledger, unit, budget, self._ranks)
         groups = clipping.names if isinstance(clipping, PerLayer) else None
-        gradients = Gradients(module, loss, groups=groups)
+        self._tuned = partial(Gradients, module, loss, groups=groups)
+        gradients = self._tuned()
         one = found.take(np.zeros(1, np.int64), next(module.parameters()).device)
         check_independent(module, loss, gradients, one, probe)
         narrow = _PRECISIONS[precision]
@@ -289,7 +291,8 @@ class Trainer:
         if self._taken or self._key is not None:
             raise InvalidParameterError("The run has begun.", fix="resume before the first step, in a new Trainer.")
         state = self._state()
-        more = state.load(path, self._ledger, first=self._ranks.first)
+        more, tuning = state.load(path, self._ledger, first=self._ranks.first)
+        self._stepper.gradients = self._tuned(tuning=tuning)  # other ways to add up would round differently
         self._key, self._taken, self._receipt = state.key, state.taken, state.receipt
         return more
 
