@@ -24,6 +24,7 @@ from defocus.errors import DefocusError
 from defocus.local import mean, oracle
 from defocus.local.designs import design, numeric
 from defocus.local.domains import Categories, Interval
+from defocus.local.levels import LARGEST_NUMERIC_EPSILON
 from defocus.local.shuffling import MultiMessageHistogram, MultiMessageSum, amplified, local_epsilon
 from defocus.noise.testing import seeded
 from defocus.privacy import Pure, RandomizedResponse, Shuffled, account, shuffled_epsilon
@@ -95,7 +96,8 @@ def protocols() -> list[dict[str, Any]]:
     single = oracle("k-rr", size, strength)
     several = MultiMessageHistogram(Categories.of(size), n, EPSILON, DELTA)
     numbers = np.linspace(0, 1, n)
-    bit = mean("duchi", 0, 1, min(local_epsilon(lambda e: numeric("duchi", 0, 1, e), n, EPSILON, DELTA), 15.9))
+    most = LARGEST_NUMERIC_EPSILON
+    bit = mean("duchi", 0, 1, local_epsilon(lambda e: numeric("duchi", 0, 1, e), n, EPSILON, DELTA, at_most=most))
     marks = MultiMessageSum(Interval(0, 1), n, EPSILON, DELTA)
 
     def measured(run: Callable[[], Any]) -> float:

@@ -4,6 +4,7 @@ import pytest
 
 from defocus.errors import InvalidParameterError
 from defocus.local.comparing import Comparison, compare
+from defocus.local.levels import LARGEST_NUMERIC_EPSILON
 
 COUNTED = compare(10_000, 1)
 
@@ -54,3 +55,20 @@ def test_a_histogram_is_compared_category_by_category() -> None:
 def test_bad_questions_are_refused(bad: dict[str, object]) -> None:
     with pytest.raises(InvalidParameterError):
         compare(**({"n": 100, "epsilon": 1} | bad))  # type: ignore[arg-type]  # one of them is bad
+
+
+@pytest.mark.parametrize("epsilon", [10, 20, 40])
+def test_a_mean_is_compared_also_where_epsilon_is_large(epsilon: int) -> None:
+    """Reports about numbers go up to 16, and others to 32: who may spend more spends that."""
+    found = compare(1000, epsilon, "mean", delta=1e-6)
+    assert {option.model for option in found.options} == {"central", "shuffle", "local"}
+    assert found.of("local").local_epsilon == min(epsilon, LARGEST_NUMERIC_EPSILON)
+    assert all(0 < (option.local_epsilon or 1) <= LARGEST_NUMERIC_EPSILON for option in found.options)
+
+
+def test_what_too_few_users_cannot_do_is_left_out_with_the_reason() -> None:
+    found = compare(3, 1e-3, delta=1e-9)
+    assert [each.partition(": ")[0] for each in found.left_out] == ["shuffle, several messages"]
+    assert "do not hide" in found.left_out[0]
+    assert f"left out: {found.left_out[0]}" in str(found)
+    assert COUNTED.left_out == ()

@@ -49,6 +49,7 @@ def show(asked: Asked, *, plot: Path | None, as_json: bool) -> None:
                 "delta": float(found.delta),
                 "sampling_error": found.sampling_error,
                 "options": [_written(option) for option in found.options],
+                "left_out": list(found.left_out),
                 "recommended": _written(chosen),
             }
         )
@@ -63,6 +64,8 @@ def show(asked: Asked, *, plot: Path | None, as_json: bool) -> None:
     screen.print(table(heads, rows, numbers=heads[2:]))
     for option in (found.of(model) for model in dict.fromkeys(o.model for o in found.options)):
         screen.print(f"{option.model} trusts {option.trust}.")
+    for why in found.left_out:
+        screen.print(f"Left out: {why}")
     screen.print(f"Recommended: {chosen.model}, {chosen.method}. {_why(asked, found, chosen)}")
 
 

@@ -42,6 +42,7 @@
     ├── ReleaseFailedError              sampling failed after the charge, which stays
     ├── NotRecordedError                charged and sampled, but the ledger could not note it
     ├── SealError                       something sealed that does not open with this key
+    ├── ShufflerUnavailableError        a shuffler that does not answer, or not as one
     ├── SourceError                     a table that cannot be opened, or a schema that cannot be used
     ├── DatasetFileError                a dataset file that is not understood
     ├── EngineError                     the engine failed while it computed; its text is not repeated
@@ -104,7 +105,7 @@ from defocus.errors.privacy import (
     UnsupportedEventError,
 )
 from defocus.errors.release import NotRecordedError, QuestionFailedError, ReleaseFailedError
-from defocus.errors.shuffling import NotShuffledError, SealError, TooFewUsersError
+from defocus.errors.shuffling import NotShuffledError, SealError, ShufflerUnavailableError, TooFewUsersError
 from defocus.errors.streams import StreamEndedError, StreamStateError
 from defocus.errors.tables import (
     DatasetFileError,
@@ -156,6 +157,7 @@ __all__ = [
     "QuestionFailedError",
     "ReleaseFailedError",
     "SealError",
+    "ShufflerUnavailableError",
     "SilentDeviceError",
     "SourceError",
     "StreamEndedError",

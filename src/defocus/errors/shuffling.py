@@ -3,7 +3,7 @@
 from defocus.errors.base import DefocusError, InvalidParameterError
 from defocus.errors.mechanisms import UnfitDataError
 
-__all__ = ["NotShuffledError", "SealError", "TooFewUsersError"]
+__all__ = ["NotShuffledError", "SealError", "ShufflerUnavailableError", "TooFewUsersError"]
 
 
 class NotShuffledError(InvalidParameterError):
@@ -20,6 +20,17 @@ class SealError(DefocusError):
         super().__init__(
             f"{what} could not be opened.",
             fix="use the private key that belongs to the round's public one, and the bytes unchanged.",
+        )
+
+
+class ShufflerUnavailableError(DefocusError):
+    """The shuffler did not answer, or not as a shuffler does; reports that it did not accept can be sent again."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(
+            f"The shuffler {why}.",
+            fix="check that it runs at this address and carries this round; what was not accepted can be sent again, "
+            "since copies are rejected.",
         )
 
 

@@ -14,10 +14,20 @@ from defocus.noise import Bits
 from defocus.noise.bits import Words
 from defocus.noise.enclosures import exp_bounds
 
-__all__ = ["LARGEST_EPSILON", "SMALLEST_EPSILON", "Levels", "checked_epsilon", "flipping_words", "growth"]
+__all__ = [
+    "LARGEST_EPSILON",
+    "LARGEST_NUMERIC_EPSILON",
+    "SMALLEST_EPSILON",
+    "Levels",
+    "checked_epsilon",
+    "flipping_words",
+    "growth",
+]
 
 SMALLEST_EPSILON = Fraction(1, 1 << 10)
 LARGEST_EPSILON = 32
+LARGEST_NUMERIC_EPSILON = 16
+"""Of a report about a number: as far as the grids of numbers are fine enough."""
 _PRECISION = 192
 _LEAST = 1 << 12
 """A weight this large follows e**epsilon to within 1/4096: never above it, and hardly below."""

@@ -1,10 +1,11 @@
 from fractions import Fraction
 
 import pytest
+from tests.local.making import small
 
 from defocus.errors import CannotCalibrateError, InvalidParameterError, NotShuffledError
 from defocus.local import oracle
-from defocus.local.designs import design, numeric
+from defocus.local.designs import NAMES, Frequency, design, numeric
 from defocus.local.shuffling import amplified, local_epsilon, local_event
 from defocus.privacy import Pure, RandomizedResponse, Shuffled, SubsetResponse, account
 
@@ -89,3 +90,20 @@ def test_sets_of_all_categories_but_one_are_amplified_too(size: int) -> None:
     assert isinstance(event, SubsetResponse)
     assert event.both == 2 * Fraction(event.inside) - 1
     assert epsilon_of(Shuffled(event, 100)) < 1
+
+
+def test_every_design_of_counts_says_which_sets_it_favours() -> None:
+    said = {name: getattr(small(name, 40, 1), "overlap", None) for name in NAMES}
+    alike, varied = {"hadamard", "olh", "oue", "pgr", "subset", "sue"}, {"cms", "hcms"}
+    assert {name for name in NAMES if said[name] == "alike"} == alike
+    assert {name for name in NAMES if said[name] == "varied"} == varied
+    for name in alike | varied:
+        assert isinstance(local_event(small(name, 40, 1)), SubsetResponse)
+    assert Frequency.overlap in {getattr(Frequency, each) for each in Frequency.__abstractmethods__}
+
+
+def test_a_local_epsilon_stays_within_what_the_design_takes() -> None:
+    found = local_epsilon(lambda e: numeric("duchi", 0, 1, e), 100, 14, 1e-6, at_most=16)
+    assert 13 < found <= 16
+    with pytest.raises(InvalidParameterError, match="at_most"):
+        local_epsilon(lambda e: numeric("duchi", 0, 1, e), 100, 14, 1e-6, at_most=0)

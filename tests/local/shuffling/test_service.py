@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 import pytest
 from tests.local.shuffling.making import parties
 
-from defocus.errors import DefocusError, InvalidParameterError
+from defocus.errors import InvalidParameterError, ShufflerUnavailableError
 from defocus.local import oracle
-from defocus.local.shuffling import Analyser, Service, acknowledge, ask, fetch, send, serving
+from defocus.local.shuffling import Analyser, Service, acknowledge, ask, fetch, send, sending, serving
 
 
 def asked(address: str, method: str, path: str, body: bytes | None = None, **headers: str) -> int:
@@ -93,7 +93,7 @@ def test_a_failure_of_any_kind_is_counted_and_not_told(
     _, mixer, _ = parties()
     with serving(mixer) as service:
         monkeypatch.setattr(service, "take", lambda _body: 1 // 0)
-        with pytest.raises(DefocusError):
+        with pytest.raises(ShufflerUnavailableError):
             send(service.address, [b"junk"])
         assert ask(service.address) == mixer.round
     assert service.failures == 1
@@ -123,7 +123,14 @@ def test_other_machines_are_not_served(host: str) -> None:
 
 
 def test_a_shuffler_that_is_not_there_is_told() -> None:
-    with pytest.raises(DefocusError, match="could not be reached"):
+    with pytest.raises(ShufflerUnavailableError, match=r"could not be reached[^\n]*\nTo fix: check that it runs"):
         fetch("http://127.0.0.1:9")
     with pytest.raises(InvalidParameterError, match="no address"):
         fetch("ftp://127.0.0.1")
+
+
+@pytest.mark.parametrize("answer", [(413, b""), (200, b"<html>"), (200, b"[]"), (200, b'{"accepted": "many"}')])
+def test_who_does_not_answer_as_a_shuffler_is_none(answer: tuple[int, bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sending, "_called", lambda *_: answer)
+    with pytest.raises(ShufflerUnavailableError, match=r"To fix: [^\n]*sent again"):
+        send("http://127.0.0.1:9", [b"envelope"])

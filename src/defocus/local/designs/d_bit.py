@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any, final
 
 from defocus.errors import InvalidParameterError, Number, whole
-from defocus.local.designs.design import Frequency
+from defocus.local.designs.design import Frequency, Overlap
 from defocus.local.designs.unary import UnaryLaw, unary_law
 from defocus.local.domains import Categories
 from defocus.local.layouts import BitRows
@@ -45,6 +45,11 @@ class DBitFlip(Frequency):
                 f"Nobody can be asked about {self.asked} of {self.domain.size} categories.", fix="ask about fewer."
             )
         _ = self.bits  # refused here rather than at the first report
+
+    @property
+    def overlap(self) -> Overlap:
+        """A report tells about several categories at once."""
+        return "none"
 
     @property
     def name(self) -> str:

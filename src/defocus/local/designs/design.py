@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, TypeAlias
 
 from defocus.errors import InvalidParameterError, Number, whole
 from defocus.local.domains import Categories, Domain
@@ -15,7 +15,9 @@ from defocus.local.levels import checked_epsilon
 from defocus.privacy import events
 from defocus.privacy.wire import write_number
 
-__all__ = ["VERSION", "Categorical", "Describes", "Design", "Frequency", "design_of"]
+__all__ = ["VERSION", "Categorical", "Describes", "Design", "Frequency", "Overlap", "design_of"]
+
+Overlap: TypeAlias = Literal["alike", "varied", "none"]
 
 VERSION = 1
 """Of the description and of the wire format. A report of another version is not read."""
@@ -172,6 +174,15 @@ class Frequency(Categorical):
     @abstractmethod
     def q(self) -> Fraction:
         """The exact probability that a report supports any other category."""
+
+    @property
+    @abstractmethod
+    def overlap(self) -> Overlap:
+        """Whether a report favours a set of categories by one factor, and how far two categories' sets overlap.
+
+        Shuffling is accounted for by it, so every design says: "alike" for all pairs; "varied", as with public hash
+        functions, where it depends on the pair; "none" where reports favour no set.
+        """
 
     @property
     def collisions(self) -> Fraction:

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any, final
 
 from defocus.errors import InvalidParameterError, Number, whole
-from defocus.local.designs.design import Frequency
+from defocus.local.designs.design import Frequency, Overlap
 from defocus.local.domains import Categories
 from defocus.local.fields import field, prime_power
 from defocus.local.geometry import points
@@ -100,6 +100,11 @@ class GeometryResponse(Frequency):
                 f"A space of {self.order}**{self.dimension} vectors is too large to transform.", fix="leave order out."
             )
         _ = self.levels  # refused here rather than at the first report
+
+    @property
+    def overlap(self) -> Overlap:
+        """The points of the category's hyperplane."""
+        return "alike"
 
     @property
     def name(self) -> str:

@@ -5,7 +5,7 @@ from fractions import Fraction
 from typing import final
 
 from defocus.errors import Number
-from defocus.local.designs.design import Frequency
+from defocus.local.designs.design import Frequency, Overlap
 from defocus.local.domains import Categories
 from defocus.local.layouts import Cells
 from defocus.local.levels import flipping_words
@@ -50,6 +50,11 @@ class Hadamard(Frequency):
     def flips(self) -> int:
         """The sign is flipped by so many of the 2**(64 - order) words that name a row."""
         return flipping_words(self.epsilon, 64 - self.order)
+
+    @property
+    def overlap(self) -> Overlap:
+        """Half of all cells; two categories share half of them."""
+        return "alike"
 
     @property
     def name(self) -> str:

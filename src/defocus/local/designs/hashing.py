@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any, final
 
 from defocus.errors import InvalidParameterError, Number, whole
-from defocus.local.designs.design import Frequency
+from defocus.local.designs.design import Frequency, Overlap
 from defocus.local.designs.geometry_response import LARGEST_SPACE, orders
 from defocus.local.domains import Categories
 from defocus.local.fields import field
@@ -79,6 +79,11 @@ class LocalHashing(Frequency):
                 fix="leave order out.",
             )
         _ = self.levels  # refused here rather than at the first report
+
+    @property
+    def overlap(self) -> Overlap:
+        """The functions that hash the category to one value."""
+        return "alike"
 
     @property
     def name(self) -> str:

@@ -5,7 +5,7 @@ from fractions import Fraction
 from typing import final
 
 from defocus.errors import Number
-from defocus.local.designs.design import Frequency
+from defocus.local.designs.design import Frequency, Overlap
 from defocus.local.domains import Categories
 from defocus.local.layouts import Cells
 from defocus.local.levels import Levels
@@ -43,6 +43,11 @@ class KRR(Frequency):
     def levels(self) -> Levels:
         """The weight of the truth, and that of every other category."""
         return Levels.of(favoured=1, others=self.domain.size - 1, epsilon=self.epsilon)
+
+    @property
+    def overlap(self) -> Overlap:
+        """Randomised response is accounted for as such."""
+        return "none"
 
     @property
     def name(self) -> str:

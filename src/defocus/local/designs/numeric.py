@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from defocus.errors import InvalidParameterError, Number, in_range, probability
 from defocus.local.designs.design import Design
 from defocus.local.domains import Interval
-from defocus.local.levels import checked_epsilon
+from defocus.local.levels import LARGEST_NUMERIC_EPSILON, checked_epsilon
 
 __all__ = ["Guesses", "Numeric", "numeric_epsilon"]
 
@@ -76,5 +76,5 @@ class Numeric(Design):
 
 
 def numeric_epsilon(epsilon: object) -> Number:
-    """Epsilon of a report about a number: up to 16, where the grids are fine enough."""
-    return in_range("epsilon", checked_epsilon(epsilon), 0, 16)
+    """Epsilon of a report about a number."""
+    return in_range("epsilon", checked_epsilon(epsilon), 0, LARGEST_NUMERIC_EPSILON)

@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any, final
 
 from defocus.errors import InvalidParameterError, Number, whole
-from defocus.local.designs.design import Frequency
+from defocus.local.designs.design import Frequency, Overlap
 from defocus.local.designs.unary import UnaryLaw, unary_law
 from defocus.local.domains import Categories
 from defocus.local.layouts import BitRows, Cells
@@ -68,6 +68,11 @@ class CountMeanSketch(Frequency):
         object.__setattr__(self, "width", width)
         object.__setattr__(self, "seed", whole("seed", self.seed))
         _ = self.bits  # refused here rather than at the first report
+
+    @property
+    def overlap(self) -> Overlap:
+        """Hash functions are public."""
+        return "varied"
 
     @property
     def name(self) -> str:
@@ -149,6 +154,11 @@ class HadamardSketch(Frequency):
         object.__setattr__(self, "rows", rows)
         object.__setattr__(self, "width", width)
         object.__setattr__(self, "seed", whole("seed", self.seed))
+
+    @property
+    def overlap(self) -> Overlap:
+        """Hash functions are public."""
+        return "varied"
 
     @property
     def name(self) -> str:

@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any, final
 
 from defocus.errors import InvalidParameterError, Number, whole
-from defocus.local.designs.design import Frequency
+from defocus.local.designs.design import Frequency, Overlap
 from defocus.local.domains import Categories
 from defocus.local.layouts import BitRows
 from defocus.local.levels import growth
@@ -47,6 +47,11 @@ class SubsetSelection(Frequency):
             raise InvalidParameterError(
                 f"A set of {self.members} of {k} categories tells nothing.", fix="leave members out."
             )
+
+    @property
+    def overlap(self) -> Overlap:
+        """The sets that hold the category."""
+        return "alike"
 
     @property
     def name(self) -> str:

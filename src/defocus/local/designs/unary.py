@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import final
 
 from defocus.errors import InvalidParameterError, Number
-from defocus.local.designs.design import Frequency
+from defocus.local.designs.design import Frequency, Overlap
 from defocus.local.domains import Categories
 from defocus.local.layouts import BitRows
 from defocus.local.levels import growth
@@ -115,6 +115,11 @@ class Unary(Frequency):
             root = math.exp(float(self.epsilon) / 2)
             return unary_law(self.epsilon, 1 / (root + 1), root / (root - 1) ** 2)
         return unary_law(self.epsilon, 1 / (e + 1), 4 * e / (e - 1) ** 2)
+
+    @property
+    def overlap(self) -> Overlap:
+        """The reports with the category's bit."""
+        return "alike"
 
     @property
     def name(self) -> str:

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
-from defocus.errors import CannotCalibrateError, NotShuffledError, Number, count
-from defocus.local.designs import Describes, Design, design_of
+from defocus.errors import CannotCalibrateError, NotShuffledError, Number, count, positive
+from defocus.local.designs import Describes, Design, Rappor, design_of
 from defocus.local.designs.design import Frequency
 from defocus.local.designs.window import Window
 from defocus.local.levels import LARGEST_EPSILON, SMALLEST_EPSILON
@@ -26,11 +26,6 @@ __all__ = ["Deployment", "amplified", "local_epsilon", "local_event"]
 
 Deployment: TypeAlias = Literal["shuffler", "secure-aggregation"]
 """Who stands between the devices and the analyst."""
-
-_SETS = frozenset({"oue", "sue", "olh", "subset", "hadamard", "pgr"})
-"""Designs whose reports favour a set by one factor, with the same overlap for every pair of values."""
-_SKETCHES = frozenset({"cms", "hcms"})
-"""The same, but with public hash functions: how far two values' sets overlap depends on the values."""
 
 
 def amplified(design: Design | Describes, users: int, *, deployment: Deployment = "shuffler") -> events.Shuffled:
@@ -61,7 +56,7 @@ def amplified(design: Design | Describes, users: int, *, deployment: Deployment 
         raise NotShuffledError(
             f"a deployment called {str(deployment)[:40]!r}", "it is not known to shuffle", 'pass "shuffler".'
         )
-    if design.name == "rappor":
+    if isinstance(design, Rappor):
         raise NotShuffledError(
             "RAPPOR",
             "its reports repeat noise that the device remembers, so that rounds are not independent of each other",
@@ -72,11 +67,11 @@ def amplified(design: Design | Describes, users: int, *, deployment: Deployment 
 
 def local_event(design: Design) -> events.Event:
     """One report of ``design`` as tightly as shuffling can use it."""
-    if isinstance(design, Frequency) and design.name in _SETS | _SKETCHES:
+    if isinstance(design, Frequency) and design.overlap != "none":
         ratio, p, q = design.ratio, design.p, design.q
         inside = p / (ratio - (ratio - 1) * p)
         both = max(Fraction(0), (q * (1 + (ratio - 1) * inside) - inside) / (ratio - 1))
-        if design.name in _SKETCHES:
+        if design.overlap == "varied":
             both = max(Fraction(0), 2 * inside - 1)
         if both <= max(Fraction(0), 2 * inside - 1):  # the least there can be, which floats may miss
             return events.SubsetResponse(_log_above(ratio), inside, max(Fraction(0), 2 * inside - 1))
@@ -92,24 +87,32 @@ def local_event(design: Design) -> events.Event:
 
 
 def local_epsilon(
-    make: Callable[[Number], Design], users: int, epsilon: Number, delta: Number, *, precision: float = 1e-3
+    make: Callable[[Number], Design],
+    users: int,
+    epsilon: Number,
+    delta: Number,
+    *,
+    at_most: Number = LARGEST_EPSILON,
+    precision: float = 1e-3,
 ) -> float:
     """The largest local epsilon found whose shuffled reports are (``epsilon``, ``delta``)-DP among so many users.
+
+    ``at_most`` is the largest epsilon that ``make`` takes.
 
     >>> from defocus.local.designs import design
     >>> round(local_epsilon(lambda e: design("k-rr", 2, e), 10_000, 1, 1e-6), 1)
     5.7
     """
-    budget = Budget(epsilon, delta)
+    budget, largest = Budget(epsilon, delta), float(positive("at_most", at_most))
     count("users", users)
 
     def fits(log_local: float) -> bool:
-        event = amplified(make(math.exp(log_local)), users)
+        event = amplified(make(min(math.exp(log_local), largest)), users)
         return budget.covers(account(event, "basic", Adjacency.REPLACE))
 
-    low, high = math.log(float(SMALLEST_EPSILON)), math.log(LARGEST_EPSILON)
+    low, high = math.log(float(SMALLEST_EPSILON)), math.log(largest)
     # Amplification grows with the root of the number of users, so the answer is usually near its logarithm.
-    yes = math.log(min(max(math.log(users), float(epsilon), 0.01), LARGEST_EPSILON / 2))
+    yes = math.log(min(max(math.log(users), float(epsilon), 0.01), largest / 2))
     while yes > low and not fits(yes):
         high, yes = yes, max(yes - 0.5, low)
     if not fits(yes):
@@ -117,7 +120,7 @@ def local_epsilon(
             f"No local epsilon of at least {float(SMALLEST_EPSILON):g} keeps {budget} among {users} users.",
             fix="gather more users, or allow a larger epsilon or delta.",
         )
-    return math.exp(turning(fits, high, yes, width=precision).yes)
+    return min(math.exp(turning(fits, high, yes, width=precision).yes), largest)
 
 
 def _log_above(ratio: Fraction) -> float:

@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterable, Iterator
 from urllib.parse import urlsplit
 
-from defocus.errors import DefocusError, InvalidParameterError
+from defocus.errors import InvalidParameterError, ShufflerUnavailableError
 from defocus.local.shuffling.rounds import Round
 
 __all__ = ["acknowledge", "ask", "fetch", "send"]
@@ -25,9 +25,12 @@ def send(address: str, envelopes: Iterable[bytes]) -> dict[str, int]:
     for body in _bodies(envelopes):
         status, answer = _called(address, "POST", "/envelopes", body)
         if status != 200:
-            raise DefocusError(f"The shuffler answered {status}.", fix="send fewer envelopes at once, to its address.")
-        told = json.loads(answer)
-        total = {name: number + int(told[name]) for name, number in total.items()}
+            raise ShufflerUnavailableError(f"refused envelopes, with status {status}")
+        try:
+            told = json.loads(answer)
+            total = {name: number + int(told[name]) for name, number in total.items()}
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise ShufflerUnavailableError("did not answer as a shuffler does") from error
     return total
 
 
@@ -65,8 +68,6 @@ def _called(address: str, method: str, path: str, body: bytes | None = None) -> 
         answer = connection.getresponse()
         return answer.status, answer.read()
     except (OSError, http.client.HTTPException) as error:
-        raise DefocusError(
-            f"The shuffler could not be reached: {type(error).__name__}.", fix="check that it runs at this address."
-        ) from error
+        raise ShufflerUnavailableError(f"could not be reached: {type(error).__name__}") from error
     finally:
         connection.close()
