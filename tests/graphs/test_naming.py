@@ -205,6 +205,18 @@ def test_types_that_python_cannot_hold_have_an_outcome_for_every_value() -> None
     assert names.numbers(broken).tolist().count(-1) == 1
 
 
+@pytest.mark.parametrize("other", [3, "x", 2.5, 1j, None, b"x", dt.date(2024, 1, 1), pd.Timestamp("2024"), (1, 2)])
+def test_no_category_decides_how_another_is_read(other: Any) -> None:
+    column = as_column(pd.Series(pd.Categorical([0, 7, other])))
+    assert Names(8).numbers(column).tolist()[:2] == [0, 7]
+    assert column.dtype == as_column(pd.Series(pd.Categorical([0, 7]))).dtype
+    Names(8).check(column[:0])
+    words = as_column(pd.Series(pd.Categorical(["a", other])))
+    assert Names(["b", "a"]).numbers(words)[0] == 1
+    moments = as_column(pd.Series(pd.Categorical([pd.Timestamp("1970-01-02"), other])))
+    assert Names([dt.datetime(1970, 1, 2)]).numbers(moments)[0] == 0  # noqa: DTZ001  # without a zone
+
+
 def test_categories_and_texts_of_pandas_are_read_by_type() -> None:
     missing = pd.Series([3, None, 4], dtype="Int64").astype("category")
     assert Names([4, 3]).numbers(as_column(missing)).tolist() == [1, -1, 0]

@@ -73,11 +73,13 @@ def _from_pandas(values: Any) -> Column:
 
 
 def _from_categories(held: Any) -> Column:
-    codes, categories = np.asarray(held.codes), as_column(held.categories)
-    if not isinstance(categories, pa.Array) and categories.dtype.kind not in "iufM":
-        return np.append(_from_objects(categories.tolist()), [None])[codes]
-    known = categories if isinstance(categories, pa.Array) else pa.array(categories)
-    return known.take(pa.array(codes, mask=codes < 0))
+    """Value by value: pandas chooses the type of categories by those that are there, so that it says something."""
+    categories = as_column(held.categories)
+    if not isinstance(categories, pa.Array) and categories.dtype.kind == "c":
+        known: list[Any] = [value.real if value.imag == 0 else None for value in categories.tolist()]
+    else:
+        known = _objects(categories)
+    return np.append(_from_objects(known), [None])[np.asarray(held.codes)]
 
 
 def _from_objects(values: Any) -> NDArray[Any]:

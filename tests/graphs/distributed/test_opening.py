@@ -134,7 +134,6 @@ def test_a_folder_of_files_is_one_graph(opened: Callable[..., Network], tmp_path
 def test_typed_frames_are_read_by_the_types_of_their_columns(opened: Callable[..., Network]) -> None:
     text = pd.DataFrame({"u": ["a", "b", None], "v": ["b", "a", "a"]}, dtype="string")
     assert opened(text, nodes=["a", "b"], engine="duckdb").data.graph.edges == 1
-    assert opened(text.astype("category"), nodes=["a", "b"], engine="duckdb").data.graph.edges == 1
     holes = pd.DataFrame({"u": [0.0, 1.0, None], "v": [1.0, 2.0, 0.0]})
     assert opened(holes, nodes=3, engine="duckdb").data.graph.edges == 2
 
@@ -210,3 +209,13 @@ def test_a_database_that_gave_up_is_refused_before_the_charge(
     with pytest.raises(EngineError, match="gave up"):
         in_duckdb.edges().release(epsilon=1)
     assert len(list(in_duckdb.ledger.entries())) == before
+
+
+def test_categories_of_pandas_have_no_type_of_their_own(opened: Callable[..., Network]) -> None:
+    for values in ([0, 1], ["a", "b"], [0, "b"], [0.5, 1]):
+        frame = pd.DataFrame({"u": pd.Categorical(values), "v": pd.Categorical(values[::-1])})
+        with pytest.raises(SourceError, match="categories of pandas") as caught:
+            opened(frame, nodes=2, engine="duckdb")
+        assert "type" in caught.value.fix
+    declared = pa.table({"u": pa.array(["a"]).dictionary_encode(), "v": pa.array(["b"]).dictionary_encode()})
+    assert opened(declared, nodes=["a", "b"], engine="duckdb").data.graph.edges == 1

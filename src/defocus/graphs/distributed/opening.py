@@ -198,14 +198,14 @@ def _check_kinds(*sides: Side) -> None:
 
 
 def _check_objects(data: Any, names: Sequence[str]) -> None:
-    """Refuse columns of Python objects, which engines read as text, whatever they are."""
+    """Refuse Python objects, which engines read as text, and categories, whose type pandas chooses by their values."""
     kinds: list[str] = []
     if library(data) == "pandas":
-        kinds = [str(getattr(getattr(data[n].dtype, "categories", data[n]), "dtype", "")) for n in names]
+        kinds = ["category" if hasattr(data[n].dtype, "categories") else str(data[n].dtype) for n in names]
     elif library(data) == "polars":
         kinds = [data.get_column(name).dtype.base_type().__name__.lower() for name in names]
-    if {"object", "int128", "uint128"} & set(kinds):
+    if {"object", "category", "int128", "uint128"} & set(kinds):
         raise SourceError(
-            "A column of Python objects has no type that engines know.",
+            "A column of Python objects, or of categories of pandas, has no type that engines know.",
             fix="give both columns of ends a type, such as Int64 or string; or leave engine= out.",
         )
