@@ -1,7 +1,7 @@
 """Statistics beside plain counting, the published sensitivities, and what they refuse."""
 
 from itertools import combinations
-from math import comb, sqrt
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,6 @@ from defocus.graphs import Graph, Public, build
 from defocus.graphs.certificates import Certificate, all_graphs
 from defocus.graphs.statistic import Statistic
 from defocus.graphs.statistics import ENTRIES, Degrees, Edges, Histogram, Joint, Stars, Triangles
-from defocus.mechanisms import Laplace
 from defocus.privacy.sensitivity import Norm
 
 PUBLIC = Public(edge(), 10)
@@ -82,27 +81,6 @@ def test_the_joint_l2_sensitivity_of_a_random_graph_model(nodes: int, l2: float)
     reach = Joint((Edges(), Stars(2), Triangles())).reach(Public(edge(), nodes))
     assert float(reach.l2) == pytest.approx(l2, abs=0.01)
     assert reach.l2_squared == 1 + (2 * nodes - 4) ** 2 + (nodes - 2) ** 2
-
-
-@pytest.mark.parametrize("target", [0.5, 2.0, 50.0])
-def test_the_epsilon_for_a_target_squared_error_of_the_edge_count(target: float) -> None:
-    """Continuous Laplace noise has MSE 2/epsilon**2; the discrete law is a little better."""
-    noise = Laplace.calibrated(epsilon=sqrt(2 / target), sensitivity=Edges().reach(PUBLIC).l1)
-    assert noise.variance <= target
-    assert noise.variance >= 0.8 * target - 0.2
-
-
-def test_the_mean_absolute_error_of_the_triangle_count() -> None:
-    noise = Laplace.calibrated(epsilon=0.1, sensitivity=Triangles().reach(Public(edge(), 1000)).l1)
-    assert noise.error == pytest.approx(998 / 0.1, rel=1e-6)
-
-
-def test_releasing_degrees_directly_beats_adding_up_noisy_edges_by_a_quarter_of_the_nodes() -> None:
-    """Squared error of all n degrees: n * 2 * (2/eps)**2 directly, n * (n - 1) * 2 / eps**2 through noisy edges."""
-    n, epsilon = 41, 0.01
-    direct = Laplace.calibrated(epsilon=epsilon, sensitivity=Degrees().reach(Public(edge(), n)).l1).variance
-    indirect = (n - 1) * Laplace.calibrated(epsilon=epsilon, sensitivity=1).variance
-    assert indirect / direct == pytest.approx((n - 1) / 4, rel=1e-3)
 
 
 EDGES = [e for e in ENTRIES if not e.certificate.directed and e.certificate.units[0].kind == "edge"]
