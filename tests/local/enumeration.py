@@ -1,4 +1,9 @@
-"""The law of every oracle by enumeration: every outcome's exact probability under every category."""
+"""The law of every oracle by enumeration: every outcome's exact probability under every category.
+
+Where a client splits a draw from its placing (k-rr, olh, pgr, hadamard, hcms), every draw is placed by the client's own
+``place``. Where reports are sets or rows of bits (unary encodings, subset, d-bit, rappor, cms), the law is written out
+here from the design's integers; that clients follow it is for statistics to tell (``test_enumeration.py``).
+"""
 
 import math
 from collections import defaultdict
@@ -32,7 +37,7 @@ Law = dict[int, Fraction]
 
 
 def law(design: Design, code: int) -> Law:
-    """How likely each report is for a person of category ``code``, through the client's own placing of draws."""
+    """How likely each report is for a person of category ``code``; for rappor, each filter that is remembered."""
     return _LAWS[type(design)](design, code)
 
 
@@ -113,13 +118,37 @@ def _rappor(design: Rappor, code: int) -> Law:
     return found
 
 
+def disguised(design: Rappor, code: int) -> Law:
+    """How likely each first report of RAPPOR is: a remembered one is shown as a one with chance 3/4, a zero with 1/2."""
+    found = {}
+    positions = bloom_positions(design.domain, design.cohorts, design.width, design.hashes)
+    kept, flipped = Fraction(1, 2) + (1 - design.flip) / 4, Fraction(1, 2) + design.flip / 4
+    for cohort in range(design.cohorts):
+        ones = sum(1 << i for i in set(positions[cohort, code].tolist()))
+        for report, chance in independent(kept, flipped, design.width, ones).items():
+            found[cohort << design.width | report] = chance / design.cohorts
+    return found
+
+
+def tilted(expected: Law, power: Fraction) -> Law:
+    """The law that favours the same reports by ``power`` times the epsilon, for designs with two levels of chances."""
+    weights = {report: float(chance) ** float(power) for report, chance in expected.items()}
+    total = sum(weights.values())
+    return {report: Fraction(weight / total) for report, weight in weights.items()}
+
+
 def unary(bits: UnaryLaw, width: int, ones: int) -> Law:
     """Independent bits; which of them are ones before the noise is ``ones``."""
+    return independent(bits.p, bits.q, width, ones)
+
+
+def independent(p: Fraction, q: Fraction, width: int, ones: int) -> Law:
+    """Independent bits, each a one with chance p where it was a one before the noise, and with chance q where not."""
     found = {}
     for report in range(1 << width):
         chance = Fraction(1)
         for i in range(width):
-            one = bits.p if ones >> i & 1 else bits.q
+            one = p if ones >> i & 1 else q
             chance *= one if report >> i & 1 else 1 - one
         found[report] = chance
     return found

@@ -8,7 +8,7 @@ from tests.local.making import small_oracle
 
 from defocus.errors import InvalidParameterError
 from defocus.local import Client, Memory, Oracle, Server, mean, oracle, shuffling
-from defocus.local.designs import NAMES, Rappor
+from defocus.local.designs import NAMES, NUMERIC_NAMES, Rappor
 from defocus.local.designs.rappor import rappor_regression
 from defocus.noise.testing import seeded
 
@@ -107,12 +107,20 @@ class Hidden(MetaPathFinder):
             raise ModuleNotFoundError(first, name=first)
 
 sys.meta_path.insert(0, Hidden())
+from defocus.errors import InvalidParameterError
 from defocus.local import Client, Memory
+from defocus.local.clients import HistogramClient, PrefixClient, SumClient
 for text in sys.stdin.read().splitlines():
     client = Client.from_json(text)
-    print(len(client.report(0)) > 0)
+    one, other = client.report(0, nonce=True), client.encode([0, 1]).to_bytes(nonce=True)
+    try:
+        memory = Memory.from_json(Memory(client.design).to_json())
+        print(len(memory.report(0)) == len(one) - 16 and client.design.name in {"rappor", "duchi", "d-bit"})
+    except InvalidParameterError:
+        print(client.design.name not in {"rappor", "duchi", "d-bit"})
 """
-    asked = [oracle(name, 10, 1).to_json() for name in ("k-rr", "oue", "olh", "subset", "hadamard", "pgr", "cms")]
+    asked = [small_oracle(name, 10, 1).to_json() for name in NAMES]
+    asked += [mean(name, 0, 9, 1).to_json() for name in NUMERIC_NAMES]
     found = subprocess.run(  # noqa: S603 - our own interpreter
         [sys.executable, "-c", code], input="\n".join(asked), capture_output=True, text=True, check=False
     )
