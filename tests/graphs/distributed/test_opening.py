@@ -219,3 +219,18 @@ def test_categories_of_pandas_have_no_type_of_their_own(opened: Callable[..., Ne
         assert "type" in caught.value.fix
     declared = pa.table({"u": pa.array(["a"]).dictionary_encode(), "v": pa.array(["b"]).dictionary_encode()})
     assert opened(declared, nodes=["a", "b"], engine="duckdb").data.graph.edges == 1
+
+
+@pytest.mark.parametrize("said", [{}, {"ends": ("11", "12")}])
+def test_a_first_line_that_looks_like_an_edge_is_neither_lost_nor_shown(tmp_path: Path, said: Any) -> None:
+    (tmp_path / "e.csv").write_text("11,12\n12,13\n", encoding="utf-8")
+    with pytest.raises(InvalidParameterError, match="does not look like the names of columns") as caught:
+        open_graph(tmp_path / "e.csv", engine="duckdb", unit=edge(), budget=Budget(1), nodes=20, **said)
+    assert "11" not in str(caught.value)
+
+
+def test_names_that_may_be_people_are_not_shown(tmp_path: Path) -> None:
+    (tmp_path / "e.csv").write_text("zoe,yan\nada,bob\n", encoding="utf-8")
+    with pytest.raises(InvalidParameterError) as caught:
+        open_graph(tmp_path / "e.csv", engine="duckdb", unit=edge(), budget=Budget(1), nodes=["ada", "bob"])
+    assert "yan" not in str(caught.value)

@@ -35,6 +35,7 @@ from defocus.graphs.naming import Names, listed_in
 from defocus.graphs.questions import Question
 from defocus.graphs.sources import EdgeColumns, EdgeSource
 from defocus.graphs.statistics import ArcDegrees, ArcHistogram, Degrees, Edges, Histogram, Stars, Triangles
+from defocus.graphs.texts import is_number
 from defocus.privacy.units import Unit
 
 __all__ = ["EngineEdges", "engine_edges", "in_engine", "supported"]
@@ -107,7 +108,10 @@ def engine_edges(
     spark = None if engine in (_DUCKDB, _POSTGRESQL) else engine
     rows = rows_of(data, table=table, engine=spark, memory=memory, threads=threads)
     try:
-        left, right, _, _ = frame_columns(rows.schema.names, ends=ends, weights=None, time=None)
+        written = _is_written(rows)
+        if written:
+            _check_names(rows.schema.names)
+        left, right, _, _ = frame_columns(rows.schema.names, ends=ends, weights=None, time=None, shown=not written)
         _check_objects(data, (left, right))
         one, other = (Side(name, rows.schema[name].kind) for name in (left, right))
         _check_kinds(one, other)
@@ -185,6 +189,15 @@ def _check(data: Any, engine: Any) -> None:
         raise SourceError(
             f"This graph, of type {type(data).__name__}, is in memory already, so no engine is needed.",
             fix="leave engine= out; or write the edges to Parquet and open that.",
+        )
+
+
+def _check_names(names: Sequence[str]) -> None:
+    """Refuse a first line of text that may be an edge; there is no word of it in the refusal."""
+    if any(map(is_number, names)):
+        raise InvalidParameterError(
+            "The first line of these files does not look like the names of columns.",
+            fix="write the names of columns as the first line; or leave engine= out, and pass header=False.",
         )
 
 
