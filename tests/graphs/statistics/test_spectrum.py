@@ -1,14 +1,18 @@
 """Singular values and their gaps on all small graphs: no edge moves them by more than one."""
 
+import math
+from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 
-from defocus.errors import DefocusError
-from defocus.graphs import build
+from defocus.errors import DefocusError, InvalidParameterError
+from defocus.graphs import Network, build
 from defocus.graphs.certificates import all_graphs, neighbours
-from defocus.graphs.statistics.spectrum import MOST_NODES, SENSITIVITY, checked_size, gaps, singular_values
+from defocus.graphs.statistics import Edges, Likelihood
+from defocus.graphs.statistics.spectrum import MOST_NODES, SENSITIVITY, Gap, checked_size, gaps, singular_values
 
 
 @pytest.mark.parametrize("n", [3, 4, 5])
@@ -54,3 +58,21 @@ def test_graphs_too_large_and_too_many_communities_are_refused() -> None:
     for bad in (0, -1, True, 1.5):
         with pytest.raises(DefocusError, match="at_most"):
             checked_size(100, bad)  # type: ignore[arg-type]  # on purpose
+
+
+@pytest.mark.parametrize(
+    ("k", "threshold"),
+    [(0, 1.0), (True, 1.0), (1.5, 1.0), (1, math.nan), (1, math.inf), (1, -0.1), (1, 1e308), (1, "1")],
+)
+def test_gaps_of_no_meaning_are_refused(k: Any, threshold: Any) -> None:
+    with pytest.raises(InvalidParameterError):
+        Gap(k, threshold)
+
+
+def test_what_a_graph_of_this_size_has_not_is_refused_before_the_charge(opened: Callable[..., Network]) -> None:
+    g = opened([(0, 1), (1, 2)], nodes=3)
+    for part in (Gap(50, 1.0), Gap(3, 1.0), Likelihood((0, 1))):
+        with pytest.raises(InvalidParameterError, match=r"communities|labels for 3 nodes"):
+            g.joint(part, Edges())
+    assert g.remaining().epsilon == pytest.approx(1000)
+    assert np.isfinite(g.joint(Gap(2, 1.0), Likelihood((0, 1, 1)), Edges()).release(epsilon=1).columns[0].values).all()

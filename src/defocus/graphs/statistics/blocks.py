@@ -129,6 +129,10 @@ class Likelihood:
 
     def reach(self, public: Public) -> Reach:
         """The odds of one edge at the end of the range, and rounding."""
+        if len(self.labels) < public.n:
+            raise InvalidParameterError(
+                f"There are {len(self.labels)} labels for {public.n} nodes.", fix="pass one label for each node."
+            )
         most = math.floor(Blocks(self.labels[: public.n], self.least).sensitivity * _GRAIN)
         return edge_reach(public, Reach(most, most * most), name=self.name)
 

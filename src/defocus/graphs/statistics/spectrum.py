@@ -8,7 +8,7 @@ from typing import Any, final
 
 import numpy as np
 
-from defocus.errors import InvalidParameterError, count
+from defocus.errors import InvalidParameterError, count, in_range
 from defocus.graphs.certificates import Certificate
 from defocus.graphs.graph import Graph
 from defocus.graphs.public import Public
@@ -93,6 +93,10 @@ class Gap:
     k: int
     threshold: float
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "k", count("k", self.k))
+        object.__setattr__(self, "threshold", float(in_range("threshold", self.threshold, 0, MOST_NODES)))
+
     @property
     def name(self) -> str:
         """What it is called."""
@@ -108,7 +112,8 @@ class Gap:
         return 1
 
     def reach(self, public: Public) -> Reach:
-        """One singular value moves by one, and is rounded."""
+        """One singular value moves by one, and is rounded. Graphs that have fewer values, or too many, are refused."""
+        checked_size(public.n, self.k)
         most = math.ceil(SENSITIVITY * _GRAIN)
         return edge_reach(public, Reach(most, most * most), name=self.name)
 
