@@ -1,6 +1,6 @@
 """An open graph: what can be asked of it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, final
@@ -30,7 +30,8 @@ from defocus.graphs.public import Public
 from defocus.graphs.query import GraphQuery
 from defocus.graphs.questions import Checking, Question
 from defocus.graphs.statistic import Statistic
-from defocus.graphs.statistics import Degrees, Edges, Histogram, Joint, Stars, Triangles
+from defocus.graphs.statistics import Edges, Joint, Stars, Triangles
+from defocus.graphs.statistics.named import NAMES, named
 from defocus.ledger import Ledger, Remaining
 
 __all__ = ["Network"]
@@ -177,19 +178,10 @@ class Network:
 
 def _statistic(wanted: Any) -> Any:
     """A statistic, or the one that a name stands for."""
-    if isinstance(wanted, Statistic):
-        return wanted
-    known: dict[str, Callable[[], Any]] = {
-        "edges": Edges,
-        "triangles": Triangles,
-        "degree_histogram": Histogram,
-        "degrees": Degrees,
-    }
-    if isinstance(wanted, str) and wanted in known:
-        return known[wanted]()
-    if isinstance(wanted, str) and wanted.startswith("stars_") and wanted[6:].isdigit():
-        return Stars(int(wanted[6:]))
-    names = ", ".join([*known, "stars_2"])
-    raise InvalidParameterError(
-        f"There is no statistic {wanted!r:.60} to release jointly.", fix=f"choose among {names}, or pass a statistic."
-    )
+    found = wanted if isinstance(wanted, Statistic) else named(wanted)
+    if found is None:
+        raise InvalidParameterError(
+            f"There is no statistic {wanted!r:.60} to release jointly.",
+            fix=f"choose among {', '.join(NAMES)}, or pass a statistic.",
+        )
+    return found

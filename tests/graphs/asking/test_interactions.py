@@ -33,21 +33,21 @@ def data(times: list[int]) -> Data:
 def test_no_event_moves_the_series_by_more_than_one() -> None:
     """L1 = 1 for the whole series, for an event at any time and with any ends."""
     base = [3, 12, 12, 94]
-    before = counted(pairs(base), NUMBERS.edges)
+    before = counted(pairs(base), NUMBERS.bounds)
     worst = 0
     for time in (*range(-5, 100), MISSING_TIME, 2**62, -(2**62)):
         for end in (0, -1):
-            after = counted(pairs([*base, time], [0, 0, 0, 0, end]), NUMBERS.edges)
+            after = counted(pairs([*base, time], [0, 0, 0, 0, end]), NUMBERS.bounds)
             worst = max(worst, int(np.abs(after - before).sum()))
     assert worst == 1
     assert before.tolist() == [1, 2, 0, 0, 0, 0, 0, 0, 0, 1]
 
 
 def test_steps_are_cut_from_what_is_declared() -> None:
-    assert len(DAYS.edges) == 11
-    assert NUMBERS.edges.tolist() == [0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95]
+    assert len(DAYS.bounds) == 11
+    assert NUMBERS.bounds.tolist() == [0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95]
     same = AskInteractions(timedelta(days=1), date(2024, 1, 1), datetime(2024, 1, 11))  # noqa: DTZ001  # as users write it
-    assert same.edges.tolist() == DAYS.edges.tolist()
+    assert same.bounds.tolist() == DAYS.bounds.tolist()
 
 
 @pytest.mark.parametrize(("unit", "sensitivity"), [(event(), 1), (event(replace=True), 2)])

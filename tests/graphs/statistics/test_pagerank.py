@@ -33,7 +33,7 @@ def test_ranks_solve_their_equation(alpha: float) -> None:
     rank = PageRank(alpha)
     for graph in all_graphs(4)[::5]:
         assert np.allclose(rank.shares(graph), solved(graph, alpha), atol=1e-14)
-        assert np.abs(rank.exact(graph) * float(rank.unit(4)) - solved(graph, alpha)).max() <= float(rank.unit(4))
+        assert np.abs(rank.exact(graph) * float(rank.grain(4)) - solved(graph, alpha)).max() <= float(rank.grain(4))
 
 
 def bound(alpha: float, n: int) -> float:
@@ -77,10 +77,10 @@ def test_no_edge_of_larger_graphs_moves_ranks_further_than_the_bound(alpha: floa
 @pytest.mark.parametrize("alpha", [0.5, 0.85])
 def test_rounding_is_counted_and_small(n: int, alpha: float) -> None:
     rank = PageRank(alpha)
-    said = float(rank.reach(Public(edge(), n)).l1 * rank.unit(n))
+    said = float(rank.reach(Public(edge(), n)).l1 * rank.grain(n))
     assert bound(alpha, n) * 1.0005 < said < bound(alpha, n) * 1.01
     assert rank._steps > 60 / -math.log2(alpha) - 1
-    assert 1 / float(rank.unit(n)) < 2**62
+    assert 1 / float(rank.grain(n)) < 2**62
 
 
 def test_a_replaced_edge_counts_twice() -> None:
@@ -104,4 +104,4 @@ def test_other_graphs_are_refused() -> None:
 
 
 def test_a_graph_without_edges_ranks_all_alike() -> None:
-    assert set(PageRank(0.5).exact(build(7, [], [])).tolist()) == {round(1 / 7 / float(PageRank(0.5).unit(7)))}
+    assert set(PageRank(0.5).exact(build(7, [], [])).tolist()) == {round(1 / 7 / float(PageRank(0.5).grain(7)))}

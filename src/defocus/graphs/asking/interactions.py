@@ -55,7 +55,7 @@ class AskInteractions:
     running: bool = False
 
     def __post_init__(self) -> None:
-        _ = self.edges
+        _ = self.bounds
 
     @property
     def words(self) -> str:
@@ -64,7 +64,7 @@ class AskInteractions:
         return f"{what} every {self.every}, from {self.start} to before {self.end}"
 
     @property
-    def edges(self) -> NDArray[np.int64]:
+    def bounds(self) -> NDArray[np.int64]:
         """Where steps begin, and the end of the last: whole microseconds, or whatever times are counted in."""
         every, start, end = _length(self.every), _moment("start", self.start), _moment("end", self.end)
         steps = -(-(end - start) // every)
@@ -78,7 +78,7 @@ class AskInteractions:
     @property
     def statistic(self) -> Interactions:
         """What is counted, with how far one interaction moves it."""
-        return Interactions(tuple(self.edges.tolist()))
+        return Interactions(tuple(self.bounds.tolist()))
 
     def check(self, public: Public) -> None:
         """Refuse graphs of which it cannot be asked."""
@@ -118,7 +118,7 @@ class ByStep:
     @property
     def error(self) -> float:
         """The expected absolute error of a step; of a total, in the middle."""
-        steps = (len(self.question.edges) - 1) / 2 if self.question.running else 1
+        steps = (len(self.question.bounds) - 1) / 2 if self.question.running else 1
         return self.mechanism.error * math.sqrt(max(steps, 1))
 
     @property
@@ -134,7 +134,7 @@ class ByStep:
     def run(self, data: Data, bits: Bits) -> Result:
         """Count, add noise."""
         values = np.asarray(self.mechanism.sample(self.question.statistic.exact(data), bits))
-        keys = {TIME: _shown(self.question.edges[:-1], self.question)}
+        keys = {TIME: _shown(self.question.bounds[:-1], self.question)}
         if not self.question.running:
             half = float(self.mechanism.interval(0.95))
             column = noisy("interactions", values, error=self.mechanism.error, half=half, how=self.how)
@@ -185,7 +185,7 @@ class Running:
         errors = np.sqrt(2 / math.pi * self.planned.variances())
         column = noisy("interactions", totals, error=errors, half=half, how=self.how, integral=False)
         done = ("totals were reconstructed from noisy sums of several steps by least squares",)
-        return Result((column,), keys={TIME: _shown(self.question.edges[:-1], self.question)}, processing=done)
+        return Result((column,), keys={TIME: _shown(self.question.bounds[:-1], self.question)}, processing=done)
 
 
 def _length(every: Any) -> int:
@@ -234,9 +234,9 @@ def _fitting(name: str, number: int) -> int:
     return number
 
 
-def _shown(edges: NDArray[np.int64], question: AskInteractions) -> list[Any]:
+def _shown(bounds: NDArray[np.int64], question: AskInteractions) -> list[Any]:
     """When steps begin: as dates where dates were given."""
     if isinstance(question.start, int | np.integer):
-        return [int(edge) for edge in edges]
+        return [int(bound) for bound in bounds]
     epoch = datetime(1970, 1, 1, tzinfo=UTC)
-    return [(epoch + timedelta(microseconds=int(edge))).replace(tzinfo=None) for edge in edges]
+    return [(epoch + timedelta(microseconds=int(bound))).replace(tzinfo=None) for bound in bounds]

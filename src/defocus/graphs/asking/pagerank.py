@@ -46,7 +46,7 @@ class AskPageRank:
         if self.top is not None and self.top > public.n:
             raise InvalidParameterError(f"There are only {public.n} nodes.", fix=f"pass top <= {public.n}.")
         rules = ("at a node without edges the walk stays where it is",)
-        grain = statistic.unit(public.n)
+        grain = statistic.grain(public.n)
         return noises(statistic, public, budget, _ranks(self.top), rules=rules, grain=grain)
 
 

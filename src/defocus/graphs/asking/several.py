@@ -12,6 +12,8 @@ from defocus.graphs.data import Data
 from defocus.graphs.following import MEASURED, UNMEASURED
 from defocus.graphs.public import Public
 from defocus.graphs.questions import Checking, Method, Question, Result, chosen, foretold, silent
+from defocus.graphs.statistics import Edges, Stars, Triangles
+from defocus.graphs.statistics.named import named
 from defocus.noise import Bits
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event, compose
@@ -154,12 +156,13 @@ class AskSubgraphs:
 
 def subgraph(shape: object) -> Question:
     """The question that counts a shape."""
-    if shape == "edges":
-        return AskEdges()
-    if shape == "triangles":
-        return AskTriangles()
-    if isinstance(shape, str) and shape.startswith("stars_") and shape[6:].isdigit() and len(shape) < 9:
-        return AskStars(int(shape[6:]))
+    match named(shape):
+        case Edges():
+            return AskEdges()
+        case Triangles():
+            return AskTriangles()
+        case Stars(k=k):
+            return AskStars(k)
     raise InvalidParameterError(
         f"There is no proven noise for subgraphs called {shape!r:.60}.",
         fix='choose among "edges", "triangles", "stars_2", "stars_3", ….',

@@ -89,19 +89,19 @@ class WeightNoise:
         return self.mechanism.event
 
     @property
-    def unit(self) -> float:
+    def grain(self) -> float:
         """One step, as a weight."""
         return float(self.statistic.bound / STEPS)
 
     @property
     def error(self) -> float:
         """The expected absolute error of a sum."""
-        return self.mechanism.error * self.unit
+        return self.mechanism.error * self.grain
 
     @property
     def interval(self) -> float:
         """The half-width at 95 %."""
-        return float(self.mechanism.interval(0.95)) * self.unit
+        return float(self.mechanism.interval(0.95)) * self.grain
 
     @property
     def how(self) -> str:
@@ -119,7 +119,7 @@ class WeightNoise:
                 name: [data.labels[i] if i >= 0 else None for i in side.tolist()]
                 for name, side in (("from", data.pairs.left), ("to", data.pairs.right))
             }
-        values = np.asarray(self.mechanism.sample(sums, bits)) * self.unit
+        values = np.asarray(self.mechanism.sample(sums, bits)) * self.grain
         how = f"{self.how} of scale {self._scale:.6g}"
         column = noisy("weight", values, error=self.error, half=self.interval, how=how, integral=False)
         return Result((column,), keys=keys)
@@ -127,4 +127,4 @@ class WeightNoise:
     @property
     def _scale(self) -> float:
         scale = self.mechanism.scale if isinstance(self.mechanism, Laplace) else self.mechanism.sigma
-        return float(scale) * self.unit
+        return float(scale) * self.grain

@@ -21,7 +21,7 @@ __all__ = ["ENTRY", "Interactions", "counted"]
 @final
 @dataclass(frozen=True, slots=True)
 class Interactions:
-    r"""How many interactions there were in each step; ``edges`` are where steps begin, and the end of the last.
+    r"""How many interactions there were in each step; ``bounds`` are where steps begin, and the end of the last.
 
     Guarantee:
         Event privacy: one interaction is in one step, so :math:`\Delta_1 = \Delta_2 = 1` for the whole series, however
@@ -33,7 +33,7 @@ class Interactions:
     Reach(l1=1, l2_squared=1)
     """
 
-    edges: tuple[int, ...]
+    bounds: tuple[int, ...]
 
     @property
     def name(self) -> str:
@@ -42,11 +42,11 @@ class Interactions:
 
     def exact(self, graph: Any) -> IntVector:
         """The counts, of private data with a list of edges."""
-        return counted(graph.pairs, np.array(self.edges, np.int64))
+        return counted(graph.pairs, np.array(self.bounds, np.int64))
 
     def length(self, public: Public) -> int:  # noqa: ARG002  # the same for every graph
         """One count for each step."""
-        return len(self.edges) - 1
+        return len(self.bounds) - 1
 
     def reach(self, public: Public) -> Reach:
         """One interaction."""
@@ -58,15 +58,15 @@ class Interactions:
         return Reach(2, 2) if public.unit.adjacency is Adjacency.REPLACE else Reach(1, 1)
 
 
-def counted(pairs: Pairs, edges: NDArray[np.int64]) -> IntVector:
+def counted(pairs: Pairs, bounds: NDArray[np.int64]) -> IntVector:
     """How many interactions fall into each step."""
     if pairs.times is None:
-        return np.zeros(len(edges) - 1, np.int64)
+        return np.zeros(len(bounds) - 1, np.int64)
     there = (pairs.left >= 0) & (pairs.right >= 0) & (pairs.left != pairs.right) & (pairs.times != MISSING_TIME)
     times = pairs.times[there]
-    times = times[(times >= edges[0]) & (times < edges[-1])]
-    at = np.searchsorted(edges, times, side="right") - 1
-    return np.bincount(at, minlength=len(edges) - 1).astype(np.int64)
+    times = times[(times >= bounds[0]) & (times < bounds[-1])]
+    at = np.searchsorted(bounds, times, side="right") - 1
+    return np.bincount(at, minlength=len(bounds) - 1).astype(np.int64)
 
 
 ENTRY = Entry(

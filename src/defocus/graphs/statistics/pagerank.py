@@ -19,10 +19,11 @@ from defocus.privacy.units import edge
 __all__ = ["ENTRY", "USUAL", "PageRank"]
 
 _PARTS = 1000
-"""Rounding to the unit adds one part in so many to the sensitivity."""
+"""Rounding to the grain adds one part in so many to the sensitivity: next to nothing."""
 _ROUND = Fraction(1, 2**53)
 """The largest relative error of one operation on floats."""
 _MOST_NODES = 10**6
+"""With more, rounding of floats would be a notable part of a sensitivity that falls with the number of nodes."""
 
 
 @final
@@ -32,7 +33,7 @@ class PageRank:
 
     With probability :math:`1 - \alpha` the surfer jumps to a node chosen uniformly; at a node without edges they stay.
     So :math:`\pi = \alpha P^\top \pi + (1-\alpha)\mathbf 1/n` with :math:`P_{wx} = 1/d_w` for neighbours, and
-    :math:`P_{ww} = 1` where :math:`d_w = 0`. Numbers are in units of :meth:`unit`.
+    :math:`P_{ww} = 1` where :math:`d_w = 0`. Numbers are counted in parts of :meth:`grain`.
 
     Guarantee:
         Edge privacy, n public: :math:`\Delta_1 \le \frac{2\alpha}{n}\max(\frac{1}{1-\alpha}, 2)`, which for
@@ -73,7 +74,7 @@ class PageRank:
     >>> from defocus import edge
     >>> rank = PageRank(Fraction(1, 2))
     >>> public = Public(edge(), 10_000)
-    >>> round(float(rank.reach(public).l1 * rank.unit(10_000)) * 10_000, 2)
+    >>> round(float(rank.reach(public).l1 * rank.grain(10_000)) * 10_000, 2)
     2.0
     """
 
@@ -87,14 +88,13 @@ class PageRank:
         """What it is called."""
         return f"PageRank with damping {float(self.damping):.4g}"
 
-    def unit(self, nodes: int) -> Fraction:
-        """The unit in which ranks are counted: a public fraction of the sensitivity."""
+    def grain(self, nodes: int) -> Fraction:
+        """In what ranks are counted: a public fraction of the sensitivity."""
         return self._movement(nodes) / (_PARTS * nodes)
 
     def exact(self, graph: Any) -> IntVector:
-        """One rank for each node, in units."""
-        unit = self.unit(graph.nodes)
-        return np.rint(self.shares(graph) / float(unit)).astype(np.int64)
+        """One rank for each node, in grains."""
+        return np.rint(self.shares(graph) / float(self.grain(graph.nodes))).astype(np.int64)
 
     def shares(self, graph: Any) -> NDArray[np.float64]:
         """The ranks as shares of one; private like the graph, unless the graph is released."""
@@ -123,7 +123,7 @@ class PageRank:
             )
         alpha = Fraction(self.damping)
         wrong = 2 * alpha**self._steps + (n + 8) * _ROUND / (1 - alpha) + 4 * _ROUND
-        most = math.ceil((self._movement(n) + 2 * wrong) / self.unit(n)) + n
+        most = math.ceil((self._movement(n) + 2 * wrong) / self.grain(n)) + n
         return edge_reach(public, Reach(most, most * most), name=self.name)
 
     def _movement(self, nodes: int) -> Fraction:
