@@ -152,12 +152,15 @@ class Recorder:
             return launched > 0.5 * (time.perf_counter() - start)
 
     def _key(self, batch: Batch, examples: int) -> tuple[Any, ...]:
-        leaves = [leaf for leaf in trees.tree_leaves(tuple(batch)) if isinstance(leaf, torch.Tensor)]
+        every = trees.tree_leaves(tuple(batch))
+        leaves = [leaf for leaf in every if isinstance(leaf, torch.Tensor)]
+        constants = tuple(repr(leaf) for leaf in every if not isinstance(leaf, torch.Tensor))
         shapes = tuple((tuple(leaf.shape[1:]), str(leaf.dtype)) for leaf in leaves)
         modes = tuple(module.training for module in self._model.modules())
         memory = tuple(p.data_ptr() for p in self._regions.parameters.values())
         precision = (torch.is_autocast_enabled("cuda"), torch.get_autocast_dtype("cuda"))
-        return examples, shapes, tuple(leaf[:1].stride()[1:] for leaf in leaves), modes, memory, precision
+        strides = tuple(leaf[:1].stride()[1:] for leaf in leaves)
+        return examples, shapes, strides, constants, modes, memory, precision
 
 
 def _rounded(examples: int) -> int:

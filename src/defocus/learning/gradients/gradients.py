@@ -42,7 +42,9 @@ class Gradients:
 
     The model, its modules and its parameters stay the user's: nothing is wrapped, hooked or replaced. ``groups`` names
     parameters that are clipped together, each group with a norm of its own; without it, all of them are. ``tuning`` is
-    what an earlier run found out about the speed of this machine.
+    what an earlier run found out about the speed of this machine. On a GPU, passes that are worth it are recorded and
+    replayed, so that Python code inside of the model runs in the first batches only; ``record=False`` forbids that.
+    Copy gradients that are to outlive the next call: other references to them may be written over.
 
     Guarantee:
         Every trainable parameter gets a ``grad``, used or not. The gradient of an example is that of the loss of a
@@ -72,6 +74,7 @@ class Gradients:
         *,
         groups: Sequence[Sequence[str]] | None = None,
         tuning: Mapping[str, str] | None = None,
+        record: bool = True,
     ) -> None:
         trainable = {name: p for name, p in model.named_parameters() if p.requires_grad}
         if not trainable:
@@ -83,7 +86,7 @@ class Gradients:
         self._choices = Choices(tuning)
         single = Losses(loss)
         self._ways: list[_Way] = [
-            OnePass(model, single, self._groups, self._choices),
+            OnePass(model, single, self._groups, self._choices, record=record),
             Mapped(model, single, self._groups),
             Looped(model, single, self._groups),
         ]

@@ -37,7 +37,13 @@ class OnePass:
     """
 
     def __init__(
-        self, model: Module, losses: Losses, groups: tuple[Mapping[str, Parameter], ...], choices: Choices
+        self,
+        model: Module,
+        losses: Losses,
+        groups: tuple[Mapping[str, Parameter], ...],
+        choices: Choices,
+        *,
+        record: bool = True,
     ) -> None:
         self._model, self._losses, self._groups, self._tools = model, losses, groups, Tools(choices)
         self._regions = Regions({name: p for group in groups for name, p in group.items()})
@@ -47,6 +53,7 @@ class OnePass:
         self._trusted = False
         device = next(iter(self._regions.parameters.values())).device
         self._anchor = torch.zeros((), device=device, requires_grad=True)
+        self._records = record and device.type == "cuda"
         self._formats = Formats(model, choices)
         self._recorder = Recorder(model, self._regions, self._pass, choices.remembered)
 
@@ -58,7 +65,7 @@ class OnePass:
             self._trust(batch)
         if self._plan is not None:
             batch = self._formats.best(batch, self._plan, self._pass)
-        recording = self._recorder.find(batch) if self._anchor.is_cuda and self._plan is not None else None
+        recording = self._recorder.find(batch) if self._records and self._plan is not None else None
         if recording is not None:
             losses, norms = recording.measure(batch)
             norms, factors, usable = usable_factors(norms, losses, rule)
