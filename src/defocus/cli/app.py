@@ -7,14 +7,21 @@ from typing import Annotated
 
 import typer
 
-from defocus.cli import collection_commands, graph_commands, ledger_commands, privacy_commands, table_commands
+from defocus.cli import (
+    collection_commands,
+    graph_commands,
+    ledger_commands,
+    privacy_commands,
+    table_commands,
+    train_commands,
+)
 from defocus.errors import DefocusError, ExpressionError, InvalidParameterError
 
 __all__ = ["app", "main"]
 
 app = typer.Typer(
     name="defocus",
-    help="Differential privacy on one ledger: ask tables, account, calibrate, audit, and read ledgers.",
+    help="Differential privacy on one ledger: ask tables, train models, account, calibrate, audit, and read ledgers.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -22,7 +29,14 @@ app = typer.Typer(
     epilog="Exit codes: 0 done, 1 refused or a violation found, 2 the command was not understood.",
 )
 
-for group in (table_commands, graph_commands, collection_commands, ledger_commands, privacy_commands):
+for group in (
+    table_commands,
+    graph_commands,
+    collection_commands,
+    train_commands,
+    ledger_commands,
+    privacy_commands,
+):
     app.add_typer(group.commands)
 
 

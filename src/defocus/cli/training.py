@@ -1,0 +1,97 @@
+"""``defocus train``: reading a file, training what it asks for, writing the model and reporting."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from defocus import learning
+from defocus.cli.terminal import console, facts, plain, to_json
+from defocus.cli.training_data import arrays, table
+from defocus.cli.training_files import EXAMPLES, NETWORKS, Training, read
+from defocus.errors import InvalidParameterError
+from defocus.ledger import Ledger
+
+__all__ = ["draft", "train"]
+
+_MADE = {
+    "logistic": "LogisticRegression",
+    "additive": "AdditiveModel",
+    "naive-bayes": "NaiveBayes",
+    "linear-regression": "LinearRegression",
+    "k-means": "KMeans",
+    "pca": "PCA",
+}
+_HIDDEN = ("event_", "receipt_")
+
+
+def draft(kind: str) -> None:
+    """Print a file to begin with."""
+    console().print(EXAMPLES[kind], soft_wrap=True, end="")
+
+
+def train(config: Path | None, *, preview: bool, quiet: bool, as_json: bool) -> None:
+    """Do what the file says, or only say it."""
+    if config is None:
+        raise InvalidParameterError(
+            "It is not said what to train.", fix="name a file; defocus train --example table prints one."
+        )
+    asked = read(config)
+    if not asked.out.parent.is_dir():
+        raise InvalidParameterError("There is no folder for the model.", fix='make it, or write another out = "…".')
+    if asked.kind in NETWORKS:
+        from defocus.cli.training_networks import networked  # noqa: PLC0415 # torch is loaded only for networks
+
+        found = networked(asked, *arrays(asked, asked.data), preview=preview, progress=not (quiet or as_json))
+    else:
+        found = _estimated(asked, preview=preview)
+    if as_json:
+        to_json(found)
+    else:
+        console().print(facts((name, plain(words)) for name, words in found.items()), soft_wrap=True)
+
+
+def _estimated(asked: Training, *, preview: bool) -> Mapping[str, Any]:
+    """An estimator of the table."""
+    kind = getattr(learning, _MADE[asked.kind])
+    features, target = table(asked, asked.data)
+    test = None if asked.test is None else table(asked, asked.test)
+    ends = list(zip(*asked.features.values(), strict=True))
+    given: dict[str, Any] = {**asked.settings, "bounds": ends, "budget": asked.budget}
+    if asked.range is not None:
+        given["target"] = asked.range
+    elif asked.values and asked.supervised:
+        given["classes"] = list(range(len(asked.values)))
+    told: dict[str, Any] = {
+        "model": f"{_MADE[asked.kind]} of {len(asked.features)} features",
+        "protected": str(asked.unit),
+    }
+    if preview:
+        return {**told, "cost": f"{asked.budget}, charged to {Path(asked.ledger).name} before the fit"}
+    there = "://" in asked.ledger or Path(asked.ledger).exists()
+    new: dict[str, Any] = {} if there else {"budget": asked.budget, "unit": asked.unit, "dataset": asked.name}
+    with Ledger.open(asked.ledger, **new) as ledger:
+        if ledger.unit != asked.unit:
+            raise InvalidParameterError(
+                f"The file protects {asked.unit}, but the ledger protects {ledger.unit}; nothing was charged.",
+                fix="write the same [unit] as in the ledger.",
+            )
+        model = kind(ledger=ledger, purpose=f"train {_MADE[asked.kind]}", **given)
+        model.fit(features, target) if asked.supervised else model.fit(features)
+        told |= {"cost": str(asked.budget), "charged": str(model.receipt_), "left": str(ledger.remaining())}
+    fitted = {
+        name: np.asarray(value).tolist()
+        for name, value in vars(model).items()
+        if name.endswith("_") and not name.startswith("_") and name not in _HIDDEN and _written(value)
+    }
+    kept = {"model": _MADE[asked.kind], "features": asked.features, "classes": list(asked.values), "fitted": fitted}
+    asked.out.write_text(json.dumps(kept, indent=2, default=float) + "\n", encoding="utf-8")
+    if test is not None and asked.supervised:
+        told["score"] = f"{model.score(*test):.4f} on the public rows"
+    return {**told, "written": str(asked.out)}
+
+
+def _written(value: Any) -> bool:
+    return np.asarray(value).dtype.kind in "fiubU"

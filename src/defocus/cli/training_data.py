@@ -1,0 +1,157 @@
+"""The data of ``defocus train``: tables, arrays and folders of images. Refusals never quote what is in them."""
+
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+
+from defocus.cli.training_files import Training
+from defocus.errors import MissingExtraError, UnfitDataError, UnknownColumnError
+
+__all__ = ["NO_CLASS", "arrays", "table"]
+
+NO_CLASS = -100
+"""The class of an example that has none of the declared ones: it adds nothing to the loss."""
+
+Floats = npt.NDArray[np.float64]
+_IMAGES = {".png", ".jpg", ".jpeg", ".bmp", ".webp"}
+
+
+def table(asked: Training, place: Path) -> tuple[Floats, Any]:
+    """Features and targets of a CSV or Parquet file.
+
+    What is no number in a feature is NaN, for which estimators declare what it counts as; so is a target that is none.
+    A class is its place among the declared ones; -1, which counts for nothing, for any other.
+    """
+    found = _read(place)
+    missing = [name for name in (*asked.features, *_named(asked)) if name not in found.column_names]
+    if missing:
+        raise UnknownColumnError(missing[0], found.column_names)
+    features = np.column_stack([_numbers(found[name]) for name in asked.features])
+    if not asked.supervised or asked.target is None:
+        return features, None
+    if asked.range is not None:
+        return features, np.nan_to_num(_numbers(found[asked.target]), nan=float(asked.range[0]))
+    return features, _classes(found[asked.target], asked.values)
+
+
+def arrays(asked: Training, place: Path) -> tuple[Any, Any, Any]:
+    """Inputs, classes and users of a .npz file or of a folder with a folder of images for each class."""
+    if place.is_dir():
+        return (*_images(asked, place), None)
+    try:
+        with np.load(place, allow_pickle=False) as file:
+            kept = {name: file[name] for name in file.files}
+    except (OSError, ValueError, EOFError, KeyError) as error:
+        raise UnfitDataError(
+            f"The arrays in {place.name!r:.100} cannot be read.",
+            fix='name an .npz file written with numpy.savez(file, x=…, y=…), or a folder of images, as data = "…".',
+        ) from error
+    users = asked.unit.column
+    for name in ("x", "y", *([] if users is None else [users])):
+        if name not in kept:
+            raise UnfitDataError(
+                f"The data has no array {name!r:.60}.", fix=f"write it with numpy.savez(file, …, {name}=…)."
+            )
+    x, y = kept["x"], kept["y"]
+    if x.dtype.kind not in "fiub" or x.ndim < 2 or y.dtype.kind not in "iub" or y.shape != (len(x),):
+        raise UnfitDataError(
+            "x must hold numbers with an example in each row, and y the whole number of its class.",
+            fix="write for example x of shape (n, 28, 28) and y of shape (n,).",
+        )
+    inside = (y >= 0) & (y < len(asked.values))
+    return x.astype(np.float32), np.where(inside, y, NO_CLASS).astype(np.int64), None if users is None else kept[users]
+
+
+def _named(asked: Training) -> Sequence[str]:
+    return [] if asked.target is None or not asked.supervised else [asked.target]
+
+
+def _read(place: Path) -> pa.Table:
+    try:
+        if place.suffix.lower() in {".parquet", ".pq"}:
+            return pq.read_table(place)
+        if place.suffix.lower() in {".csv", ".tsv"}:
+            dialect = pacsv.ParseOptions(delimiter="\t" if place.suffix.lower() == ".tsv" else ",")
+            names = pacsv.open_csv(place, parse_options=dialect).schema.names
+            texts = pacsv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=True)
+            return pacsv.read_csv(place, parse_options=dialect, convert_options=texts)
+    except (pa.ArrowException, ValueError):
+        problem = "cannot be read"
+    except OSError as error:
+        problem = error.strerror or "cannot be opened"
+    else:
+        problem = "is neither a CSV nor a Parquet file"
+    raise UnfitDataError(
+        f"The table {place.name!r:.100} {problem}.", fix="name a .csv, .tsv or .parquet file, written whole."
+    )
+
+
+def _numbers(column: pa.ChunkedArray) -> Floats:
+    """A column as numbers; NaN for whatever is none."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        return np.array([_number(text) for text in column.to_pylist()], dtype=np.float64)
+    if pa.types.is_decimal(column.type) or pa.types.is_integer(column.type) or pa.types.is_boolean(column.type):
+        column = pc.cast(column, pa.float64(), safe=False)
+    if not pa.types.is_floating(column.type):
+        raise UnfitDataError(
+            f"A feature is of type {column.type}, which is no number.", fix="leave it out of [features], or convert it."
+        )
+    return np.asarray(column.to_numpy(), dtype=np.float64)
+
+
+def _number(text: str | None) -> float:
+    try:
+        return float(text or "nan")
+    except ValueError:
+        return float("nan")
+
+
+def _classes(column: pa.ChunkedArray, values: Sequence[Any]) -> npt.NDArray[np.int64]:
+    places = {_spelt(value): i for i, value in enumerate(values)}
+    return np.array([places.get(_spelt(value), -1) for value in column.to_pylist()], dtype=np.int64)
+
+
+def _spelt(value: Any) -> str:
+    """A class as text: 1, 1.0, true and "1" are told apart from others by how they are written."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    whole = isinstance(value, float) and value.is_integer()
+    return str(int(value)) if whole else str(value).strip()
+
+
+def _images(asked: Training, place: Path) -> tuple[Any, Any]:
+    try:
+        opened = import_module("PIL.Image").open
+    except ImportError as error:
+        raise MissingExtraError("Reading images", package="Pillow", extra="plot") from error
+    side, mode = asked.side or 28, "RGB" if asked.colour else "L"
+    inputs, classes = [], []
+    for number, name in enumerate(asked.values):
+        folder = place / str(name)
+        if not folder.is_dir():
+            raise UnfitDataError(
+                f"There is no folder {str(name)!r:.60} in the data.", fix="list the folders as values = […] in [model]."
+            )
+        for file in sorted(each for each in folder.iterdir() if each.suffix.lower() in _IMAGES):
+            try:
+                with opened(file) as image:
+                    pixels = np.asarray(image.convert(mode).resize((side, side)), dtype=np.float32) / 255
+            except (OSError, ValueError, SyntaxError):
+                pixels = None
+            if pixels is None:
+                raise UnfitDataError("An image cannot be read.", fix="take out what is no image, and run it again.")
+            inputs.append(pixels.transpose(2, 0, 1) if asked.colour else pixels[None])
+            classes.append(number)
+    if not inputs:
+        raise UnfitDataError("There is no image in the data.", fix=f"put them there as {', '.join(sorted(_IMAGES))}.")
+    return np.stack(inputs), np.array(classes, dtype=np.int64)

@@ -1,0 +1,182 @@
+"""Training from a terminal: tables, arrays and folders of images."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from defocus.ledger import Ledger
+
+TOP = 'name = "people"\n[unit]\nrows = true\n[budget]\nepsilon = 3\ndelta = 1e-5\n'
+TABLE = (
+    '[model]\nkind = "logistic"\n[target]\ncolumn = "ill"\nvalues = ["no", "yes"]\n'
+    "[features]\nage = [18, 90]\npressure = [60, 220]\n"
+)
+
+
+@pytest.fixture
+def people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a table of which one can learn something."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(3)
+    age, pressure = rng.integers(18, 90, 3000), rng.normal(130, 20, 3000)
+    ill = rng.random(3000) < 1 / (1 + np.exp(-(age - 55) / 4))
+    kept = pa.table({"age": age, "pressure": pressure, "ill": np.where(ill, "yes", "no")})
+    pq.write_table(kept, tmp_path / "people.parquet")
+    return tmp_path
+
+
+def write(folder: Path, data: str, rest: str) -> Path:
+    place = folder / "train.toml"
+    place.write_text(f'data = "{data}"\n{TOP}{rest}', encoding="utf-8")
+    return place
+
+
+def test_a_table_is_charged_fitted_written_and_scored_on_public_rows(defocus: Callable[..., Any], people: Path) -> None:
+    place = write(people, "people.parquet", TABLE + '[public]\ntest = "people.parquet"\n')
+    ran = defocus("train", place)
+    assert ran.code == 0, ran.err
+    assert "on the public rows" in ran.out
+    score = float(ran.out.split("score")[1].split()[0])
+    assert score > 0.85
+    kept = json.loads((people / "model.json").read_text("utf-8"))
+    assert np.shape(kept["fitted"]["coef_"]) == (1, 2)
+    with Ledger.open(people / "people.ledger", read_only=True) as ledger:
+        charges = [entry for entry in ledger.entries() if entry.kind == "charge"]
+        assert len(charges) == 1
+        assert ledger.remaining().epsilon < 0.01
+
+
+def test_a_csv_is_read_as_the_same_table_and_a_second_run_is_refused(defocus: Callable[..., Any], people: Path) -> None:
+    found = pq.read_table(people / "people.parquet").to_pydict()
+    lines = [",".join(map(str, row)) for row in zip(*found.values(), strict=True)]
+    (people / "people.csv").write_text("age,pressure,ill\n" + "\n".join([*lines, "old,?,perhaps"]), encoding="utf-8")
+    place = write(people, "people.csv", TABLE)
+    ran = defocus("train", place, "--json")
+    assert ran.code == 0, ran.err
+    assert ran.json["model"] == "LogisticRegression of 2 features"
+    assert "score" not in ran.json
+    again = defocus("train", place)
+    assert again.code == 1
+    assert "old" not in again.err
+
+
+def test_a_preview_is_free_and_makes_no_ledger(defocus: Callable[..., Any], people: Path) -> None:
+    ran = defocus("train", write(people, "people.parquet", TABLE), "--preview")
+    assert ran.code == 0, ran.err
+    assert "charged to people.ledger" in ran.out
+    assert not (people / "people.ledger").exists()
+
+
+@pytest.mark.parametrize("kind", ["additive", "naive-bayes", "k-means", "pca", "linear-regression"])
+def test_every_estimator_can_be_asked_for(defocus: Callable[..., Any], people: Path, kind: str) -> None:
+    rest = TABLE.replace("logistic", kind)
+    if kind == "linear-regression":
+        rest = rest.replace('"ill"\nvalues = ["no", "yes"]', '"pressure"\nlow = 60\nhigh = 220')
+        rest = rest.replace("pressure = [60, 220]\n", "")
+    if kind in {"k-means", "additive"}:
+        rest = rest.replace(f'kind = "{kind}"', f'kind = "{kind}"\n{"clusters" if kind == "k-means" else "steps"} = 20')
+    ran = defocus("train", write(people, "people.parquet", rest))
+    assert ran.code == 0, ran.err
+    assert (people / "model.json").exists()
+
+
+@pytest.mark.slow
+def test_arrays_are_trained_by_a_network_with_a_report(defocus: Callable[..., Any], people: Path) -> None:
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(400, 6, 6)).astype(np.float32)
+    y = (x.sum((1, 2)) > 0).astype(np.int64)
+    np.savez(people / "x.npz", x=x, y=np.where(np.arange(400) == 7, 99, y))
+    rest = '[model]\nkind = "cnn"\nclasses = 2\nhidden = 32\n[training]\nbatch = 100\nepochs = 1\n'
+    place = write(people, "x.npz", rest + '[public]\ntest = "x.npz"\n')
+    seen = defocus("train", place, "--preview", "--json")
+    assert seen.code == 0, seen.err
+    assert seen.json["batch"] == "100"
+    ran = defocus("train", place, "--json")
+    assert ran.code == 0, ran.err
+    assert ran.json["steps"].startswith("4 of 4")
+    assert "on the public examples" in ran.json["accuracy"]
+    kept = torch.load(people / "model.pt", weights_only=True)
+    assert kept["0.weight"].shape == (8, 1, 3, 3)
+    with Ledger.open(people / "people.ledger", read_only=True) as ledger:
+        assert ledger.dataset == "people"
+
+
+def test_folders_of_images_are_read_and_what_is_left_open_is_suggested(
+    defocus: Callable[..., Any], people: Path
+) -> None:
+    pytest.importorskip("torch")
+    image = pytest.importorskip("PIL.Image")
+    for name, grey in (("cat", 10), ("dog", 200)):
+        (people / "photos" / name).mkdir(parents=True)
+        for i in range(3):
+            image.fromarray(np.full((9, 9), grey + i, np.uint8)).save(people / "photos" / name / f"{i}.png")
+    rest = '[model]\nkind = "linear"\nvalues = ["cat", "dog"]\nside = 4\n'
+    ran = defocus("train", write(people, "photos", rest), "--preview")
+    assert ran.code == 0, ran.err
+    assert "linear of 34 parameters" in ran.out
+    (people / "photos" / "dog" / "9.png").write_bytes(b"no image")
+    broken = defocus("train", write(people, "photos", rest))
+    assert broken.code != 0
+    assert "An image cannot be read" in broken.err
+    assert "9.png" not in broken.err
+    assert not (people / "people.ledger").exists()
+
+
+@pytest.mark.parametrize("kind", ["table", "arrays", "images"])
+def test_an_example_is_printed_and_understood(
+    defocus: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ran = defocus("train", "--example", kind)
+    assert ran.code == 0
+    (tmp_path / "train.toml").write_text(ran.out, encoding="utf-8")
+    missing = defocus("train", "train.toml")  # the data is missing, the file is understood
+    assert missing.code != 0
+    assert "line" not in missing.err
+    assert "Traceback" not in missing.err
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        (("logistic", "magic"), "There is no model 'magic'"),
+        (('"ill"', '"sick"'), "no column 'sick'"),
+        (("[18, 90]", "[90, 18]"), "least value is below"),
+        (("[18, 90]", "[18, inf]"), "finite"),
+        (("[18, 90]", '"all"'), "least and a largest"),
+        (('values = ["no", "yes"]', ""), "classes are not declared"),
+        (('values = ["no", "yes"]', 'values = ["no", "no"]'), "different classes"),
+        (("epsilon = 3", "epsilon = -3"), "epsilon"),
+        (("delta = 1e-5", ""), "epsilon and delta"),
+        (("rows = true", ""), "whom to protect"),
+        (("rows = true", 'column = "age"'), "protect one row"),
+        (("[model]", "[training]\nbatch = 3\n[model]"), "not trained in batches"),
+        (("people.parquet", "nowhere.parquet"), "cannot be opened"),
+        (("people.parquet", "train.toml"), "neither a CSV nor"),
+        (("[features]", "[fetures]"), "did you mean features"),
+    ],
+)
+def test_a_file_that_is_not_understood_is_refused_before_anything_is_charged(
+    defocus: Callable[..., Any], people: Path, changed: tuple[str, str], words: str
+) -> None:
+    place = write(people, "people.parquet", TABLE)
+    place.write_text(place.read_text("utf-8").replace(*changed), encoding="utf-8")
+    ran = defocus("train", place)
+    assert ran.code in {1, 2}
+    assert words in " ".join(ran.err.split())
+    assert "To fix" in ran.err
+    assert not (people / "people.ledger").exists()
+
+
+def test_nothing_to_train_and_broken_toml_are_told(defocus: Callable[..., Any], people: Path) -> None:
+    assert "--example" in defocus("train").err
+    (people / "broken.toml").write_text("= =", encoding="utf-8")
+    assert "not TOML" in defocus("train", people / "broken.toml").err
+    assert "cannot be read" in defocus("train", people / "none.toml").err
