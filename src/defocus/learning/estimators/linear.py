@@ -160,7 +160,7 @@ def shortfalls(scores: Floats, aims: Floats, clip: float) -> Floats:
     >>> shortfalls(np.array([[0.0], [0.0]]), np.array([1024.0, -128.0]), 0.5).ravel().tolist()
     [-8192.0, 2048.0]
     """
-    missed = np.clip(scores / UNIT - aims[:, np.newaxis] / 2**_BITS, -clip, clip)
+    missed = scores / UNIT - aims[:, np.newaxis] / 2**_BITS
     found: Floats = np.trunc(missed * (PULL / clip)).clip(-PULL, PULL)
     return found
 
