@@ -80,8 +80,8 @@ class Trainer:
             (exact, for the data's owner only), "nothing", or a :class:`~defocus.learning.watching.Watch`.
         chunk: how many examples are computed at a time; larger batches are made of several. All unless told, and half
             as many whenever memory of a GPU runs out.
-        precision: "float32", or "bfloat16" for mixed precision; parameters and sums stay in float32, which is checked, and
-            noise has a margin for the rounding of products.
+        precision: "float32", or "bfloat16" for mixed precision; parameters and sums stay in float32, which is checked,
+            and noise has a margin for the rounding of products.
         probe: made-up examples to check the model with, if it accepts none of those that are made up for it.
         purpose: why, for the ledger.
         who: by whom, for the ledger.
