@@ -1,6 +1,7 @@
 """Shuffled collection: amplification, its time, and measured errors of central, shuffled and local estimates.
 
     .venv/bin/python benchmarks/shuffle.py
+    .venv/bin/python benchmarks/shuffle.py central      # one part; the others' results are kept
 
 *Amplification*: central epsilon of shuffled reports by exact accounting, by the bound for any randomiser, and by the
 published formulas, with the seconds of a first evaluation. *Error*: the root mean squared error of a count of yes among
@@ -11,9 +12,12 @@ last column divides the local by the central error, which grows with the root of
 
 import json
 import math
+import platform
+import sys
 import time
 from collections.abc import Callable
 from fractions import Fraction
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +36,8 @@ from defocus.privacy import Pure, RandomizedResponse, Shuffled, account, shuffle
 HERE = Path(__file__).parent
 EPSILON, DELTA = 1.0, 1e-6
 RUNS = {10**2: 4000, 10**3: 4000, 10**4: 2000, 10**5: 1000, 10**6: 200}
+CENTRAL_RUNS = 4000
+"""One draw each, however many users there are."""
 
 
 def amplification() -> list[dict[str, Any]]:
@@ -65,25 +71,41 @@ def errors() -> list[dict[str, Any]]:
         n = 10**exponent
         values = np.arange(n) % 2
         truth = int(values.sum())
-        laplace = mechanisms.Laplace(scale=1 / EPSILON, sensitivity=1)
         strength = local_epsilon(lambda e: design("k-rr", 2, e), n, EPSILON, DELTA)
         single, alone = oracle("k-rr", 2, strength), oracle("k-rr", 2, EPSILON)
         several = MultiMessageSum(Interval(0, 1), n, EPSILON, DELTA, 8)
         runs = RUNS[n]
-        found: dict[str, list[float]] = {"central": [], "shuffle, one message": [], "shuffle, several": [], "local": []}
+        found: dict[str, list[float]] = {"shuffle, one message": [], "shuffle, several": [], "local": []}
         for _ in range(runs):
-            found["central"].append(float(laplace.sample(np.array([truth]), bits)[0]) - truth)
             found["shuffle, one message"].append(single.estimate(single.encode(values, bits)).counts[1] - truth)
             found["shuffle, several"].append(several.sum(several.encode(values, bits)) - truth)
             found["local"].append(alone.estimate(alone.encode(values, bits)).counts[1] - truth)
         predicted = {
-            "central": math.sqrt(laplace.variance),
             "shuffle, one message": math.sqrt(single.variance(n, truth)),
             "shuffle, several": several.noise,
             "local": math.sqrt(alone.variance(n, truth)),
         }
         measured = {name: float(np.sqrt(np.mean(np.square(off)))) for name, off in found.items()}
         rows.append({"users": n, "local epsilon": strength, "runs": runs, "measured": measured, "predicted": predicted})
+    return rows
+
+
+def central() -> list[dict[str, Any]]:
+    """Laplace noise of a trusted collector."""
+    rows, bits = [], seeded(2025)
+    laplace = mechanisms.Laplace(scale=1 / EPSILON, sensitivity=1)
+    for exponent in range(2, 7):
+        truth = 10**exponent // 2
+        off = laplace.sample(np.full(CENTRAL_RUNS, truth), bits) - truth
+        measured = float(np.sqrt(np.mean(np.square(off.astype(float)))))
+        rows.append(
+            {
+                "users": 10**exponent,
+                "runs": CENTRAL_RUNS,
+                "measured": measured,
+                "predicted": math.sqrt(laplace.variance),
+            }
+        )
     return rows
 
 
@@ -131,22 +153,33 @@ def protocols() -> list[dict[str, Any]]:
     ]
 
 
-def main() -> None:
-    privacy.account(Pure(1)).epsilon(0)
-    amplified_rows, protocol_rows, error_rows = amplification(), protocols(), errors()
+def show(results: dict[str, Any]) -> None:
     print("central epsilon at delta 1e-6, and seconds")
-    for row in amplified_rows:
+    for row in results["amplification"]:
         print("  " + "  ".join(f"{k} {v if v is None else format(v, '.4g')}" for k, v in row.items()))
     print("10 000 users, 16 categories, epsilon 1, delta 1e-6")
-    for row in protocol_rows:
+    for row in results["protocols"]:
         print(f"  {row['protocol']}: {row['measured']:.4g} ({row['predicted']:.4g})")
     print("root mean squared error of a count (predicted)")
-    for row in error_rows:
+    for trusted, row in zip(results["central"], results["errors"], strict=True):
         pairs = (f"{k} {m:.4g} ({row['predicted'][k]:.4g})" for k, m in row["measured"].items())
-        print(f"  n={row['users']:>8} " + "  ".join(pairs), end="")
-        print(f"  local/central {row['measured']['local'] / row['measured']['central']:.1f}")
-    results = {"amplification": amplified_rows, "protocols": protocol_rows, "errors": error_rows}
-    (HERE / "results" / "shuffle.json").write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
+        print(
+            f"  n={row['users']:>8} central {trusted['measured']:.4g} ({trusted['predicted']:.4g})  {'  '.join(pairs)}",
+            end="",
+        )
+        print(f"  local/central {row['measured']['local'] / trusted['measured']:.1f}")
+
+
+def main() -> None:
+    known = {"amplification": amplification, "protocols": protocols, "central": central, "errors": errors}
+    where = HERE / "results" / "shuffle.json"
+    results = json.loads(where.read_text(encoding="utf-8")) if where.exists() else {}
+    results["versions"] = {"python": platform.python_version()} | {name: version(name) for name in ("defocus", "numpy")}
+    privacy.account(Pure(1)).epsilon(0)
+    for name in sys.argv[1:] or known:
+        results[name] = known[name]()
+    show(results)
+    where.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

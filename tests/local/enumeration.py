@@ -119,7 +119,7 @@ def _rappor(design: Rappor, code: int) -> Law:
 
 
 def disguised(design: Rappor, code: int) -> Law:
-    """How likely each first report of RAPPOR is: a remembered one is shown as a one with chance 3/4, a zero with 1/2."""
+    """How likely each first report of RAPPOR is: remembered ones are shown as ones with chance 3/4, zeros with 1/2."""
     found = {}
     positions = bloom_positions(design.domain, design.cohorts, design.width, design.hashes)
     kept, flipped = Fraction(1, 2) + (1 - design.flip) / 4, Fraction(1, 2) + design.flip / 4
