@@ -237,20 +237,22 @@ def test_an_input_changed_in_place_after_its_use_is_noticed() -> None:
         added(way, model, sequences(), clip(1.0))
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
-def test_other_precisions(dtype: torch.dtype) -> None:
-    torch.manual_seed(1)
+def test_double_precision() -> None:
     model, (x, y) = MODELS["transformer layer"]()
-    if dtype == torch.float64:
-        assert_right(model.double(), (x.double(), y))
-        return
-    exact = added(
-        OnePass(model, Losses(nn.CrossEntropyLoss()), grouped(model, None), Choices()), model, (x, y), clip(1.0)
-    )
-    with torch.autocast("cpu", dtype=dtype):
-        way = OnePass(model, Losses(nn.CrossEntropyLoss()), grouped(model, None), Choices())
-        rounded = added(way, model, (x, y), clip(1.0))
+    assert_right(model.double(), (x.double(), y))
+
+
+@pytest.mark.parametrize("forced", [GHOST, WRITTEN])
+@pytest.mark.parametrize("name", ["transformer layer", "convolution of two dimensions", "group norm", "tied weights"])
+def test_mixed_precision_has_norms_in_float32(name: str, forced: tuple[str, ...]) -> None:
+    torch.manual_seed(1)
+    model, batch = MODELS[name]()
+    losses, parts = Losses(nn.CrossEntropyLoss()), grouped(model, None)
+    exact = added(OnePass(model, losses, parts, Choices()), model, batch, clip(1.0))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        rounded = added(OnePass(model, losses, parts, Choices(forced=forced)), model, batch, clip(1.0))
     assert rounded[1].dtype == torch.float32
     assert torch.allclose(rounded[1], exact[1], rtol=0.05)
+    assert not torch.equal(rounded[1], rounded[1].bfloat16().float())
     assert float((rounded[2] - exact[2]).norm()) < 0.05 * float(exact[2].norm())
     assert all(p.grad.dtype == torch.float32 for p in trained(model).values())

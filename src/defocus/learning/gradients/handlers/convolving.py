@@ -8,6 +8,7 @@ import torch
 from defocus.learning.gradients.handlers.multiplying import bare, lowered
 from defocus.learning.gradients.pieces import Convolution, Direct
 from defocus.learning.gradients.pieces.convolution import Shape
+from defocus.learning.gradients.pieces.piece import wide
 from defocus.learning.gradients.tape import Tape
 from defocus.learning.gradients.watching import Handler, Watch
 
@@ -97,7 +98,7 @@ def _meet(
             pair = (gradient, kept.detach()) if transposed else (kept.detach(), gradient)
             tape.take(Convolution(kernel, *pair, shape, tape.tools))
         if shift is not None:
-            tape.take(Direct(shift, gradient.sum(tuple(range(2, gradient.dim())))))
+            tape.take(Direct(shift, gradient.sum(tuple(range(2, gradient.dim())), dtype=wide(gradient.dtype))))
 
     watch.listen(output, arrived, x)
     return output

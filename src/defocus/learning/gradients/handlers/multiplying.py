@@ -7,6 +7,7 @@ import torch
 from torch.nn import functional as F  # noqa: N812 -- its name everywhere
 
 from defocus.learning.gradients.pieces import Direct, Outer
+from defocus.learning.gradients.pieces.piece import wide
 from defocus.learning.gradients.tape import Tape
 from defocus.learning.gradients.watching import Handler, Watch
 
@@ -77,7 +78,7 @@ def _product(
             sides = (left, right) if transposed else (right, left)
             tape.take(Outer(matrix, *sides, tape.tools))
         if shift is not None:
-            tape.take(Direct(shift, right if right.dim() == 2 else right.sum(1)))
+            tape.take(Direct(shift, right if right.dim() == 2 else right.sum(1, dtype=wide(right.dtype))))
 
     watch.listen(output, arrived, x)
     return output

@@ -10,6 +10,7 @@ from defocus.errors import UnfitModelError
 from defocus.learning.gradients.handlers.multiplying import bare
 from defocus.learning.gradients.layouts import Layout
 from defocus.learning.gradients.pieces import Direct
+from defocus.learning.gradients.pieces.piece import wide
 from defocus.learning.gradients.tape import Tape
 from defocus.learning.gradients.watching import Handler, Watch
 
@@ -101,7 +102,7 @@ def _trailing(watch: Watch, call: _Normalise, x: torch.Tensor, weight: Any, bias
     def reduced(values: torch.Tensor, layout: Layout) -> torch.Tensor:
         apart = layout.apart(values, watch.examples)
         shape = (weight if weight is not None else bias).shape
-        return apart.reshape(watch.examples, -1, *shape).sum(1)
+        return apart.reshape(watch.examples, -1, *shape).sum(1, dtype=wide(apart.dtype))
 
     return _meet(watch, call, x, weight, bias, reduced)
 
@@ -111,7 +112,7 @@ def _channels(watch: Watch, call: _Normalise, x: torch.Tensor, weight: Any, bias
 
     def reduced(values: torch.Tensor, layout: Layout) -> torch.Tensor:
         del layout
-        return values.flatten(2).sum(2) if values.dim() > 2 else values
+        return values.flatten(2).sum(2, dtype=wide(values.dtype)) if values.dim() > 2 else values
 
     return _meet(watch, call, x, weight, bias, reduced, channels=True)
 
@@ -141,7 +142,8 @@ def _meet(
 
     def arrived(tape: Tape, gradient: torch.Tensor) -> None:
         if scale is not None:
-            tape.take(Direct(scale, reduced(call(x.detach(), None, None).mul_(gradient), layout)))
+            normal = call(x.detach().to(gradient.dtype), None, None)
+            tape.take(Direct(scale, reduced(normal.mul_(gradient), layout)))
         if shift is not None:
             tape.take(Direct(shift, reduced(gradient, layout)))
 

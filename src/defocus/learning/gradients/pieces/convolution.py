@@ -14,7 +14,7 @@ from typing import TypeAlias, final
 import torch
 from torch.nn import functional as F  # noqa: N812 -- its name everywhere
 
-from defocus.learning.gradients.pieces.piece import Piece, dot, norms_into, product, weighted
+from defocus.learning.gradients.pieces.piece import Piece, dot, norms_into, product, weighted, wide
 from defocus.learning.gradients.regions import Region
 from defocus.learning.gradients.tools import Tools
 
@@ -85,9 +85,9 @@ class Convolution(Piece):
 
     def _instantiated(self, way: _Way) -> tuple[torch.Tensor, torch.Tensor]:
         """Squared norms and gradients, (B, outputs, weights) in the order of the way."""
-        x = self._input
+        x, g = (each.to(wide(each.dtype)) for each in (self._input, self._gradients))
         size = len(x) * prod(self.region.shape)
-        return way(x, self._gradients, self._shape, self._tools.room(self.region, (size,), x))
+        return way(x, g, self._shape, self._tools.room(self.region, (size,), x))
 
     def _shaped(self, kept: torch.Tensor) -> torch.Tensor:
         """One kept gradient in the shape of the kernel."""

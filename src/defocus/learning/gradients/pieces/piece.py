@@ -6,7 +6,7 @@ import torch
 
 from defocus.learning.gradients.regions import Region
 
-__all__ = ["Piece", "dot", "norms_into", "product", "squared_norms", "weighted"]
+__all__ = ["Piece", "dot", "norms_into", "product", "squared_norms", "weighted", "wide"]
 
 
 class Piece(ABC):
@@ -39,12 +39,18 @@ class Piece(ABC):
 def squared_norms(values: torch.Tensor) -> torch.Tensor:
     """The squared norms of the rows of a tensor (B, ...), summed in at least 32 bits."""
     flat = values.reshape(len(values), -1)
-    return torch.linalg.vector_norm(flat, dim=1, dtype=torch.promote_types(flat.dtype, torch.float32)).square_()
+    return torch.linalg.vector_norm(flat, dim=1, dtype=wide(flat.dtype)).square_()
 
 
 def norms_into(norms: torch.Tensor, values: torch.Tensor) -> None:
     """Write the norms of the rows of a contiguous tensor (B, ...): cheap while the rows are in the cache."""
     torch.linalg.vector_norm(values.view(len(values), -1), dim=1, out=norms)
+
+
+def wide(dtype: torch.dtype) -> torch.dtype:
+    """The type in which numbers of a type are added up: of at least 32 bits."""
+    found: torch.dtype = torch.promote_types(dtype, torch.float32)
+    return found
 
 
 def weighted(factors: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
