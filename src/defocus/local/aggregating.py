@@ -22,6 +22,7 @@ from defocus.local.servers.tallies import Tally, no_reports
 __all__ = ["count_files", "counting"]
 
 _LOW = (1 << 32) - 1
+"""The largest word, and the low half of a sum of squares."""
 _WIDE = exp.DataType.build("DECIMAL(19, 0)")
 """Holds every 64-bit integer; a product of two is exact."""
 

@@ -13,7 +13,9 @@ __all__ = ["Choice", "best", "best_mean", "choices"]
 
 _CANDIDATES = ("k-rr", "pgr", "olh", "hadamard", "subset", "oue", "sue", "hcms", "cms")
 _CLOSE = 1.02
+"""A variance within 2 % is as good: errors differ by 1 %, and short reports are worth more."""
 _LARGE = 1 << 16
+"""Beyond so many categories, a report as long as the domain has more than 8 kB."""
 
 
 @final

@@ -14,6 +14,7 @@ from defocus.local.reports import Reports
 __all__ = ["WORD", "check_columns", "description", "from_arrow", "to_arrow", "words_of", "write_parquet"]
 
 _KEY = b"defocus.local"
+"""Where the metadata of a table has the description."""
 WORD = 32
 """Bits of a word, which a column holds one of."""
 

@@ -26,9 +26,11 @@ __all__ = [
 
 SMALLEST_EPSILON = Fraction(1, 1 << 10)
 LARGEST_EPSILON = 32
+"""e**32 is below 2**47: weights of this ratio leave room for many cells in a total of 2**64."""
 LARGEST_NUMERIC_EPSILON = 16
 """Of a report about a number: as far as the grids of numbers are fine enough."""
 _PRECISION = 192
+"""Binary digits around e**epsilon: far more than the weights have."""
 _LEAST = 1 << 12
 """A weight this large follows e**epsilon to within 1/4096: never above it, and hardly below."""
 

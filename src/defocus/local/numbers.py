@@ -5,6 +5,7 @@ from defocus.errors import Number
 __all__ = ["canonical"]
 
 _EXACT = 1 << 53
+"""Below this, every JSON reader holds an integer exactly."""
 
 
 def canonical(value: Number) -> Number:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 __all__ = ["sketch_hashes"]
 
 _PRIME = (1 << 31) - 1
+"""A Mersenne prime above the largest domain; products of two residues fit into 64 bits."""
 
 
 @lru_cache(maxsize=16)

@@ -22,6 +22,7 @@ from defocus.privacy import events
 __all__ = ["Attributes", "Tables", "attributes"]
 
 _LARGEST = 1 << 20
+"""Cells of a joint table: more could not be told from noise, nor be shown."""
 
 
 @final

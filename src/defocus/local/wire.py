@@ -43,7 +43,9 @@ REASONS: tuple[Reason, ...] = get_args(Reason)
 payload that no client of this oracle makes; no nonce where one is asked for; a nonce that was seen before."""
 
 _HEAD = 10
+"""Bytes of version, kind and digest."""
 _LONGEST_TEXT = 1 << 24
+"""Characters of a JSON message: eight times the longest report in hexadecimal digits."""
 
 
 @final

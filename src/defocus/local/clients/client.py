@@ -49,6 +49,7 @@ from defocus.noise.bits import source
 __all__ = ["Client"]
 
 _CHUNK = 1 << 16
+"""People at once: what they draw stays in the processor's cache."""
 _RANDOMISERS: dict[type[Design], Callable[[Any, Any, Bits], Payload]] = {
     DBitFlip: d_bit.randomise,
     CountMeanSketch: sketch.randomise,

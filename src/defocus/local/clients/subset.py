@@ -15,7 +15,9 @@ from defocus.noise.bits import Words
 __all__ = ["randomise"]
 
 _DEPTH = 8
+"""Binary digits of the bias: it only has to be near, and each digit costs a word of random bits."""
 _WORDS = 1 << 16
+"""Words at once, which stay in the processor's cache."""
 
 
 def randomise(design: SubsetSelection, codes: Codes, bits: Bits) -> Payload:

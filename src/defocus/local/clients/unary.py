@@ -13,6 +13,7 @@ from defocus.noise.bits import Words
 __all__ = ["encoded", "noisy_bits", "randomise"]
 
 _WORDS = 1 << 16
+"""Words at once, which stay in the processor's cache."""
 
 
 def randomise(design: Unary, codes: Codes, bits: Bits) -> Payload:

@@ -19,6 +19,7 @@ STEPS = 1 << 20
 """Numbers are put on a grid of so many steps before a bit is drawn for them, up or down at random, without bias."""
 
 _GRAIN = 1 << 42
+"""Weights have so many bits: times the 2**20 steps between the ends they stay below 2**63."""
 
 
 @final

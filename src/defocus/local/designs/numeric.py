@@ -17,6 +17,7 @@ __all__ = ["Guesses", "Numeric", "numeric_epsilon"]
 Guesses: TypeAlias = NDArray[np.float64]
 
 _SINGLE_BIT = 1e-6
+"""So near to -1 the quadratic term is that of a single bit, up to rounding."""
 
 
 class Numeric(Design):

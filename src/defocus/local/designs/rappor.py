@@ -19,7 +19,9 @@ from defocus.local.regression import Regression
 __all__ = ["Rappor", "rappor_regression"]
 
 _TIGHT = 0.998
+"""A chance is fine enough if it uses so much of epsilon; each digit more costs a random bit for every bit."""
 _DEEPEST = 40
+"""Binary digits at most; the least epsilon that is allowed needs fewer."""
 
 
 @final

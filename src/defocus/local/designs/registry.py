@@ -34,6 +34,7 @@ from defocus.privacy.wire import read_number
 __all__ = ["NAMES", "NUMERIC_NAMES", "design", "from_json", "numeric", "to_json"]
 
 _LONGEST = 1 << 26
+"""A description may come from strangers; a million labels fit into 64 MiB."""
 _ALSO = {
     **dict.fromkeys(("krr", "grr", "rr", "de", "randomizedresponse", "randomisedresponse"), "k-rr"),
     **dict.fromkeys(("lh", "localhashing"), "olh"),

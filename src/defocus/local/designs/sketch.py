@@ -16,6 +16,7 @@ from defocus.privacy import events
 __all__ = ["CountMeanSketch", "HadamardSketch"]
 
 _LARGEST = 1 << 26
+"""Half a gibibyte of counts on the server."""
 
 
 def _size(rows: object, width: object) -> tuple[int, int]:

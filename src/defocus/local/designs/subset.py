@@ -14,6 +14,7 @@ from defocus.local.levels import growth
 __all__ = ["SubsetSelection"]
 
 _GRAIN = 1 << 63
+"""One chance is drawn for each report, so it can be as fine as a word."""
 
 
 @final

@@ -15,8 +15,11 @@ from defocus.local.levels import growth
 __all__ = ["Unary", "UnaryLaw", "unary_law"]
 
 _EXTRA = 0.001
+"""A variance within a thousandth of the best is good enough: each digit more costs a random bit for every bit."""
 _DEEPEST = 24
+"""Binary digits at most, for epsilon up to 16."""
 _GRAIN = 1 << 63
+"""One chance is drawn for each report, so it can be as fine as a word."""
 
 
 @final

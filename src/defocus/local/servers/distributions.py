@@ -10,8 +10,11 @@ from defocus.local.servers.tallies import Tally
 __all__ = ["expectation_maximisation", "transitions"]
 
 _ROUNDS = 2000
+"""A few hundred are usual; this ends those that creep."""
 _STILL = 1e-7
+"""Shares that change by less, all together, have settled: noise is far larger."""
 _FINE = 256
+"""Parts at least: smoothing would blur wider ones."""
 
 
 def expectation_maximisation(design: Window, tally: Tally, bins: int, *, smooth: bool) -> NDArray[np.float64]:

@@ -13,6 +13,7 @@ from defocus.local.servers.transforms import walsh
 __all__ = ["incidences", "multiples", "spectrum"]
 
 _SMALL = 8
+"""For fields of such a characteristic a product with a small matrix is faster than a library's transform."""
 
 
 def incidences(f: Field, counts: Tally, scaled: Callable[[int], NDArray[np.int64]]) -> Tally:

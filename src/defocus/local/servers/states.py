@@ -17,6 +17,7 @@ from defocus.local.wire import REASONS, Reason
 __all__ = ["State"]
 
 _MAGIC = b"defocus.local.state/1\n"
+"""How stored counts begin, with the version of their format."""
 
 
 @final

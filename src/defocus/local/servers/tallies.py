@@ -17,8 +17,11 @@ LARGEST = 1 << 62
 """No tally is of so many reports."""
 
 _CHUNK = 1 << 16
+"""Reports at once, which stay in the processor's cache."""
 _SHORT = 1 << 14
+"""Rows at once, whose planes of bits stay in the processor's cache."""
 _LOW = (1 << 32) - 1
+"""The low half of a square."""
 _MOST = 1 << 27
 """A gibibyte of counts."""
 

@@ -24,7 +24,9 @@ from defocus.privacy.searching import turning
 __all__ = ["chance_for", "delta_of", "replaced_event"]
 
 _REACH = 60.0
+"""Masses beyond e**-60 are left out and charged for: far below every delta that is of use."""
 _U = 2.0**-53
+"""The largest relative error of one rounding."""
 _SCALE = 1 << 32
 """Chances are whole numbers over this, so that a coin is 32 fair ones."""
 

@@ -21,6 +21,7 @@ from defocus.privacy import events
 __all__ = ["HistogramServer", "MultiMessageHistogram"]
 
 _AT_ONCE = 1 << 24
+"""Coins at once: 16 MiB of them."""
 _CHANGED = (1, -1)
 """A user who changes their mind takes one from a category and gives one to another."""
 

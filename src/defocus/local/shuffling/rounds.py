@@ -17,8 +17,11 @@ from defocus.privacy import events
 __all__ = ["VERSION", "Round", "receipt"]
 
 VERSION = 1
+"""Of the round's description and its batches."""
 _HEAD = 10
+"""Bytes of a message's header without a nonce: version, kind and digest."""
 _LONGEST = 1 << 26
+"""As long as the description of an oracle may be."""
 
 
 @final

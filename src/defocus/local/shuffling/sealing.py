@@ -22,6 +22,7 @@ __all__ = ["GROWTH", "Key", "seal"]
 GROWTH = 48
 """How many bytes sealing adds."""
 _KEY = 32
+"""Bytes of an X25519 key."""
 _NONCE = bytes(12)
 
 

@@ -11,7 +11,9 @@ from defocus.local.shuffling.rounds import Round
 __all__ = ["acknowledge", "ask", "fetch", "send"]
 
 _AT_ONCE = 1 << 19
+"""Bytes of one request: half of what the shuffler takes."""
 _PATIENCE = 10.0
+"""Seconds to wait for an answer on this machine."""
 
 
 def ask(address: str) -> Round:

@@ -26,7 +26,9 @@ from defocus.local.shuffling.shuffler import Shuffler
 __all__ = ["Service", "serving"]
 
 _LARGEST_BODY = 1 << 20
+"""Bytes of one request; more would be held in memory before anything is checked."""
 _PATIENCE = 10.0
+"""Seconds after which a connection that says nothing is dropped."""
 
 
 @final

@@ -19,6 +19,7 @@ REASONS: tuple[Reason, ...] = ("truncated", "oversized", "unreadable", "replayed
 was seen before; or no room is left, or none to note it."""
 
 _MARK = 16
+"""Bytes that stand for an accepted envelope: by chance no two of 2**40 are alike."""
 
 
 @final
