@@ -148,6 +148,7 @@ def open_graph(
             named="" if unit.kind == "node" or names is None else names.digest(),
             columns=(*(ends or ()), weights, time, table),
             engine="" if there is None else there.source.engine.name,
+            lines=opened.written,
         )
         network = Network(private, public, book, title, _rules(unit, public, directed=one_way), allowed)
         undo.pop_all()
@@ -225,6 +226,11 @@ def _nodes(
     if isinstance(nodes, str) and nodes.replace("-", " ") != AS_LISTED:
         raise InvalidParameterError(
             f"nodes cannot be {nodes!r:.60}.", fix='pass a number, a list of names, or nodes="as listed".'
+        )
+    if isinstance(nodes, str) and unit.kind == "weight" and opened.written:
+        raise NotDeclaredError(
+            "A line of text that cannot be read is left out, so which nodes are listed may depend on weights.",
+            fix="list the nodes: nodes=[…]; or pass the edges as Parquet or a frame.",
         )
     if private and not isinstance(nodes, str) and isinstance(nodes, int | np.integer):
         raise InvalidParameterError(

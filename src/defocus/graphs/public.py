@@ -27,6 +27,9 @@ class Public:
     columns: tuple[str | None, ...] = ()
     engine: str = field(default="", repr=False)
     """Where edges are counted, if not in memory. Kept answers do not depend on it."""
+    lines: bool = field(default=False, repr=False)
+    """Whether edges are lines of text. One that is too long or not UTF-8 is left out, whichever field is to blame, so
+    that which edges are listed depends on weights."""
 
     @property
     def n(self) -> int:

@@ -2,14 +2,17 @@
 
 import dataclasses
 import math
+from collections.abc import Callable
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
 from tests.graphs.asking.small import public, ways
 
 from defocus import Budget, edge, weight
-from defocus.errors import DefocusError
+from defocus.errors import DefocusError, InvalidParameterError, NotDeclaredError
+from defocus.graphs import Network
 from defocus.graphs.asking import AskWeights
 from defocus.graphs.data import Data
 from defocus.graphs.pairs import Pairs
@@ -94,3 +97,18 @@ def test_other_units_and_questions_are_refused() -> None:
         AskWeights().methods(public(5, edge()), Budget(1))
     with pytest.raises(DefocusError, match="not asked for by"):
         AskWeights("median")
+
+
+def test_in_files_of_text_no_weight_decides_what_is_listed(opened: Callable[..., Network], tmp_path: Path) -> None:
+    for i, field in enumerate((b"1", b"\xff", b"1" * 2_200_000)):
+        place = tmp_path / f"{i}.csv"
+        place.write_bytes(b"source,target,w\n0,1,1\n1,2," + field + b"\n2,3,1\n")
+        g = opened(place, nodes=4, weights="w", unit=weight(bound=1))
+        with pytest.raises(InvalidParameterError, match="line of text") as caught:
+            g.weights("each")
+        assert "Parquet" in caught.value.fix
+        with pytest.raises(NotDeclaredError, match="which nodes are listed"):
+            opened(place, nodes="as listed", weights="w", unit=weight(bound=1))
+        for kind, entries in (("total", 1), ("strength", 4)):
+            assert len(g.weights(kind).release(epsilon=1).columns[0].values) == entries
+        assert opened(place, nodes="as listed").public.nodes in {2, 4}

@@ -50,6 +50,11 @@ class AskWeights:
                 f"Sums of weights are asked of graphs that protect weights, and this one protects {public.unit}.",
                 fix='open it with unit=dp.weight(bound=…) and weights="name of the column".',
             )
+        if self.kind == "each" and public.lines:
+            raise InvalidParameterError(
+                "A line of text that cannot be read is left out, so how many weights are listed may depend on them.",
+                fix='ask for weights() or weights("strength"); or pass the edges as Parquet or a frame.',
+            )
 
     def methods(self, public: Public, budget: Budget) -> Sequence[Method]:
         """Noise for one weight."""
