@@ -1,17 +1,45 @@
 """Graphs in memory: who is joined to whom, as sorted rows of neighbours."""
 
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, Protocol, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from defocus.errors import InvalidParameterError, whole
 
-__all__ = ["MOST_NODES", "DirectedGraph", "Graph"]
+__all__ = ["MOST_NODES", "DirectedGraph", "Graph", "Undirected"]
 
 MOST_NODES = 2**31 - 2
 """Nodes are numbered with 32 bits."""
+
+
+class Undirected(Protocol):
+    """What statistics ask of an undirected graph, wherever its edges are: in memory, or in an engine."""
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes there are."""
+
+    @property
+    def edges(self) -> int:
+        """How many edges there are."""
+
+    @property
+    def degrees(self) -> NDArray[np.int64]:
+        """How many neighbours each node has."""
+
+    def degree_counts(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Which degrees nodes have, rising, and how many nodes have each."""
+
+    def triangles(self) -> int:
+        """How many triples of nodes are joined to each other."""
+
+    def triangles_and_level(self) -> tuple[int, int]:
+        """The same, and how far one edge can move it around this graph, or a little more."""
+
+    def leading_pairs(self) -> list[tuple[int, int]]:
+        """The pairs of degrees that decide how far one edge can move stars."""
 
 
 @final
@@ -51,6 +79,27 @@ class Graph:
         """Which degrees nodes have, rising, and how many nodes have each."""
         degrees, times = np.unique(self.degrees, return_counts=True)
         return degrees, times.astype(np.int64)
+
+    def triangles(self) -> int:
+        """How many triples of nodes are joined to each other."""
+        from defocus.graphs.kernels.ranking import ranked  # noqa: PLC0415  # kernels are made for graphs
+        from defocus.graphs.kernels.triangles import triangle_count  # noqa: PLC0415
+
+        return triangle_count(ranked(self))
+
+    def triangles_and_level(self) -> tuple[int, int]:
+        """How many triangles there are, and how far one edge can move their number around this graph."""
+        from defocus.graphs.kernels.ranking import ranked  # noqa: PLC0415  # likewise
+        from defocus.graphs.kernels.triangles import most_common_neighbours, triangle_count  # noqa: PLC0415
+
+        by_size = ranked(self)
+        return triangle_count(by_size), most_common_neighbours(by_size)
+
+    def leading_pairs(self) -> list[tuple[int, int]]:
+        """The pairs that decide how far stars move: see :func:`~defocus.graphs.kernels.stars.leading_pairs`."""
+        from defocus.graphs.kernels.stars import leading_pairs  # noqa: PLC0415  # likewise
+
+        return leading_pairs(self)
 
     def neighbours(self, node: int) -> NDArray[np.int32]:
         """The neighbours of one node, in rising order."""

@@ -72,6 +72,10 @@ class EngineGraph:
         degrees, times = self.degree_counts()
         return level(degrees, times, self.nodes, lambda above: self._number(statements.shared(self.ends, above)))
 
+    def triangles_and_level(self) -> tuple[int, int]:
+        """How many triangles there are, and :meth:`local`."""
+        return self.triangles(), self.local()
+
     def leading_pairs(self) -> list[tuple[int, int]]:
         """See :func:`~defocus.graphs.kernels.stars.leading_pairs`: the pairs that decide how far stars move.
 

@@ -8,9 +8,7 @@ import numpy as np
 
 from defocus.errors import InvalidParameterError, whole
 from defocus.graphs.certificates import Certificate
-from defocus.graphs.distributed.graph import EngineGraph
-from defocus.graphs.graph import Graph
-from defocus.graphs.kernels.stars import leading_pairs
+from defocus.graphs.graph import Undirected
 from defocus.graphs.public import Public
 from defocus.graphs.reach import Reach
 from defocus.graphs.registry import Entry
@@ -21,6 +19,7 @@ from defocus.privacy.units import edge
 __all__ = ["ENTRY", "Stars"]
 
 _MOST = 12
+"""As far as a ramp goes; of larger stars even a thousand nodes can have more than 64 bits count."""
 
 
 @final
@@ -57,7 +56,7 @@ class Stars:
         found = sum(t * math.comb(d, self.k) for d, t in zip(degrees.tolist(), times.tolist(), strict=True))
         return np.array([saturate(found)], np.int64)
 
-    def level(self, graph: Graph | EngineGraph) -> int:
+    def level(self, graph: Undirected) -> int:
         r"""How large the largest pair of nodes is: the least :math:`\ell` with :math:`\ell^p \ge x^p + y^p` for all.
 
         With p = k − 1 and x, y the degrees of two nodes without the edge between them, that edge moves the count by
@@ -65,16 +64,16 @@ class Stars:
         with it; so the level moves by at most 1.
         """
         power = self.k - 1
-        return max((_root(x**power + y**power, power) for x, y in _pairs(graph)), default=0)
+        return max((_root(x**power + y**power, power) for x, y in graph.leading_pairs()), default=0)
 
-    def widths(self, graph: Graph | EngineGraph, many: int) -> list[int]:
+    def widths(self, graph: Undirected, many: int) -> list[int]:
         """How far one edge can move the count of any graph within 0, 1, … ``many`` - 1 edges of this one.
 
         Whichever pair is chosen, edges are best added at its larger end until that is joined to everyone.
         """
         room, power = graph.nodes - 2, self.k - 1
         found = [0] * many
-        for x, y in _pairs(graph):
+        for x, y in graph.leading_pairs():
             for steps in range(many):
                 high = min(x + steps, room)
                 low = min(y + steps - (high - x), room)
@@ -99,10 +98,6 @@ class Stars:
                 fix="pass a smaller k.",
             )
         return edge_reach(public, Reach(most, most * most), name=self.name)
-
-
-def _pairs(graph: Graph | EngineGraph) -> list[tuple[int, int]]:
-    return graph.leading_pairs() if isinstance(graph, EngineGraph) else leading_pairs(graph)
 
 
 def _root(number: int, power: int) -> int:

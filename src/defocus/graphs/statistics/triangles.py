@@ -7,10 +7,7 @@ import numpy as np
 
 from defocus.errors import InvalidParameterError
 from defocus.graphs.certificates import Certificate
-from defocus.graphs.distributed.graph import EngineGraph
-from defocus.graphs.graph import Graph
-from defocus.graphs.kernels.ranking import ranked
-from defocus.graphs.kernels.triangles import most_common_neighbours, triangle_count
+from defocus.graphs.graph import Undirected
 from defocus.graphs.public import Public
 from defocus.graphs.reach import Reach
 from defocus.graphs.registry import Entry
@@ -46,15 +43,11 @@ class Triangles:
 
     def exact(self, graph: Any) -> IntVector:
         """The count, in a vector of one."""
-        count = graph.triangles() if isinstance(graph, EngineGraph) else triangle_count(ranked(graph))
-        return np.array([count], np.int64)
+        return np.array([graph.triangles()], np.int64)
 
-    def local(self, graph: Graph | EngineGraph) -> tuple[int, int]:
+    def local(self, graph: Undirected) -> tuple[int, int]:
         """The count, and how far one edge can move it around this graph; in an engine, or a little more."""
-        if isinstance(graph, EngineGraph):
-            return graph.triangles(), graph.local()
-        by_size = ranked(graph)
-        return triangle_count(by_size), most_common_neighbours(by_size)
+        return graph.triangles_and_level()
 
     def length(self, public: Public) -> int:  # noqa: ARG002  # the same for every graph
         """One number."""
