@@ -165,6 +165,7 @@ def test_an_oracle_serves_where_its_design_does() -> None:
     assert Client(duchi).design == Server(duchi).design == duchi.design  # type: ignore[arg-type]  # at runtime
     assert shuffling.Round(duchi, 10, *keys) == shuffling.Round(duchi.design, 10, *keys)  # type: ignore[arg-type]
     assert shuffling.amplified(duchi, 10) == shuffling.amplified(duchi.design, 10)
+    assert shuffling.local_event(duchi) == shuffling.local_event(duchi.design)
     for make in (Client, Server, Memory, lambda x: shuffling.Round(x, 10, *keys), lambda x: shuffling.amplified(x, 9)):
         with pytest.raises(InvalidParameterError, match=r"got str\.\nTo fix: pass an oracle"):
             make("duchi")  # type: ignore[arg-type]

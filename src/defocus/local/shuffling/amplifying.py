@@ -65,8 +65,9 @@ def amplified(design: Design | Describes, users: int, *, deployment: Deployment 
     return events.Shuffled(local_event(design), count("users", users))
 
 
-def local_event(design: Design) -> events.Event:
+def local_event(design: Design | Describes) -> events.Event:
     """One report of ``design`` as tightly as shuffling can use it."""
+    design = design_of(design)
     if isinstance(design, Frequency) and design.overlap != "none":
         ratio, p, q = design.ratio, design.p, design.q
         inside = p / (ratio - (ratio - 1) * p)
