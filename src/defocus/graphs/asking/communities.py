@@ -26,6 +26,7 @@ __all__ = ["AskCommunities", "AskLabellings", "ByLikelihood", "BySpectrum"]
 _SHARE = Fraction(1, 10)
 """Which part of epsilon the average degree takes."""
 _MANY = 2000
+"""From so many nodes on, the whole spectrum takes more than some seconds."""
 _EDGE = 2.8
 """Of a random graph of average degree d, no singular value but the first is far above 2√d; this is a margin above."""
 

@@ -12,6 +12,7 @@ from defocus.mechanisms import Gaussian, Laplace
 __all__ = ["by_degree", "difference"]
 
 _OUTSIDE = 0.05
+"""What a 95 % interval leaves out."""
 
 
 def by_degree(method: VectorNoise, values: IntVector, _data: Data) -> Result:

@@ -28,6 +28,7 @@ __all__ = ["AskInteractions", "ByStep", "Running"]
 _UNITS = {"us": 1, "ms": 10**3, "s": 10**6, "min": 6 * 10**7, "h": 36 * 10**8, "d": 864 * 10**8, "w": 6048 * 10**8}
 _LENGTH = re.compile(r"([0-9]{1,9}) ?(us|ms|s|min|h|d|w)")
 _MOST = 100_000
+"""So many steps are released in a moment; more are likely to be a slip in their length."""
 _RULES = (
     "interactions outside of the steps, or without a time, are left out",
     "every line is an interaction: one that is listed twice counts twice",

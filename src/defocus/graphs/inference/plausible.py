@@ -16,6 +16,7 @@ _DISPERSION = 4.0
 _SMOOTHING = 0.1
 """Over which part of a degree the histogram is averaged to find that mean."""
 _FLOOR = 1e-4
+"""No mean is zero, or a degree that looked empty could hold nobody, however much speaks for it."""
 _WORK = 1e9
 """Above so many steps the simpler answer is given."""
 

@@ -16,6 +16,7 @@ from defocus.noise import Bits
 __all__ = ["CapRule", "FoundScale", "hirsch"]
 
 _LEAST = 4
+"""No cap is smaller: what it would save in noise is less than what a few edges at each node weigh."""
 _HUBS, _EDGES, _NODES = Fraction(80, 1000), Fraction(27, 1000), Fraction(3, 1000)
 """Which parts of epsilon rough numbers of hubs, edges and nodes take."""
 _MORE = (Fraction(80, 1000), Fraction(60, 1000), Fraction(20, 1000))

@@ -17,6 +17,7 @@ Corners: TypeAlias = NDArray[np.int64]
 """One row for each kind of thing: its nodes, and the number of nodes where it has less than three."""
 
 _STEPS = 200
+"""Usual are five to some dozens; whoever calls proves what was found, however it ended."""
 _NEAR = 1e-4
 """No further steps are taken below this gap between weights and prices."""
 

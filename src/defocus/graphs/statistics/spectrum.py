@@ -24,6 +24,7 @@ MOST_NODES = 8000
 SENSITIVITY = Fraction(101, 100)
 """How far a utility moves by one edge, with the rounding."""
 _GRAIN = 1000
+"""Utilities are rounded down to so many parts of one: a tenth of the room that SENSITIVITY leaves above 1."""
 
 
 def checked_size(nodes: int, at_most: int) -> None:
