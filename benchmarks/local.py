@@ -4,10 +4,15 @@
     .venv/bin/python benchmarks/local.py
 
 One million people, 1000 categories with a Zipf law, epsilon = 1, one core. *Time* is encoding every value and
-estimating every count, the least of three rounds in which we and the peer take turns. The peers' work grows linearly
-with the number of people, so slow ones get fewer people and their time is scaled up (the number is in the results).
-*Error* is the mean squared error over 50 runs divided by the stated variance; sketches draw new hash functions in each
-run.
+estimating every count, in three rounds in which we and the peer take turns: the least of the peer's three runs, and of
+our nine, three in each round, since ours take milliseconds. The peers' work grows linearly with the number of people,
+so slow ones get fewer people and their time is scaled up (the number is in the results). *Error* is the mean squared
+error over 50 runs divided by the stated variance; sketches draw new hash functions in each run. Slow oracles are run
+with 20 000 people, d-bit with 256 categories and RAPPOR with 100 at epsilon 2; the results say which.
+
+    .venv/bin/python benchmarks/local.py errors
+
+runs one part and keeps the others' results.
 """
 
 import argparse
@@ -16,6 +21,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +30,9 @@ import numpy as np
 HERE = Path(__file__).parent
 PEER = HERE.parent / ".bench" / "local" / "bin" / "python"
 PEOPLE, SIZE, EPSILON = 1_000_000, 1000, 1.0
-ROUNDS, RUNS = 3, 50
+ROUNDS, RUNS, FEW = 3, 50, 20_000
+FAST = {"hadamard", "hcms", "k-rr", "olh", "oue", "pgr", "sue"}
+"""Oracles whose error is measured with a million people."""
 
 
 def population(people: int, size: int = SIZE) -> np.ndarray[Any, Any]:
@@ -152,13 +160,14 @@ def errors() -> list[dict[str, Any]]:
     out = []
     for name in NAMES:
         size = 100 if name == "rappor" else 256 if name == "d-bit" else SIZE
-        people = population(20_000, size)
+        epsilon = 2 if name == "rappor" else EPSILON
+        people = population(PEOPLE if name in FAST else FEW, size)
         true = np.bincount(people, minlength=size)
         shared = int((true * (true - 1)).sum())
         squares, stated = [], []
         for run in range(RUNS):
             options = {"seed": run} if name in {"cms", "hcms"} else {"asked": 16} if name == "d-bit" else {}
-            asked = local.oracle(name, size, 2 if name == "rappor" else EPSILON, **options)
+            asked = local.oracle(name, size, epsilon, **options)
             squares.append(((asked.estimate(asked.encode(people)).counts - true) ** 2).mean())
             if isinstance(asked.design, Rappor):
                 found = rappor_regression(asked.design).variances(true.astype(float), *asked.design.bit_variances())
@@ -170,6 +179,9 @@ def errors() -> list[dict[str, Any]]:
         row = {
             "oracle": name,
             "categories": size,
+            "people": len(people),
+            "epsilon": epsilon,
+            "runs": RUNS,
             "mse/n": float(np.mean(squares)) / len(people),
             "mse/theory": float(np.mean(squares) / np.mean(stated)),
             "bytes": asked.report_bytes,
@@ -257,8 +269,14 @@ def streams() -> list[dict[str, Any]]:
     return out
 
 
+def versions() -> dict[str, str]:
+    ours = {name: version(name) for name in ("defocus", "numpy")}
+    return {"python": sys.version.split()[0], **ours, "pure-ldp": "1.2.0", "multi-freq-ldpy": "0.2.5"}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
+    parser.add_argument("parts", nargs="*", default=["times", "errors", "means", "streams"])
     parser.add_argument("--peer")
     parser.add_argument("--name")
     parser.add_argument("--people", type=int)
@@ -266,12 +284,14 @@ def main() -> None:
     if given.peer:
         print(json.dumps(PEERS[given.peer](given.name, given.people)))
         return
-    results = {"python": sys.version.split()[0], "people": PEOPLE, "categories": SIZE, "epsilon": EPSILON}
-    for part in (times, errors, means, streams):
-        print(part.__name__)
-        results[part.__name__] = part()
-    (HERE / "results").mkdir(exist_ok=True)
-    (HERE / "results" / "local.json").write_text(json.dumps(results, indent=1) + "\n", "utf-8")
+    where = HERE / "results" / "local.json"
+    results = json.loads(where.read_text("utf-8")) if where.exists() else {}
+    results |= {"people": PEOPLE, "categories": SIZE, "epsilon": EPSILON, "versions": versions()}
+    known = {"times": times, "errors": errors, "means": means, "streams": streams}
+    for name in given.parts:
+        print(name)
+        results[name] = known[name]()
+    where.write_text(json.dumps(results, indent=1) + "\n", "utf-8")
 
 
 if __name__ == "__main__":
