@@ -16,7 +16,19 @@ from defocus.noise import Bits
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event
 
-__all__ = ["TIME", "Checking", "Foretelling", "Method", "Question", "Result", "Silent", "chosen", "foretold", "silent"]
+__all__ = [
+    "TIME",
+    "Checking",
+    "Foretelling",
+    "InSql",
+    "Method",
+    "Question",
+    "Result",
+    "Silent",
+    "chosen",
+    "foretold",
+    "silent",
+]
 
 TIME = "from"
 """What the key of results along time is called: when each step begins."""
@@ -71,6 +83,15 @@ class Method(Protocol):
 
     def run(self, data: Data, bits: Bits) -> Result:
         """Compute exactly, add noise, post-process. The ledger has been charged before this is called."""
+
+
+@runtime_checkable
+class InSql(Protocol):
+    """A question that says whether an engine can count what it asks for. Those that say nothing are for memory."""
+
+    @property
+    def in_sql(self) -> bool:
+        """Whether it has a form in SQL."""
 
 
 @runtime_checkable

@@ -38,6 +38,11 @@ class AskClustering:
         """What is asked."""
         return "global clustering coefficient"
 
+    @property
+    def in_sql(self) -> bool:
+        """Whether an engine can count it."""
+        return True
+
     def check(self, public: Public) -> None:
         """Refuse graphs of which it cannot be asked."""
         AskTriangles().check(public)

@@ -36,6 +36,11 @@ class AskEdges:
         """What is asked."""
         return "number of edges"
 
+    @property
+    def in_sql(self) -> bool:
+        """Whether an engine can count it."""
+        return True
+
     def check(self, public: Public) -> None:
         """Refuse graphs of which it cannot be asked."""
         if public.unit.kind != "node":
@@ -66,6 +71,11 @@ class AskTriangles:
     def words(self) -> str:
         """What is asked."""
         return "number of triangles"
+
+    @property
+    def in_sql(self) -> bool:
+        """Whether an engine can count it."""
+        return True
 
     def check(self, public: Public) -> None:
         """Refuse graphs of which it cannot be asked."""
@@ -111,6 +121,11 @@ class AskStars:
     def words(self) -> str:
         """What is asked."""
         return f"number of {self.k}-stars"
+
+    @property
+    def in_sql(self) -> bool:
+        """Whether an engine can count it."""
+        return True
 
     def check(self, public: Public) -> None:
         """Refuse graphs of which it cannot be asked."""

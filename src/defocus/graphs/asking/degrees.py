@@ -54,6 +54,11 @@ class AskDegrees:
         degree = "degree" if self.side is None else f"{self.side}-degree"
         return f"{degree}s in order of size" if self.ranked else f"{degree} of every node"
 
+    @property
+    def in_sql(self) -> bool:
+        """Whether an engine can count it."""
+        return True
+
     def check(self, public: Public) -> None:
         """Refuse graphs of which it cannot be asked."""
         side = _side(self.side, public)
@@ -90,6 +95,11 @@ class AskHistogram:
         """What is asked."""
         degree = "degree" if self.side is None else f"{self.side}-degree"
         return f"{degree} histogram" + ("" if self.at_most is None else f" up to {self.at_most}")
+
+    @property
+    def in_sql(self) -> bool:
+        """Whether an engine can count it."""
+        return True
 
     def check(self, public: Public) -> None:
         """Refuse graphs of which it cannot be asked."""

@@ -50,6 +50,11 @@ class AskErgm:
         """What is asked."""
         return f"exponential random graph model: {', '.join(self.terms)}"
 
+    @property
+    def in_sql(self) -> bool:
+        """Whether an engine can count it."""
+        return True
+
     def check(self, public: Public) -> None:
         """Refuse graphs of which it cannot be asked."""
         if public.n > MOST_NODES:

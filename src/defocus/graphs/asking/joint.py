@@ -31,6 +31,9 @@ _GRAIN = 1000
 _LEAST = Fraction(1, 10)
 """No statistic of few gets less of epsilon than this, whatever the others need."""
 _LIGHTEST, _HEAVIEST = 1e-3, 1e3
+"""Shares further apart would leave next to nothing for a statistic."""
+_IN_SQL = (Edges, Degrees, Histogram, Stars, Triangles, ArcDegrees, ArcHistogram)
+"""What an engine can count."""
 
 
 @final
@@ -61,6 +64,11 @@ class AskJoint:
     def words(self) -> str:
         """What is asked."""
         return f"{self.statistic.name}, together"
+
+    @property
+    def in_sql(self) -> bool:
+        """Whether an engine can count it."""
+        return all(isinstance(part, _IN_SQL) for part in self.statistic.parts)
 
     def check(self, public: Public) -> None:
         """Refuse graphs of which it cannot be asked."""

@@ -141,6 +141,11 @@ class AskSubgraphs:
         """What is asked."""
         return f"number of subgraphs: {', '.join(self.shapes)}"
 
+    @property
+    def in_sql(self) -> bool:
+        """Whether an engine can count it."""
+        return True
+
     def check(self, public: Public) -> None:
         """Refuse graphs of which it cannot be asked."""
         for shape in self.shapes:

@@ -37,6 +37,11 @@ class AskTop:
         """What is asked."""
         return f"the {self.k} nodes of largest degree"
 
+    @property
+    def in_sql(self) -> bool:
+        """Whether an engine can count it."""
+        return True
+
     def check(self, public: Public) -> None:
         """Refuse graphs of which it cannot be asked."""
         if public.directed:

@@ -15,34 +15,19 @@ from defocus.engines.sources import Source
 from defocus.engines.sources import source as rows_of
 from defocus.engines.spark_sessions import is_frame, is_master, is_session
 from defocus.errors import InvalidParameterError, SourceError
-from defocus.graphs.asking import (
-    AskClustering,
-    AskDegrees,
-    AskEdges,
-    AskErgm,
-    AskHistogram,
-    AskJoint,
-    AskStars,
-    AskSubgraphs,
-    AskTop,
-    AskTriangles,
-)
 from defocus.graphs.data import Data
 from defocus.graphs.distributed.ends import KINDS, Side, numbered, values
 from defocus.graphs.distributed.graph import EngineArcs, EngineGraph
 from defocus.graphs.files import frame_columns
 from defocus.graphs.naming import Names, listed_in
-from defocus.graphs.questions import Question
+from defocus.graphs.questions import InSql, Question
 from defocus.graphs.sources import EdgeColumns, EdgeSource
-from defocus.graphs.statistics import ArcDegrees, ArcHistogram, Degrees, Edges, Histogram, Stars, Triangles
 from defocus.graphs.texts import is_number
 from defocus.privacy.units import Unit
 
 __all__ = ["EngineEdges", "engine_edges", "in_engine", "supported"]
 
 _DUCKDB, _POSTGRESQL = "duckdb", "postgresql"
-_ASKED = (AskEdges, AskDegrees, AskHistogram, AskStars, AskTriangles, AskSubgraphs, AskClustering, AskErgm, AskTop)
-_COUNTED = (Edges, Degrees, Histogram, Stars, Triangles, ArcDegrees, ArcHistogram)
 _HERE = ("networkx", "igraph", "scipy", "numpy")
 
 
@@ -123,8 +108,7 @@ def engine_edges(
 
 def supported(question: Question) -> None:
     """Refuse a question that has no form in SQL, before anything is charged."""
-    parts = question.statistic.parts if isinstance(question, AskJoint) else ()
-    if isinstance(question, _ASKED) or (parts and all(isinstance(part, _COUNTED) for part in parts)):
+    if isinstance(question, InSql) and question.in_sql:
         return
     raise InvalidParameterError(
         f"There is no way to compute this in an engine: {question.words:.120}.",
