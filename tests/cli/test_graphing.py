@@ -33,7 +33,7 @@ def test_a_count_is_charged_and_printed(defocus: Callable[..., Any], edges: Path
     assert "protected" in ran.out
     with Ledger.open(edges.with_name("ring.ledger"), read_only=True) as ledger:
         assert ledger.remaining().epsilon == pytest.approx(3.5)
-        assert ledger.dataset == "ring"
+        assert ledger.dataset == "ring, ends 'source' and 'target'"
 
 
 def test_an_engine_counts_without_reading_edges(defocus: Callable[..., Any], edges: Path) -> None:

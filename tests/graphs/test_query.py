@@ -24,6 +24,7 @@ from defocus.errors import (
 from defocus.graphs import GraphAnswer, Network, Public, open_graph
 from defocus.graphs.kernels import compiling
 from defocus.graphs.questions import Question, Result, silent
+from defocus.ledger import Ledger
 from defocus.noise.testing import seeded
 from defocus.privacy.events import Approximate, Pure
 
@@ -232,7 +233,9 @@ def test_reprs_say_nothing_private(friends: Network) -> None:
     assert not any(name in text for text in shown for name in ("ada", "bob"))
 
 
-def test_a_kept_answer_is_not_taken_for_one_about_other_labels_or_columns(opened: Callable[..., Network]) -> None:
+def test_a_kept_answer_is_not_taken_for_one_about_other_labels_or_columns(
+    opened: Callable[..., Network], tmp_path: Path
+) -> None:
     pairs = np.array([[0, 1], [1, 2], [2, 0]])
     g = opened(pairs, nodes=3000)
     labels = np.arange(3000) // 1500
@@ -243,11 +246,11 @@ def test_a_kept_answer_is_not_taken_for_one_about_other_labels_or_columns(opened
     with pytest.raises(InvalidParameterError, match="another question"):
         g.communities(labellings=[other, labels[::-1]]).release(epsilon=1, request="a")
     frame = pa.table({"u": [0, 1], "v": [1, 2], "w": [2, 2]})
-    first = opened(frame, nodes=3)
-    first.edges().release(epsilon=1, request="b")
-    second = open_graph(frame, nodes=3, ends=("u", "w"), ledger=first.ledger)
-    with pytest.raises(InvalidParameterError, match="another question"):
-        second.edges().release(epsilon=1, request="b")
+    with Ledger.open(tmp_path / "l", budget=Budget(9), unit=edge(), dataset="says nothing of columns") as earlier:
+        open_graph(frame, nodes=3, ledger=earlier).edges().release(epsilon=1, request="b")
+        second = open_graph(frame, nodes=3, ends=("u", "w"), ledger=earlier)
+        with pytest.raises(InvalidParameterError, match="another question"):
+            second.edges().release(epsilon=1, request="b")
 
 
 @dataclass(frozen=True)
