@@ -38,7 +38,8 @@ def networked(asked: Training, x: Any, y: Any, users: Any, *, preview: bool, pro
         "size": f"{units}, {'declared' if asked.size else 'taken as public'}",
     }
     if preview:
-        plan: dict[str, str] = {name: str(settings[name]) for name in ("batch", "steps", "epochs", "clip") if name in settings}
+        named = ("batch", "steps", "epochs", "clip")
+        plan: dict[str, str] = {name: str(settings[name]) for name in named if name in settings}
         return {**told, **plan, "cost": f"{asked.budget}, charged to {Path(asked.ledger).name} before the first batch"}
     test = None if asked.test is None else arrays(asked, asked.test)
     run = Trainer(

@@ -13,6 +13,8 @@ from defocus.learning.gradients import Gradients as Gradients
 from defocus.learning.levels import Banded as Banded
 from defocus.learning.levels import Schedule as Schedule
 from defocus.learning.results import Trained as Trained
+from defocus.learning.searching import Searched as Searched
+from defocus.learning.searching import search as search
 from defocus.learning.suggesting import Suggestion as Suggestion
 from defocus.learning.suggesting import suggest as suggest
 from defocus.learning.trainer import Trainer as Trainer

@@ -1,0 +1,266 @@
+r"""Looking for settings at a price that is known beforehand: the best of a random, secret number of private runs.
+
+Trying settings on private data and keeping the best is a release of all tries; a plain loop over :class:`Trainer`
+charges each of them, and should. What is cheaper is random stopping: the number of runs is drawn from a law, each run
+takes a setting at random, and only the best run is shown, with its score. However many runs there were, that costs two
+to three times as much as one.
+
+Guarantee:
+    The whole search is charged once, before the first run, as :class:`~defocus.privacy.events.Selected` of what one run
+    releases: its model, and its score. Every run draws its setting from the same public law, takes the same steps with
+    the same noise, and is independent of the others, so that all are runs of one mechanism. How many there were, and
+    all but the best, are dropped.
+Assumes:
+    A score is private too. On a *public* validation set it is a function of the released model, and free. On a private
+    one, which shares no unit with the training data or does, the number of examples told right gets Gaussian noise; one
+    row moves it by at most one, and its event is part of each run's, added to that of training. Time is not hidden:
+    whoever sees how long a search takes learns about the number of runs.
+Reference:
+    Liu, Talwar (2019), Private selection from private candidates; Papernot, Steinke (2022), Hyperparameter tuning with
+    Rényi differential privacy, Theorem 2.
+"""
+
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+import torch
+
+from defocus.errors import InvalidParameterError, Number, in_range, positive
+from defocus.learning.beginning import checked_unit, ledger_of
+from defocus.learning.clipping import Fixed
+from defocus.learning.distributed import Ranks
+from defocus.learning.examples import Examples, examples
+from defocus.learning.planning import Plan, plan
+from defocus.learning.stopping import number_of_runs
+from defocus.learning.trainer import Trainer
+from defocus.ledger import Ledger, Receipt
+from defocus.ledger.text import line
+from defocus.noise import Bits, discrete_gaussian, uniform
+from defocus.noise.bits import source
+from defocus.privacy.accounting import tightest
+from defocus.privacy.budgets import Budget
+from defocus.privacy.calibration import calibrate
+from defocus.privacy.events import DiscreteGaussian, Event, Selected
+from defocus.privacy.pages import html_facts
+from defocus.privacy.selection import select
+from defocus.privacy.units import Unit
+from defocus.release.charging import charged
+
+__all__ = ["Searched", "search"]
+
+Make = Callable[[Any], Any]
+_GRAIN = 2**40
+"""Gamma is a multiple of one over this, so that coins for it are exact."""
+_DEAREST = 64.0
+_CHUNK = 1024
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """The best run of a search. How many others there were is secret, and not in here."""
+
+    model: Any = field(repr=False)
+    setting: Any
+    score: float
+    """The share of the validation set that is told right; with noise where that set is private."""
+    event: Event | None
+    """What was charged; None for a search on public data, which is free."""
+    receipt: Receipt | None
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """Names and words."""
+        found = {"setting": f"{self.setting}", "score": f"{self.score:.4f}"}
+        return {**found, "charged": "nothing: the data is public" if self.receipt is None else str(self.receipt)}
+
+    def __str__(self) -> str:
+        width = max(map(len, self.facts))
+        return "\n".join(f"{name:<{width}}  {words}" for name, words in self.facts.items())
+
+    def _repr_html_(self) -> str:
+        return html_facts(self.facts)
+
+
+def search(
+    make: Make,
+    data: Any = None,
+    *,
+    settings: Sequence[Any],
+    validation: Any,
+    budget: Budget,
+    batch: Number,
+    unit: Unit,
+    ledger: Ledger | str | Path | None = None,
+    epochs: Number | None = None,
+    steps: int | None = None,
+    public: Any = None,
+    private_validation: bool = False,
+    precision: Number = 0.005,
+    runs: Number = 10,
+    eta: Number = 0,
+    users: Any = None,
+    purpose: str = "search for settings",
+    who: str | None = None,
+    bits: Bits | None = None,
+) -> Searched:
+    """The best of a random number of private runs, charged once; or of all settings on public data, for free.
+
+    Args:
+        make: from a setting to ``(model, loss, optimizer)``, or these and a clip. It must not look at private data.
+        data: the private data, as a :class:`Trainer` takes it.
+        settings: what to try; each run takes one at random. Batch, steps and noise are the same for all.
+        validation: ``(inputs, classes)`` that runs are scored on; public unless told.
+        budget: what the whole search may cost; on public data, what one run could.
+        batch: the expected number of units in a step.
+        unit: what is protected.
+        ledger: what is charged, once.
+        epochs: how often each unit is drawn on average in a run; or say ``steps``.
+        steps: how many steps a run has.
+        public: public data to search on instead: each setting once, as it would be trained, and nothing is charged.
+        private_validation: whether ``validation`` is private; its size is taken as public.
+        precision: the standard deviation of the noise of a score on a private validation set.
+        runs: how many runs there are on average.
+        eta: the shape of the law of their number; 0 is the usual choice, and 1 costs more and varies less.
+        users: for ``unit=user(…)``, the user of each example.
+        purpose: why, for the ledger.
+        who: by whom, for the ledger.
+        bits: the source of random bits; the system's unless told.
+    """
+    if (data is None) == (public is None):
+        raise InvalidParameterError(
+            "A search is on private data or on public data, one of them.", fix="pass data, or public=, and not both."
+        )
+    tried, drawn = _settings(settings), source(bits)
+    checked_unit(unit, users)
+    held = examples(validation)
+    found = examples(data if public is None else public)
+    size = found.length if users is None else len(np.unique(np.asarray(users)))
+    asked: dict[str, Any] = {"unit": unit, "size": size, "batch": batch, "epochs": epochs, "steps": steps}
+    asked |= {"sampling": "poisson", "clipping": Fixed(1), "watch": "nothing"}
+    one = _One(make, data if public is None else public, users, held, drawn)
+    if public is not None:
+        alone = plan(**asked, budget=budget, noise=None)
+        best = max((one.run(setting, alone, 0.0) for setting in tried), key=lambda each: each[2])
+        return Searched(*best, None, None)
+    if private_validation and unit.kind != "rows":
+        raise InvalidParameterError(
+            "One user may have many examples in the validation set, so no noise for its score is proven.",
+            fix="pass a public validation set, or unit=rows().",
+        )
+    deviation = float(in_range("precision", precision, 1e-6, 1)) * held.length if private_validation else 0.0
+    chosen, alone = _priced(asked, budget, deviation, runs=runs, eta=eta)
+    for setting in tried:
+        one.check(setting, alone)
+    book = ledger_of(ledger, unit, budget, Ranks())
+    if book is None:
+        raise InvalidParameterError("A search is one process.", fix="run it outside of torch.distributed.")
+    about = (
+        f"{purpose} ({len(tried)} settings, about {float(runs):g} runs of {alone.steps} steps, size {size} as public)"
+    )
+    receipt = charged(chosen, budget, book, lambda _: chosen, purpose=line("purpose", about), who=who, request=None)
+    tries = (uniform(len(tried), bits=drawn) for _ in range(number_of_runs(chosen.gamma, chosen.eta, drawn)))
+    best = max((one.run(tried[number], alone, deviation) for number in tries), key=lambda each: each[2])
+    return Searched(*best, chosen, receipt)
+
+
+def _priced(
+    asked: dict[str, Any], budget: Budget, deviation: float, *, runs: Number, eta: Number
+) -> tuple[Selected, Plan]:
+    """What the search owes, and the plan of one run: with the least noise for which the search is in the budget."""
+    in_range("eta", eta, -0.99, 1)
+    in_range("runs", positive("runs", runs), 1.01, 1000)
+    first = plan(**asked, budget=budget, noise=None)
+    law = select(first.event, runs=runs, eta=eta)
+    gamma = Fraction(max(1, round(float(law.gamma) * _GRAIN)), _GRAIN)
+
+    def whole(ratio: float) -> Selected:
+        made = first.sampling.event([ratio] * first.steps)
+        return Selected(made if not deviation else made + DiscreteGaussian(deviation), gamma, Fraction(eta))
+
+    ratio = calibrate(
+        whole,
+        budget,
+        adjacency=first.unit.adjacency,
+        by="rdp",
+        low=first.ratio,
+        high=_DEAREST * first.ratio,
+        precision=1e-3,
+    )
+    loss = tightest(first.sampling.event([ratio] * first.steps), first.unit.adjacency)
+    share = Budget(loss.epsilon(first.delta) * (1 + 1e-6), first.delta)
+    return whole(ratio), plan(**asked, budget=share, noise=ratio)
+
+
+@final
+class _One:
+    """One run: a model for a setting, trained, and scored."""
+
+    __slots__ = ("_bits", "_data", "_held", "_make", "_users")
+
+    def __init__(self, make: Make, data: Any, users: Any, held: Examples, bits: Bits) -> None:
+        self._make, self._data, self._users, self._held, self._bits = make, data, users, held, bits
+
+    def run(self, setting: Any, planned: Plan, deviation: float) -> tuple[Any, Any, float]:
+        """The model, the setting and the score. Its charge goes to a ledger that is thrown away: the search paid."""
+        with tempfile.TemporaryDirectory() as folder:
+            model, run = self._trainer(setting, planned, Path(folder))
+            run.fit(progress=False)
+        return model, setting, self._score(model, deviation)
+
+    def check(self, setting: Any, planned: Plan) -> None:
+        """Refuse what cannot be trained, before anything is charged."""
+        with tempfile.TemporaryDirectory() as folder:
+            self._trainer(setting, planned, Path(folder))
+
+    def _trainer(self, setting: Any, planned: Plan, folder: Path) -> tuple[Any, Trainer]:
+        made = self._make(setting)
+        if not isinstance(made, tuple) or len(made) not in {3, 4}:
+            raise InvalidParameterError(
+                "make must give (model, loss, optimizer), or these and a clip.", fix="return a tuple of them."
+            )
+        model, loss, optimizer, *clip = made
+        run = Trainer(
+            model,
+            loss,
+            optimizer,
+            self._data,
+            unit=planned.unit,
+            budget=planned.budget,
+            clip=clip[0] if clip else 1.0,
+            batch=planned.sampling.batch,
+            steps=planned.steps,
+            noise=planned.ratio,
+            ledger=folder / "run.ledger",
+            users=self._users,
+            watch="nothing",
+            bits=self._bits,
+        )
+        if run.plan.event != planned.event:
+            raise InvalidParameterError("A run would cost something else than planned.", fix="report this, please.")
+        return model, run
+
+    def _score(self, model: torch.nn.Module, deviation: float) -> float:
+        right, device, before = 0, next(model.parameters()).device, model.training
+        model.eval()
+        with torch.no_grad():
+            for start in range(0, self._held.length, _CHUNK):
+                numbers = np.arange(start, min(start + _CHUNK, self._held.length))
+                inputs, classes = self._held.take(numbers, device)
+                right += int((model(inputs).argmax(-1) == classes).sum())
+        model.train(before)
+        noise = int(discrete_gaussian(deviation, 1, self._bits)[0]) if deviation else 0
+        return (right + noise) / self._held.length
+
+
+def _settings(settings: Any) -> list[Any]:
+    if isinstance(settings, str | bytes | dict) or not isinstance(settings, Sequence) or not len(settings):
+        raise InvalidParameterError(
+            "settings must list what to try.", fix='pass for example settings=[{"rate": 0.1}, {"rate": 1.0}].'
+        )
+    return list(settings)

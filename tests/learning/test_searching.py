@@ -1,0 +1,151 @@
+"""Searching for settings: one charge, before the first run, of what is known to cover all of them."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tests.learning.making import data, model
+from torch import nn
+
+from defocus import Budget, rows, user
+from defocus.errors import BudgetExceededError, InvalidParameterError
+from defocus.learning import search
+from defocus.learning.clipping import Fixed
+from defocus.learning.searching import _priced
+from defocus.ledger import Ledger
+from defocus.noise.testing import seeded
+from defocus.privacy.accounting import tightest
+from defocus.privacy.events import Composed, DiscreteGaussian, Selected
+
+BUDGET = Budget(8, 1e-5)
+
+
+class BrokenError(Exception):
+    """What a user's own code raises."""
+
+
+def make(rate: float) -> Any:
+    net = model()
+    return net, nn.CrossEntropyLoss(), torch.optim.SGD(net.parameters(), lr=rate)
+
+
+def searched(folder: Path, **more: Any) -> Any:
+    given: dict[str, Any] = {
+        "settings": [1e-6, 1.0],
+        "validation": data(seed=1),
+        "unit": rows(),
+        "budget": BUDGET,
+        "batch": 64,
+        "steps": 3,
+        "runs": 2,
+        "ledger": folder / "search.ledger",
+        "bits": seeded(4),
+        **more,
+    }
+    return search(given.pop("make", make), given.pop("data", data()), **given)
+
+
+def asked() -> dict[str, Any]:
+    about: dict[str, Any] = {"unit": rows(), "size": 64, "batch": 64, "epochs": None, "steps": 3}
+    return about | {"sampling": "poisson", "clipping": Fixed(1), "watch": "nothing"}
+
+
+def test_the_charge_is_the_selected_event_of_one_run_and_fits_the_budget(tmp_path: Path) -> None:
+    found = searched(tmp_path)
+    whole, alone = _priced(asked(), BUDGET, 0.0, runs=2, eta=0)
+    assert found.event == whole
+    assert isinstance(whole, Selected)
+    assert whole.event == alone.event
+    assert 7.9 < tightest(whole).epsilon(1e-5) <= 8.000001
+    assert tightest(alone.event).epsilon(1e-5) < 6.5
+    with Ledger.open(tmp_path / "search.ledger", read_only=True) as ledger:
+        charges = [entry for entry in ledger.entries() if entry.kind == "charge"]
+        assert len(charges) == 1
+        assert ledger.remaining().epsilon < 0.1
+    assert found.setting in (1e-6, 1.0)
+    assert 0 <= found.score <= 1
+    assert "receipt" in str(found)
+    assert "runs" not in found.__slots__
+
+
+def test_a_score_on_private_rows_is_part_of_what_each_run_costs(tmp_path: Path) -> None:
+    found = searched(tmp_path, private_validation=True, precision=0.1)
+    assert isinstance(found.event, Selected)
+    assert isinstance(found.event.event, Composed)
+    assert (DiscreteGaussian(0.1 * 64), 1) in found.event.event.parts
+    free, paid = (_priced(asked(), BUDGET, deviation, runs=2, eta=0)[1].ratio for deviation in (0.0, 0.1 * 64))
+    assert paid > free
+
+
+def test_it_is_charged_before_the_first_run(tmp_path: Path) -> None:
+    made: list[float] = []
+
+    def broken(rate: float) -> Any:
+        made.append(rate)
+        if len(made) > 2:  # both settings are looked at before, without data
+            raise BrokenError
+        return make(rate)
+
+    with pytest.raises(BrokenError):
+        searched(tmp_path, make=broken)
+    with Ledger.open(tmp_path / "search.ledger", read_only=True) as ledger:
+        assert ledger.remaining().epsilon < 0.1
+
+
+def test_a_spent_ledger_lets_no_run_begin(tmp_path: Path) -> None:
+    searched(tmp_path)
+    tried: list[float] = []
+
+    def noted(rate: float) -> Any:
+        tried.append(rate)
+        return make(rate)
+
+    with pytest.raises(BudgetExceededError):
+        searched(tmp_path, make=noted)
+    assert tried == [1e-6, 1.0]  # looked at beforehand, and no run
+
+
+def test_public_data_is_searched_whole_and_for_free(tmp_path: Path) -> None:
+    tried: list[float] = []
+
+    def noted(rate: float) -> Any:
+        tried.append(rate)
+        return make(rate)
+
+    found = searched(tmp_path, make=noted, data=None, public=data(), ledger=None, settings=[1e-6, 0.5, 1.0])
+    assert tried == [1e-6, 0.5, 1.0]
+    assert found.event is None
+    assert found.receipt is None
+    assert "nothing: the data is public" in found._repr_html_()
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_best_run_wins(tmp_path: Path) -> None:
+    easy = (torch.eye(5).repeat(40, 1), torch.arange(5).repeat(40) % 2)
+    right = {"validation": easy, "public": easy, "data": None, "ledger": None, "batch": 200, "steps": 30}
+    found = searched(tmp_path, settings=[1e-9, 2.0], budget=Budget(50, 1e-5), **right)
+    assert found.setting == 2.0
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"settings": []}, "list what to try"),
+        ({"settings": "rates"}, "list what to try"),
+        ({"public": data()}, "one of them"),
+        ({"data": None}, "one of them"),
+        ({"runs": 1}, "runs"),
+        ({"runs": float("nan")}, "runs"),
+        ({"eta": 2}, "eta"),
+        ({"make": lambda _: None}, "model, loss, optimizer"),
+        ({"precision": 0, "private_validation": True}, "precision"),
+        ({"unit": user("who")}, "users="),
+        ({"unit": user("who"), "users": torch.arange(64).numpy(), "private_validation": True}, "many examples"),
+    ],
+)
+def test_what_has_no_known_price_is_refused(tmp_path: Path, given: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidParameterError, match=words) as refused:
+        searched(tmp_path, **given)
+    assert refused.value.fix
+    assert not list(tmp_path.iterdir())
