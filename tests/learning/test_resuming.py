@@ -101,8 +101,9 @@ def test_a_run_at_its_end_takes_no_further_step_when_it_is_resumed(tmp_path: Pat
     run.resume(tmp_path / "c")
     assert list(run.batches()) == []
     assert run.result().steps == 8
+    nothing: Any = None
     with pytest.raises(TrainingEndedError):
-        run.step(None)  # type: ignore[arg-type]
+        run.step(nothing)
 
 
 def test_resuming_twice_gives_the_same_again_and_other_noise_where_something_changed(tmp_path: Path) -> None:
