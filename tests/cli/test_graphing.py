@@ -177,10 +177,8 @@ def test_without_numba_it_says_what_to_install_and_makes_no_ledger(
 @pytest.mark.parametrize(
     ("question", "says"),
     [
-        ("triangles", "pass --set cap=…, of how many triangles a node may be counted"),
-        ("triangles", "protect nodes of a largest degree: --unit node --bound …."),
         ("degree-histogram", "pass --nodes and a file of all nodes, one per line; it stays private."),
-        ("degrees", "such as edges or triangles --set cap=…; or protect edges: --unit edge, --nodes …."),
+        ("degrees", "such as edges or triangles; or protect edges: --unit edge, --nodes …."),
     ],
 )
 def test_remedies_for_nodes_are_options(defocus: Callable[..., Any], edges: Path, question: str, says: str) -> None:
