@@ -107,6 +107,14 @@ def test_a_poisoned_example_is_counted_and_makes_no_parameter_nan(value: float) 
     assert bool(torch.isinf(made.norms[2]))
 
 
+def test_a_rule_that_makes_no_number_of_infinity_does_no_harm() -> None:
+    model, (x, y) = small(), classes()
+    x[2] = torch.inf
+    made = Gradients(model, nn.CrossEntropyLoss()).clipped_sum((x, y), lambda norms: norms / norms)
+    assert made.unusable == 1
+    assert bool(torch.isfinite(sums(model)).all())
+
+
 def test_a_batch_of_only_poisoned_examples_adds_nothing() -> None:
     model, (x, y) = small(), classes()
     made = Gradients(model, nn.CrossEntropyLoss()).clipped_sum((x * float("nan"), y), clip(0.5))

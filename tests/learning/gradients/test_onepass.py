@@ -17,7 +17,7 @@ from defocus.learning.gradients.choosing import Choices
 from defocus.learning.gradients.handlers import HANDLERS
 from defocus.learning.gradients.losses import Losses
 from defocus.learning.gradients.onepass import OnePass
-from defocus.learning.gradients.watching import UnknownUseError
+from defocus.learning.gradients.watching import ChangedError, UnknownUseError
 
 GHOST, WRITTEN = ("ghost",), ("instantiated",)
 LAST = ("instantiated, channels last", "instantiated")
@@ -234,6 +234,31 @@ def test_an_input_changed_in_place_after_its_use_is_noticed() -> None:
     model = Model(forward, a=nn.Linear(8, 4), b=nn.Linear(4, 3))
     way = OnePass(model, Losses(nn.CrossEntropyLoss()), grouped(model, None), Choices())
     with pytest.raises(RuntimeError):  # the loop of the trial meets autograd's own complaint
+        added(way, model, sequences(), clip(1.0))
+
+
+def test_the_backward_pass_notices_by_itself_what_it_should_not_have_reached() -> None:
+    model = Model(
+        lambda m, x: m.a(x).mean(1) + torch.einsum("bd,cd->bc", x[:, 0], m.w), a=nn.Linear(8, 3), w=parameter(3, 8)
+    )
+    way = OnePass(model, Losses(nn.CrossEntropyLoss()), grouped(model, None), Choices())
+    way._trusted = True  # without the trial, which would notice too
+    with pytest.raises(UnknownUseError):
+        added(way, model, sequences(), clip(1.0))
+    assert not any(bool(p.grad.any()) for p in model.parameters())
+
+
+def test_an_input_changed_in_place_is_noticed_even_where_autograd_does_not_care() -> None:
+    def forward(m: Any, x: torch.Tensor) -> Any:
+        hidden = x * 2
+        out = m.b(hidden)
+        hidden.mul_(2)
+        return out.mean(1)
+
+    model = Model(forward, b=nn.Linear(8, 3))
+    way = OnePass(model, Losses(nn.CrossEntropyLoss()), grouped(model, None), Choices())
+    way._trusted = True
+    with pytest.raises(ChangedError):
         added(way, model, sequences(), clip(1.0))
 
 
