@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -46,14 +47,7 @@ def arrays(asked: Training, place: Path) -> tuple[Any, Any, Any]:
     """Inputs, classes and users of a .npz file or of a folder with a folder of images for each class."""
     if place.is_dir():
         return (*_images(asked, place), None)
-    try:
-        with np.load(place, allow_pickle=False) as file:
-            kept = {name: file[name] for name in file.files}
-    except (OSError, ValueError, EOFError, KeyError) as error:
-        raise UnfitDataError(
-            f"The arrays in {place.name!r:.100} cannot be read.",
-            fix='name an .npz file written with numpy.savez(file, x=…, y=…), or a folder of images, as data = "…".',
-        ) from error
+    kept = _kept(place)
     users = asked.unit.column
     for name in ("x", "y", *([] if users is None else [users])):
         if name not in kept:
@@ -68,6 +62,21 @@ def arrays(asked: Training, place: Path) -> tuple[Any, Any, Any]:
         )
     inside = (y >= 0) & (y < len(asked.values))
     return x.astype(np.float32), np.where(inside, y, NO_CLASS).astype(np.int64), None if users is None else kept[users]
+
+
+def _kept(place: Path) -> dict[str, Any]:
+    """The arrays of an .npz file; pickles in it are not opened."""
+    try:
+        with place.open("rb") as raw:
+            file = np.load(raw, allow_pickle=False)
+            if isinstance(file, np.lib.npyio.NpzFile):
+                return {name: file[name] for name in file.files}
+    except (OSError, ValueError, EOFError, KeyError, BadZipFile):
+        pass  # what is wrong with it would quote it
+    raise UnfitDataError(
+        f"The arrays in {place.name!r:.100} cannot be read.",
+        fix='name an .npz file written with numpy.savez(file, x=…, y=…), or a folder of images, as data = "…".',
+    )
 
 
 def _named(asked: Training) -> Sequence[str]:
