@@ -165,7 +165,7 @@ def trained(
 
 def others(recipe: Recipe) -> Iterator[Recipe]:
     """Settings near a recipe."""
-    for rate, epochs in itertools.product((0.25, 0.5, 1.0, 2.0), (30.0, 60.0, 100.0)):
+    for rate, epochs in itertools.product((0.25, 0.5, 1.0, 2.0), (40.0, 80.0)):
         yield Recipe(**{**asdict(recipe), "rate": recipe.rate * rate, "epochs": epochs})
 
 

@@ -46,6 +46,16 @@ def test_the_number_of_runs_has_the_law_that_is_charged_and_no_other(gamma: floa
     assert sum(drawn) / DRAWS == pytest.approx(mean, rel=0.1)
 
 
+@pytest.mark.statistical
+def test_long_searches_have_their_mean_too() -> None:
+    bits = seeded(5)
+    drawn = [number_of_runs(Fraction(1, 100), 1, bits) for _ in range(DRAWS)]
+    error = 100 / math.sqrt(DRAWS)  # of a geometric law with mean 100
+    assert abs(sum(drawn) / DRAWS - 100) < 4 * error
+    assert abs(sum(drawn) / DRAWS - 110) > 4 * error
+    assert max(drawn) > 400
+
+
 @pytest.mark.parametrize(("gamma", "eta"), [(0, 0), (1, 0), (0.5, -1), (0.5, 1.5)])
 def test_a_law_that_is_not_drawn_exactly_is_refused(gamma: float, eta: float) -> None:
     with pytest.raises(InvalidParameterError, match="eta"):
