@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from defocus import Budget, user
 from defocus.ledger import Ledger
 
 TOP = 'name = "people"\n[unit]\nrows = true\n[budget]\nepsilon = 3\ndelta = 1e-5\n'
@@ -64,6 +65,15 @@ def test_a_csv_is_read_as_the_same_table_and_a_second_run_is_refused(defocus: Ca
     again = defocus("train", place)
     assert again.code == 1
     assert "old" not in again.err
+
+
+def test_a_ledger_of_somebody_else_is_refused_and_not_charged(defocus: Callable[..., Any], people: Path) -> None:
+    Ledger.open(people / "people.ledger", budget=Budget(3, 1e-5), unit=user("who"), dataset="people").close()
+    ran = defocus("train", write(people, "people.parquet", TABLE))
+    assert ran.code == 2
+    assert "nothing was charged" in ran.err
+    with Ledger.open(people / "people.ledger", read_only=True) as ledger:
+        assert ledger.remaining().epsilon == pytest.approx(3)
 
 
 def test_a_preview_is_free_and_makes_no_ledger(defocus: Callable[..., Any], people: Path) -> None:

@@ -11,8 +11,8 @@ from defocus import learning
 from defocus.cli.terminal import console, facts, plain, to_json
 from defocus.cli.training_data import arrays, table
 from defocus.cli.training_files import EXAMPLES, NETWORKS, Training, read
+from defocus.cli.training_ledgers import opened
 from defocus.errors import InvalidParameterError
-from defocus.ledger import Ledger
 
 __all__ = ["draft", "train"]
 
@@ -70,14 +70,7 @@ def _estimated(asked: Training, *, preview: bool) -> Mapping[str, Any]:
     }
     if preview:
         return {**told, "cost": f"{asked.budget}, charged to {Path(asked.ledger).name} before the fit"}
-    there = "://" in asked.ledger or Path(asked.ledger).exists()
-    new: dict[str, Any] = {} if there else {"budget": asked.budget, "unit": asked.unit, "dataset": asked.name}
-    with Ledger.open(asked.ledger, **new) as ledger:
-        if ledger.unit != asked.unit:
-            raise InvalidParameterError(
-                f"The file protects {asked.unit}, but the ledger protects {ledger.unit}; nothing was charged.",
-                fix="write the same [unit] as in the ledger.",
-            )
+    with opened(asked) as ledger:
         model = kind(ledger=ledger, purpose=f"train {_MADE[asked.kind]}", **given)
         model.fit(features, target) if asked.supervised else model.fit(features)
         told |= {"cost": str(asked.budget), "charged": str(model.receipt_), "left": str(ledger.remaining())}

@@ -7,6 +7,7 @@ from typing import Any
 
 from defocus.cli.training_data import NO_CLASS, arrays
 from defocus.cli.training_files import Training
+from defocus.cli.training_ledgers import opened
 from defocus.errors import InvalidParameterError, MissingExtraError
 from defocus.learning.suggesting import suggest
 
@@ -42,21 +43,22 @@ def networked(asked: Training, x: Any, y: Any, users: Any, *, preview: bool, pro
         plan: dict[str, str] = {name: str(settings[name]) for name in named if name in settings}
         return {**told, **plan, "cost": f"{asked.budget}, charged to {Path(asked.ledger).name} before the first batch"}
     test = None if asked.test is None else arrays(asked, asked.test)
-    run = Trainer(
-        net,
-        torch.nn.CrossEntropyLoss(reduction="none", ignore_index=NO_CLASS),
-        torch.optim.Adam(net.parameters(), lr=float(asked.training.get("rate", 1e-3))),
-        (inputs, torch.from_numpy(y)),
-        users=users,
-        ledger=asked.ledger,
-        purpose=f"train {asked.kind}",
-        **settings,
-    )
-    kept = asked.training.get("checkpoint")
-    place = None if kept is None else asked.out.parent / kept
-    if place is not None and place.exists():
-        run.resume(place)
-    made = run.fit(progress=progress, checkpoint=place)
+    with opened(asked) as ledger:
+        run = Trainer(
+            net,
+            torch.nn.CrossEntropyLoss(reduction="none", ignore_index=NO_CLASS),
+            torch.optim.Adam(net.parameters(), lr=float(asked.training.get("rate", 1e-3))),
+            (inputs, torch.from_numpy(y)),
+            users=users,
+            ledger=ledger,
+            purpose=f"train {asked.kind}",
+            **settings,
+        )
+        kept = asked.training.get("checkpoint")
+        place = None if kept is None else asked.out.parent / kept
+        if place is not None and place.exists():
+            run.resume(place)
+        made = run.fit(progress=progress, checkpoint=place)
     torch.save({name: value.cpu() for name, value in net.state_dict().items()}, asked.out)
     report = {**told, **made.facts}
     if test is not None:
