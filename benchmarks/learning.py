@@ -1,6 +1,6 @@
 """Private learning: what a step of DP-SGD costs, as a ratio to the step without privacy.
 
-    python benchmarks/learning.py [MODEL:BATCH ...] [--device=cuda] [--rounds=7] [--quick]
+    python benchmarks/learning.py [MODEL:BATCH ...] [--device=cuda] [--rounds=7] [--quick] ["--skip=TOOL;TOOL"]
 
 Every tool takes the same model, batch, clipping norm, noise and optimizer (SGD), in one process, taking turns; a step
 is zero_grad, forward, backward, clipping, noise and optimizer.step. The least time over all rounds counts: processor
@@ -44,7 +44,7 @@ RESULTS = HERE / "results" / "learning.json"
 ON_CPU = ("mlp:1024", "small_cnn:1024", "encoder:64")
 ON_GPU = ("small_cnn:1024", "cnn:1024", "mlp:4096", "encoder:256", "large_encoder:32")
 CASES = [a for a in sys.argv[1:] if not a.startswith("--")] or (ON_CPU if DEVICE == "cpu" else ON_GPU)
-SKIP = next((a[7:].split(",") for a in sys.argv if a.startswith("--skip=")), [])
+SKIP = next((a[7:].split(";") for a in sys.argv if a.startswith("--skip=")), [])
 Step = Callable[[], Any]
 
 
