@@ -231,3 +231,43 @@ def test_refusals_say_what_to_do() -> None:
 def test_errors_survive_being_sent_between_processes() -> None:
     error = UnfitModelError("what", fix="do")
     assert isinstance(pickle.loads(pickle.dumps(error)), DefocusError)  # noqa: S301 -- our own
+
+
+class Failing:
+    """A way that adds to the first parameter, and then fails."""
+
+    def __init__(self, model: nn.Module, error: Exception) -> None:
+        self.first, self.error = next(iter(model.parameters())), error
+
+    def add(self, *_: Any) -> tuple[torch.Tensor, torch.Tensor, int]:
+        found = torch.ones_like(self.first)
+        self.first.grad = found if self.first.grad is None else self.first.grad.add_(found)
+        raise self.error
+
+
+def test_what_a_way_had_added_before_it_failed_does_not_count_twice() -> None:
+    model = small()
+    gradients = Gradients(model, nn.CrossEntropyLoss())
+    gradients._ways[0] = Failing(model, RuntimeError("midway"))
+    with pytest.warns(SlowGradientsWarning):
+        gradients.clipped_sum(classes(), clip(0.5))
+    torch.testing.assert_close(sums(model), by_hand(model, classes(), 0.5)[1])
+
+
+def test_a_way_that_failed_upon_sums_of_earlier_batches_ends_the_step() -> None:
+    model = small()
+    gradients = Gradients(model, nn.CrossEntropyLoss())
+    gradients.clipped_sum(classes(), clip(0.5))
+    gradients._ways[0] = Failing(model, RuntimeError("midway"))
+    with pytest.raises(RuntimeError, match="midway"):
+        gradients.clipped_sum(classes(), clip(0.5))
+
+
+def test_want_of_memory_is_no_reason_to_go_slower() -> None:
+    """Who asked can ask for fewer examples at once."""
+    model = small()
+    gradients = Gradients(model, nn.CrossEntropyLoss())
+    gradients._ways[0] = Failing(model, torch.OutOfMemoryError("no room"))
+    with pytest.raises(torch.OutOfMemoryError):
+        gradients.clipped_sum(classes(), clip(0.5))
+    assert len(gradients._ways) == 3

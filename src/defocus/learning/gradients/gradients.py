@@ -117,13 +117,29 @@ class Gradients:
 
     def _add(self, batch: Batch, rule: Rule) -> tuple[torch.Tensor, torch.Tensor, int]:
         while len(self._ways) > 1:
+            before = self._marks()
             try:
                 return self._ways[0].add(batch, rule)
-            except DefocusError:
+            except (DefocusError, torch.OutOfMemoryError):
                 raise
-            except Exception as error:  # noqa: BLE001 -- whatever it is, a plainer way may do; the plainest one raises
+            except Exception as error:  # whatever it is, a plainer way may do; the plainest one raises
+                if not self._restored(before):
+                    raise
                 self._step_down(error)
         return self._ways[0].add(batch, rule)
+
+    def _marks(self) -> list[tuple[torch.Tensor | None, int]]:
+        """What tells whether a sum was changed."""
+        return [(p.grad, 0 if p.grad is None else p.grad._version) for p in self._parameters.values()]  # noqa: SLF001
+
+    def _restored(self, before: list[tuple[torch.Tensor | None, int]]) -> bool:
+        """Whether sums are as they were: what a way that failed had added already would count twice otherwise."""
+        for parameter, (grad, version) in zip(self._parameters.values(), before, strict=True):
+            if grad is None:
+                parameter.grad = None
+            elif parameter.grad is not grad or grad._version != version:  # noqa: SLF001
+                return False
+        return True
 
     def _step_down(self, error: Exception) -> None:
         name = _NAMES[len(_NAMES) - len(self._ways)]

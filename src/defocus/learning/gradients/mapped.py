@@ -11,6 +11,7 @@ from torch.utils import _pytree as trees
 from defocus.learning.gradients.batches import Batch, call, rows, size
 from defocus.learning.gradients.clipped import Rule, usable_factors
 from defocus.learning.gradients.losses import Losses
+from defocus.learning.gradients.pieces.piece import weighted
 
 __all__ = ["Mapped"]
 
@@ -38,11 +39,12 @@ class Mapped:
                 sum(gradients[name].float().flatten(1).square().sum(1) for name in group) for group in self._groups
             ]
             infinite, factors, usable = usable_factors(torch.stack(squares).sqrt(), loss, rule)
-            for group, factor in zip(self._groups, factors, strict=True):
-                for name in group:
-                    flat = gradients[name].flatten(1)
-                    flat = torch.where(usable[:, None], flat, 0.0)
-                    added[name] += (factor.to(flat.dtype) @ flat).view_as(added[name])
+            with torch.autocast(loss.device.type, enabled=False):  # sums over examples keep all their bits
+                for group, factor in zip(self._groups, factors, strict=True):
+                    for name in group:
+                        flat = gradients[name].flatten(1)
+                        flat = torch.where(usable[:, None], flat, 0.0)
+                        added[name] += weighted(factor, flat).view_as(added[name])
             losses.append(loss.float())
             norms.append(infinite)
         for name, parameter in self._parameters.items():

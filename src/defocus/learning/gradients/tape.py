@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import final
 
 import torch
@@ -33,6 +34,10 @@ class Tape:
 
     def take(self, piece: Piece) -> None:
         """One more piece; its norm is found now, while its numbers are near, unless it has to wait for others."""
+        with self._wide():
+            self._take(piece)
+
+    def _take(self, piece: Piece) -> None:
         if piece.region.name in self._several:
             self._waiting[piece.region.name].append(piece)
         else:
@@ -40,6 +45,10 @@ class Tape:
 
     def norms(self, groups: int, examples: int, device: torch.device) -> torch.Tensor:
         """The norms of all examples, (groups, B), when the backward pass is over."""
+        with self._wide():
+            return self._norms(groups, examples, device)
+
+    def _norms(self, groups: int, examples: int, device: torch.device) -> torch.Tensor:
         for pieces in self._waiting.values():
             for piece in joined(pieces, self._regions, self.tools):
                 self._measure(piece)
@@ -63,6 +72,10 @@ class Tape:
 
     def add(self, factors: torch.Tensor) -> None:
         """Add the sums of the gradients times their factors (groups, B) to the parameters; the tape is empty then."""
+        with self._wide():
+            self._add(factors)
+
+    def _add(self, factors: torch.Tensor) -> None:
         for piece in self._ready:
             self._regions.add(piece.region, piece.total(factors[self._group_of[piece.region.name]]))
         for group, several in self._together:
@@ -71,6 +84,14 @@ class Tape:
         self._ready.clear()
         self._together.clear()
         self.tools.forget()
+
+    def _wide(self) -> AbstractContextManager[None]:
+        """Norms and sums are computed as they are written, whatever autocast makes of the model."""
+        device = next(iter(self._regions.parameters.values())).device.type
+        if not torch.is_autocast_enabled(device):
+            return nullcontext()
+        found: AbstractContextManager[None] = torch.autocast(device, enabled=False)
+        return found
 
     def _measure(self, piece: Piece) -> None:
         group = self._group_of[piece.region.name]

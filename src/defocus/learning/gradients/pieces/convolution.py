@@ -109,8 +109,9 @@ class Convolution(Piece):
 
     def _total(self, factors: torch.Tensor) -> torch.Tensor:
         shape, g = self._shape, self._gradients
-        scaled = g * factors.to(g.dtype).view(-1, *[1] * (g.dim() - 1))
-        x = _padded(self._input, shape)
+        wide = torch.promote_types(g.dtype, torch.float32)  # the sum over examples must not be rounded to fewer bits
+        scaled = g.to(wide) * factors.to(wide).view(-1, *[1] * (g.dim() - 1))
+        x = _padded(self._input, shape).to(wide)
         weight = x.new_empty(self.region.shape)
         space = len(shape.kernel)
         found: torch.Tensor = torch.ops.aten.convolution_backward(

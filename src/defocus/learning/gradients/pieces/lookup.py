@@ -41,7 +41,8 @@ class Lookup(Piece):
 
     def total(self, factors: torch.Tensor) -> torch.Tensor:
         """Scaled rows, added up where they belong."""
-        scaled = self.gradients * factors.to(self.gradients.dtype).view(-1, 1, 1)
+        wide = torch.promote_types(self.gradients.dtype, torch.float32)
+        scaled = self.gradients.to(wide) * factors.to(wide).view(-1, 1, 1)
         found: torch.Tensor = torch.ops.aten.embedding_dense_backward(scaled, self.ids, self.region.shape[0], -1, False)
         return found
 

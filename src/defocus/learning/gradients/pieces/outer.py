@@ -14,7 +14,7 @@ from typing import final
 
 import torch
 
-from defocus.learning.gradients.pieces.piece import Piece, dot, product, squared_norms, weighted
+from defocus.learning.gradients.pieces.piece import Piece, dot, matrix, product, squared_norms, weighted
 from defocus.learning.gradients.regions import Region
 from defocus.learning.gradients.tools import Tools
 
@@ -64,7 +64,7 @@ class Outer(Piece):
             left = left * scale.to(left.dtype)
         else:
             right = self._tools.scaled(right, scale)
-        return left.reshape(-1, left.shape[-1]).t() @ right.reshape(-1, right.shape[-1])
+        return matrix(left.reshape(-1, left.shape[-1]).t(), right.reshape(-1, right.shape[-1]))
 
     def each(self) -> torch.Tensor:
         """The gradients written out."""

@@ -6,7 +6,7 @@ import torch
 
 from defocus.learning.gradients.regions import Region
 
-__all__ = ["Piece", "dot", "norms_into", "product", "squared_norms", "weighted", "wide"]
+__all__ = ["Piece", "dot", "matrix", "norms_into", "product", "squared_norms", "weighted", "wide"]
 
 
 class Piece(ABC):
@@ -54,8 +54,22 @@ def wide(dtype: torch.dtype) -> torch.dtype:
 
 
 def weighted(factors: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
-    """The sum of the rows of (B, ...), each times its factor."""
-    return (factors.to(values.dtype) @ values.reshape(len(values), -1)).view(values.shape[1:])
+    """The sum of the rows of (B, ...), each times its factor, in at least 32 bits: see :func:`matrix`."""
+    flat = values.reshape(len(values), -1)
+    return matrix(factors.to(flat.dtype).view(1, -1), flat).view(values.shape[1:])
+
+
+def matrix(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """A matrix product that adds up examples, with at least 32 bits.
+
+    Rounding the sum of many examples to fewer bits would move it by more than one of them does, so that no clip would
+    bound anyone: the factors may be narrow, their sum must not be.
+    """
+    if a.dtype in {torch.float32, torch.float64}:
+        return a @ b
+    if a.is_cuda:
+        return torch.mm(a, b, out_dtype=torch.float32)
+    return a.float() @ b.float()
 
 
 def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
