@@ -13,7 +13,7 @@ from defocus.learning.suggesting import suggest
 
 __all__ = ["networked"]
 
-_GROUPS = 8
+_GROUPS = 4
 
 
 def networked(asked: Training, x: Any, y: Any, users: Any, *, preview: bool, progress: bool) -> Mapping[str, Any]:
@@ -97,12 +97,12 @@ def _network(nn: Any, asked: Training, shape: tuple[int, ...]) -> Any:
         return nn.Linear(shape[0], classes)
     if asked.kind == "mlp":
         return nn.Sequential(nn.Linear(shape[0], hidden), nn.Tanh(), nn.Linear(hidden, classes))
-    wide = _GROUPS * max(1, hidden // 4 // _GROUPS)
+    wide = 2 * _GROUPS * max(1, hidden // 8 // _GROUPS)
     return nn.Sequential(
-        nn.Conv2d(shape[0], wide, 3, stride=2, padding=1),
+        nn.Conv2d(shape[0], wide, 3, stride=2, padding=1, bias=False),
         nn.GroupNorm(_GROUPS, wide),
         nn.Tanh(),
-        nn.Conv2d(wide, 2 * wide, 3, stride=2, padding=1),
+        nn.Conv2d(wide, 2 * wide, 3, stride=2, padding=1, bias=False),
         nn.GroupNorm(_GROUPS, 2 * wide),
         nn.Tanh(),
         nn.AdaptiveAvgPool2d(4),
