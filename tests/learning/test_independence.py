@@ -78,6 +78,14 @@ def test_models_whose_examples_stand_alone_pass(name: str) -> None:
     check(FREE[name]())
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_a_bias_that_a_norm_takes_away_ties_no_examples(seed: int) -> None:
+    """Its gradient is rounding alone, which differs from batch to batch."""
+    torch.manual_seed(seed)
+    layers = (nn.Conv2d(1, 4, 3), nn.GroupNorm(4, 4), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 36, 3))
+    check(nn.Sequential(*layers), one=(torch.zeros(1, 1, 8, 8), torch.zeros(1, dtype=torch.long)))
+
+
 class Remembering(nn.Module):
     def __init__(self, *, data: bool) -> None:
         super().__init__()
