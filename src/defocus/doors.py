@@ -22,7 +22,7 @@ def opened(package: str) -> _Door:
 
     >>> ask, names, offered = opened("defocus.privacy")
     >>> ask("Budget")(1), "Budget" in offered
-    (Budget(epsilon=1, delta=0), True)
+    (Budget(epsilon=1), True)
     """
     homes = _homes(Path(str(sys.modules[package].__file__)).with_suffix(".pyi"))
     offered = sorted(homes)

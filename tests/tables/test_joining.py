@@ -22,7 +22,7 @@ def opened(where: Path, unit: Any = None, **more: Any) -> Table:
 
 
 def counts(table: Table, text: str = "x") -> float:
-    return float(np.round(table.bound(rows=9).agg(n=dp.count(text)).release(epsilon=1000).columns[0].values[0], 1))
+    return float(np.round(table.bound(rows=9).agg(n=dp.count(text)).release(epsilon=1000).columns[0].values[0]))
 
 
 def test_a_public_table_adds_columns_and_an_inner_join_drops_the_rest(tmp_path: Path) -> None:

@@ -21,11 +21,11 @@ __all__ = ["NO_CLASS", "arrays", "table"]
 NO_CLASS = -100
 """The class of an example that has none of the declared ones: it adds nothing to the loss."""
 
-Floats = npt.NDArray[np.float64]
+_Floats = npt.NDArray[np.float64]
 _IMAGES = {".png", ".jpg", ".jpeg", ".bmp", ".webp"}
 
 
-def table(asked: Training, place: Path) -> tuple[Floats, Any]:
+def table(asked: Training, place: Path) -> tuple[_Floats, Any]:
     """Features and targets of a CSV or Parquet file.
 
     What is no number in a feature is NaN, for which estimators declare what it counts as; so is a target that is none.
@@ -103,7 +103,7 @@ def _read(place: Path) -> pa.Table:
     )
 
 
-def _numbers(column: pa.ChunkedArray) -> Floats:
+def _numbers(column: pa.ChunkedArray) -> _Floats:
     """A column as numbers; NaN for whatever is none."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)

@@ -53,7 +53,7 @@ from defocus.release.charging import charged
 
 __all__ = ["Searched", "search"]
 
-Make = Callable[[Any], Any]
+_Make = Callable[[Any], Any]
 _GRAIN = 2**40
 """Gamma is a multiple of one over this, so that coins for it are exact."""
 _DEAREST = 64.0
@@ -88,7 +88,7 @@ class Searched:
 
 
 def search(
-    make: Make,
+    make: _Make,
     data: Any = None,
     *,
     settings: Sequence[Any],
@@ -203,7 +203,7 @@ class _One:
 
     __slots__ = ("_bits", "_data", "_held", "_make", "_users")
 
-    def __init__(self, make: Make, data: Any, users: Any, held: Examples, bits: Bits) -> None:
+    def __init__(self, make: _Make, data: Any, users: Any, held: Examples, bits: Bits) -> None:
         self._make, self._data, self._users, self._held, self._bits = make, data, users, held, bits
 
     def run(self, setting: Any, planned: Plan, deviation: float) -> tuple[Any, Any, float]:

@@ -54,7 +54,7 @@ def capped_triangles(graph: Graph, cap: int) -> int:
 
     >>> from defocus.graphs import build
     >>> fan = build(5, [0, 0, 0, 0, 1, 2, 3], [1, 2, 3, 4, 2, 3, 4])
-    >>> [capped_triangles(fan, cap) / GRAIN for cap in (1, 2, 3)]
+    >>> [round(capped_triangles(fan, cap) / GRAIN, 1) for cap in (1, 2, 3)]
     [1.0, 2.0, 3.0]
     """
     most = int(in_range("cap", count("cap", cap), 1, LARGEST))
