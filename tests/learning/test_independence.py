@@ -106,6 +106,31 @@ def test_buffers_that_keep_statistics_are_refused_and_counters_are_not() -> None
     assert float(model.seen) == 0  # left as it was found
 
 
+class Keeping(nn.Module):
+    """Keeps something of the first example in a buffer."""
+
+    def __init__(self, what: Callable[[torch.Tensor], torch.Tensor]) -> None:
+        super().__init__()
+        self.table, self.linear, self.what = nn.Embedding(2, 3), nn.Linear(3, 4), what
+        self.register_buffer("first", torch.zeros(()))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.get_buffer("first").copy_(self.what(x).detach())
+        return self.linear(x if x.is_floating_point() else self.table(x))
+
+
+@pytest.mark.parametrize("width", range(3))
+def test_a_buffer_of_the_first_example_is_refused(width: int) -> None:
+    floats, words = torch.zeros(1, 3), torch.zeros(1, dtype=torch.long)
+    with pytest.raises(DependentExamplesError, match="The buffer first"):
+        check(Keeping(lambda x: x[0, width]), one=(floats, words))
+    with pytest.raises(DependentExamplesError, match="The buffer first"):
+        check(Keeping(lambda x: x[0]), one=(words, words))
+    probe = (torch.randn(7, 3), torch.arange(7) % 2)
+    with pytest.raises(DependentExamplesError, match="The buffer first"):
+        check(Keeping(lambda x: x[0, width]), one=(floats, words), probe=probe)
+
+
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_models_that_change_their_parameters_in_forward_are_refused() -> None:
     net = nn.Sequential(nn.Embedding(3, 4, max_norm=0.1), nn.Flatten(), nn.Linear(20, 3))

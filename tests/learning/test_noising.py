@@ -9,7 +9,16 @@ from scipy import stats
 
 from defocus.errors import InvalidParameterError
 from defocus.learning.levels import Banded, strategy
-from defocus.learning.noising import Correlated, Cryptographic, Generated, Noise, bound_to, by_length, noise_of
+from defocus.learning.noising import (
+    Correlated,
+    Cryptographic,
+    Generated,
+    Noise,
+    bound_to,
+    by_length,
+    noise_of,
+    secret_of,
+)
 
 KEY = bytes(range(32))
 NOISES = [Cryptographic(), Generated()]
@@ -103,6 +112,25 @@ def test_elsewhere_the_lengths_of_sums_tell_them_apart() -> None:
     assert by_length(KEY, 4, sums) != by_length(KEY, 3, sums)
 
 
+class Elsewhere(torch.Tensor):
+    """A tensor that says that it is on a GPU."""
+
+    device = property(lambda _: torch.device("cuda"))
+
+
+def test_cryptographic_noise_is_bound_to_every_bit_of_sums_on_any_device() -> None:
+    """Sums that are equally long, such as rearranged ones, would otherwise get the same noise."""
+    sums = torch.arange(10.0).as_subclass(Elsewhere)
+    turned = torch.arange(10.0).flip(0).as_subclass(Elsewhere)
+    how = strategy(Banded(4, 8), steps=20, groups=8)
+    for noise in (Cryptographic(), Correlated(Cryptographic(), how)):
+        assert secret_of(noise, KEY, 3, [sums]) != secret_of(noise, KEY, 3, [turned])
+        assert secret_of(noise, KEY, 3, [sums]) == bound_to(KEY, 3, [torch.arange(10.0)])
+    for quick in (Generated(), Correlated(Generated(), how)):
+        assert secret_of(quick, KEY, 3, [sums]) == by_length(KEY, 3, [sums])
+        assert secret_of(quick, KEY, 3, [torch.arange(10.0)]) == bound_to(KEY, 3, [sums])
+
+
 def test_correlated_noise_solves_its_strategy() -> None:
     how = strategy(Banded(4, 8), steps=20, groups=8)
     correlated, plain = Correlated(Cryptographic(), how), Cryptographic()
@@ -113,12 +141,36 @@ def test_correlated_noise_solves_its_strategy() -> None:
     for step in range(20):
         secret = KEY[:-1] + bytes([step])
         total, bare = torch.zeros(6), torch.zeros(6)
-        correlated.add([total], [2.0], secret)
+        correlated.add([total], [2.0], secret, step=step)
         plain.add([bare], [2.0 * how.norm], secret)
         noises.append(total.double().numpy())
         independent.append(bare.double().numpy())
     assert np.allclose(matrix @ np.array(noises), np.array(independent), atol=1e-4)
-    assert len(correlated.past) == 3
+    assert sorted(correlated.past) == [16, 17, 18, 19]
+
+
+def test_correlated_noise_of_a_step_that_is_repeated_is_the_same() -> None:
+    """A step that failed after its noise was made must not be taken back by its own repetition."""
+    how = strategy(Banded(4, 8), steps=20, groups=8)
+    plain, repeated = Correlated(Cryptographic(), how), Correlated(Cryptographic(), how)
+    for step in range(6):
+        secret, here, there = KEY[:-1] + bytes([step]), torch.zeros(50), torch.zeros(50)
+        plain.add([here], [1.0], secret, step=step)
+        for _ in range(1 + step % 3):
+            repeated.add([there.zero_()], [1.0], secret, step=step)
+        assert torch.equal(here, there)
+
+
+def test_correlated_noise_of_a_step_that_is_passed_over_is_left_out_of_the_strategy() -> None:
+    how = strategy(Banded(4, 8), steps=20, groups=8)
+    correlated, first, later = Correlated(Cryptographic(), how), torch.zeros(50), torch.zeros(50)
+    correlated.add([first], [1.0], KEY, step=0)
+    bare = drawn(Cryptographic(), 50, how.norm, bytes(32))
+    correlated.add([later], [1.0], bytes(32), step=3)
+    assert torch.allclose(later, bare - how.column[3] * first, atol=1e-5)
+    gone = torch.zeros(50)
+    correlated.add([gone], [1.0], bytes(32), step=7)
+    assert torch.equal(gone, bare)
 
 
 def test_the_default_is_cryptographic_on_a_cpu_and_a_generator_elsewhere() -> None:

@@ -98,6 +98,7 @@ def test_epochs_become_steps() -> None:
         ({"noise": 0.1}, "more than Budget"),
         ({"noise": Banded(), "sampling": "fixed size"}, "sampling of its own"),
         ({"noise": Banded(groups=20)}, "more than one of 20 groups"),
+        ({"noise": Banded(), "clipping": Quantile()}, "where the clip shrinks"),
         ({"budget": 3}, "is given a Budget"),
         ({"budget": Budget(1e-5, 0.5)}, "broken altogether"),
         *(({"batch": bad}, "batch") for bad in (0, -1, math.nan, math.inf, True, "9", None)),

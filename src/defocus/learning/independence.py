@@ -3,7 +3,8 @@ r"""What is checked of a model before the first charge: that an example means th
 Clipping bounds what one example adds to a sum. It bounds nothing if the example also moves the terms of the others, as
 with batch normalisation, ``x - x.mean(0)``, or a loss averaged over the tokens of a whole batch. So at set-up, on
 examples that are *made up* (of the shape of the data and none of its values), the first example of a batch is
-kept while the others are exchanged, and its loss and its gradient must stay what they are.
+kept while the others are exchanged, and its loss and its gradient must stay what they are. Buffers, which are released
+without noise, must stay what they are also when all examples are exchanged.
 
 Every comparison starts torch's generators from the same state and keeps the shapes, so that dropout draws the same
 masks.
@@ -71,6 +72,7 @@ def check_independent(model: Module, loss: Loss, gradients: Gradients, one: Batc
     with _untouched(model, device) as again:
         try:
             _checked(model, loss, gradients, (first, _joined(first, second)), again)
+            _check_buffers(model, loss, (first, second if probe is not None else _apart(first, second)), again)
             if probe is None:
                 _check_ignored(model, loss, one, stream, again)
         except DefocusError:
@@ -114,12 +116,7 @@ def _checked(
     there, others = _losses(model, losses, mixed, again)
     if not _close(here[0], there[0]):
         raise _dependent("the loss of an example changes with the other examples of its batch")
-    for name, buffer in buffers.items():
-        if not torch.equal(buffer, others[name]):
-            raise DependentExamplesError(
-                f"The buffer {name} of the model keeps statistics of the examples, and would release them.",
-                fix="turn it off (track_running_stats=False), or put that module in eval() for the training.",
-            )
+    _compare_buffers(buffers, others)
     alone = _gradient(model, gradients, first, again)
     beside = _gradient(model, gradients, mixed, again)
     if not _alike(alone, beside):
@@ -131,6 +128,21 @@ def _checked(
         same = _alike(_gradient(model, gradients, first, again), _gradient(model, gradients, fewer, again))
     if not _close(more[0], less[0]) or not same:
         raise _dependent("the loss or gradient of an example changes with the number of examples in its batch")
+
+
+def _check_buffers(model: Module, loss: Loss, batches: tuple[Batch, Batch], again: Callable[[], None]) -> None:
+    """Buffers must be the same after two batches that have no example in common, in any place."""
+    one, other = (_losses(model, Losses(loss), batch, again)[1] for batch in batches)
+    _compare_buffers(one, other)
+
+
+def _compare_buffers(buffers: dict[str, torch.Tensor], others: dict[str, torch.Tensor]) -> None:
+    for name, buffer in buffers.items():
+        if not torch.equal(buffer, others[name]):
+            raise DependentExamplesError(
+                f"The buffer {name} of the model keeps statistics of the examples, and would release them.",
+                fix="turn it off (track_running_stats=False), or put that module in eval() for the training.",
+            )
 
 
 def _check_ignored(model: Module, loss: Loss, one: Batch, stream: Stream, again: Callable[[], None]) -> None:
@@ -221,6 +233,16 @@ def _joined(first: Batch, second: Batch) -> Batch:
         return torch.cat([a[:1], b[1 : len(a)]]) if isinstance(a, torch.Tensor) else a
 
     found: Batch = trees.tree_map(mixed, first, second)
+    return found
+
+
+def _apart(first: Batch, second: Batch) -> Batch:
+    """Made-up examples that differ from the first everywhere: the floats of the second, and 1 for 0 and 0 for 1."""
+
+    def other(a: Any, b: Any) -> Any:
+        return b if not isinstance(a, torch.Tensor) or a.dtype.is_floating_point else a.logical_not().to(a.dtype)
+
+    found: Batch = trees.tree_map(other, first, second)
     return found
 
 

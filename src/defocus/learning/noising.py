@@ -16,6 +16,9 @@ What floats do not promise:
     angle rather than a continuum. Rounding the noisy sum hides which floats are reachable (Mironov 2012) but is no
     proof. Where a proof down to the last bit is needed, use mechanisms on integers.
     A torch generator (the default on a GPU, where it costs nothing) is Philox with a 64-bit seed: not cryptographic.
+    There its seed is bound to the *lengths* of the sums only, one for each tensor: sums that differ and are equally
+    long (rearranged, or with other signs) get the same noise, and their difference is bare. With
+    ``randomness="cryptographic"`` sums are brought to the CPU and bound to in every bit, on every device.
 Reference:
     Mironov (2012), On significance of the least significant bits; Jin et al. (2022), Are we there yet? Timing and
     floating-point attacks on differential privacy systems; RFC 6979 (randomness that follows from what it protects).
@@ -34,7 +37,7 @@ from defocus.errors import InvalidParameterError
 from defocus.learning.levels import Strategy
 from defocus.learning.streams import Stream, derive
 
-__all__ = ["Correlated", "Cryptographic", "Generated", "Noise", "bound_to", "by_length", "noise_of"]
+__all__ = ["Correlated", "Cryptographic", "Generated", "Noise", "bound_to", "by_length", "noise_of", "secret_of"]
 
 _PAIRS = 1 << 15
 _GRID = 12
@@ -134,46 +137,62 @@ class Generated(Noise):
 
 @final
 class Correlated:
-    """Noise that later steps take back: the solution n of C n = z for a banded strategy C and independent noise z."""
+    """Noise that later steps take back: the solution n of C n = z for a banded strategy C and independent noise z.
+
+    Noises are kept by the numbers of their steps. A step that is repeated after a failure makes its noise anew from
+    those before it, and one that was passed over has none: then C without its row and column is what is solved, whose
+    columns are no longer, and overlap no more, than those of C.
+    """
 
     __slots__ = ("_strategy", "past", "source")
 
     def __init__(self, noise: Noise, strategy: Strategy) -> None:
         self.source, self._strategy = noise, strategy
-        self.past: list[list[torch.Tensor]] = []
-        """The noises of the latest steps, the newest first: as secret as the data."""
+        self.past: dict[int, list[torch.Tensor]] = {}
+        """The noises of the latest steps by their numbers: as secret as the data."""
 
-    def add(self, sums: Sequence[torch.Tensor], scales: Sequence[float], secret: bytes) -> None:
-        """Add the noise of the next step; ``scales`` are for a column of norm one."""
+    def add(self, sums: Sequence[torch.Tensor], scales: Sequence[float], secret: bytes, *, step: int) -> None:
+        """Add the noise of a step; ``scales`` are for a column of norm one."""
         longer = [scale * self._strategy.norm for scale in scales]
         made = [torch.zeros_like(total, memory_format=torch.contiguous_format) for total in sums]
         self.source.add(made, longer, secret)
-        for coefficient, before in zip(self._strategy.column[1:], self.past, strict=False):
-            for new, old in zip(made, before, strict=True):
-                new.sub_(old, alpha=coefficient)
+        for back, coefficient in enumerate(self._strategy.column[1:], 1):
+            if step - back in self.past:
+                for new, old in zip(made, self.past[step - back], strict=True):
+                    new.sub_(old, alpha=coefficient)
         if len(self._strategy.column) > 1:
-            self.past = [made, *self.past][: len(self._strategy.column) - 1]
+            oldest = step - len(self._strategy.column) + 1  # this step, repeated, needs it again
+            self.past = {at: old for at, old in self.past.items() if oldest <= at < step} | {step: made}
         for total, new in zip(sums, made, strict=True):
             total.add_(new)
+
+
+def secret_of(noise: Noise | Correlated, key: bytes, step: int, sums: Sequence[torch.Tensor]) -> bytes:
+    """The secret of the noise of a step: bound to every bit of the sums, but for a generator on another device."""
+    source = noise.source if isinstance(noise, Correlated) else noise
+    if isinstance(source, Generated) and any(total.device.type != "cpu" for total in sums):
+        return by_length(key, step, sums)
+    return bound_to(key, step, sums)
 
 
 def bound_to(key: bytes, step: int, sums: Sequence[torch.Tensor]) -> bytes:
     """The secret of the noise of a step, bound to the sums it is added to: others get an independent one.
 
     Guarantee:
-        On a CPU sums that differ collide with probability below :math:`2^{-80}` (Poly1305 under a secret key of this
-        step, never shown). Elsewhere their lengths are compared, which tells changed sums apart by chance only.
+        Sums that differ collide with probability below :math:`2^{-80}` (Poly1305 under a secret key of this step, never
+        shown). They are hashed on the CPU, wherever they are.
     """
-    if all(total.device.type == "cpu" for total in sums):
-        hashed = Poly1305(derive(key, "binding", step, size=32))
-        for total in sums:
-            hashed.update(total.detach().reshape(-1).view(torch.uint8).numpy().data)
-        return derive(key, "noise", step, hashed.finalize().hex())
-    return by_length(key, step, sums)
+    hashed = Poly1305(derive(key, "binding", step, size=32))
+    for total in sums:
+        hashed.update(total.detach().cpu().reshape(-1).view(torch.uint8).numpy().data)
+    return derive(key, "noise", step, hashed.finalize().hex())
 
 
 def by_length(key: bytes, step: int, sums: Sequence[torch.Tensor]) -> bytes:
-    """The secret of the noise of a step, bound to the lengths of its sums: one pass over them where they are."""
+    """The secret of the noise of a step, bound to the lengths of its sums: one pass over them where they are.
+
+    Sums that differ and are equally long get the same secret, so this tells changed sums apart by chance only.
+    """
     lengths = torch._foreach_norm([total.detach() for total in sums])  # noqa: SLF001 -- as torch's own clipping does
     return derive(
         key, "noise", step, *(each.hex() for each in torch.stack([each.float() for each in lengths]).tolist())

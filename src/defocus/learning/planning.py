@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any, final
 
 from defocus.errors import InvalidParameterError, Number, count, positive
-from defocus.learning.clipping import Clipping
+from defocus.learning.clipping import Clipping, Quantile
 from defocus.learning.levels import Banded, Schedule, Strategy, strategy
 from defocus.learning.sampling import Cyclic, Sampling, planned
 from defocus.learning.watching import Watch
@@ -105,6 +105,12 @@ def plan(
             raise InvalidParameterError(
                 "Correlated noise has a sampling of its own: units take part in turns.",
                 fix="leave sampling= out with noise=Banded(…).",
+            )
+        if isinstance(clipping, Quantile):
+            raise InvalidParameterError(
+                "Correlated noise takes back that of earlier steps, so a unit clipped at one step also moves later"
+                " ones; where the clip shrinks in between, their noise would be too small for it.",
+                fix="pass a fixed clip= with noise=Banded(…), or leave noise= out with clip=Quantile(…).",
             )
         drawn = _cyclic(banded, size=size, batch=rows, steps=total, replace=replace)
         how = strategy(banded, steps=total, groups=drawn.groups)

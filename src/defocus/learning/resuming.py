@@ -111,7 +111,9 @@ class State:
                 "model": dict(self.stepper.model.state_dict()),
                 "optimizer": self.optimizer.state_dict(),
                 "clips": self.stepper.clips,
-                "past": self.stepper.noise.past if isinstance(self.stepper.noise, Correlated) else [],
+                "noises": list(map(list, self.stepper.noise.past.items()))
+                if isinstance(self.stepper.noise, Correlated)
+                else [],
                 "glance": None if glance is None else [glance.noisy, glance.clips, glance.scales],
                 "more": more,
                 "tuning": dict(self.stepper.gradients.tuning),
@@ -159,7 +161,7 @@ class State:
         self.stepper.clips = kept["clips"]
         device = next(self.stepper.model.parameters()).device
         if isinstance(self.stepper.noise, Correlated):
-            self.stepper.noise.past = [[each.to(device) for each in row] for row in kept["past"]]
+            self.stepper.noise.past = {step: [each.to(device) for each in row] for step, row in kept["noises"]}
         if self.stepper.glance is not None:
             self.stepper.glance.noisy, self.stepper.glance.clips, self.stepper.glance.scales = kept["glance"]
         if first:

@@ -14,7 +14,7 @@ from defocus.learning.clipping import Clipping, PerLayer, Quantile
 from defocus.learning.distributed import Ranks
 from defocus.learning.examples import Examples, Units, Weights
 from defocus.learning.gradients import Gradients, Rule
-from defocus.learning.noising import Correlated, Noise, bound_to
+from defocus.learning.noising import Correlated, Noise, secret_of
 from defocus.learning.planning import Plan
 from defocus.learning.watching import Glance, Private, Watch
 from defocus.noise.integers import Integers
@@ -81,8 +81,11 @@ class Stepper:
         scales = self._scales(step, list(parameters))
         self.ranks.added(released)
         if self.ranks.first:
-            secret = bound_to(key, step, released)
-            self.noise.add(released, scales[: len(released)], secret)
+            secret = secret_of(self.noise, key, step, released)
+            if isinstance(self.noise, Correlated):
+                self.noise.add(released, scales[: len(released)], secret, step=step)
+            else:
+                self.noise.add(released, scales[: len(released)], secret)
         self.ranks.told(released)
         torch._foreach_div_(sums, self.plan.batch)
         self._learn(extras, scales[-1])
