@@ -190,3 +190,11 @@ def test_nothing_to_train_and_broken_toml_are_told(defocus: Callable[..., Any], 
     (people / "broken.toml").write_text("= =", encoding="utf-8")
     assert "not TOML" in defocus("train", people / "broken.toml").err
     assert "cannot be read" in defocus("train", people / "none.toml").err
+
+
+def test_a_clustering_is_written_without_the_cluster_of_any_row(defocus: Callable[..., Any], people: Path) -> None:
+    rest = '[model]\nkind = "k-means"\n[features]\nage = [18, 90]\npressure = [60, 220]\n'
+    ran = defocus("train", write(people, "people.parquet", rest))
+    assert ran.code == 0, ran.err
+    kept = json.loads((people / "model.json").read_text("utf-8"))
+    assert sorted(kept["fitted"]) == ["cluster_centers_", "n_features_in_"]

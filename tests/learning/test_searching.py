@@ -83,7 +83,7 @@ def test_it_is_charged_before_the_first_run(tmp_path: Path) -> None:
 
     def broken(rate: float) -> Any:
         made.append(rate)
-        if len(made) > 2:  # both settings are looked at before, without data
+        if len(made) > 4:  # both settings are looked at before, twice and without data
             raise BrokenError
         return make(rate)
 
@@ -103,7 +103,7 @@ def test_a_spent_ledger_lets_no_run_begin(tmp_path: Path) -> None:
 
     with pytest.raises(BudgetExceededError):
         searched(tmp_path, make=noted)
-    assert tried == [1e-6, 1.0]  # looked at beforehand, and no run
+    assert tried == [1e-6, 1.0] * 2  # looked at beforehand, and no run
 
 
 def test_public_data_is_searched_whole_and_for_free(tmp_path: Path) -> None:
@@ -149,3 +149,37 @@ def test_what_has_no_known_price_is_refused(tmp_path: Path, given: dict[str, Any
         searched(tmp_path, **given)
     assert refused.value.fix
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("settings", [[1e-6, 1.0], [1.0]])
+@pytest.mark.parametrize("how", ["model", "setting", "storage", "optimizer"])
+def test_a_make_that_hands_out_one_model_twice_is_refused_before_anything_is_charged(
+    tmp_path: Path, settings: list[float], how: str
+) -> None:
+    shared = model()
+    by_setting = {rate: model() for rate in settings}
+    once = torch.optim.SGD(shared.parameters(), lr=1.0)
+
+    def again(rate: float) -> Any:
+        net = {"model": shared, "setting": by_setting[rate]}.get(how) or model()
+        if how == "storage":
+            for mine, theirs in zip(net.parameters(), shared.parameters(), strict=True):
+                mine.data = theirs.data
+        if how == "optimizer":
+            once.param_groups[0]["params"] = list(net.parameters())
+        made = once if how == "optimizer" else torch.optim.SGD(net.parameters(), lr=rate)
+        return net, nn.CrossEntropyLoss(), made
+
+    with pytest.raises(InvalidParameterError, match="share"):
+        searched(tmp_path, make=again, settings=settings)
+    assert not (tmp_path / "search.ledger").exists()
+
+
+def test_runs_may_share_what_is_not_trained(tmp_path: Path) -> None:
+    below = nn.Linear(5, 5).requires_grad_(requires_grad=False)
+
+    def on_top(rate: float) -> Any:
+        net = nn.Sequential(below, model())
+        return net, nn.CrossEntropyLoss(), torch.optim.SGD(net[1].parameters(), lr=rate)
+
+    searched(tmp_path, make=on_top)

@@ -24,7 +24,6 @@ _MADE = {
     "k-means": "KMeans",
     "pca": "PCA",
 }
-_HIDDEN = ("event_", "receipt_")
 
 
 def draft(kind: str) -> None:
@@ -74,17 +73,9 @@ def _estimated(asked: Training, *, preview: bool) -> Mapping[str, Any]:
         model = kind(ledger=ledger, purpose=f"train {_MADE[asked.kind]}", **given)
         model.fit(features, target) if asked.supervised else model.fit(features)
         told |= {"cost": str(asked.budget), "charged": str(model.receipt_), "left": str(ledger.remaining())}
-    fitted = {
-        name: np.asarray(value).tolist()
-        for name, value in vars(model).items()
-        if name.endswith("_") and not name.startswith("_") and name not in _HIDDEN and _written(value)
-    }
+    fitted = {name: np.asarray(value).tolist() for name, value in model.released().items()}
     kept = {"model": _MADE[asked.kind], "features": asked.features, "classes": list(asked.values), "fitted": fitted}
     asked.out.write_text(json.dumps(kept, indent=2, default=float) + "\n", encoding="utf-8")
     if test is not None and asked.supervised:
         told["score"] = f"{model.score(*test):.4f} on the public rows"
     return {**told, "written": str(asked.out)}
-
-
-def _written(value: Any) -> bool:
-    return np.asarray(value).dtype.kind in "fiubU"

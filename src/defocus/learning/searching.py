@@ -13,14 +13,17 @@ Guarantee:
 Assumes:
     A score is private too. On a *public* validation set it is a function of the released model, and free. On a private
     one, which shares no unit with the training data or does, the number of examples told right gets Gaussian noise; one
-    row moves it by at most one, and its event is part of each run's, added to that of training. Time is not hidden:
-    whoever sees how long a search takes learns about the number of runs.
+    row moves it by at most one, and its event is part of each run's, added to that of training. ``make`` is trusted: it
+    is called once for each run, and must neither tell how often nor carry anything from one run to the next. That two
+    runs share a parameter that is trained, its memory or an optimizer is refused; copies of it are not noticed. Time is
+    not hidden: whoever sees how long a search takes learns about the number of runs.
 Reference:
     Liu, Talwar (2019), Private selection from private candidates; Papernot, Steinke (2022), Hyperparameter tuning with
     Rényi differential privacy, Theorem 2.
 """
 
 import tempfile
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -29,6 +32,7 @@ from typing import Any, final
 
 import numpy as np
 import torch
+from torch.multiprocessing.reductions import StorageWeakRef
 
 from defocus.errors import InvalidParameterError, Number, in_range, positive
 from defocus.learning.beginning import checked_unit, ledger_of
@@ -112,7 +116,8 @@ def search(
     """The best of a random number of private runs, charged once; or of all settings on public data, for free.
 
     Args:
-        make: from a setting to ``(model, loss, optimizer)``, or these and a clip. It must not look at private data.
+        make: from a setting to ``(model, loss, optimizer)``, or these and a clip. It must not look at private data,
+            and make each anew: runs that share what is trained are refused, and nothing else may pass between them.
         data: the private data, as a :class:`Trainer` takes it.
         settings: what to try; each run takes one at random. Batch, steps and noise are the same for all.
         validation: ``(inputs, classes)`` that runs are scored on; public unless told.
@@ -155,7 +160,7 @@ def search(
         )
     deviation = float(in_range("precision", precision, 1e-6, 1)) * held.length if private_validation else 0.0
     chosen, alone = _priced(asked, budget, deviation, runs=runs, eta=eta)
-    for setting in tried:
+    for setting in (*tried, *tried):  # twice, to see that two runs of one setting share nothing either
         one.check(setting, alone)
     book = ledger_of(ledger, unit, budget, Ranks())
     if book is None:
@@ -201,10 +206,12 @@ def _priced(
 class _One:
     """One run: a model for a setting, trained, and scored."""
 
-    __slots__ = ("_bits", "_data", "_held", "_make", "_users")
+    __slots__ = ("_bits", "_data", "_held", "_make", "_optimizers", "_storages", "_users")
 
     def __init__(self, make: _Make, data: Any, users: Any, held: Examples, bits: Bits) -> None:
         self._make, self._data, self._users, self._held, self._bits = make, data, users, held, bits
+        self._storages: set[StorageWeakRef] = set()
+        self._optimizers: weakref.WeakSet[torch.optim.Optimizer] = weakref.WeakSet()
 
     def run(self, setting: Any, planned: Plan, deviation: float) -> tuple[Any, Any, float]:
         """The model, the setting and the score. Its charge goes to a ledger that is thrown away: the search paid."""
@@ -225,6 +232,7 @@ class _One:
                 "make must give (model, loss, optimizer), or these and a clip.", fix="return a tuple of them."
             )
         model, loss, optimizer, *clip = made
+        self._apart(model, optimizer)
         run = Trainer(
             model,
             loss,
@@ -244,6 +252,24 @@ class _One:
         if run.plan.event != planned.event:
             raise InvalidParameterError("A run would cost something else than planned.", fix="report this, please.")
         return model, run
+
+    def _apart(self, model: Any, optimizer: Any) -> None:
+        """Refuse what shares memory that is trained, or an optimizer, with a run before: it would go on from there.
+
+        A weak reference keeps the name of a storage and frees its memory, so no later one can be taken for it.
+        """
+        if not isinstance(model, torch.nn.Module) or not isinstance(optimizer, torch.optim.Optimizer):
+            return  # the trainer says what is wrong
+        trained = [each for each in model.parameters() if each.requires_grad]
+        trained += [each for group in optimizer.param_groups for each in group["params"]]
+        storages = {StorageWeakRef(each.untyped_storage()) for each in trained}
+        if optimizer in self._optimizers or storages & self._storages:
+            raise InvalidParameterError(
+                "Two runs share a parameter or an optimizer, so that one would go on from the other.",
+                fix="make a new model and a new optimizer in each call of make.",
+            )
+        self._storages |= storages
+        self._optimizers.add(optimizer)
 
     def _score(self, model: torch.nn.Module, deviation: float) -> float:
         right, device, before = 0, next(model.parameters()).device, model.training

@@ -7,6 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
+from defocus.errors import InvalidParameterError
+from defocus.learning.estimators import balls
 from defocus.learning.estimators.balls import Ball, Held, squares, tallied
 
 anything = arrays(
@@ -69,3 +71,22 @@ def test_mostly_empty_rows_are_kept_sparse_and_give_the_same_sums() -> None:
 def test_sums_of_rows_are_exact() -> None:
     rows = np.full((1000, 1), 8192.0)
     assert tallied(rows, np.full((1000, 1), 8191.0)).tolist() == [[1000 * 8192 * 8191]]
+
+
+@pytest.mark.parametrize("norm", [5e-324, 1e-300, float("nan"), 1e200])
+def test_a_norm_whose_inverse_or_square_is_no_float_is_refused(norm: float) -> None:
+    with pytest.raises(InvalidParameterError, match="norm"):
+        Ball(norm, 13)
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_a_row_of_which_the_norm_is_not_known_is_zero(monkeypatch: pytest.MonkeyPatch, wrong: float) -> None:
+    monkeypatch.setattr(balls, "squares", lambda rows: np.full(rows.shape[0], wrong))
+    for rows in (np.array([[0.5, 0.1]]), sp.csr_matrix([[0.5, 0.1]])):
+        held = Ball(1.0, 13).hold(rows)
+        assert (squares(held) == 0).all()
+
+
+def test_an_entry_that_is_no_number_is_zero_even_at_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(np, "trunc", lambda values: np.full_like(values, np.nan))
+    assert not Ball(1.0, 13).hold(np.array([[0.5, 0.1]])).any()

@@ -1,5 +1,6 @@
 """What estimators share: bounds, cloning, and what is said about data that does not fit."""
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -7,8 +8,16 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
-from defocus.errors import InvalidParameterError
-from defocus.learning import PCA, KMeans, StandardScaler
+from defocus.errors import InvalidParameterError, UnfitDataError
+from defocus.learning import (
+    PCA,
+    AdditiveModel,
+    KMeans,
+    LinearRegression,
+    LogisticRegression,
+    NaiveBayes,
+    StandardScaler,
+)
 from defocus.learning.estimators.base import ends, in_units_of_data, scaled
 from defocus.noise.testing import seeded
 
@@ -58,3 +67,74 @@ def test_other_features_than_fitted_are_refused_by_name_and_number() -> None:
         model.transform(frame.rename(columns={"age": "weight"}))
     with pytest.raises(ValueError, match="features"):
         KMeans(2).fit(np.zeros((3, 2))).predict(np.zeros((1, 3)))
+
+
+ROWS = 997
+EVERY = [
+    LogisticRegression(classes=[0, 1], steps=5),
+    NaiveBayes(classes=[0, 1], bounds=(0, 1)),
+    AdditiveModel(classes=[0, 1], bounds=(0, 1), depth=3, steps=5),
+    LinearRegression(target=(0, 1), steps=5),
+    KMeans(2, iterations=1),
+    PCA(),
+    StandardScaler(bounds=(0, 1)),
+]
+
+
+def lengths(value: Any) -> set[int]:
+    return {*np.shape(value)} if isinstance(value, np.ndarray | list | tuple) else set()
+
+
+@pytest.mark.parametrize("unfitted", EVERY, ids=lambda each: type(each).__name__)
+def test_nothing_with_an_entry_for_each_row_is_released_or_pickled(unfitted: Any) -> None:
+    rng = np.random.default_rng(0)
+    model = clone(unfitted).fit(rng.random((ROWS, 2)), rng.integers(0, 2, ROWS))
+    released = model.released()
+    assert {"n_features_in_"} < set(released)
+    assert all(ROWS not in lengths(value) for value in released.values())
+    fitted = {name for name in vars(model) if name.endswith("_")}
+    assert fitted - set(released) <= {"event_", "receipt_", "labels_"}
+    kept = pickle.loads(pickle.dumps(model))  # noqa: S301  # our own
+    assert all(ROWS not in lengths(value) for value in vars(kept).values())
+    assert not hasattr(kept, "labels_")
+
+
+def refusal(model: Any, X: Any, *y: Any) -> BaseException:
+    with pytest.raises((UnfitDataError, TypeError)) as caught:
+        model.fit(X, *y)
+    return caught.value
+
+
+def of_objects(*entries: Any) -> Any:
+    made = np.empty((len(entries), 1), dtype=object)
+    made[:, 0] = entries
+    return made
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        np.array([1234.5, 2.0, 3.0]),
+        np.array([[1234.5 + 1j], [2.0], [3.0]]),
+        of_objects("1234.5 secret", 2.0, 3.0),
+        of_objects("The feature names should match 1234.5", 2.0, 3.0),
+        of_objects({"secret": 1234.5}, 2.0, 3.0),
+        of_objects(1234.5j, 2.0, 3.0),
+        of_objects(1234 * 10**400, 2.0, 3.0),
+        [[1.0, 1234.5], [2.0], [3.0]],
+    ],
+)
+def test_no_refusal_of_features_quotes_them(X: Any) -> None:
+    for said in (refusal(PCA(), X), refusal(LinearRegression(target=(0, 1)), X, [0.0, 1.0, 0.0])):
+        assert "1234" not in str(said)
+        assert "secret" not in str(said)
+        assert said.__context__ is None
+
+
+@pytest.mark.parametrize(
+    "y", [["secret", "b", "c"], np.array(["secret", 1, None], dtype=object), [["secret"], [1, 2], []]]
+)
+def test_no_refusal_of_targets_quotes_them_without_a_ledger_either(y: Any) -> None:
+    said = refusal(LinearRegression(target=(0, 1)), np.eye(3), y)
+    assert "secret" not in str(said)
+    assert said.__context__ is None

@@ -48,3 +48,28 @@ def test_refuses_classes_that_are_no_list_of_two_or_more(declared: Any) -> None:
 def test_refuses_to_find_classes_without_a_delta() -> None:
     with pytest.raises(NotDeclaredError, match="declare them"):
         labels(None, Purse(Budget(rho=0.1), None, rows()))
+
+
+@pytest.mark.parametrize(
+    ("y", "rare"),
+    [
+        (["ill", "well"], "a rare and very long diagnosis"),
+        ([0, 1], np.nan),
+        ([0, 1], 0.5),
+        ([False, True], 7),
+        ([0.0, 2.0], np.inf),
+        ([1, 2], 2**63),
+    ],
+)
+def test_a_label_that_is_not_shown_does_not_change_the_type_of_those_that_are(y: list[Any], rare: Any) -> None:
+    without = labels(None, MEANS).found(np.array(y * 2000), seeded(1))
+    beside = labels(None, MEANS).found(np.array([*y * 2000, rare]), seeded(1))
+    assert beside.tolist() == without.tolist()
+    assert beside.dtype == without.dtype
+
+
+def test_found_numbers_are_whole_where_all_of_them_are_and_else_fractions() -> None:
+    known = labels(None, MEANS)
+    assert known.found(np.array([0.0, 1.0] * 2000), seeded(1)).dtype == np.int64
+    assert known.found(np.array([0.0, 1.5] * 2000), seeded(1)).dtype == np.float64
+    assert known.found(np.array(["b", "a"] * 2000, dtype=object), seeded(1)).tolist() == ["a", "b"]

@@ -59,6 +59,8 @@ class AdditiveModel(ClassifierMixin, PrivateEstimator):
     [0, 1, 0]
     """
 
+    _RELEASED = ("classes_", "curves_", "intercept_")
+
     def __init__(
         self,
         *,

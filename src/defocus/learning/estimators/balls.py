@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from defocus.errors import in_range
 from defocus.mechanisms.values import IntVector
 
 __all__ = ["Ball", "Floats", "Held", "Matrix", "Rows", "squares", "tallied"]
@@ -51,6 +52,9 @@ class Ball:
         """The entry beside them, in steps: radius² + intercept² is at most 4**bits."""
         return math.isqrt((1 << 2 * self.bits) - self.radius * self.radius) if self.constant else 0
 
+    def __post_init__(self) -> None:
+        in_range("norm", self.norm, 1 / _HUGE, _HUGE)
+
     def hold(self, X: Matrix) -> Matrix:
         """The rows as whole numbers in double precision, each of norm at most 2**bits."""
         rows = _copied(X)
@@ -66,7 +70,9 @@ class Ball:
         shrink = np.where(size > self.radius**2, self.radius * _JUST_BELOW / np.sqrt(np.maximum(size, 1.0)), 1.0)
         _scale(rows, shrink)
         _entries(rows, np.trunc(_data(rows)))
-        _scale(rows, np.where(squares(rows) > self.radius**2, 0.0, 1.0))  # never, unless the platform rounds wrongly
+        # What follows changes nothing, unless the platform rounds wrongly. A norm that is NaN does not fit.
+        _scale(rows, np.where(squares(rows) <= self.radius**2, 1.0, 0.0))
+        _entries(rows, np.nan_to_num(_data(rows), nan=0.0, posinf=0.0, neginf=0.0))
         if not self.constant:
             return rows
         beside = np.full((rows.shape[0], 1), float(self.intercept))

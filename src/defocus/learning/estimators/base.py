@@ -3,8 +3,8 @@
 import copy
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,6 +25,34 @@ __all__ = ["PrivateEstimator", "checked_bits", "ends", "in_units_of_data", "scal
 
 _Made = TypeVar("_Made")
 
+_PUBLIC = ("The feature names should match", "Feature names are only supported", "X has ", "Sparse ")
+"""How texts begin that hold names, numbers and types of features alone, which are public."""
+_NO_NUMBER = "float() argument must be"
+_ABOUT_ROWS = {
+    "could not convert string": (
+        "A feature holds text that is not a number.",
+        "encode it first, over declared categories.",
+    ),
+    "Expected 2D array": (
+        "Expected 2D array: X must have rows and columns.",
+        "Reshape your data, with reshape(-1, 1) for one feature and reshape(1, -1) for one row.",
+    ),
+    "Complex data not supported": ("Complex data not supported.", "pass the two parts as two features."),
+    "Found array with 0 sample(s)": (
+        "Found array with 0 sample(s) while a minimum of 1 is required.",
+        "pass one row at least.",
+    ),
+    "Found array with 0 feature(s)": (
+        "Found array with 0 feature(s) (shape=(, 0)) while a minimum of 1 is required.",
+        "pass one feature at least.",
+    ),
+    "": ("X is no table of numbers.", "pass an array or a frame of numbers, with as many in each row."),
+}
+_ABOUT_TARGETS = {
+    "y should be a 1d array": ("y should be a 1d array, but it has several columns.", "pass one target for each row."),
+    "": ("y is no list of targets.", "pass one number or label for each row."),
+}
+
 
 class PrivateEstimator(BaseEstimator, ABC):
     """An estimator whose fit is charged before it looks at the data, once for each call of fit.
@@ -32,6 +60,11 @@ class PrivateEstimator(BaseEstimator, ABC):
     After a fit, ``event_`` says what was spent and ``receipt_`` that it was charged, or None without a ledger. A clone
     charges the same ledger. Public are the names and number of features, the parameters, and that there is any row.
     """
+
+    _RELEASED: ClassVar[tuple[str, ...]] = ()
+    """What a fit finds that its event pays for; nothing else is written to a file for others."""
+    _WITHHELD: ClassVar[tuple[str, ...]] = ()
+    """What a fit leaves in memory that tells of single rows, and that no file may hold."""
 
     @abstractmethod
     def fit(self, X: Any, y: Any = None) -> Any:
@@ -63,9 +96,18 @@ class PrivateEstimator(BaseEstimator, ABC):
         )
         return "\n".join(lines)
 
+    def released(self) -> dict[str, Any]:
+        """What the last fit found that anybody may see, by name: no more than ``event_`` pays for."""
+        check_is_fitted(self, "event_")
+        return {name: getattr(self, name) for name in ("n_features_in_", *self._RELEASED)}
+
     def __getstate__(self) -> dict[str, Any]:
-        """What is kept in a file. A ledger is named and not kept: to fit again, it must be opened and passed again."""
-        state: dict[str, Any] = super().__getstate__()
+        """What is kept in a file: nothing that tells of single rows, as the labels of a clustering do.
+
+        A ledger is named and not kept: to fit again, it must be opened and passed again.
+        """
+        found: dict[str, Any] = super().__getstate__()
+        state = {name: value for name, value in found.items() if name not in self._WITHHELD}
         ledger = state.get("ledger")
         return {**state, "ledger": ledger.where} if isinstance(ledger, Ledger) else state
 
@@ -91,17 +133,15 @@ class PrivateEstimator(BaseEstimator, ABC):
 
 def seen(estimator: Any, X: Any, *, reset: bool, sparse: bool = False) -> Matrix:
     """Rows as numbers: types and shapes are checked, values are not, and never quoted."""
-    taken: Any = None
-    try:
-        kinds = "csr" if sparse else False
-        taken = validate_data(estimator, X, reset=reset, accept_sparse=kinds, dtype=np.float64, ensure_all_finite=False)
-    except ValueError as problem:
-        if "convert string" not in str(problem):
-            raise
-    if taken is None:
-        raise UnfitDataError(
-            "A feature holds text that is not a number.", fix="encode it first, over declared categories."
-        )
+    kinds = "csr" if sparse else False
+    taken, problem = _attempted(
+        lambda: validate_data(
+            estimator, X, reset=reset, accept_sparse=kinds, dtype=np.float64, ensure_all_finite=False
+        ),
+        _ABOUT_ROWS,
+    )
+    if problem is not None:
+        raise problem
     return taken
 
 
@@ -111,10 +151,30 @@ def seen_with(estimator: Any, X: Any, y: Any, *, sparse: bool = False) -> tuple[
         raise InvalidParameterError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None.", fix="pass fit(X, y)."
         )
-    rows, target = seen(estimator, X, reset=True, sparse=sparse), column_or_1d(y, warn=True)
+    rows = seen(estimator, X, reset=True, sparse=sparse)
+    target, problem = _attempted(lambda: column_or_1d(y, warn=True), _ABOUT_TARGETS)
+    if problem is not None:
+        raise problem
     if len(target) != rows.shape[0]:
         raise UnfitDataError("X and y have different numbers of rows.", fix="pass one target for each row.")
     return rows, target
+
+
+def _attempted(check: Callable[[], Any], words: Mapping[str, tuple[str, str]]) -> tuple[Any, Exception | None]:
+    """What a check of scikit-learn gives, or a refusal in ``words`` of ours, found by how its own begin.
+
+    Its own often quote values. A refusal is given and not raised, so that its context is not the one that it replaces.
+    """
+    try:
+        return check(), None
+    except (ValueError, TypeError, ArithmeticError) as problem:
+        said = str(problem)
+        if said.startswith(_PUBLIC):
+            return None, UnfitDataError(said.rstrip(), fix="pass the features that were fitted, and dense rows.")
+        if said.startswith(_NO_NUMBER):
+            return None, TypeError("A feature holds what is no number: each argument must be a string or a number.")
+        what = next((ours for theirs, ours in words.items() if said.startswith(theirs)), words[""])
+        return None, UnfitDataError(what[0], fix=what[1])
 
 
 def scaled(X: Matrix, bounds: Any, norm: Any) -> tuple[Matrix, float]:

@@ -49,7 +49,7 @@ class KMeans(ClusterMixin, TransformerMixin, PrivateEstimator):
     Error:
         A mean errs by the noise of its sum over its size; a cluster that might be all noise stays where it is.
         ``labels_`` are of the rows that were fitted, each a function of that row and the centres: show them to nobody
-        but its owner.
+        but its owner. They stay in memory, and are neither pickled nor written.
     Reference:
         Blum, Dwork, McSherry, Nissim (2005), Practical privacy: the SuLQ framework; Su, Cao, Li, Bertino, Jin (2016),
         Differentially private k-means clustering, for summaries first and rounds after.
@@ -59,6 +59,9 @@ class KMeans(ClusterMixin, TransformerMixin, PrivateEstimator):
     >>> sorted(KMeans(2, bits=seeded(1)).fit(X).cluster_centers_.round(1).tolist())
     [[-0.5, -0.5], [0.5, 0.5]]
     """
+
+    _RELEASED = ("cluster_centers_",)
+    _WITHHELD = ("labels_",)
 
     def __init__(
         self,

@@ -21,6 +21,7 @@ __all__ = ["Labels", "labels", "none_found", "numbered"]
 _EPSILON, _DELTA = 10, 2
 """Finding classes takes a tenth of epsilon and half of delta."""
 _MOST_EPSILON = 50
+_WHOLE = 2.0**53
 
 
 @final
@@ -29,7 +30,11 @@ class Labels:
     """The declared classes, sorted, or the rule that finds them: a label is shown if enough rows have it.
 
     Guarantee:
-        A row has one label, so it touches one key of the selection, and two where it is replaced.
+        A row has one label, so it touches one key of the selection, and two where it is replaced. The type of the
+        classes found is a function of those classes: numbers, among them truth values, are int64 where all that are
+        shown are whole and at most 2**53 in size, and else float64; text is as wide as the longest that is shown.
+    Assumes:
+        Whether labels are numbers, text or dates is public.
     """
 
     declared: NDArray[Any] | None
@@ -54,7 +59,7 @@ class Labels:
         if self.selection is None:
             return np.asarray(self.declared)
         values, counts = np.unique(y, return_counts=True)
-        return values[self.selection.keep(counts, bits)]
+        return _retyped(values[self.selection.keep(counts, bits)])
 
 
 def labels(declared: object, purse: Purse) -> Labels:
@@ -91,6 +96,18 @@ def none_found() -> NotDeclaredError:
     return NotDeclaredError(
         "Not even one class was frequent enough to be shown.", fix="declare them with classes=[…], or raise the budget."
     )
+
+
+def _retyped(kept: NDArray[Any]) -> NDArray[Any]:
+    """The same classes, of a type that depends on nothing else."""
+    if kept.dtype.kind in "mM":
+        return kept
+    made = np.array(kept.tolist())
+    if made.dtype.kind not in "biuf":
+        return made
+    numbers = made.astype(np.float64)
+    whole = bool(((np.abs(numbers) <= _WHOLE) & (numbers == np.rint(numbers))).all())
+    return np.unique(numbers.astype(np.int64) if whole else numbers)
 
 
 def _listed(declared: Any) -> Sequence[Any]:

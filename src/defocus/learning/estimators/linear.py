@@ -77,6 +77,8 @@ class LinearRegression(RegressorMixin, PrivateEstimator):
     [3.0, 5.0]
     """
 
+    _RELEASED = ("coef_", "intercept_")
+
     def __init__(
         self,
         *,

@@ -65,6 +65,8 @@ class LogisticRegression(ClassifierMixin, PrivateEstimator):
     ['ill', 'well']
     """
 
+    _RELEASED = ("classes_", "coef_", "intercept_")
+
     def __init__(
         self,
         *,

@@ -55,6 +55,8 @@ class NaiveBayes(ClassifierMixin, PrivateEstimator):
     ['ill']
     """
 
+    _RELEASED = ("classes_", "class_log_prior_", "feature_log_prob_")
+
     def __init__(
         self,
         *,

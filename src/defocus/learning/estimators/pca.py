@@ -45,6 +45,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):
     [[0.6, 0.8]]
     """
 
+    _RELEASED = ("components_", "explained_variance_", "explained_variance_ratio_", "mean_", "n_components_")
+
     def __init__(
         self,
         n_components: Any = None,

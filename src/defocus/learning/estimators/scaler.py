@@ -56,6 +56,8 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
     ([40.0], [16.0])
     """
 
+    _RELEASED = ("low_", "high_", "mean_", "var_", "scale_", "error_")
+
     def __init__(
         self,
         *,

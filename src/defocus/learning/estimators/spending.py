@@ -2,10 +2,11 @@
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar, final
 
-from defocus.errors import InvalidParameterError, Number, QuestionFailedError
+from defocus.errors import InvalidParameterError, Number, QuestionFailedError, UnfitDataError
 from defocus.ledger import Ledger, Receipt
 from defocus.mechanisms import Gaussian
 from defocus.mechanisms.parameters import checked_budget
@@ -60,11 +61,11 @@ class Purse:
 
         Guarantee:
             Nothing is computed from the data before the charge is on disk; what fails afterwards keeps the charge,
-            and its text is not repeated. Without a ledger nothing adds up over fits: who fits twice spends twice.
+            and its text is not repeated, with or without a ledger. Without one nothing adds up over fits: who fits
+            twice spends twice.
         """
         if self.ledger is None:
-            with silence():
-                return compute(), None
+            return _alone(compute), None
         receipt = charged(
             event, self.budget, self.ledger, lambda _delta: event, purpose=purpose, who=None, request=None
         )
@@ -74,6 +75,16 @@ class Purse:
 
         made = settled(lambda _receipt: compute(), receipt, failed=failed, what="fit")
         return noted(made, written(made), receipt, ledger=self.ledger, description=purpose, keep=False), receipt
+
+
+def _alone(compute: Callable[[], _Made]) -> _Made:
+    """What is computed where nothing is charged; of a failure no more is told than that, as with a ledger."""
+    with suppress(Exception), silence():
+        return compute()
+    raise UnfitDataError(
+        "The fit failed. The reason is not shown, since it may depend on private values.",
+        fix="check that targets are numbers, or labels of one kind; try it on made-up data of the same kind.",
+    )
 
 
 def purse(budget: object, ledger: object) -> Purse:
