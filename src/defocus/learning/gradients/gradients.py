@@ -49,7 +49,8 @@ class Gradients:
     Guarantee:
         Every trainable parameter gets a ``grad``, used or not. The gradient of an example is that of the loss of a
         batch of this example alone, over all trainable parameters of a group together; it is multiplied by the factor
-        that the rule gives for its norm, so that an example adds at most ``factor * norm`` to a group in L2 norm.
+        that the rule gives for its norm, so that an example adds at most ``factor * norm`` to a group in L2 norm, up to
+        a relative 1e-3, also where its contributions cancel.
         An example whose loss or gradient is not finite adds nothing and is counted.
     Assumes:
         What the model makes of an example does not depend on the other examples of the batch. The rule looks at the
@@ -57,7 +58,8 @@ class Gradients:
 
     Error:
         Norms and sums are right up to rounding of the precision in use: about 1e-6 in float32, 1e-3 with TF32 products,
-        1e-2 in bfloat16. A norm found by products of pairs can lose more where an example's contributions cancel.
+        1e-2 in bfloat16. A norm found by products of pairs loses more where an example's contributions cancel: where
+        rounding could have lost more than 1e-3 of it, what is told is an upper bound, and the example is clipped by it.
 
     >>> model = torch.nn.Linear(2, 1, bias=False)
     >>> found = Gradients(model, torch.nn.MSELoss()).clipped_sum(

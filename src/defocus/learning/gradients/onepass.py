@@ -101,7 +101,7 @@ class OnePass:
     def _sums(self, batch: Batch) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
         """Squared norms and plain sums, with nothing added to any parameter and nothing measured."""
         seats = plan(self._model, self._losses, self._regions, batch, self._anchor)
-        tape, losses = self._backward(batch, seats, Tools(Choices(forced=("ghost",))))
+        tape, losses = self._backward(batch, seats, Tools(Choices(forced=("ghost",)), margins=False))
         squares = tape.norms(len(self._groups), len(losses), losses.device).square().sum(0)
         parameters = self._regions.parameters
         aside = {name: p.grad for name, p in parameters.items()}

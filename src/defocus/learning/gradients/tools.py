@@ -15,19 +15,20 @@ class Tools:
 
     On a CPU, fresh memory costs more than what is written into it, because the system clears every page; large results
     of a batch are therefore written where those of the last batch were. On a GPU the allocator does this by itself.
+    Without ``margins``, norms are told as they come out, which is what a comparison needs and no clipping bears.
     """
 
-    def __init__(self, choices: Choices) -> None:
-        self.choices = choices
+    def __init__(self, choices: Choices, *, margins: bool = True) -> None:
+        self.choices, self.margins = choices, margins
         self.grams: dict[tuple[int, ...], tuple[torch.Tensor, torch.Tensor]] = {}
         self._memory: dict[Any, torch.Tensor] = {}
         self._scaled: tuple[Any, torch.Tensor, torch.Tensor] | None = None
 
     def scaled(self, tensor: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
-        """A tensor times its factors; the last is remembered, because several layers often share their input."""
+        """A tensor times its factors, in at least 32 bits; the last is kept, because layers often share an input."""
         key = (tensor.data_ptr(), tensor._version, *tensor.shape, *tensor.stride(), scale.data_ptr())  # noqa: SLF001 -- its only name
         if self._scaled is None or self._scaled[0] != key:
-            self._scaled = (key, tensor * scale.to(tensor.dtype), tensor)
+            self._scaled = (key, tensor * scale.to(torch.promote_types(tensor.dtype, torch.float32)), tensor)
         return self._scaled[1]
 
     def forget(self) -> None:

@@ -14,6 +14,7 @@ from typing import TypeAlias, final
 import torch
 from torch.nn import functional as F  # noqa: N812 -- its name everywhere
 
+from defocus.learning.gradients.pieces.bounding import bounded, convolution_rounding, product_rounding
 from defocus.learning.gradients.pieces.piece import Piece, dot, norms_into, product, weighted, wide
 from defocus.learning.gradients.regions import Region
 from defocus.learning.gradients.tools import Tools
@@ -61,12 +62,17 @@ class Convolution(Piece):
                 ways["instantiated, channels last"] = lambda: weighted(*self._instantiated(_channels_last))
                 ways["instantiated, outputs last"] = lambda: weighted(*self._instantiated(_outputs_last))
         if not ways or length * length <= 4 * weights:
-            ways["ghost"] = lambda: self._total(_ghost(x, g, shape))
+            ways["ghost"] = lambda: self._total(_ghost(x, g, shape)[0])
         sizes = f"{tuple(x.shape[1:])} {tuple(self.region.shape)} {shape.stride}"
         work = f"convolution {len(x).bit_length()} {sizes} {x.stride()[1] == 1} {x.dtype} {x.device.type}"
         way = self._tools.choices.pick(work, ways)
         if way == "ghost":
-            return _ghost(x, g, shape)
+            squares, most = _ghost(x, g, shape)
+            if not self._tools.margins:
+                return squares
+            numbers = g.shape[1] + prod(self.region.shape[1:]) + 2 * length + shape.groups + 2
+            products, totals = product_rounding(x), convolution_rounding(x)
+            return bounded(squares, most, numbers, products=products, totals=totals)
         self._order = way
         squares, self._kept = self._instantiated(_ORDERS[way])
         self._input = self._gradients = x.new_empty(0)
@@ -207,19 +213,21 @@ _ORDERS: dict[str, _Way] = {
 }
 
 
-def _ghost(x: torch.Tensor, g: torch.Tensor, shape: Shape) -> torch.Tensor:
-    """Squared norms from products of pairs of positions, group by group."""
+def _ghost(x: torch.Tensor, g: torch.Tensor, shape: Shape) -> tuple[torch.Tensor, torch.Tensor]:
+    """Squared norms from products of pairs of positions, group by group, and what they would be at most."""
     view = _patches(x, g, shape)
     examples, channels = x.shape[:2]
     groups, outputs = shape.groups, g.shape[1]
     length = prod(g.shape[2:])
     part = _part(x, channels * prod(shape.kernel) * length)
-    sums = []
+    sums, most = [], []
     for start in range(0, examples, part):
         patches = view[start : start + part]
         n = len(patches)
         patches = patches.reshape(n * groups, -1, length)
         grads = g[start : start + part].reshape(n * groups, outputs // groups, length)
-        both = dot(product(patches.transpose(1, 2), patches), product(grads.transpose(1, 2), grads))
-        sums.append(both.view(n, -1).sum(1))
-    return torch.cat(sums)
+        pairs = product(patches.transpose(1, 2), patches), product(grads.transpose(1, 2), grads)
+        sums.append(dot(*pairs).view(n, -1).sum(1))
+        sizes = [each.diagonal(dim1=1, dim2=2).sqrt() for each in pairs]
+        most.append((sizes[0] * sizes[1]).sum(1).square().view(n, -1).sum(1))
+    return torch.cat(sums), torch.cat(most)

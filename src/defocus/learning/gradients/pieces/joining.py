@@ -10,6 +10,7 @@ from typing import final
 
 import torch
 
+from defocus.learning.gradients.pieces.bounding import bounded, product_rounding, reach, total_rounding
 from defocus.learning.gradients.pieces.direct import Direct
 from defocus.learning.gradients.pieces.lookup import Lookup
 from defocus.learning.gradients.pieces.outer import Outer
@@ -24,17 +25,23 @@ __all__ = ["Tied", "joined"]
 class Tied(Piece):
     """A matrix that is looked up in and multiplied with."""
 
-    __slots__ = ("_lookup", "_outer")
+    __slots__ = ("_lookup", "_outer", "_tools")
 
-    def __init__(self, lookup: Lookup, outer: Outer) -> None:
+    def __init__(self, lookup: Lookup, outer: Outer, tools: Tools) -> None:
         self.region = lookup.region
-        self._lookup, self._outer = lookup, outer
+        self._lookup, self._outer, self._tools = lookup, outer, tools
 
     def squares(self) -> torch.Tensor:
-        """The squares of both, and twice their inner product."""
-        crossed = self._lookup.crossed(*_long(self._outer))
-        terms = [each if each.dim() == 2 else each[:, None] for each in (self._lookup.squares(), self._outer.squares())]
-        return torch.cat([*terms, 2 * crossed[:, None]], 1)
+        """The squares of both, and twice their inner product, with a margin for rounding."""
+        sides, numbers = _long(self._outer), self._lookup.numbers + self._outer.numbers
+        crossed = self._lookup.crossed(*sides)
+        terms = [each if each.dim() == 2 else each[:, None] for each in (self._lookup.bare(), self._outer.bare())]
+        squares = torch.cat([*terms, 2 * crossed[:, None]], 1)
+        if not self._tools.margins:
+            return squares
+        most = (self._lookup.norms().sum(1) + reach(*sides)).square()
+        products, totals = product_rounding(sides[0]), total_rounding(sides[0])
+        return bounded(squares, most, numbers, products=products, totals=totals)
 
     def total(self, factors: torch.Tensor) -> torch.Tensor:
         """The sum of both totals."""
@@ -72,7 +79,7 @@ def _one(pieces: list[Piece], regions: Regions, tools: Tools) -> Piece:
             if not outers:
                 return _lookup(lookups, tools)
             outer = Outer(region, torch.cat([l for l, _ in sides], 1), torch.cat([r for _, r in sides], 1), tools)
-            return Tied(_lookup(lookups, tools), outer) if lookups else outer
+            return Tied(_lookup(lookups, tools), outer, tools) if lookups else outer
     else:
         region = regions.whole(region.name)
     return Direct(region, torch.stack([_spread(piece, regions) for piece in pieces]).sum(0))

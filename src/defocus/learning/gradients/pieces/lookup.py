@@ -8,7 +8,8 @@ from typing import final
 
 import torch
 
-from defocus.learning.gradients.pieces.piece import Piece, product, squared_norms
+from defocus.learning.gradients.pieces.bounding import bounded, product_rounding
+from defocus.learning.gradients.pieces.piece import Piece, product, squared_norms, wide
 from defocus.learning.gradients.regions import Region
 from defocus.learning.gradients.tools import Tools
 
@@ -28,6 +29,18 @@ class Lookup(Piece):
         self.ids, self.gradients, self._tools = ids, gradients, tools
 
     def squares(self) -> torch.Tensor:
+        """With a margin for rounding."""
+        squares = self.bare()
+        if self.ids.shape[1] == 1 or not self._tools.margins:
+            return squares
+        return bounded(squares, self._reach(), self.numbers, products=product_rounding(self.gradients))
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers a squared norm adds up one after the other."""
+        return int(self.region.shape[1] + 2 * self.ids.shape[1] + 2)
+
+    def bare(self) -> torch.Tensor:
         """Pairs of equal rows, or the table written out for each example where that is measured to be faster."""
         if self.ids.shape[1] == 1:
             return squared_norms(self.gradients)
@@ -41,18 +54,19 @@ class Lookup(Piece):
 
     def total(self, factors: torch.Tensor) -> torch.Tensor:
         """Scaled rows, added up where they belong."""
-        wide = torch.promote_types(self.gradients.dtype, torch.float32)
-        scaled = self.gradients.to(wide) * factors.to(wide).view(-1, 1, 1)
+        kind = wide(self.gradients.dtype)
+        scaled = self.gradients.to(kind) * factors.to(kind).view(-1, 1, 1)
         found: torch.Tensor = torch.ops.aten.embedding_dense_backward(scaled, self.ids, self.region.shape[0], -1, False)
         return found
 
     def each(self) -> torch.Tensor:
-        """The table written out for each example."""
+        """The table written out for each example, in at least 32 bits."""
         rows, width = self.region.shape
         examples = len(self.ids)
-        flat = self.gradients.new_zeros(examples * rows, width)
+        gradients = self.gradients.to(wide(self.gradients.dtype))
+        flat = gradients.new_zeros(examples * rows, width)
         places = self.ids + rows * torch.arange(examples, device=self.ids.device).unsqueeze(1)
-        flat.index_add_(0, places.flatten(), self.gradients.reshape(-1, width))
+        flat.index_add_(0, places.flatten(), gradients.reshape(-1, width))
         return flat.view(examples, rows, width)
 
     def silence(self, usable: torch.Tensor) -> None:
@@ -64,6 +78,19 @@ class Lookup(Piece):
         examples, length = self.ids.shape
         at_rows = left.gather(2, self.ids.unsqueeze(1).expand(examples, left.shape[1], length))
         return (at_rows * product(right, self.gradients.transpose(1, 2))).flatten(1).sum(1)
+
+    def norms(self) -> torch.Tensor:
+        """The norms of all gradients, (B, T)."""
+        return torch.linalg.vector_norm(self.gradients, dim=2, dtype=wide(self.gradients.dtype))
+
+    def _reach(self) -> torch.Tensor:
+        """The sum over the pairs of equal rows of the products of their norms."""
+        part = max(1, _PRODUCTS // self.ids.shape[1] ** 2)
+        sums = []
+        for ids, norms in zip(self.ids.split(part), self.norms().split(part), strict=True):
+            pairs = norms.unsqueeze(2) * norms.unsqueeze(1)
+            sums.append((pairs * (ids.unsqueeze(2) == ids.unsqueeze(1))).flatten(1).sum(1))
+        return torch.cat(sums)
 
     def _ghost(self) -> torch.Tensor:
         part = max(1, _PRODUCTS // self.ids.shape[1] ** 2)

@@ -14,7 +14,8 @@ from typing import final
 
 import torch
 
-from defocus.learning.gradients.pieces.piece import Piece, dot, matrix, product, squared_norms, weighted
+from defocus.learning.gradients.pieces.bounding import bounded, product_rounding, reach, total_rounding
+from defocus.learning.gradients.pieces.piece import Piece, dot, matrix, product, squared_norms, weighted, wide
 from defocus.learning.gradients.regions import Region
 from defocus.learning.gradients.tools import Tools
 
@@ -37,7 +38,22 @@ class Outer(Piece):
         self._turned = left.shape[-1] > right.shape[-1]
 
     def squares(self) -> torch.Tensor:
-        """By the way that was fastest for this shape."""
+        """With a margin for rounding, unless the gradients are written out."""
+        left, right = self.left, self.right
+        squares = self.bare()
+        if self._kept is not None or left.dim() == 2 or left.shape[1] == 1 or not self._tools.margins:
+            return squares
+        products, totals = product_rounding(left), total_rounding(left)
+        return bounded(squares, reach(left, right).square(), self.numbers, products=products, totals=totals)
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers a squared norm adds up one after the other."""
+        length = self.left.shape[1] if self.left.dim() == 3 else 1
+        return int(self.left.shape[-1] + self.right.shape[-1] + 2 * length + 2)
+
+    def bare(self) -> torch.Tensor:
+        """The squares as they come out, by the way that was fastest for this shape."""
         left, right = self.left, self.right
         if left.dim() == 2 or left.shape[1] == 1:
             return squared_norms(left) * squared_norms(right)
@@ -61,7 +77,7 @@ class Outer(Piece):
         left, right = self.left, self.right
         scale = factors.view(-1, *[1] * (left.dim() - 1))
         if left.shape[-1] < right.shape[-1]:
-            left = left * scale.to(left.dtype)
+            left = left * scale.to(wide(left.dtype))
         else:
             right = self._tools.scaled(right, scale)
         return matrix(left.reshape(-1, left.shape[-1]).t(), right.reshape(-1, right.shape[-1]))

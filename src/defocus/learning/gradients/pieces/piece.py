@@ -63,13 +63,25 @@ def matrix(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """A matrix product that adds up examples, with at least 32 bits.
 
     Rounding the sum of many examples to fewer bits would move it by more than one of them does, so that no clip would
-    bound anyone: the factors may be narrow, their sum must not be.
+    bound anyone: the factors may be narrow, their sum must not be. If only one of them is narrow, a GPU multiplies with
+    the other as the sum of two narrow numbers: rounded to one, contributions that cancel would no longer do so.
     """
-    if a.dtype in {torch.float32, torch.float64}:
+    if a.dtype == b.dtype and a.dtype in {torch.float32, torch.float64}:
         return a @ b
+    if a.is_cuda and a.dtype != b.dtype:
+        narrow = b.dtype if a.dtype == torch.float32 else a.dtype
+        first, second = (_split(each, narrow) for each in (a, b))
+        return torch.stack([torch.mm(x, y, out_dtype=torch.float32) for x in first for y in second]).sum(0)
     if a.is_cuda:
         return torch.mm(a, b, out_dtype=torch.float32)
     return a.float() @ b.float()
+
+
+def _split(values: torch.Tensor, narrow: torch.dtype) -> list[torch.Tensor]:
+    if values.dtype == narrow:
+        return [values]
+    high = values.to(narrow)
+    return [high, (values - high).to(narrow)]
 
 
 def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
