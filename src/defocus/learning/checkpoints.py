@@ -11,7 +11,9 @@ is over.
 Whoever resumes from one twice, with everything as it was, repeats the same run and learns nothing new. Settings, data
 and ledger are compared with those of the run, and others are refused. If something changed all the same (code, a
 learning rate in the user's own loop), the noise differs too: see :mod:`defocus.learning.noising`. What is then
-released is a second run, and only the first was charged.
+released is a second run, and only the first was charged. So the ledger notes from which state a resumed run took its
+first step, and refuses another one: see :func:`defocus.learning.resuming.gone_on`. It does not see what changes between
+later steps, nor a run that goes on beside the one that was resumed: each such branch must be charged on its own.
 
 Steps after the checkpoint are taken again, and come out as they did where arithmetic repeats itself: on a CPU with as
 many threads as before, for shapes of batches that were seen before it (for new ones the fastest way to add up is

@@ -18,11 +18,13 @@ from defocus.learning.planning import Plan
 from defocus.learning.stepping import Stepper
 from defocus.learning.streams import KEY_BYTES, derive
 from defocus.ledger import Ledger, Receipt
-from defocus.ledger.entries import CHARGE, canonical
+from defocus.ledger.entries import CHARGE, RELEASE, canonical
+from defocus.ledger.values import fingerprint
 from defocus.noise.integers import Integers
+from defocus.privacy.events import NOTHING
 from defocus.privacy.wire import from_wire, to_wire
 
-__all__ = ["State", "digest_of_data", "digest_of_parameters", "digest_of_run", "finished"]
+__all__ = ["State", "digest_of_data", "digest_of_parameters", "digest_of_run", "finished", "gone_on"]
 
 _LOOKED_AT = 256
 
@@ -170,10 +172,71 @@ class State:
                 torch.cuda.set_rng_state_all(kept["devices"])
 
 
+def gone_on(ledger: Ledger, state: State) -> None:
+    """Note from which state a resumed run goes on; refuse if it went on from another or a later one, or ended.
+
+    A step from the same state adds the same noise to the same sum. From another one it has fresh noise, and many of
+    those could be averaged: each is a release of its own, and one was charged. The note is a digest under the key of
+    the run. The ledger appends one entry at a time, so of several that try, one comes first.
+    """
+    receipt = state.receipt
+    if receipt is None:
+        return
+    if _released(ledger, receipt) is not None:
+        raise CheckpointError(
+            "The run of this checkpoint ended, and its parameters were released: other steps were not charged.",
+            fix="use those parameters, or start another run, which is charged on its own.",
+        )
+    begins = f"training {receipt.hash[:32]}: step "
+    name = f"{begins}{state.taken} from {_digest_of_state(state).hex()}"
+    for told in _notes(ledger, begins):
+        if int(told.split(" ")[0]) > state.taken:
+            raise CheckpointError(
+                "The run went on from a later checkpoint before: steps that it took would be taken again.",
+                fix="resume the newest checkpoint, or start another run, which is charged on its own.",
+            )
+    if name.removeprefix(begins) not in _notes(ledger, begins):
+        ledger.charge(NOTHING, purpose="resume a training", who=receipt.who, request=name)
+    first = next(told for told in _notes(ledger, begins) if told.startswith(f"{state.taken} "))
+    if first != name.removeprefix(begins):
+        raise CheckpointError(
+            "The run went on from this step before, with another model or optimizer: its noise would be drawn anew.",
+            fix="go on with everything as it was then, or start another run, which is charged on its own.",
+        )
+
+
+def _notes(ledger: Ledger, begins: str) -> list[str]:
+    named = (entry.content["request"] for entry in ledger.entries() if entry.kind == CHARGE)
+    return [name.removeprefix(begins) for name in named if name is not None and name.startswith(begins)]
+
+
+def _digest_of_state(state: State) -> bytes:
+    digest = hmac.new(derive(state.key, "state", size=32), digest_of_parameters(state.stepper.model), hashlib.sha256)
+    digest.update(repr(state.stepper.clips).encode())
+    for leaf in trees.tree_leaves(state.optimizer.state_dict()):
+        if isinstance(leaf, torch.Tensor):
+            digest.update(leaf.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+        elif leaf is None or isinstance(leaf, (bool, int, float, str)):
+            digest.update(repr(leaf).encode())
+    return digest.digest()
+
+
 def finished(ledger: Ledger, receipt: Receipt, model: torch.nn.Module) -> None:
-    """Note a digest of the parameters that the run released, unless that was done before."""
+    """Note a digest of the parameters that the run released; refuse if others were released before."""
+    mine = digest_of_parameters(model).hex()
     with contextlib.suppress(InvalidParameterError):  # noted before
-        ledger.record(receipt, digest_of_parameters(model).hex(), description="SHA-256 of the trained parameters")
+        ledger.record(receipt, mine, description="SHA-256 of the trained parameters")
+    if _released(ledger, receipt) != fingerprint(mine):
+        raise CheckpointError(
+            "This run ended before with other parameters: these are a second release, and one was charged.",
+            fix="use the parameters of the first; another run is charged on its own.",
+        )
+
+
+def _released(ledger: Ledger, receipt: Receipt) -> str | None:
+    """The digest that was noted for the end of a run."""
+    noted = (entry for entry in ledger.entries() if entry.kind == RELEASE)
+    return next((entry.content["digest"] for entry in noted if entry.content["charge"] == receipt.sequence), None)
 
 
 def _receipt(ledger: Ledger, kept: list[Any]) -> Receipt:

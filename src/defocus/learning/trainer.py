@@ -8,7 +8,7 @@ from typing import Any, final
 import numpy as np
 import torch
 
-from defocus.errors import InvalidParameterError, Number, TrainingEndedError, count
+from defocus.errors import DefocusError, InvalidParameterError, Number, TrainingEndedError, count
 from defocus.learning.beginning import begun, checked_optimizer, checked_parameters, checked_unit, ledger_of
 from defocus.learning.clipping import PerLayer, as_clipping
 from defocus.learning.distributed import Ranks, plain
@@ -22,7 +22,7 @@ from defocus.learning.noising import Correlated, noise_of
 from defocus.learning.planning import Plan, plan
 from defocus.learning.progress import Progress, Silent
 from defocus.learning.results import Sample, Trained
-from defocus.learning.resuming import State, digest_of_parameters, digest_of_run, finished
+from defocus.learning.resuming import State, digest_of_parameters, digest_of_run, finished, gone_on
 from defocus.learning.stepping import Stepper
 from defocus.learning.streams import new_key
 from defocus.learning.watching import Glance, Private, Watch, as_watch
@@ -49,6 +49,10 @@ class Trainer:
         is as private as the event that was charged says, for the unit of the ledger. Batches are drawn as the event
         says, from a cryptographic stream; the sum of clipped gradients gets Gaussian noise, and is divided by a public
         number. The run cannot take more steps than were paid for, also when it is resumed.
+        This is said of *one* run. Whoever holds a checkpoint can branch: change the model between later steps of a
+        resumed run, or resume while the first run goes on, and steps that were taken before are taken again with fresh
+        noise. Each branch is a release of its own and must be charged on its own. What the ledger shows of it is
+        refused: see :meth:`resume`.
     Assumes:
         The number of units (``size``) is public: it decides the rate of sampling. Unless declared, the number of
         examples or users in the data is taken for it, as is usual. The loss is a sum or mean of one term for each
@@ -180,6 +184,7 @@ class Trainer:
         self._receipt: Receipt | None = None
         self._taken = 0
         self._offered: Sample | None = None
+        self._resumed = self._noted = False
         self._ranks.agree(digest_of_run(self.plan, self._stepper, optimizer), "settings")
         self._ranks.agree(digest_of_parameters(module), "parameters to begin with")
 
@@ -230,6 +235,8 @@ class Trainer:
             raise TrainingEndedError(
                 "This is not the batch whose turn it is.", fix="take batches from run.batches(), each one once."
             )
+        if self._resumed:
+            self._go_on()
         self._stepper.make(batch.step, batch.units, self._key)
         self._taken, self._offered = self._taken + 1, None  # its noise is drawn: whatever happens now, it is spent
         self._optimizer.step()
@@ -261,8 +268,10 @@ class Trainer:
 
     def result(self) -> Trained:
         """What was done and what it cost. The end of the run is noted in the ledger, once."""
-        if self._taken == self.plan.steps and self._receipt is not None and self._ledger is not None:
+        over = self._taken == self.plan.steps and not self._noted
+        if over and self._receipt is not None and self._ledger is not None:
             finished(self._ledger, self._receipt, self._stepper.model)
+            self._noted = True
         return Trained(
             plan=self.plan,
             steps=self._taken,
@@ -287,7 +296,9 @@ class Trainer:
     def resume(self, path: str | Path) -> dict[str, Any]:
         """Go on where a checkpoint was written, bit for bit; nothing is charged. Returns what it was given to keep.
 
-        Everything must be as it was: model, optimizer, data, settings and ledger. Anything else is refused.
+        Everything must be as it was: model, optimizer, data, settings and ledger. Anything else is refused. The first
+        step notes in the ledger from which state the run went on, free of charge; from another state at that step,
+        from an earlier step, or after the end of the run no step is taken.
         """
         if self._taken or self._key is not None:
             raise InvalidParameterError("The run has begun.", fix="resume before the first step, in a new Trainer.")
@@ -295,6 +306,7 @@ class Trainer:
         more, tuning = state.load(path, self._ledger, first=self._ranks.first)
         self._stepper.gradients = self._tuned(tuning=tuning)  # other ways to add up would round differently
         self._key, self._taken, self._receipt = state.key, state.taken, state.receipt
+        self._resumed = True
         return more
 
     def explain(self) -> str:
@@ -329,6 +341,21 @@ class Trainer:
             declared=self._declared,
         )
         self._key = self._ranks.shared(new_key(self._bits))
+
+    def _go_on(self) -> None:
+        """Note from where a resumed run goes on. In the first process; the others wait, and fail with it."""
+        refused: DefocusError | None = None
+        if self._ledger is not None:
+            try:
+                gone_on(self._ledger, self._state())
+            except DefocusError as problem:
+                refused = problem
+        ok = self._ranks.succeeded(ok=refused is None)
+        if refused is not None:
+            raise refused
+        if not ok:
+            raise InvalidParameterError("The first process could not go on with the run.", fix="see its error.")
+        self._resumed = False
 
     def _drawn(self) -> Sample:
         if self._key is None:
