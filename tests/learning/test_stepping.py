@@ -1,6 +1,7 @@
 """One step: everything that it releases, taken together, has the noise that was charged."""
 
 import math
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ from tests.learning.making import model, named, trainer
 
 from defocus import Budget, user
 from defocus.learning import Automatic, PerLayer, Quantile, Watch
-from defocus.learning.stepping import _parts
+from defocus.learning.gradients.pieces.bounding import _FINE
+from defocus.learning.stepping import _TOLD, _parts
 
 
 @pytest.mark.parametrize(
@@ -37,7 +39,7 @@ def test_one_unit_moves_all_that_is_released_by_as_much_as_was_charged(tmp_path:
     groups = stepper.clipping.names if isinstance(stepper.clipping, PerLayer) else (tuple(stepper.parameters),)
     of = dict(zip(stepper.parameters, scales, strict=False))
     moved = sum(
-        (clip / of[group[0]]) ** 2 for clip, group in zip(stepper.clips, groups, strict=True)
+        (_TOLD * clip / of[group[0]]) ** 2 for clip, group in zip(stepper.clips, groups, strict=True)
     )  # a group has one scale
     assert all(len({of[name] for name in group}) == 1 for group in groups)
     if stepper._width:
@@ -95,3 +97,25 @@ def test_a_user_counts_once_however_many_examples(tmp_path: Path) -> None:
     length = math.sqrt(sum(float(p.grad.square().sum()) for p in stepper.model.parameters() if p.grad is not None))
     assert length <= 1 + 1e-5
     assert float(sums.norm()) <= 1 + 1e-5
+
+
+def test_noise_is_made_for_norms_that_are_told_too_small() -> None:
+    assert 1 / math.sqrt(1 - 1 / _FINE) <= _TOLD
+
+
+class Talking(torch.nn.Linear):
+    """A model that warns of what it sees."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if len(x) and float(x.detach().max()) > 1e6:
+            warnings.warn("a value is very large", stacklevel=1)
+        return super().forward(x)
+
+
+def test_a_warning_about_private_examples_is_not_shown(tmp_path: Path) -> None:
+    x = torch.full((40, 6), 1e7)
+    run = trainer(tmp_path, model=Talking(6, 3), data=(x, torch.zeros(40, dtype=torch.long)))
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        run.fit(progress=False)
+    assert not seen

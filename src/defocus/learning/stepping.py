@@ -18,6 +18,7 @@ from defocus.learning.noising import Correlated, Noise, secret_of
 from defocus.learning.planning import Plan
 from defocus.learning.watching import Glance, Private, Watch
 from defocus.noise.integers import Integers
+from defocus.release.silence import silence
 
 __all__ = ["Stepper"]
 
@@ -26,6 +27,9 @@ _NARROW = 1 + 2.0**-7
 may be longer than the clip by a factor of (1 + 2**-9)**3, which is less than this. Noise is made for that."""
 _TF32 = 1 + 2.0**-9
 """The same on a GPU, which may round what it multiplies to 11 bits."""
+_TOLD = 1 + 2.0**-9
+"""A norm may be told too small by a thousandth of itself (:mod:`~.gradients.pieces.bounding`), on every device, and the
+gradient that it clips is then longer than the clip by as much. Noise is made for that, too."""
 
 
 @final
@@ -64,10 +68,12 @@ class Stepper:
     def make(self, step: int, drawn: Integers, key: bytes) -> None:
         """Put the noisy mean gradient of a sample of units into ``grad``, and move the clip if it is adaptive.
 
-        Where anything fails, ``grad`` is emptied: sums without noise are left to nobody.
+        Where anything fails, ``grad`` is emptied: sums without noise are left to nobody. Warnings, which may depend on
+        the examples, are not shown: what can be warned of a model is warned of made-up ones, before the charge.
         """
         try:
-            self._make(step, drawn, key)
+            with silence():
+                self._make(step, drawn, key)
         except BaseException:
             for parameter in self.parameters.values():
                 parameter.grad = None
@@ -170,7 +176,8 @@ class Stepper:
     def _scales(self, step: int, names: list[str]) -> list[float]:
         """The standard deviation of the noise of every sum: the parameters', then that of the sums beside them."""
         on_cpu = next(self.model.parameters()).device.type == "cpu"
-        ratio = self.plan.ratio_of(0, step) * (_NARROW if self.precision is not None else 1.0 if on_cpu else _TF32)
+        rounded = _NARROW if self.precision is not None else 1.0 if on_cpu else _TF32
+        ratio = self.plan.ratio_of(0, step) * _TOLD * rounded
         if isinstance(self.clipping, PerLayer):
             sizes = {name: each.numel() for name, each in self.parameters.items()}
             roots = [math.sqrt(sum(sizes[name] for name in group)) for group in self.clipping.names]
