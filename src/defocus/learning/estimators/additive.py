@@ -17,7 +17,7 @@ from defocus.learning.estimators.labels import labels, none_found
 from defocus.learning.estimators.logistic import descent_plan, fitted_by_descent
 from defocus.learning.estimators.naive_bayes import binned
 from defocus.learning.estimators.noisy_gradients import ROW_BITS
-from defocus.learning.estimators.residuals import chances
+from defocus.learning.estimators.residuals import decisions, probabilities
 from defocus.learning.estimators.spending import purse
 from defocus.mechanisms.values import IntVector
 
@@ -108,15 +108,11 @@ class AdditiveModel(ClassifierMixin, PrivateEstimator):
 
     def decision_function(self, X: Any) -> Floats:
         """The score of each class; of the second against the first where there are two."""
-        scores = self._scored(X)
-        return scores[:, 0] if len(self.classes_) <= 2 else np.log(np.maximum(chances(scores), 1e-300))
+        return decisions(self._scored(X), len(self.classes_))
 
     def predict_proba(self, X: Any) -> Floats:
         """The probability of each class."""
-        scores = self._scored(X)
-        if len(self.classes_) == 1:
-            return np.ones((len(scores), 1))
-        return chances(np.hstack([-scores, scores]) / 2 if len(self.classes_) == 2 else scores)
+        return probabilities(self._scored(X), len(self.classes_))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable class."""

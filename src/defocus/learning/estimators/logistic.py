@@ -13,7 +13,7 @@ from defocus.learning.estimators.base import PrivateEstimator, checked_bits, in_
 from defocus.learning.estimators.labels import Labels, labels, none_found, numbered
 from defocus.learning.estimators.noisy_gradients import ROW_BITS, UNIT, LinearScores, Loss, gradient_plan, optimum
 from defocus.learning.estimators.perturbation import Perturbation, objective, output
-from defocus.learning.estimators.residuals import PULL, chances, largest, pulls
+from defocus.learning.estimators.residuals import PULL, decisions, largest, probabilities, pulls
 from defocus.learning.estimators.spending import Plan, Purse, purse
 from defocus.noise import Bits
 
@@ -131,15 +131,11 @@ class LogisticRegression(ClassifierMixin, PrivateEstimator):
 
     def decision_function(self, X: Any) -> Floats:
         """The score of each class; of the second against the first where there are two."""
-        scores = self._scored(X)
-        return scores[:, 0] if len(self.classes_) <= 2 else np.log(np.maximum(chances(scores), 1e-300))
+        return decisions(self._scored(X), len(self.classes_))
 
     def predict_proba(self, X: Any) -> Floats:
         """The probability of each class."""
-        scores = self._scored(X)
-        if len(self.classes_) == 1:
-            return np.ones((len(scores), 1))
-        return chances(np.hstack([-scores, scores]) / 2 if len(self.classes_) == 2 else scores)
+        return probabilities(self._scored(X), len(self.classes_))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable class."""

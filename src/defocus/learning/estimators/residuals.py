@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from defocus.learning.estimators.balls import Floats
 
-__all__ = ["PULL", "chances", "largest", "pulls"]
+__all__ = ["PULL", "chances", "decisions", "largest", "probabilities", "pulls"]
 
 PULL = 1 << 13
 """The largest norm of a clipped residual, in steps."""
@@ -100,3 +100,19 @@ def _exponentials() -> Floats:
     """Whole multiples of e to the score, for scores up to zero."""
     found: Floats = np.rint(_ONE * np.exp(np.minimum(_middles(), 0.0)))
     return found
+
+
+def probabilities(scores: Floats, classes: int) -> Floats:
+    """The probability of each class, from one column of scores for two classes or fewer, and one for each of more.
+
+    >>> probabilities(np.zeros((1, 1)), 2)
+    array([[0.5, 0.5]])
+    """
+    if classes == 1:
+        return np.ones((len(scores), 1))
+    return chances(np.hstack([-scores, scores]) / 2 if classes == 2 else scores)
+
+
+def decisions(scores: Floats, classes: int) -> Floats:
+    """What scikit-learn calls decisions: the score of the second class against the first, or of each of more."""
+    return scores[:, 0] if classes <= 2 else np.log(np.maximum(chances(scores), 1e-300))
