@@ -2,8 +2,9 @@
 
     python spark_losses.py FOLDER
 
-A cluster of one executor is started on this machine. The executor is killed while it works on a question; then the
-Java machine of the driver is; then the table is opened anew, and its Spark stopped.
+A cluster of one executor is started on this machine. The executor is stopped before a question and killed while it
+holds tasks of it, which it so cannot have finished; then the Java machine of the driver is killed; then the table is
+opened anew, and its Spark stopped.
 """
 
 # ruff: noqa: T201 our own program
@@ -52,12 +53,12 @@ def prepare(home: Path) -> None:
     os.environ["SPARK_CONF_DIR"] = str(home)
 
 
-def wait(until: Any, often: float = 0.1) -> None:
+def wait(until: Any) -> None:
     end = time.monotonic() + SLOW
     while not until():
         if time.monotonic() > end:
             raise TimeoutError
-        time.sleep(often)
+        time.sleep(0.1)
 
 
 def executors(home: Path) -> list[int]:
@@ -108,10 +109,12 @@ def main(home: Path) -> dict[str, Any]:
         return any(tracker.getStageInfo(one).numActiveTasks for one in stages)
 
     def kill() -> None:
-        wait(working, often=0.01)
+        wait(working)
         for pid in killed:
             os.kill(pid, signal.SIGKILL)
 
+    for pid in killed:
+        os.kill(pid, signal.SIGSTOP)
     killer = threading.Thread(target=kill)
     killer.start()
     try:
