@@ -103,6 +103,10 @@ def test_each_day_is_asked_and_charged_alone(defocus: Callable[..., Any]) -> Non
     found = defocus("budget", "--json").json
     assert found["parts"]["column"] == "day"
     assert [release["parts"] for release in found["releases"]] == [["2026-11-13"], ["2026-11-14"]]
+    for day, share in (("2026-11-13", 0.25), ("2026-11-15", 1.0)):
+        alone = defocus("budget", "--part", day, "--json").json
+        assert [round(release["share_left"], 3) for release in alone["releases"]] == [share] * (share < 1)
+        assert f"left for {day}" in defocus("budget", "--part", day).out
     told = defocus("history", "--json").json
     assert told["charges"][1]["parts"] == ["2026-11-14"]
     assert told["terms"]["parts"] == {"column": "day", "kind": "date", "apart": "rows"}

@@ -31,3 +31,5 @@ def test_a_comparison_says_how_much_is_missing() -> None:
 
 def test_nothing_left_is_called_nothing() -> None:
     assert str(Remaining(epsilon=0.0, ratio=math.inf, delta=0.0)) == "nothing"
+    assert str(Remaining(epsilon=6.3e-9, ratio=math.inf, delta=0.0)) == "next to nothing"
+    assert str(Remaining(epsilon=0.0, ratio=1e6, delta=0.0)) == "Gaussian noise of 1000000 times the sensitivity"

@@ -30,7 +30,7 @@ from defocus.privacy.events import (
     SelectedPoisson,
     compose,
 )
-from defocus.privacy.expressions import family, names, parse, unparse
+from defocus.privacy.expressions import family, names, parse, sketch, unparse
 
 numbers = st.one_of(
     st.integers(1, 10**9),
@@ -196,3 +196,19 @@ def test_a_refusal_survives_a_process_boundary() -> None:
     copy = pickle.loads(pickle.dumps(caught.value))  # noqa: S301 # our own bytes
     assert str(copy) == str(caught.value)
     assert copy.position == 9
+
+
+@pytest.mark.parametrize(
+    ("exact", "brief"),
+    [
+        ("1000 * sampled(discrete_gaussian(250, sensitivity=3, dimension=4), rate=1/3)",
+         "1000 * sampled(discrete_gaussian(83.33, dimension=4), rate=0.3333)"),
+        ("shuffled(randomized_response(1, categories=3), users=1000000)",
+         "shuffled(randomized_response(1, categories=3), users=1000000)"),
+        ("discrete_laplace(271308812, sensitivity=83886080) + gaussian(1e300)",
+         "discrete_laplace(3.234) + gaussian(1e+300)"),
+        ("nothing", "nothing"),
+    ],
+)  # fmt: skip
+def test_a_sketch_has_few_digits_and_noise_in_units_of_the_sensitivity(exact: str, brief: str) -> None:
+    assert sketch(parse(exact)) == brief

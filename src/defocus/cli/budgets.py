@@ -7,7 +7,7 @@ from defocus.cli.plots import ready, save
 from defocus.cli.terminal import console, facts, table, to_json
 from defocus.ledger import Ledger
 from defocus.ledger.entries import CHARGE, Entry
-from defocus.ledger.guards import Guard
+from defocus.ledger.guards import Amounts, Guard
 from defocus.privacy.filters import Cost
 from defocus.tables.datasets import read
 
@@ -22,8 +22,8 @@ def ledger_of(where: str) -> str:
     return read(where).ledger_place if _is_file(where) else where
 
 
-def show(where: str, *, plot: Path | None, as_json: bool) -> None:
-    """Print, and perhaps plot, how the budget burnt down."""
+def show(where: str, *, part: str | None, plot: Path | None, as_json: bool) -> None:
+    """Print, and perhaps plot, how the budget burnt down, for everybody or for those in one part."""
     if plot is not None:
         ready(plot)
     if _is_file(where) and _unopened(where):
@@ -36,12 +36,13 @@ def show(where: str, *, plot: Path | None, as_json: bool) -> None:
         return
     with Ledger.open(ledger_of(where), read_only=True) as ledger:
         charges = [entry for entry in ledger.entries() if entry.kind == CHARGE]
-        terms, remaining, tally = ledger.terms, ledger.remaining(), ledger.tally()
+        about = () if part is None else (part,)
+        terms, remaining, tally = ledger.terms, ledger.remaining(*about), ledger.tally()
     guard = Guard.of(terms)
-    rule = guard.filter
-    left = [1.0, *(max(0.0, 1.0 - rule.used(Cost(entry.spent))) for entry in charges)]
+    charges, sums = (charges, [entry.spent for entry in charges]) if part is None else _of(part, charges, guard)
+    left = [1.0, *(max(0.0, 1.0 - guard.filter.used(Cost(spent))) for spent in sums)]
     if plot is not None:
-        epsilons = [guard.remaining(spent).epsilon for spent in (guard.start, *(entry.spent for entry in charges))]
+        epsilons = [guard.remaining(spent).epsilon for spent in (guard.start, *sums)]
         save(burn_down(epsilons, ["start", *(str(entry.sequence) for entry in charges)]), plot)
     divided = None if tally is None else tally.words(guard)
     if as_json:
@@ -58,7 +59,8 @@ def show(where: str, *, plot: Path | None, as_json: bool) -> None:
         )
         return
     screen = console()
-    known = [("data", terms.dataset), ("protects", terms.unit), ("budget", terms.budget), ("left", remaining)]
+    known = [("data", terms.dataset), ("protects", terms.unit), ("budget", terms.budget)]
+    known += [("left" if part is None else f"left for {part}", remaining)]
     known += [] if divided is None else [("parts", terms.parts), ("", divided)]
     screen.print(facts(known))
     if len(charges) > _NEWEST:
@@ -76,6 +78,17 @@ def _unopened(where: str) -> bool:
     """Whether the ledger of a dataset file is a file that nobody has made yet."""
     place = ledger_of(where)
     return "://" not in place and not Path(place).exists()
+
+
+def _of(part: str, charges: list[Entry], guard: Guard) -> tuple[list[Entry], list[Amounts]]:
+    """The charges that those in one part bear, with what they had been charged after each."""
+    found, sums, own = [], [], guard.start
+    for entry in charges:
+        if entry.tally is not None and (not entry.parts or part in entry.parts):
+            own = entry.parts.get(part, own)
+            found.append(entry)
+            sums.append(guard.add(entry.tally.common, own))
+    return found, sums
 
 
 def _record(entry: Entry, share: float) -> dict[str, object]:

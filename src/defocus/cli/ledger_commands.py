@@ -18,13 +18,14 @@ commands.add_typer(ledger, name="ledger")
 def budget(
     dataset: DatasetOrLedger = str(FILE),
     *,
+    part: Annotated[str | None, typer.Option(help="What is left for a question about this part alone.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Plot how the budget burnt down.")] = None,
     as_json: Json = False,
 ) -> None:
     """Print what is left of the budget, and how it burnt down."""
     from defocus.cli import budgets  # noqa: PLC0415 # a command loads what it needs
 
-    budgets.show(dataset, plot=plot, as_json=as_json)
+    budgets.show(dataset, part=part, plot=plot, as_json=as_json)
 
 
 @commands.command()

@@ -21,8 +21,8 @@ class BudgetExceededError(LedgerError):
 
     ``requested``, ``remaining`` and ``difference`` are in ``measure``, the one of the filter's units in which the
     charge comes closest to fitting. ``requested_epsilon`` is what the release costs by itself, at
-    ``requested_delta``, and ``remaining_epsilon`` the largest pure epsilon that still fits. ``remedy`` is how the
-    release can be made to fit.
+    ``requested_delta``, and ``remaining_epsilon`` the largest pure epsilon that still fits. ``left`` says so in words,
+    empty if nothing of use is left; ``remedy`` is how the release can be made to fit.
 
     >>> print(BudgetExceededError(requested=0.5, remaining=0.25, difference=0.25, measure="epsilon",
     ...     budget="Budget(epsilon=1)", left="one release of epsilon 0.25",
@@ -56,7 +56,7 @@ class BudgetExceededError(LedgerError):
             f"  remaining   {remaining:.6g} in {measure}, of {budget}\n"
             f"  difference  {difference:.6g} in {measure}",
             fix=f"{remedy} in what is left, {left}, or ask the owner of the data for more."
-            if left != "nothing"
+            if left
             else "read again what was already released, which is free, or ask the owner of the data for more budget.",
         )
         self.requested = requested

@@ -101,7 +101,7 @@ class Guard:
             difference=found.difference,
             measure=found.measure,
             budget=str(self.filter.budget),
-            left=str(left),
+            left=str(left) if left.usable else "",
             requested_epsilon=alone,
             requested_delta=0.0 if math.isinf(alone) else spoken_delta(self.filter.budget),
             remaining_epsilon=left.epsilon,

@@ -10,7 +10,7 @@ from defocus.ledger.entries import CHARGE, GENESIS, Entry
 from defocus.ledger.guards import Remaining
 from defocus.ledger.prices import Prices, charged
 from defocus.ledger.terms import Terms
-from defocus.privacy.expressions import unparse
+from defocus.privacy.expressions import sketch
 from defocus.privacy.pages import html_facts, html_table
 
 __all__ = ["COLUMNS", "NUMBERS", "cells", "page", "summary", "table"]
@@ -77,7 +77,7 @@ def _parts(entry: Entry) -> str:
 
 def _what(entry: Entry) -> str:
     if entry.kind == CHARGE:
-        return f"{_parts(entry)}{unparse(charged(entry))}"
+        return f"{_parts(entry)}{sketch(charged(entry))}"
     if entry.kind == GENESIS:
         return "opened"
     kept = entry.content["value"]

@@ -11,6 +11,9 @@ from defocus.privacy.rounding import sum_up
 
 __all__ = ["Comparison", "Cost", "Remaining"]
 
+_CRUMB = 1e-7
+"""An epsilon with which the noise of a count is as large as a large country."""
+
 
 @final
 @dataclass(frozen=True, slots=True)
@@ -70,13 +73,22 @@ class Remaining:
 
     >>> print(Remaining(epsilon=0.25, ratio=4.4224501, delta=0))
     one release of epsilon 0.25, or Gaussian noise of 4.42246 times the sensitivity
+    >>> print(Remaining(epsilon=6.32519e-9, ratio=6.7e8, delta=0))
+    next to nothing
     """
 
     epsilon: float
     ratio: float
     delta: float
 
+    @property
+    def usable(self) -> bool:
+        """Whether a release that fits could tell anything: rounding leaves crumbs of budgets that are used up."""
+        return self.epsilon > _CRUMB or self.ratio < 1 / _CRUMB
+
     def __str__(self) -> str:
+        if not self.usable:
+            return "next to nothing" if self.epsilon or math.isfinite(self.ratio) else "nothing"
         pure = f"one release of epsilon {at_most(self.epsilon)}" if self.epsilon else ""
         noise = f"Gaussian noise of {at_least(self.ratio)} times the sensitivity" if math.isfinite(self.ratio) else ""
-        return ", or ".join(text for text in (pure, noise) if text) or "nothing"
+        return ", or ".join(text for text in (pure, noise) if text)

@@ -10,7 +10,9 @@ stand for the number that :func:`defocus.privacy.calibrate` is to find. The gram
 import dataclasses
 import re
 from collections.abc import Callable
+from decimal import Decimal
 from difflib import get_close_matches
+from fractions import Fraction
 from typing import Any, final
 
 from defocus.errors import DefocusError, ExpressionError, InvalidParameterError, Number
@@ -19,9 +21,11 @@ from defocus.privacy.events import NOTHING, Composed, Event, compose
 from defocus.privacy.grammar import Argument, Call, Literal, Name, Node, Product, Sum, read
 from defocus.privacy.wire import write_number
 
-__all__ = ["family", "names", "parse", "unparse"]
+__all__ = ["family", "names", "parse", "sketch", "unparse"]
 
 _MOST_REPETITIONS = 2**63 - 1
+_LONG = 10**12
+"""From here on a whole number is no easier to read than one with an exponent."""
 _NOISE = ("sigma", "scale", "std", "b")
 _RATIO = ", where ratio is the noise divided by the sensitivity"
 
@@ -89,26 +93,62 @@ def unparse(event: Event) -> str:
     >>> unparse(2 * events.Laplace(0.5) + events.RandomizedResponse(1, categories=3))
     '2 * laplace(0.5) + randomized_response(1, categories=3)'
     """
+    return _written(event, _exactly)
+
+
+def sketch(event: Event) -> str:
+    """The same for the eye: numbers with four digits, and noise in units of its sensitivity.
+
+    >>> sketch(events.DiscreteLaplace(271308812, sensitivity=83886080) + events.Gaussian(1 / 3))
+    'discrete_laplace(3.234) + gaussian(0.3333)'
+    """
+    return _written(_scaled(event), _briefly)
+
+
+def _scaled(event: Event) -> Event:
+    """The event with noise and sensitivity divided by the sensitivity."""
+    match event:
+        case Composed(parts):
+            return Composed(tuple((_scaled(part), times) for part, times in parts))
+        case events.DiscreteGaussian(sigma, sensitivity, dimension):
+            return events.DiscreteGaussian(Fraction(sigma) / Fraction(sensitivity), dimension=dimension)
+        case events.DiscreteLaplace(scale, sensitivity):
+            return events.DiscreteLaplace(Fraction(scale) / sensitivity)
+        case (
+            events.Sampled() | events.SampledBatch() | events.Selected() | events.SelectedPoisson() | events.Shuffled()
+        ):
+            return dataclasses.replace(event, event=_scaled(event.event))
+        case _:
+            return event
+
+
+def _exactly(number: Number) -> str:
+    return str(write_number(number))
+
+
+def _briefly(number: Number) -> str:
+    exact = Fraction(number)
+    whole = exact.denominator == 1 and exact < _LONG
+    return str(exact) if whole else f"{float(Decimal(exact.numerator) / exact.denominator):.4g}"
+
+
+def _written(event: Event, number: Callable[[Any], str]) -> str:
     if not isinstance(event, Event):
         raise InvalidParameterError(
             f"Only an event can be written as an expression, but got {type(event).__name__}.",
             fix="pass for example Gaussian(1).",
         )
     if isinstance(event, Composed):
-        parts = (unparse(part) if times == 1 else f"{times} * {unparse(part)}" for part, times in event.parts)
-        return " + ".join(parts) or "nothing"
+        parts = ((_written(part, number), times) for part, times in event.parts)
+        return " + ".join(text if times == 1 else f"{times} * {text}" for text, times in parts) or "nothing"
     kind: Any = type(event)
     given: list[str] = []
     for field in dataclasses.fields(kind):
         value = getattr(event, field.name)
         if field.default is dataclasses.MISSING or value != field.default:
-            written = unparse(value) if isinstance(value, Event) else _written(value)
+            written = _written(value, number) if isinstance(value, Event) else number(value)
             given.append(f"{field.name}={written}" if given else written)
     return f"{_spelling(kind.__name__)}({', '.join(given)})"
-
-
-def _written(value: Any) -> str:
-    return str(write_number(value))
 
 
 def _mentions(node: Node, unknown: str) -> bool:
