@@ -60,6 +60,8 @@ class Gradients:
         Norms and sums are right up to rounding of the precision in use: about 1e-6 in float32, 1e-3 with TF32 products,
         1e-2 in bfloat16. A norm found by products of pairs loses more where an example's contributions cancel: where
         rounding could have lost more than 1e-3 of it, what is told is an upper bound, and the example is clipped by it.
+        In float32 such a bound is at most 1 % too large for sequences of up to 4096 positions whose contributions point
+        anywhere (TF32: 2 % for 256 positions, 6 % for 4096), and larger for those that cancel more than that.
 
     >>> model = torch.nn.Linear(2, 1, bias=False)
     >>> found = Gradients(model, torch.nn.MSELoss()).clipped_sum(

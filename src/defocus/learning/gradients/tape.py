@@ -103,7 +103,5 @@ class Tape:
 
 
 def _summed(terms: list[torch.Tensor]) -> torch.Tensor:
-    """The sums over all terms of each example, in at least 32 bits."""
-    if len(terms) == 1 and terms[0].dim() == 1:
-        return terms[0]
-    return torch.cat([each if each.dim() == 2 else each[:, None] for each in terms], 1).sum(1)
+    """The sums over all terms (B,) of each example."""
+    return terms[0] if len(terms) == 1 else torch.stack(terms).sum(0)

@@ -5,61 +5,147 @@ A squared norm out of products of pairs adds up numbers as large as :math:`S^2`,
 cancel, the norm is far below :math:`S`, and can be lost altogether: the example would not be clipped. What is told is
 then the largest norm that the rounding allows.
 
+Contributions that point anywhere have a norm of about :math:`S/\sqrt T`, so that a margin that is small beside their
+squared norm must be small beside :math:`S^2/T`. Inner products are therefore made of parts short enough for that, and
+where none are, the gradients are written out, a few at a time: then the *norm*, not its square, is off by the precision
+times :math:`S`. On a CPU this is also done for single examples whose contributions cancel more than that. A margin of
+that size always stays, since the clipped sum is rounded, too: an example whose contributions cancel adds as much.
+
 Reference:
     Higham, Accuracy and Stability of Numerical Algorithms (2nd ed.), section 3.1: an inner product of n numbers is off
-    by at most about :math:`n u` times the product of the norms, in any order of summation.
+    by at most about :math:`n u` times the product of the norms, in any order of summation; section 4.2 for sums of
+    sums, where n is the number of additions that a number goes through.
 """
+
+from collections.abc import Callable
 
 import torch
 
-__all__ = ["bounded", "convolution_rounding", "product_rounding", "reach", "total_rounding"]
+from defocus.learning.gradients.pieces.piece import RUN, product, squared_norms, wide
+
+__all__ = [
+    "TIMES",
+    "additions",
+    "bounded",
+    "convolution_rounding",
+    "lengthened",
+    "part_width",
+    "reach",
+    "total_rounding",
+    "unit",
+    "written",
+    "written_margin",
+]
 
 _FINE = 500
 """A square so many times its margin is right to 1/500, and its norm to 1e-3: it is told as it is."""
+_COARSE = 1 / 50
+"""With a margin of so much of its square a norm is told 1 % too large."""
+_SAFE = 1.01
+"""For the rounding of the margins themselves."""
+_WIDTHS = (512, 256, 128)
+TIMES = 512
+"""How many positions are added up at once where gradients are written out."""
 
 
 def bounded(
-    squares: torch.Tensor, reach: torch.Tensor, numbers: int, *, products: float = 0.0, totals: float = 0.0
+    squares: torch.Tensor,
+    reach: torch.Tensor,
+    numbers: int,
+    *,
+    totals: float = 0.0,
+    again: Callable[[torch.Tensor], torch.Tensor] | None = None,
 ) -> torch.Tensor:
-    """Squared norms (B,) that are not below the true ones by more than 1/500, from terms (B,) or (B, terms).
+    """Squared norms (B,) that are not below the true ones by more than 1/500.
 
-    ``reach`` (B,) is the square of the sum of the norms of what is added up, and ``numbers`` how many numbers are added
-    up one after the other. ``products`` and ``totals`` are what a product of matrices is off by in the norm and in the
-    clipped sum, relative to the norms of its factors, where processors round its inputs.
+    ``reach`` (B,) is the sum of the norms of what is added up, and ``numbers`` how many additions a number goes
+    through. ``totals`` is what the clipped sum is off by, relative to the reach, where processors round what they
+    multiply. ``again`` tells the norms of single examples, by their numbers, with smaller margins.
     """
-    found = (squares if squares.dim() == 1 else squares.sum(1)).clamp(min=0)
-    margin = (numbers * torch.finfo(found.dtype).eps / 2 + 2 * products) * reach
-    found = torch.where(found >= _FINE * margin, found, found + margin)
-    if not totals:
-        return found
-    norms, away = found.sqrt(), totals * reach.sqrt()
+    found = squares.clamp(min=0)
+    margin = numbers * _SAFE * unit(squares) * reach.square()
+    told = torch.where(found >= _FINE * margin, found, found + margin)
+    if again is not None and not told.is_cuda:
+        rows = (margin > _COARSE * found).nonzero()[:, 0]
+        if len(rows):
+            told[rows] = torch.minimum(told[rows], again(rows))
+    return lengthened(told, totals * reach) if totals else told
+
+
+def lengthened(squares: torch.Tensor, away: torch.Tensor) -> torch.Tensor:
+    """Squared norms for norms that may be longer by ``away``, where that matters."""
+    norms = squares.sqrt()
     return torch.where(norms >= 2 * _FINE * away, norms, norms + away).square()
 
 
 def reach(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
     """The sum over the positions of the products of the norms, (B,), of two tensors (B, T, ...)."""
-    wide = torch.promote_types(left.dtype, torch.float32)
-    norms = [torch.linalg.vector_norm(side, dim=2, dtype=wide) for side in (left, right)]
+    norms = [torch.linalg.vector_norm(side, dim=2, dtype=wide(side.dtype)) for side in (left, right)]
     return (norms[0] * norms[1]).sum(1)
 
 
-def product_rounding(like: torch.Tensor) -> float:
-    """What a product of float32 matrices is off by because processors may round its inputs; narrow ones are exact."""
-    if like.dtype != torch.float32:
-        return 0.0
-    return _ROUNDING.get(torch.get_float32_matmul_precision(), 0.0)
+def unit(like: torch.Tensor) -> float:
+    """The most that one addition is off by: processors for matrices cut off rather than round."""
+    return float(torch.finfo(wide(like.dtype)).eps) / (1 if like.is_cuda else 2)
+
+
+def additions(features: tuple[int, ...], width: int) -> int:
+    """How many additions a number goes through on its way into a squared norm by products of pairs.
+
+    Inner products over so many features are made of parts of a width; then come the product, a run and its rounding.
+    """
+    return sum(min(width, each) + -(-each // width) - 1 for each in features) + RUN + 2
+
+
+def part_width(length: int, features: tuple[int, ...], like: torch.Tensor) -> int | None:
+    """The largest width for which ordinary norms are told at most 1 % too large; None where none is small enough."""
+    for width in (max(features), *_WIDTHS):
+        if additions(features, width) * unit(like) * length <= _COARSE:
+            return width
+    return None
+
+
+def written(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    """Squared norms (B,) of the sums over t of the outer products of (B, T, rows) and (B, T, columns), as bounds.
+
+    The gradients are written out in parts that stay in the cache, and no part of them is kept.
+    """
+    (examples, length, rows), columns = left.shape, right.shape[2]
+    room = 2**26 if left.is_cuda else 2**20
+    few, high = max(1, room // (rows * columns)), max(1, room // columns)
+    found = []
+    for start in range(0, examples, few):
+        some = slice(start, start + few)
+        squares = torch.zeros(len(left[some]), dtype=torch.float64, device=left.device)
+        for part in left[some].split(high, 2):
+            squares += squared_norms(product(part.transpose(1, 2), right[some], TIMES))
+        found.append(squares)
+    return lengthened(torch.cat(found).to(wide(left.dtype)), written_margin(length, left) * reach(left, right))
+
+
+def written_margin(length: int, like: torch.Tensor) -> float:
+    """What a gradient that is written out, so many positions in parts of :data:`TIMES`, is off by of the reach."""
+    return (min(length, TIMES) + -(-length // TIMES)) * _SAFE * unit(like)
 
 
 def total_rounding(like: torch.Tensor) -> float:
-    """What the clipped sum is off by: narrow factors are scaled, and then written as two narrow numbers on a GPU."""
-    if like.dtype in {torch.float32, torch.float64}:
-        return product_rounding(like)
-    return 2.0**-15 if like.is_cuda else _ROUNDING.get(torch.get_float32_matmul_precision(), 0.0)
+    """What the clipped sum is off by, relative to the reach, because processors round what they multiply.
+
+    Assumes:
+        A number is rounded in the same way wherever it is multiplied, so that the norm told is that of a gradient whose
+        factors are rounded, and the sum differs from it in the factor that is scaled before.
+    """
+    if like.dtype in {torch.float32, torch.float64} or not like.is_cuda:
+        return 0.0 if like.dtype == torch.float64 else _ROUNDING.get(torch.get_float32_matmul_precision(), 0.0)
+    return 2.0**-15  # scaled, and then written as two narrow numbers
 
 
 def convolution_rounding(like: torch.Tensor) -> float:
-    """What a convolution's weight gradient is off by: on a GPU its inputs may be rounded."""
-    return 2.0**-10 if like.is_cuda and like.dtype != torch.float64 and torch.backends.cudnn.allow_tf32 else 0.0
+    """The same of a convolution's weight gradient, whose inputs a GPU may round where those of products are not."""
+    if not like.is_cuda or like.dtype == torch.float64 or not torch.backends.cudnn.allow_tf32:
+        return 0.0
+    both = like.dtype == torch.float32 and torch.get_float32_matmul_precision() == "highest"
+    return 2.0**-9 if both else 2.0**-10
 
 
 _ROUNDING = {"high": 2.0**-10, "medium": 2.0**-8}

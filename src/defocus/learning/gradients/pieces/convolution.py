@@ -3,19 +3,27 @@ r"""Gradients of the kernel of a convolution.
 Unfolded, a convolution is a product of matrices: the gradient of example :math:`i` is :math:`g_i u_i^\top`, where the
 columns of :math:`u_i` are the patches that the kernel saw. The patches are copied for a few examples at a time, into a
 buffer that stays in the cache, and multiplied at once; in which order of dimensions is measured. Where the gradients
-are too large to keep, their norms are ghost norms, and the clipped sum is one weight gradient of the whole batch.
+are too large to keep, their norms are ghost norms, or those of gradients that are written out and not kept, and the
+clipped sum is one weight gradient of the whole batch.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import prod
+from math import prod, sqrt
 from typing import TypeAlias, final
 
 import torch
 from torch.nn import functional as F  # noqa: N812 -- its name everywhere
 
-from defocus.learning.gradients.pieces.bounding import bounded, convolution_rounding, product_rounding
-from defocus.learning.gradients.pieces.piece import Piece, dot, norms_into, product, weighted, wide
+from defocus.learning.gradients.pieces.bounding import (
+    additions,
+    bounded,
+    convolution_rounding,
+    lengthened,
+    part_width,
+    written_margin,
+)
+from defocus.learning.gradients.pieces.piece import Piece, dot, norms_into, product, squared_norms, weighted, wide
 from defocus.learning.gradients.regions import Region
 from defocus.learning.gradients.tools import Tools
 
@@ -61,22 +69,36 @@ class Convolution(Piece):
             if shape.groups == 1:
                 ways["instantiated, channels last"] = lambda: weighted(*self._instantiated(_channels_last))
                 ways["instantiated, outputs last"] = lambda: weighted(*self._instantiated(_outputs_last))
-        if not ways or length * length <= 4 * weights:
-            ways["ghost"] = lambda: self._total(_ghost(x, g, shape)[0])
+        features = (g.shape[1] // shape.groups, prod(self.region.shape[1:]))
+        width = part_width(length, features, x) if self._tools.margins else max(features)
+        if width is not None and (not ways or length * length <= 4 * weights):
+            ways["ghost"] = lambda: self._total(_ghost(x, g, shape, width)[0])
         sizes = f"{tuple(x.shape[1:])} {tuple(self.region.shape)} {shape.stride}"
         work = f"convolution {len(x).bit_length()} {sizes} {x.stride()[1] == 1} {x.dtype} {x.device.type}"
-        way = self._tools.choices.pick(work, ways)
+        way = self._tools.choices.pick(work, ways) if ways else "written"
+        if way == "written":
+            return self._written(torch.arange(len(x), device=x.device), convolution_rounding(x))
         if way == "ghost":
-            squares, most = _ghost(x, g, shape)
+            squares, most = _ghost(x, g, shape, width)
             if not self._tools.margins:
                 return squares
-            numbers = g.shape[1] + prod(self.region.shape[1:]) + 2 * length + shape.groups + 2
-            products, totals = product_rounding(x), convolution_rounding(x)
-            return bounded(squares, most, numbers, products=products, totals=totals)
+            numbers = additions(features, width or max(features))
+            return bounded(squares, most, numbers, totals=convolution_rounding(x), again=self._written)
         self._order = way
         squares, self._kept = self._instantiated(_ORDERS[way])
         self._input = self._gradients = x.new_empty(0)
         return squares
+
+    def _written(self, few: torch.Tensor, totals: float = 0.0) -> torch.Tensor:
+        """Squared norms of some examples, written out one at a time in 64 bits and not kept."""
+        shape, found = self._shape, []
+        seen = sqrt(prod(-(-k // s) for k, s in zip(shape.kernel, shape.stride, strict=True)))  # times of each number
+        for one in few.split(1):
+            x, g = self._input[one].double(), self._gradients[one].double()
+            total = _channels_first(x, g, shape, x.new_empty(prod(self.region.shape)))[1]
+            away = (written_margin(prod(g.shape[2:]), self._input) + totals) * seen * x.norm() * g.norm()
+            found.append(lengthened(squared_norms(total), away))
+        return torch.cat(found).to(wide(self._input.dtype))
 
     def total(self, factors: torch.Tensor) -> torch.Tensor:
         """A product with the kept gradients, or one weight gradient of the whole batch."""
@@ -213,8 +235,8 @@ _ORDERS: dict[str, _Way] = {
 }
 
 
-def _ghost(x: torch.Tensor, g: torch.Tensor, shape: Shape) -> tuple[torch.Tensor, torch.Tensor]:
-    """Squared norms from products of pairs of positions, group by group, and what they would be at most."""
+def _ghost(x: torch.Tensor, g: torch.Tensor, shape: Shape, width: int | None) -> tuple[torch.Tensor, torch.Tensor]:
+    """Squared norms from products of pairs of positions, group by group, and what norms would be at most."""
     view = _patches(x, g, shape)
     examples, channels = x.shape[:2]
     groups, outputs = shape.groups, g.shape[1]
@@ -226,8 +248,8 @@ def _ghost(x: torch.Tensor, g: torch.Tensor, shape: Shape) -> tuple[torch.Tensor
         n = len(patches)
         patches = patches.reshape(n * groups, -1, length)
         grads = g[start : start + part].reshape(n * groups, outputs // groups, length)
-        pairs = product(patches.transpose(1, 2), patches), product(grads.transpose(1, 2), grads)
+        pairs = product(patches.transpose(1, 2), patches, width), product(grads.transpose(1, 2), grads, width)
         sums.append(dot(*pairs).view(n, -1).sum(1))
         sizes = [each.diagonal(dim1=1, dim2=2).sqrt() for each in pairs]
-        most.append((sizes[0] * sizes[1]).sum(1).square().view(n, -1).sum(1))
+        most.append((sizes[0] * sizes[1]).sum(1).square().view(n, -1).sum(1).sqrt())
     return torch.cat(sums), torch.cat(most)

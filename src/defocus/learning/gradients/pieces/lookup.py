@@ -1,21 +1,19 @@
 r"""Gradients of an embedding: rows that were looked up.
 
-The gradient of example :math:`i` is :math:`\sum_t e_{k_{it}} g_{it}^\top`, so its squared norm is the sum of
-:math:`\langle g_{it}, g_{is} \rangle` over the pairs of positions that looked up the same row.
+The gradient of example :math:`i` is :math:`\sum_t e_{k_{it}} g_{it}^\top`. It has at most as many rows as positions, so
+that these are written out for the norm: positions that looked up the same row are added up.
 """
 
 from typing import final
 
 import torch
 
-from defocus.learning.gradients.pieces.bounding import bounded, product_rounding
-from defocus.learning.gradients.pieces.piece import Piece, product, squared_norms, wide
+from defocus.learning.gradients.pieces.bounding import TIMES, lengthened, written_margin
+from defocus.learning.gradients.pieces.piece import Piece, dot, product, squared_norms, wide
 from defocus.learning.gradients.regions import Region
 from defocus.learning.gradients.tools import Tools
 
 __all__ = ["Lookup"]
-
-_PRODUCTS = 2**24
 
 
 @final
@@ -33,24 +31,25 @@ class Lookup(Piece):
         squares = self.bare()
         if self.ids.shape[1] == 1 or not self._tools.margins:
             return squares
-        return bounded(squares, self._reach(), self.numbers, products=product_rounding(self.gradients))
-
-    @property
-    def numbers(self) -> int:
-        """How many numbers a squared norm adds up one after the other."""
-        return int(self.region.shape[1] + 2 * self.ids.shape[1] + 2)
+        return lengthened(squares, self.off())
 
     def bare(self) -> torch.Tensor:
-        """Pairs of equal rows, or the table written out for each example where that is measured to be faster."""
-        if self.ids.shape[1] == 1:
-            return squared_norms(self.gradients)
+        """The squares as they come out; many positions are added up in 64 bits."""
         examples, length = self.ids.shape
-        ways = {"ghost": self._ghost}
-        if self.region.shape[0] <= 4 * length:
-            ways["instantiated"] = lambda: squared_norms(self.each())
-        kind = f"{self.gradients.dtype} {self.gradients.device.type}"
-        work = f"lookup {examples.bit_length()} {self.region.shape} {length} {kind}"
-        return ways[self._tools.choices.pick(work, ways)]()
+        if length == 1:
+            return squared_norms(self.gradients)
+        kind = wide(self.gradients.dtype)
+        order = self.ids.sort(1)
+        number = (order.values.diff(dim=1) != 0).cumsum(1)
+        rows = torch.zeros_like(self.ids).scatter_(1, order.indices[:, 1:], number)
+        rows += length * torch.arange(examples, device=rows.device).unsqueeze(1)
+        flat = self.gradients.to(torch.float64 if length > TIMES else kind).flatten(0, 1)
+        found = torch.ops.aten.embedding_dense_backward(flat, rows.flatten(), examples * length, -1, False)
+        return squared_norms(found.view(examples, length, -1)).to(kind)
+
+    def off(self) -> torch.Tensor:
+        """How far rounding may move the rows that are added up, (B,)."""
+        return written_margin(self.ids.shape[1], self.gradients) * self.norms().sum(1)
 
     def total(self, factors: torch.Tensor) -> torch.Tensor:
         """Scaled rows, added up where they belong."""
@@ -73,29 +72,12 @@ class Lookup(Piece):
         """Zeros, never zero times infinity."""
         self.gradients = torch.where(usable.view(-1, 1, 1), self.gradients, 0.0)
 
-    def crossed(self, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    def crossed(self, left: torch.Tensor, right: torch.Tensor, width: int | None) -> torch.Tensor:
         r"""The inner product with the gradients :math:`\sum_s l_{is} r_{is}^\top` of another use of the same table."""
         examples, length = self.ids.shape
         at_rows = left.gather(2, self.ids.unsqueeze(1).expand(examples, left.shape[1], length))
-        return (at_rows * product(right, self.gradients.transpose(1, 2))).flatten(1).sum(1)
+        return dot(at_rows, product(right, self.gradients.transpose(1, 2), width))
 
     def norms(self) -> torch.Tensor:
         """The norms of all gradients, (B, T)."""
         return torch.linalg.vector_norm(self.gradients, dim=2, dtype=wide(self.gradients.dtype))
-
-    def _reach(self) -> torch.Tensor:
-        """The sum over the pairs of equal rows of the products of their norms."""
-        part = max(1, _PRODUCTS // self.ids.shape[1] ** 2)
-        sums = []
-        for ids, norms in zip(self.ids.split(part), self.norms().split(part), strict=True):
-            pairs = norms.unsqueeze(2) * norms.unsqueeze(1)
-            sums.append((pairs * (ids.unsqueeze(2) == ids.unsqueeze(1))).flatten(1).sum(1))
-        return torch.cat(sums)
-
-    def _ghost(self) -> torch.Tensor:
-        part = max(1, _PRODUCTS // self.ids.shape[1] ** 2)
-        sums = []
-        for ids, g in zip(self.ids.split(part), self.gradients.split(part), strict=True):
-            same = ids.unsqueeze(2) == ids.unsqueeze(1)
-            sums.append((product(g, g.transpose(1, 2)) * same).flatten(1).sum(1))
-        return torch.cat(sums)

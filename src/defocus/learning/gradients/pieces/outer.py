@@ -3,7 +3,8 @@ r"""Gradients of a matrix that multiplies: sums of outer products.
 The gradient of example :math:`i` is :math:`\sum_t l_{it} r_{it}^\top`. Its squared norm is
 :math:`\sum_{t,s} \langle l_{it}, l_{is}\rangle \langle r_{it}, r_{is}\rangle` (the ghost norm), which needs two
 matrices of products of size :math:`T \times T` and never the gradient itself; or the gradient is written out, and
-kept for the clipped sum. Which of the two costs less depends on the shape and the machine, and is measured.
+kept for the clipped sum. Which of the two costs less depends on the shape and the machine, and is measured. Sequences
+too long for exact ghost norms are written out in any case, in parts that are not kept where they are too large.
 
 Reference:
     Goodfellow (2015), arXiv 1510.01799, for T = 1; Li, Tramèr, Liang, Hashimoto (2022), arXiv 2110.05679, for the ghost
@@ -14,7 +15,15 @@ from typing import final
 
 import torch
 
-from defocus.learning.gradients.pieces.bounding import bounded, product_rounding, reach, total_rounding
+from defocus.learning.gradients.pieces.bounding import (
+    additions,
+    bounded,
+    lengthened,
+    part_width,
+    reach,
+    total_rounding,
+    written,
+)
 from defocus.learning.gradients.pieces.piece import Piece, dot, matrix, product, squared_norms, weighted, wide
 from defocus.learning.gradients.regions import Region
 from defocus.learning.gradients.tools import Tools
@@ -38,36 +47,42 @@ class Outer(Piece):
         self._turned = left.shape[-1] > right.shape[-1]
 
     def squares(self) -> torch.Tensor:
-        """With a margin for rounding, unless the gradients are written out."""
-        left, right = self.left, self.right
-        squares = self.bare()
-        if self._kept is not None or left.dim() == 2 or left.shape[1] == 1 or not self._tools.margins:
-            return squares
-        products, totals = product_rounding(left), total_rounding(left)
-        return bounded(squares, reach(left, right).square(), self.numbers, products=products, totals=totals)
-
-    @property
-    def numbers(self) -> int:
-        """How many numbers a squared norm adds up one after the other."""
-        length = self.left.shape[1] if self.left.dim() == 3 else 1
-        return int(self.left.shape[-1] + self.right.shape[-1] + 2 * length + 2)
-
-    def bare(self) -> torch.Tensor:
-        """The squares as they come out, by the way that was fastest for this shape."""
+        """By the way that was fastest for this shape, with a margin for rounding unless the gradients are kept."""
         left, right = self.left, self.right
         if left.dim() == 2 or left.shape[1] == 1:
             return squared_norms(left) * squared_norms(right)
         examples, length, rows = left.shape
         columns = right.shape[2]
-        ways = {"ghost": self._rehearse_ghost}
+        ways = {"ghost": self._rehearse_ghost} if self.width is not None else {}
         if 2 * rows * columns <= (1 if left.is_cuda else 8) * length * (rows + columns):  # memory is dear on a GPU
             ways["instantiated"] = self._rehearse_instantiated
         work = f"outer {examples.bit_length()} {length}x{rows}x{columns} {left.dtype} {left.device.type}"
-        if self._tools.choices.pick(work, ways) == "ghost":
-            return self._ghost()
-        squares, self._kept = self._instantiated()
-        self.left = self.right = left.new_empty(examples, 0)
-        return squares
+        way = self._tools.choices.pick(work, ways) if ways else "written"
+        if way == "instantiated":
+            squares, self._kept = self._instantiated()
+            self.left = self.right = left.new_empty(examples, 0)
+            return squares
+        if way == "written":
+            return lengthened(written(left, right), total_rounding(left) * reach(left, right))
+        squares = self.ghost(self.width)
+        if not self._tools.margins:
+            return squares
+        again = lambda few: written(left[few], right[few])  # noqa: E731 -- one use
+        return bounded(squares, reach(left, right), self.numbers, totals=total_rounding(left), again=again)
+
+    @property
+    def width(self) -> int | None:
+        """Of how many features the products of pairs are made at a time; None for sequences too long for them."""
+        features: tuple[int, ...] = (self.left.shape[-1], self.right.shape[-1])
+        if not self._tools.margins:
+            return max(features)
+        return part_width(self.left.shape[1] if self.left.dim() == 3 else 1, features, self.left)
+
+    @property
+    def numbers(self) -> int:
+        """How many additions a number goes through on its way into a ghost norm."""
+        features = (self.left.shape[-1], self.right.shape[-1])
+        return additions(features, self.width or max(features))
 
     def total(self, factors: torch.Tensor) -> torch.Tensor:
         """One matrix product for the whole batch; the factors go to whichever side is smaller."""
@@ -98,23 +113,24 @@ class Outer(Piece):
         mask = usable.view(-1, *[1] * (self.left.dim() - 1))
         self.left, self.right = torch.where(mask, self.left, 0.0), torch.where(mask, self.right, 0.0)
 
-    def _ghost(self) -> torch.Tensor:
+    def ghost(self, width: int | None) -> torch.Tensor:
+        """Squared norms from products of pairs of positions, made of parts of so many features, as they come out."""
         examples, length, _ = self.left.shape
         part = max(1, _PRODUCTS // (length * length))
         if part >= examples:
-            return dot(self._gram(self.left), self._gram(self.right))
+            return dot(self._gram(self.left, width), self._gram(self.right, width))
         sums = [
-            dot(product(l, l.transpose(1, 2)), product(r, r.transpose(1, 2)))
+            dot(product(l, l.transpose(1, 2), width), product(r, r.transpose(1, 2), width))
             for l, r in zip(self.left.split(part), self.right.split(part), strict=True)
         ]
         return torch.cat(sums)
 
-    def _gram(self, side: torch.Tensor) -> torch.Tensor:
+    def _gram(self, side: torch.Tensor, width: int | None) -> torch.Tensor:
         """Products of pairs; the last are remembered, because several layers often share their input."""
-        key = (side.data_ptr(), side._version, *side.shape, *side.stride())  # noqa: SLF001 -- its only name
+        key = (side.data_ptr(), side._version, *side.shape, *side.stride(), min(width or 0, side.shape[2]))  # noqa: SLF001 -- its only name
         known = self._tools.grams.get(key)
         if known is None:
-            known = (product(side, side.transpose(1, 2)), side)
+            known = (product(side, side.transpose(1, 2), width), side)
             while len(self._tools.grams) >= 2:
                 del self._tools.grams[next(iter(self._tools.grams))]
             self._tools.grams[key] = known
@@ -122,8 +138,7 @@ class Outer(Piece):
 
     def _rehearse_ghost(self) -> torch.Tensor:
         self._tools.forget()
-        squares = self._ghost()
-        return self.total(squares.sum(1))
+        return self.total(self.ghost(self.width))
 
     def _rehearse_instantiated(self) -> torch.Tensor:
         squares, kept = self._instantiated()

@@ -6,7 +6,11 @@ import torch
 
 from defocus.learning.gradients.regions import Region
 
-__all__ = ["Piece", "dot", "matrix", "norms_into", "product", "squared_norms", "weighted", "wide"]
+__all__ = ["RUN", "Piece", "dot", "matrix", "norms_into", "product", "squared_norms", "weighted", "wide"]
+
+RUN = 64
+"""How many products are added up in the precision at hand before a sum goes on in 64 bits."""
+_LONG = 2**14
 
 
 class Piece(ABC):
@@ -18,10 +22,7 @@ class Piece(ABC):
 
     @abstractmethod
     def squares(self) -> torch.Tensor:
-        """Terms whose sum is the squared norm of each example's gradient: (B,), or (B, terms).
-
-        Rounding can leave a sum that should be zero a little below it.
-        """
+        """The squared norm of each example's gradient, (B,): not below the true one by more than 1/500."""
 
     @abstractmethod
     def total(self, factors: torch.Tensor) -> torch.Tensor:
@@ -37,9 +38,12 @@ class Piece(ABC):
 
 
 def squared_norms(values: torch.Tensor) -> torch.Tensor:
-    """The squared norms of the rows of a tensor (B, ...), summed in at least 32 bits."""
-    flat = values.reshape(len(values), -1)
-    return torch.linalg.vector_norm(flat, dim=1, dtype=wide(flat.dtype)).square_()
+    """The squared norms of the rows of a tensor (B, ...), summed in at least 32 bits, long ones in 64."""
+    flat, kind = values.reshape(len(values), -1), wide(values.dtype)
+    if values.dim() > 2 and flat.shape[1] > _LONG:
+        parts = torch.linalg.vector_norm(values.flatten(1, -2), dim=2, dtype=kind)
+        return torch.linalg.vector_norm(parts, dim=1, dtype=torch.float64).square_().to(kind)
+    return torch.linalg.vector_norm(flat, dim=1, dtype=kind).square_()
 
 
 def norms_into(norms: torch.Tensor, values: torch.Tensor) -> None:
@@ -84,8 +88,14 @@ def _split(values: torch.Tensor, narrow: torch.dtype) -> list[torch.Tensor]:
     return [high, (values - high).to(narrow)]
 
 
-def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """A batched matrix product whose result has at least 32 bits."""
+def product(a: torch.Tensor, b: torch.Tensor, width: int | None = None) -> torch.Tensor:
+    """A batched matrix product whose result has at least 32 bits, made of parts of so many inner numbers."""
+    if width is not None and width < a.shape[2]:
+        parts = zip(a.split(width, 2), b.split(width, 1), strict=True)
+        total = product(*next(parts))
+        for part in parts:
+            total += product(*part)
+        return total
     if a.dtype in {torch.float32, torch.float64}:
         return torch.bmm(a, b)
     if a.is_cuda:
@@ -94,5 +104,8 @@ def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 def dot(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """Terms (B, T) of the inner products of the rows of two tensors (B, T, T)."""
-    return (a * b).sum(2)
+    """The inner products (B,) of the rows of two tensors (B, ...): runs of numbers, and then their sums in 64 bits."""
+    flat = (a * b).flatten(1)
+    whole = flat.shape[1] // RUN * RUN
+    found = flat[:, :whole].unflatten(1, (-1, RUN)).sum(2).sum(1, dtype=torch.float64)
+    return (found + flat[:, whole:].sum(1)).to(flat.dtype)
