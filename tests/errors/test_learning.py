@@ -15,6 +15,8 @@ from defocus import errors
         (errors.UnaccountedSamplingError, errors.InvalidParameterError),
         (errors.TrainingEndedError, errors.DefocusError),
         (errors.CheckpointError, errors.DefocusError),
+        (errors.BranchedRunError, errors.DefocusError),
+        (errors.LostProcessError, errors.DefocusError),
     ],
 )
 def test_each_has_its_place_and_survives_pickling(

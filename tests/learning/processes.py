@@ -1,14 +1,18 @@
 """Processes for tests: with a rank, a world and a folder one of several; with a folder one until it is killed."""
 
 import json
+import os
+import signal
 import sys
 import time
+from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
-from tests.learning.making import model, parameters, trainer
+from tests.learning.making import data, model, parameters, trainer
 from torch import distributed, nn
 
 from defocus import Budget
@@ -34,16 +38,57 @@ def main(rank: int, world: int, folder: Path) -> None:
     noisy.fit(progress=False, checkpoint=folder / "c")
     told["noisy"] = parameters(net).tolist()
     told["charged"] = noisy.receipt is not None
-    try:
-        trainer(folder, model=model(5, rank), ledger=folder / "other.ledger")
-    except DefocusError as error:
-        told["refused"] = error.what
-    try:
-        trainer(folder, model=model(), ledger=folder / "noisy.ledger").fit(progress=False)
-    except DefocusError as error:
-        told["spent"] = error.what
+    x, y = data()
+    for what, more in {
+        "parameters": {"model": model(5, rank)},
+        "order": {"data": (x.roll(rank, 0), y.roll(rank, 0))},
+        "shards": {"data": (x[rank::2], y[rank::2]), "size": 64},
+        "lengths": {"data": (x[rank:], y[rank:]), "size": 64},
+        "settings": {"clip": 1.0 + rank},
+    }.items():
+        told[what] = refusal(partial(trainer, folder, ledger=folder / "other.ledger", **more))
+    told["spent"] = refusal(lambda: trainer(folder, model=model(), ledger=folder / "noisy.ledger").fit(progress=False))
+    resumed(rank, folder, told)
     (folder / f"told-{rank}.json").write_text(json.dumps(told))
-    distributed.destroy_process_group()
+    lost(rank, folder, told)
+
+
+def refusal(tried: Callable[[], Any]) -> str:
+    try:
+        tried()
+    except DefocusError as error:
+        return error.what
+    return ""
+
+
+def resumed(rank: int, folder: Path, told: dict[str, Any]) -> None:
+    """Drop at random on both, whatever state their own generators are in, and go on from the middle."""
+    nets = [model(5, 0, nn.Dropout(0.5)) for _ in range(2)]
+    torch.manual_seed(rank)
+    run = trainer(folder, model=nets[0], ledger=folder / "whole.ledger")
+    for batch in run.batches():
+        run.step(batch)
+        if run.steps_taken == 4:
+            run.save(folder / "half")
+            told["in use"] = refusal(lambda: trainer(folder, ledger=folder / "whole.ledger").resume(folder / "half"))
+    torch.manual_seed(9 - rank)
+    again = trainer(folder, model=nets[1], ledger=folder / "whole.ledger")
+    there = folder / ("c" if rank else "half")
+    told["another"] = refusal(lambda: trainer(folder, ledger=folder / "whole.ledger").resume(there))
+    again.resume(folder / "half")
+    again.fit(progress=False)
+    told["resumed"] = [parameters(net).tolist() for net in nets]
+
+
+def lost(rank: int, folder: Path, told: dict[str, Any]) -> None:
+    """One process is killed in the middle of a run."""
+    run = trainer(folder, ledger=folder / "lost.ledger")
+    run.step(next(run.batches()))
+    if rank:
+        os.kill(os.getpid(), signal.SIGKILL)
+    told["lost"] = refusal(lambda: run.fit(progress=False))
+    told["grad"] = [each.grad is None for each in run._stepper.model.parameters()]
+    (folder / f"told-{rank}.json").write_text(json.dumps(told))
 
 
 def until_killed(folder: Path) -> None:
@@ -54,7 +99,7 @@ def until_killed(folder: Path) -> None:
         run.step(batch)
         run.save(folder / "c")
         print(run.steps_taken, flush=True)  # noqa: T201 -- to the test
-        time.sleep(0.05)
+        time.sleep(0 if run.steps_taken < 3 else 20)
 
 
 if __name__ == "__main__":

@@ -55,7 +55,7 @@ def attacked(folder: Path, *, honest: bool) -> audit.Finding:
     def released(examples: list[int]) -> float:
         net, run = worlds[len(examples)]
         key = new_key(bits)
-        run._stepper.make(0, plan.sampling.draw(0, len(examples), key), key)
+        run._stepper.make(0, plan.sampling.draw(0, len(examples), key), key, lambda *_: None)
         return float(net.weight.weight.grad)
 
     claimed = account(plan.event).epsilon(0.05)

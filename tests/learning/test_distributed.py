@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -32,7 +33,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[str,
         for rank in range(2)
     ]
     errors = [process.communicate(timeout=200)[1] for process in started]
-    assert [process.returncode for process in started] == [0, 0], errors
+    assert [process.returncode for process in started] == [0, -signal.SIGKILL], errors
     return folder, [json.loads((folder / f"told-{rank}.json").read_text()) for rank in range(2)]
 
 
@@ -66,11 +67,43 @@ def test_noise_is_added_once_and_all_processes_end_with_the_same_model(
 
 @pytest.mark.slow
 def test_processes_that_disagree_are_refused_and_fail_together(told: tuple[Path, list[dict[str, Any]]]) -> None:
-    _, both = told
+    folder, both = told
     for each in both:
-        assert "not given the same parameters to begin with" in each["refused"]
+        assert "not given the same parameters to begin with" in each["parameters"]
+        assert "not given the same settings" in each["settings"]
+        for what in ("order", "shards", "lengths"):
+            assert "not given the same data, in the same order" in each[what]
+    with Ledger.open(folder / "other.ledger") as book:
+        assert [entry.kind for entry in book.entries()] == ["genesis"]
     assert "budget" in both[0]["spent"].lower()
     assert "could not charge" in both[1]["spent"]
+
+
+@pytest.mark.slow
+def test_processes_go_on_together_and_drop_what_they_would_have_dropped(
+    told: tuple[Path, list[dict[str, Any]]],
+) -> None:
+    folder, (first, second) = told
+    whole, again = first["resumed"]
+    assert whole == again == second["resumed"][0] == second["resumed"][1]
+    assert "is at work on this run" in first["in use"]
+    assert "could not resume the run" in second["in use"]
+    assert "not given the same checkpoint" in first["another"]
+    assert "not given the same checkpoint" in second["another"]
+    with Ledger.open(folder / "whole.ledger") as book:
+        assert [entry.kind for entry in book.entries()] == ["genesis", "charge", "release"]
+
+
+@pytest.mark.slow
+def test_a_process_that_is_killed_ends_the_others_and_leaves_the_charge(
+    told: tuple[Path, list[dict[str, Any]]],
+) -> None:
+    folder, (first, second) = told
+    assert "is gone, or did not answer" in first["lost"]
+    assert all(first["grad"])
+    assert "lost" not in second
+    with Ledger.open(folder / "lost.ledger") as book:
+        assert [entry.kind for entry in book.entries()] == ["genesis", "charge"]
 
 
 def test_one_process_is_alone() -> None:
@@ -78,8 +111,7 @@ def test_one_process_is_alone() -> None:
     assert ranks.first
     assert ranks.world == 1
     assert ranks.shared(b"key") == b"key"
-    assert ranks.succeeded(ok=True)
-    assert not ranks.succeeded(ok=False)
+    assert ranks.together(lambda: 3, "count") == 3
     ranks.agree(bytes(32), "settings")
     net = model()
     assert plain(net) is net

@@ -14,12 +14,15 @@ import torch
 from tests.learning import processes
 from tests.learning.making import BUDGET, data, model, named, parameters, trainer
 from torch import nn
+from torch.nn import functional as F  # noqa: N812 -- its name everywhere
 from torch.utils.data import Dataset
 
 from defocus import Budget, Ledger, rows, user
-from defocus.errors import CheckpointError, InvalidParameterError, TrainingEndedError
+from defocus.errors import BranchedRunError, CheckpointError, InvalidParameterError, TrainingEndedError
 from defocus.learning import Banded, Quantile, Schedule, Trainer
-from defocus.learning.checkpoints import load
+from defocus.learning.checkpoints import load, save
+from defocus.learning.gradients import Gradients
+from defocus.learning.resuming import digest_of_data
 from defocus.noise import system
 from defocus.noise.testing import seeded
 
@@ -70,7 +73,7 @@ def test_a_run_resumed_is_the_run_that_was_not_interrupted(tmp_path: Path, more:
     assert resumed.clips == straight.clips
     assert str(resumed.glance) == str(straight.glance)
     with Ledger.open(tmp_path / "run.ledger") as book:
-        assert [entry.kind for entry in book.entries()] == ["genesis", "charge", "charge", "release"]
+        assert [entry.kind for entry in book.entries()] == ["genesis", "charge", "release"]
 
 
 def convolving() -> nn.Module:
@@ -119,79 +122,115 @@ def remembering(run: Trainer) -> None:
     next(iter(run._optimizer.state.values()))["momentum_buffer"][0, 0] += 1e-6
 
 
-@pytest.mark.parametrize("change", [moved, faster, remembering])
-def test_a_step_is_not_taken_from_two_states(tmp_path: Path, change: Any) -> None:
+def mirrored(run: Trainer) -> None:
+    inputs, _ = run._stepper.data._tensors
+    inputs[-1] *= -1  # after the digests of the data were compared
+
+
+def steeper(run: Trainer) -> None:
+    run._stepper.gradients = Gradients(run._stepper.model, lambda o, t: 2 * F.cross_entropy(o, t))
+
+
+def skipping(run: Trainer) -> None:
+    batches = run.batches()
+    next(batches)
+    next(batches)
+
+
+@pytest.mark.parametrize("change", [moved, faster, remembering, mirrored, steeper, skipping])
+def test_no_step_is_released_from_two_sums(tmp_path: Path, change: Any) -> None:
     """Fresh noise on the nearly same sum, many times, would be averaged away, for one charge."""
-    half(trainer(tmp_path), tmp_path / "c")
-    for _ in range(2):  # the same again, as after a crash
-        run = trainer(tmp_path)
-        run.resume(tmp_path / "c")
+    more: dict[str, Any] = {"sampling": "fixed size", "batch": 60, "budget": Budget(999, 1e-5)}
+    saved = trainer(tmp_path, **more)
+    half(saved, tmp_path / "c", steps=2)
+    saved.fit(progress=False)
+    again = trainer(tmp_path, **more)
+    again.resume(tmp_path / "c")
+    again.fit(progress=False)  # with everything as it was, steps are repeated
+    assert torch.equal(parameters(saved._stepper.model), parameters(again._stepper.model))
+    run = trainer(tmp_path, **more, data=data())
+    run.resume(tmp_path / "c")
+    for _ in range(2):
         run.step(next(run.batches()))
+    change(run)
+    if change in {faster, remembering}:  # seen in the sums of the step after it
+        run.step(next(run.batches()))
+    before = parameters(run._stepper.model).clone()
+    batch = next(run.batches())
+    with pytest.raises(BranchedRunError, match="was released before, from other sums") as caught:
+        run.step(batch)
+    assert torch.equal(parameters(run._stepper.model), before)
+    assert all(p.grad is None for p in run._stepper.model.parameters())
+    assert "a checkpoint of 8 steps; or start another run, which is charged" in caught.value.fix
+    with Ledger.open(tmp_path / "run.ledger") as book:
+        assert [entry.kind for entry in book.entries()] == ["genesis", "charge", "release"]
+
+
+def test_a_run_may_take_another_way_from_where_it_stopped(tmp_path: Path) -> None:
+    """Steps that were not yet released can be taken from any state: that is one run, and an adaptive one."""
+    half(trainer(tmp_path), tmp_path / "c")
     run = trainer(tmp_path)
     run.resume(tmp_path / "c")
-    change(run)
-    before = parameters(run._stepper.model).clone()
-    with pytest.raises(CheckpointError, match="went on from this step before, with another model"):
-        run.step(next(run.batches()))
-    assert torch.equal(parameters(run._stepper.model), before)
-    with Ledger.open(tmp_path / "run.ledger") as book:
-        assert len([entry for entry in book.entries() if entry.kind == "charge"]) == 3
+    faster(run)
+    assert run.fit(progress=False).steps == 8
 
 
-def test_a_run_does_not_go_back_to_an_earlier_checkpoint_or_on_after_its_end(tmp_path: Path) -> None:
-    run = trainer(tmp_path)
-    for batch in run.batches():
-        run.step(batch)
-        run.save(tmp_path / f"c{run.steps_taken}")
-        if run.steps_taken == 4:
-            break
-    later, earlier, again = (trainer(tmp_path) for _ in range(3))
-    later.resume(tmp_path / "c4")
-    later.step(next(later.batches()))
-    earlier.resume(tmp_path / "c2")
-    with pytest.raises(CheckpointError, match="from a later checkpoint"):
-        earlier.step(next(earlier.batches()))
-    later.fit(progress=False)
-    again.resume(tmp_path / "c4")
-    with pytest.raises(CheckpointError, match="ended"):
-        again.step(next(again.batches()))
-
-
-def test_a_run_that_ended_with_other_parameters_is_not_ended_again(tmp_path: Path) -> None:
-    run = trainer(tmp_path)
-    result = run.fit(progress=False, checkpoint=tmp_path / "c")
-    moved(run)
-    assert run.result().epsilon == result.epsilon  # noted already: what is done to it now is post-processing
-    again = trainer(tmp_path)
-    again.resume(tmp_path / "c")
-    again.result()
-    another = trainer(tmp_path)
-    another.resume(tmp_path / "c")
-    moved(another)
-    with pytest.raises(CheckpointError, match="a second release"):
-        another.result()
-
-
-def test_resuming_twice_gives_the_same_again_and_other_noise_where_something_changed(tmp_path: Path) -> None:
-    """Equal noise on different sums would cancel; here the learning rate differs after the first step."""
-    half(trainer(tmp_path), tmp_path / "c")
-    gradients = []
-    for rate in (0.1, 0.1, 0.7):
-        net = model()
-        run = trainer(tmp_path, model=net)
+def test_one_trainer_at_a_time_goes_on_with_a_run(tmp_path: Path) -> None:
+    first, copy = trainer(tmp_path), trainer(tmp_path)
+    half(first, tmp_path / "c")
+    with pytest.raises(CheckpointError, match="is at work on this run") as caught:
+        copy.resume(tmp_path / "c")
+    assert "close()" in caught.value.fix
+    assert copy.receipt is None
+    first.step(next(first.batches()))  # unharmed
+    first.close()
+    with copy as run:
         run.resume(tmp_path / "c")
-        seen: list[torch.Tensor] = []
-        for batch in run.batches():
-            run._optimizer.param_groups[0]["lr"] = rate if seen else 0.1
-            run.step(batch)
-            seen.append(torch.cat([p.grad.reshape(-1) for p in net.parameters() if p.grad is not None]))
-        gradients.append(seen)
-    assert all(torch.equal(a, b) for a, b in zip(gradients[0], gradients[1], strict=True))
-    for step in range(2):  # the same sums still: the steps before were the same
-        assert torch.equal(gradients[0][step], gradients[2][step])
-    noise = 1.0 / 16
-    for here, there in zip(gradients[0][2:], gradients[2][2:], strict=True):
-        assert float((here - there).std()) > noise  # two independent noises, not a bare difference
+        run.step(next(run.batches()))
+        with pytest.raises(CheckpointError, match="was closed"):
+            first.step(next(first.batches()))
+    third = trainer(tmp_path)
+    third.resume(tmp_path / "c")
+    assert third.fit(progress=False).steps == 8
+
+
+def test_the_end_of_a_run_is_noted_whoever_takes_its_steps(tmp_path: Path) -> None:
+    def kinds() -> list[str]:
+        with Ledger.open(tmp_path / "run.ledger") as book:
+            return [entry.kind for entry in book.entries()]
+
+    run = trainer(tmp_path)
+    batches = run.batches()
+    for _ in range(7):
+        run.step(next(batches))
+    assert kinds() == ["genesis", "charge"]
+    run.save(tmp_path / "c")
+    last = next(batches)
+    run.step(last)
+    assert kinds() == ["genesis", "charge", "release"]
+    run.result()
+    again = trainer(tmp_path)  # nobody holds the run any more
+    again.resume(tmp_path / "c")
+    assert len(list(again.batches())) == 1  # passed over: that is an end, too
+    assert kinds() == ["genesis", "charge", "release"]
+
+
+def test_a_checkpoint_that_was_tampered_with_takes_no_step_twice(tmp_path: Path) -> None:
+    run = trainer(tmp_path)
+    half(run, tmp_path / "c")
+    run.close()
+    kept = load(tmp_path / "c")
+    save(tmp_path / "c", {**kept, "taken": 0})
+    back = trainer(tmp_path)
+    back.resume(tmp_path / "c")
+    with pytest.raises(BranchedRunError):
+        back.step(next(back.batches()))
+    back.close()
+    for name, value in {"key": bytes(32), "log": ["", 9, bytes(32)]}.items():
+        bad = {**kept, name: value}
+        bad["data"] = digest_of_data(run._stepper, bad["key"])
+        save(tmp_path / "c", bad)
+        refused(tmp_path, "of another run|lacks steps")
 
 
 def refused(tmp_path: Path, words: str, **more: Any) -> None:
@@ -283,6 +322,7 @@ def test_a_checkpoint_keeps_what_else_a_loop_needs(tmp_path: Path) -> None:
         if run.steps_taken == 3:
             break
     run.save(tmp_path / "c", more={"scheduler": scheduler.state_dict()})
+    run.close()
     again = trainer(tmp_path)
     kept = again.resume(tmp_path / "c")
     assert kept["scheduler"] == scheduler.state_dict()
@@ -292,10 +332,13 @@ def test_a_checkpoint_keeps_what_else_a_loop_needs(tmp_path: Path) -> None:
 def test_a_run_that_is_killed_goes_on_as_if_it_had_not_been(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, str(processes.__file__), str(tmp_path)]
+    taken = trainer(tmp_path)
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603 - our own interpreter
         assert process.stdout is not None
         while int(process.stdout.readline()) < 3:
             pass
+        with pytest.raises(CheckpointError, match="is at work"):
+            taken.resume(tmp_path / "c")
         process.kill()
     torch.set_num_threads(1)  # as there
     whole, rest = model(), model()
@@ -306,7 +349,7 @@ def test_a_run_that_is_killed_goes_on_as_if_it_had_not_been(tmp_path: Path) -> N
     run.fit(progress=False)
     assert torch.equal(parameters(whole), parameters(rest))
     with Ledger.open(tmp_path / "run.ledger") as book:
-        assert [entry.kind for entry in book.entries()] == ["genesis", "charge", "charge", "release"]
+        assert [entry.kind for entry in book.entries()] == ["genesis", "charge", "release"]
 
 
 class Augmented(Dataset[Any]):

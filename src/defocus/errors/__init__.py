@@ -47,7 +47,9 @@
     ├── DatasetFileError                a dataset file that is not understood
     ├── EngineError                     the engine failed while it computed; its text is not repeated
     ├── TrainingEndedError              a step past the last one that was charged
-    ├── CheckpointError                 a checkpoint damaged, of another run, or already gone on from
+    ├── CheckpointError                 a checkpoint or its log damaged, missing, of another run, or in use
+    ├── BranchedRunError                a step of a training run again, from other sums than before
+    ├── LostProcessError                another process of a training run is gone or silent; the charge stays
     ├── StreamEndedError                a step past the last one that was charged
     ├── StreamStateError                a stream closed, handed over, already resumed or damaged
     ├── UnmadeReportError               a device made a report that its design does not know; it was not sent
@@ -72,8 +74,10 @@ from defocus.errors.checks import (
 )
 from defocus.errors.graphs import UnknownQuestionError
 from defocus.errors.learning import (
+    BranchedRunError,
     CheckpointError,
     DependentExamplesError,
+    LostProcessError,
     TrainingEndedError,
     UnaccountedSamplingError,
     UnfitModelError,
@@ -126,6 +130,7 @@ from defocus.errors.workloads import (
 
 __all__ = [
     "AskedAgainError",
+    "BranchedRunError",
     "BudgetExceededError",
     "CannotCalibrateError",
     "CheckpointError",
@@ -142,6 +147,7 @@ __all__ = [
     "LedgerError",
     "LedgerMismatchError",
     "LedgerUnavailableError",
+    "LostProcessError",
     "MismatchedDomainError",
     "MismatchedOracleError",
     "MissingExtraError",

@@ -3,8 +3,10 @@
 from defocus.errors.base import DefocusError, InvalidParameterError
 
 __all__ = [
+    "BranchedRunError",
     "CheckpointError",
     "DependentExamplesError",
+    "LostProcessError",
     "TrainingEndedError",
     "UnaccountedSamplingError",
     "UnfitModelError",
@@ -28,4 +30,12 @@ class TrainingEndedError(DefocusError):
 
 
 class CheckpointError(DefocusError):
-    """A checkpoint that cannot be used: damaged, of another run, or already gone on from."""
+    """A checkpoint or the log of its run that cannot be used: damaged, missing, of another run, or in use."""
+
+
+class BranchedRunError(DefocusError):
+    """A step would be released a second time, from other sums than before, and only one run was charged."""
+
+
+class LostProcessError(DefocusError):
+    """Another process of the same run is gone, or did not answer in time. The charge stays."""

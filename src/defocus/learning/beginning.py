@@ -6,8 +6,9 @@ from typing import Any
 
 import torch
 
-from defocus.errors import DefocusError, InvalidParameterError, UnfitModelError
+from defocus.errors import InvalidParameterError, UnfitModelError, count
 from defocus.learning.distributed import Ranks
+from defocus.learning.logs import folder_beside
 from defocus.learning.planning import Plan, plan
 from defocus.ledger import Ledger, Receipt
 from defocus.ledger.text import line
@@ -16,7 +17,17 @@ from defocus.privacy.events import Event
 from defocus.privacy.units import Unit
 from defocus.release.charging import charged
 
-__all__ = ["begun", "checked_optimizer", "checked_parameters", "checked_unit", "ledger_of"]
+__all__ = [
+    "begun",
+    "checked_optimizer",
+    "checked_parameters",
+    "checked_precision",
+    "checked_size",
+    "checked_unit",
+    "ledger_of",
+]
+
+_PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16}
 
 
 def checked_parameters(model: torch.nn.Module) -> list[str]:
@@ -79,6 +90,27 @@ def checked_unit(unit: object, users: object) -> None:
         )
 
 
+def checked_size(size: int | None, found: int, sampling: object) -> int:
+    """The public number of units: what was declared, or what the data has."""
+    if size is None:
+        return found
+    if count("size", size) != found and sampling in ("fixed size", "shuffled"):
+        raise InvalidParameterError(
+            f"With sampling={sampling!r} the number of units is public, and it is not the size declared.",
+            fix='leave size= out, or use sampling="poisson".',
+        )
+    return size
+
+
+def checked_precision(precision: str) -> torch.dtype | None:
+    """The type that products are rounded to; None where they are not."""
+    if precision not in _PRECISIONS:
+        raise InvalidParameterError(
+            f"There is no precision called {precision!r:.60}.", fix=f"choose one of {', '.join(_PRECISIONS)}."
+        )
+    return _PRECISIONS[precision]
+
+
 def ledger_of(ledger: object, unit: Unit, budget: Budget, ranks: Ranks) -> Ledger | None:
     """The ledger to charge, opened or made if it is a path; None in all processes but the first."""
     if not ranks.first:
@@ -114,26 +146,18 @@ def begun(
     declared: bool,
 ) -> Receipt | None:
     """Charge the whole run. In the first process; the others wait, and fail with it."""
-    receipt: Receipt | None = None
-    refused: DefocusError | None = None
-    if ledger is not None:
-        known = "declared" if declared else "taken as public"
-        about = f"{purpose} (DP-SGD, {made.steps} steps, size {made.size} {known})"
+    known = "declared" if declared else "taken as public"
+    about = f"{purpose} (DP-SGD, {made.steps} steps, size {made.size} {known})"
 
-        def replan(delta: float | None) -> Event:
-            if delta is None:
-                return made.event
-            return plan(**{**asked, "budget": Budget(made.budget.epsilon, delta)}).event
+    def replan(delta: float | None) -> Event:
+        if delta is None:
+            return made.event
+        return plan(**{**asked, "budget": Budget(made.budget.epsilon, delta)}).event
 
-        try:
-            receipt = charged(
-                made.event, made.budget, ledger, replan, purpose=line("purpose", about), who=who, request=None
-            )
-        except DefocusError as problem:
-            refused = problem
-    ok = ranks.succeeded(ok=refused is None)
-    if refused is not None:
-        raise refused
-    if not ok:
-        raise InvalidParameterError("The first process could not charge the run.", fix="see its error.")
-    return receipt
+    def charge() -> Receipt | None:
+        if ledger is None:
+            return None
+        folder_beside(ledger)  # where steps will be noted: what is wrong with it costs nothing
+        return charged(made.event, made.budget, ledger, replan, purpose=line("purpose", about), who=who, request=None)
+
+    return ranks.together(charge, "charge the run")

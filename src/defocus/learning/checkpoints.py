@@ -8,17 +8,16 @@ A checkpoint is *secret*. It holds the key of the run, from which sampling and n
 noise off everything that the run released. Its file is readable by its owner only (mode 0600); delete it when the run
 is over.
 
-Whoever resumes from one twice, with everything as it was, repeats the same run and learns nothing new. Settings, data
-and ledger are compared with those of the run, and others are refused. If something changed all the same (code, a
-learning rate in the user's own loop), the noise differs too: see :mod:`defocus.learning.noising`. What is then
-released is a second run, and only the first was charged. So the ledger notes from which state a resumed run took its
-first step, and refuses another one: see :func:`defocus.learning.resuming.gone_on`. It does not see what changes between
-later steps, nor a run that goes on beside the one that was resumed: each such branch must be charged on its own.
+Settings, data and ledger are compared with those of the run, and others are refused. Steps that were taken after a
+checkpoint are taken again, and must come to the same sums: they get the same noise, and tell nothing new. Any other
+sum is refused, since a second run would have to be charged: see :mod:`defocus.learning.logs`. A checkpoint belongs to
+the log of its run, and is of no use without it.
 
-Steps after the checkpoint are taken again, and come out as they did where arithmetic repeats itself: on a CPU with as
-many threads as before, for shapes of batches that were seen before it (for new ones the fastest way to add up is
-measured anew, and ways round differently). Where it does not, what was shown of those steps before the crash counts
-again.
+Sums come out as they did where arithmetic repeats itself: on a CPU with as many threads as before, for shapes of
+batches that were seen before the checkpoint (for new ones the fastest way to add up is measured anew, and ways round
+differently; ``fit`` writes a checkpoint when that happened), and with random draws of models and data made by torch.
+On a GPU that is not sure unless ``torch.use_deterministic_algorithms`` is set. Where sums do not repeat themselves, a
+run goes on from a checkpoint that was written after its last step, and from no other.
 """
 
 import contextlib

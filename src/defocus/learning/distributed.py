@@ -4,30 +4,41 @@ Guarantee:
     All processes draw the sample of a step from the same secret stream, so it is the very sample that one process would
     draw, and the same event is charged for it, once, by the first process. Each computes the clipped gradients of its
     part of the sample; their sum meets the noise in the first process, and what is noisy is what the others get back.
+    That needs all of them to hold the same data: one who is example 5 here and example 6 there could be in one sample
+    twice. So they compare settings, parameters and data before anything is charged, and checkpoints when they resume.
+Assumes:
+    Data is compared by its length and 256 examples: differences beyond that are not noticed. A process that is gone
+    ends the others at once, one that is silent after the timeout of ``init_process_group``; the charge stays.
 """
 
-from typing import Any, final
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar, final
 
 import torch
 from torch import distributed
 
-from defocus.errors import InvalidParameterError, UnfitModelError
+from defocus.errors import InvalidParameterError, LostProcessError, UnfitModelError
 from defocus.learning.streams import KEY_BYTES
 from defocus.noise.integers import Integers
 
 __all__ = ["Ranks", "plain"]
+
+_T = TypeVar("_T")
 
 
 @final
 class Ranks:
     """The processes of ``torch.distributed``, or this one alone where none is set up."""
 
-    __slots__ = ("rank", "world")
+    __slots__ = ("_device", "rank", "world")
 
     def __init__(self) -> None:
         several = distributed.is_available() and distributed.is_initialized()
         self.rank: int = distributed.get_rank() if several else 0
         self.world: int = distributed.get_world_size() if several else 1
+        on_gpu = several and distributed.get_backend() == "nccl"  # which sends nothing from elsewhere
+        self._device = torch.device("cuda", torch.cuda.current_device()) if on_gpu else torch.device("cpu")
 
     @property
     def first(self) -> bool:
@@ -41,42 +52,80 @@ class Ranks:
     def added(self, sums: list[torch.Tensor]) -> None:
         """Add up the sums of all processes, in the first one."""
         if self.world > 1:
-            for total in sums:
-                distributed.reduce(total, 0)
+            with _talking():
+                for total in sums:
+                    distributed.reduce(total, 0)
 
     def told(self, tensors: list[torch.Tensor]) -> None:
         """Give everyone what the first process has."""
         if self.world > 1:
-            for tensor in tensors:
-                distributed.broadcast(tensor, 0)
+            with _talking():
+                for tensor in tensors:
+                    distributed.broadcast(tensor, 0)
 
     def shared(self, key: bytes) -> bytes:
         """The first process's key, for all."""
         if self.world == 1:
             return key
-        box = torch.tensor(list(key), dtype=torch.uint8)
-        distributed.broadcast(box, 0)
+        box = self._box(key)
+        with _talking():
+            distributed.broadcast(box, 0)
         return bytes(box.tolist())
 
     def agree(self, digest: bytes, what: str) -> None:
         """Refuse if the processes were not given the same."""
         if self.world == 1:
             return
-        mine = torch.tensor(list(digest[:KEY_BYTES]), dtype=torch.uint8)
+        mine = self._box(digest[:KEY_BYTES])
         boxes = [torch.zeros_like(mine) for _ in range(self.world)]
-        distributed.all_gather(boxes, mine)
+        with _talking():
+            distributed.all_gather(boxes, mine)
         if any(not torch.equal(box, mine) for box in boxes):
             raise InvalidParameterError(
                 f"The processes were not given the same {what}.", fix=f"start all of them with the same {what}."
             )
 
-    def succeeded(self, *, ok: bool) -> bool:
-        """Whether what the first process tried worked."""
+    def together(self, action: Callable[[], _T], what: str) -> _T:
+        """What an action gives here, if it succeeds in all processes; if it fails in one, it fails in all."""
         if self.world == 1:
-            return ok
-        box = torch.tensor([int(ok)])
-        distributed.broadcast(box, 0)
-        return bool(box.item())
+            return action()
+        done: list[_T] = []
+        problem: BaseException | None = None
+        try:
+            done.append(action())
+        except BaseException as found:  # noqa: BLE001 -- the others wait to hear of it, whatever it is
+            problem = found
+        box = self._box([problem is None])
+        try:
+            with _talking():
+                distributed.all_reduce(box, distributed.ReduceOp.MIN)
+        except LostProcessError:
+            if problem is None:
+                raise
+        if problem is not None:
+            raise problem
+        if not box.item():
+            raise InvalidParameterError(f"Another process could not {what}.", fix="see its error.")
+        return done[0]
+
+    def by_first(self, action: Callable[[], _T], what: str) -> _T | None:
+        """What an action gives in the first process, if it succeeds there; None in the others, which wait for it."""
+        return self.together(lambda: action() if self.first else None, what)
+
+    def _box(self, numbers: Any) -> torch.Tensor:
+        return torch.tensor(list(numbers), dtype=torch.uint8, device=self._device)
+
+
+@contextlib.contextmanager
+def _talking() -> Iterator[None]:
+    """Say in plain words that another process does not answer."""
+    try:
+        yield
+    except RuntimeError as error:
+        raise LostProcessError(
+            "Another process of this run is gone, or did not answer in time. What was charged stays charged.",
+            fix="see its error; start all processes again and resume the newest checkpoint.",
+        ) from error
 
 
 def plain(model: Any) -> torch.nn.Module:

@@ -13,29 +13,29 @@ from torch.utils import _pytree as trees
 
 from defocus.errors import CheckpointError, InvalidParameterError
 from defocus.learning.checkpoints import key_in, load, save
+from defocus.learning.logs import Log, Mark, log_beside
 from defocus.learning.noising import Correlated
 from defocus.learning.planning import Plan
 from defocus.learning.stepping import Stepper
 from defocus.learning.streams import KEY_BYTES, derive
 from defocus.ledger import Ledger, Receipt
-from defocus.ledger.entries import CHARGE, RELEASE, canonical
-from defocus.ledger.values import fingerprint
+from defocus.ledger.entries import CHARGE, canonical
 from defocus.noise.integers import Integers
-from defocus.privacy.events import NOTHING
 from defocus.privacy.wire import from_wire, to_wire
 
-__all__ = ["State", "digest_of_data", "digest_of_parameters", "digest_of_run", "finished", "gone_on"]
+__all__ = ["State", "agreed", "digest_of_data", "digest_of_parameters", "digest_of_run", "ended"]
 
 _LOOKED_AT = 256
 
 
 def digest_of_run(plan: Plan, stepper: Stepper, optimizer: torch.optim.Optimizer) -> bytes:
     """A digest of everything public that a run depends on: plan, clipping, kinds and shapes of its parts."""
+    source = stepper.noise.source if isinstance(stepper.noise, Correlated) else stepper.noise
     told = [
         [str(plan.unit), repr(plan.budget), plan.size, repr(plan.sampling), repr(plan.ratio)],
         [hashlib.sha256(repr(plan.factors).encode()).hexdigest(), list(plan.shares), repr(plan.strategy)],
         to_wire(plan.event),
-        [repr(stepper.clipping), str(stepper.precision), type(stepper.noise).__name__],
+        [repr(stepper.clipping), str(stepper.precision), type(source).__name__],
         [
             [name, str(each.dtype), list(each.shape)]
             for name, each in stepper.model.state_dict().items()
@@ -82,6 +82,14 @@ def digest_of_parameters(model: torch.nn.Module) -> bytes:
     return digest.digest()
 
 
+def agreed(plan: Plan, stepper: Stepper, optimizer: torch.optim.Optimizer) -> None:
+    """Refuse processes that do not hold the same settings, parameters and data: before anything is charged."""
+    if stepper.ranks.world > 1:
+        stepper.ranks.agree(digest_of_run(plan, stepper, optimizer), "settings")
+        stepper.ranks.agree(digest_of_parameters(stepper.model), "parameters to begin with")
+        stepper.ranks.agree(digest_of_data(stepper, bytes(KEY_BYTES)), "data, in the same order")
+
+
 @final
 @dataclass(slots=True)
 class State:
@@ -93,6 +101,7 @@ class State:
     key: bytes
     taken: int
     receipt: Receipt | None
+    log: Log | None
 
     def save(self, path: str | Path, more: dict[str, Any]) -> None:
         """Write it, secret as it is, to a file for its owner only. A file that another run wrote is not overwritten."""
@@ -101,7 +110,11 @@ class State:
             raise CheckpointError(
                 f"{there} holds a checkpoint of another run.", fix="resume that run, or name another file."
             )
-        glance, receipt = self.stepper.glance, self.receipt
+        glance, receipt, log = self.stepper.glance, self.receipt, self.log
+        if log is not None:
+            if log.path is None and receipt is not None:
+                log.keep(there.resolve().with_name(f"{there.name}.run-{receipt.hash[:16]}"))
+            log.sync()
         save(
             there,
             {
@@ -110,9 +123,11 @@ class State:
                 "key": self.key,
                 "taken": self.taken,
                 "receipt": None if receipt is None else [receipt.sequence, receipt.hash],
+                "log": None if log is None else [str(log.path), *log.mark],
                 "model": dict(self.stepper.model.state_dict()),
                 "optimizer": self.optimizer.state_dict(),
                 "clips": self.stepper.clips,
+                "chunk": self.stepper.chunk,
                 "noises": list(map(list, self.stepper.noise.past.items()))
                 if isinstance(self.stepper.noise, Correlated)
                 else [],
@@ -132,7 +147,9 @@ class State:
         kept = load(path)
         try:
             self._compare(kept)
-            receipt = None if ledger is None else _receipt(ledger, kept["receipt"])
+            if ledger is not None:
+                self.receipt = _receipt(ledger, kept["receipt"])
+                self.log = _log(ledger, self.receipt, kept, most=self.stepper.plan.steps)
             self._take(kept, first=first)
         except (KeyError, TypeError, ValueError, IndexError, RuntimeError) as error:
             if isinstance(error, InvalidParameterError):
@@ -140,7 +157,7 @@ class State:
             raise CheckpointError(
                 f"The checkpoint {path} does not hold the state of such a run.", fix="pass a file that save() wrote."
             ) from None
-        self.key, self.taken, self.receipt = kept["key"], kept["taken"], receipt
+        self.key, self.taken = kept["key"], kept["taken"]
         return dict(kept["more"]), dict(kept["tuning"])
 
     def _compare(self, kept: dict[str, Any]) -> None:
@@ -160,7 +177,7 @@ class State:
     def _take(self, kept: dict[str, Any], *, first: bool) -> None:
         self.stepper.model.load_state_dict(kept["model"])
         self.optimizer.load_state_dict(kept["optimizer"])
-        self.stepper.clips = kept["clips"]
+        self.stepper.clips, self.stepper.chunk = kept["clips"], kept["chunk"]
         device = next(self.stepper.model.parameters()).device
         if isinstance(self.stepper.noise, Correlated):
             self.stepper.noise.past = {step: [each.to(device) for each in row] for step, row in kept["noises"]}
@@ -172,71 +189,10 @@ class State:
                 torch.cuda.set_rng_state_all(kept["devices"])
 
 
-def gone_on(ledger: Ledger, state: State) -> None:
-    """Note from which state a resumed run goes on; refuse if it went on from another or a later one, or ended.
-
-    A step from the same state adds the same noise to the same sum. From another one it has fresh noise, and many of
-    those could be averaged: each is a release of its own, and one was charged. The note is a digest under the key of
-    the run. The ledger appends one entry at a time, so of several that try, one comes first.
-    """
-    receipt = state.receipt
-    if receipt is None:
-        return
-    if _released(ledger, receipt) is not None:
-        raise CheckpointError(
-            "The run of this checkpoint ended, and its parameters were released: other steps were not charged.",
-            fix="use those parameters, or start another run, which is charged on its own.",
-        )
-    begins = f"training {receipt.hash[:32]}: step "
-    name = f"{begins}{state.taken} from {_digest_of_state(state).hex()}"
-    for told in _notes(ledger, begins):
-        if int(told.split(" ")[0]) > state.taken:
-            raise CheckpointError(
-                "The run went on from a later checkpoint before: steps that it took would be taken again.",
-                fix="resume the newest checkpoint, or start another run, which is charged on its own.",
-            )
-    if name.removeprefix(begins) not in _notes(ledger, begins):
-        ledger.charge(NOTHING, purpose="resume a training", who=receipt.who, request=name)
-    first = next(told for told in _notes(ledger, begins) if told.startswith(f"{state.taken} "))
-    if first != name.removeprefix(begins):
-        raise CheckpointError(
-            "The run went on from this step before, with another model or optimizer: its noise would be drawn anew.",
-            fix="go on with everything as it was then, or start another run, which is charged on its own.",
-        )
-
-
-def _notes(ledger: Ledger, begins: str) -> list[str]:
-    named = (entry.content["request"] for entry in ledger.entries() if entry.kind == CHARGE)
-    return [name.removeprefix(begins) for name in named if name is not None and name.startswith(begins)]
-
-
-def _digest_of_state(state: State) -> bytes:
-    digest = hmac.new(derive(state.key, "state", size=32), digest_of_parameters(state.stepper.model), hashlib.sha256)
-    digest.update(repr(state.stepper.clips).encode())
-    for leaf in trees.tree_leaves(state.optimizer.state_dict()):
-        if isinstance(leaf, torch.Tensor):
-            digest.update(leaf.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
-        elif leaf is None or isinstance(leaf, (bool, int, float, str)):
-            digest.update(repr(leaf).encode())
-    return digest.digest()
-
-
-def finished(ledger: Ledger, receipt: Receipt, model: torch.nn.Module) -> None:
-    """Note a digest of the parameters that the run released; refuse if others were released before."""
-    mine = digest_of_parameters(model).hex()
-    with contextlib.suppress(InvalidParameterError):  # noted before
-        ledger.record(receipt, mine, description="SHA-256 of the trained parameters")
-    if _released(ledger, receipt) != fingerprint(mine):
-        raise CheckpointError(
-            "This run ended before with other parameters: these are a second release, and one was charged.",
-            fix="use the parameters of the first; another run is charged on its own.",
-        )
-
-
-def _released(ledger: Ledger, receipt: Receipt) -> str | None:
-    """The digest that was noted for the end of a run."""
-    noted = (entry for entry in ledger.entries() if entry.kind == RELEASE)
-    return next((entry.content["digest"] for entry in noted if entry.content["charge"] == receipt.sequence), None)
+def ended(ledger: Ledger, receipt: Receipt, model: torch.nn.Module) -> None:
+    """Note the end of a run, once: a digest of the parameters that it released."""
+    with contextlib.suppress(InvalidParameterError):  # noted before, by the run that this one repeated
+        ledger.record(receipt, digest_of_parameters(model).hex(), description="SHA-256 of the trained parameters")
 
 
 def _receipt(ledger: Ledger, kept: list[Any]) -> Receipt:
@@ -248,3 +204,10 @@ def _receipt(ledger: Ledger, kept: list[Any]) -> Receipt:
             fix="resume it with the ledger that it was charged to.",
         )
     return Receipt.of(entry, from_wire(entry.content["event"]), ledger.terms)
+
+
+def _log(ledger: Ledger, receipt: Receipt, kept: dict[str, Any], *, most: int) -> Log:
+    """The log of the run: beside the ledger, or where the checkpoint says if the ledger is no file."""
+    path, number, code = kept["log"]
+    there = log_beside(ledger, receipt) or Path(path)
+    return Log.resume(there, receipt, kept["key"], Mark(number, code), most=most)

@@ -1,8 +1,10 @@
 """One step: clip, add up, add noise, divide. What comes out is in ``grad``, for the user's optimizer."""
 
 import contextlib
+import hashlib
 import math
-from collections.abc import Iterator
+from array import array
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -14,8 +16,10 @@ from defocus.learning.clipping import Clipping, PerLayer, Quantile
 from defocus.learning.distributed import Ranks
 from defocus.learning.examples import Examples, Units, Weights
 from defocus.learning.gradients import Gradients, Rule
+from defocus.learning.logs import DIGEST_BYTES
 from defocus.learning.noising import Correlated, Noise, secret_of
 from defocus.learning.planning import Plan
+from defocus.learning.streams import derive
 from defocus.learning.watching import Glance, Private, Watch
 from defocus.noise.integers import Integers
 from defocus.release.silence import silence
@@ -44,6 +48,10 @@ class Stepper:
         With clips :math:`C_k` of groups of :math:`d_k` parameters, group k gets noise of variance
         :math:`z^2 (C_k/\sqrt{d_k}) \sum_j C_j\sqrt{d_j}`, the least in total among all with
         :math:`\sum_k C_k^2/\sigma_k^2 = z^{-2}`.
+        Before noise is drawn, a digest of the sums and of the noise that they get is noted: see
+        :mod:`defocus.learning.logs`. Random draws of the model and of the data (dropout, augmentation) are torch's,
+        from a seed that follows from the secret of the run, the step and the process, so that a step can be repeated;
+        the user's own generator is left as it was.
     """
 
     model: Module
@@ -65,29 +73,33 @@ class Stepper:
         """The trainable parameters by name."""
         return {name: each for name, each in self.model.named_parameters() if each.requires_grad}
 
-    def make(self, step: int, drawn: Integers, key: bytes) -> None:
+    def make(self, step: int, drawn: Integers, key: bytes, note: Callable[[int, bytes], None]) -> None:
         """Put the noisy mean gradient of a sample of units into ``grad``, and move the clip if it is adaptive.
+
+        ``note`` is told the digest of the step, and stops it by an error.
 
         Where anything fails, ``grad`` is emptied: sums without noise are left to nobody. Warnings, which may depend on
         the examples, are not shown: what can be warned of a model is warned of made-up ones, before the charge.
         """
         try:
             with silence():
-                self._make(step, drawn, key)
+                self._make(step, drawn, key, note)
         except BaseException:
             for parameter in self.parameters.values():
                 parameter.grad = None
             raise
 
-    def _make(self, step: int, drawn: Integers, key: bytes) -> None:
+    def _make(self, step: int, drawn: Integers, key: bytes, note: Callable[[int, bytes], None]) -> None:
         parameters = self.parameters
-        extras = self._sum(list(parameters.values()), *self.units.examples_of(self.ranks.part(drawn)))
+        seed = int.from_bytes(derive(key, "random", step, self.ranks.rank, size=8), "little")
+        extras = self._sum(list(parameters.values()), *self.units.examples_of(self.ranks.part(drawn)), seed)
         sums = [parameter.grad for parameter in parameters.values()]
         released = [*sums, extras] if len(extras) else sums
         scales = self._scales(step, list(parameters))
         self.ranks.added(released)
+        secret = secret_of(self.noise, key, step, released) if self.ranks.first else b""
+        note(step, _digest(secret, scales))
         if self.ranks.first:
-            secret = secret_of(self.noise, key, step, released)
             if isinstance(self.noise, Correlated):
                 self.noise.add(released, scales[: len(released)], secret, step=step)
             else:
@@ -96,12 +108,15 @@ class Stepper:
         torch._foreach_div_(sums, self.plan.batch)
         self._learn(extras, scales[-1])
 
-    def _sum(self, parameters: list[torch.nn.Parameter], numbers: Integers, weights: Weights) -> torch.Tensor:
+    def _sum(
+        self, parameters: list[torch.nn.Parameter], numbers: Integers, weights: Weights, seed: int
+    ) -> torch.Tensor:
         """Add clipped gradients up in ``grad``, chunk by chunk; return the sums beside them."""
         size = self.chunk or max(1, len(numbers))
         while True:
             try:
-                return self._summed(parameters, numbers, weights, size)
+                with _seeded(seed, parameters[0].device):
+                    return self._summed(parameters, numbers, weights, size)
             except torch.OutOfMemoryError:
                 if size <= 1:
                     raise
@@ -203,6 +218,23 @@ class Stepper:
         if self.glance is not None:
             root = math.sqrt(self.plan.shares[2])
             self.glance.note([each / root for each in noisy], self._clip, scale * self._reference / root)
+
+
+def _digest(secret: bytes, scales: list[float]) -> bytes:
+    """What is noted of a step: under the secret that follows from its sums, how much noise each of them gets."""
+    return hashlib.blake2b(array("d", scales).tobytes(), key=secret, digest_size=DIGEST_BYTES).digest()
+
+
+@contextlib.contextmanager
+def _seeded(seed: int, device: torch.device) -> Iterator[None]:
+    """Let torch's generators start from a seed, and be as they were afterwards."""
+    on_gpu = device.type == "cuda"
+    with torch.random.fork_rng(devices=[device] if on_gpu else []):
+        torch.default_generator.manual_seed(seed)
+        if on_gpu:
+            with torch.cuda.device(device):
+                torch.cuda.manual_seed(seed)
+        yield
 
 
 def _parts(weights: Weights, size: int) -> Iterator[tuple[Integers, float]]:

@@ -3,13 +3,21 @@
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, final
+from typing import Any, Self, final
 
 import numpy as np
 import torch
 
-from defocus.errors import DefocusError, InvalidParameterError, Number, TrainingEndedError, count
-from defocus.learning.beginning import begun, checked_optimizer, checked_parameters, checked_unit, ledger_of
+from defocus.errors import InvalidParameterError, Number, TrainingEndedError, count
+from defocus.learning.beginning import (
+    begun,
+    checked_optimizer,
+    checked_parameters,
+    checked_precision,
+    checked_size,
+    checked_unit,
+    ledger_of,
+)
 from defocus.learning.clipping import PerLayer, as_clipping
 from defocus.learning.distributed import Ranks, plain
 from defocus.learning.examples import Units, examples
@@ -18,11 +26,12 @@ from defocus.learning.gradients import Gradients
 from defocus.learning.gradients.batches import Batch
 from defocus.learning.gradients.losses import Loss
 from defocus.learning.independence import check_independent, check_sums_are_wide
+from defocus.learning.logs import Log, log_beside
 from defocus.learning.noising import Correlated, noise_of
 from defocus.learning.planning import Plan, plan
 from defocus.learning.progress import Progress, Silent
 from defocus.learning.results import Sample, Trained
-from defocus.learning.resuming import State, digest_of_parameters, digest_of_run, finished, gone_on
+from defocus.learning.resuming import State, agreed, digest_of_run, ended
 from defocus.learning.stepping import Stepper
 from defocus.learning.streams import new_key
 from defocus.learning.watching import Glance, Private, Watch, as_watch
@@ -33,8 +42,6 @@ from defocus.privacy.budgets import Budget
 from defocus.privacy.units import Unit
 
 __all__ = ["Trainer"]
-
-_PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16}
 
 
 @final
@@ -49,10 +56,8 @@ class Trainer:
         is as private as the event that was charged says, for the unit of the ledger. Batches are drawn as the event
         says, from a cryptographic stream; the sum of clipped gradients gets Gaussian noise, and is divided by a public
         number. The run cannot take more steps than were paid for, also when it is resumed.
-        This is said of *one* run. Whoever holds a checkpoint can branch: change the model between later steps of a
-        resumed run, or resume while the first run goes on, and steps that were taken before are taken again with fresh
-        noise. Each branch is a release of its own and must be charged on its own. What the ledger shows of it is
-        refused: see :meth:`resume`.
+        One charge pays for one run, however often and by whomever it is resumed: no step is released from two
+        different sums, and no two processes go on with it at once. See :mod:`defocus.learning.logs`.
     Assumes:
         The number of units (``size``) is public: it decides the rate of sampling. Unless declared, the number of
         examples or users in the data is taken for it, as is usual. The loss is a sum or mean of one term for each
@@ -125,16 +130,8 @@ class Trainer:
         found = examples(data)
         checked_unit(unit, users)
         units = Units(found.length, users)
-        declared = units.count if size is None else count("size", size)
-        if size is not None and size != units.count and sampling in ("fixed size", "shuffled"):
-            raise InvalidParameterError(
-                f"With sampling={sampling!r} the number of units is public, and it is not the size declared.",
-                fix='leave size= out, or use sampling="poisson".',
-            )
-        if precision not in _PRECISIONS:
-            raise InvalidParameterError(
-                f"There is no precision called {precision!r:.60}.", fix=f"choose one of {', '.join(_PRECISIONS)}."
-            )
+        declared = checked_size(size, units.count, sampling)
+        narrow = checked_precision(precision)
         clipping = as_clipping(clip)
         if isinstance(clipping, PerLayer):
             clipping = clipping.grouped(names)
@@ -157,7 +154,6 @@ class Trainer:
         gradients = self._tuned()
         one = found.take(np.zeros(1, np.int64), next(module.parameters()).device)
         check_independent(module, loss, gradients, one, probe)
-        narrow = _PRECISIONS[precision]
         if narrow is not None:
             check_sums_are_wide(module, gradients, one, narrow)
         made = noise_of(randomness, next(module.parameters()).device)
@@ -182,11 +178,11 @@ class Trainer:
         self._purpose, self._who, self._declared = purpose, who, size is not None
         self._key: bytes | None = None
         self._receipt: Receipt | None = None
+        self._log: Log | None = None
         self._taken = 0
         self._offered: Sample | None = None
-        self._resumed = self._noted = False
-        self._ranks.agree(digest_of_run(self.plan, self._stepper, optimizer), "settings")
-        self._ranks.agree(digest_of_parameters(module), "parameters to begin with")
+        self._charged = self._ended = False
+        agreed(self.plan, self._stepper, optimizer)
 
     @property
     def steps_taken(self) -> int:
@@ -217,15 +213,19 @@ class Trainer:
 
         The first one charges the run. A batch that is passed over without a step is gone, as it was paid for.
         """
-        self._begin()
+        key = self._begin()
         while self._taken < self.plan.steps:
-            self._offered = self._drawn()
+            self._offered = self._drawn(key)
             yield self._offered
             if self._offered is not None:
                 self._taken, self._offered = self._taken + 1, None
+        self._end()
 
     def step(self, batch: Sample) -> None:
-        """Put the noisy mean gradient of a batch into ``grad``, and let the optimizer take its step."""
+        """Put the noisy mean gradient of a batch into ``grad``, and let the optimizer take its step.
+
+        After the last one the end of the run is noted in the ledger.
+        """
         if self._taken >= self.plan.steps:
             raise TrainingEndedError(
                 f"The run took all of the {self.plan.steps} steps that it paid for.",
@@ -235,11 +235,10 @@ class Trainer:
             raise TrainingEndedError(
                 "This is not the batch whose turn it is.", fix="take batches from run.batches(), each one once."
             )
-        if self._resumed:
-            self._go_on()
-        self._stepper.make(batch.step, batch.units, self._key)
+        self._stepper.make(batch.step, batch.units, self._key, self._note)
         self._taken, self._offered = self._taken + 1, None  # its noise is drawn: whatever happens now, it is spent
         self._optimizer.step()
+        self._end()
 
     def fit(
         self,
@@ -251,27 +250,27 @@ class Trainer:
         """Take all steps that are left, and tell how it went.
 
         Args:
-            checkpoint: a file that the run can go on from with :meth:`resume`, written anew after ``every`` steps. It
-                is secret: see :mod:`defocus.learning.checkpoints`.
+            checkpoint: a file that the run can go on from with :meth:`resume`, written anew after ``every`` steps, and
+                when a new way to add up gradients was chosen. It is secret: see :mod:`defocus.learning.checkpoints`.
             every: how many steps; an epoch unless told.
             progress: whether to show a progress bar.
         """
         pause = max(1, round(self.plan.size / self.plan.batch)) if every is None else count("every", every)
         bar = Progress(self.plan) if progress and self._ranks.first else Silent()
+        ways = 0
         with bar:
             for batch in self.batches():
                 self.step(batch)
                 bar.show(self._taken, self._stepper.glance, self._stepper.private)
-                if checkpoint is not None and (self._taken % pause == 0 or self._taken == self.plan.steps):
+                known, ways = ways, len(self._stepper.gradients.tuning)
+                due = self._taken % pause == 0 or self._taken == self.plan.steps or ways != known
+                if checkpoint is not None and due:
                     self.save(checkpoint)
         return self.result()
 
     def result(self) -> Trained:
-        """What was done and what it cost. The end of the run is noted in the ledger, once."""
-        over = self._taken == self.plan.steps and not self._noted
-        if over and self._receipt is not None and self._ledger is not None:
-            finished(self._ledger, self._receipt, self._stepper.model)
-            self._noted = True
+        """What was done and what it cost."""
+        self._end()
         return Trained(
             plan=self.plan,
             steps=self._taken,
@@ -292,31 +291,48 @@ class Trainer:
             )
         if self._ranks.first:
             self._state().save(path, more or {})
+        if self._ended:
+            self.close()
 
     def resume(self, path: str | Path) -> dict[str, Any]:
         """Go on where a checkpoint was written, bit for bit; nothing is charged. Returns what it was given to keep.
 
-        Everything must be as it was: model, optimizer, data, settings and ledger. Anything else is refused. The first
-        step notes in the ledger from which state the run went on, free of charge; from another state at that step,
-        from an earlier step, or after the end of the run no step is taken.
+        Everything must be as it was: model, optimizer, data, settings and ledger. Anything else is refused, and so is
+        a run that another process, or another trainer in this one, is at work on. Steps that were taken after the
+        checkpoint are taken again; one that comes to other sums than before is refused, and no noise is drawn for it.
         """
         if self._taken or self._key is not None:
             raise InvalidParameterError("The run has begun.", fix="resume before the first step, in a new Trainer.")
         state = self._state()
-        more, tuning = state.load(path, self._ledger, first=self._ranks.first)
+        try:
+            more, tuning = self._ranks.together(
+                lambda: state.load(path, self._ledger, first=self._ranks.first), "resume the run"
+            )
+            self._ranks.agree(state.key[:-4] + state.taken.to_bytes(4, "little"), "checkpoint")
+        except BaseException:
+            if state.log is not None:
+                state.log.close()
+            raise
         self._stepper.gradients = self._tuned(tuning=tuning)  # other ways to add up would round differently
-        self._key, self._taken, self._receipt = state.key, state.taken, state.receipt
-        self._resumed = True
+        self._key, self._taken, self._receipt, self._log = state.key, state.taken, state.receipt, state.log
+        self._charged = True
+        self._end()
         return more
+
+    def close(self) -> None:
+        """Let go of the run, so that it can be resumed elsewhere; the end of a run or of its process does so, too."""
+        if self._log is not None:
+            self._log.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def explain(self) -> str:
         """What is done to the data, what is promised and what not, in plain words. Free."""
-        return explained(
-            self.plan,
-            self._stepper,
-            receipt=self._receipt,
-            declared=self._declared,
-        )
+        return explained(self.plan, self._stepper, receipt=self._receipt, declared=self._declared)
 
     def _repr_html_(self) -> str:
         return "".join(f"<p>{line}</p>" for line in self.explain().splitlines())
@@ -327,40 +343,47 @@ class Trainer:
             f" {self._taken} of {self.plan.steps} steps)"
         )
 
-    def _begin(self) -> None:
-        """Charge the run, once, and only then draw its key."""
+    def _begin(self) -> bytes:
+        """Charge the run, once, and only then draw its key and open its log."""
         if self._key is not None:
-            return
-        self._receipt = begun(
-            self._ledger,
-            self.plan,
-            self._asked,
-            self._ranks,
-            purpose=self._purpose,
-            who=self._who,
-            declared=self._declared,
+            return self._key
+        if not self._charged:
+            self._receipt = begun(
+                self._ledger,
+                self.plan,
+                self._asked,
+                self._ranks,
+                purpose=self._purpose,
+                who=self._who,
+                declared=self._declared,
+            )
+            self._charged = True
+        key = self._ranks.shared(new_key(self._bits))
+        book, receipt = self._ledger, self._receipt
+        self._log = self._ranks.together(
+            lambda: None if book is None or receipt is None else Log.begin(log_beside(book, receipt), receipt, key),
+            "open the log of the run",
         )
-        self._key = self._ranks.shared(new_key(self._bits))
+        self._key = key
+        return key
 
-    def _go_on(self) -> None:
-        """Note from where a resumed run goes on. In the first process; the others wait, and fail with it."""
-        refused: DefocusError | None = None
-        if self._ledger is not None:
-            try:
-                gone_on(self._ledger, self._state())
-            except DefocusError as problem:
-                refused = problem
-        ok = self._ranks.succeeded(ok=refused is None)
-        if refused is not None:
-            raise refused
-        if not ok:
-            raise InvalidParameterError("The first process could not go on with the run.", fix="see its error.")
-        self._resumed = False
+    def _note(self, step: int, digest: bytes) -> None:
+        """Note a step before its noise is drawn. In the first process; the others wait, and fail with it."""
+        log = self._log
+        self._ranks.together(lambda: None if log is None else log.note(step, digest), "note the step")
 
-    def _drawn(self) -> Sample:
-        if self._key is None:
-            raise InvalidParameterError("The run has not begun.", fix="take batches from run.batches().")
-        units = self.plan.sampling.draw(self._taken, self._stepper.units.count, self._key)
+    def _end(self) -> None:
+        """After the last step, note the end of the run in the ledger, once, and let go of its log."""
+        if self._ended or not self._charged or self._taken < self.plan.steps:
+            return
+        if self._receipt is not None and self._ledger is not None and self._log is not None:
+            self._log.sync()
+            ended(self._ledger, self._receipt, self._stepper.model)
+        self.close()
+        self._ended = True
+
+    def _drawn(self, key: bytes) -> Sample:
+        units = self.plan.sampling.draw(self._taken, self._stepper.units.count, key)
         return Sample(self._taken, units, self._stepper.data, self._stepper.units)
 
     def _state(self) -> State:
@@ -371,4 +394,5 @@ class Trainer:
             key=self._key or b"",
             taken=self._taken,
             receipt=self._receipt,
+            log=self._log,
         )

@@ -1,0 +1,324 @@
+r"""The log of a charged run: which steps it took, and from which sums, so that one charge pays for one run.
+
+A step that is taken twice from different sums draws noise twice, and many such noises could be averaged away, for one
+charge. So each run has a log. A step is noted there *before* its noise is added: its number, and a digest of the sums
+and of how much noise they get. A run that is resumed and comes to a step that is in the log must have the same digest,
+and then adds the same noise again, which tells nothing new. With any other it is refused, and no noise is drawn. It
+must also take the steps that were taken, and no others in between: where noise is correlated, a step that is left out
+changes the noise of those after it.
+
+Guarantee:
+    Of one charge, each step is released from one sum at most, whoever resumes it, from whichever checkpoint, with
+    whatever changed. While a run is at work it holds a lock of the operating system on its log, so that nobody else
+    goes on with the same charge; the lock is gone when the process is, however it died. Digests are keyed by the secret
+    of the run and chained, so a log tells how many steps were taken and nothing about the data, and one that is
+    missing, cut off, altered or of another run is refused.
+Assumes:
+    The log stays beside the ledger (``visits.ledger.runs/``), and nobody copies the two, which would copy the budget,
+    too. A ledger in PostgreSQL has no folder: there the log is in memory until the first checkpoint is written, and
+    beside that one from then on. A note that is written survives the death of the process. The loss of power may take
+    the notes since the last checkpoint along, with the steps themselves, which were in memory; what a loop showed of
+    them until then can be shown once more with other noise, if anything is changed before they are repeated.
+"""
+
+import errno
+import fcntl
+import gc
+import hashlib
+import hmac
+import os
+import stat
+import struct
+import weakref
+from collections import deque
+from pathlib import Path
+from typing import NamedTuple, Self, final
+
+from defocus.errors import BranchedRunError, CheckpointError
+from defocus.learning.streams import derive
+from defocus.ledger import Ledger, Receipt
+from defocus.ledger.disk import sync_directory
+
+__all__ = ["DIGEST_BYTES", "Log", "Mark", "folder_beside", "log_beside"]
+
+DIGEST_BYTES = 24
+_BEGIN = b"defocus steps 1\n"
+_ID = 16
+_MAC = 32
+_NOTE = struct.Struct(f"<Q{DIGEST_BYTES}s")
+_RECORD = _NOTE.size + _MAC
+"""A power of two, so that pages of a disk hold whole records."""
+_AGAIN = "start another run, which is charged on its own."
+
+
+class Mark(NamedTuple):
+    """A place in a log: how many steps were noted, and the code that vouches for all of them."""
+
+    steps: int
+    code: bytes
+
+
+class _Note(NamedTuple):
+    step: int
+    digest: bytes
+    code: bytes
+
+
+def log_beside(ledger: Ledger, receipt: Receipt) -> Path | None:
+    """Where the log of a charge belongs; None if the ledger is no file."""
+    folder = folder_beside(ledger)
+    return None if folder is None else folder / f"{receipt.sequence}-{receipt.hash[:16]}"
+
+
+def folder_beside(ledger: Ledger) -> Path | None:
+    """The folder of the logs of a ledger, made if there is none; None if the ledger is no file."""
+    if "://" in ledger.where:
+        return None
+    folder = Path(f"{ledger.where}.runs")
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise CheckpointError(
+            f"The steps of the run cannot be noted in {folder}: {error.strerror or type(error).__name__}.",
+            fix="make the folder of the ledger writable.",
+        ) from None
+    return folder
+
+
+@final
+class Log:
+    """The steps of one run, noted one after the other. Made by :meth:`begin` and :meth:`resume`."""
+
+    __slots__ = ("__weakref__", "_ahead", "_closing", "_file", "_last", "_secret", "_text", "mark", "path")
+
+    def __init__(self, secret: bytes, text: bytes, mark: Mark) -> None:
+        self._secret, self._text = secret, bytearray(text)
+        self.mark = mark
+        """Where this run is in the log."""
+        self.path: Path | None = None
+        """The file, or None while it is in memory."""
+        self._last: _Note | None = None
+        self._ahead: deque[_Note] = deque()
+        self._file: int | None = None
+        self._closing: weakref.finalize[..., Log] | None = None
+
+    @classmethod
+    def begin(cls, path: Path | None, receipt: Receipt, key: bytes) -> Self:
+        """The log of a run that was just charged, in a new file or in memory."""
+        secret = derive(key, "log", size=32)
+        head = _head(receipt)
+        code = _code(secret, head)
+        made = cls(secret, head + code, Mark(0, code))
+        if path is not None:
+            made.keep(path)
+        return made
+
+    @classmethod
+    def resume(cls, path: Path, receipt: Receipt, key: bytes, mark: Mark, *, most: int) -> Self:
+        """Go on in the log of a run from where a checkpoint was written, if nobody else is at work there."""
+        secret = derive(key, "log", size=32)
+        file = _opened(path)
+        try:
+            _lock(file, path)
+            first, notes = _read(_content(file, path, most), secret, _head(receipt), path)
+        except BaseException:
+            os.close(file)
+            raise
+        found = cls(secret, b"", mark)
+        found._hold(file, path)
+        codes = [first, *(note.code for note in notes)]
+        if not 0 <= mark.steps < len(codes) or not hmac.compare_digest(codes[mark.steps], mark.code):
+            found.close()
+            raise CheckpointError(
+                f"The log {path} lacks steps that the checkpoint holds: it was cut off, or an older one put back.",
+                fix=f"put the newest log back, or {_AGAIN}",
+            )
+        found._last = notes[mark.steps - 1] if mark.steps else None
+        found._ahead.extend(notes[mark.steps :])
+        return found
+
+    @property
+    def newest(self) -> int:
+        """How many steps lie before the end of the log, those that were passed over included."""
+        last = self._ahead[-1] if self._ahead else self._last
+        return 0 if last is None else last.step + 1
+
+    def note(self, step: int, digest: bytes) -> None:
+        """Note that a step is about to be released from sums of this digest; refuse if others were noted before."""
+        if self.path is not None and self._file is None:
+            raise CheckpointError(
+                "This run was closed, or belongs to the process that this one was forked from.",
+                fix="make a new Trainer and resume the newest checkpoint.",
+            )
+        if self._last is not None and step <= self._last.step:
+            if (step, digest) != self._last[:2]:
+                raise _branched(step, self.newest)
+        elif self._ahead:
+            if (step, digest) != self._ahead[0][:2]:
+                raise _branched(step, self.newest)
+            self._last = self._ahead.popleft()
+            self.mark = Mark(self.mark.steps + 1, self._last.code)
+        else:
+            body = _NOTE.pack(step, digest)
+            made = _Note(step, digest, _code(self._secret, self.mark.code + body))
+            self._append(body + made.code)
+            self._last, self.mark = made, Mark(self.mark.steps + 1, made.code)
+
+    def keep(self, path: Path) -> None:
+        """Move a log from memory to a new file, and hold that."""
+        flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC
+        try:
+            path.parent.mkdir(mode=0o700, exist_ok=True)
+            file = os.open(path, flags, 0o600)
+        except OSError as error:
+            raise _unwritable(path, error) from None
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _write(file, bytes(self._text), 0, path)
+            os.fsync(file)
+            sync_directory(path.parent)
+            sync_directory(path.parent.parent)
+        except OSError as error:
+            os.close(file)
+            raise _unwritable(path, error) from None
+        except BaseException:
+            os.close(file)
+            raise
+        self._hold(file, path)
+
+    def sync(self) -> None:
+        """Flush what was noted to the disk, so that it outlives a loss of power."""
+        if self._file is not None and self.path is not None:
+            try:
+                os.fsync(self._file)
+            except OSError as error:
+                raise _unwritable(self.path, error) from None
+
+    def close(self) -> None:
+        """Let go of the log, so that the run can be resumed elsewhere."""
+        self._file = None
+        if self._closing is not None:
+            self._closing()
+
+    def _append(self, record: bytes) -> None:
+        if self._file is None or self.path is None:
+            self._text += record
+        else:
+            _write(self._file, record, (1 + self.mark.steps) * _RECORD, self.path)
+
+    def _hold(self, file: int, path: Path) -> None:
+        self._file, self.path = file, path
+        self._text.clear()
+        self._closing = weakref.finalize(self, os.close, file)
+        mine = weakref.ref(self)
+
+        def forked() -> None:
+            """A child shares the lock: it lets go of its copy, so that the lock dies with the parent."""
+            left = mine()
+            if left is not None:
+                left.close()
+
+        os.register_at_fork(after_in_child=forked)
+
+
+def _head(receipt: Receipt) -> bytes:
+    return _BEGIN + bytes.fromhex(receipt.hash)[:_ID]
+
+
+def _code(secret: bytes, text: bytes) -> bytes:
+    return hashlib.blake2b(text, key=secret, digest_size=_MAC).digest()
+
+
+def _content(file: int, path: Path, most: int) -> bytes:
+    length = os.fstat(file).st_size
+    if length > (1 + most) * _RECORD:
+        raise _damaged(path)
+    return os.pread(file, length, 0)
+
+
+def _read(text: bytes, secret: bytes, head: bytes, path: Path) -> tuple[bytes, list[_Note]]:
+    """The code of the head, and all notes, if each is vouched for."""
+    if text[: len(_BEGIN)] != _BEGIN or len(text) % _RECORD:
+        raise _damaged(path)
+    code = _code(secret, head)
+    if text[:_RECORD] != head + code:
+        raise CheckpointError(
+            f"The log {path} is of another run than the checkpoint.", fix=f"put the right one back, or {_AGAIN}"
+        )
+    first, notes = code, []
+    for start in range(_RECORD, len(text), _RECORD):
+        body, told = text[start : start + _NOTE.size], text[start + _NOTE.size : start + _RECORD]
+        code = _code(secret, code + body)
+        if code != told:
+            raise _damaged(path)
+        step, digest = _NOTE.unpack(body)
+        notes.append(_Note(step, digest, code))
+    return first, notes
+
+
+def _opened(path: Path) -> int:
+    try:
+        file = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as error:
+        why = "is missing" if error.errno == errno.ENOENT else f"cannot be used ({error.strerror})"
+        raise CheckpointError(
+            f"The log of this run, {path}, {why}: without it nobody can tell which steps were released.",
+            fix=f"put it back, together with the ledger that it belongs to, or {_AGAIN}",
+        ) from None
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise _damaged(path)
+    return file
+
+
+def _lock(file: int, path: Path) -> None:
+    for last in (False, True):
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if last:
+                break
+            gc.collect()  # a run that was dropped in this process may wait to be collected
+        except OSError as error:
+            raise _unwritable(path, error) from None
+        else:
+            return
+    raise CheckpointError(
+        "Another process, or another Trainer in this one, is at work on this run.",
+        fix="wait for its end or stop it, with close() in this process, and resume its newest checkpoint then.",
+    )
+
+
+def _write(file: int, record: bytes, place: int, path: Path) -> None:
+    """Write a record whole or not at all."""
+    try:
+        written = os.pwrite(file, record, place)
+        if written < len(record):
+            os.ftruncate(file, place)
+    except OSError as error:
+        raise _unwritable(path, error) from None
+    if written < len(record):
+        raise _unwritable(path, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
+
+
+def _unwritable(path: Path, error: OSError) -> CheckpointError:
+    return CheckpointError(
+        f"The steps of the run cannot be noted in {path}: {error.strerror or type(error).__name__}.",
+        fix="check that the disk has room and that the folder is writable. The charge stays.",
+    )
+
+
+def _damaged(path: Path) -> CheckpointError:
+    return CheckpointError(
+        f"The log {path} is damaged: it is cut off, altered, or was never one.",
+        fix=f"restore it together with its ledger, or {_AGAIN}",
+    )
+
+
+def _branched(step: int, newest: int) -> BranchedRunError:
+    return BranchedRunError(
+        f"Step {step + 1} was released before, from other sums: again with other noise, it would be a second run, and"
+        " one was charged. Nothing was drawn.",
+        fix="go on with everything as it was: data, code, learning rate, number of threads and of processes. Where"
+        f" arithmetic does not repeat itself, as on a GPU, resume a checkpoint of {newest} steps; or {_AGAIN}",
+    )
