@@ -19,7 +19,7 @@ DECLARED = {
     "audit/broken.py": "mechanisms that are broken on purpose, for the auditor to catch",
     "learning/independence.py": "made-up examples, drawn alike for each comparison: nothing private is touched",
     "learning/noising.py": "noise from torch's own generator, seeded from Bits, where it is chosen or on a GPU",
-    "learning/resuming.py": "the state of torch's generator, so that dropout goes on where it stopped",
+    "learning/seeding.py": "what torch draws for dropout, seeded from Bits, so that a step can be repeated",
     "noise/bits.py": "the source of random bits itself",
     "graphs/keys.py": "the type of a name that is a UUID: none is drawn",
     "ledger/terms.py": "the identity of a new ledger",

@@ -93,7 +93,7 @@ def test_a_user_counts_once_however_many_examples(tmp_path: Path) -> None:
     stepper = run._stepper
     numbers, weights = stepper.units.examples_of(np.array([0]))
     assert len(numbers) == 60
-    sums = stepper._sum(list(stepper.parameters.values()), numbers, weights, 0)
+    sums = stepper._sum(list(stepper.parameters.values()), numbers, weights)
     length = math.sqrt(sum(float(p.grad.square().sum()) for p in stepper.model.parameters() if p.grad is not None))
     assert length <= 1 + 1e-5
     assert float(sums.norm()) <= 1 + 1e-5

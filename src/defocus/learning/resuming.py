@@ -134,12 +134,10 @@ class State:
                 "glance": None if glance is None else [glance.noisy, glance.clips, glance.scales],
                 "more": more,
                 "tuning": dict(self.stepper.gradients.tuning),
-                "random": torch.get_rng_state(),
-                "devices": list(torch.cuda.get_rng_state_all()) if torch.cuda.is_initialized() else [],
             },
         )
 
-    def load(self, path: str | Path, ledger: Ledger | None, *, first: bool) -> tuple[dict[str, Any], dict[str, str]]:
+    def load(self, path: str | Path, ledger: Ledger | None) -> tuple[dict[str, Any], dict[str, str]]:
         """Take over the state in a file, if it is of this run; otherwise nothing is changed.
 
         Returns what a loop wanted kept, and the ways in which gradients were added up, which round differently.
@@ -150,7 +148,7 @@ class State:
             if ledger is not None:
                 self.receipt = _receipt(ledger, kept["receipt"])
                 self.log = _log(ledger, self.receipt, kept, most=self.stepper.plan.steps)
-            self._take(kept, first=first)
+            self._take(kept)
         except (KeyError, TypeError, ValueError, IndexError, RuntimeError) as error:
             if isinstance(error, InvalidParameterError):
                 raise
@@ -174,7 +172,7 @@ class State:
                 fix="pass the data that the run began with, in the same order; another run is charged on its own.",
             )
 
-    def _take(self, kept: dict[str, Any], *, first: bool) -> None:
+    def _take(self, kept: dict[str, Any]) -> None:
         self.stepper.model.load_state_dict(kept["model"])
         self.optimizer.load_state_dict(kept["optimizer"])
         self.stepper.clips, self.stepper.chunk = kept["clips"], kept["chunk"]
@@ -183,10 +181,6 @@ class State:
             self.stepper.noise.past = {step: [each.to(device) for each in row] for step, row in kept["noises"]}
         if self.stepper.glance is not None:
             self.stepper.glance.noisy, self.stepper.glance.clips, self.stepper.glance.scales = kept["glance"]
-        if first:
-            torch.set_rng_state(kept["random"])
-            if kept["devices"] and torch.cuda.is_available():
-                torch.cuda.set_rng_state_all(kept["devices"])
 
 
 def ended(ledger: Ledger, receipt: Receipt, model: torch.nn.Module) -> None:

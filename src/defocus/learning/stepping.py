@@ -5,7 +5,9 @@ import hashlib
 import math
 from array import array
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, final
 
 import numpy as np
@@ -19,7 +21,7 @@ from defocus.learning.gradients import Gradients, Rule
 from defocus.learning.logs import DIGEST_BYTES
 from defocus.learning.noising import Correlated, Noise, secret_of
 from defocus.learning.planning import Plan
-from defocus.learning.streams import derive
+from defocus.learning.seeding import seeded
 from defocus.learning.watching import Glance, Private, Watch
 from defocus.noise.integers import Integers
 from defocus.release.silence import silence
@@ -49,9 +51,8 @@ class Stepper:
         :math:`z^2 (C_k/\sqrt{d_k}) \sum_j C_j\sqrt{d_j}`, the least in total among all with
         :math:`\sum_k C_k^2/\sigma_k^2 = z^{-2}`.
         Before noise is drawn, a digest of the sums and of the noise that they get is noted: see
-        :mod:`defocus.learning.logs`. Random draws of the model and of the data (dropout, augmentation) are torch's,
-        from a seed that follows from the secret of the run, the step and the process, so that a step can be repeated;
-        the user's own generator is left as it was.
+        :mod:`defocus.learning.logs`. What torch draws for the model and the data (dropout, augmentation) follows
+        from the secret of the run, so that a step can be repeated: see :mod:`defocus.learning.seeding`.
     """
 
     model: Module
@@ -91,8 +92,8 @@ class Stepper:
 
     def _make(self, step: int, drawn: Integers, key: bytes, note: Callable[[int, bytes], None]) -> None:
         parameters = self.parameters
-        seed = int.from_bytes(derive(key, "random", step, self.ranks.rank, size=8), "little")
-        extras = self._sum(list(parameters.values()), *self.units.examples_of(self.ranks.part(drawn)), seed)
+        alike = partial(seeded, key, step, self.ranks.rank, next(iter(parameters.values())).device)
+        extras = self._sum(list(parameters.values()), *self.units.examples_of(self.ranks.part(drawn)), alike)
         sums = [parameter.grad for parameter in parameters.values()]
         released = [*sums, extras] if len(extras) else sums
         scales = self._scales(step, list(parameters))
@@ -109,13 +110,17 @@ class Stepper:
         self._learn(extras, scales[-1])
 
     def _sum(
-        self, parameters: list[torch.nn.Parameter], numbers: Integers, weights: Weights, seed: int
+        self,
+        parameters: list[torch.nn.Parameter],
+        numbers: Integers,
+        weights: Weights,
+        alike: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext,
     ) -> torch.Tensor:
         """Add clipped gradients up in ``grad``, chunk by chunk; return the sums beside them."""
         size = self.chunk or max(1, len(numbers))
         while True:
             try:
-                with _seeded(seed, parameters[0].device):
+                with alike():
                     return self._summed(parameters, numbers, weights, size)
             except torch.OutOfMemoryError:
                 if size <= 1:
@@ -223,18 +228,6 @@ class Stepper:
 def _digest(secret: bytes, scales: list[float]) -> bytes:
     """What is noted of a step: under the secret that follows from its sums, how much noise each of them gets."""
     return hashlib.blake2b(array("d", scales).tobytes(), key=secret, digest_size=DIGEST_BYTES).digest()
-
-
-@contextlib.contextmanager
-def _seeded(seed: int, device: torch.device) -> Iterator[None]:
-    """Let torch's generators start from a seed, and be as they were afterwards."""
-    on_gpu = device.type == "cuda"
-    with torch.random.fork_rng(devices=[device] if on_gpu else []):
-        torch.default_generator.manual_seed(seed)
-        if on_gpu:
-            with torch.cuda.device(device):
-                torch.cuda.manual_seed(seed)
-        yield
 
 
 def _parts(weights: Weights, size: int) -> Iterator[tuple[Integers, float]]:

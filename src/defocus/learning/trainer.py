@@ -305,9 +305,7 @@ class Trainer:
             raise InvalidParameterError("The run has begun.", fix="resume before the first step, in a new Trainer.")
         state = self._state()
         try:
-            more, tuning = self._ranks.together(
-                lambda: state.load(path, self._ledger, first=self._ranks.first), "resume the run"
-            )
+            more, tuning = self._ranks.together(lambda: state.load(path, self._ledger), "resume the run")
             self._ranks.agree(state.key[:-4] + state.taken.to_bytes(4, "little"), "checkpoint")
         except BaseException:
             if state.log is not None:
