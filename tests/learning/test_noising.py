@@ -1,5 +1,6 @@
 """Noise has the declared law, follows from what it is added to, and solves its strategy."""
 
+import itertools
 import math
 
 import numpy as np
@@ -46,19 +47,58 @@ def test_tails_and_neighbours_are_those_of_independent_gaussians() -> None:
     found = drawn(Cryptographic(), 400_000, 1.0).double().numpy()
     beyond = int((np.abs(found) > 4).sum())
     assert stats.binomtest(beyond, len(found), 2 * stats.norm.sf(4)).pvalue > 1e-6
-    half = 1 << 15
+    half = 1 << 16  # numbers that share a radius are so far apart
     for lag in (1, half, 2 * half):
         assert abs(np.corrcoef(found[:-lag], found[lag:])[0, 1]) < 5 / math.sqrt(len(found) - lag)
         squares = np.corrcoef(found[:-lag] ** 2, found[lag:] ** 2)[0, 1]
         assert abs(squares) < 5 / math.sqrt(len(found) - lag)
 
 
+class Given:
+    """A stream that gives what it was given, and zeros afterwards."""
+
+    def __init__(self, words: list[int], more: list[int]) -> None:
+        self._words, self.more = words, more
+
+    def fill(self, view: memoryview) -> None:
+        np.frombuffer(view, np.uint32)[:] = self._words
+
+    def words(self, n: int) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+        drawn, self.more = self.more[:n], self.more[n:]
+        return np.array(drawn, np.uint64)
+
+
+def test_noise_is_the_transform_of_its_bits_and_small_numbers_are_drawn_further() -> None:
+    """The law that is stated, number by number, down to the end of the tails."""
+    words = [2**31, 2**16, 2**16 - 1, 12_345, 0, 0, 2**32 - 1]
+    more = [2**63, 0, 2**64 - 1, 0]
+    turns = [0, 1 << 29, 1 << 30, 5 << 29, 3 << 28, 0, 1 << 31]
+    extra = iter((draw // 2**11 + 1) / 2**53 for draw in more)
+    uniform = [(word + (next(extra) if word < 2**16 else 0)) / 2**32 for word in words]
+    radius = np.sqrt(-2 * np.log(uniform))
+    angle = np.array([turn - (turn >= 2**31) * 2**32 for turn in turns]) * math.pi / 2**31
+    made, stream = np.zeros(13, np.float32), Given(words + turns, more)
+    Cryptographic()._fill(made, 3.0, stream)  # type: ignore[arg-type]  # not the stream of a key
+    expected = 3 * np.concatenate([radius * np.cos(angle), (radius * np.sin(angle))[:6]])
+    assert np.allclose(made, expected, rtol=1e-5, atol=1e-4)
+    assert radius.max() == pytest.approx(math.sqrt(2 * 85 * math.log(2)))
+    assert not stream.more
+
+
+@pytest.mark.parametrize("scale", [1e-20, 1e-3, 1e15])
+def test_scales_of_any_size(scale: float) -> None:
+    found = drawn(Cryptographic(), 1 << 16, scale).double()
+    assert float(found.std()) == pytest.approx(scale, rel=0.02)
+    assert bool(torch.isfinite(found).all())
+
+
 @pytest.mark.parametrize("noise", NOISES, ids=lambda noise: type(noise).__name__)
 def test_noisy_sums_lie_on_a_grid_that_depends_on_the_noise_alone(noise: Noise) -> None:
-    for start in (0.0, 0.3):
-        total = torch.full((1000,), start)
+    for start, size in itertools.product((0.0, 0.3), (1000, 1 << 15)):
+        total = torch.full((size,), start)
         noise.add([total], [3.0], KEY)
         assert ((total * 2**11) % 1 == 0).all()
+        assert ((total * 2**10) % 1 != 0).any()
 
 
 @pytest.mark.parametrize("noise", NOISES, ids=lambda noise: type(noise).__name__)
