@@ -27,7 +27,9 @@ _NOISE = "noise is fresh in every fit, so two fits to the same rows differ"
 _LABELS = "whether labels look continuous depends on single rows; rare labels are left out instead, and charged for"
 _TARGETS = "an error that depends on a single target is a leak; NaN and infinite targets have a declared outcome"
 
-_FRESH = {"check_fit_idempotent": _NOISE}
+_CELLS = "an error that depends on a single cell is a leak; what is no number is missing"
+
+_FRESH = {"check_fit_idempotent": _NOISE, "check_dtype_object": _CELLS}
 _CLASSES = {
     "check_classifiers_regression_target": _LABELS,
     "check_supervised_y_no_nan": _TARGETS,

@@ -8,7 +8,7 @@ from defocus.learning.estimators.descent import course, descended
 
 def test_without_noise_it_arrives_at_the_minimum() -> None:
     bend, best = np.array([[50.0], [5.0], [1.0]]), np.array([[1.0], [-2.0], [0.5]])
-    way = course(0.02, 50.0, 400, spread=2.0)
+    way = course(0.02, 50.0, 400, width=3, spread=2.0)
     found = descended(lambda w: bend * (w - best), (3, 1), way)
     assert found.ravel() == pytest.approx((bend * best / (bend + way.ridge)).ravel(), abs=0.01)
 
@@ -17,7 +17,7 @@ def test_without_noise_it_arrives_at_the_minimum() -> None:
 def test_the_average_errs_hardly_more_than_one_look_at_the_minimum_would() -> None:
     rng = np.random.default_rng(3)
     steps, bend, noise = 400, 20.0, 1.0
-    way = course(noise, bend, steps, spread=2.0)
+    way = course(noise, bend, steps, width=1, spread=2.0)
 
     def gradient(w: np.ndarray) -> np.ndarray:
         return bend * w + rng.normal(0, noise * steps**0.5, w.shape)
@@ -28,14 +28,35 @@ def test_the_average_errs_hardly_more_than_one_look_at_the_minimum_would() -> No
 
 
 def test_the_ridge_grows_with_noise_and_never_makes_the_way_too_long() -> None:
-    assert course(2.0, 1.0, 400, spread=2.0).ridge == 1.0
-    assert course(1e-9, 1000.0, 400, spread=2.0).ridge == 1000.0 * (2 / 400) ** 2
-    assert course(1.0, 10.0, 400, spread=2.0, ridge=7.0).ridge == 7.0
-    assert course(1e-9, 1000.0, 400, spread=2.0).before == 200
-    assert course(1e3, 1.0, 400, spread=2.0).before == 2
+    assert course(2.0, 100.0, 400, width=1, spread=2.0).ridge == pytest.approx(1.0)
+    assert course(1e-9, 1000.0, 400, width=1, spread=2.0).ridge == 1000.0 * (2 / 400) ** 2
+    assert course(0.0, 1000.0, 400, width=1, spread=2.0).ridge == 1000.0 * (2 / 400) ** 2
+    assert course(1.0, 10.0, 400, width=1, spread=2.0, ridge=7.0).ridge == 7.0
+    assert course(1e-9, 1000.0, 400, width=1, spread=2.0).before == 200
+    assert course(1e3, 1.0, 400, width=1, spread=2.0).before == 2
+
+
+def regret(ridge: float, mean: float) -> float:
+    """By how much a ridge costs more than the best for each direction, at worst, if curvatures have this mean.
+
+    In units of noise and spread. The worst spectrum of a given mean mixes two curvatures: a chord of the graph.
+    """
+    bends = np.concatenate([[0.0], np.geomspace(1e-3, 1e3, 300)])
+    lost = bends * (ridge**2 + 1) / (bends + ridge) ** 2 - bends / (bends**2 + 1)
+    low, high = bends[bends <= mean, np.newaxis], bends[np.newaxis, bends > mean]
+    share = (mean - low) / (high - low)
+    chords = lost[bends <= mean, np.newaxis] * (1 - share) + lost[np.newaxis, bends > mean] * share
+    return float(chords.max())
+
+
+@pytest.mark.parametrize("mean", [0.01, 0.1, 0.3, 0.6, 1.0, 2.0, 5.0])
+def test_of_all_ridges_the_one_chosen_loses_least_in_the_worst_case(mean: float) -> None:
+    chosen = course(1.0, 100 * mean, 10**6, width=100, spread=1.0).ridge
+    least = min(regret(ridge, mean) for ridge in np.geomspace(0.3, 6, 60))
+    assert regret(chosen, mean) < 1.03 * least + 0.002
 
 
 def test_it_stays_finite_where_the_curvature_was_bounded_too_low() -> None:
-    found = descended(lambda w: 1e6 * w + 1.0, (2, 1), course(1.0, 1.0, 51, spread=2.0))
+    found = descended(lambda w: 1e6 * w + 1.0, (2, 1), course(1.0, 1.0, 51, width=2, spread=2.0))
     assert np.isfinite(found).all()
     assert np.abs(found).max() <= 2**12

@@ -3,10 +3,11 @@
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from defocus import Budget, rows
-from defocus.errors import InvalidParameterError, NotDeclaredError
+from defocus.errors import InvalidParameterError, NotDeclaredError, UnfitDataError
 from defocus.learning import LogisticRegression, NaiveBayes
 from defocus.learning.estimators.labels import labels, numbered
 from defocus.learning.estimators.spending import Purse
@@ -39,9 +40,15 @@ def test_refuses_to_show_no_class_at_all() -> None:
         NaiveBayes().fit(np.zeros((3, 1)), [0, 1, 1])
 
 
-@pytest.mark.parametrize("declared", ["ab", 3, {"a": 1}, [1], []])
+@pytest.mark.parametrize("declared", ["ab", 3, {"a": 1}, [1], [], [[0, 1]], [1, True, 1.0]])
 def test_refuses_classes_that_are_no_list_of_two_or_more(declared: Any) -> None:
     with pytest.raises(InvalidParameterError, match="classes"):
+        labels(declared, MEANS)
+
+
+@pytest.mark.parametrize("declared", [["a", 1], [0, None], [0.0, np.nan], [0, 1j], [b"a", b"b"]])
+def test_refuses_classes_of_different_or_other_kinds(declared: Any) -> None:
+    with pytest.raises(InvalidParameterError, match="all numbers or all texts"):
         labels(declared, MEANS)
 
 
@@ -59,11 +66,17 @@ def test_refuses_to_find_classes_without_a_delta() -> None:
         ([False, True], 7),
         ([0.0, 2.0], np.inf),
         ([1, 2], 2**63),
+        ([1, 2], "two"),
+        ([1, 2], None),
+        (["ill", "well"], 7.5),
+        (["ill", "well"], [1, 2]),
+        ([1, 2], 10**400),
     ],
 )
 def test_a_label_that_is_not_shown_does_not_change_the_type_of_those_that_are(y: list[Any], rare: Any) -> None:
-    without = labels(None, MEANS).found(np.array(y * 2000), seeded(1))
-    beside = labels(None, MEANS).found(np.array([*y * 2000, rare]), seeded(1))
+    known = labels(None, MEANS)
+    without = known.found(known.read(y * 2000), seeded(1))
+    beside = known.found(known.read([*y * 2000, rare]), seeded(1))
     assert beside.tolist() == without.tolist()
     assert beside.dtype == without.dtype
 
@@ -73,3 +86,26 @@ def test_found_numbers_are_whole_where_all_of_them_are_and_else_fractions() -> N
     assert known.found(np.array([0.0, 1.0] * 2000), seeded(1)).dtype == np.int64
     assert known.found(np.array([0.0, 1.5] * 2000), seeded(1)).dtype == np.float64
     assert known.found(np.array(["b", "a"] * 2000, dtype=object), seeded(1)).tolist() == ["a", "b"]
+
+
+def test_labels_of_two_kinds_are_both_found_and_numbers_come_first() -> None:
+    known = labels(None, MEANS)
+    y = known.read([7, "seven", 7.0, None, float("nan")] * 1000)
+    classes = known.found(y, seeded(1))
+    assert classes.tolist() == [7, "seven"]
+    assert numbered(y, classes)[:5].tolist() == [0, 1, 0, -1, -1]
+
+
+def test_nothing_that_is_no_label_is_found_however_many_have_it() -> None:
+    known = labels(None, MEANS)
+    assert known.found(known.read(np.array([np.nan] * 3000 + [1.0] * 3000)), seeded(1)).tolist() == [1]
+    assert known.found(known.read(np.array([None, {}] * 3000, dtype=object)), seeded(1)).tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("declared", "y"), [([0, 1], np.array(["0", "1"])), (["0", "1"], np.array([0, 1])), ([0, 1], pd.Series(["0", "1"]))]
+)
+def test_labels_whose_type_is_not_that_of_the_classes_are_refused_by_their_type(declared: Any, y: Any) -> None:
+    with pytest.raises(UnfitDataError, match="but the declared classes are"):
+        labels(declared, MEANS).read(y)
+    assert numbered(labels(declared, MEANS).read(list(y)), np.array(declared)).tolist() == [-1, -1]

@@ -7,7 +7,7 @@ import pytest
 
 from defocus import Budget, rows
 from defocus.learning.estimators.balls import Ball, Held
-from defocus.learning.estimators.noisy_gradients import ROW_BITS, UNIT, LinearScores, Loss, gradient_plan, optimum
+from defocus.learning.estimators.noisy_gradients import ROW_BITS, UNIT, Loss, gradient_plan, optimum
 from defocus.learning.estimators.noisy_gradients import _fresh as fresh
 from defocus.learning.estimators.residuals import PULL
 from defocus.learning.estimators.spending import Purse
@@ -44,8 +44,3 @@ def test_the_optimum_of_a_square_is_found() -> None:
     plan = gradient_plan(Purse(Budget(2, 1e-6), None, rows()), 2, 200)
     w = optimum(held, loss, plan, steps=200, ridge=None, bits=seeded(1))
     assert w.ravel() == pytest.approx([0.6, -0.3], abs=0.03)
-
-
-def test_scores_hold_rows_to_the_ball() -> None:
-    scores = LinearScores(Ball(1.0, ROW_BITS), np.array([[1.0], [0.0]]))
-    assert scores.of(np.array([[0.5, 0.0], [50.0, 0.0]])).ravel() == pytest.approx([0.5, 1.0], abs=1e-3)

@@ -2,6 +2,7 @@
 
 import math
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,9 +10,10 @@ from scipy.integrate import quad
 from scipy.special import expit
 
 from defocus import Budget, Ledger, rows
-from defocus.errors import DefocusError, InvalidParameterError, NotDeclaredError
+from defocus.errors import InvalidParameterError, NotDeclaredError
 from defocus.learning import LogisticRegression
-from defocus.learning.estimators.perturbation import minimised, objective_delta, objective_epsilon
+from defocus.learning.estimators import perturbation
+from defocus.learning.estimators.perturbation import descended_to, minimised, objective_delta, objective_epsilon
 from defocus.noise.testing import seeded
 from defocus.privacy.accounting import account
 
@@ -110,5 +112,30 @@ def test_refuses_undeclared_classes_replaced_rows_and_other_budgets(tmp_path: Pa
         pytest.raises(InvalidParameterError, match="added or removed"),
     ):
         LogisticRegression(by="objective", ledger=book, classes=[0, 1]).fit(X, y)
-    with np.errstate(invalid="ignore"), pytest.raises(DefocusError, match="raise ridge"):
-        minimised(np.full((3, 1), np.nan), np.ones(3), 1.0, np.zeros(1))
+    for by in ("output", "objective"):
+        with pytest.raises(InvalidParameterError, match="raise ridge"):
+            LogisticRegression(by=by, classes=[0, 1], ridge=1e-4).fit(X, y)
+
+
+def test_where_the_quick_ways_fail_the_slow_one_comes_as_near_for_every_data_set(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(perturbation, "_NEWTON", 0)
+    monkeypatch.setattr(perturbation, "minimize", lambda _loss, start, **_: SimpleNamespace(x=start + 50.0))
+    for seed, ridge in ((5, 0.3), (6, 1e-3)):
+        x, s = problem(seed, n=60, d=4)
+        s = np.sign(x[:, 0]) if ridge < 0.1 else s  # separable
+        w = minimised(x, s, ridge, np.full(4, 2.0))
+        left = -x.T @ (s * np.minimum(expit(-s * (x @ w)), 0.5)) + ridge * w + 2.0
+        assert np.linalg.norm(left) <= 1e-6
+
+
+def test_the_slow_way_ends_after_the_proven_steps_even_if_rounding_never_lets_it_arrive() -> None:
+    steps = []
+
+    def gradient(w: np.ndarray) -> np.ndarray:
+        steps.append(1)
+        return w + 1e-3 * (-1) ** len(steps)
+
+    descended_to(1e-9, gradient, np.array([1.0]), 4.0, 1.0)
+    assert 2 < len(steps) < 200

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,6 +24,9 @@ from defocus.mechanisms.values import IntVector
 __all__ = ["AdditiveModel", "Steps", "Trees"]
 
 _DEEPEST = 10
+_FINER = 0.5**0.5
+"""How much of a row's squared length each depth has, beside the one before: a half for curves that wander as a random
+walk does, all of it for codes of categories, whose neighbours have nothing in common; this lies between."""
 _CONSTANT = 0.25
 """The length of the part of a row that is the same for everybody."""
 
@@ -33,8 +36,8 @@ class AdditiveModel(ClassifierMixin, PrivateEstimator):
     r"""A classifier whose score is a sum of one curve for each feature.
 
     Between its declared ``bounds`` a feature is halved ``depth`` times, as a tree would; each curve is a sum of steps
-    over all halves, quarters and so on, so that coarse steps are learned first and fine ones where data says so. All
-    trees of all features are boosted together: every step of accelerated descent sees all rows.
+    over all halves, quarters and so on, of which coarse ones are expected to be larger, so that these are learned from
+    little data. All trees of all features are boosted together: every step of accelerated descent sees all rows.
 
     Guarantee:
         Like :class:`LogisticRegression` by descent: a row is the whole vector of the parts that it lies in, whose
@@ -59,7 +62,11 @@ class AdditiveModel(ClassifierMixin, PrivateEstimator):
     [0, 1, 0]
     """
 
-    _RELEASED = ("classes_", "curves_", "intercept_")
+    _RELEASED: ClassVar = {
+        "classes_": ("classes",),
+        "curves_": ("features", "parts", "scores"),
+        "intercept_": ("scores",),
+    }
 
     def __init__(
         self,
@@ -88,7 +95,7 @@ class AdditiveModel(ClassifierMixin, PrivateEstimator):
         known, depth = labels(self.classes, means), count("depth", self.depth)
         if depth > _DEEPEST:
             raise InvalidParameterError(f"depth must be at most {_DEEPEST}.", fix="use fewer, wider parts.")
-        rows, target = seen_with(self, X, y)
+        rows, target = seen_with(self, X, y, known.read)
         low, high = ends(self.bounds, rows.shape[1])
         trees = Trees(rows.shape[1], depth)
         plan = descent_plan(means, known, trees.width, count("steps", self.steps))
@@ -124,7 +131,7 @@ class AdditiveModel(ClassifierMixin, PrivateEstimator):
         check_is_fitted(self)
         rows = seen(self, X, reset=False)
         low, high = ends(self.bounds, rows.shape[1])
-        cells = binned(rows, low, high, 2**self.depth)
+        cells = binned(rows, low, high, self.curves_.shape[1])
         found: Floats = self.curves_[np.arange(rows.shape[1]), cells].sum(axis=1) + self.intercept_
         return found
 
@@ -138,9 +145,11 @@ class Trees:
     depth: int
 
     @property
-    def weight(self) -> int:
-        """What a part weighs, at any depth; those of a row and the constant together measure at most 2**13."""
-        return math.floor((1 << ROW_BITS) * math.sqrt((1 - _CONSTANT**2) / (self.features * self.depth)))
+    def weights(self) -> tuple[int, ...]:
+        """What a part weighs at each depth; those of a row and the constant together measure at most 2**13."""
+        shares = [_FINER**k for k in range(self.depth)]
+        whole = (1 << ROW_BITS) * math.sqrt((1 - _CONSTANT**2) / self.features)
+        return tuple(math.floor(whole * math.sqrt(share / sum(shares))) for share in shares)
 
     @property
     def constant(self) -> int:
@@ -156,8 +165,8 @@ class Trees:
         """One row for each finest part of each feature, and a last one for everybody: the parts that it lies in."""
         finest = 2**self.depth
         blocks = [
-            sp.kron(sp.identity(2 ** (k + 1)), np.full((finest >> (k + 1), 1), float(self.weight)))
-            for k in range(self.depth)
+            sp.kron(sp.identity(2 ** (k + 1)), np.full((finest >> (k + 1), 1), float(weight)))
+            for k, weight in enumerate(self.weights)
         ]
         one = sp.hstack(blocks)
         return sp.block_diag([one] * self.features + [np.array([[float(self.constant)]])], format="csr")
@@ -186,7 +195,7 @@ class Steps:
 
     def squares(self) -> Floats:
         """See the protocol: the same for every row."""
-        each = self._trees.features * self._trees.depth * self._trees.weight**2 + self._trees.constant**2
+        each = self._trees.features * sum(weight**2 for weight in self._trees.weights) + self._trees.constant**2
         return np.full(self._cells.shape[0], float(each))
 
     def times(self, w: Floats) -> Floats:

@@ -4,16 +4,17 @@ import copy
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
 
 from defocus.errors import InvalidParameterError, UnfitDataError, positive
-from defocus.learning.estimators.balls import Matrix
+from defocus.learning.estimators.balls import Ball, Matrix
+from defocus.learning.estimators.cells import table
 from defocus.learning.estimators.spending import Plan, Purse
 from defocus.ledger import Ledger
 from defocus.noise import Bits
@@ -21,18 +22,15 @@ from defocus.noise.bits import source
 from defocus.privacy.expressions import unparse
 from defocus.release import promise
 
-__all__ = ["PrivateEstimator", "checked_bits", "ends", "in_units_of_data", "scaled", "seen", "seen_with"]
+__all__ = ["PrivateEstimator", "checked_bits", "ends", "held", "in_units_of_data", "scaled", "seen", "seen_with"]
 
 _Made = TypeVar("_Made")
+_FINE = 26
+"""Rows to predict are held to a finer grid than those that are counted."""
 
 _PUBLIC = ("The feature names should match", "Feature names are only supported", "X has ", "Sparse ")
 """How texts begin that hold names, numbers and types of features alone, which are public."""
-_NO_NUMBER = "float() argument must be"
 _ABOUT_ROWS = {
-    "could not convert string": (
-        "A feature holds text that is not a number.",
-        "encode it first, over declared categories.",
-    ),
     "Expected 2D array": (
         "Expected 2D array: X must have rows and columns.",
         "Reshape your data, with reshape(-1, 1) for one feature and reshape(1, -1) for one row.",
@@ -61,8 +59,8 @@ class PrivateEstimator(BaseEstimator, ABC):
     charges the same ledger. Public are the names and number of features, the parameters, and that there is any row.
     """
 
-    _RELEASED: ClassVar[tuple[str, ...]] = ()
-    """What a fit finds that its event pays for; nothing else is written to a file for others."""
+    _RELEASED: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    """What a fit finds that its event pays for, and its shape; nothing else is written to a file for others."""
     _WITHHELD: ClassVar[tuple[str, ...]] = ()
     """What a fit leaves in memory that tells of single rows, and that no file may hold."""
 
@@ -101,6 +99,29 @@ class PrivateEstimator(BaseEstimator, ABC):
         check_is_fitted(self, "event_")
         return {name: getattr(self, name) for name in ("n_features_in_", *self._RELEASED)}
 
+    @classmethod
+    def restored(cls, released: Mapping[str, Any], **parameters: Any) -> Self:
+        """An estimator that predicts as the one did that ``released`` this, with the same parameters.
+
+        It spent nothing and cannot explain what the other one did. What does not fit together is refused.
+        """
+        made = cls(**parameters)
+        sizes: dict[str, int] = {}
+        for name, shape in {"n_features_in_": (), **cls._RELEASED}.items():
+            value = _number_or_labels(released.get(name), labels=name == "classes_")
+            if value is None or value.ndim != len(shape):
+                raise _not_released(cls)
+            for part, size in zip(shape, value.shape, strict=True):
+                if not size or sizes.setdefault(part, size) != size:
+                    raise _not_released(cls)
+            setattr(made, name, value if shape else value[()])
+        made.n_features_in_ = int(made.n_features_in_)
+        classes = sizes.get("classes", 1)
+        wanted = {"features": made.n_features_in_, "scores": classes if classes > 2 else 1}
+        if any(sizes.get(part, size) != size for part, size in wanted.items()):
+            raise _not_released(cls)
+        return made
+
     def __getstate__(self) -> dict[str, Any]:
         """What is kept in a file: nothing that tells of single rows, as the labels of a clustering do.
 
@@ -133,26 +154,31 @@ class PrivateEstimator(BaseEstimator, ABC):
 
 def seen(estimator: Any, X: Any, *, reset: bool, sparse: bool = False) -> Matrix:
     """Rows as numbers: types and shapes are checked, values are not, and never quoted."""
-    kinds = "csr" if sparse else False
-    taken, problem = _attempted(
-        lambda: validate_data(
-            estimator, X, reset=reset, accept_sparse=kinds, dtype=np.float64, ensure_all_finite=False
-        ),
-        _ABOUT_ROWS,
-    )
+
+    def check() -> Matrix:
+        rows = table(X)
+        kinds = "csr" if sparse else False
+        told = {"estimator": estimator, "input_name": "X"}
+        rows = check_array(rows, accept_sparse=kinds, dtype=np.float64, ensure_all_finite=False, **told)
+        validate_data(estimator, X if hasattr(X, "columns") else rows, reset=reset, skip_check_array=True)
+        return rows
+
+    taken, problem = _attempted(check, _ABOUT_ROWS)
     if problem is not None:
         raise problem
     return taken
 
 
-def seen_with(estimator: Any, X: Any, y: Any, *, sparse: bool = False) -> tuple[Matrix, NDArray[Any]]:
-    """Rows to fit, and one target for each."""
+def seen_with(
+    estimator: Any, X: Any, y: Any, read: Callable[[Any], NDArray[Any]], *, sparse: bool = False
+) -> tuple[Matrix, NDArray[Any]]:
+    """Rows to fit, and one target for each, which ``read`` makes a number or a label of."""
     if y is None:
         raise InvalidParameterError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None.", fix="pass fit(X, y)."
         )
     rows = seen(estimator, X, reset=True, sparse=sparse)
-    target, problem = _attempted(lambda: column_or_1d(y, warn=True), _ABOUT_TARGETS)
+    target, problem = _attempted(lambda: column_or_1d(read(y), warn=True), _ABOUT_TARGETS)
     if problem is not None:
         raise problem
     if len(target) != rows.shape[0]:
@@ -167,14 +193,40 @@ def _attempted(check: Callable[[], Any], words: Mapping[str, tuple[str, str]]) -
     """
     try:
         return check(), None
+    except UnfitDataError as problem:
+        return None, problem
     except (ValueError, TypeError, ArithmeticError) as problem:
         said = str(problem)
         if said.startswith(_PUBLIC):
             return None, UnfitDataError(said.rstrip(), fix="pass the features that were fitted, and dense rows.")
-        if said.startswith(_NO_NUMBER):
-            return None, TypeError("A feature holds what is no number: each argument must be a string or a number.")
         what = next((ours for theirs, ours in words.items() if said.startswith(theirs)), words[""])
         return None, UnfitDataError(what[0], fix=what[1])
+
+
+def _number_or_labels(value: Any, *, labels: bool) -> NDArray[Any] | None:
+    """An array of what was released, or None for what cannot have been."""
+    try:
+        made = np.asarray(value) if labels else np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    finite = made.dtype.kind in "biufU" and (made.dtype.kind == "U" or bool(np.isfinite(made).all()))
+    return made if finite else None
+
+
+def _not_released(kind: type) -> InvalidParameterError:
+    return InvalidParameterError(
+        f"This is not what a {kind.__name__} released.", fix="pass what released() gave, whole and unchanged."
+    )
+
+
+def held(X: Matrix, bounds: Any, norm: Any) -> Matrix:
+    """Rows to predict: cut to the bounds, with what is missing in the middle; or held to the norm."""
+    if bounds is None:
+        ball = Ball(float(positive("norm", norm)), _FINE)
+        return ball.hold(X) * (ball.norm / ball.radius)
+    low, high = ends(bounds, X.shape[1])
+    dense = X.toarray() if sp.issparse(X) else X
+    return np.where(np.isnan(dense), low / 2 + high / 2, np.clip(dense, low, high))
 
 
 def scaled(X: Matrix, bounds: Any, norm: Any) -> tuple[Matrix, float]:

@@ -1,6 +1,6 @@
 """K-means by noisy sums."""
 
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from defocus.errors import count
 from defocus.learning.estimators.balls import Ball, Floats, tallied
-from defocus.learning.estimators.base import PrivateEstimator, checked_bits, ends, scaled, seen
+from defocus.learning.estimators.base import PrivateEstimator, checked_bits, ends, held, scaled, seen
 from defocus.learning.estimators.noisy_gradients import noised
 from defocus.learning.estimators.spending import Sum, planned, purse
 from defocus.mechanisms import Gaussian
@@ -60,8 +60,8 @@ class KMeans(ClusterMixin, TransformerMixin, PrivateEstimator):
     [[-0.5, -0.5], [0.5, 0.5]]
     """
 
-    _RELEASED = ("cluster_centers_",)
-    _WITHHELD = ("labels_",)
+    _RELEASED: ClassVar = {"cluster_centers_": ("clusters", "features")}
+    _WITHHELD: ClassVar = ("labels_",)
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class KMeans(ClusterMixin, TransformerMixin, PrivateEstimator):
         clusters, rounds = count("n_clusters", self.n_clusters), count("iterations", self.iterations)
         rows = seen(self, X, reset=True)
         width = rows.shape[1]
-        held, norm = scaled(rows, self.bounds, self.norm)
+        moved, norm = scaled(rows, self.bounds, self.norm)
         ball = Ball(norm, _BITS)
         weight = int(_COUNT * 2**_BITS)
         reach = (weight**2 + 4**_BITS) ** 0.5 * (1 + 1e-12)
@@ -102,7 +102,7 @@ class KMeans(ClusterMixin, TransformerMixin, PrivateEstimator):
         )
 
         def compute() -> Floats:
-            kept = ball.hold(held)
+            kept = ball.hold(moved)
             whole = kept.toarray() if hasattr(kept, "toarray") else kept
             wide = np.hstack([whole, np.full((len(whole), 1), float(weight))])
 
@@ -119,28 +119,28 @@ class KMeans(ClusterMixin, TransformerMixin, PrivateEstimator):
             return centres
 
         centres = self._spend(plan, means, compute, lambda made: made.tolist(), self.purpose)
-        self._ball = ball
-        self._centres = centres
         self.cluster_centers_ = self._outside(centres * (norm / ball.radius))
         self.labels_ = self.predict(X)
         return self
 
     def predict(self, X: Any) -> NDArray[np.int64]:
-        """The nearest centre of each row, held to the ball as when fitting."""
-        return assigned(self._whole(X), self._centres)
+        """The nearest centre of each row, held to the bounds or the ball as when fitting."""
+        return assigned(*self._inside(X))
 
     def transform(self, X: Any) -> Floats:
-        """The distance of each row to each centre, in the units of the ball."""
-        whole = self._whole(X)
-        apart = np.sqrt(((whole[:, np.newaxis, :] - self._centres) ** 2).sum(axis=2))
-        found: Floats = apart * (self._ball.norm / self._ball.radius)
+        """The distance of each row to each centre; with ``bounds``, of features that go from -1 to 1."""
+        rows, centres = self._inside(X)
+        found: Floats = np.sqrt(((rows[:, np.newaxis, :] - centres) ** 2).sum(axis=2))
         return found
 
-    def _whole(self, X: Any) -> Floats:
+    def _inside(self, X: Any) -> tuple[Floats, Floats]:
+        """Rows and centres in the units in which distances are measured."""
         check_is_fitted(self)
         rows = seen(self, X, reset=False)
-        kept = self._ball.hold(scaled(rows, self.bounds, self.norm)[0])
-        return np.asarray(kept.toarray() if hasattr(kept, "toarray") else kept)
+        kept = held(rows, self.bounds, self.norm)
+        dense: Floats = kept.toarray() if hasattr(kept, "toarray") else kept
+        moved, centres = (scaled(each, self.bounds, self.norm)[0] for each in (dense, self.cluster_centers_))
+        return moved, centres
 
     def _outside(self, centres: Floats) -> Floats:
         """Centres in the units of the data."""

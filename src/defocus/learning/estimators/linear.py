@@ -1,6 +1,6 @@
 """Linear regression: by exact noisy descent, or from noisy sufficient statistics."""
 
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -12,16 +12,17 @@ from defocus.learning.estimators.base import (
     PrivateEstimator,
     checked_bits,
     ends,
+    held,
     in_units_of_data,
     scaled,
     seen,
     seen_with,
 )
+from defocus.learning.estimators.cells import numbers
 from defocus.learning.estimators.moments import moment_error, moment_sum, noisy_moments
 from defocus.learning.estimators.noisy_gradients import (
     ROW_BITS,
     UNIT,
-    LinearScores,
     Loss,
     gradient_plan,
     noised,
@@ -77,7 +78,7 @@ class LinearRegression(RegressorMixin, PrivateEstimator):
     [3.0, 5.0]
     """
 
-    _RELEASED = ("coef_", "intercept_")
+    _RELEASED: ClassVar = {"coef_": ("features",), "intercept_": ()}
 
     def __init__(
         self,
@@ -116,7 +117,7 @@ class LinearRegression(RegressorMixin, PrivateEstimator):
         (low,), (high,) = ends(self.target, 1)
         ridge = None if self.ridge is None else float(positive("ridge", self.ridge))
         clip, steps = float(in_range("clip", self.clip, 1e-3, 2)), count("steps", self.steps)
-        rows, values = seen_with(self, X, y, sparse=True)
+        rows, values = seen_with(self, X, y, numbers, sparse=True)
         rows, norm = scaled(rows, self.bounds, self.norm)
         descends = self.by == "descent"
         ball = Ball(norm, ROW_BITS if descends else _BITS, _CONSTANT if self.fit_intercept else 0.0)
@@ -126,27 +127,25 @@ class LinearRegression(RegressorMixin, PrivateEstimator):
         middle, half = low / 2 + high / 2, high / 2 - low / 2
 
         def compute() -> Floats:
-            held, aims = ball.hold(rows), _aims(values, middle, half)
+            whole, aims = ball.hold(rows), _aims(values, middle, half)
             if not descends:
-                return _solved(held, aims, plan, ridge, drawn)
+                return _solved(whole, aims, plan, ridge, drawn)
             loss = Loss(
                 lambda scores: shortfalls(scores, aims, clip), columns=1, step=clip / PULL, bend=1.0, spread=_SPREAD
             )
-            return optimum(Held(held), loss, plan, steps=steps, ridge=ridge, bits=drawn)[:, 0]
+            return optimum(Held(whole), loss, plan, steps=steps, ridge=ridge, bits=drawn)[:, 0]
 
         w = self._spend(plan, means, compute, lambda made: made.tolist(), self.purpose)
-        self._scores = LinearScores(ball, w[:, np.newaxis] * half)
-        self._middle = middle
         coef = w[np.newaxis, : rows.shape[1]] * (half * ball.radius / (norm * 2**ball.bits))
         intercept = np.array([middle + (half * w[-1] * ball.intercept / 2**ball.bits if self.fit_intercept else 0.0)])
         (self.coef_,), (self.intercept_,) = in_units_of_data(coef, intercept, self.bounds)
         return self
 
     def predict(self, X: Any) -> Floats:
-        """The expected target of each row, held to the ball as when fitting."""
+        """The expected target of each row, held to the bounds or the ball as when fitting."""
         check_is_fitted(self)
         rows = seen(self, X, reset=False, sparse=True)
-        found: Floats = self._middle + self._scores.of(scaled(rows, self.bounds, self.norm)[0])[:, 0]
+        found: Floats = held(rows, self.bounds, self.norm) @ self.coef_ + self.intercept_
         return found
 
     def __sklearn_tags__(self) -> Any:

@@ -1,6 +1,6 @@
 """Logistic regression, in three ways: by exact noisy descent, by output and by objective perturbation."""
 
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,9 +9,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from defocus.errors import InvalidParameterError, count, positive
 from defocus.learning.estimators.balls import Ball, Floats, Held, Rows
-from defocus.learning.estimators.base import PrivateEstimator, checked_bits, in_units_of_data, scaled, seen, seen_with
+from defocus.learning.estimators.base import (
+    PrivateEstimator,
+    checked_bits,
+    held,
+    in_units_of_data,
+    scaled,
+    seen,
+    seen_with,
+)
 from defocus.learning.estimators.labels import Labels, labels, none_found, numbered
-from defocus.learning.estimators.noisy_gradients import ROW_BITS, UNIT, LinearScores, Loss, gradient_plan, optimum
+from defocus.learning.estimators.noisy_gradients import ROW_BITS, UNIT, Loss, gradient_plan, optimum
 from defocus.learning.estimators.perturbation import Perturbation, objective, output
 from defocus.learning.estimators.residuals import PULL, decisions, largest, probabilities, pulls
 from defocus.learning.estimators.spending import Plan, Purse, purse
@@ -65,7 +73,7 @@ class LogisticRegression(ClassifierMixin, PrivateEstimator):
     ['ill', 'well']
     """
 
-    _RELEASED = ("classes_", "coef_", "intercept_")
+    _RELEASED: ClassVar = {"classes_": ("classes",), "coef_": ("scores", "features"), "intercept_": ("scores",)}
 
     def __init__(
         self,
@@ -101,7 +109,7 @@ class LogisticRegression(ClassifierMixin, PrivateEstimator):
         means, drawn = purse(self.budget, self.ledger), checked_bits(self.bits)
         known = labels(self.classes, means)
         ridge = None if self.ridge is None else float(positive("ridge", self.ridge))
-        rows, target = seen_with(self, X, y, sparse=True)
+        rows, target = seen_with(self, X, y, known.read, sparse=True)
         rows, norm = scaled(rows, self.bounds, self.norm)
         ball = Ball(norm, ROW_BITS, _CONSTANT if self.fit_intercept else 0.0)
         width = rows.shape[1] + bool(self.fit_intercept)
@@ -109,8 +117,8 @@ class LogisticRegression(ClassifierMixin, PrivateEstimator):
             plan = descent_plan(means, known, width, count("steps", self.steps))
 
             def compute() -> tuple[NDArray[Any], Floats]:
-                held = Held(ball.hold(rows))
-                return fitted_by_descent(held, target, known, plan, steps=self.steps, ridge=ridge, bits=drawn)
+                whole = Held(ball.hold(rows))
+                return fitted_by_descent(whole, target, known, plan, steps=self.steps, ridge=ridge, bits=drawn)
 
         else:
             way: Perturbation = {"output": output, "objective": objective}[self.by](means, known, width, ridge)
@@ -123,7 +131,6 @@ class LogisticRegression(ClassifierMixin, PrivateEstimator):
         if not len(classes):
             raise none_found()
         self.classes_ = classes
-        self._scores = LinearScores(ball, w)
         coef = w[: rows.shape[1]].T * (ball.radius / (norm * 2**ROW_BITS))
         intercept = w[-1] * (ball.intercept / 2**ROW_BITS) if self.fit_intercept else np.zeros(w.shape[1])
         self.coef_, self.intercept_ = in_units_of_data(coef, intercept, self.bounds)
@@ -146,7 +153,8 @@ class LogisticRegression(ClassifierMixin, PrivateEstimator):
     def _scored(self, X: Any) -> Floats:
         check_is_fitted(self)
         rows = seen(self, X, reset=False, sparse=True)
-        return self._scores.of(scaled(rows, self.bounds, self.norm)[0])
+        found: Floats = held(rows, self.bounds, self.norm) @ self.coef_.T + self.intercept_
+        return found
 
     def __sklearn_tags__(self) -> Any:
         """Sparse rows are fine."""

@@ -2,7 +2,7 @@
 
 import math
 from fractions import Fraction
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,7 +55,11 @@ class NaiveBayes(ClassifierMixin, PrivateEstimator):
     ['ill']
     """
 
-    _RELEASED = ("classes_", "class_log_prior_", "feature_log_prob_")
+    _RELEASED: ClassVar = {
+        "classes_": ("classes",),
+        "class_log_prior_": ("classes",),
+        "feature_log_prob_": ("classes", "features", "parts"),
+    }
 
     def __init__(
         self,
@@ -80,7 +84,7 @@ class NaiveBayes(ClassifierMixin, PrivateEstimator):
         """Charge, then fit."""
         means, drawn = purse(self.budget, self.ledger), checked_bits(self.bits)
         known, bins = labels(self.classes, means), whole("bins", self.bins, at_least=2)
-        rows, target = seen_with(self, X, y)
+        rows, target = seen_with(self, X, y, known.read)
         low, high = ends(self.bounds, rows.shape[1])
         if bins > 1 << 16:
             raise InvalidParameterError("bins must be at most 65536.", fix="use wider bins.")
@@ -112,7 +116,7 @@ class NaiveBayes(ClassifierMixin, PrivateEstimator):
         check_is_fitted(self)
         rows = seen(self, X, reset=False)
         low, high = ends(self.bounds, rows.shape[1])
-        cells = binned(rows, low, high, self.bins)
+        cells = binned(rows, low, high, self.feature_log_prob_.shape[2])
         joint = self.class_log_prior_ + self.feature_log_prob_[:, np.arange(rows.shape[1]), cells].sum(axis=2).T
         found: Floats = joint - logsumexp(joint, axis=1, keepdims=True)
         return found

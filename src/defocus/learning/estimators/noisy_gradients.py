@@ -7,7 +7,7 @@ from typing import final
 
 import numpy as np
 
-from defocus.learning.estimators.balls import Ball, Floats, Matrix, Rows
+from defocus.learning.estimators.balls import Floats, Rows
 from defocus.learning.estimators.descent import course, descended
 from defocus.learning.estimators.residuals import PULL
 from defocus.learning.estimators.spending import Plan, Purse, Sum, planned
@@ -15,7 +15,7 @@ from defocus.mechanisms import Gaussian
 from defocus.mechanisms.values import IntVector, add
 from defocus.noise import Bits, discrete_gaussian
 
-__all__ = ["ROW_BITS", "UNIT", "LinearScores", "Loss", "gradient_plan", "noised", "optimum"]
+__all__ = ["ROW_BITS", "UNIT", "Loss", "gradient_plan", "noised", "optimum"]
 
 ROW_BITS = 13
 """Rows measure up to 2**13 steps."""
@@ -64,7 +64,8 @@ def optimum(rows: Rows, loss: Loss, plan: Plan, *, steps: int, ridge: float | No
     lengths = trace.sample(int(np.floor(rows.squares() / 2**ROW_BITS).sum()), bits) + 3 * float(trace.sigma)
     curvature = loss.bend * max(lengths, 0.0) / 2**ROW_BITS
     unit = loss.step / 2**ROW_BITS
-    way = course(float(noise.sigma) * unit / math.sqrt(steps), curvature, steps, spread=loss.spread, ridge=ridge)
+    mean = float(noise.sigma) * unit / math.sqrt(steps)
+    way = course(mean, curvature, steps, width=rows.width, spread=loss.spread, ridge=ridge)
     fresh = _fresh(noise, bits)
 
     def gradient(w: Floats) -> Floats:
@@ -73,21 +74,6 @@ def optimum(rows: Rows, loss: Loss, plan: Plan, *, steps: int, ridge: float | No
         return noisy
 
     return descended(gradient, (rows.width, loss.columns), way)
-
-
-@final
-class LinearScores:
-    """Scores of rows held as they were when fitting."""
-
-    __slots__ = ("_ball", "_w")
-
-    def __init__(self, ball: Ball, w: Floats) -> None:
-        self._ball, self._w = ball, w
-
-    def of(self, rows: Matrix) -> Floats:
-        """One column for each column of coefficients."""
-        found: Floats = np.asarray(self._ball.hold(rows) @ self._w) / 2**self._ball.bits
-        return found
 
 
 def noised(exact: IntVector, noise: Gaussian, bits: Bits) -> Floats:

@@ -1,6 +1,6 @@
 """Principal components from noisy moments."""
 
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -45,7 +45,13 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):
     [[0.6, 0.8]]
     """
 
-    _RELEASED = ("components_", "explained_variance_", "explained_variance_ratio_", "mean_", "n_components_")
+    _RELEASED: ClassVar = {
+        "components_": ("components", "features"),
+        "explained_variance_": ("components",),
+        "explained_variance_ratio_": ("components",),
+        "mean_": ("features",),
+        "n_components_": (),
+    }
 
     def __init__(
         self,
@@ -122,4 +128,4 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):
 
     @property
     def _n_features_out(self) -> int:
-        return int(self.n_components_)
+        return len(self.components_)

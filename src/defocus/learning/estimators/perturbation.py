@@ -2,8 +2,9 @@ r"""Output and objective perturbation, for what solvers really return.
 
 Both minimise :math:`F(w) = \sum_i f(s_i x_i \cdot w) + \frac\lambda2\|w\|^2` (the second with a random linear
 term) where f is the loss of :mod:`.residuals` for two classes: convex, of slope between -1/2 and 0 and curvature up to
-1/4; rows have norm at most one. A solver returns w with :math:`\|\nabla F(w)\| \le \gamma`, which is checked, and F is
-:math:`\lambda`-strongly convex, so w is within :math:`\gamma/\lambda` of the minimum :math:`w^*`.
+1/4; rows have norm at most one. The solver returns w with :math:`\|\nabla F(w)\| \le \gamma` for every data set
+(:func:`minimised`), and F is :math:`\lambda`-strongly convex, so w is within :math:`\gamma/\lambda` of the minimum
+:math:`w^*`.
 
 *Output.* A row more adds a function of slope at most 1/2, so :math:`w^*` moves by at most :math:`1/2\lambda`, and w
 by at most :math:`(1/2 + 2\gamma)/\lambda`. It is rounded to a grid, which adds the root of the dimension in steps, and
@@ -47,7 +48,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq, minimize
 from scipy.special import expit, log_ndtr, ndtr
 
-from defocus.errors import DefocusError, InvalidParameterError, NotDeclaredError
+from defocus.errors import InvalidParameterError, NotDeclaredError
 from defocus.learning.estimators.balls import Floats, Matrix, squares
 from defocus.learning.estimators.labels import Labels, numbered
 from defocus.learning.estimators.spending import Plan, Purse, Sum, planned
@@ -55,12 +56,17 @@ from defocus.mechanisms import Gaussian
 from defocus.noise import Bits
 from defocus.privacy.events import Approximate, Event
 
-__all__ = ["Perturbation", "minimised", "objective", "objective_delta", "objective_epsilon", "output"]
+__all__ = ["Perturbation", "descended_to", "minimised", "objective", "objective_delta", "objective_epsilon", "output"]
 
 
 _SLOPE, _BEND = 0.5, 0.25
 _GAMMA = 1e-6
 """The gradient that a solver may leave."""
+_ENOUGH = _GAMMA / 2
+"""Where it stops: the other half is for the rounding of the gradient itself."""
+_NEWTON = 200
+_LEAST = 1e-3
+"""No ridge is smaller: the way to the minimum gets no longer than that."""
 _STEPS = 1 << 20
 """One row moves a minimum by at most so many steps of its grid."""
 _SPREAD = 2.0
@@ -94,7 +100,7 @@ class Perturbation:
 
 def output(means: Purse, known: Labels, width: int, ridge: float | None) -> Perturbation:
     """Minimise, round, add noise."""
-    problems = _problems(known)
+    problems = _problems(known, ridge)
     rounding = math.ceil(4 * _GAMMA * _STEPS + math.sqrt(width))
     plan = planned(
         means,
@@ -107,7 +113,7 @@ def output(means: Purse, known: Labels, width: int, ridge: float | None) -> Pert
         lengths = max(trace.sample(whole, bits) / (1 << 10), 1.0)
         # Noise of variance s²/λ² and shrinkage by λ/h cost h s²/λ² + λ² τ²/h: least at λ² = s h/τ.
         spread = float(noise.sigma) / _STEPS * _SLOPE
-        chosen = ridge or max(math.sqrt(spread * _BEND * lengths / width / _SPREAD), 1e-3)
+        chosen = ridge or max(math.sqrt(spread * _BEND * lengths / width / _SPREAD), _LEAST)
 
         def solve(rows: Matrix, sign: Floats, bits: Bits) -> Floats:
             grid = _SLOPE / chosen / _STEPS
@@ -122,7 +128,7 @@ def output(means: Purse, known: Labels, width: int, ridge: float | None) -> Pert
 
 def objective(means: Purse, known: Labels, width: int, ridge: float | None) -> Perturbation:
     """Add a random linear term, minimise, round, add noise for what the solver left."""
-    problems = _problems(known)
+    problems = _problems(known, ridge)
     if means.replace:
         raise InvalidParameterError(
             f"Objective perturbation is proven for one row added or removed, but this ledger protects {means.unit}.",
@@ -139,7 +145,7 @@ def objective(means: Purse, known: Labels, width: int, ridge: float | None) -> P
     beside = Gaussian(sigma=_BESIDE * steps, sensitivity=steps, dimension=width)
 
     def chosen(sigma: float) -> float:
-        return ridge or max(sigma / _SPREAD, 1e-3)
+        return ridge or max(sigma / _SPREAD, _LEAST)
 
     def event(sigma: float) -> Event:
         own = Approximate(objective_epsilon(sigma, chosen(sigma), delta), delta)
@@ -186,9 +192,13 @@ def objective_epsilon(sigma: float, ridge: float, delta: float) -> float:
 
 
 def minimised(rows: Matrix, sign: Floats, ridge: float, slope: Floats) -> Floats:
-    """A w where the gradient of the sum of losses, ridge and ``slope`` · w is at most gamma; or a refusal.
+    r"""A w where the gradient of F + ``slope`` · w is at most gamma, for every data set.
 
-    L-BFGS comes near; Newton steps, each kept if the gradient gets shorter, come nearer.
+    L-BFGS comes near; Newton steps, each kept if the gradient gets shorter, come nearer, and nearly always all the
+    way. Where they do not, accelerated descent does: F is ridge-strongly convex and its gradient is L-Lipschitz with
+    :math:`L = n/4 + ridge`, so after k steps from w it is within
+    :math:`(1 - \sqrt{ridge/L})^k\,L\,\|\nabla F(w)\|^2/ridge^2` of its minimum (Nesterov 2004, Theorem 2.2.3), and
+    :math:`\|\nabla F\|^2` is at most 2L times that. So many steps are taken, and no data set is refused.
     """
 
     def gradient(w: Floats) -> tuple[Floats, Floats]:
@@ -202,12 +212,14 @@ def minimised(rows: Matrix, sign: Floats, ridge: float, slope: Floats) -> Floats
         value = np.logaddexp(0.0, -right).sum() - _SLOPE * (margin - right).sum()
         return float(value + ridge / 2 * (w @ w) + slope @ w), found
 
-    w = minimize(loss, np.zeros(len(slope)), jac=True, method="L-BFGS-B", options={"maxiter": 2000}).x
+    w = np.asarray(
+        minimize(loss, np.zeros(len(slope)), jac=True, method="L-BFGS-B", options={"maxiter": 2000}).x, dtype=np.float64
+    )
     here, margin = gradient(w)
-    for _ in range(200):
+    for _ in range(_NEWTON):
         length = float(np.linalg.norm(here))
-        if length <= _GAMMA:
-            return np.asarray(w, dtype=np.float64)
+        if length <= _ENOUGH:
+            return w
         bend = np.where((margin >= 0) & (sign != 0), expit(margin) * expit(-margin), 0.0)
 
         def curved(v: Floats, bend: Floats = bend) -> Floats:
@@ -224,10 +236,34 @@ def minimised(rows: Matrix, sign: Floats, ridge: float, slope: Floats) -> Floats
             size /= 2
         else:
             break
-    raise DefocusError("The solver did not converge.", fix="raise ridge=.")
+    return descended_to(_ENOUGH, lambda w: gradient(w)[0], w, _BEND * rows.shape[0] + ridge, ridge)
 
 
-def _problems(known: Labels) -> int:
+def descended_to(enough: float, gradient: Callable[[Floats], Floats], w: Floats, smooth: float, ridge: float) -> Floats:
+    """The first iterate of accelerated descent from ``w`` whose gradient is at most ``enough``: see above.
+
+    The number of steps is the proven one, so that rounding, which the proof knows nothing of, cannot make it endless.
+    """
+    root = math.sqrt(smooth / ridge)
+    momentum = (root - 1) / (root + 1)
+    ahead, here = w, gradient(w)
+    length = float(np.linalg.norm(here))
+    most = root * max(0.0, math.log(2 * (smooth * length / (ridge * enough)) ** 2)) + 1 if length > enough else 0.0
+    for _ in range(math.ceil(most)):
+        there = ahead - here / smooth
+        w, ahead = there, there + momentum * (there - w)
+        here = gradient(ahead)
+        if np.linalg.norm(here) <= enough:
+            return ahead
+    return w
+
+
+def _problems(known: Labels, ridge: float | None) -> int:
+    if ridge is not None and ridge < _LEAST:
+        raise InvalidParameterError(
+            f"A ridge below {_LEAST:g} is too small for a solver to come near enough to the minimum.",
+            fix=f"raise ridge=, to {_LEAST:g} at least, or leave it out.",
+        )
     if known.declared is None:
         raise NotDeclaredError(
             "Perturbation divides the budget between classes, and nobody said which there are.",

@@ -2,7 +2,7 @@
 
 import math
 from fractions import Fraction
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,7 +56,7 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
     ([40.0], [16.0])
     """
 
-    _RELEASED = ("low_", "high_", "mean_", "var_", "scale_", "error_")
+    _RELEASED: ClassVar = dict.fromkeys(("low_", "high_", "mean_", "var_", "scale_", "error_"), ("features",))
 
     def __init__(
         self,
