@@ -101,6 +101,18 @@ def test_noisy_sums_lie_on_a_grid_that_depends_on_the_noise_alone(noise: Noise) 
         assert ((total * 2**10) % 1 != 0).any()
 
 
+def test_nothing_of_a_sum_stands_between_the_lines_of_the_grid_of_correlated_noise() -> None:
+    """Noise on a grid, added to a sum that is not, would show the low bits of the sum."""
+    how = strategy(Banded(4, 8), steps=20, groups=8)
+    for noise, size in itertools.product(NOISES, (1000, 1 << 15)):
+        correlated, scale = Correlated(noise, how), 3.0 / how.norm
+        for step in range(6):
+            total = torch.rand(size)
+            correlated.add([total], [scale], KEY[:-1] + bytes([step]), step=step)
+            assert ((total * 2**11) % 1 == 0).all()
+        assert all(((kept * 2**11) % 1 != 0).any() for (kept,) in correlated.past.values())
+
+
 @pytest.mark.parametrize("noise", NOISES, ids=lambda noise: type(noise).__name__)
 def test_every_layout_gets_noise_everywhere(noise: Noise) -> None:
     shapes = [
@@ -182,10 +194,11 @@ def test_correlated_noise_solves_its_strategy() -> None:
         secret = KEY[:-1] + bytes([step])
         total, bare = torch.zeros(6), torch.zeros(6)
         correlated.add([total], [2.0], secret, step=step)
-        plain.add([bare], [2.0 * how.norm], secret)
+        plain.add([bare], [2.0 * how.norm], secret, rounded=False)
         noises.append(total.double().numpy())
         independent.append(bare.double().numpy())
-    assert np.allclose(matrix @ np.array(noises), np.array(independent), atol=1e-4)
+    line = 2.0 ** (math.floor(math.log2(2.0 * how.norm)) - 12)
+    assert np.abs(matrix @ np.array(noises) - np.array(independent)).max() < line / 2 * sum(map(abs, how.column)) + 1e-5
     assert sorted(correlated.past) == [16, 17, 18, 19]
 
 
@@ -207,7 +220,7 @@ def test_correlated_noise_of_a_step_that_is_passed_over_is_left_out_of_the_strat
     correlated.add([first], [1.0], KEY, step=0)
     bare = drawn(Cryptographic(), 50, how.norm, bytes(32))
     correlated.add([later], [1.0], bytes(32), step=3)
-    assert torch.allclose(later, bare - how.column[3] * first, atol=1e-5)
+    assert torch.allclose(later, bare - how.column[3] * first, atol=2.0**-11)
     gone = torch.zeros(50)
     correlated.add([gone], [1.0], bytes(32), step=7)
     assert torch.equal(gone, bare)

@@ -59,8 +59,14 @@ class Noise(ABC):
     __slots__ = ()
 
     @abstractmethod
-    def add(self, sums: Sequence[torch.Tensor], scales: Sequence[float], secret: bytes) -> None:
-        """Add independent Gaussian noise to each entry, with the standard deviation of its tensor."""
+    def add(
+        self, sums: Sequence[torch.Tensor], scales: Sequence[float], secret: bytes, *, rounded: bool = True
+    ) -> None:
+        """Add independent Gaussian noise to each entry, with the standard deviation of its tensor.
+
+        What is shown is ``rounded``. Noise by itself, to be added later, is not: a sum plus noise on a grid would keep
+        what the sum has between the lines of the grid.
+        """
 
 
 def noise_of(randomness: object, device: torch.device) -> Noise:
@@ -84,7 +90,9 @@ class Cryptographic(Noise):
         self._bytes = np.empty(8 * _PAIRS, np.uint8)
         self._radius, self._angle, self._cosine = (np.empty(_PAIRS, np.float32) for _ in range(3))
 
-    def add(self, sums: Sequence[torch.Tensor], scales: Sequence[float], secret: bytes) -> None:
+    def add(
+        self, sums: Sequence[torch.Tensor], scales: Sequence[float], secret: bytes, *, rounded: bool = True
+    ) -> None:
         """See the base class."""
         stream = Stream(secret, "gaussian")
         rest: list[torch.Tensor] = []
@@ -92,7 +100,7 @@ class Cryptographic(Noise):
         for total, scale in zip(sums, scales, strict=True):
             direct = total.device.type == "cpu" and total.dtype == torch.float32 and total.is_contiguous()
             if direct and total.numel() >= _DIRECT and 1e-12 < scale < 1e12:  # whose squares are floats
-                self._fill(total.detach().view(-1).numpy(), scale, stream, step=_step(scale))
+                self._fill(total.detach().view(-1).numpy(), scale, stream, step=_step(scale) if rounded else None)
             elif total.numel():
                 rest.append(total)
                 scaled.append(scale)
@@ -100,6 +108,8 @@ class Cryptographic(Noise):
             made = np.zeros(sum(total.numel() for total in rest), np.float32)
             self._fill(made, 1.0, stream)
             _spread(torch.from_numpy(made), rest, scaled)
+            if rounded:
+                _round(rest, scaled)
 
     def _fill(self, flat: Floats, scale: float, stream: Stream, *, step: float | None = None) -> None:
         """Add noise, and round to a step: a number is rounded when one of 24 bits is added and taken away again."""
@@ -138,7 +148,9 @@ class Generated(Noise):
 
     __slots__ = ()
 
-    def add(self, sums: Sequence[torch.Tensor], scales: Sequence[float], secret: bytes) -> None:
+    def add(
+        self, sums: Sequence[torch.Tensor], scales: Sequence[float], secret: bytes, *, rounded: bool = True
+    ) -> None:
         """See the base class."""
         drawn: dict[torch.device, torch.Generator] = {}
         alike: dict[tuple[torch.device, torch.dtype, float], list[torch.Tensor]] = {}
@@ -152,7 +164,8 @@ class Generated(Noise):
             made = torch.randn(sum(sizes), generator=drawn[device], device=device, dtype=dtype).split(sizes)
             parts = [part.view(total.shape) for part, total in zip(made, totals, strict=True)]
             torch._foreach_add_(totals, parts, alpha=scale)  # few kernels, whatever the number of tensors
-            _round(totals, [scale] * len(totals))
+            if rounded:
+                _round(totals, [scale] * len(totals))
 
 
 @final
@@ -175,7 +188,7 @@ class Correlated:
         """Add the noise of a step; ``scales`` are for a column of norm one."""
         longer = [scale * self._strategy.norm for scale in scales]
         made = [torch.zeros_like(total, memory_format=torch.contiguous_format) for total in sums]
-        self.source.add(made, longer, secret)
+        self.source.add(made, longer, secret, rounded=False)
         for back, coefficient in enumerate(self._strategy.column[1:], 1):
             if step - back in self.past:
                 for new, old in zip(made, self.past[step - back], strict=True):
@@ -185,6 +198,7 @@ class Correlated:
             self.past = {at: old for at, old in self.past.items() if oldest <= at < step} | {step: made}
         for total, new in zip(sums, made, strict=True):
             total.add_(new)
+        _round(list(sums), longer)
 
 
 def secret_of(noise: Noise | Correlated, key: bytes, step: int, sums: Sequence[torch.Tensor]) -> bytes:
@@ -196,11 +210,12 @@ def secret_of(noise: Noise | Correlated, key: bytes, step: int, sums: Sequence[t
 
 
 def bound_to(key: bytes, step: int, sums: Sequence[torch.Tensor]) -> bytes:
-    """The secret of the noise of a step, bound to the sums it is added to: others get an independent one.
+    r"""The secret of the noise of a step, bound to the sums it is added to: others get an independent one.
 
     Guarantee:
-        Sums that differ collide with probability below :math:`2^{-80}` (Poly1305 under a secret key of this step, never
-        shown). They are hashed on the CPU, wherever they are.
+        Sums of L bytes that differ collide with probability at most :math:`8\lceil L/16\rceil\,2^{-106}` (Poly1305
+        under a secret key of this step, never shown): below :math:`2^{-80}` up to 33 million parameters, below
+        :math:`2^{-70}` up to 34 billion. They are hashed on the CPU, wherever they are.
     """
     hashed = Poly1305(derive(key, "binding", step, size=32))
     for total in sums:
@@ -220,12 +235,11 @@ def by_length(key: bytes, step: int, sums: Sequence[torch.Tensor]) -> bytes:
 
 
 def _spread(made: torch.Tensor, totals: list[torch.Tensor], scales: list[float]) -> None:
-    """Add standard noise to tensors, each its part of it, scaled; and round them, in few kernels."""
+    """Add standard noise to tensors, each its part of it, scaled, in few kernels."""
     parts = made.split([total.numel() for total in totals])
     shaped = [part.view(total.shape).to(total) for part, total in zip(parts, totals, strict=True)]
     torch._foreach_mul_(shaped, scales)
     torch._foreach_add_(totals, shaped)
-    _round(totals, scales)
 
 
 def _round(totals: list[torch.Tensor], scales: list[float]) -> None:
