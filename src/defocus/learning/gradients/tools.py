@@ -1,5 +1,6 @@
 """What pieces share while a batch is worked on: choices, recent products, and memory that is used again."""
 
+from collections.abc import Callable
 from typing import Any, final
 
 import torch
@@ -23,18 +24,28 @@ class Tools:
         self.grams: dict[tuple[int, ...], tuple[torch.Tensor, torch.Tensor]] = {}
         self._memory: dict[Any, torch.Tensor] = {}
         self._scaled: tuple[Any, torch.Tensor, torch.Tensor] | None = None
+        self._squared: tuple[Any, torch.Tensor, torch.Tensor] | None = None
 
     def scaled(self, tensor: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
         """A tensor times its factors, in at least 32 bits; the last is kept, because layers often share an input."""
-        key = (tensor.data_ptr(), tensor._version, *tensor.shape, *tensor.stride(), scale.data_ptr())  # noqa: SLF001 -- its only name
+        key = (*_name(tensor), scale.data_ptr())
         if self._scaled is None or self._scaled[0] != key:
-            self._scaled = (key, tensor * scale.to(torch.promote_types(tensor.dtype, torch.float32)), tensor)
+            factors = scale.to(torch.promote_types(tensor.dtype, torch.float32))
+            found = torch.mul(tensor, factors, out=self.room("scaled", tuple(tensor.shape), factors))
+            self._scaled = (key, found, tensor)
         return self._scaled[1]
+
+    def squared(self, values: torch.Tensor, squares: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+        """The squared norms of the rows of a tensor; the last are kept, because a weight and a bias share them."""
+        key = _name(values)
+        if self._squared is None or self._squared[0] != key:
+            self._squared = (key, squares(values), values)
+        return self._squared[1]
 
     def forget(self) -> None:
         """Let go of what only this batch needs."""
         self.grams.clear()
-        self._scaled = None
+        self._scaled = self._squared = None
 
     def room(self, owner: Any, shape: tuple[int, ...], like: torch.Tensor) -> torch.Tensor:
         """An uninitialised tensor. What the same owner was given before is overwritten."""
@@ -47,3 +58,8 @@ class Tools:
         if known is None or known.numel() < size or known.dtype != like.dtype or known.device != like.device:
             known = self._memory[owner] = like.new_empty(size)
         return known[:size].view(shape)
+
+
+def _name(tensor: torch.Tensor) -> tuple[int, ...]:
+    """What tells a tensor from others as long as it is held."""
+    return (tensor.data_ptr(), tensor._version, *tensor.shape, *tensor.stride())  # noqa: SLF001 -- its only name

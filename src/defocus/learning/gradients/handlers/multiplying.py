@@ -78,7 +78,8 @@ def _product(
             sides = (left, right) if transposed else (right, left)
             tape.take(Outer(matrix, *sides, tape.tools))
         if shift is not None:
-            tape.take(Direct(shift, right if right.dim() == 2 else right.sum(1, dtype=wide(right.dtype))))
+            sums = right if right.dim() == 2 else right.sum(1, dtype=wide(right.dtype))
+            tape.take(Direct(shift, sums, tape.tools))
 
     watch.listen(output, arrived, x)
     return output

@@ -8,6 +8,7 @@ import torch
 
 from defocus.learning.gradients.pieces.piece import Piece, squared_norms, weighted
 from defocus.learning.gradients.regions import Region
+from defocus.learning.gradients.tools import Tools
 
 __all__ = ["Direct", "Several"]
 
@@ -16,11 +17,11 @@ __all__ = ["Direct", "Several"]
 class Direct(Piece):
     """One gradient for each example, (B, ...)."""
 
-    __slots__ = ("_values",)
+    __slots__ = ("_tools", "_values")
 
-    def __init__(self, region: Region, values: torch.Tensor) -> None:
+    def __init__(self, region: Region, values: torch.Tensor, tools: Tools | None = None) -> None:
         self.region = region
-        self._values = values
+        self._values, self._tools = values, tools
 
     @property
     def joins(self) -> bool:
@@ -29,7 +30,7 @@ class Direct(Piece):
 
     def squares(self) -> torch.Tensor:
         """By definition."""
-        return squared_norms(self._values)
+        return squared_norms(self._values) if self._tools is None else self._tools.squared(self._values, squared_norms)
 
     def total(self, factors: torch.Tensor) -> torch.Tensor:
         """One product of a vector and a matrix."""

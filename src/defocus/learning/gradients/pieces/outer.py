@@ -24,7 +24,7 @@ from defocus.learning.gradients.pieces.bounding import (
     total_rounding,
     written,
 )
-from defocus.learning.gradients.pieces.piece import Piece, dot, matrix, product, squared_norms, weighted, wide
+from defocus.learning.gradients.pieces.piece import Piece, dot, matrix, product, squared_norms, weighted
 from defocus.learning.gradients.regions import Region
 from defocus.learning.gradients.tools import Tools
 
@@ -50,7 +50,8 @@ class Outer(Piece):
         """By the way that was fastest for this shape, with a margin for rounding unless the gradients are kept."""
         left, right = self.left, self.right
         if left.dim() == 2 or left.shape[1] == 1:
-            return squared_norms(left) * squared_norms(right)
+            inputs = self._tools.squared(right, squared_norms)
+            return inputs * self._tools.squared(left, squared_norms)  # in this order: the last are asked for again
         examples, length, rows = left.shape
         columns = right.shape[2]
         ways = {"ghost": self._rehearse_ghost} if self.width is not None else {}
@@ -92,7 +93,7 @@ class Outer(Piece):
         left, right = self.left, self.right
         scale = factors.view(-1, *[1] * (left.dim() - 1))
         if left.shape[-1] < right.shape[-1]:
-            left = left * scale.to(wide(left.dtype))
+            left = self._tools.scaled(left, scale)
         else:
             right = self._tools.scaled(right, scale)
         return matrix(left.reshape(-1, left.shape[-1]).t(), right.reshape(-1, right.shape[-1]))
