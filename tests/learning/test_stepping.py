@@ -11,9 +11,9 @@ import torch
 from tests.learning.making import model, named, trainer
 
 from defocus import Budget, user
-from defocus.learning import Automatic, PerLayer, Quantile, Watch
+from defocus.learning import Automatic, PerLayer, Quantile, Schedule, Watch
 from defocus.learning.gradients.pieces.bounding import _FINE
-from defocus.learning.stepping import _TOLD, _parts
+from defocus.learning.stepping import _TF32, _TOLD, _parts
 
 
 @pytest.mark.parametrize(
@@ -29,12 +29,13 @@ from defocus.learning.stepping import _TOLD, _parts
     ],
     ids=named,
 )
-def test_one_unit_moves_all_that_is_released_by_as_much_as_was_charged(tmp_path: Path, more: Any) -> None:
+@pytest.mark.parametrize("step", [0, 1])
+def test_one_unit_moves_all_that_is_released_by_as_much_as_was_charged(tmp_path: Path, more: Any, step: int) -> None:
     """Per-example sums over the noise of each: the worst case is the inverse of the ratio, never more."""
     net = model()
-    run = trainer(tmp_path, model=net, budget=Budget(50, 1e-5), **more)
+    run = trainer(tmp_path, model=net, budget=Budget(50, 1e-5), steps=2, noise=Schedule([3, 1]), **more)
     stepper, plan = run._stepper, run.plan
-    scales = stepper._scales(0, list(stepper.parameters))
+    scales = stepper._scales(step, list(stepper.parameters))
     assert len(scales) == len(stepper.parameters) + (stepper._width > 0)
     groups = stepper.clipping.names if isinstance(stepper.clipping, PerLayer) else (tuple(stepper.parameters),)
     of = dict(zip(stepper.parameters, scales, strict=False))
@@ -50,7 +51,7 @@ def test_one_unit_moves_all_that_is_released_by_as_much_as_was_charged(tmp_path:
                 furthest = max(furthest, float(beside.norm()))
         assert furthest <= 1 + 1e-6
         moved += (1 / scales[-1]) ** 2
-    assert math.sqrt(moved) == pytest.approx(1 / plan.ratio)
+    assert math.sqrt(moved) == pytest.approx(1 / (plan.ratio * (3, 1)[step]))
 
 
 def test_layers_have_less_noise_in_all_than_one_scale_would_give(tmp_path: Path) -> None:
@@ -101,6 +102,46 @@ def test_a_user_counts_once_however_many_examples(tmp_path: Path) -> None:
 
 def test_noise_is_made_for_norms_that_are_told_too_small() -> None:
     assert 1 / math.sqrt(1 - 1 / _FINE) <= _TOLD
+
+
+def test_noise_elsewhere_is_made_for_factors_of_eleven_bits(tmp_path: Path) -> None:
+    """A GPU may round both factors of a product to 11 bits, each by at most one part in 2 ** 11."""
+    run = trainer(tmp_path, watch="nothing")
+    here = run._stepper._scales(0, list(run._stepper.parameters))
+    run._stepper.model.to("meta")
+    there = run._stepper._scales(0, list(run._stepper.parameters))
+    assert there == pytest.approx([_TF32 * scale for scale in here])
+    assert _TF32 > (1 + 2.0**-11) ** 2
+
+
+def test_a_batch_that_does_not_fit_in_memory_is_cut_until_it_does(tmp_path: Path) -> None:
+    """And the sums are those of the whole: nothing of the attempt that failed is left in them."""
+    run = trainer(tmp_path, watch=Watch(precision=0.2))
+    stepper, parameters, numbers = run._stepper, list(run._stepper.parameters.values()), np.arange(40)
+    beside = stepper._sum(parameters, numbers, np.ones(40))
+    whole, given = [parameter.grad for parameter in parameters], stepper.gradients
+    stepper.gradients = Small(given, 10)
+    again = stepper._sum(parameters, numbers, np.ones(40))
+    assert stepper.chunk == 10
+    assert torch.allclose(beside, again, rtol=1e-5)
+    for parameter, expected in zip(parameters, whole, strict=True):
+        assert torch.allclose(parameter.grad, expected, atol=1e-6)
+    stepper.gradients = Small(given, 0)
+    with pytest.raises(torch.OutOfMemoryError):
+        stepper._sum(parameters, numbers, np.ones(40))
+
+
+class Small:
+    """Gradients on a device whose memory holds so many examples, and which runs out of it after the fact."""
+
+    def __init__(self, gradients: Any, most: int) -> None:
+        self._gradients, self._most = gradients, most
+
+    def clipped_sum(self, batch: Any, rule: Any) -> Any:
+        found = self._gradients.clipped_sum(batch, rule)
+        if len(batch[0]) > self._most:
+            raise torch.OutOfMemoryError
+        return found
 
 
 class Talking(torch.nn.Linear):
