@@ -49,6 +49,7 @@ def main(rank: int, world: int, folder: Path) -> None:
         told[what] = refusal(partial(trainer, folder, ledger=folder / "other.ledger", **more))
     told["spent"] = refusal(lambda: trainer(folder, model=model(), ledger=folder / "noisy.ledger").fit(progress=False))
     resumed(rank, folder, told)
+    apart(rank, folder, told)
     (folder / f"told-{rank}.json").write_text(json.dumps(told))
     lost(rank, folder, told)
 
@@ -78,6 +79,23 @@ def resumed(rank: int, folder: Path, told: dict[str, Any]) -> None:
     again.resume(folder / "half")
     again.fit(progress=False)
     told["resumed"] = [parameters(net).tolist() for net in nets]
+
+
+def apart(rank: int, folder: Path, told: dict[str, Any]) -> None:
+    """One process fails, or passes over a batch, and the other does not."""
+    run = trainer(folder, ledger=folder / "apart.ledger")
+    batches = run.batches()
+    batch, take = next(batches), run._stepper.data
+    if rank:
+        run._stepper.data = None  # type: ignore[assignment]  # so that it fails
+    try:
+        run.step(batch)
+    except (AttributeError, DefocusError) as error:
+        told["failed"] = str(error)
+    run._stepper.data = take
+    run.step(batch)
+    batch = next(batches)
+    told["apart"] = refusal(lambda: run.step(next(batches) if rank else batch))
 
 
 def lost(rank: int, folder: Path, told: dict[str, Any]) -> None:

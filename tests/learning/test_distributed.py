@@ -95,6 +95,15 @@ def test_processes_go_on_together_and_drop_what_they_would_have_dropped(
 
 
 @pytest.mark.slow
+def test_a_step_is_taken_by_all_or_by_none(told: tuple[Path, list[dict[str, Any]]]) -> None:
+    _, (first, second) = told
+    assert "could not compute its part" in first["failed"]
+    assert "NoneType" in second["failed"]
+    assert "not at the same step" in first["apart"]
+    assert "not at the same step" in second["apart"]
+
+
+@pytest.mark.slow
 def test_a_process_that_is_killed_ends_the_others_and_leaves_the_charge(
     told: tuple[Path, list[dict[str, Any]]],
 ) -> None:

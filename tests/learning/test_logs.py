@@ -1,6 +1,7 @@
 """The log of a run: one sum for each step, one process at a time, and no log that cannot be trusted."""
 
 import contextlib
+import copy
 import errno
 import gc
 import os
@@ -8,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -38,7 +40,7 @@ def receipt(tmp_path_factory: pytest.TempPathFactory) -> Receipt:
 
 def noted(path: Path, receipt: Receipt, steps: int = 4, at: int = 2) -> Mark:
     """A log of some steps that its run let go of, and where the checkpoint was written."""
-    log = Log.begin(path, receipt, KEY)
+    log = Log.begin(path, receipt, KEY, most=8)
     mark = log.mark
     for step in range(steps):
         log.note(step, DIGESTS[step])
@@ -77,7 +79,7 @@ NOTES = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 1)), max_size=6)
 @given(runs=st.lists(st.tuples(st.integers(0, 9), NOTES), min_size=2, max_size=4))
 def test_whatever_is_tried_no_step_is_noted_with_two_digests(receipt: Receipt, runs: Any) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        log = Log.begin(Path(folder) / "log", receipt, KEY)
+        log = Log.begin(Path(folder) / "log", receipt, KEY, most=8)
         marks, released = [log.mark], dict[int, bytes]()
         for mark, notes in runs:
             log.close()
@@ -91,7 +93,7 @@ def test_whatever_is_tried_no_step_is_noted_with_two_digests(receipt: Receipt, r
 
 
 def test_nobody_else_goes_on_while_a_run_is_at_work(tmp_path: Path, receipt: Receipt) -> None:
-    log: Any = Log.begin(tmp_path / "log", receipt, KEY)
+    log: Any = Log.begin(tmp_path / "log", receipt, KEY, most=8)
     mark = log.mark
     with pytest.raises(CheckpointError, match="is at work on this run"):
         Log.resume(tmp_path / "log", receipt, KEY, mark, most=8)
@@ -103,9 +105,27 @@ def test_nobody_else_goes_on_while_a_run_is_at_work(tmp_path: Path, receipt: Rec
         again = Log.resume(tmp_path / "log", receipt, KEY, mark, most=8)
     finally:
         gc.enable()
+    with pytest.raises(TypeError, match="cannot be copied"):
+        copy.deepcopy(again)
     again.close()
-    with pytest.raises(CheckpointError, match="was closed"):
-        again.note(0, DIGESTS[0])
+
+
+def test_a_run_that_let_go_takes_hold_again_and_minds_what_others_noted(tmp_path: Path, receipt: Receipt) -> None:
+    log = Log.begin(tmp_path / "log", receipt, KEY, most=8)
+    log.note(0, DIGESTS[0])
+    log.close()
+    log.note(1, DIGESTS[1])  # nobody was there meanwhile
+    mark = log.mark
+    log.close()
+    other = Log.resume(tmp_path / "log", receipt, KEY, mark, most=8)
+    other.note(2, DIGESTS[2])
+    with pytest.raises(CheckpointError, match="is at work"):
+        log.note(2, DIGESTS[2])
+    other.close()
+    with pytest.raises(BranchedRunError):
+        log.note(2, DIGESTS[3])
+    log.note(2, DIGESTS[2])
+    log.close()
 
 
 WORKER = """
@@ -134,7 +154,7 @@ sys.stdin.readline()
 
 def test_of_two_processes_one_goes_on_and_what_it_noted_survives_its_death(tmp_path: Path) -> None:
     ledger, receipt = receipt_of(tmp_path)
-    log = Log.begin(tmp_path / "log", receipt, KEY)
+    log = Log.begin(tmp_path / "log", receipt, KEY, most=8)
     mark = log.mark
     log.close()
     ledger.close()
@@ -167,7 +187,7 @@ def test_of_two_processes_one_goes_on_and_what_it_noted_survives_its_death(tmp_p
 
 
 def test_a_forked_child_neither_notes_nor_keeps_the_lock(tmp_path: Path, receipt: Receipt) -> None:
-    log = Log.begin(tmp_path / "log", receipt, KEY)
+    log = Log.begin(tmp_path / "log", receipt, KEY, most=8)
     ready, go = os.pipe(), os.pipe()
     child = os.fork()
     if not child:
@@ -244,7 +264,7 @@ def test_a_log_that_is_missing_or_no_file_or_of_another_run_is_refused(tmp_path:
 def test_a_step_that_cannot_be_noted_is_refused_and_leaves_no_part_of_a_note(
     tmp_path: Path, receipt: Receipt, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    log = Log.begin(tmp_path / "log", receipt, KEY)
+    log = Log.begin(tmp_path / "log", receipt, KEY, most=8)
     log.note(0, DIGESTS[0])
     write = os.pwrite
     monkeypatch.setattr(os, "pwrite", lambda file, text, place: write(file, text[:10], place))
@@ -262,12 +282,37 @@ def test_a_step_that_cannot_be_noted_is_refused_and_leaves_no_part_of_a_note(
     mark = log.mark
     log.close()
     Log.resume(tmp_path / "log", receipt, KEY, mark, most=8).close()
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(CheckpointError, match="Input/output"):
+        Log.begin(tmp_path / "new", receipt, KEY, most=8)
+    monkeypatch.undo()
+    Log.begin(tmp_path / "new", receipt, KEY, most=8).close()  # nothing was left in the way
+
+
+def test_threads_note_one_after_the_other(tmp_path: Path, receipt: Receipt) -> None:
+    log = Log.begin(tmp_path / "log", receipt, KEY, most=8)
+    done: list[int] = []
+    together = threading.Barrier(8)
+
+    def tried(number: int) -> None:
+        together.wait()
+        with contextlib.suppress(BranchedRunError):
+            log.note(0, DIGESTS[number])
+            done.append(number)
+
+    threads = [threading.Thread(target=tried, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(done) == 1
+    log.close()
 
 
 def test_a_log_tells_nothing_about_sums(tmp_path: Path, receipt: Receipt) -> None:
     """Digests are made under the secret of the run (see stepping); codes under it, too."""
     noted(tmp_path / "log", receipt)
-    log = Log.begin(tmp_path / "other", receipt, bytes(32))
+    log = Log.begin(tmp_path / "other", receipt, bytes(32), most=8)
     for step in range(4):
         log.note(step, DIGESTS[step])
     log.close()
@@ -276,7 +321,7 @@ def test_a_log_tells_nothing_about_sums(tmp_path: Path, receipt: Receipt) -> Non
 
 
 def test_a_log_in_memory_goes_to_a_file_when_it_is_to_be_kept(tmp_path: Path, receipt: Receipt) -> None:
-    log = Log.begin(None, receipt, KEY)
+    log = Log.begin(None, receipt, KEY, most=8)
     log.note(0, DIGESTS[0])
     with pytest.raises(BranchedRunError):
         log.note(0, DIGESTS[1])
@@ -286,7 +331,7 @@ def test_a_log_in_memory_goes_to_a_file_when_it_is_to_be_kept(tmp_path: Path, re
     log = Log.resume(tmp_path / "log", receipt, KEY, log.mark, most=8)
     log.close()
     with pytest.raises(DefocusError, match="cannot be noted"):
-        Log.begin(tmp_path / "log", receipt, KEY)
+        Log.begin(tmp_path / "log", receipt, KEY, most=8)
 
 
 def test_logs_lie_beside_the_ledger(tmp_path: Path) -> None:

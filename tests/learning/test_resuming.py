@@ -19,7 +19,7 @@ from torch.utils.data import Dataset
 
 from defocus import Budget, Ledger, rows, user
 from defocus.errors import BranchedRunError, CheckpointError, InvalidParameterError, TrainingEndedError
-from defocus.learning import Banded, Quantile, Schedule, Trainer
+from defocus.learning import Banded, Quantile, Schedule, Trainer, logs
 from defocus.learning.checkpoints import load, save
 from defocus.learning.gradients import Gradients
 from defocus.learning.resuming import digest_of_data
@@ -187,7 +187,7 @@ def test_one_trainer_at_a_time_goes_on_with_a_run(tmp_path: Path) -> None:
     with copy as run:
         run.resume(tmp_path / "c")
         run.step(next(run.batches()))
-        with pytest.raises(CheckpointError, match="was closed"):
+        with pytest.raises(CheckpointError, match="is at work"):
             first.step(next(first.batches()))
     third = trainer(tmp_path)
     third.resume(tmp_path / "c")
@@ -213,6 +213,30 @@ def test_the_end_of_a_run_is_noted_whoever_takes_its_steps(tmp_path: Path) -> No
     again.resume(tmp_path / "c")
     assert len(list(again.batches())) == 1  # passed over: that is an end, too
     assert kinds() == ["genesis", "charge", "release"]
+
+
+def test_where_the_ledger_is_no_file_the_log_lies_beside_the_first_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logs, "folder_beside", lambda _: None)  # as for one in PostgreSQL
+    run = trainer(tmp_path)
+    half(run, tmp_path / "c", steps=2)
+    (tmp_path / "later").mkdir()
+    half(run, tmp_path / "later" / "c", steps=4)
+    run.close()
+    (there,) = tmp_path.glob("c.run-*")
+    again = trainer(tmp_path)
+    again.resume(tmp_path / "later" / "c")
+    again.fit(progress=False)
+    third = trainer(tmp_path)
+    third.resume(tmp_path / "c")
+    faster(third)
+    third.step(next(third.batches()))
+    batch = next(third.batches())
+    with pytest.raises(BranchedRunError):
+        third.step(batch)
+    there.unlink()
+    refused(tmp_path, "is missing")
 
 
 def test_a_checkpoint_that_was_tampered_with_takes_no_step_twice(tmp_path: Path) -> None:

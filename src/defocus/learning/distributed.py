@@ -5,7 +5,8 @@ Guarantee:
     draw, and the same event is charged for it, once, by the first process. Each computes the clipped gradients of its
     part of the sample; their sum meets the noise in the first process, and what is noisy is what the others get back.
     That needs all of them to hold the same data: one who is example 5 here and example 6 there could be in one sample
-    twice. So they compare settings, parameters and data before anything is charged, and checkpoints when they resume.
+    twice. So they compare settings, parameters and data before anything is charged, checkpoints when they resume, and
+    the number of each step; and a step that fails in one of them fails in all, before sums are added up.
 Assumes:
     Data is compared by its length and 256 examples: differences beyond that are not noticed. A process that is gone
     ends the others at once, one that is silent after the timeout of ``init_process_group``; the charge stays.
@@ -85,8 +86,11 @@ class Ranks:
                 f"The processes were not given the same {what}.", fix=f"start all of them with the same {what}."
             )
 
-    def together(self, action: Callable[[], _T], what: str) -> _T:
-        """What an action gives here, if it succeeds in all processes; if it fails in one, it fails in all."""
+    def together(self, action: Callable[[], _T], what: str, *, at: int = 0) -> _T:
+        """What an action gives here, if it succeeds in all processes; if it fails in one, it fails in all.
+
+        ``at`` says how far this process is; that must be the same in all of them.
+        """
         if self.world == 1:
             return action()
         done: list[_T] = []
@@ -95,7 +99,7 @@ class Ranks:
             done.append(action())
         except BaseException as found:  # noqa: BLE001 -- the others wait to hear of it, whatever it is
             problem = found
-        box = self._box([problem is None])
+        box = torch.tensor([problem is None, at, -at], dtype=torch.int64, device=self._device)
         try:
             with _talking():
                 distributed.all_reduce(box, distributed.ReduceOp.MIN)
@@ -104,15 +108,16 @@ class Ranks:
                 raise
         if problem is not None:
             raise problem
-        if not box.item():
+        ok, first, last = box.tolist()
+        if not ok:
             raise InvalidParameterError(f"Another process could not {what}.", fix="see its error.")
+        if first != -last:
+            raise InvalidParameterError(
+                "The processes are not at the same step.", fix="take the same batches in all of them, each one once."
+            )
         return done[0]
 
-    def by_first(self, action: Callable[[], _T], what: str) -> _T | None:
-        """What an action gives in the first process, if it succeeds there; None in the others, which wait for it."""
-        return self.together(lambda: action() if self.first else None, what)
-
-    def _box(self, numbers: Any) -> torch.Tensor:
+    def _box(self, numbers: bytes) -> torch.Tensor:
         return torch.tensor(list(numbers), dtype=torch.uint8, device=self._device)
 
 

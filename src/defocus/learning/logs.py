@@ -21,20 +21,19 @@ Assumes:
     them until then can be shown once more with other noise, if anything is changed before they are repeated.
 """
 
-import errno
 import fcntl
-import gc
 import hashlib
 import hmac
 import os
-import stat
 import struct
+import threading
 import weakref
 from collections import deque
 from pathlib import Path
-from typing import NamedTuple, Self, final
+from typing import Any, NamedTuple, Self, final
 
 from defocus.errors import BranchedRunError, CheckpointError
+from defocus.learning.logfiles import AGAIN, content, damaged, lock, opened, unwritable, write
 from defocus.learning.streams import derive
 from defocus.ledger import Ledger, Receipt
 from defocus.ledger.disk import sync_directory
@@ -48,7 +47,6 @@ _MAC = 32
 _NOTE = struct.Struct(f"<Q{DIGEST_BYTES}s")
 _RECORD = _NOTE.size + _MAC
 """A power of two, so that pages of a disk hold whole records."""
-_AGAIN = "start another run, which is charged on its own."
 
 
 class Mark(NamedTuple):
@@ -89,10 +87,24 @@ def folder_beside(ledger: Ledger) -> Path | None:
 class Log:
     """The steps of one run, noted one after the other. Made by :meth:`begin` and :meth:`resume`."""
 
-    __slots__ = ("__weakref__", "_ahead", "_closing", "_file", "_last", "_secret", "_text", "mark", "path")
+    __slots__ = (
+        "__weakref__",
+        "_ahead",
+        "_closing",
+        "_file",
+        "_head",
+        "_last",
+        "_most",
+        "_secret",
+        "_text",
+        "_turn",
+        "mark",
+        "path",
+    )
 
-    def __init__(self, secret: bytes, text: bytes, mark: Mark) -> None:
-        self._secret, self._text = secret, bytearray(text)
+    def __init__(self, receipt: Receipt, key: bytes, mark: Mark, *, most: int) -> None:
+        self._head, self._secret, self._most = _head(receipt), derive(key, "log", size=32), most
+        self._text = bytearray()
         self.mark = mark
         """Where this run is in the log."""
         self.path: Path | None = None
@@ -100,15 +112,15 @@ class Log:
         self._last: _Note | None = None
         self._ahead: deque[_Note] = deque()
         self._file: int | None = None
+        self._turn = threading.Lock()
         self._closing: weakref.finalize[..., Log] | None = None
 
     @classmethod
-    def begin(cls, path: Path | None, receipt: Receipt, key: bytes) -> Self:
-        """The log of a run that was just charged, in a new file or in memory."""
-        secret = derive(key, "log", size=32)
-        head = _head(receipt)
-        code = _code(secret, head)
-        made = cls(secret, head + code, Mark(0, code))
+    def begin(cls, path: Path | None, receipt: Receipt, key: bytes, *, most: int) -> Self:
+        """The log of a run that was just charged, in a new file or in memory; of no more than ``most`` steps."""
+        made = cls(receipt, key, Mark(0, b""), most=most)
+        made.mark = Mark(0, _code(made._secret, made._head))
+        made._text += made._head + made.mark.code
         if path is not None:
             made.keep(path)
         return made
@@ -116,25 +128,9 @@ class Log:
     @classmethod
     def resume(cls, path: Path, receipt: Receipt, key: bytes, mark: Mark, *, most: int) -> Self:
         """Go on in the log of a run from where a checkpoint was written, if nobody else is at work there."""
-        secret = derive(key, "log", size=32)
-        file = _opened(path)
-        try:
-            _lock(file, path)
-            first, notes = _read(_content(file, path, most), secret, _head(receipt), path)
-        except BaseException:
-            os.close(file)
-            raise
-        found = cls(secret, b"", mark)
-        found._hold(file, path)
-        codes = [first, *(note.code for note in notes)]
-        if not 0 <= mark.steps < len(codes) or not hmac.compare_digest(codes[mark.steps], mark.code):
-            found.close()
-            raise CheckpointError(
-                f"The log {path} lacks steps that the checkpoint holds: it was cut off, or an older one put back.",
-                fix=f"put the newest log back, or {_AGAIN}",
-            )
-        found._last = notes[mark.steps - 1] if mark.steps else None
-        found._ahead.extend(notes[mark.steps :])
+        found = cls(receipt, key, mark, most=most)
+        found.path = path
+        found._take()
         return found
 
     @property
@@ -145,24 +141,22 @@ class Log:
 
     def note(self, step: int, digest: bytes) -> None:
         """Note that a step is about to be released from sums of this digest; refuse if others were noted before."""
-        if self.path is not None and self._file is None:
-            raise CheckpointError(
-                "This run was closed, or belongs to the process that this one was forked from.",
-                fix="make a new Trainer and resume the newest checkpoint.",
-            )
-        if self._last is not None and step <= self._last.step:
-            if (step, digest) != self._last[:2]:
-                raise _branched(step, self.newest)
-        elif self._ahead:
-            if (step, digest) != self._ahead[0][:2]:
-                raise _branched(step, self.newest)
-            self._last = self._ahead.popleft()
-            self.mark = Mark(self.mark.steps + 1, self._last.code)
-        else:
-            body = _NOTE.pack(step, digest)
-            made = _Note(step, digest, _code(self._secret, self.mark.code + body))
-            self._append(body + made.code)
-            self._last, self.mark = made, Mark(self.mark.steps + 1, made.code)
+        with self._turn:
+            if self.path is not None and self._file is None:
+                self._take()
+            if self._last is not None and step <= self._last.step:
+                if (step, digest) != self._last[:2]:
+                    raise _branched(step, self.newest)
+            elif self._ahead:
+                if (step, digest) != self._ahead[0][:2]:
+                    raise _branched(step, self.newest)
+                self._last = self._ahead.popleft()
+                self.mark = Mark(self.mark.steps + 1, self._last.code)
+            else:
+                body = _NOTE.pack(step, digest)
+                made = _Note(step, digest, _code(self._secret, self.mark.code + body))
+                self._append(body + made.code)
+                self._last, self.mark = made, Mark(self.mark.steps + 1, made.code)
 
     def keep(self, path: Path) -> None:
         """Move a log from memory to a new file, and hold that."""
@@ -171,18 +165,18 @@ class Log:
             path.parent.mkdir(mode=0o700, exist_ok=True)
             file = os.open(path, flags, 0o600)
         except OSError as error:
-            raise _unwritable(path, error) from None
+            raise unwritable(path, error) from None
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            _write(file, bytes(self._text), 0, path)
+            write(file, bytes(self._text), 0, path)
             os.fsync(file)
             sync_directory(path.parent)
             sync_directory(path.parent.parent)
-        except OSError as error:
+        except BaseException as error:
             os.close(file)
-            raise _unwritable(path, error) from None
-        except BaseException:
-            os.close(file)
+            path.unlink(missing_ok=True)
+            if isinstance(error, OSError):
+                raise unwritable(path, error) from None
             raise
         self._hold(file, path)
 
@@ -192,10 +186,10 @@ class Log:
             try:
                 os.fsync(self._file)
             except OSError as error:
-                raise _unwritable(self.path, error) from None
+                raise unwritable(self.path, error) from None
 
     def close(self) -> None:
-        """Let go of the log, so that the run can be resumed elsewhere."""
+        """Let go of the log, so that the run can be resumed elsewhere; the next note takes hold of it again."""
         self._file = None
         if self._closing is not None:
             self._closing()
@@ -204,7 +198,23 @@ class Log:
         if self._file is None or self.path is None:
             self._text += record
         else:
-            _write(self._file, record, (1 + self.mark.steps) * _RECORD, self.path)
+            write(self._file, record, (1 + self.mark.steps) * _RECORD, self.path)
+
+    def _take(self) -> None:
+        """Take hold of the file, and read what was noted there beyond this place, by whomever."""
+        path = self.path or Path()
+        file = opened(path)
+        try:
+            lock(file, path)
+            first, notes = _read(content(file, path, most=(1 + self._most) * _RECORD), self._secret, self._head, path)
+            codes = [first, *(note.code for note in notes)]
+            _check(codes, self.mark, path)
+        except BaseException:
+            os.close(file)
+            raise
+        done = self.mark.steps
+        self._last, self._ahead = notes[done - 1] if done else None, deque(notes[done:])
+        self._hold(file, path)
 
     def _hold(self, file: int, path: Path) -> None:
         self._file, self.path = file, path
@@ -220,6 +230,9 @@ class Log:
 
         os.register_at_fork(after_in_child=forked)
 
+    def __reduce_ex__(self, _: object) -> Any:
+        raise TypeError("A run cannot be copied: each copy would go on with the same charge.")
+
 
 def _head(receipt: Receipt) -> bytes:
     return _BEGIN + bytes.fromhex(receipt.hash)[:_ID]
@@ -229,90 +242,32 @@ def _code(secret: bytes, text: bytes) -> bytes:
     return hashlib.blake2b(text, key=secret, digest_size=_MAC).digest()
 
 
-def _content(file: int, path: Path, most: int) -> bytes:
-    length = os.fstat(file).st_size
-    if length > (1 + most) * _RECORD:
-        raise _damaged(path)
-    return os.pread(file, length, 0)
-
-
 def _read(text: bytes, secret: bytes, head: bytes, path: Path) -> tuple[bytes, list[_Note]]:
     """The code of the head, and all notes, if each is vouched for."""
     if text[: len(_BEGIN)] != _BEGIN or len(text) % _RECORD:
-        raise _damaged(path)
+        raise damaged(path)
     code = _code(secret, head)
     if text[:_RECORD] != head + code:
         raise CheckpointError(
-            f"The log {path} is of another run than the checkpoint.", fix=f"put the right one back, or {_AGAIN}"
+            f"The log {path} is of another run than the checkpoint.", fix=f"put the right one back, or {AGAIN}"
         )
     first, notes = code, []
     for start in range(_RECORD, len(text), _RECORD):
         body, told = text[start : start + _NOTE.size], text[start + _NOTE.size : start + _RECORD]
         code = _code(secret, code + body)
         if code != told:
-            raise _damaged(path)
+            raise damaged(path)
         step, digest = _NOTE.unpack(body)
         notes.append(_Note(step, digest, code))
     return first, notes
 
 
-def _opened(path: Path) -> int:
-    try:
-        file = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError as error:
-        why = "is missing" if error.errno == errno.ENOENT else f"cannot be used ({error.strerror})"
+def _check(codes: list[bytes], mark: Mark, path: Path) -> None:
+    if not 0 <= mark.steps < len(codes) or not hmac.compare_digest(codes[mark.steps], mark.code):
         raise CheckpointError(
-            f"The log of this run, {path}, {why}: without it nobody can tell which steps were released.",
-            fix=f"put it back, together with the ledger that it belongs to, or {_AGAIN}",
-        ) from None
-    if not stat.S_ISREG(os.fstat(file).st_mode):
-        os.close(file)
-        raise _damaged(path)
-    return file
-
-
-def _lock(file: int, path: Path) -> None:
-    for last in (False, True):
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if last:
-                break
-            gc.collect()  # a run that was dropped in this process may wait to be collected
-        except OSError as error:
-            raise _unwritable(path, error) from None
-        else:
-            return
-    raise CheckpointError(
-        "Another process, or another Trainer in this one, is at work on this run.",
-        fix="wait for its end or stop it, with close() in this process, and resume its newest checkpoint then.",
-    )
-
-
-def _write(file: int, record: bytes, place: int, path: Path) -> None:
-    """Write a record whole or not at all."""
-    try:
-        written = os.pwrite(file, record, place)
-        if written < len(record):
-            os.ftruncate(file, place)
-    except OSError as error:
-        raise _unwritable(path, error) from None
-    if written < len(record):
-        raise _unwritable(path, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
-
-
-def _unwritable(path: Path, error: OSError) -> CheckpointError:
-    return CheckpointError(
-        f"The steps of the run cannot be noted in {path}: {error.strerror or type(error).__name__}.",
-        fix="check that the disk has room and that the folder is writable. The charge stays.",
-    )
-
-
-def _damaged(path: Path) -> CheckpointError:
-    return CheckpointError(
-        f"The log {path} is damaged: it is cut off, altered, or was never one.",
-        fix=f"restore it together with its ledger, or {_AGAIN}",
-    )
+            f"The log {path} lacks steps that the checkpoint holds: it was cut off, or an older one put back.",
+            fix=f"put the newest log back, or {AGAIN}",
+        )
 
 
 def _branched(step: int, newest: int) -> BranchedRunError:
@@ -320,5 +275,5 @@ def _branched(step: int, newest: int) -> BranchedRunError:
         f"Step {step + 1} was released before, from other sums: again with other noise, it would be a second run, and"
         " one was charged. Nothing was drawn.",
         fix="go on with everything as it was: data, code, learning rate, number of threads and of processes. Where"
-        f" arithmetic does not repeat itself, as on a GPU, resume a checkpoint of {newest} steps; or {_AGAIN}",
+        f" arithmetic does not repeat itself, as on a GPU, resume a checkpoint of {newest} steps; or {AGAIN}",
     )

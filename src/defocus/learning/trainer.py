@@ -258,7 +258,7 @@ class Trainer:
         pause = max(1, round(self.plan.size / self.plan.batch)) if every is None else count("every", every)
         bar = Progress(self.plan) if progress and self._ranks.first else Silent()
         ways = 0
-        with bar:
+        with self, bar:
             for batch in self.batches():
                 self.step(batch)
                 bar.show(self._taken, self._stepper.glance, self._stepper.private)
@@ -318,7 +318,7 @@ class Trainer:
         return more
 
     def close(self) -> None:
-        """Let go of the run, so that it can be resumed elsewhere; the end of a run or of its process does so, too."""
+        """Let go of the run, as its end does, so that it can be resumed elsewhere. The next step takes hold again."""
         if self._log is not None:
             self._log.close()
 
@@ -359,7 +359,11 @@ class Trainer:
         key = self._ranks.shared(new_key(self._bits))
         book, receipt = self._ledger, self._receipt
         self._log = self._ranks.together(
-            lambda: None if book is None or receipt is None else Log.begin(log_beside(book, receipt), receipt, key),
+            lambda: (
+                None
+                if book is None or receipt is None
+                else Log.begin(log_beside(book, receipt), receipt, key, most=self.plan.steps)
+            ),
             "open the log of the run",
         )
         self._key = key
