@@ -5,6 +5,7 @@ import os
 import stat
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -137,7 +138,12 @@ def skipping(run: Trainer) -> None:
     next(batches)
 
 
-@pytest.mark.parametrize("change", [moved, faster, remembering, mirrored, steeper, skipping])
+def louder(run: Trainer) -> None:
+    """The same sums with other noise: as another device would have it."""
+    run._stepper.plan = replace(run.plan, ratio=run.plan.ratio * 1.01)
+
+
+@pytest.mark.parametrize("change", [moved, faster, remembering, mirrored, steeper, skipping, louder])
 def test_no_step_is_released_from_two_sums(tmp_path: Path, change: Any) -> None:
     """Fresh noise on the nearly same sum, many times, would be averaged away, for one charge."""
     more: dict[str, Any] = {"sampling": "fixed size", "batch": 60, "budget": Budget(999, 1e-5)}

@@ -11,7 +11,7 @@ import torch
 from tests.learning.making import model, named, trainer
 
 from defocus import Budget, user
-from defocus.learning import Automatic, PerLayer, Quantile, Schedule, Watch
+from defocus.learning import Automatic, PerLayer, Quantile, Schedule, Watch, stepping
 from defocus.learning.gradients.pieces.bounding import _FINE
 from defocus.learning.stepping import _TF32, _TOLD, _parts
 
@@ -160,3 +160,13 @@ def test_a_warning_about_private_examples_is_not_shown(tmp_path: Path) -> None:
         warnings.simplefilter("always")
         run.fit(progress=False)
     assert not seen
+
+
+def test_what_is_noted_of_a_step_changes_with_sums_scales_and_versions(monkeypatch: pytest.MonkeyPatch) -> None:
+    secret, other = bytes(48), bytes([1]) * 48
+    noted = stepping._digest(secret, [1.0, 2.0])
+    others = [stepping._digest(other, [1.0, 2.0]), stepping._digest(secret, [1.0, 2.5])]
+    assert noted == stepping._digest(secret, [1.0, 2.0])
+    assert noted not in others
+    monkeypatch.setattr(stepping, "_made_by", lambda: b"another version")
+    assert noted != stepping._digest(secret, [1.0, 2.0])

@@ -274,6 +274,6 @@ def _branched(step: int, newest: int) -> BranchedRunError:
     return BranchedRunError(
         f"Step {step + 1} was released before, from other sums: again with other noise, it would be a second run, and"
         " one was charged. Nothing was drawn.",
-        fix="go on with everything as it was: data, code, learning rate, number of threads and of processes. Where"
-        f" arithmetic does not repeat itself, as on a GPU, resume a checkpoint of {newest} steps; or {AGAIN}",
+        fix="go on with everything as it was: data, code, learning rate, versions, number of threads and of processes."
+        f" Where arithmetic does not repeat itself, as on a GPU, resume a checkpoint of {newest} steps; or {AGAIN}",
     )

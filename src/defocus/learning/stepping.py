@@ -7,7 +7,8 @@ from array import array
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
+from importlib.metadata import version
 from typing import Any, final
 
 import numpy as np
@@ -229,8 +230,17 @@ class Stepper:
 
 
 def _digest(secret: bytes, scales: list[float]) -> bytes:
-    """What is noted of a step: under the secret that follows from its sums, how much noise each of them gets."""
-    return hashlib.blake2b(array("d", scales).tobytes(), key=secret, digest_size=DIGEST_BYTES).digest()
+    """What is noted of a step: under the secret that follows from its sums, how much noise they get, made by what.
+
+    Another version may make other noise of the same secret, and two noises of one sum would tell about it.
+    """
+    text = _made_by() + array("d", scales).tobytes()
+    return hashlib.blake2b(text, key=secret, digest_size=DIGEST_BYTES).digest()
+
+
+@cache
+def _made_by() -> bytes:
+    return f"{version('defocus')} {torch.__version__} {np.__version__}\n".encode()
 
 
 def _parts(weights: Weights, size: int) -> Iterator[tuple[Integers, float]]:
