@@ -1,4 +1,4 @@
-"""``defocus train``: the command and its options. Its work is in training.py, loaded when it is called."""
+"""``defocus train`` and ``predict``: the commands and their options. Their work is loaded when they are called."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -8,7 +8,7 @@ import typer
 
 from defocus.cli.options import Json
 
-__all__ = ["Example", "commands", "train"]
+__all__ = ["Example", "commands", "predict", "train"]
 
 commands = typer.Typer()
 
@@ -41,3 +41,26 @@ def train(
         training.draft(example.value)
         return
     training.train(config, preview=preview, quiet=quiet, as_json=as_json)
+
+
+@commands.command()
+def predict(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="What defocus train wrote: a .json or .pt file.")],
+    data: Annotated[
+        Path,
+        typer.Argument(metavar="DATA", help="A .csv, .tsv or .parquet table; for networks .npz or a folder of images."),
+    ],
+    *,
+    out: Annotated[
+        Path | None, typer.Option(help="Write predictions here, as .csv or .parquet; else they are printed.")
+    ] = None,
+    keep: Annotated[list[str] | None, typer.Option(help="A column of the table to write beside them.")] = None,
+    probabilities: Annotated[
+        bool, typer.Option("--probabilities", metavar="", help="Write the probability of each class too.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Predict with a trained model. Free: the data that it was trained on is not looked at."""
+    from defocus.cli import predicting  # noqa: PLC0415 # a command loads what it needs
+
+    predicting.predict(model, data, out=out, keep=keep or [], probabilities=probabilities, as_json=as_json)

@@ -1,29 +1,18 @@
 """``defocus train``: reading a file, training what it asks for, writing the model and reporting."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from defocus import learning
 from defocus.cli.terminal import console, facts, plain, to_json
 from defocus.cli.training_data import arrays, table
 from defocus.cli.training_files import EXAMPLES, NETWORKS, Training, read
 from defocus.cli.training_ledgers import opened
+from defocus.cli.training_models import ESTIMATORS, write
 from defocus.errors import InvalidParameterError
 
 __all__ = ["draft", "train"]
-
-_MADE = {
-    "logistic": "LogisticRegression",
-    "additive": "AdditiveModel",
-    "naive-bayes": "NaiveBayes",
-    "linear-regression": "LinearRegression",
-    "k-means": "KMeans",
-    "pca": "PCA",
-}
 
 
 def draft(kind: str) -> None:
@@ -54,7 +43,7 @@ def train(config: Path | None, *, preview: bool, quiet: bool, as_json: bool) -> 
 
 def _estimated(asked: Training, *, preview: bool) -> Mapping[str, Any]:
     """An estimator of the table."""
-    kind = getattr(learning, _MADE[asked.kind])
+    name = ESTIMATORS[asked.kind]
     features, target = table(asked, asked.data)
     test = None if asked.test is None else table(asked, asked.test)
     ends = list(zip(*asked.features.values(), strict=True))
@@ -64,18 +53,16 @@ def _estimated(asked: Training, *, preview: bool) -> Mapping[str, Any]:
     elif asked.values and asked.supervised:
         given["classes"] = list(range(len(asked.values)))
     told: dict[str, Any] = {
-        "model": f"{_MADE[asked.kind]} of {len(asked.features)} features",
+        "model": f"{name} of {len(asked.features)} features",
         "protected": str(asked.unit),
     }
     if preview:
         return {**told, "cost": f"{asked.budget}, charged to {Path(asked.ledger).name} before the fit"}
     with opened(asked) as ledger:
-        model = kind(ledger=ledger, purpose=f"train {_MADE[asked.kind]}", **given)
+        model = getattr(learning, name)(ledger=ledger, purpose=f"train {name}", **given)
         model.fit(features, target) if asked.supervised else model.fit(features)
         told |= {"cost": str(asked.budget), "charged": str(model.receipt_), "left": str(ledger.remaining())}
-    fitted = {name: np.asarray(value).tolist() for name, value in model.released().items()}
-    kept = {"model": _MADE[asked.kind], "features": asked.features, "classes": list(asked.values), "fitted": fitted}
-    asked.out.write_text(json.dumps(kept, indent=2, default=float) + "\n", encoding="utf-8")
+    write(asked.out, name, asked.features, asked.values, model.released())
     if test is not None and asked.supervised:
         told["score"] = f"{model.score(*test):.4f} on the public rows"
     return {**told, "written": str(asked.out)}

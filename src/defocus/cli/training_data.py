@@ -1,6 +1,6 @@
 """The data of ``defocus train``: tables, arrays and folders of images. Refusals never quote what is in them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,13 @@ import pyarrow.parquet as pq
 from defocus.cli.training_files import Training
 from defocus.errors import MissingExtraError, UnfitDataError, UnknownColumnError
 
-__all__ = ["NO_CLASS", "arrays", "table"]
+__all__ = ["NO_CLASS", "arrays", "columns", "inputs", "table", "table_of"]
 
 NO_CLASS = -100
 """The class of an example that has none of the declared ones: it adds nothing to the loss."""
 
 _Floats = npt.NDArray[np.float64]
+_SIDE = 28
 _IMAGES = {".png", ".jpg", ".jpeg", ".bmp", ".webp"}
 
 
@@ -31,16 +32,21 @@ def table(asked: Training, place: Path) -> tuple[_Floats, Any]:
     What is no number in a feature is NaN, for which estimators declare what it counts as; so is a target that is none.
     A class is its place among the declared ones; -1, which counts for nothing, for any other.
     """
-    found = _read(place)
+    found = table_of(place)
     missing = [name for name in (*asked.features, *_named(asked)) if name not in found.column_names]
     if missing:
         raise UnknownColumnError(missing[0], found.column_names)
-    features = np.column_stack([_numbers(found[name]) for name in asked.features])
+    features = columns(found, asked.features)
     if not asked.supervised or asked.target is None:
         return features, None
     if asked.range is not None:
-        return features, np.nan_to_num(_numbers(found[asked.target]), nan=float(asked.range[0]))
+        return features, _numbers(found[asked.target])
     return features, _classes(found[asked.target], asked.values)
+
+
+def columns(found: pa.Table, names: Iterable[str]) -> _Floats:
+    """These columns of a table as numbers."""
+    return np.column_stack([_numbers(found[name], name) for name in names])
 
 
 def arrays(asked: Training, place: Path) -> tuple[Any, Any, Any]:
@@ -83,7 +89,8 @@ def _named(asked: Training) -> Sequence[str]:
     return [] if asked.target is None or not asked.supervised else [asked.target]
 
 
-def _read(place: Path) -> pa.Table:
+def table_of(place: Path) -> pa.Table:
+    """A CSV file as texts, or a Parquet file as it is."""
     try:
         if place.suffix.lower() in {".parquet", ".pq"}:
             return pq.read_table(place)
@@ -103,7 +110,7 @@ def _read(place: Path) -> pa.Table:
     )
 
 
-def _numbers(column: pa.ChunkedArray) -> _Floats:
+def _numbers(column: pa.ChunkedArray, name: str = "of the target") -> _Floats:
     """A column as numbers; NaN for whatever is none."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
@@ -113,7 +120,8 @@ def _numbers(column: pa.ChunkedArray) -> _Floats:
         column = pc.cast(column, pa.float64(), safe=False)
     if not pa.types.is_floating(column.type):
         raise UnfitDataError(
-            f"A feature is of type {column.type}, which is no number.", fix="leave it out of [features], or convert it."
+            f"The column {name!r:.60} is of type {column.type}, which is no number.",
+            fix="leave it out of [features], or convert it.",
         )
     return np.asarray(column.to_numpy(), dtype=np.float64)
 
@@ -138,29 +146,59 @@ def _spelt(value: Any) -> str:
     return str(int(value)) if whole else str(value).strip()
 
 
-def _images(asked: Training, place: Path) -> tuple[Any, Any]:
+def inputs(place: Path, side: int | None, *, colour: bool) -> tuple[Any, list[str] | None]:
+    """Inputs to predict: the array x of an .npz file, or the images of a folder with their names."""
+    if place.is_dir():
+        files = _files(place)
+        read = _reader(side, colour=colour)
+        if not files:
+            raise UnfitDataError("There is no image in the folder.", fix=f"put there {', '.join(sorted(_IMAGES))}.")
+        return np.stack([read(file) for file in files]), [file.name for file in files]
+    x = _kept(place).get("x")
+    if x is None or x.dtype.kind not in "fiub" or x.ndim < 2 or not len(x):
+        raise UnfitDataError(
+            "x must hold numbers with an example in each row.", fix="write it with numpy.savez(file, x=…)."
+        )
+    return x.astype(np.float32), None
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(each for each in folder.iterdir() if each.suffix.lower() in _IMAGES)
+
+
+def _reader(side: int | None, *, colour: bool) -> Callable[[Path], Any]:
+    """What makes an array of numbers from 0 to 1 of an image; channels first."""
     try:
         opened = import_module("PIL.Image").open
     except ImportError as error:
         raise MissingExtraError("Reading images", package="Pillow", extra="plot") from error
-    side, mode = asked.side or 28, "RGB" if asked.colour else "L"
-    inputs, classes = [], []
+    size, mode = (side or _SIDE, side or _SIDE), "RGB" if colour else "L"
+
+    def read(file: Path) -> Any:
+        try:
+            with opened(file) as image:
+                pixels = np.asarray(image.convert(mode).resize(size), dtype=np.float32) / 255
+        except (OSError, ValueError, SyntaxError):
+            pixels = None
+        if pixels is None:
+            raise UnfitDataError("An image cannot be read.", fix="take out what is no image, and run it again.")
+        return pixels.transpose(2, 0, 1) if colour else pixels[None]
+
+    return read
+
+
+def _images(asked: Training, place: Path) -> tuple[Any, Any]:
+    read = _reader(asked.side, colour=asked.colour)
+    found, classes = [], []
     for number, name in enumerate(asked.values):
         folder = place / str(name)
         if not folder.is_dir():
             raise UnfitDataError(
                 f"There is no folder {str(name)!r:.60} in the data.", fix="list the folders as values = […] in [model]."
             )
-        for file in sorted(each for each in folder.iterdir() if each.suffix.lower() in _IMAGES):
-            try:
-                with opened(file) as image:
-                    pixels = np.asarray(image.convert(mode).resize((side, side)), dtype=np.float32) / 255
-            except (OSError, ValueError, SyntaxError):
-                pixels = None
-            if pixels is None:
-                raise UnfitDataError("An image cannot be read.", fix="take out what is no image, and run it again.")
-            inputs.append(pixels.transpose(2, 0, 1) if asked.colour else pixels[None])
+        for file in _files(folder):
+            found.append(read(file))
             classes.append(number)
-    if not inputs:
+    if not found:
         raise UnfitDataError("There is no image in the data.", fix=f"put them there as {', '.join(sorted(_IMAGES))}.")
-    return np.stack(inputs), np.array(classes, dtype=np.int64)
+    return np.stack(found), np.array(classes, dtype=np.int64)

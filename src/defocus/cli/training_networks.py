@@ -1,19 +1,54 @@
-"""Networks of ``defocus train``: on arrays and images, through the trainer."""
+"""Networks of ``defocus train``: on arrays and images, through the trainer; and what they predict."""
 
+import json
+import warnings
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
 from defocus.cli.training_data import NO_CLASS, arrays
-from defocus.cli.training_files import Training
+from defocus.cli.training_files import NETWORKS, Training
 from defocus.cli.training_ledgers import opened
-from defocus.errors import InvalidParameterError, MissingExtraError
+from defocus.cli.training_models import loaded
+from defocus.errors import InvalidParameterError, MissingExtraError, UnfitDataError
 from defocus.learning.suggesting import suggest
 
-__all__ = ["networked"]
+__all__ = ["Network", "networked", "restored"]
 
 _GROUPS = 4
+_HIDDEN = 64
+_FORMAT = "defocus network 1"
+_AT_ONCE = 1024
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Network:
+    """A trained network, what it was made for, and the classes that its numbers stand for."""
+
+    kind: str
+    shape: tuple[int, ...]
+    hidden: int
+    classes: tuple[Any, ...]
+    side: int | None
+    colour: bool
+    net: Any
+
+    def chances(self, x: Any) -> Any:
+        """The probability of each class for every example."""
+        torch = _torch()
+        made = _shaped(torch.from_numpy(x), self.kind)
+        if tuple(made.shape[1:]) != self.shape:
+            raise UnfitDataError(
+                f"Examples have the shape {tuple(made.shape[1:])}, but the network was trained on {self.shape}.",
+                fix="pass examples as they were when it was trained.",
+            )
+        with torch.no_grad():
+            parts = [self.net(made[i : i + _AT_ONCE]).softmax(1) for i in range(0, len(made), _AT_ONCE)]
+        return torch.cat(parts).numpy()
 
 
 def networked(asked: Training, x: Any, y: Any, users: Any, *, preview: bool, progress: bool) -> Mapping[str, Any]:
@@ -22,15 +57,13 @@ def networked(asked: Training, x: Any, y: Any, users: Any, *, preview: bool, pro
         raise InvalidParameterError(
             "The classes are not declared.", fix="write classes = 10 in [model]; for folders of images, values = […]."
         )
-    try:
-        torch: Any = import_module("torch")
-    except ImportError as error:
-        raise MissingExtraError("Training networks", package="torch", extra="learn") from error
+    torch = _torch()
     from defocus.learning.trainer import Trainer  # noqa: PLC0415 # needs torch, of which it was made sure
 
     device = str(asked.training.get("device", "cpu"))
     inputs = _shaped(torch.from_numpy(x), asked.kind)
-    net = _network(torch.nn, asked, tuple(inputs.shape[1:])).to(device)
+    shape, hidden = tuple(inputs.shape[1:]), int(asked.settings.get("hidden", _HIDDEN))
+    net = _network(torch.nn, asked.kind, shape, hidden, len(asked.values)).to(device)
     units = asked.size or (len(x) if users is None else len(set(users.tolist())))
     settings = _settings(asked, net, units)
     told = {
@@ -60,12 +93,53 @@ def networked(asked: Training, x: Any, y: Any, users: Any, *, preview: bool, pro
             run.resume(place)
         made = run.fit(progress=progress, checkpoint=place)
     torch.save({name: value.cpu() for name, value in net.state_dict().items()}, asked.out)
+    made_for = {"format": _FORMAT, "kind": asked.kind, "shape": list(shape), "hidden": hidden}
+    made_for |= {"classes": list(asked.values), "side": asked.side, "colour": asked.colour}
+    _beside(asked.out).write_text(json.dumps(made_for, indent=2) + "\n", encoding="utf-8")
     report = {**told, **made.facts}
     if test is not None:
         with torch.no_grad():
             guessed = net(_shaped(torch.from_numpy(test[0]), asked.kind).to(device)).argmax(1).cpu().numpy()
         report["accuracy"] = f"{(guessed == test[1]).mean():.4f} on the public examples"
     return {**report, "written": str(asked.out)}
+
+
+def restored(place: Path) -> Network:
+    """The network that was written to a place, with the description beside it. No pickle is opened."""
+    told = loaded(_beside(place), _FORMAT)
+    kind, shape, hidden, classes = (told.get(name) for name in ("kind", "shape", "hidden", "classes"))
+    side, colour = told.get("side"), told.get("colour")
+    if not isinstance(shape, list) or not isinstance(hidden, int) or not isinstance(classes, list):
+        raise _damaged(place)
+    if kind not in NETWORKS or not isinstance(side, int | None) or any(type(each) is not int for each in shape):
+        raise _damaged(place)
+    torch = _torch()
+    net = None
+    with suppress(Exception), warnings.catch_warnings(action="ignore"):  # whatever a damaged file does, it is damaged
+        made = _network(torch.nn, str(kind), tuple(shape), hidden, len(classes))
+        made.load_state_dict(torch.load(place, map_location="cpu", weights_only=True))
+        net = made.eval()
+    if net is None:
+        raise _damaged(place)
+    return Network(str(kind), tuple(shape), hidden, tuple(classes), side, bool(colour), net)
+
+
+def _torch() -> Any:
+    try:
+        return import_module("torch")
+    except ImportError as error:
+        raise MissingExtraError("Training networks", package="torch", extra="learn") from error
+
+
+def _beside(place: Path) -> Path:
+    return place.with_name(place.name + ".json")
+
+
+def _damaged(place: Path) -> UnfitDataError:
+    return UnfitDataError(
+        f"The network {place.name!r:.100} is damaged, or not the one that is described beside it.",
+        fix=f"keep {place.name!r:.100} and {_beside(place).name!r:.100} as defocus train wrote them.",
+    )
 
 
 def _settings(asked: Training, net: Any, units: int) -> dict[str, Any]:
@@ -91,11 +165,10 @@ def _shaped(x: Any, kind: str) -> Any:
     return x
 
 
-def _network(nn: Any, asked: Training, shape: tuple[int, ...]) -> Any:
-    classes, hidden = len(asked.values), int(asked.settings.get("hidden", 64))
-    if asked.kind == "linear":
+def _network(nn: Any, kind: str, shape: tuple[int, ...], hidden: int, classes: int) -> Any:
+    if kind == "linear":
         return nn.Linear(shape[0], classes)
-    if asked.kind == "mlp":
+    if kind == "mlp":
         return nn.Sequential(nn.Linear(shape[0], hidden), nn.Tanh(), nn.Linear(hidden, classes))
     wide = 2 * _GROUPS * max(1, hidden // 8 // _GROUPS)
     return nn.Sequential(

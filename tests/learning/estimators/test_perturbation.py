@@ -135,7 +135,7 @@ def test_the_slow_way_ends_after_the_proven_steps_even_if_rounding_never_lets_it
 
     def gradient(w: np.ndarray) -> np.ndarray:
         steps.append(1)
-        return w + 1e-3 * (-1) ** len(steps)
+        return np.asarray(w + 1e-3 * (-1) ** len(steps))
 
     descended_to(1e-9, gradient, np.array([1.0]), 4.0, 1.0)
     assert 2 < len(steps) < 200

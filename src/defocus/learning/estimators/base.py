@@ -105,6 +105,8 @@ class PrivateEstimator(BaseEstimator, ABC):
 
         It spent nothing and cannot explain what the other one did. What does not fit together is refused.
         """
+        if not isinstance(released, Mapping):
+            raise _not_released(cls)
         made = cls(**parameters)
         sizes: dict[str, int] = {}
         for name, shape in {"n_features_in_": (), **cls._RELEASED}.items():
