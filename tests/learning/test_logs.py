@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from defocus import Budget, Ledger, rows
-from defocus.errors import BranchedRunError, CheckpointError, DefocusError
+from defocus.errors import BranchedRunError, CheckpointError, DefocusError, InvalidParameterError
 from defocus.learning.logs import Log, Mark, folder_beside, log_beside
 from defocus.ledger import Receipt
 from defocus.privacy import Laplace
@@ -105,7 +105,7 @@ def test_nobody_else_goes_on_while_a_run_is_at_work(tmp_path: Path, receipt: Rec
         again = Log.resume(tmp_path / "log", receipt, KEY, mark, most=8)
     finally:
         gc.enable()
-    with pytest.raises(TypeError, match="cannot be copied"):
+    with pytest.raises(InvalidParameterError, match="cannot be copied"):
         copy.deepcopy(again)
     again.close()
 

@@ -32,7 +32,7 @@ from collections import deque
 from pathlib import Path
 from typing import Any, NamedTuple, Self, final
 
-from defocus.errors import BranchedRunError, CheckpointError
+from defocus.errors import BranchedRunError, CheckpointError, InvalidParameterError
 from defocus.learning.logfiles import AGAIN, content, damaged, lock, opened, unwritable, write
 from defocus.learning.streams import derive
 from defocus.ledger import Ledger, Receipt
@@ -231,7 +231,10 @@ class Log:
         os.register_at_fork(after_in_child=forked)
 
     def __reduce_ex__(self, _: object) -> Any:
-        raise TypeError("A run cannot be copied: each copy would go on with the same charge.")
+        raise InvalidParameterError(
+            "A run cannot be copied: each copy would go on with the same charge.",
+            fix="copy the model; another run is charged on its own.",
+        )
 
 
 def _head(receipt: Receipt) -> bytes:
