@@ -56,6 +56,16 @@ def test_with_few_rows_it_begins_at_fixed_points() -> None:
     assert np.linalg.norm(found, axis=1).max() <= 1
 
 
+def test_it_finds_clusters_of_many_features_that_lie_far_from_the_middle() -> None:
+    rng = np.random.default_rng(2)
+    X = (
+        0.6 + 0.15 * rng.choice([-1, 1], (3, 40))[rng.integers(0, 3, 6000)] + rng.normal(0, 0.05, (6000, 40))
+    ) / 40**0.5
+    best = Plain(3, n_init=5, random_state=0).fit(X).inertia_
+    found = KMeans(3, budget=Budget(3, 1e-6), bits=seeded(1)).fit(X).transform(X).min(axis=1)
+    assert (found**2).sum() < 2 * best
+
+
 def test_refuses_no_clusters_and_no_rounds() -> None:
     with pytest.raises(InvalidParameterError, match="n_clusters"):
         KMeans(0).fit([[0.0]])

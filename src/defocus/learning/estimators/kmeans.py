@@ -1,5 +1,7 @@
 """K-means by noisy sums."""
 
+import math
+from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 import numpy as np
@@ -10,7 +12,7 @@ from sklearn.cluster import KMeans as Plain
 from sklearn.utils.validation import check_is_fitted
 
 from defocus.errors import count
-from defocus.learning.estimators.balls import Ball, Floats, tallied
+from defocus.learning.estimators.balls import Ball, Floats, squares, tallied
 from defocus.learning.estimators.base import PrivateEstimator, checked_bits, ends, held, scaled, seen
 from defocus.learning.estimators.noisy_gradients import noised
 from defocus.learning.estimators.spending import Sum, planned, purse
@@ -24,23 +26,27 @@ _COUNT = 0.5
 _CANDIDATES = 20
 _CELLS, _FEWEST, _MOST = 16, 64, 512
 """How many small clusters there are first, for each one that is wanted, and at least and at most."""
-_FIRST = 0.5
-"""The share of the budget for these."""
+_WHERE, _FIRST = 0.03, 0.47
+"""The shares of the budget that find where rows lie, and for these."""
+_CERTAIN = 4.0
+"""Rows lie in the middle of the ball unless their number is so many times its noise."""
 
 
 @final
 class KMeans(ClusterMixin, TransformerMixin, PrivateEstimator):
     r"""Clusters around noisy means.
 
-    First, many small clusters around fixed points are summed up; from their noisy sizes and means, which are public
-    then, ordinary k-means with several starts finds where to begin. Rounds of Lloyd's algorithm on the rows themselves
-    follow.
+    First, the mean and the spread of all rows say where they lie. There, many small clusters around fixed points are
+    summed up; from their noisy sizes and means, which are public then, ordinary k-means with several starts finds where
+    to begin. Rounds of Lloyd's algorithm on the rows themselves follow.
 
     Guarantee:
         The fit owes ``event_``, calibrated to ``budget``; one row is added or removed, or replaced where the ledger
-        says so. At the beginning and in each of ``iterations`` rounds, the size and the sum of every cluster is
-        released. A row is in one cluster, and there it weighs :math:`2^{11}` in the size and at most
-        :math:`2^{12}` in the sum: at most :math:`2^{11}\sqrt5` in L2 norm, at any centres. Which cluster that is
+        says so. Once, the number of rows, their sum and that of their squared lengths is released: a row weighs
+        :math:`2^{11}` in the first and at most :math:`2^{12}` in each of the others, together at most
+        :math:`3\cdot2^{11}` in L2 norm. For the small clusters and in each of ``iterations`` rounds, the size and the
+        sum of every cluster is released. A row is in one cluster, and there it weighs :math:`2^{11}` in the size and at
+        most :math:`2^{12}` in the sum: at most :math:`2^{11}\sqrt5` in L2 norm, at any centres. Which cluster that is
         depends on whole numbers only, so no rounding of another row can change it.
     Assumes:
         ``norm`` or ``bounds`` were not read off the data; longer rows are scaled down. NaN is zero, with
@@ -98,7 +104,11 @@ class KMeans(ClusterMixin, TransformerMixin, PrivateEstimator):
         cells = min(max(_CELLS * clusters, _FEWEST), _MOST)
         plan = planned(
             means,
-            [Sum(reach, cells * (width + 1), _FIRST), Sum(reach, clusters * (width + 1), 1 - _FIRST, rounds)],
+            [
+                Sum(3 * weight, width + 2, _WHERE),
+                Sum(reach, cells * (width + 1), _FIRST),
+                Sum(reach, clusters * (width + 1), 1 - _WHERE - _FIRST, rounds),
+            ],
         )
 
         def compute() -> Floats:
@@ -110,9 +120,12 @@ class KMeans(ClusterMixin, TransformerMixin, PrivateEstimator):
                 within = np.eye(len(around))[assigned(whole, around)]
                 return _read(noised(tallied(wide, within), noise, drawn).T, weight, float(noise.sigma), ball.radius)
 
-            many, refine = plan.noises
-            sizes, places = summed(np.rint(starts(cells, width) * ball.radius), many)
-            centres = np.rint(_begun(sizes, places, clusters, ball.radius))
+            where, many, refine = plan.noises
+            lengths = np.floor(squares(whole) / 2**_BITS).sum()
+            exact = np.append(wide.sum(axis=0), lengths).astype(np.int64)
+            area = _area(np.asarray(where.sample(exact, drawn), dtype=np.float64), weight, where, ball.radius)
+            sizes, places = summed(np.rint(area.points(cells)), many)
+            centres = np.rint(_begun(sizes, places, clusters, area))
             for _ in range(rounds):
                 sizes, places = summed(centres, refine)
                 centres = np.rint(np.where(sizes[:, np.newaxis] > 0, places, centres))
@@ -185,10 +198,40 @@ def _read(noisy: Floats, weight: int, sigma: float, radius: int) -> tuple[Floats
     return np.where(sizes > 3 * sigma / weight, sizes, 0.0), means * np.minimum(1.0, radius / lengths)
 
 
-def _begun(sizes: Floats, places: Floats, clusters: int, radius: int) -> Floats:
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Area:
+    """Where rows lie: around the middle, by about the spread."""
+
+    middle: Floats
+    spread: float
+
+    def points(self, number: int) -> Floats:
+        """Points there that keep apart."""
+        return self.middle + self.spread * starts(number, len(self.middle))
+
+
+def _area(noisy: Floats, weight: int, noise: Gaussian, radius: int) -> _Area:
+    """Where rows lie, from their noisy sum, number and squared lengths.
+
+    The mean is drawn to the middle of the ball by how much of it may be noise (James, Stein 1961), and stays there
+    where most of it may be.
+    """
+    width, sigma = len(noisy) - 2, float(noise.sigma)
+    total, rows_about = noisy[:width], noisy[width] / weight
+    certain = 1 - width * sigma**2 / max(float(total @ total), 1.0)
+    if certain < 0.5 or rows_about < _CERTAIN * sigma / weight:
+        return _Area(np.zeros(width), radius / 2)
+    middle = certain * total / rows_about
+    middle *= min(1.0, radius / max(float(np.linalg.norm(middle)), 1.0))
+    variance = noisy[-1] * 2**_BITS / rows_about - middle @ middle
+    return _Area(middle, math.sqrt(min(max(variance, (radius / 10) ** 2), radius**2)))
+
+
+def _begun(sizes: Floats, places: Floats, clusters: int, area: _Area) -> Floats:
     """Where to begin, from what was released: k-means of the means, each weighing its size."""
     seen = sizes > 0
     if seen.sum() < clusters:
-        return starts(clusters, places.shape[1]) * radius
+        return area.points(clusters)
     plain = Plain(clusters, n_init=10, random_state=0).fit(places[seen], sample_weight=sizes[seen])
     return np.asarray(plain.cluster_centers_, dtype=np.float64)
