@@ -421,7 +421,7 @@ def test_exact_progress_says_that_it_is_private(tmp_path: Path, capsys: pytest.C
     run = trainer(tmp_path, watch="private", steps=3)
     run.fit()
     assert "PRIVATE, for the data's owner only" in run.explain()
-    assert _exact(run.private or Private()).startswith("private, for the data's owner only: loss")
+    assert _exact(run.private or Private()).startswith("PRIVATE: loss")
     assert _exact(Private()) == ""
     assert capsys.readouterr().out
 

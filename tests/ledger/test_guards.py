@@ -114,3 +114,11 @@ def test_a_shuffled_release_is_made_to_fit_by_more_users_and_not_by_noise() -> N
         assert "more users, or let each report have a smaller local epsilon, until it fits in what is left" in refusal
         assert "add noise" not in refusal
     assert "add noise" in str(guard.refusal(guard.start, Pure(3)))
+
+
+def test_a_pair_is_told_with_its_own_epsilon_where_it_takes_all_of_delta() -> None:
+    guard = Guard.of(terms(Budget(3, 1e-5)))
+    pair = Approximate(3, 1e-5)
+    refusal = str(guard.refusal(guard.add(guard.start, guard.cost(pair)), pair))
+    assert "by itself the release has epsilon 3 at delta 1e-05" in refusal
+    assert "by itself the release has no epsilon at the delta" in str(guard.refusal(guard.start, Approximate(3, 1e-4)))

@@ -1,5 +1,7 @@
 """Refusals of the ledger: the budget is gone, someone else is writing, or the record cannot be trusted."""
 
+import math
+
 from defocus.errors.base import DefocusError
 
 __all__ = [
@@ -50,6 +52,7 @@ class BudgetExceededError(LedgerError):
         remedy: str = "add noise until it fits",
     ) -> None:
         alone = f"epsilon {requested_epsilon:.6g}" + (f" at delta {requested_delta:.3g}" if requested_delta else "")
+        alone = alone if math.isfinite(requested_epsilon) else "no epsilon at the delta of the budget"
         super().__init__(
             f"The budget does not cover this release{f' from the part {part}' if part else ''}; nothing was charged.\n"
             f"  requested   {requested:.6g} in {measure} (by itself the release has {alone})\n"

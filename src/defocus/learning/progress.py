@@ -11,6 +11,8 @@ from defocus.learning.watching import Glance, Private
 
 __all__ = ["Progress", "Silent"]
 
+_BAR = 10
+"""Narrow, so that a line fits in 80 columns."""
 _TIMES = 20
 """How often epsilon is computed anew."""
 
@@ -22,10 +24,9 @@ class Progress:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._bar = Bar(
-            TextColumn("training"),
-            BarColumn(bar_width=20),
+            BarColumn(bar_width=_BAR),
             MofNCompleteColumn(),
-            TimeRemainingColumn(),
+            TimeRemainingColumn(compact=True),
             TextColumn("{task.fields[words]}", markup=False),
         )
         self._task = self._bar.add_task("training", total=plan.steps, words="")
@@ -72,5 +73,6 @@ def _exact(private: Private) -> str:
     if not private.losses:
         return ""
     low, middle, high = private.quantiles[-1]
-    norms = f"norms {low:.3g} / {middle:.3g} / {high:.3g}"
-    return f"private, for the data's owner only: loss {private.losses[-1]:.4f}, {norms}, unusable {private.unusable}"
+    norms = f"norms {low:.2g}/{middle:.2g}/{high:.2g}"
+    unusable = f", unusable {private.unusable}" if private.unusable else ""
+    return f"PRIVATE: loss {private.losses[-1]:.3g}, {norms}{unusable}"

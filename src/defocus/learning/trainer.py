@@ -39,6 +39,7 @@ from defocus.ledger import Ledger, Receipt
 from defocus.noise import Bits
 from defocus.noise.bits import source
 from defocus.privacy.budgets import Budget
+from defocus.privacy.pages import html_lines
 from defocus.privacy.units import Unit
 
 __all__ = ["Trainer"]
@@ -276,8 +277,9 @@ class Trainer:
             steps=self._taken,
             epsilon=self.epsilon(),
             receipt=self._receipt,
-            glance=self._stepper.glance,
+            glance=None if self._stepper.glance is None else self._stepper.glance.copy(),
             clips=self._stepper.clips,
+            explanation=self.explain(),
         )
 
     def save(self, path: str | Path, *, more: dict[str, Any] | None = None) -> None:
@@ -333,7 +335,7 @@ class Trainer:
         return explained(self.plan, self._stepper, receipt=self._receipt, declared=self._declared)
 
     def _repr_html_(self) -> str:
-        return "".join(f"<p>{line}</p>" for line in self.explain().splitlines())
+        return html_lines(self.explain().splitlines())
 
     def __repr__(self) -> str:
         return (

@@ -7,7 +7,7 @@ the model; ``watch="private"`` shows them exactly, for the data's owner only, an
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, final
 
@@ -22,6 +22,8 @@ _EDGES = (0.25, 0.5, 1.0, 2.0, 4.0)
 _LOSS, _NORM = math.sqrt(0.8), math.sqrt(0.2)
 """How the precision is divided between the loss and the norms."""
 _WINDOW = 64
+_NEAR = 0.8
+"""A mean of cut losses this near to the cut says that many were cut, and no more."""
 
 
 @final
@@ -35,7 +37,7 @@ class Watch:
     ``precision``. Gradient and vector are one release with Gaussian noise on one sample.
 
     Args:
-        loss: the largest loss; larger ones are shown as that.
+        loss: the largest loss: losses above it count as that, and losses below zero as zero.
         precision: the part of the precision of each step.
     """
 
@@ -110,15 +112,29 @@ class Glance:
         self.scales.append(scale)
 
     def loss(self, window: int = _WINDOW) -> tuple[float, float]:
-        """The mean loss over the latest steps, and its standard error by the noise."""
-        rows, n = self.noisy[-window:], len(self.noisy[-window:])
-        top, scale = float(self.watch.loss), math.hypot(*self.scales[-window:]) / n
-        mean = sum(row[0] for row in rows) / n / self.batch / _LOSS
-        return top * mean, top * scale / self.batch / _LOSS
+        """The mean of the losses over the latest steps, each cut to [0, L], and its standard error by the noise."""
+        return self._loss(len(self.noisy), window)
+
+    def course(self, window: int = _WINDOW) -> list[tuple[float, float]]:
+        """The same as it was after each step."""
+        return [self._loss(step, window) for step in range(1, len(self.noisy) + 1)]
+
+    def _loss(self, step: int, window: int) -> tuple[float, float]:
+        rows, scales = (each[max(0, step - window) : step] for each in (self.noisy, self.scales))
+        if not rows:
+            return math.nan, math.inf
+        unit = float(self.watch.loss) / len(rows) / self.batch / _LOSS
+        return unit * sum(row[0] for row in rows), unit * math.hypot(*scales)
+
+    def copy(self) -> "Glance":
+        """As it is now, whatever is noted later."""
+        return replace(self, noisy=list(self.noisy), clips=list(self.clips), scales=list(self.scales))
 
     def quantile(self, q: float, window: int = _WINDOW) -> float:
         """About the q-quantile of the norms over the latest steps: the edge of the histogram where it lies."""
         rows = self.noisy[-window:]
+        if not rows:
+            return math.nan
         shares = [max(0.0, sum(row[1 + i] for row in rows)) for i in range(len(_EDGES) + 1)]
         left = q * sum(shares)
         for share, edge in zip(shares, _EDGES, strict=False):
@@ -131,9 +147,17 @@ class Glance:
         if not self.noisy:
             return ""
         loss, error = self.loss()
+        top = float(self.watch.loss)
+        seen = f"loss {loss:.3f} ± {error:.3f}" if loss + error < _NEAR * top else f"loss {_NEAR * top:.3g} or more"
         half = self.quantile(0.5)
         norm = f"≤ {half:.3g}" if math.isfinite(half) else f"> {_EDGES[-1] * self.clips[-1]:.3g}"
-        return f"loss {loss:.3f} ± {error:.3f} · median norm {norm}"
+        return f"{seen} · median norm {norm}"
+
+    def words(self) -> str:
+        """The same, with what it leaves out."""
+        if not self.noisy:
+            return ""
+        return f"{self} (with noise, paid for; losses count up to {float(self.watch.loss):g})"
 
 
 @cache

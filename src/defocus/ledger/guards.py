@@ -6,7 +6,7 @@ from typing import TypeAlias, final
 
 from defocus.errors import BudgetExceededError, InvalidParameterError, LedgerUnavailableError, UnsupportedEventError
 from defocus.ledger.terms import Terms
-from defocus.privacy.accounting import tightest
+from defocus.privacy.accounting import tightest_at
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Composed, Event, Shuffled
 from defocus.privacy.filters import Cost, Filter, Remaining, rules
@@ -121,6 +121,7 @@ def _remedy(event: Event) -> str:
 def _alone(event: Event, budget: Budget, adjacency: Adjacency) -> float:
     """The epsilon of ``event`` by itself; infinite where no accountant has one at this delta."""
     try:
-        return tightest(event, adjacency).epsilon(spoken_delta(budget))
+        delta = spoken_delta(budget)
+        return tightest_at(event, delta, adjacency).epsilon(delta)
     except UnsupportedEventError:
         return math.inf
