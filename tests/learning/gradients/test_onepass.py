@@ -22,10 +22,11 @@ from defocus.learning.gradients.watching import ChangedError, UnknownUseError
 GHOST, WRITTEN = ("ghost",), ("instantiated",)
 LAST = ("instantiated, channels last", "instantiated")
 TURNED = ("instantiated, outputs last", "instantiated")
+COLUMNS = ("instantiated, columns first", "instantiated")
 CASES = [
     (name, forced)
     for name in MODELS
-    for forced in (GHOST, WRITTEN, LAST, TURNED)
+    for forced in (GHOST, WRITTEN, LAST, TURNED, COLUMNS)
     if len(forced) == 1 or "onvol" in name
 ]
 
@@ -72,6 +73,31 @@ def test_convolutions_of_any_shape(  # noqa: PLR0917 -- drawn by name
     assert_right(model, (torch.randn(examples, 4, size), torch.randn(examples, 2)), nn.MSELoss(), forced=forced)
 
 
+@settings(max_examples=25, deadline=None)
+@given(
+    examples=st.integers(2, 4), high=st.integers(6, 9), wide=st.integers(6, 9),
+    kernel=st.tuples(st.integers(1, 3), st.integers(1, 3)), stride=st.tuples(st.integers(1, 3), st.integers(1, 3)),
+    padding=st.tuples(st.integers(0, 2), st.integers(0, 2)), dilation=st.tuples(st.integers(1, 2), st.integers(1, 2)),
+    library=st.sampled_from(["torch", "numpy"]), last=st.booleans(),
+)  # fmt: skip
+def test_convolutions_of_images_of_any_shape_by_columns(  # noqa: PLR0917 -- drawn by name
+    examples: int,
+    high: int,
+    wide: int,
+    kernel: tuple[int, int],
+    stride: tuple[int, int],
+    padding: tuple[int, int],
+    dilation: tuple[int, int],
+    library: str,
+    *,
+    last: bool,
+) -> None:
+    model = Model(lambda m, x: m.a(x).tanh().mean((2, 3)), a=nn.Conv2d(3, 2, kernel, stride, padding, dilation))
+    x = torch.randn(examples, 3, high, wide)
+    x = x.contiguous(memory_format=torch.channels_last) if last else x
+    assert_right(model, (x, torch.randn(examples, 2)), nn.MSELoss(), forced=(*COLUMNS, library))
+
+
 def test_groups_are_clipped_apart() -> None:
     model, batch = MODELS["tied weights"]()
     assert_right(model, batch, groups=[["e.weight", "n.bias"], ["n.weight"]])
@@ -85,7 +111,7 @@ def test_one_example_is_the_loop_itself() -> None:
 @pytest.mark.parametrize(
     "name", ["linear of sequences", "convolution of two dimensions", "embedding", "attention", "tied weights"]
 )
-@pytest.mark.parametrize("forced", [GHOST, WRITTEN])
+@pytest.mark.parametrize("forced", [GHOST, WRITTEN, (*LAST, "numpy")])
 @pytest.mark.parametrize("poison", [float("inf"), float("nan"), 1e30])
 def test_an_example_that_is_not_finite_adds_nothing_and_the_others_do(
     name: str, forced: tuple[str, ...], poison: float

@@ -23,11 +23,15 @@ from defocus.learning.gradients.pieces.bounding import (
     part_width,
     written_margin,
 )
-from defocus.learning.gradients.pieces.piece import Piece, dot, norms_into, product, squared_norms, weighted, wide
+from defocus.learning.gradients.pieces.piece import Piece, dot, product, squared_norms, weighted, wide
+from defocus.learning.gradients.pieces.small import Product, fastest
 from defocus.learning.gradients.regions import Region
 from defocus.learning.gradients.tools import Tools
 
 __all__ = ["Convolution", "Shape"]
+
+_SHORT = 48
+"""Numbers side by side of which so many or fewer are dear to copy."""
 
 
 @final
@@ -42,7 +46,7 @@ class Shape:
     groups: int
 
 
-_Way: TypeAlias = Callable[[torch.Tensor, torch.Tensor, Shape, torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
+_Way: TypeAlias = Callable[[torch.Tensor, torch.Tensor, Shape, torch.Tensor, Tools], tuple[torch.Tensor, torch.Tensor]]
 
 
 @final
@@ -69,6 +73,8 @@ class Convolution(Piece):
             if shape.groups == 1:
                 ways["instantiated, channels last"] = lambda: weighted(*self._instantiated(_channels_last))
                 ways["instantiated, outputs last"] = lambda: weighted(*self._instantiated(_outputs_last))
+                if len(shape.kernel) == 2 and shape.kernel[1] * x.shape[1] <= _SHORT:
+                    ways["instantiated, columns first"] = lambda: weighted(*self._instantiated(_columns_first))
         features = (g.shape[1] // shape.groups, prod(self.region.shape[1:]))
         width = part_width(length, features, x) if self._tools.margins else max(features)
         if width is not None and (not ways or length * length <= 4 * weights):
@@ -95,7 +101,7 @@ class Convolution(Piece):
         seen = sqrt(prod(-(-k // s) for k, s in zip(shape.kernel, shape.stride, strict=True)))  # times of each number
         for one in few.split(1):
             x, g = self._input[one].double(), self._gradients[one].double()
-            total = _channels_first(x, g, shape, x.new_empty(prod(self.region.shape)))[1]
+            total = _channels_first(x, g, shape, x.new_empty(prod(self.region.shape)), self._tools)[1]
             away = (written_margin(prod(g.shape[2:]), self._input) + totals) * seen * x.norm() * g.norm()
             found.append(lengthened(squared_norms(total), away))
         return torch.cat(found).to(wide(self._input.dtype))
@@ -109,13 +115,15 @@ class Convolution(Piece):
         if self._kept is not None:
             return torch.stack([self._shaped(kept) for kept in self._kept])
         room = self._input.new_empty(len(self._input) * prod(self.region.shape))
-        return _channels_first(self._input, self._gradients, self._shape, room)[1].view(-1, *self.region.shape)
+        return _channels_first(self._input, self._gradients, self._shape, room, self._tools)[1].view(
+            -1, *self.region.shape
+        )
 
     def _instantiated(self, way: _Way) -> tuple[torch.Tensor, torch.Tensor]:
         """Squared norms and gradients, (B, outputs, weights) in the order of the way."""
         x, g = (each.to(wide(each.dtype)) for each in (self._input, self._gradients))
         size = len(x) * prod(self.region.shape)
-        return way(x, g, self._shape, self._tools.room(self.region, (size,), x))
+        return way(x, g, self._shape, self._tools.room(self.region, (size,), x), self._tools)
 
     def _shaped(self, kept: torch.Tensor) -> torch.Tensor:
         """One kept gradient in the shape of the kernel."""
@@ -124,6 +132,8 @@ class Convolution(Piece):
         outputs, channels, *kernel = self.region.shape
         if self._order == "instantiated, outputs last":
             return kept.view(*kernel, channels, outputs).movedim((-1, -2), (0, 1))
+        if self._order == "instantiated, columns first":
+            return kept.view(outputs, *reversed(kernel), channels).permute(0, 3, 2, 1)
         return kept.view(outputs, *kernel, channels).movedim(-1, 1)
 
     def silence(self, usable: torch.Tensor) -> None:
@@ -156,7 +166,7 @@ def _padded(x: torch.Tensor, shape: Shape) -> torch.Tensor:
 
 def _part(x: torch.Tensor, numbers: int) -> int:
     """How many examples are unfolded at a time: a buffer that stays in the cache, larger on a GPU."""
-    return max(1, min(len(x), (2**21 if x.is_cuda else 2**18) // max(1, numbers)))
+    return max(1, min(len(x), (2**21 if x.is_cuda else 2**20) // max(1, numbers)))
 
 
 def _patches(x: torch.Tensor, g: torch.Tensor, shape: Shape) -> torch.Tensor:
@@ -170,7 +180,7 @@ def _patches(x: torch.Tensor, g: torch.Tensor, shape: Shape) -> torch.Tensor:
 
 
 def _channels_first(
-    x: torch.Tensor, g: torch.Tensor, shape: Shape, room: torch.Tensor
+    x: torch.Tensor, g: torch.Tensor, shape: Shape, room: torch.Tensor, tools: Tools
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Squared norms, and gradients (B, outputs, weights), in the room given."""
     view = _patches(x, g, shape)
@@ -182,56 +192,105 @@ def _channels_first(
     kept = room.view(examples * groups, outputs // groups, weights)
     norms = x.new_empty(examples)
     g = g.reshape(examples * groups, outputs // groups, length)
+    multiply: Product | None = None
     for start in range(0, examples, part):
         n = min(part, examples - start)
         buffer[:n].copy_(view[start : start + n])
         patches = buffer[:n].view(n * groups, weights, length)
         rows = slice(start * groups, (start + n) * groups)
-        torch.bmm(g[rows], patches.transpose(1, 2), out=kept[rows])
-        norms_into(norms[start : start + n], kept[rows].view(n, -1))
+        sides = g[rows], patches.transpose(1, 2)
+        multiply = multiply or fastest(*sides, kept[rows], norms[start : start + n], tools)
+        multiply(*sides, kept[rows], norms[start : start + n])
     return norms.square_(), kept.view(examples, outputs, weights)
 
 
 def _channels_last(
-    x: torch.Tensor, g: torch.Tensor, shape: Shape, room: torch.Tensor, *, turned: bool = False
+    x: torch.Tensor, g: torch.Tensor, shape: Shape, room: torch.Tensor, tools: Tools, *, turned: bool = False
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """The same, of one group, through patches (B, space..., kernel..., channels); (B, weights, outputs) if turned."""
     x = _padded(x, shape).movedim(1, -1).contiguous()
-    examples, channels = len(x), x.shape[-1]
-    length, weights = prod(g.shape[2:]), prod(shape.kernel) * channels
     example, *steps, channel = x.stride()
     moves = [step * s for step, s in zip(steps, shape.stride, strict=True)]
     kernel = [step * d for step, d in zip(steps, shape.dilation, strict=True)]
-    view = x.as_strided((examples, *g.shape[2:], *shape.kernel, channels), (example, *moves, *kernel, channel))
-    last = g.movedim(1, -1)
-    g = last.reshape(examples, length, -1).transpose(1, 2) if last.is_contiguous() else g.flatten(2)
-    part = _part(x, length * weights)
-    buffer = view.new_empty(part, *view.shape[1:])
-    kept = room.view(examples, *((weights, g.shape[1]) if turned else (g.shape[1], weights)))
-    norms = x.new_empty(examples)
-    for start in range(0, examples, part):
-        n = min(part, examples - start)
-        few = slice(start, start + n)
-        buffer[:n].copy_(view[few])
-        patches = buffer[:n].view(n, length, weights)
-        if turned:
-            torch.bmm(patches.transpose(1, 2), g[few].transpose(1, 2), out=kept[few])
-        else:
-            torch.bmm(g[few], patches, out=kept[few])
-        norms_into(norms[few], kept[few])
-    return norms.square_(), kept
+    view = x.as_strided((len(x), *g.shape[2:], *shape.kernel, x.shape[-1]), (example, *moves, *kernel, channel))
+    buffer = x.new_empty(_part(x, view[0].numel()), *view.shape[1:])
+
+    def unfold(part: torch.Tensor) -> None:
+        buffer[: len(part)].copy_(part)
+
+    return _multiplied(view, unfold, buffer, g, room=room, tools=tools, turned=turned)
 
 
 def _outputs_last(
-    x: torch.Tensor, g: torch.Tensor, shape: Shape, room: torch.Tensor
+    x: torch.Tensor, g: torch.Tensor, shape: Shape, room: torch.Tensor, tools: Tools
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    return _channels_last(x, g, shape, room, turned=True)
+    return _channels_last(x, g, shape, room, tools, turned=True)
+
+
+def _columns_first(
+    x: torch.Tensor, g: torch.Tensor, shape: Shape, room: torch.Tensor, tools: Tools
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The same, in two dimensions, through patches (B, space, columns, rows, channels) of the kernel.
+
+    They are copied in two steps, first for each row of the output and every column of the input, then for each column
+    of the output: the second, which copies most, then finds whole patches side by side, also where channels are few.
+    """
+    (examples, channels, height, width), (high, wide_) = x.shape, g.shape[2:]
+    (above, below), (before, behind) = shape.padding
+    turned = x.new_zeros(examples, before + width + behind, above + height + below, channels)
+    turned[:, before : before + width, above : above + height].copy_(x.permute(0, 3, 2, 1))
+    example, column, row, _ = turned.stride()
+    (down, right), (lower, further), (rows, columns) = shape.stride, shape.dilation, shape.kernel
+    size = (examples, high, turned.shape[1], rows, channels)
+    view = turned.as_strided(size, (example, down * row, column, lower * row, 1))
+    run = rows * channels
+    part = _part(x, high * wide_ * columns * run)
+    first = x.new_empty(part, *size[1:])
+    strides = (first.stride(0), first.stride(1), right * run, further * run, 1)
+    second = first.as_strided((part, high, wide_, columns, run), strides)
+    buffer = x.new_empty(second.shape)
+
+    def unfold(part: torch.Tensor) -> None:
+        first[: len(part)].copy_(part)
+        buffer[: len(part)].copy_(second[: len(part)])
+
+    return _multiplied(view, unfold, buffer, g, room=room, tools=tools)
+
+
+def _multiplied(
+    view: torch.Tensor,
+    unfold: Callable[[torch.Tensor], None],
+    buffer: torch.Tensor,
+    g: torch.Tensor,
+    *,
+    room: torch.Tensor,
+    tools: Tools,
+    turned: bool = False,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Squared norms and gradients, where parts of a view are unfolded into patches (part, space..., weights...)."""
+    examples, outputs, length, part = len(g), g.shape[1], prod(g.shape[2:]), len(buffer)
+    last = g.movedim(1, -1)
+    g = last.reshape(examples, length, -1) if last.is_contiguous() else g.flatten(2).transpose(1, 2)
+    patches = buffer.view(part, length, -1)
+    weights = patches.shape[2]
+    kept = room.view(examples, *((weights, outputs) if turned else (outputs, weights)))
+    norms = buffer.new_empty(examples)
+    parts = zip(view.split(part), g.split(part), kept.split(part), norms.split(part), strict=True)
+    multiply: Product | None = None
+    for some, gradients, found, lengths in parts:
+        unfold(some)
+        few = patches[: len(some)]
+        sides = (few.transpose(1, 2), gradients) if turned else (gradients.transpose(1, 2), few)
+        multiply = multiply or fastest(*sides, found, lengths, tools)
+        multiply(*sides, found, lengths)
+    return norms.square_(), kept
 
 
 _ORDERS: dict[str, _Way] = {
     "instantiated": _channels_first,
     "instantiated, channels last": _channels_last,
     "instantiated, outputs last": _outputs_last,
+    "instantiated, columns first": _columns_first,
 }
 
 

@@ -6,7 +6,7 @@ import torch
 
 from defocus.learning.gradients.regions import Region
 
-__all__ = ["RUN", "Piece", "dot", "matrix", "norms_into", "product", "squared_norms", "weighted", "wide"]
+__all__ = ["RUN", "Piece", "dot", "matrix", "product", "squared_norms", "weighted", "wide"]
 
 RUN = 64
 """How many products are added up in the precision at hand before a sum goes on in 64 bits."""
@@ -44,11 +44,6 @@ def squared_norms(values: torch.Tensor) -> torch.Tensor:
         parts = torch.linalg.vector_norm(values.flatten(1, -2), dim=2, dtype=kind)
         return torch.linalg.vector_norm(parts, dim=1, dtype=torch.float64).square_().to(kind)
     return torch.linalg.vector_norm(flat, dim=1, dtype=kind).square_()
-
-
-def norms_into(norms: torch.Tensor, values: torch.Tensor) -> None:
-    """Write the norms of the rows of a contiguous tensor (B, ...): cheap while the rows are in the cache."""
-    torch.linalg.vector_norm(values.view(len(values), -1), dim=1, out=norms)
 
 
 def wide(dtype: torch.dtype) -> torch.dtype:
