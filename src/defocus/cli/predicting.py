@@ -74,14 +74,14 @@ def _said(found: Kept, features: Any, *, probabilities: bool) -> dict[str, Any]:
     if probabilities and found.kind not in CLASSIFIERS:
         raise InvalidParameterError(f"A {found.kind} has no probabilities.", fix="leave --probabilities out.")
     if found.kind in CLASSIFIERS:
-        return named(found.model.predict_proba(features), found.classes, probabilities=probabilities)
+        return _named(found.model.predict_proba(features), found.classes, probabilities=probabilities)
     if found.kind == "PCA":
         along = found.model.transform(features)
         return {f"component_{place + 1}": values for place, values in enumerate(along.T)}
     return {"cluster" if found.kind == "KMeans" else "prediction": found.model.predict(features)}
 
 
-def named(chances: Any, classes: Sequence[Any], *, probabilities: bool) -> dict[str, Any]:
+def _named(chances: Any, classes: Sequence[Any], *, probabilities: bool) -> dict[str, Any]:
     """The most probable class of each row and, where they are asked for, the probabilities of all."""
     kinds = {type(each) for each in classes}
     names = [each if len(kinds) == 1 else str(each) for each in classes]
@@ -101,7 +101,7 @@ def _of_examples(
         raise InvalidParameterError("Only tables have columns to keep.", fix="leave --keep out.")
     network = restored(model)
     x, files = inputs(data, network.side, colour=network.colour)
-    said = named(network.chances(x), network.classes, probabilities=probabilities)
+    said = _named(network.chances(x), network.classes, probabilities=probabilities)
     return _joined({} if files is None else {"file": files}, said), {
         "model": f"{network.kind} for {len(network.classes)} classes",
         "examples": str(len(x)),

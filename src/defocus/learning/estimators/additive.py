@@ -12,13 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from defocus.errors import InvalidParameterError, count
 from defocus.learning.estimators.balls import Floats, tallied
-from defocus.learning.estimators.base import PrivateEstimator, checked_bits, ends, seen, seen_with
+from defocus.learning.estimators.base import PrivateEstimator, ends, seen, seen_with
 from defocus.learning.estimators.labels import labels, none_found
 from defocus.learning.estimators.logistic import descent_plan, fitted_by_descent
 from defocus.learning.estimators.naive_bayes import binned
 from defocus.learning.estimators.noisy_gradients import ROW_BITS
 from defocus.learning.estimators.residuals import decisions, probabilities
-from defocus.learning.estimators.spending import purse
 from defocus.mechanisms.values import IntVector
 
 __all__ = ["AdditiveModel", "Steps", "Trees"]
@@ -32,6 +31,7 @@ _CONSTANT = 0.25
 
 
 @final
+@dataclass(eq=False, repr=False, kw_only=True)
 class AdditiveModel(ClassifierMixin, PrivateEstimator):
     r"""A classifier whose score is a sum of one curve for each feature.
 
@@ -68,30 +68,14 @@ class AdditiveModel(ClassifierMixin, PrivateEstimator):
         "intercept_": ("scores",),
     }
 
-    def __init__(
-        self,
-        *,
-        bounds: Any = (-1.0, 1.0),
-        depth: int = 7,
-        classes: Any = None,
-        budget: Any = None,
-        ledger: Any = None,
-        steps: int = 300,
-        purpose: str | None = None,
-        bits: Any = None,
-    ) -> None:
-        self.bounds = bounds
-        self.depth = depth
-        self.classes = classes
-        self.budget = budget
-        self.ledger = ledger
-        self.steps = steps
-        self.purpose = purpose
-        self.bits = bits
+    bounds: Any = (-1.0, 1.0)
+    depth: int = 7
+    classes: Any = None
+    steps: int = 300
 
     def fit(self, X: Any, y: Any = None) -> "AdditiveModel":
         """Charge, then fit."""
-        means, drawn = purse(self.budget, self.ledger), checked_bits(self.bits)
+        means, drawn = self._means()
         known, depth = labels(self.classes, means), count("depth", self.depth)
         if depth > _DEEPEST:
             raise InvalidParameterError(f"depth must be at most {_DEEPEST}.", fix="use fewer, wider parts.")
@@ -104,7 +88,7 @@ class AdditiveModel(ClassifierMixin, PrivateEstimator):
             parts = Steps(trees, trees.placed(binned(rows, low, high, 2**depth)))
             return fitted_by_descent(parts, target, known, plan, steps=self.steps, ridge=None, bits=drawn)
 
-        classes, w = self._spend(plan, means, compute, lambda made: [made[1].tolist()], self.purpose)
+        classes, w = self._spend(plan, means, compute, lambda made: [made[1].tolist()])
         if not len(classes):
             raise none_found()
         self.classes_ = classes

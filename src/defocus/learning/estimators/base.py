@@ -4,6 +4,7 @@ import copy
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
@@ -15,14 +16,14 @@ from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d,
 from defocus.errors import InvalidParameterError, UnfitDataError, positive
 from defocus.learning.estimators.balls import Ball, Matrix
 from defocus.learning.estimators.cells import table
-from defocus.learning.estimators.spending import Plan, Purse
+from defocus.learning.estimators.spending import Plan, Purse, purse
 from defocus.ledger import Ledger
 from defocus.noise import Bits
 from defocus.noise.bits import source
 from defocus.privacy.expressions import unparse
 from defocus.release import promise
 
-__all__ = ["PrivateEstimator", "checked_bits", "ends", "held", "in_units_of_data", "scaled", "seen", "seen_with"]
+__all__ = ["PrivateEstimator", "ends", "held", "in_units_of_data", "scaled", "seen", "seen_with"]
 
 _Made = TypeVar("_Made")
 _FINE = 26
@@ -52,8 +53,13 @@ _ABOUT_TARGETS = {
 }
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class PrivateEstimator(BaseEstimator, ABC):
     """An estimator whose fit is charged before it looks at the data, once for each call of fit.
+
+    What all of them are told: the ``budget`` of a fit, the ``ledger`` that is charged for it and its ``purpose`` there,
+    and a source of random ``bits`` for tests. The fields of an estimator are its parameters, as scikit-learn reads them
+    off the signature; they are kept as they were given, and checked by fit.
 
     After a fit, ``event_`` says what was spent and ``receipt_`` that it was charged, or None without a ledger. A clone
     charges the same ledger. Public are the names and number of features, the parameters, and that there is any row.
@@ -64,23 +70,25 @@ class PrivateEstimator(BaseEstimator, ABC):
     _WITHHELD: ClassVar[tuple[str, ...]] = ()
     """What a fit leaves in memory that tells of single rows, and that no file may hold."""
 
+    budget: Any = None
+    ledger: Any = None
+    purpose: str | None = None
+    bits: Any = None
+
     @abstractmethod
     def fit(self, X: Any, y: Any = None) -> Any:
         """Charge, then fit."""
 
-    def _spend(
-        self,
-        plan: Plan,
-        purse: Purse,
-        compute: Callable[[], _Made],
-        written: Callable[[_Made], Any],
-        purpose: str | None,
-    ) -> _Made:
+    def _means(self) -> tuple[Purse, Bits]:
+        """What a fit may spend, and where its noise comes from."""
+        return purse(self.budget, self.ledger), source(self.bits)
+
+    def _spend(self, plan: Plan, means: Purse, compute: Callable[[], _Made], written: Callable[[_Made], Any]) -> _Made:
         """What ``compute`` makes, once the event of the plan is charged."""
-        why = f"fit {type(self).__name__}" if purpose is None else purpose
-        made, self.receipt_ = purse.spend(plan.event, compute, purpose=why, written=written)
+        why = f"fit {type(self).__name__}" if self.purpose is None else self.purpose
+        made, self.receipt_ = means.spend(plan.event, compute, purpose=why, written=written)
         self.event_ = plan.event
-        self._asked, self._unit = purse.budget, purse.unit
+        self._asked, self._unit = means.budget, means.unit
         return made
 
     def explain(self) -> str:
@@ -136,7 +144,7 @@ class PrivateEstimator(BaseEstimator, ABC):
 
     def __sklearn_clone__(self) -> Any:
         """The same parameters, unfitted. A ledger and a source of bits are one thing each, and never copied."""
-        given = {
+        given: dict[str, Any] = {
             name: value if isinstance(value, Ledger | Bits) else clone(value, safe=False)
             for name, value in self.get_params(deep=False).items()
         }
@@ -277,8 +285,3 @@ def in_units_of_data(
     low, high = ends(bounds, coef.shape[1])
     plain = coef / (high / 2 - low / 2)
     return plain, intercept - plain @ (low / 2 + high / 2)
-
-
-def checked_bits(bits: object) -> Bits:
-    """The source of random bits."""
-    return source(bits)

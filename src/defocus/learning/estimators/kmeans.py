@@ -1,7 +1,7 @@
 """K-means by noisy sums."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, final
 
 import numpy as np
@@ -13,9 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from defocus.errors import count
 from defocus.learning.estimators.balls import Ball, Floats, squares, tallied
-from defocus.learning.estimators.base import PrivateEstimator, checked_bits, ends, held, scaled, seen
+from defocus.learning.estimators.base import PrivateEstimator, ends, held, scaled, seen
 from defocus.learning.estimators.noisy_gradients import noised
-from defocus.learning.estimators.spending import Sum, planned, purse
+from defocus.learning.estimators.spending import Sum, planned
 from defocus.mechanisms import Gaussian
 
 __all__ = ["KMeans", "assigned", "starts"]
@@ -33,6 +33,7 @@ _CERTAIN = 4.0
 
 
 @final
+@dataclass(eq=False, repr=False, kw_only=True)
 class KMeans(ClusterMixin, TransformerMixin, PrivateEstimator):
     r"""Clusters around noisy means.
 
@@ -69,31 +70,15 @@ class KMeans(ClusterMixin, TransformerMixin, PrivateEstimator):
     _RELEASED: ClassVar = {"cluster_centers_": ("clusters", "features")}
     _WITHHELD: ClassVar = ("labels_",)
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        budget: Any = None,
-        ledger: Any = None,
-        norm: Any = 1.0,
-        bounds: Any = None,
-        iterations: int = 2,
-        purpose: str | None = None,
-        bits: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.budget = budget
-        self.ledger = ledger
-        self.norm = norm
-        self.bounds = bounds
-        self.iterations = iterations
-        self.purpose = purpose
-        self.bits = bits
+    n_clusters: int = field(default=8, kw_only=False)
+    norm: Any = 1.0
+    bounds: Any = None
+    iterations: int = 2
 
     def fit(self, X: Any, y: Any = None) -> "KMeans":
         """Charge, then fit; ``y`` is not looked at."""
         del y
-        means, drawn = purse(self.budget, self.ledger), checked_bits(self.bits)
+        means, drawn = self._means()
         clusters, rounds = count("n_clusters", self.n_clusters), count("iterations", self.iterations)
         rows = seen(self, X, reset=True)
         width = rows.shape[1]
@@ -131,7 +116,7 @@ class KMeans(ClusterMixin, TransformerMixin, PrivateEstimator):
                 centres = np.rint(np.where(sizes[:, np.newaxis] > 0, places, centres))
             return centres
 
-        centres = self._spend(plan, means, compute, lambda made: made.tolist(), self.purpose)
+        centres = self._spend(plan, means, compute, lambda made: made.tolist())
         self.cluster_centers_ = self._outside(centres * (norm / ball.radius))
         self.labels_ = self.predict(X)
         return self

@@ -1,5 +1,6 @@
 """Linear regression: by exact noisy descent, or from noisy sufficient statistics."""
 
+from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 import numpy as np
@@ -10,7 +11,6 @@ from defocus.errors import InvalidParameterError, count, in_range, positive
 from defocus.learning.estimators.balls import Ball, Floats, Held, Matrix, tallied
 from defocus.learning.estimators.base import (
     PrivateEstimator,
-    checked_bits,
     ends,
     held,
     in_units_of_data,
@@ -29,7 +29,7 @@ from defocus.learning.estimators.noisy_gradients import (
     optimum,
 )
 from defocus.learning.estimators.residuals import PULL
-from defocus.learning.estimators.spending import Plan, Sum, planned, purse
+from defocus.learning.estimators.spending import Plan, Sum, planned
 from defocus.noise import Bits
 
 __all__ = ["LinearRegression", "shortfalls"]
@@ -45,6 +45,7 @@ _WAYS = ("descent", "moments")
 
 
 @final
+@dataclass(eq=False, repr=False, kw_only=True)
 class LinearRegression(RegressorMixin, PrivateEstimator):
     r"""A line through noisy data.
 
@@ -80,40 +81,20 @@ class LinearRegression(RegressorMixin, PrivateEstimator):
 
     _RELEASED: ClassVar = {"coef_": ("features",), "intercept_": ()}
 
-    def __init__(
-        self,
-        *,
-        target: Any = (-1.0, 1.0),
-        budget: Any = None,
-        ledger: Any = None,
-        by: str = "descent",
-        norm: Any = 1.0,
-        bounds: Any = None,
-        clip: Any = 0.5,
-        fit_intercept: bool = True,
-        ridge: Any = None,
-        steps: int = 400,
-        purpose: str | None = None,
-        bits: Any = None,
-    ) -> None:
-        self.target = target
-        self.budget = budget
-        self.ledger = ledger
-        self.by = by
-        self.norm = norm
-        self.bounds = bounds
-        self.clip = clip
-        self.fit_intercept = fit_intercept
-        self.ridge = ridge
-        self.steps = steps
-        self.purpose = purpose
-        self.bits = bits
+    target: Any = (-1.0, 1.0)
+    by: str = "descent"
+    norm: Any = 1.0
+    bounds: Any = None
+    clip: Any = 0.5
+    fit_intercept: bool = True
+    ridge: Any = None
+    steps: int = 400
 
     def fit(self, X: Any, y: Any = None) -> "LinearRegression":
         """Charge, then fit."""
         if self.by not in _WAYS:
             raise InvalidParameterError("There is no such way to fit.", fix=f"choose by= from {', '.join(_WAYS)}.")
-        means, drawn = purse(self.budget, self.ledger), checked_bits(self.bits)
+        means, drawn = self._means()
         (low,), (high,) = ends(self.target, 1)
         ridge = None if self.ridge is None else float(positive("ridge", self.ridge))
         clip, steps = float(in_range("clip", self.clip, 1e-3, 2)), count("steps", self.steps)
@@ -135,7 +116,7 @@ class LinearRegression(RegressorMixin, PrivateEstimator):
             )
             return optimum(Held(whole), loss, plan, steps=steps, ridge=ridge, bits=drawn)[:, 0]
 
-        w = self._spend(plan, means, compute, lambda made: made.tolist(), self.purpose)
+        w = self._spend(plan, means, compute, lambda made: made.tolist())
         coef = w[np.newaxis, : rows.shape[1]] * (half * ball.radius / (norm * 2**ball.bits))
         intercept = np.array([middle + (half * w[-1] * ball.intercept / 2**ball.bits if self.fit_intercept else 0.0)])
         (self.coef_,), (self.intercept_,) = in_units_of_data(coef, intercept, self.bounds)

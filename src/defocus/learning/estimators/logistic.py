@@ -1,5 +1,6 @@
 """Logistic regression, in three ways: by exact noisy descent, by output and by objective perturbation."""
 
+from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 import numpy as np
@@ -11,7 +12,6 @@ from defocus.errors import InvalidParameterError, count, positive
 from defocus.learning.estimators.balls import Ball, Floats, Held, Rows
 from defocus.learning.estimators.base import (
     PrivateEstimator,
-    checked_bits,
     held,
     in_units_of_data,
     scaled,
@@ -22,7 +22,7 @@ from defocus.learning.estimators.labels import Labels, labels, none_found, numbe
 from defocus.learning.estimators.noisy_gradients import ROW_BITS, UNIT, Loss, gradient_plan, optimum
 from defocus.learning.estimators.perturbation import Perturbation, objective, output
 from defocus.learning.estimators.residuals import PULL, decisions, largest, probabilities, pulls
-from defocus.learning.estimators.spending import Plan, Purse, purse
+from defocus.learning.estimators.spending import Plan, Purse
 from defocus.noise import Bits
 
 __all__ = ["LogisticRegression", "descent_plan", "fitted_by_descent"]
@@ -36,6 +36,7 @@ _WAYS = ("descent", "output", "objective")
 
 
 @final
+@dataclass(eq=False, repr=False, kw_only=True)
 class LogisticRegression(ClassifierMixin, PrivateEstimator):
     r"""A linear classifier for any number of classes.
 
@@ -75,38 +76,19 @@ class LogisticRegression(ClassifierMixin, PrivateEstimator):
 
     _RELEASED: ClassVar = {"classes_": ("classes",), "coef_": ("scores", "features"), "intercept_": ("scores",)}
 
-    def __init__(
-        self,
-        *,
-        budget: Any = None,
-        ledger: Any = None,
-        by: str = "descent",
-        norm: Any = 1.0,
-        bounds: Any = None,
-        classes: Any = None,
-        fit_intercept: bool = True,
-        ridge: Any = None,
-        steps: int = 400,
-        purpose: str | None = None,
-        bits: Any = None,
-    ) -> None:
-        self.budget = budget
-        self.ledger = ledger
-        self.by = by
-        self.norm = norm
-        self.bounds = bounds
-        self.classes = classes
-        self.fit_intercept = fit_intercept
-        self.ridge = ridge
-        self.steps = steps
-        self.purpose = purpose
-        self.bits = bits
+    by: str = "descent"
+    norm: Any = 1.0
+    bounds: Any = None
+    classes: Any = None
+    fit_intercept: bool = True
+    ridge: Any = None
+    steps: int = 400
 
     def fit(self, X: Any, y: Any = None) -> "LogisticRegression":
         """Charge, then fit."""
         if self.by not in _WAYS:
             raise InvalidParameterError("There is no such way to fit.", fix=f"choose by= from {', '.join(_WAYS)}.")
-        means, drawn = purse(self.budget, self.ledger), checked_bits(self.bits)
+        means, drawn = self._means()
         known = labels(self.classes, means)
         ridge = None if self.ridge is None else float(positive("ridge", self.ridge))
         rows, target = seen_with(self, X, y, known.read, sparse=True)
@@ -127,7 +109,7 @@ class LogisticRegression(ClassifierMixin, PrivateEstimator):
             def compute() -> tuple[NDArray[Any], Floats]:
                 return way.fitted(ball.hold(rows), 2**ROW_BITS, target, drawn)
 
-        classes, w = self._spend(plan, means, compute, lambda made: [made[1].tolist()], self.purpose)
+        classes, w = self._spend(plan, means, compute, lambda made: [made[1].tolist()])
         if not len(classes):
             raise none_found()
         self.classes_ = classes

@@ -1,6 +1,7 @@
 """Naive Bayes on noisy counts."""
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, final
 
@@ -12,9 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from defocus.errors import InvalidParameterError, whole
 from defocus.learning.estimators.balls import Floats
-from defocus.learning.estimators.base import PrivateEstimator, checked_bits, ends, seen, seen_with
+from defocus.learning.estimators.base import PrivateEstimator, ends, seen, seen_with
 from defocus.learning.estimators.labels import labels, none_found, numbered
-from defocus.learning.estimators.spending import Plan, Sum, planned, purse
+from defocus.learning.estimators.spending import Plan, Sum, planned
 from defocus.mechanisms import Gaussian
 from defocus.noise import Bits
 from defocus.privacy.rounding import root_up
@@ -27,6 +28,7 @@ _ROW = 1 << 10
 
 
 @final
+@dataclass(eq=False, repr=False, kw_only=True)
 class NaiveBayes(ClassifierMixin, PrivateEstimator):
     r"""A naive Bayes classifier: classes, and within a class each feature by itself, by noisy histograms.
 
@@ -61,28 +63,13 @@ class NaiveBayes(ClassifierMixin, PrivateEstimator):
         "feature_log_prob_": ("classes", "features", "parts"),
     }
 
-    def __init__(
-        self,
-        *,
-        bounds: Any = (-1.0, 1.0),
-        bins: int = 8,
-        classes: Any = None,
-        budget: Any = None,
-        ledger: Any = None,
-        purpose: str | None = None,
-        bits: Any = None,
-    ) -> None:
-        self.bounds = bounds
-        self.bins = bins
-        self.classes = classes
-        self.budget = budget
-        self.ledger = ledger
-        self.purpose = purpose
-        self.bits = bits
+    bounds: Any = (-1.0, 1.0)
+    bins: int = 8
+    classes: Any = None
 
     def fit(self, X: Any, y: Any = None) -> "NaiveBayes":
         """Charge, then fit."""
-        means, drawn = purse(self.budget, self.ledger), checked_bits(self.bits)
+        means, drawn = self._means()
         known, bins = labels(self.classes, means), whole("bins", self.bins, at_least=2)
         rows, target = seen_with(self, X, y, known.read)
         low, high = ends(self.bounds, rows.shape[1])
@@ -101,7 +88,7 @@ class NaiveBayes(ClassifierMixin, PrivateEstimator):
             np.add.at(cells, (places[kept, None], np.arange(features), binned(rows[kept], low, high, bins)), _ROW)
             return classes, _noisy(cells, plan.noises[0], drawn) / _ROW, float(plan.noises[0].sigma) / _ROW
 
-        classes, counts, error = self._spend(plan, means, compute, lambda made: made[1].tolist(), self.purpose)
+        classes, counts, error = self._spend(plan, means, compute, lambda made: made[1].tolist())
         if not len(classes):
             raise none_found()
         self.classes_ = classes

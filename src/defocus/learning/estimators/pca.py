@@ -1,5 +1,6 @@
 """Principal components from noisy moments."""
 
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, final
 
 import numpy as np
@@ -8,10 +9,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from defocus.errors import InvalidParameterError, count
 from defocus.learning.estimators.balls import Ball, Floats, tallied
-from defocus.learning.estimators.base import PrivateEstimator, checked_bits, ends, scaled, seen
+from defocus.learning.estimators.base import PrivateEstimator, ends, scaled, seen
 from defocus.learning.estimators.moments import moment_sum, noisy_moments
 from defocus.learning.estimators.noisy_gradients import noised
-from defocus.learning.estimators.spending import Sum, planned, purse
+from defocus.learning.estimators.spending import Sum, planned
 
 __all__ = ["PCA"]
 
@@ -21,6 +22,7 @@ _MOMENTS, _MEAN, _COUNT = 0.8, 0.15, 0.05
 
 
 @final
+@dataclass(eq=False, repr=False, kw_only=True)
 class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):
     r"""The directions in which rows vary most, from the sums of :math:`x x^T` and x and the number of rows.
 
@@ -53,29 +55,14 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):
         "n_components_": (),
     }
 
-    def __init__(
-        self,
-        n_components: Any = None,
-        *,
-        budget: Any = None,
-        ledger: Any = None,
-        norm: Any = 1.0,
-        bounds: Any = None,
-        purpose: str | None = None,
-        bits: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.budget = budget
-        self.ledger = ledger
-        self.norm = norm
-        self.bounds = bounds
-        self.purpose = purpose
-        self.bits = bits
+    n_components: Any = field(default=None, kw_only=False)
+    norm: Any = 1.0
+    bounds: Any = None
 
     def fit(self, X: Any, y: Any = None) -> "PCA":
         """Charge, then fit; ``y`` is not looked at."""
         del y
-        means, drawn = purse(self.budget, self.ledger), checked_bits(self.bits)
+        means, drawn = self._means()
         rows = seen(self, X, reset=True)
         width = rows.shape[1]
         wanted = width if self.n_components is None else count("n_components", self.n_components)
@@ -96,7 +83,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):
             first = noised(tallied(dense, np.ones((len(dense), 1))), plain, drawn)[:, 0]
             return second, first, max(1.0, number.sample(len(dense) << _BITS, drawn) / 2**_BITS)
 
-        second, first, rows_about = self._spend(plan, means, compute, lambda made: made[0].tolist(), self.purpose)
+        second, first, rows_about = self._spend(plan, means, compute, lambda made: made[0].tolist())
         unit = norm / ball.radius
         mean = first * unit / rows_about
         values, vectors = np.linalg.eigh(second * unit**2 / rows_about - np.outer(mean, mean))

@@ -1,6 +1,7 @@
 """Standardised features, from private bounds, means and variances."""
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, final
 
@@ -10,8 +11,8 @@ from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from defocus.learning.estimators.balls import Floats
-from defocus.learning.estimators.base import PrivateEstimator, checked_bits, ends, seen
-from defocus.learning.estimators.spending import Purse, Sum, planned, purse
+from defocus.learning.estimators.base import PrivateEstimator, ends, seen
+from defocus.learning.estimators.spending import Purse, Sum, planned
 from defocus.mechanisms import Gaussian, RangeFinding
 from defocus.noise import Bits
 from defocus.privacy.events import NOTHING, DiscreteGaussian
@@ -27,6 +28,7 @@ _NARROWEST = 1e-3
 
 
 @final
+@dataclass(eq=False, repr=False, kw_only=True)
 class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
     r"""Subtract the mean of each feature and divide by its standard deviation, all of them noisy.
 
@@ -58,29 +60,14 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
 
     _RELEASED: ClassVar = dict.fromkeys(("low_", "high_", "mean_", "var_", "scale_", "error_"), ("features",))
 
-    def __init__(
-        self,
-        *,
-        bounds: Any = None,
-        with_mean: bool = True,
-        with_std: bool = True,
-        budget: Any = None,
-        ledger: Any = None,
-        purpose: str | None = None,
-        bits: Any = None,
-    ) -> None:
-        self.bounds = bounds
-        self.with_mean = with_mean
-        self.with_std = with_std
-        self.budget = budget
-        self.ledger = ledger
-        self.purpose = purpose
-        self.bits = bits
+    bounds: Any = None
+    with_mean: bool = True
+    with_std: bool = True
 
     def fit(self, X: Any, y: Any = None) -> "StandardScaler":
         """Charge, then fit; ``y`` is not looked at."""
         del y
-        means, drawn = purse(self.budget, self.ledger), checked_bits(self.bits)
+        means, drawn = self._means()
         rows = seen(self, X, reset=True)
         width = rows.shape[1]
         declared = None if self.bounds is None else ends(self.bounds, width)
@@ -94,7 +81,10 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
             return low, high, np.asarray(noisy, dtype=np.float64) / 2**_BITS
 
         low, high, noisy = self._spend(
-            plan, means, compute, lambda made: [each.tolist() for each in made], self.purpose
+            plan,
+            means,
+            compute,
+            lambda made: [each.tolist() for each in made],
         )
         self._read(low, high, noisy, plan.noises[0])
         return self
