@@ -14,7 +14,9 @@ that size always stays, since the clipped sum is rounded, too: an example whose 
 Reference:
     Higham, Accuracy and Stability of Numerical Algorithms (2nd ed.), section 3.1: an inner product of n numbers is off
     by at most about :math:`n u` times the product of the norms, in any order of summation; section 4.2 for sums of
-    sums, where n is the number of additions that a number goes through.
+    sums, where n is the number of additions that a number goes through. Blanchard, Higham, Lopez, Mary, Pranesh (2020),
+    Mixed precision block fused multiply-add, for matrix units; Fasi, Higham, Mikaitis, Pranesh (2021), Numerical
+    behavior of NVIDIA tensor cores, for how these add.
 """
 
 from collections.abc import Callable
@@ -85,24 +87,36 @@ def reach(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
 
 
 def unit(like: torch.Tensor) -> float:
-    """The most that one addition is off by: processors for matrices cut off rather than round."""
-    return float(torch.finfo(wide(like.dtype)).eps) / (1 if like.is_cuda else 2)
+    """The most that one addition is off by: matrix units cut off rather than round."""
+    return float(torch.finfo(wide(like.dtype)).eps) / (1 if _by_matrix_units(like) else 2)
 
 
-def additions(features: tuple[int, ...], width: int) -> int:
+def additions(features: tuple[int, ...], width: int, like: torch.Tensor) -> int:
     """How many additions a number goes through on its way into a squared norm by products of pairs.
 
     Inner products over so many features are made of parts of a width; then come the product, a run and its rounding.
     """
-    return sum(min(width, each) + -(-each // width) - 1 for each in features) + RUN + 2
+    return sum(_chain(min(width, each), like) + -(-each // width) - 1 for each in features) + RUN + 2
 
 
 def part_width(length: int, features: tuple[int, ...], like: torch.Tensor) -> int | None:
     """The largest width for which ordinary norms are told at most 1 % too large; None where none is small enough."""
     for width in (max(features), *_WIDTHS):
-        if additions(features, width) * unit(like) * length <= _COARSE:
+        if additions(features, width, like) * unit(like) * length <= _COARSE:
             return width
     return None
+
+
+def _chain(numbers: int, like: torch.Tensor) -> int:
+    """How many additions a number goes through in an inner product: matrix units add eight and more at once."""
+    return -(-numbers // 8) + 8 if _by_matrix_units(like) else numbers
+
+
+def _by_matrix_units(like: torch.Tensor) -> bool:
+    """Whether products are made by tensor cores, as a GPU does with narrow numbers, and with others if it may."""
+    if not like.is_cuda or like.dtype == torch.float64:
+        return False
+    return like.dtype != torch.float32 or torch.get_float32_matmul_precision() != "highest"
 
 
 def written(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
@@ -125,7 +139,7 @@ def written(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
 
 def written_margin(length: int, like: torch.Tensor) -> float:
     """What a gradient that is written out, so many positions in parts of :data:`TIMES`, is off by of the reach."""
-    return (min(length, TIMES) + -(-length // TIMES)) * _SAFE * unit(like)
+    return (_chain(min(length, TIMES), like) + -(-length // TIMES)) * _SAFE * unit(like)
 
 
 def total_rounding(like: torch.Tensor) -> float:

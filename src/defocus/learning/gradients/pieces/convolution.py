@@ -88,7 +88,7 @@ class Convolution(Piece):
             squares, most = _ghost(x, g, shape, width)
             if not self._tools.margins:
                 return squares
-            numbers = additions(features, width or max(features))
+            numbers = additions(features, width or max(features), x)
             return bounded(squares, most, numbers, totals=convolution_rounding(x), again=self._written)
         self._order = way
         squares, self._kept = self._instantiated(_ORDERS[way])

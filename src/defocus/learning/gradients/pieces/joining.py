@@ -55,7 +55,7 @@ class Tied(Piece):
         squares = looked_up + outer.ghost(width) + 2 * lookup.crossed(left, right, width)
         if not self._tools.margins:
             return squares
-        numbers = additions(features, width) + 2
+        numbers = additions(features, width, left) + 2
         return bounded(squares, most, numbers, totals=totals, again=self._written)
 
     def _written(self, few: torch.Tensor) -> torch.Tensor:

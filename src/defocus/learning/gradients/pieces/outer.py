@@ -83,7 +83,7 @@ class Outer(Piece):
     def numbers(self) -> int:
         """How many additions a number goes through on its way into a ghost norm."""
         features = (self.left.shape[-1], self.right.shape[-1])
-        return additions(features, self.width or max(features))
+        return additions(features, self.width or max(features), self.left)
 
     def total(self, factors: torch.Tensor) -> torch.Tensor:
         """One matrix product for the whole batch; the factors go to whichever side is smaller."""

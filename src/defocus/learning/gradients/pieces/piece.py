@@ -103,4 +103,5 @@ def dot(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     flat = (a * b).flatten(1)
     whole = flat.shape[1] // RUN * RUN
     found = flat[:, :whole].unflatten(1, (-1, RUN)).sum(2).sum(1, dtype=torch.float64)
-    return (found + flat[:, whole:].sum(1)).to(flat.dtype)
+    rest = found if whole == flat.shape[1] else found + flat[:, whole:].sum(1)
+    return rest.to(flat.dtype)
