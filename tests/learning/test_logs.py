@@ -193,17 +193,20 @@ def test_a_forked_child_neither_notes_nor_keeps_the_lock(tmp_path: Path, receipt
     if not child:
         try:
             log.note(0, DIGESTS[0])
+            os.write(ready[1], b"noted")
         except CheckpointError:
             os.write(ready[1], b"refused")
         os.read(go[0], 1)
         os._exit(0)
-    assert os.read(ready[0], 7) == b"refused"
-    log.note(0, DIGESTS[0])
-    mark = log.mark
-    log.close()
-    Log.resume(tmp_path / "log", receipt, KEY, mark, most=8).close()  # though the child is there
-    os.write(go[1], b"x")
-    os.waitpid(child, 0)
+    told = os.read(ready[0], 7)
+    try:
+        log.note(0, DIGESTS[0])
+        log.close()
+        Log.resume(tmp_path / "log", receipt, KEY, log.mark, most=8).close()  # though the child is there
+    finally:
+        os.write(go[1], b"x")
+        os.waitpid(child, 0)
+    assert told == b"refused"
     for end in (*ready, *go):
         os.close(end)
 
@@ -220,6 +223,9 @@ def flipped(place: int) -> Callable[[bytes], bytes]:
     ("change", "words"),
     [
         (cut, "damaged"),
+        (lambda text: text[:-30], "damaged"),
+        (lambda text: text[:-50], "damaged"),
+        (lambda text: text[:30], "of another run"),
         (lambda text: text[:64], "lacks steps"),
         (lambda text: text[:-192], "lacks steps"),
         (lambda _: b"", "damaged"),
@@ -270,6 +276,7 @@ def test_a_step_that_cannot_be_noted_is_refused_and_leaves_no_part_of_a_note(
     monkeypatch.setattr(os, "pwrite", lambda file, text, place: write(file, text[:10], place))
     with pytest.raises(CheckpointError, match="No space left"):
         log.note(1, DIGESTS[1])
+    assert (tmp_path / "log").stat().st_size == 2 * 64
 
     def full(*_: Any) -> int:
         raise OSError(errno.EIO, os.strerror(errno.EIO))

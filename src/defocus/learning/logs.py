@@ -246,8 +246,8 @@ def _code(secret: bytes, text: bytes) -> bytes:
 
 
 def _read(text: bytes, secret: bytes, head: bytes, path: Path) -> tuple[bytes, list[_Note]]:
-    """The code of the head, and all notes, if each is vouched for."""
-    if text[: len(_BEGIN)] != _BEGIN or len(text) % _RECORD:
+    """The code of the head, and all notes, if each is vouched for. One that is cut off has no such code."""
+    if text[: len(_BEGIN)] != _BEGIN:
         raise damaged(path)
     code = _code(secret, head)
     if text[:_RECORD] != head + code:
