@@ -186,8 +186,9 @@ def test_of_two_processes_one_goes_on_and_what_it_noted_survives_its_death(tmp_p
     log.close()
 
 
-def test_a_forked_child_neither_notes_nor_keeps_the_lock(tmp_path: Path, receipt: Receipt) -> None:
-    log = Log.begin(tmp_path / "log", receipt, KEY, most=8)
+@pytest.mark.parametrize("name", ["log", None])
+def test_a_forked_child_neither_notes_nor_keeps_the_lock(tmp_path: Path, receipt: Receipt, name: str | None) -> None:
+    log = Log.begin(tmp_path / name if name else None, receipt, KEY, most=8)
     ready, go = os.pipe(), os.pipe()
     child = os.fork()
     if not child:
@@ -202,7 +203,8 @@ def test_a_forked_child_neither_notes_nor_keeps_the_lock(tmp_path: Path, receipt
     try:
         log.note(0, DIGESTS[0])
         log.close()
-        Log.resume(tmp_path / "log", receipt, KEY, log.mark, most=8).close()  # though the child is there
+        if name:
+            Log.resume(tmp_path / name, receipt, KEY, log.mark, most=8).close()  # though the child is there
     finally:
         os.write(go[1], b"x")
         os.waitpid(child, 0)

@@ -14,11 +14,13 @@ Guarantee:
     of the run and chained, so a log tells how many steps were taken and nothing about the data, and one that is
     missing, cut off, altered or of another run is refused.
 Assumes:
-    The log stays beside the ledger (``visits.ledger.runs/``), and nobody copies the two, which would copy the budget,
-    too. A ledger in PostgreSQL has no folder: there the log is in memory until the first checkpoint is written, and
-    beside that one from then on. A note that is written survives the death of the process. The loss of power may take
-    the notes since the last checkpoint along, with the steps themselves, which were in memory; what a loop showed of
-    them until then can be shown once more with other noise, if anything is changed before they are repeated.
+    Sums that differ have different digests, but for collisions of a keyed hash; on a GPU with torch's generator, sums
+    of other lengths only: see :func:`defocus.learning.noising.by_length`. The log stays beside the ledger, in
+    ``visits.ledger.runs/``, and nobody copies the two, which would copy the budget, too. A ledger in PostgreSQL has no
+    folder: there the log is in memory until the first checkpoint is written, and beside that one from then on. A note
+    that is written survives the death of the process. The loss of power may take the notes since the last checkpoint
+    along, with the steps themselves, which were in memory; what a loop showed of them until then can be shown once
+    more with other noise, if anything is changed before they are repeated.
 """
 
 import fcntl
@@ -95,6 +97,7 @@ class Log:
         "_head",
         "_last",
         "_most",
+        "_process",
         "_secret",
         "_text",
         "_turn",
@@ -113,6 +116,7 @@ class Log:
         self._ahead: deque[_Note] = deque()
         self._file: int | None = None
         self._turn = threading.Lock()
+        self._process = os.getpid()
         self._closing: weakref.finalize[..., Log] | None = None
 
     @classmethod
@@ -142,6 +146,11 @@ class Log:
     def note(self, step: int, digest: bytes) -> None:
         """Note that a step is about to be released from sums of this digest; refuse if others were noted before."""
         with self._turn:
+            if self.path is None and self._process != os.getpid():
+                raise CheckpointError(
+                    "This run belongs to the process that this one was forked from.",
+                    fix="go on there; or save a checkpoint there, end it, and resume here.",
+                )
             if self.path is not None and self._file is None:
                 self._take()
             if self._last is not None and step <= self._last.step:
