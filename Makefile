@@ -46,11 +46,19 @@ slow: $(READY)
 docs: $(READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-# Peers and us side by side; each script prints its table and writes benchmarks/results/.
+# Peers and us side by side; each script prints its table and writes benchmarks/results/. Adult and MNIST are not part of
+# the project: make bench ADULT=folder MNIST=folder; what is not there is left out, and said.
+ADULT ?= ../shared/data/adult
+MNIST ?= ../shared/data/mnist
+
 bench: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test,bench]'
 	bash benchmarks/setup.sh
-	for script in noise accounting ledger parts audit workloads streams tables scale graphs local shuffle; do $(BIN)/python benchmarks/$$script.py || exit 1; done
+	for script in noise accounting ledger parts audit workloads streams tables scale graphs local shuffle training; do $(BIN)/python benchmarks/$$script.py || exit 1; done
+	$(BIN)/python benchmarks/estimators.py $(ADULT)
+	PYTHONPATH=src .bench/opacus/bin/python benchmarks/learning.py
+	if [ -e $(MNIST)/train-images-idx3-ubyte.gz ]; then $(BIN)/python benchmarks/mnist.py $(MNIST) --model linear --runs 1; \
+	else echo "MNIST is left out: there is no $(MNIST)/train-images-idx3-ubyte.gz."; fi
 
 format: $(READY)
 	$(BIN)/ruff check --fix

@@ -1,12 +1,13 @@
-"""Estimators beside diffprivlib 0.6.6: accuracy and AUC on Adult and other data, errors of the rest.
+"""Estimators beside diffprivlib 0.6.6: accuracy and AUC on Adult and other large data, errors of all on small data.
 
     sh benchmarks/setup.sh
-    .venv/bin/python benchmarks/estimators.py [FOLDER OF ADULT] [--seeds 10] [--peer-seeds 3]
+    .venv/bin/python benchmarks/estimators.py [FOLDER OF ADULT] [--seeds 10] [--peer-seeds 3] [--fits 20]
 
 Adult is the discretised copy (48 842 rows; adult-discretised.csv and adult-domain.json), without the survey weight. For
 linear models every column is one-hot and divided by the root of the number of columns, so that rows have norm one
 without a look at the data; classes are declared, everything else is left at its defaults. Seed k splits off a fifth for
-testing (train_test_split with random_state=k); noise is fresh. Delta is 1e-5; diffprivlib's guarantee is pure.
+testing (train_test_split with random_state=k); noise is fresh. Delta is 1e-5; diffprivlib's guarantee is pure. Without
+the folder of Adult that part is left out. For small data see estimators_parts/small.py.
 """
 
 import argparse
@@ -26,6 +27,11 @@ PEER = HERE.parent / ".bench" / "diffprivlib" / "bin" / "python"
 EPSILONS = (0.1, 1.0, 3.0)
 DELTA = 1e-5
 Data = tuple[Any, Any]
+
+
+def there(folder: Path) -> bool:
+    """Whether Adult is."""
+    return (folder / "adult-discretised.csv").exists()
 
 
 def adult(folder: Path) -> tuple[Data, Data, tuple[list[int], list[int]]]:
@@ -58,13 +64,11 @@ def categories() -> Data:
 
 def others() -> Iterator[tuple[str, Data]]:
     """Data sets that nothing was tuned on; rows are in the unit ball by declared scales."""
-    from sklearn.datasets import load_breast_cancer, make_classification
+    from sklearn.datasets import make_classification
 
     yield "categories", categories()
     X, y = make_classification(20_000, 20, n_informative=8, n_redundant=4, random_state=1, flip_y=0.05)
     yield "20 features", (np.clip(X / 4, -1, 1) / 20**0.5, y)
-    X, y = load_breast_cancer(return_X_y=True)
-    yield "breast cancer", ((2 * (X - X.min(axis=0)) / np.ptp(X, axis=0) - 1) / 30**0.5, y)
 
 
 def judged(fit: Callable[[Any, Any], Any], data: Data, seeds: int) -> dict[str, Any]:
@@ -97,11 +101,6 @@ def ours(folder: Path, seeds: int) -> dict[str, Any]:
     from defocus import Budget
     from defocus.learning import AdditiveModel, LogisticRegression, NaiveBayes
 
-    hot, raw, bounds = adult(folder)
-    found: dict[str, Any] = {
-        "adult": {"not private": judged(lambda X, y: Plain(max_iter=500).fit(X, y), hot, min(seeds, 3))}
-    }
-
     def linear(epsilon: float, **options: Any) -> Callable[[Any, Any], Any]:
         return lambda X, y: LogisticRegression(budget=Budget(epsilon, DELTA), classes=[0, 1], **options).fit(X, y)
 
@@ -110,20 +109,26 @@ def ours(folder: Path, seeds: int) -> dict[str, Any]:
         fit: Callable[[Any, Any], Any] = bayes.fit
         return fit
 
-    def additive(epsilon: float) -> Callable[[Any, Any], Any]:
+    def additive(epsilon: float, bounds: Any) -> Callable[[Any, Any], Any]:
         model = AdditiveModel(budget=Budget(epsilon, DELTA), classes=[0, 1], bounds=bounds)
         fit: Callable[[Any, Any], Any] = model.fit
         return fit
 
-    for epsilon in EPSILONS:
-        found["adult"] |= {
-            f"LogisticRegression {epsilon}": judged(linear(epsilon), hot, seeds),
-            f"by objective {epsilon}": judged(linear(epsilon, by="objective"), hot, seeds),
-            f"by output {epsilon}": judged(linear(epsilon, by="output"), hot, seeds),
-            f"AdditiveModel {epsilon}": judged(additive(epsilon), raw, min(seeds, 5)),
-            f"NaiveBayes {epsilon}": judged(naive(epsilon), raw, seeds),
-        }
-        print(epsilon, json.dumps(found["adult"]), flush=True)
+    def on_adult() -> dict[str, Any]:
+        hot, raw, bounds = adult(folder)
+        judgement = {"not private": judged(lambda X, y: Plain(max_iter=500).fit(X, y), hot, min(seeds, 3))}
+        for epsilon in EPSILONS:
+            judgement |= {
+                f"LogisticRegression {epsilon}": judged(linear(epsilon), hot, seeds),
+                f"by objective {epsilon}": judged(linear(epsilon, by="objective"), hot, seeds),
+                f"by output {epsilon}": judged(linear(epsilon, by="output"), hot, seeds),
+                f"AdditiveModel {epsilon}": judged(additive(epsilon, bounds), raw, min(seeds, 5)),
+                f"NaiveBayes {epsilon}": judged(naive(epsilon), raw, seeds),
+            }
+            print(epsilon, json.dumps(judgement), flush=True)
+        return judgement
+
+    found = {"adult": on_adult()} if there(folder) else {}
     for name, data in others():
         found[name] = {"not private": judged(lambda X, y: Plain(C=100, max_iter=2000).fit(X, y), data, 3)}
         found[name] |= {f"LogisticRegression {epsilon}": judged(linear(epsilon), data, seeds) for epsilon in EPSILONS}
@@ -138,100 +143,56 @@ def theirs(folder: Path, seeds: int) -> dict[str, Any]:
     from diffprivlib import models
 
     warnings.simplefilter("ignore")
-    hot, raw, bounds = adult(folder)
-    dense = (hot[0].toarray(), hot[1])
-    found: dict[str, Any] = {"adult": {}}
 
     def linear(epsilon: float) -> Callable[[Any, Any], Any]:
         return lambda X, y: models.LogisticRegression(epsilon=epsilon, data_norm=1.0, max_iter=300).fit(X, y)
 
-    def naive(epsilon: float) -> Callable[[Any, Any], Any]:
+    def naive(epsilon: float, bounds: Any) -> Callable[[Any, Any], Any]:
         return lambda X, y: models.GaussianNB(epsilon=epsilon, bounds=bounds).fit(X, y)
 
-    def forest(epsilon: float) -> Callable[[Any, Any], Any]:
+    def forest(epsilon: float, bounds: Any) -> Callable[[Any, Any], Any]:
         kind = models.RandomForestClassifier
         return lambda X, y: kind(epsilon=epsilon, bounds=bounds, classes=[0, 1], n_jobs=1).fit(X, y)
 
-    for epsilon in EPSILONS:
-        found["adult"] |= {
-            f"LogisticRegression {epsilon}": judged(linear(epsilon), dense, seeds),
-            f"NaiveBayes {epsilon}": judged(naive(epsilon), raw, seeds),
-            f"RandomForest {epsilon}": judged(forest(epsilon), raw, seeds),
-        }
+    def on_adult() -> dict[str, Any]:
+        hot, raw, bounds = adult(folder)
+        dense = (hot[0].toarray(), hot[1])
+        judgement: dict[str, Any] = {}
+        for epsilon in EPSILONS:
+            judgement |= {
+                f"LogisticRegression {epsilon}": judged(linear(epsilon), dense, seeds),
+                f"NaiveBayes {epsilon}": judged(naive(epsilon, bounds), raw, seeds),
+                f"RandomForest {epsilon}": judged(forest(epsilon, bounds), raw, seeds),
+            }
+        return judgement
+
+    found = {"adult": on_adult()} if there(folder) else {}
     for name, (X, y) in others():
         data = (X.toarray() if sp.issparse(X) else X, y)
         found[name] = {f"LogisticRegression {epsilon}": judged(linear(epsilon), data, seeds) for epsilon in EPSILONS}
-    return found | {"made up, epsilon 1": their_rest()}
-
-
-def lines(rows: int, features: int) -> Data:
-    """Rows with a linear target in [-2, 2]; not private, its R² is about .97."""
-    rng = np.random.default_rng(4)
-    X = rng.uniform(-1, 1, (rows, features)) / features**0.5
-    return X, np.clip(X @ rng.normal(0, 1, features) + rng.normal(0, 0.1, rows), -2, 2)
-
-
-def made_up() -> tuple[Any, Any]:
-    """Five clusters, and rows whose variance falls from feature to feature."""
-    rng = np.random.default_rng(5)
-    P = rng.uniform(-0.6, 0.6, (5, 2))[rng.integers(0, 5, 20_000)] + rng.normal(0, 0.05, (20_000, 2))
-    return P, rng.normal(0, 1, (20_000, 20)) * 0.8 ** np.arange(20) / 6
-
-
-def rest(
-    regression: Callable[[int], Any], clusters: Callable[[], Any], components: Callable[[], Any] | None
-) -> dict[str, Any]:
-    """Means of ten fits to made-up data: R², inertia and variance over the best there are."""
-    from sklearn.cluster import KMeans
-
-    P, Z = made_up()
-    best = KMeans(5, n_init=10, random_state=0).fit(P).inertia_
-    most = np.linalg.eigvalsh(np.cov(Z.T))[::-1][:3].sum()
-
-    def apart(centres: Any) -> float:
-        return float(((P[:, np.newaxis] - centres) ** 2).sum(axis=2).min(axis=1).sum() / best)
-
-    def kept(directions: Any) -> float:
-        return float(np.var(Z @ np.asarray(directions).T, axis=0).sum() / most)
-
-    def explained(rows: int, features: int) -> float:
-        X, y = lines(rows, features)
-        return round(float(np.mean([regression(features).fit(X, y).score(X, y) for _ in range(10)])), 4)
-
-    found = {
-        "LinearRegression R2, 20 000 x 10": explained(20_000, 10),
-        "LinearRegression R2, 5000 x 50": explained(5000, 50),
-        "KMeans inertia": round(float(np.mean([apart(clusters().fit(P).cluster_centers_) for _ in range(10)])), 3),
-    }
-    if components is not None:
-        found["PCA variance"] = round(float(np.mean([kept(components().fit(Z).components_) for _ in range(10)])), 4)
     return found
 
 
-def our_rest() -> dict[str, Any]:
-    from defocus import Budget
-    from defocus.learning import PCA, KMeans, LinearRegression
+def small(fits: int) -> dict[str, Any]:
+    """Mean errors of all estimators on small data, and their ratio to the peer's."""
+    from processes import child
 
-    budget = Budget(1, DELTA)
-    return rest(
-        lambda _: LinearRegression(budget=budget, target=(-2, 2)),
-        lambda: KMeans(5, budget=budget),
-        lambda: PCA(3, budget=budget),
-    )
-
-
-def their_rest() -> dict[str, Any]:
-    from diffprivlib import models
-
-    def line(features: int) -> Any:
-        side = 1 / features**0.5
-        return models.LinearRegression(epsilon=1.0, bounds_X=(-side, side), bounds_y=(-2, 2))
-
-    return rest(
-        line,
-        lambda: models.KMeans(5, epsilon=1.0, bounds=(-1, 1)),
-        None,  # its sampler did not finish a fit to 20 features within a minute
-    )
+    script = HERE / "estimators_parts" / "small.py"
+    plain, _ = child(script, "plain")
+    mine, _ = child(script, "defocus", "--fits", fits)
+    peer = child(script, "diffprivlib", "--fits", fits, python=PEER)[0] if PEER.exists() else {}
+    found: dict[str, Any] = {}
+    for name, errors in mine.items():
+        found[name] = {"not private": plain[name]["error"], "fits": fits}
+        for epsilon, each in errors.items():
+            row = {"error": each["error"], "seconds": each["seconds"]}
+            if peer:
+                other = peer[name][epsilon]
+                row |= {"peer": other["error"], "peer seconds": other["seconds"]}
+                row["ratio"] = each["error"] / other["error"]
+            found[name][epsilon] = {key: float(f"{value:.4g}") for key, value in row.items()}
+        print(name, json.dumps(found[name]), flush=True)
+    return found
 
 
 def main() -> None:
@@ -239,6 +200,7 @@ def main() -> None:
     parser.add_argument("folder", nargs="?", type=Path, default=HERE.parent.parent / "shared" / "data" / "adult")
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--peer-seeds", type=int, default=3)
+    parser.add_argument("--fits", type=int, default=20)
     parser.add_argument("--as-peer", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.as_peer:
@@ -247,7 +209,11 @@ def main() -> None:
     sys.path.insert(0, str(HERE))
     from processes import child
 
-    mine = ours(given.folder, given.seeds) | {"made up, epsilon 1": our_rest()}
+    if not there(given.folder):
+        print(f"Adult is left out: there is no {given.folder / 'adult-discretised.csv'}.")
+    begun = time.perf_counter()
+    on_small = small(given.fits)
+    mine = ours(given.folder, given.seeds)
     if PEER.exists():
         peer, _ = child(Path(__file__), given.folder, "--as-peer", "--peer-seeds", given.peer_seeds, python=PEER)
     else:
@@ -258,6 +224,8 @@ def main() -> None:
         "delta": DELTA,
         "defocus": mine,
         "diffprivlib": peer,
+        "small": on_small,
+        "seconds": round(time.perf_counter() - begun),
     }
     (HERE / "results" / "estimators.json").write_text(json.dumps(found, indent=1) + "\n")
     print(json.dumps(found, indent=1))
