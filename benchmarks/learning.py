@@ -219,9 +219,6 @@ def main() -> None:
     warnings.simplefilter("ignore")
     known = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     here = known.setdefault(DEVICE, {})
-    for case in CASES:
-        here[case] = compare(case)
-        gc.collect()
     here["about"] = {
         "torch": torch.__version__,
         "python": platform.python_version(),
@@ -229,8 +226,11 @@ def main() -> None:
         "load": os.getloadavg()[0],
         "rounds": ROUNDS,
     }
-    if not QUICK:
-        RESULTS.write_text(json.dumps(known, indent=1) + "\n")
+    for case in CASES:
+        here[case] = here.get(case, {}) | compare(case)
+        gc.collect()
+        if not QUICK:
+            RESULTS.write_text(json.dumps(known, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -15,26 +15,23 @@ Reference:
     Higham, Accuracy and Stability of Numerical Algorithms (2nd ed.), section 3.1: an inner product of n numbers is off
     by at most about :math:`n u` times the product of the norms, in any order of summation; section 4.2 for sums of
     sums, where n is the number of additions that a number goes through. Blanchard, Higham, Lopez, Mary, Pranesh (2020),
-    Mixed precision block fused multiply-add, for matrix units; Fasi, Higham, Mikaitis, Pranesh (2021), Numerical
-    behavior of NVIDIA tensor cores, for how these add.
+    Mixed precision block fused multiply-add, for matrix units.
 """
 
 from collections.abc import Callable
 
 import torch
 
+from defocus.learning.gradients.pieces.multipliers import by_matrix_units, unit
 from defocus.learning.gradients.pieces.piece import RUN, product, squared_norms, wide
 
 __all__ = [
     "TIMES",
     "additions",
     "bounded",
-    "convolution_rounding",
     "lengthened",
     "part_width",
     "reach",
-    "total_rounding",
-    "unit",
     "written",
     "written_margin",
 ]
@@ -86,11 +83,6 @@ def reach(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
     return (norms[0] * norms[1]).sum(1)
 
 
-def unit(like: torch.Tensor) -> float:
-    """The most that one addition is off by: matrix units cut off rather than round."""
-    return float(torch.finfo(wide(like.dtype)).eps) / (1 if _by_matrix_units(like) else 2)
-
-
 def additions(features: tuple[int, ...], width: int, like: torch.Tensor) -> int:
     """How many additions a number goes through on its way into a squared norm by products of pairs.
 
@@ -109,14 +101,7 @@ def part_width(length: int, features: tuple[int, ...], like: torch.Tensor) -> in
 
 def _chain(numbers: int, like: torch.Tensor) -> int:
     """How many additions a number goes through in an inner product: matrix units add eight and more at once."""
-    return -(-numbers // 8) + 8 if _by_matrix_units(like) else numbers
-
-
-def _by_matrix_units(like: torch.Tensor) -> bool:
-    """Whether products are made by tensor cores, as a GPU does with narrow numbers, and with others if it may."""
-    if not like.is_cuda or like.dtype == torch.float64:
-        return False
-    return like.dtype != torch.float32 or torch.get_float32_matmul_precision() != "highest"
+    return -(-numbers // 8) + 8 if by_matrix_units(like) else numbers
 
 
 def written(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
@@ -140,26 +125,3 @@ def written(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
 def written_margin(length: int, like: torch.Tensor) -> float:
     """What a gradient that is written out, so many positions in parts of :data:`TIMES`, is off by of the reach."""
     return (_chain(min(length, TIMES), like) + -(-length // TIMES)) * _SAFE * unit(like)
-
-
-def total_rounding(like: torch.Tensor) -> float:
-    """What the clipped sum is off by, relative to the reach, because processors round what they multiply.
-
-    Assumes:
-        A number is rounded in the same way wherever it is multiplied, so that the norm told is that of a gradient whose
-        factors are rounded, and the sum differs from it in the factor that is scaled before.
-    """
-    if like.dtype in {torch.float32, torch.float64} or not like.is_cuda:
-        return 0.0 if like.dtype == torch.float64 else _ROUNDING.get(torch.get_float32_matmul_precision(), 0.0)
-    return 2.0**-15  # scaled, and then written as two narrow numbers
-
-
-def convolution_rounding(like: torch.Tensor) -> float:
-    """The same of a convolution's weight gradient, whose inputs a GPU may round where those of products are not."""
-    if not like.is_cuda or like.dtype == torch.float64 or not torch.backends.cudnn.allow_tf32:
-        return 0.0
-    both = like.dtype == torch.float32 and torch.get_float32_matmul_precision() == "highest"
-    return 2.0**-9 if both else 2.0**-10
-
-
-_ROUNDING = {"high": 2.0**-10, "medium": 2.0**-8}

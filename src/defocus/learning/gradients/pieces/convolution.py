@@ -15,14 +15,8 @@ from typing import TypeAlias, final
 import torch
 from torch.nn import functional as F  # noqa: N812 -- its name everywhere
 
-from defocus.learning.gradients.pieces.bounding import (
-    additions,
-    bounded,
-    convolution_rounding,
-    lengthened,
-    part_width,
-    written_margin,
-)
+from defocus.learning.gradients.pieces.bounding import additions, bounded, lengthened, part_width, written_margin
+from defocus.learning.gradients.pieces.multipliers import convolution_rounding
 from defocus.learning.gradients.pieces.piece import Piece, dot, product, squared_norms, weighted, wide
 from defocus.learning.gradients.pieces.small import Product, fastest
 from defocus.learning.gradients.regions import Region

@@ -17,11 +17,11 @@ from defocus.learning.gradients.pieces.bounding import (
     lengthened,
     part_width,
     reach,
-    total_rounding,
     written_margin,
 )
 from defocus.learning.gradients.pieces.direct import Direct
 from defocus.learning.gradients.pieces.lookup import Lookup
+from defocus.learning.gradients.pieces.multipliers import total_rounding
 from defocus.learning.gradients.pieces.outer import Outer
 from defocus.learning.gradients.pieces.piece import Piece, product, squared_norms
 from defocus.learning.gradients.regions import Regions

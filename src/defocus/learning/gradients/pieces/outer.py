@@ -15,15 +15,8 @@ from typing import final
 
 import torch
 
-from defocus.learning.gradients.pieces.bounding import (
-    additions,
-    bounded,
-    lengthened,
-    part_width,
-    reach,
-    total_rounding,
-    written,
-)
+from defocus.learning.gradients.pieces.bounding import additions, bounded, lengthened, part_width, reach, written
+from defocus.learning.gradients.pieces.multipliers import total_rounding
 from defocus.learning.gradients.pieces.piece import Piece, dot, matrix, product, squared_norms, weighted
 from defocus.learning.gradients.regions import Region
 from defocus.learning.gradients.tools import Tools
