@@ -85,14 +85,14 @@ def apart(rank: int, folder: Path, told: dict[str, Any]) -> None:
     """One process fails, or passes over a batch, and the other does not."""
     run = trainer(folder, ledger=folder / "apart.ledger")
     batches = run.batches()
-    batch, take = next(batches), run._stepper.data
+    batch, units = next(batches), run._stepper.units
     if rank:
-        run._stepper.data = None  # type: ignore[assignment]  # so that it fails
+        run._stepper.units = None  # type: ignore[assignment]  # so that it fails
     try:
         run.step(batch)
     except (AttributeError, DefocusError) as error:
         told["failed"] = str(error)
-    run._stepper.data = take
+    run._stepper.units = units
     run.step(batch)
     batch = next(batches)
     told["apart"] = refusal(lambda: run.step(next(batches) if rank else batch))

@@ -94,9 +94,11 @@ class Stepper:
     def _make(self, step: int, drawn: Integers, key: bytes, note: Callable[[int, bytes], None]) -> None:
         parameters = self.parameters
         alike = partial(seeded, key, step, self.ranks.rank, next(iter(parameters.values())).device)
-        mine = self.units.examples_of(self.ranks.part(drawn))
+        part = self.ranks.part(drawn)
         extras = self.ranks.together(
-            lambda: self._sum(list(parameters.values()), *mine, alike), "compute its part of a step", at=step
+            lambda: self._sum(list(parameters.values()), *self.units.examples_of(part), alike),
+            "compute its part of a step",
+            at=step,
         )
         sums = [parameter.grad for parameter in parameters.values()]
         released = [*sums, extras] if len(extras) else sums
