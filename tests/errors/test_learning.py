@@ -17,6 +17,7 @@ from defocus import errors
         (errors.CheckpointError, errors.DefocusError),
         (errors.BranchedRunError, errors.DefocusError),
         (errors.LostProcessError, errors.DefocusError),
+        (errors.StepFailedError, errors.DefocusError),
     ],
 )
 def test_each_has_its_place_and_survives_pickling(

@@ -1,6 +1,7 @@
 """One step: everything that it releases, taken together, has the noise that was charged."""
 
 import math
+import traceback
 import warnings
 from pathlib import Path
 from typing import Any
@@ -8,9 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tests.learning.making import model, named, trainer
+from tests.learning.making import data, model, named, trainer
 
 from defocus import Budget, user
+from defocus.errors import StepFailedError
 from defocus.learning import Automatic, PerLayer, Quantile, Schedule, Watch, stepping
 from defocus.learning.gradients.pieces.bounding import _FINE
 from defocus.learning.stepping import _TF32, _TOLD, _parts
@@ -132,15 +134,15 @@ def test_a_batch_that_does_not_fit_in_memory_is_cut_until_it_does(tmp_path: Path
 
 
 class Small:
-    """Gradients on a device whose memory holds so many examples, and which runs out of it after the fact."""
+    """Gradients that fail for more than so many examples, after the fact; for want of memory unless told."""
 
-    def __init__(self, gradients: Any, most: int) -> None:
-        self._gradients, self._most = gradients, most
+    def __init__(self, gradients: Any, most: int, error: Exception | None = None) -> None:
+        self._gradients, self._most, self._error = gradients, most, error or torch.OutOfMemoryError()
 
     def clipped_sum(self, batch: Any, rule: Any) -> Any:
         found = self._gradients.clipped_sum(batch, rule)
         if len(batch[0]) > self._most:
-            raise torch.OutOfMemoryError
+            raise self._error
         return found
 
 
@@ -170,3 +172,32 @@ def test_what_is_noted_of_a_step_changes_with_sums_scales_and_versions(monkeypat
     assert noted not in others
     monkeypatch.setattr(stepping, "_made_by", lambda: b"another version")
     assert noted != stepping._digest(secret, [1.0, 2.0])
+
+
+@pytest.mark.parametrize("watch", ["paid", "private"])
+def test_an_example_on_which_the_loss_fails_counts_as_nothing(tmp_path: Path, watch: str) -> None:
+    """Labels beyond the classes make the loss of a whole batch fail, and its error quotes one of them."""
+    x, y = data()
+    odd = y.clone()
+    odd[[3, 17, 40]] = 7
+    run = trainer(tmp_path, data=(x, odd), watch=watch)
+    stepper, parameters = run._stepper, list(run._stepper.parameters.values())
+    stepper._sum(parameters, np.arange(64), np.ones(64))
+    found = [parameter.grad for parameter in parameters]
+    others = np.setdiff1d(np.arange(64), [3, 17, 40])
+    stepper._sum(parameters, others, np.ones(61))
+    for parameter, sum_ in zip(parameters, found, strict=True):
+        assert torch.allclose(parameter.grad, sum_, atol=1e-6)
+    assert run.private is None or run.private.unusable == 3
+    assert run.fit(progress=False).steps == 8
+
+
+@pytest.mark.parametrize("watch", ["paid", "private"])
+def test_what_a_failure_says_is_for_the_owner_only(tmp_path: Path, watch: str) -> None:
+    run = trainer(tmp_path, watch=watch)
+    run._stepper.gradients = Small(run._stepper.gradients, 5, ValueError("1.25 is too much"))
+    with pytest.raises(StepFailedError, match="withheld") as caught:
+        run.fit(progress=False)
+    told = "".join(traceback.format_exception(caught.value))
+    assert ("is too much" in told) == (watch == "private")
+    assert all(parameter.grad is None for parameter in run._stepper.parameters.values())

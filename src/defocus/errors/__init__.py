@@ -50,6 +50,7 @@
     ├── CheckpointError                 a checkpoint or its log damaged, missing, of another run, or in use
     ├── BranchedRunError                a step of a training run again, from other sums than before
     ├── LostProcessError                another process of a training run is gone or silent; the charge stays
+    ├── StepFailedError                 model or loss failed on private examples; what they said is withheld
     ├── StreamEndedError                a step past the last one that was charged
     ├── StreamStateError                a stream closed, handed over, already resumed or damaged
     ├── UnmadeReportError               a device made a report that its design does not know; it was not sent
@@ -78,6 +79,7 @@ from defocus.errors.learning import (
     CheckpointError,
     DependentExamplesError,
     LostProcessError,
+    StepFailedError,
     TrainingEndedError,
     UnaccountedSamplingError,
     UnfitModelError,
@@ -166,6 +168,7 @@ __all__ = [
     "ShufflerUnavailableError",
     "SilentDeviceError",
     "SourceError",
+    "StepFailedError",
     "StreamEndedError",
     "StreamStateError",
     "TooFewUsersError",

@@ -7,6 +7,7 @@ __all__ = [
     "CheckpointError",
     "DependentExamplesError",
     "LostProcessError",
+    "StepFailedError",
     "TrainingEndedError",
     "UnaccountedSamplingError",
     "UnfitModelError",
@@ -39,3 +40,7 @@ class BranchedRunError(DefocusError):
 
 class LostProcessError(DefocusError):
     """Another process of the same run is gone, or did not answer in time. The charge stays."""
+
+
+class StepFailedError(DefocusError):
+    """Model or loss failed on private examples; what they said is withheld, since it may quote one."""

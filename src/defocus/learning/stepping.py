@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch.nn import Module
 
+from defocus.errors import DefocusError, StepFailedError
 from defocus.learning.clipping import Clipping, PerLayer, Quantile
 from defocus.learning.distributed import Ranks
 from defocus.learning.examples import Examples, Units, Weights
@@ -122,7 +123,11 @@ class Stepper:
         weights: Weights,
         alike: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext,
     ) -> torch.Tensor:
-        """Add clipped gradients up in ``grad``, chunk by chunk; return the sums beside them."""
+        """Add clipped gradients up in ``grad``, chunk by chunk; return the sums beside them.
+
+        An example on which model or loss fail by themselves counts as nothing, as one that is not finite does: what it
+        adds depends on it alone. What is said of a failure may quote examples, so nobody but their owner is told.
+        """
         size = self.chunk or max(1, len(numbers))
         while True:
             try:
@@ -132,9 +137,43 @@ class Stepper:
                 if size <= 1:
                     raise
                 self.chunk = size = -(-min(size, len(numbers)) // 2)
+            except DefocusError:
+                raise
+            except Exception as problem:  # noqa: BLE001 -- whatever model and loss do
+                with alike():
+                    usable = self._usable(parameters, numbers, np.arange(len(numbers)))
+                if len(usable) == len(numbers):
+                    raise StepFailedError(
+                        "The model or the loss failed on a batch of private examples, though on none of them alone."
+                        " What it said is withheld, since it may quote them. Nothing of the step was released, and the"
+                        " charge stays.",
+                        fix="try both on made-up examples of every kind, and resume from a checkpoint; the owner of the"
+                        ' data sees the reason with watch="private".',
+                    ) from problem if self.private is not None else None
+                if self.private is not None:
+                    self.private.unusable += len(numbers) - len(usable)
+                numbers, weights = numbers[usable], weights[usable]
+
+    def _usable(self, parameters: list[torch.nn.Parameter], numbers: Integers, places: Integers) -> Integers:
+        """Those of the places whose examples have a gradient, found by halves."""
+        try:
+            self._summed(parameters, numbers[places], np.ones(len(places)), self.chunk or len(places), told=False)
+        except torch.OutOfMemoryError:
+            raise
+        except Exception:  # noqa: BLE001 -- whatever an example does
+            half = len(places) // 2
+            halves = (places[:half], places[half:]) if half else ()
+            return np.concatenate([places[:0], *(self._usable(parameters, numbers, each) for each in halves)])
+        return places
 
     def _summed(
-        self, parameters: list[torch.nn.Parameter], numbers: Integers, weights: Weights, size: int
+        self,
+        parameters: list[torch.nn.Parameter],
+        numbers: Integers,
+        weights: Weights,
+        size: int,
+        *,
+        told: bool = True,
     ) -> torch.Tensor:
         for parameter in parameters:
             parameter.grad = None
@@ -152,7 +191,7 @@ class Stepper:
                 losses.append(made.losses.float().cpu())
                 norms.append(whole.float().cpu())
                 unusable += made.unusable
-        if self.private is not None:
+        if self.private is not None and told:
             self.private.note(torch.cat(losses), torch.cat(norms), unusable)
         return extras
 
