@@ -30,8 +30,10 @@ class Sum(nn.Module):
 class Halved(Noise):
     """Half the noise that was charged."""
 
-    def add(self, sums: Sequence[torch.Tensor], scales: Sequence[float], secret: bytes) -> None:
-        Cryptographic().add(sums, [scale / 2 for scale in scales], secret)
+    def add(
+        self, sums: Sequence[torch.Tensor], scales: Sequence[float], secret: bytes, *, rounded: bool = True
+    ) -> None:
+        Cryptographic().add(sums, [scale / 2 for scale in scales], secret, rounded=rounded)
 
 
 def attacked(folder: Path, *, honest: bool) -> audit.Finding:
