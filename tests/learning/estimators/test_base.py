@@ -141,6 +141,7 @@ def test_rows_to_predict_are_held_to_the_norm_or_the_bounds() -> None:
 
 
 ODD = ["secret", "1.5", None, np.nan, np.inf, 10**400, -(10**400), 1j, {}, [1, 2], b"1", np.datetime64("2020"), pd.NA]
+ODD += [np.zeros((2, 2)), pd.DataFrame({"a": [1]})]
 
 
 def with_odd(values: Any) -> Any:

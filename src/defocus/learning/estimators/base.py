@@ -234,9 +234,8 @@ def held(X: Matrix, bounds: Any, norm: Any) -> Matrix:
     if bounds is None:
         ball = Ball(float(positive("norm", norm)), _FINE)
         return ball.hold(X) * (ball.norm / ball.radius)
-    low, high = ends(bounds, X.shape[1])
-    dense = X.toarray() if sp.issparse(X) else X
-    return np.where(np.isnan(dense), low / 2 + high / 2, np.clip(dense, low, high))
+    low, high = _ends_of_dense(X, bounds)
+    return np.where(np.isnan(X), low / 2 + high / 2, np.clip(X, low, high))
 
 
 def scaled(X: Matrix, bounds: Any, norm: Any) -> tuple[Matrix, float]:
@@ -247,15 +246,20 @@ def scaled(X: Matrix, bounds: Any, norm: Any) -> tuple[Matrix, float]:
     """
     if bounds is None:
         return X, float(positive("norm", norm))
-    low, high = ends(bounds, X.shape[1])
-    if sp.issparse(X):
-        raise InvalidParameterError(
-            "bounds= moves zeros, so that sparse rows would not stay sparse.", fix="pass norm= instead, or dense rows."
-        )
+    low, high = _ends_of_dense(X, bounds)
     middle, half = low / 2 + high / 2, high / 2 - low / 2
     with np.errstate(invalid="ignore", over="ignore"):
         moved = np.clip((X - middle) / half, -1.0, 1.0)
     return np.where(np.isnan(moved), 0.0, moved), math.sqrt(X.shape[1])
+
+
+def _ends_of_dense(X: Matrix, bounds: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The bounds of rows that are not sparse."""
+    if sp.issparse(X):
+        raise InvalidParameterError(
+            "bounds= moves zeros, so that sparse rows would not stay sparse.", fix="pass norm= instead, or dense rows."
+        )
+    return ends(bounds, X.shape[1])
 
 
 def ends(bounds: Any, features: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

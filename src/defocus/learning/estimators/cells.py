@@ -7,6 +7,7 @@ else is NaN, which estimators declare what it counts as; a label is a number or 
 
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from decimal import Decimal
 from numbers import Integral, Real
 from typing import Any
@@ -92,22 +93,26 @@ def _as_numbers(values: Any, what: str) -> Floats:
 
 def _array(values: Any) -> NDArray[Any]:
     """An array. Lists have no type: unless all of them are numbers, they are objects, so that none changes others."""
-    typed = hasattr(values, "dtype") or hasattr(values, "__array__")
-    if typed:
+    if hasattr(values, "dtype") or hasattr(values, "__array__"):
         return np.asarray(values)
-    try:
+    with suppress(ValueError):
         found = np.asarray(values)
-    except ValueError:
-        found = None
-    if found is not None and found.dtype.kind in _NUMBERS:
-        return found
-    return np.array(values, dtype=object) if found is None or found.ndim != 1 else _listed(values)
+        if found.dtype.kind in _NUMBERS:
+            return found
+    return _listed(values)
 
 
 def _listed(values: Any) -> NDArray[Any]:
-    made = np.empty(len(values), dtype=object)
-    for place, value in enumerate(values):
-        made[place] = value
+    """Lists as objects: in rows and columns where all of them are lists of one length, else one beside the other."""
+    rows = list(values)
+    widths = {len(row) if isinstance(row, list | tuple) or getattr(row, "ndim", 0) == 1 else -1 for row in rows}
+    width = widths.pop() if len(widths) == 1 else -1
+    made = np.empty(len(rows) if width < 0 else (len(rows), width), dtype=object)
+    for place, row in enumerate(rows):
+        for column, cell in enumerate(row if width >= 0 else ()):
+            made[place, column] = cell
+        if width < 0:
+            made[place] = row
     return made
 
 

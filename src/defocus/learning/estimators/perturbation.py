@@ -215,6 +215,7 @@ def minimised(rows: Matrix, sign: Floats, ridge: float, slope: Floats) -> Floats
     w = np.asarray(
         minimize(loss, np.zeros(len(slope)), jac=True, method="L-BFGS-B", options={"maxiter": 2000}).x, dtype=np.float64
     )
+    w = w if np.isfinite(w).all() else np.zeros(len(slope))
     here, margin = gradient(w)
     for _ in range(_NEWTON):
         length = float(np.linalg.norm(here))
