@@ -17,7 +17,7 @@ TREES = {name: ast.parse(text) for name, text in TEXTS.items()}
 
 DECLARED = {
     "audit/broken.py": "mechanisms that are broken on purpose, for the auditor to catch",
-    "learning/independence.py": "made-up examples, drawn alike for each comparison: nothing private is touched",
+    "learning/restoring.py": "generators that a model may draw from, started alike for each trial on made-up examples",
     "learning/noising.py": "noise from torch's own generator, seeded from Bits, where it is chosen or on a GPU",
     "learning/seeding.py": "what torch draws for dropout, seeded from Bits, so that a step can be repeated",
     "noise/bits.py": "the source of random bits itself",

@@ -1,17 +1,21 @@
 """Models that tie the examples of a batch together are refused before anything is charged; the others pass."""
+# ruff: noqa: NPY002 -- what models may draw from
 
+import dataclasses
+import random
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F  # noqa: N812 -- its name everywhere
 
 from defocus.errors import DependentExamplesError, UnfitModelError
+from defocus.learning import stepping
 from defocus.learning.gradients import Gradients
-from defocus.learning.independence import check_independent, check_sums_are_wide, made_up
-from defocus.learning.streams import Stream
+from defocus.learning.independence import TOLD, check_independent, check_sums_are_wide
 
 
 class Forward(nn.Module):
@@ -37,6 +41,73 @@ def check(model: nn.Module, loss: Any = None, one: Any = None, probe: Any = None
 
 same = lambda x: x  # noqa: E731
 
+
+class Training(nn.Module):
+    """Something that happens in training only."""
+
+    def __init__(self, what: Callable[[torch.Tensor], torch.Tensor]) -> None:
+        super().__init__()
+        self.linear, self.what = nn.Linear(6, 4), what
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        h: torch.Tensor = self.linear(x)
+        return self.what(h) if self.training else h
+
+
+class Recalling(nn.Module):
+    """Takes something of the batch before: kept in an attribute, in a list, or only the first time."""
+
+    def __init__(self, how: str) -> None:
+        super().__init__()
+        self.linear, self.how = nn.Linear(6, 4), how
+        self.kept: torch.Tensor | None = None
+        self.past: list[torch.Tensor] = []
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.how == "list":
+            before = self.past[-1] if self.past else torch.zeros(6)
+            self.past.append(x.detach().mean(0))
+        else:
+            before = torch.zeros(6) if self.kept is None else self.kept
+            if self.how == "attribute" or self.kept is None:
+                self.kept = x.detach().mean(0)
+        return self.linear(x + before)
+
+
+class Gated(nn.Module):
+    """Two closed gates before something that mixes: neither losses nor gradients show it while they are closed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(6, 4)
+        self.gates = nn.Parameter(torch.zeros(2))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        h: torch.Tensor = self.linear(x)
+        return h + self.gates[0] * self.gates[1] * (h - h.mean(0))
+
+
+class Attending(nn.Module):
+    """Attention whose sequence is the batch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.attention, self.linear = nn.MultiheadAttention(6, 2), nn.Linear(6, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        turned = x.unsqueeze(1)  # (positions, batch of one, width)
+        return self.linear(self.attention(turned, turned, turned)[0].squeeze(1))
+
+
+def first_to_all(h: torch.Tensor) -> torch.Tensor:
+    return h + torch.cat([torch.zeros_like(h[:1]), h[:1].expand(len(h) - 1, -1)])
+
+
+def in_the_gradient_only(h: torch.Tensor) -> torch.Tensor:
+    mean = h.mean(0)
+    return h + (mean - mean.detach())
+
+
 TIED: dict[str, Callable[[], nn.Module]] = {
     "batch norm": lambda: nn.Sequential(nn.Linear(6, 4), nn.BatchNorm1d(4)),
     "batch norm without statistics": lambda: nn.Sequential(
@@ -48,6 +119,33 @@ TIED: dict[str, Callable[[], nn.Module]] = {
     "the largest of the batch": lambda: Forward(lambda x: x / x.abs().max()),
     "softmax over the batch": lambda: Forward(lambda x: x.softmax(0)),
     "the size of the batch": lambda: Forward(lambda x: x * len(x)),
+    "mixup in training": lambda: Training(lambda h: 0.5 * h + 0.5 * h[torch.randperm(len(h))]),
+    "mixup by numpy": lambda: Training(lambda h: h + h[torch.from_numpy(np.random.permutation(len(h)))]),
+    "the first added to the others": lambda: Training(first_to_all),
+    "the first input added to the others": lambda: Forward(first_to_all),
+    "the last added to the others": lambda: Training(lambda h: first_to_all(h.flip(0)).flip(0)),
+    "running sums": lambda: Training(lambda h: h.cumsum(0)),
+    "running sums of inputs": lambda: Forward(lambda x: x.cumsum(0)),
+    "running sums from the end": lambda: Forward(lambda x: x.flip(0).cumsum(0).flip(0)),
+    "the gradient only": lambda: Training(in_the_gradient_only),
+    "sorting": lambda: Forward(lambda x: x.sort(0).values),
+    "ranking": lambda: Forward(lambda x: x + 0.1 * x[:, :1].argsort(0).argsort(0)),
+    "gathering the strongest": lambda: Training(lambda h: h + h[h[:, 0].argmax()]),
+    "the position in the batch": lambda: Forward(lambda x: x + torch.arange(len(x))[:, None]),
+    "reversing": lambda: Training(lambda h: h.flip(0)),
+    "attention over the batch": Attending,
+    "closed gates": Gated,
+    "a hundred-millionth of the mean": lambda: Forward(lambda x: x + 1e-8 * x.mean(0)),
+    "nothing of the sum": lambda: Forward(lambda x: x + 0 * x.sum()),
+    "the mean of pairs only": lambda: Training(lambda h: h - h.mean(0) if len(h) == 2 else h),
+    "the mean of large batches": lambda: Training(lambda h: h - h.mean(0) if len(h) > 60 else h),
+    "rarely, by torch": lambda: Training(lambda h: h - h.mean(0) if torch.rand(()) < 0.002 else h),
+    "rarely, by a large number": lambda: Training(lambda h: h - h.mean(0) if torch.randn(()) > 3 else h),
+    "at times, by Python": lambda: Training(lambda h: h - h.mean(0) if random.random() < 0.5 else h),
+    "masks that look at the batch": lambda: Training(lambda h: h * (h > h.median(0).values)),
+    "two examples at a time": lambda: Training(
+        lambda h: torch.cat([h[: len(h) // 2 * 2].view(-1, 2, 4).sum(1).repeat_interleave(2, 0), h[len(h) // 2 * 2 :]])
+    ),
 }
 
 
@@ -60,6 +158,32 @@ def test_models_with_shared_state_across_examples_are_refused(name: str) -> None
     assert "GroupNorm" in caught.value.fix
 
 
+class Recurrent(nn.Module):
+    def __init__(self, layer: nn.Module) -> None:
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        found: torch.Tensor = self.layer(x.view(len(x), 3, 2))[0][:, -1]
+        return found
+
+
+class Transformer(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.TransformerEncoderLayer(4, 2, 8, dropout=0.3, batch_first=True)
+        self.up = nn.Linear(2, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        found: torch.Tensor = self.layer(self.up(x.view(len(x), 3, 2))).mean(1)
+        return found
+
+
+def zeros(layer: nn.Linear) -> nn.Linear:
+    nn.init.zeros_(layer.weight)
+    return layer
+
+
 FREE: dict[str, Callable[[], nn.Module]] = {
     "plain": lambda: Forward(same),
     "dropout": lambda: Forward(same, nn.Dropout(0.5)),
@@ -68,6 +192,14 @@ FREE: dict[str, Callable[[], nn.Module]] = {
     "layer norm": lambda: Forward(same, nn.LayerNorm(4)),
     "group norm": lambda: Forward(same, nn.GroupNorm(2, 4)),
     "the mean of an example": lambda: Forward(lambda x: x - x.mean(1, keepdim=True)),
+    "dropout of whole channels": lambda: Forward(same, nn.Unflatten(1, (2, 2)), nn.Dropout1d(0.5), nn.Flatten()),
+    "one mask for the whole batch": lambda: Training(lambda h: h * torch.empty(4).bernoulli_(0.5)),
+    "paths dropped by example": lambda: Training(lambda h: h * torch.empty(len(h), 1).bernoulli_(0.8)),
+    "noise by numpy": lambda: Training(lambda h: h + np.random.normal()),
+    "features in another order": lambda: Training(lambda h: h[:, torch.randperm(4)]),
+    "recurrent with dropout": lambda: Recurrent(nn.GRU(2, 4, 2, dropout=0.5, batch_first=True)),
+    "attention with dropout": Transformer,
+    "a last layer of zeros": lambda: nn.Sequential(nn.Linear(6, 4), nn.Tanh(), zeros(nn.Linear(4, 4))),
     "batch norm in eval": lambda: nn.Sequential(nn.Linear(6, 4), nn.BatchNorm1d(4).eval()),
 }
 
@@ -126,7 +258,7 @@ def test_a_buffer_of_the_first_example_is_refused(width: int) -> None:
         check(Keeping(lambda x: x[0, width]), one=(floats, words))
     with pytest.raises(DependentExamplesError, match="The buffer first"):
         check(Keeping(lambda x: x[0]), one=(words, words))
-    probe = (torch.randn(7, 3), torch.arange(7) % 2)
+    probe = (torch.randn(8, 3), torch.arange(8) % 2)
     with pytest.raises(DependentExamplesError, match="The buffer first"):
         check(Keeping(lambda x: x[0, width]), one=(floats, words), probe=probe)
 
@@ -140,18 +272,135 @@ def test_models_that_change_their_parameters_in_forward_are_refused() -> None:
     assert torch.equal(net[0].weight, before)
 
 
+@pytest.mark.parametrize("how", ["attribute", "list", "first time"])
+def test_models_that_recall_earlier_batches_are_refused(how: str) -> None:
+    model = Recalling(how)
+    with pytest.raises(DependentExamplesError):
+        check(model)
+    assert model.kept is None
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_shuffles_are_found_whatever_they_come_to(seed: int) -> None:
+    for name in ("mixup in training", "at times, by Python"):
+        torch.manual_seed(seed)
+        random.seed(seed)
+        model, loss = TIED[name](), nn.CrossEntropyLoss()
+        one = (torch.zeros(1, 6), torch.zeros(1, dtype=torch.long))
+        with pytest.raises(DependentExamplesError, match="the other examples"):
+            check_independent(model, loss, Gradients(model, loss), one, None)
+
+
+@pytest.mark.parametrize("mixing", [lambda x: x - x.mean(0), lambda x: x, lambda x: x + x.roll(1, 0)])
+def test_losses_that_are_not_finite_cannot_be_judged(mixing: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    model = Forward(lambda x: mixing(torch.log(x)))
+    with pytest.raises(UnfitModelError, match="not finite") as caught:
+        check(model)
+    assert "probe=" in caught.value.fix
+    probe = (torch.rand(8, 6) + 0.1, torch.arange(8) % 4)
+    if mixing(torch.eye(6)).equal(torch.eye(6)):
+        check(model, probe=probe)
+    else:
+        with pytest.raises(DependentExamplesError):
+            check(model, probe=probe)
+
+
+def test_made_up_masks_that_leave_nothing_are_drawn_anew() -> None:
+    class Masked(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = nn.Linear(1, 4)
+
+        def forward(self, x: torch.Tensor, there: torch.Tensor) -> torch.Tensor:
+            found: torch.Tensor = self.linear((x * there).sum(1, keepdim=True) / there.sum(1, keepdim=True))
+            return found
+
+    check(Masked(), one=((torch.zeros(1, 6), torch.zeros(1, 6, dtype=torch.bool)), torch.zeros(1, dtype=torch.long)))
+
+
+@pytest.mark.parametrize("what", [lambda x: x.mul_(2), lambda x: x.sub_(x.mean(0)), lambda x: F.relu(x, inplace=True)])
+def test_models_that_change_their_inputs_are_refused(what: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    with pytest.raises(UnfitModelError, match="changes what it is given") as caught:
+        check(Forward(what))
+    assert "copy" in caught.value.fix
+
+
+def test_probes_that_are_alike_show_nothing_and_are_refused() -> None:
+    with pytest.raises(UnfitModelError, match="alike"):
+        check(Forward(same), probe=(torch.ones(8, 6), torch.zeros(8, dtype=torch.long)))
+
+
+class Lying:
+    """Gradients that are not what they are said to be."""
+
+    def __init__(self, net: nn.Module, *, norms: float = 1.0, sums: float = 1.0, mixed: bool = False) -> None:
+        self.net, self.norms, self.sums, self.mixed = net, norms, sums, mixed
+        self.honest = Gradients(net, nn.CrossEntropyLoss())
+
+    def clipped_sum(self, batch: Any, rule: Any) -> Any:
+        if self.mixed:
+            batch = (batch[0] + 0.01 * batch[0].roll(1, 0), batch[1])
+        made = self.honest.clipped_sum(batch, rule)
+        for parameter in self.net.parameters():
+            if parameter.grad is not None:
+                parameter.grad *= self.sums
+        return dataclasses.replace(made, norms=made.norms * self.norms)
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ({"norms": 0.997}, "longer than its norm says"),
+        ({"sums": 1.003}, "the gradient of an example changes"),
+        ({"sums": 0.9}, "the gradient of an example changes"),
+        ({"mixed": True}, "."),
+    ],
+)
+def test_gradients_that_are_not_those_of_the_examples_are_refused(how: dict[str, Any], words: str) -> None:
+    one = (torch.zeros(1, 6), torch.zeros(1, dtype=torch.long))
+    torch.manual_seed(0)
+    model = Forward(same)
+    lying: Any = Lying(model, **how)
+    with pytest.raises(UnfitModelError, match=words):
+        check_independent(model, nn.CrossEntropyLoss(), lying, one, None)
+    honest: Any = Lying(model, norms=0.9995)
+    check_independent(model, nn.CrossEntropyLoss(), honest, one, None)
+
+
+def test_norms_may_be_as_short_as_noise_is_made_for() -> None:
+    assert TOLD == stepping._TOLD
+
+
+def test_batches_are_as_large_as_will_be_trained() -> None:
+    model = Training(lambda h: h - h.mean(0) if len(h) > 300 else h)
+    loss, one = nn.CrossEntropyLoss(), (torch.zeros(1, 6), torch.zeros(1, dtype=torch.long))
+    check_independent(model, loss, Gradients(model, loss), one, None, batch=200)
+    with pytest.raises(DependentExamplesError, match="number"):
+        check_independent(model, loss, Gradients(model, loss), one, None, batch=256)
+
+
+def drawn() -> tuple[list[float], float, float]:
+    """What generators will draw next."""
+    torch.manual_seed(5)
+    random.seed(5)
+    np.random.seed(5)
+    found = torch.rand(3).tolist(), random.random(), np.random.rand()
+    torch.manual_seed(5)
+    random.seed(5)
+    np.random.seed(5)
+    return found
+
+
 def test_everything_is_left_as_it_was_found() -> None:
-    model = FREE["dropout"]()
+    model = FREE["a last layer of zeros"]().append(nn.Dropout(0.5))
     for parameter in model.parameters():
         parameter.grad = torch.ones_like(parameter)
     before = {name: each.clone() for name, each in model.state_dict().items()}
-    torch.manual_seed(5)
-    expected = torch.rand(3)
-    torch.manual_seed(5)
+    expected = drawn()
     loss = nn.CrossEntropyLoss()
     one = (torch.zeros(1, 6), torch.zeros(1, dtype=torch.long))
     check_independent(model, loss, Gradients(model, loss), one, None)
-    assert torch.equal(torch.rand(3), expected)
+    assert (torch.rand(3).tolist(), random.random(), np.random.rand()) == expected
     assert all(torch.equal(each, before[name]) for name, each in model.state_dict().items())
     assert all(torch.equal(each.grad, torch.ones_like(each)) for each in model.parameters() if each.grad is not None)
     assert model.training
@@ -253,15 +502,3 @@ def test_sums_of_gradients_must_be_wider_than_what_is_multiplied() -> None:
     with pytest.raises(UnfitModelError, match=r"linear\.weight is itself rounded to few bits") as caught:
         check_sums_are_wide(net, narrow, one, torch.bfloat16)
     assert "float32" in caught.value.fix
-
-
-def test_made_up_examples_have_shapes_and_types_of_the_data_and_none_of_its_values() -> None:
-    one = ({"x": torch.full((1, 3), 7.0), "k": torch.full((1, 2), 9)}, torch.tensor([True]))
-    inputs, target = made_up(one, 5, Stream(bytes(32), "test"))
-    assert inputs["x"].shape == (5, 3)
-    assert inputs["x"].dtype == torch.float32
-    assert inputs["x"].abs().max() <= 1
-    assert set(inputs["k"].flatten().tolist()) <= {0, 1}
-    assert target.dtype == torch.bool
-    marked = made_up((one[0], torch.zeros(1, 4, dtype=torch.long)), 2, Stream(bytes(32), "test"), ignored=-100)[1]
-    assert (marked == -100).sum() == 4

@@ -1,0 +1,134 @@
+"""Trying a model on batches: what each came to, and whether that is the same."""
+
+from dataclasses import dataclass
+from typing import final
+
+import torch
+from torch.nn import Module
+from torch.utils import _pytree as trees
+
+from defocus.errors import DependentExamplesError, UnfitModelError
+from defocus.learning.gradients import Gradients
+from defocus.learning.gradients.batches import Batch, call, size
+from defocus.learning.gradients.losses import Losses
+from defocus.learning.gradients.trusting import allowed
+from defocus.learning.restoring import Again
+
+__all__ = ["Gradient", "Seen", "Trial", "alike", "close", "finite", "of_length_one"]
+
+Gradient = list[torch.Tensor]
+
+_EXACT = 1e-3
+"""Where two ways may differ by more than this, products are rounded to few bits, and not always in the same way."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a batch came to: the loss of each example, the gradient that was asked for, and the buffers afterwards."""
+
+    losses: torch.Tensor
+    gradient: Gradient
+    buffers: dict[str, torch.Tensor]
+
+
+@final
+class Trial:
+    """A model that is tried on batches, each as if it were the first.
+
+    ``same`` is how far rounding carries things apart, relatively, where shapes and draws are the same, and ``most``
+    where they are not.
+    """
+
+    def __init__(self, model: Module, losses: Losses, gradients: Gradients, again: Again) -> None:
+        self._model, self._losses, self._gradients, self._again = model, losses, gradients, again
+        self._values = [each.detach().clone() for each in model.parameters()]
+        self.trained = [each for each in model.parameters() if each.requires_grad]
+        self.most = allowed(self.trained[0])
+        self.exact = self.most <= _EXACT
+        self.same = 1e-5 if self.exact else 1e-3
+
+    def losses(self, batch: Batch, *, state: int = 0) -> torch.Tensor:
+        """The loss of each example by the user's own model."""
+        return self._passed(batch, state).detach().float()
+
+    def seen(self, batch: Batch, places: tuple[int, ...], *, state: int = 0) -> Seen:
+        """Losses, and the gradient of those at some places, by the user's own model."""
+        losses = self._passed(batch, state)
+        buffers = {name: buffer.detach().clone() for name, buffer in self._model.named_buffers()}
+        found = torch.autograd.grad(losses[list(places)].sum(), self.trained, allow_unused=True)
+        pairs = zip(found, self.trained, strict=True)
+        gradient = [torch.zeros_like(p) if g is None else g.to_dense() if g.is_sparse else g for g, p in pairs]
+        return Seen(losses.detach().float(), gradient, buffers)
+
+    def after(self, before: Batch, batch: Batch) -> torch.Tensor:
+        """The loss of each example, when the model has seen another batch before."""
+        self._passed(before, 0)
+        return self._passed(batch, None).detach().float()
+
+    def added(self, batch: Batch) -> tuple[torch.Tensor, Gradient]:
+        """As a step would do it: the norm told of each example, and the sum of gradients of length one."""
+        self._again(0)
+        made = self._gradients.clipped_sum(_copied(batch), of_length_one)
+        return _whole(made.norms).double(), [each.grad.detach().clone() for each in self.trained]
+
+    def _passed(self, batch: Batch, state: int | None) -> torch.Tensor:
+        if state is not None:
+            self._again(state)
+        given = _copied(batch)
+        with torch.enable_grad():
+            found = self._losses.each(call(self._model, given[0]), given[1], size(batch))
+        if any(leaf._version for leaf in trees.tree_leaves(given) if isinstance(leaf, torch.Tensor)):  # noqa: SLF001
+            raise UnfitModelError(
+                "The model or the loss changes what it is given, so that a batch cannot be looked at twice.",
+                fix="work on a copy: x = x / 255 and not x /= 255, and inplace=False in the first layer.",
+            )
+        if not all(torch.equal(*pair) for pair in zip(self._values, self._model.parameters(), strict=True)):
+            raise DependentExamplesError(
+                "The model changes its own parameters in forward, by what it sees and without noise.",
+                fix="leave out max_norm= of embeddings and the like, or apply it between steps, to all rows.",
+            )
+        if not found.requires_grad:
+            raise UnfitModelError(
+                "The loss has no gradient: nothing that is trained moves it.",
+                fix="return a differentiable loss of the model's output, such as cross_entropy, not a count of errors.",
+            )
+        return found
+
+
+def close(a: torch.Tensor, b: torch.Tensor, scale: torch.Tensor, relative: float) -> bool:
+    """Whether losses are the same, beside the largest of ``scale``. What is not a number is like nothing."""
+    gap = (a.double() - b.double()).abs().max()
+    return bool(gap <= relative * scale.double().abs().max() + 1e-7)
+
+
+def alike(ones: Gradient, others: Gradient, relative: float, share: float) -> bool:
+    """Whether two gradients are the same, parameter by parameter, but for what rounding leaves of the whole.
+
+    A bias that the norm after it takes away has a gradient of rounding errors only, which differ from batch to batch.
+    """
+    lengths = [each.double().norm() for each in (*ones, *others)]
+    whole = torch.stack(lengths).norm()
+    return all(
+        bool((a.double() - b.double()).norm() <= max(relative * b.double().norm(), share * whole))
+        for a, b in zip(ones, others, strict=True)
+    )
+
+
+def finite(*tensors: torch.Tensor) -> bool:
+    """Whether all of them are."""
+    return all(bool(torch.isfinite(each).all()) for each in tensors)
+
+
+def _whole(norms: torch.Tensor) -> torch.Tensor:
+    return norms if norms.dim() == 1 else norms.square().sum(0).sqrt()
+
+
+def of_length_one(norms: torch.Tensor) -> torch.Tensor:
+    """A rule that looks at one example at a time, and gives all groups of parameters the same factor."""
+    return (1 / _whole(norms).clamp(min=1e-6)).expand_as(norms)
+
+
+def _copied(batch: Batch) -> Batch:
+    found: Batch = trees.tree_map(lambda leaf: leaf.clone() if isinstance(leaf, torch.Tensor) else leaf, tuple(batch))
+    return found
