@@ -54,6 +54,8 @@ def test_it_comes_close_to_the_best_clusters_there_are() -> None:
 def test_with_few_rows_it_begins_at_fixed_points() -> None:
     found = KMeans(3, budget=Budget(0.1, 1e-6), bits=seeded(1)).fit(np.zeros((4, 2))).cluster_centers_
     assert np.linalg.norm(found, axis=1).max() <= 1
+    edge = KMeans(9, budget=Budget(3, 1e-6), bits=seeded(1)).fit(np.ones((400, 2))).cluster_centers_
+    assert np.linalg.norm(edge, axis=1).max() <= 1.001
 
 
 def test_it_finds_clusters_of_many_features_that_lie_far_from_the_middle() -> None:

@@ -186,14 +186,16 @@ def _read(noisy: Floats, weight: int, sigma: float, radius: int) -> tuple[Floats
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class _Area:
-    """Where rows lie: around the middle, by about the spread."""
+    """Where rows lie: around the middle, by about the spread, in the ball."""
 
     middle: Floats
     spread: float
+    radius: int
 
     def points(self, number: int) -> Floats:
         """Points there that keep apart."""
-        return self.middle + self.spread * starts(number, len(self.middle))
+        found = self.middle + self.spread * starts(number, len(self.middle))
+        return found * np.minimum(1.0, self.radius / np.linalg.norm(found, axis=1, keepdims=True).clip(1.0))
 
 
 def _area(noisy: Floats, weight: int, noise: Gaussian, radius: int) -> _Area:
@@ -206,11 +208,11 @@ def _area(noisy: Floats, weight: int, noise: Gaussian, radius: int) -> _Area:
     total, rows_about = noisy[:width], noisy[width] / weight
     certain = 1 - width * sigma**2 / max(float(total @ total), 1.0)
     if certain < 0.5 or rows_about < _CERTAIN * sigma / weight:
-        return _Area(np.zeros(width), radius / 2)
+        return _Area(np.zeros(width), radius / 2, radius)
     middle = certain * total / rows_about
     middle *= min(1.0, radius / max(float(np.linalg.norm(middle)), 1.0))
     variance = noisy[-1] * 2**_BITS / rows_about - middle @ middle
-    return _Area(middle, math.sqrt(min(max(variance, (radius / 10) ** 2), radius**2)))
+    return _Area(middle, math.sqrt(min(max(variance, (radius / 10) ** 2), radius**2)), radius)
 
 
 def _begun(sizes: Floats, places: Floats, clusters: int, area: _Area) -> Floats:
