@@ -195,7 +195,8 @@ class _Area:
     def points(self, number: int) -> Floats:
         """Points there that keep apart."""
         found = self.middle + self.spread * starts(number, len(self.middle))
-        return found * np.minimum(1.0, self.radius / np.linalg.norm(found, axis=1, keepdims=True).clip(1.0))
+        lengths = np.linalg.norm(found, axis=1, keepdims=True)
+        return np.asarray(found * np.minimum(1.0, self.radius / np.maximum(lengths, 1.0)))
 
 
 def _area(noisy: Floats, weight: int, noise: Gaussian, radius: int) -> _Area:
