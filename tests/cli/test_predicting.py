@@ -88,6 +88,8 @@ def test_every_estimator_predicts_from_its_file_as_it_did_in_memory(
         ({"features": [["age"]]}, "do not fit together"),
         ({"classes": ["no", "yes", "perhaps"]}, "do not fit together"),
         ({"classes": None}, "do not fit together"),
+        ({"classes": [{}, []]}, "do not fit together"),
+        ({"features": {"age": [18, 90], "pressure": [0, 10**400]}}, "do not fit together"),
         ({"fitted": None}, "do not fit together"),
         ({"fitted": {**RELEASED, "coef_": [[1.0]]}}, "do not fit together"),
         ({"fitted": {**RELEASED, "coef_": [["__import__"]]}}, "do not fit together"),
@@ -120,6 +122,11 @@ def test_files_that_are_no_models_are_refused(defocus: Callable[..., Any], place
         (["model.json", "none.csv"], "No such file"),
         (["model.json", "model.json"], "neither a CSV nor"),
         (["model.json", "less.csv"], "no column 'pressure'"),
+        (["model.json", "twice.csv"], "Two columns of the table are called 'age'"),
+        (["model.json", "latin.csv"], "cannot be read"),
+        (["model.json", "."], "neither a CSV nor"),
+        ([".", "new.csv"], "No such file"),
+        (["model.json", "new.csv", "--out", "nowhere/said.csv"], "nowhere"),
         (["model.json", "dates.parquet"], "'age' is of type date32"),
         (["model.json", "empty.csv"], "no rows"),
         (["model.json", "new.csv", "--keep", "nobody"], "no column 'nobody'"),
@@ -132,6 +139,8 @@ def test_what_cannot_be_predicted_is_told_with_what_helps(
     defocus: Callable[..., Any], place: Path, words: list[str], said: str
 ) -> None:
     (place / "less.csv").write_text("age\n20\n", encoding="utf-8")
+    (place / "twice.csv").write_text("age,age,pressure\n20,30,120\n", encoding="utf-8")
+    (place / "latin.csv").write_bytes("age,pressure\n20,\xe9\n".encode("latin-1"))
     (place / "empty.csv").write_text("age,pressure\n", encoding="utf-8")
     (place / "said.csv").write_text("age,pressure,prediction\n20,120,yes\n", encoding="utf-8")
     pq.write_table(pa.table({"age": pa.array([0], pa.date32()), "pressure": [1.0]}), place / "dates.parquet")

@@ -46,7 +46,9 @@ def predict(
     else:
         printed = pa.BufferOutputStream()
         pacsv.write_csv(found, printed)
-        sys.stdout.write(printed.getvalue().to_pybytes().decode())
+        text = printed.getvalue().to_pybytes().decode()
+        lines = map(plain, text.split("\n")) if sys.stdout.isatty() else text.split("\n")  # no text acts on a terminal
+        sys.stdout.write("\n".join(lines))
 
 
 def _of_rows(found: Kept, data: Path, keep: Sequence[str], *, probabilities: bool) -> tuple[pa.Table, dict[str, str]]:

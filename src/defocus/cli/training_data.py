@@ -90,7 +90,16 @@ def _named(asked: Training) -> Sequence[str]:
 
 
 def table_of(place: Path) -> pa.Table:
-    """A CSV file as texts, or a Parquet file as it is."""
+    """A CSV file as texts, or a Parquet file as it is; every column has a name of its own."""
+    found = _read(place)
+    names = found.column_names
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise UnfitDataError(f"Two columns of the table are called {twice!r:.60}.", fix="rename one of them.")
+    return found
+
+
+def _read(place: Path) -> pa.Table:
     try:
         if place.suffix.lower() in {".parquet", ".pq"}:
             return pq.read_table(place)

@@ -1,7 +1,6 @@
 """What ``defocus train`` keeps of an estimator: a JSON file of what the fit released, read back with care."""
 
 import json
-import math
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ ESTIMATORS = {
 CLASSIFIERS = ("LogisticRegression", "AdditiveModel", "NaiveBayes")
 _FORMAT = "defocus model 1"
 _LONGEST = 1 << 28
+_FAR = 1e300
 
 
 @final
@@ -66,7 +66,7 @@ def kept(place: Path) -> Kept:
     told = loaded(place, _FORMAT)
     kind, features, classes = str(told.get("model")), told.get("features"), told.get("classes")
     model = None
-    if kind in ESTIMATORS.values() and _bounds(features) and isinstance(classes, list):
+    if kind in ESTIMATORS.values() and _bounds(features) and _names(classes):
         low, high = zip(*features.values(), strict=True)
         with suppress(InvalidParameterError):
             model = getattr(learning, kind).restored(told.get("fitted"), bounds=(low, high))
@@ -83,8 +83,13 @@ def _bounds(features: Any) -> TypeGuard[dict[str, tuple[float, float]]]:
     return bool(features) and isinstance(features, dict) and all(map(_pair, features.values()))
 
 
+def _names(classes: Any) -> TypeGuard[list[str | int]]:
+    """Whether this can be a list of classes."""
+    return isinstance(classes, list) and all(isinstance(each, str | int) for each in classes)
+
+
 def _pair(ends: Any) -> bool:
     if not isinstance(ends, list) or len(ends) != 2:
         return False
     numbers = all(isinstance(end, int | float) and not isinstance(end, bool) for end in ends)
-    return numbers and -math.inf < ends[0] < ends[1] < math.inf
+    return numbers and -_FAR < ends[0] < ends[1] < _FAR

@@ -132,7 +132,7 @@ def _torch() -> Any:
 
 
 def _beside(place: Path) -> Path:
-    return place.with_name(place.name + ".json")
+    return Path(f"{place}.json")
 
 
 def _damaged(place: Path) -> UnfitDataError:
