@@ -8,7 +8,9 @@ from typing import final
 import torch
 
 from defocus.learning.gradients.pieces import Direct, Piece, joined
+from defocus.learning.gradients.pieces.bounding import bounded
 from defocus.learning.gradients.pieces.direct import Several
+from defocus.learning.gradients.pieces.piece import Rough
 from defocus.learning.gradients.regions import Regions
 from defocus.learning.gradients.tools import Tools
 
@@ -27,6 +29,7 @@ class Tape:
         self.tools = tools
         self._regions, self._group_of, self._several = regions, group_of, several
         self._squares: defaultdict[int, list[torch.Tensor]] = defaultdict(list)
+        self._rough: defaultdict[int, list[Rough]] = defaultdict(list)
         self._ready: list[Piece] = []
         self._small: defaultdict[tuple[int, torch.dtype], list[Direct]] = defaultdict(list)
         self._together: list[tuple[int, Several]] = []
@@ -56,6 +59,9 @@ class Tape:
             several = Several(small)
             self._squares[group].append(several.squares())
             self._together.append((group, several))
+        for group, rough in self._rough.items():
+            self._squares[group].append(bounded(rough).sum(0))
+        self._rough.clear()
         self._waiting.clear()
         self._small.clear()
         self.tools.forget()
@@ -98,7 +104,11 @@ class Tape:
         if isinstance(piece, Direct) and piece.joins:
             self._small[group, piece.each().dtype].append(piece)
             return
-        self._squares[group].append(piece.squares())
+        squares = piece.squares()
+        if isinstance(squares, Rough):
+            self._rough[group].append(squares)
+        else:
+            self._squares[group].append(squares)
         self._ready.append(piece)
 
 

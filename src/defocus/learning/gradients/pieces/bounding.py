@@ -18,20 +18,21 @@ Reference:
     Mixed precision block fused multiply-add, for matrix units.
 """
 
-from collections.abc import Callable
+from collections.abc import Sequence
+from math import sqrt
 
 import torch
 
 from defocus.learning.gradients.pieces.multipliers import by_matrix_units, unit
-from defocus.learning.gradients.pieces.piece import RUN, product, squared_norms, wide
+from defocus.learning.gradients.pieces.piece import RUN, Rough, product, squared_norms, wide
 
 __all__ = [
     "TIMES",
-    "additions",
     "bounded",
     "lengthened",
     "part_width",
     "reach",
+    "rounding",
     "written",
     "written_margin",
 ]
@@ -47,28 +48,28 @@ TIMES = 512
 """How many positions are added up at once where gradients are written out."""
 
 
-def bounded(
-    squares: torch.Tensor,
-    reach: torch.Tensor,
-    numbers: int,
-    *,
-    totals: float = 0.0,
-    again: Callable[[torch.Tensor], torch.Tensor] | None = None,
-) -> torch.Tensor:
-    """Squared norms (B,) that are not below the true ones by more than 1/500.
+def bounded(found: Sequence[Rough]) -> torch.Tensor:
+    """Squared norms of several pieces, (pieces, B), that are not below the true ones by more than 1/500.
 
-    ``reach`` (B,) is the sum of the norms of what is added up, and ``numbers`` how many additions a number goes
-    through. ``totals`` is what the clipped sum is off by, relative to the reach, where processors round what they
-    multiply. ``again`` tells the norms of single examples, by their numbers, with smaller margins.
+    They are looked at together, because on a GPU many small steps cost more than one large one.
     """
-    found = squares.clamp(min=0)
-    margin = numbers * _SAFE * unit(squares) * reach.square()
-    told = torch.where(found >= _FINE * margin, found, found + margin)
-    if again is not None and not told.is_cuda:
-        rows = (margin > _COARSE * found).nonzero()[:, 0]
-        if len(rows):
-            told[rows] = torch.minimum(told[rows], again(rows))
-    return lengthened(told, totals * reach) if totals else told
+    squares = torch.stack([each.squares for each in found]).to(found[0].reach.dtype).clamp_(min=0)
+    margins = _times(found, [sqrt(each.rounding) for each in found]).square_()
+    told = torch.where(squares >= _FINE * margins, squares, squares + margins)
+    if not told.is_cuda:
+        doubtful = margins > _COARSE * squares
+        for number in doubtful.any(1).nonzero()[:, 0].tolist():
+            again, rows = found[number].again, doubtful[number].nonzero()[:, 0]
+            if again is not None:
+                told[number, rows] = torch.minimum(told[number, rows], again(rows).to(told.dtype))
+    off = [each.off for each in found]
+    return lengthened(told, _times(found, off)) if any(off) else told
+
+
+def _times(found: Sequence[Rough], factors: list[float]) -> torch.Tensor:
+    """The reaches of all pieces, each times its factor, (pieces, B)."""
+    scaled = torch._foreach_mul([each.reach for each in found], factors)  # noqa: SLF001 -- one kernel for all
+    return torch.stack(scaled)
 
 
 def lengthened(squares: torch.Tensor, away: torch.Tensor) -> torch.Tensor:
@@ -83,7 +84,12 @@ def reach(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
     return (norms[0] * norms[1]).sum(1)
 
 
-def additions(features: tuple[int, ...], width: int, like: torch.Tensor) -> int:
+def rounding(features: tuple[int, ...], width: int, like: torch.Tensor) -> float:
+    """What a squared norm by products of pairs is off by, relative to the square of the reach."""
+    return _additions(features, width, like) * _SAFE * unit(like)
+
+
+def _additions(features: tuple[int, ...], width: int, like: torch.Tensor) -> int:
     """How many additions a number goes through on its way into a squared norm by products of pairs.
 
     Inner products over so many features are made of parts of a width; then come the product, a run and its rounding.
@@ -94,7 +100,7 @@ def additions(features: tuple[int, ...], width: int, like: torch.Tensor) -> int:
 def part_width(length: int, features: tuple[int, ...], like: torch.Tensor) -> int | None:
     """The largest width for which ordinary norms are told at most 1 % too large; None where none is small enough."""
     for width in (max(features), *_WIDTHS):
-        if additions(features, width, like) * unit(like) * length <= _COARSE:
+        if _additions(features, width, like) * unit(like) * length <= _COARSE:
             return width
     return None
 
@@ -105,11 +111,11 @@ def _chain(numbers: int, like: torch.Tensor) -> int:
 
 
 def written(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    """Squared norms (B,) of the sums over t of the outer products of (B, T, rows) and (B, T, columns), as bounds.
+    """Squared norms (B,) of the sums over t of the outer products of (B, T, rows) and (B, T, columns).
 
     The gradients are written out in parts that stay in the cache, and no part of them is kept.
     """
-    (examples, length, rows), columns = left.shape, right.shape[2]
+    (examples, _, rows), columns = left.shape, right.shape[2]
     room = 2**26 if left.is_cuda else 2**20
     few, high = max(1, room // (rows * columns)), max(1, room // columns)
     found = []
@@ -119,7 +125,7 @@ def written(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
         for part in left[some].split(high, 2):
             squares += squared_norms(product(part.transpose(1, 2), right[some], TIMES))
         found.append(squares)
-    return lengthened(torch.cat(found).to(wide(left.dtype)), written_margin(length, left) * reach(left, right))
+    return torch.cat(found).to(wide(left.dtype))
 
 
 def written_margin(length: int, like: torch.Tensor) -> float:

@@ -15,9 +15,9 @@ from typing import TypeAlias, final
 import torch
 from torch.nn import functional as F  # noqa: N812 -- its name everywhere
 
-from defocus.learning.gradients.pieces.bounding import additions, bounded, lengthened, part_width, written_margin
+from defocus.learning.gradients.pieces.bounding import bounded, part_width, rounding, written_margin
 from defocus.learning.gradients.pieces.multipliers import convolution_rounding
-from defocus.learning.gradients.pieces.piece import Piece, dot, product, squared_norms, weighted, wide
+from defocus.learning.gradients.pieces.piece import Piece, Rough, dot, product, squared_norms, weighted, wide
 from defocus.learning.gradients.pieces.small import Product, fastest
 from defocus.learning.gradients.regions import Region
 from defocus.learning.gradients.tools import Tools
@@ -57,7 +57,7 @@ class Convolution(Piece):
         self._kept: torch.Tensor | None = None
         self._order = "instantiated"
 
-    def squares(self) -> torch.Tensor:
+    def squares(self) -> torch.Tensor | Rough:
         """By the way that was fastest for this shape."""
         x, g, shape = self._input, self._gradients, self._shape
         length, weights = prod(g.shape[2:]), prod(self.region.shape)
@@ -82,23 +82,27 @@ class Convolution(Piece):
             squares, most = _ghost(x, g, shape, width)
             if not self._tools.margins:
                 return squares
-            numbers = additions(features, width or max(features), x)
-            return bounded(squares, most, numbers, totals=convolution_rounding(x), again=self._written)
+            again = lambda few: bounded([self._written(few, 0.0)])[0]  # noqa: E731 -- one use
+            return Rough(squares, most, rounding(features, width or max(features), x), convolution_rounding(x), again)
         self._order = way
         squares, self._kept = self._instantiated(_ORDERS[way])
         self._input = self._gradients = x.new_empty(0)
         return squares
 
-    def _written(self, few: torch.Tensor, totals: float = 0.0) -> torch.Tensor:
+    def _written(self, few: torch.Tensor, totals: float) -> Rough:
         """Squared norms of some examples, written out one at a time in 64 bits and not kept."""
-        shape, found = self._shape, []
-        seen = sqrt(prod(-(-k // s) for k, s in zip(shape.kernel, shape.stride, strict=True)))  # times of each number
+        shape, found, most = self._shape, [], []
         for one in few.split(1):
             x, g = self._input[one].double(), self._gradients[one].double()
-            total = _channels_first(x, g, shape, x.new_empty(prod(self.region.shape)), self._tools)[1]
-            away = (written_margin(prod(g.shape[2:]), self._input) + totals) * seen * x.norm() * g.norm()
-            found.append(lengthened(squared_norms(total), away))
-        return torch.cat(found).to(wide(self._input.dtype))
+            found.append(
+                squared_norms(_channels_first(x, g, shape, x.new_empty(prod(self.region.shape)), self._tools)[1])
+            )
+            most.append(x.norm() * g.norm())
+        often = prod(
+            -(-k // s) for k, s in zip(shape.kernel, shape.stride, strict=True)
+        )  # a number is in so many patches
+        off = totals + written_margin(prod(self._gradients.shape[2:]), self._input)
+        return Rough(torch.cat(found), torch.stack(most).to(wide(self._input.dtype)), off=off * sqrt(often))
 
     def total(self, factors: torch.Tensor) -> torch.Tensor:
         """A product with the kept gradients, or one weight gradient of the whole batch."""

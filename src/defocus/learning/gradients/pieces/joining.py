@@ -10,20 +10,12 @@ from typing import final
 
 import torch
 
-from defocus.learning.gradients.pieces.bounding import (
-    TIMES,
-    additions,
-    bounded,
-    lengthened,
-    part_width,
-    reach,
-    written_margin,
-)
+from defocus.learning.gradients.pieces.bounding import TIMES, bounded, part_width, reach, rounding, written_margin
 from defocus.learning.gradients.pieces.direct import Direct
 from defocus.learning.gradients.pieces.lookup import Lookup
 from defocus.learning.gradients.pieces.multipliers import total_rounding
 from defocus.learning.gradients.pieces.outer import Outer
-from defocus.learning.gradients.pieces.piece import Piece, product, squared_norms
+from defocus.learning.gradients.pieces.piece import Piece, Rough, product, squared_norms
 from defocus.learning.gradients.regions import Regions
 from defocus.learning.gradients.tools import Tools
 
@@ -40,32 +32,30 @@ class Tied(Piece):
         self.region = lookup.region
         self._lookup, self._outer, self._tools = lookup, outer, tools
 
-    def squares(self) -> torch.Tensor:
-        """The squares of both and twice their inner product, or the sums written out; with a margin for rounding."""
+    def squares(self) -> torch.Tensor | Rough:
+        """The squares of both and twice their inner product, or the sums written out."""
         lookup, (left, right) = self._lookup, _long(self._outer)
-        outer = Outer(self.region, left, right, self._tools)
         features, length = (left.shape[2], right.shape[2]), left.shape[1] + lookup.ids.shape[1]
         width = part_width(length, features, left) if self._tools.margins else max(features)
-        most, totals = lookup.norms().sum(1) + reach(left, right), total_rounding(left)
         if width is None:
-            return lengthened(self._written(torch.arange(len(left), device=left.device)), totals * most)
-        looked_up = lookup.bare()
-        if self._tools.margins:
-            looked_up = (looked_up.sqrt() + lookup.off()).square()
-        squares = looked_up + outer.ghost(width) + 2 * lookup.crossed(left, right, width)
+            return self._written(torch.arange(len(left), device=left.device), total_rounding(left))
+        outer, most = Outer(self.region, left, right, self._tools).ghost(width)
+        longest, looked_up = lookup.norms().sum(1), lookup.bare()
+        crossed = 2 * lookup.crossed(left, right, width)
         if not self._tools.margins:
-            return squares
-        numbers = additions(features, width, left) + 2
-        return bounded(squares, most, numbers, totals=totals, again=self._written)
+            return looked_up + outer + crossed
+        squares = (looked_up.sqrt() + lookup.off * longest).square() + outer + crossed
+        again = lambda few: bounded([self._written(few, 0.0)])[0]  # noqa: E731 -- one use
+        return Rough(squares, longest + most, rounding(features, width, left), total_rounding(left), again)
 
-    def _written(self, few: torch.Tensor) -> torch.Tensor:
+    def _written(self, few: torch.Tensor, totals: float) -> Rough:
         """Squared norms of some examples, written out one at a time."""
         (left, right), lookup = _long(self._outer), self._lookup
         found, most = [], lookup.norms()[few].sum(1) + reach(left[few], right[few])
         for one in few.split(1):
             total = Lookup(self.region, lookup.ids[one], lookup.gradients[one].double(), self._tools).each()
             found.append(squared_norms(total.add_(product(left[one].transpose(1, 2), right[one], TIMES))))
-        return lengthened(torch.cat(found).to(most.dtype), written_margin(left.shape[1] + 1, left) * most)
+        return Rough(torch.cat(found), most, off=totals + written_margin(left.shape[1] + 1, left))
 
     def total(self, factors: torch.Tensor) -> torch.Tensor:
         """The sum of both totals."""

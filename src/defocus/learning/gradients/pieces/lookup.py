@@ -8,8 +8,8 @@ from typing import final
 
 import torch
 
-from defocus.learning.gradients.pieces.bounding import TIMES, lengthened, written_margin
-from defocus.learning.gradients.pieces.piece import Piece, dot, product, squared_norms, wide
+from defocus.learning.gradients.pieces.bounding import TIMES, written_margin
+from defocus.learning.gradients.pieces.piece import Piece, Rough, dot, product, squared_norms, wide
 from defocus.learning.gradients.regions import Region
 from defocus.learning.gradients.tools import Tools
 
@@ -26,12 +26,12 @@ class Lookup(Piece):
         self.region = region
         self.ids, self.gradients, self._tools = ids, gradients, tools
 
-    def squares(self) -> torch.Tensor:
-        """With a margin for rounding."""
+    def squares(self) -> torch.Tensor | Rough:
+        """Those of the rows that were looked up."""
         squares = self.bare()
         if self.ids.shape[1] == 1 or not self._tools.margins:
             return squares
-        return lengthened(squares, self.off())
+        return Rough(squares, self.norms().sum(1), off=self.off)
 
     def bare(self) -> torch.Tensor:
         """The squares as they come out; many positions are added up in 64 bits."""
@@ -47,9 +47,10 @@ class Lookup(Piece):
         found = torch.ops.aten.embedding_dense_backward(flat, rows.flatten(), examples * length, -1, False)
         return squared_norms(found.view(examples, length, -1)).to(kind)
 
-    def off(self) -> torch.Tensor:
-        """How far rounding may move the rows that are added up, (B,)."""
-        return written_margin(self.ids.shape[1], self.gradients) * self.norms().sum(1)
+    @property
+    def off(self) -> float:
+        """How far rounding may move the rows that are added up, relative to the sum of the norms of all."""
+        return written_margin(self.ids.shape[1], self.gradients)
 
     def total(self, factors: torch.Tensor) -> torch.Tensor:
         """Scaled rows, added up where they belong."""

@@ -15,9 +15,9 @@ from typing import final
 
 import torch
 
-from defocus.learning.gradients.pieces.bounding import additions, bounded, lengthened, part_width, reach, written
+from defocus.learning.gradients.pieces.bounding import bounded, part_width, reach, rounding, written, written_margin
 from defocus.learning.gradients.pieces.multipliers import total_rounding
-from defocus.learning.gradients.pieces.piece import Piece, dot, matrix, product, squared_norms, weighted
+from defocus.learning.gradients.pieces.piece import Piece, Rough, dot, matrix, product, squared_norms, weighted
 from defocus.learning.gradients.regions import Region
 from defocus.learning.gradients.tools import Tools
 
@@ -39,7 +39,7 @@ class Outer(Piece):
         self._kept: torch.Tensor | None = None
         self._turned = left.shape[-1] > right.shape[-1]
 
-    def squares(self) -> torch.Tensor:
+    def squares(self) -> torch.Tensor | Rough:
         """By the way that was fastest for this shape, with a margin for rounding unless the gradients are kept."""
         left, right = self.left, self.right
         if left.dim() == 2 or left.shape[1] == 1:
@@ -57,12 +57,19 @@ class Outer(Piece):
             self.left = self.right = left.new_empty(examples, 0)
             return squares
         if way == "written":
-            return lengthened(written(left, right), total_rounding(left) * reach(left, right))
-        squares = self.ghost(self.width)
+            return self._written(slice(None), total_rounding(left))
+        squares, most = self.ghost(self.width)
         if not self._tools.margins:
             return squares
-        again = lambda few: written(left[few], right[few])  # noqa: E731 -- one use
-        return bounded(squares, reach(left, right), self.numbers, totals=total_rounding(left), again=again)
+        features = (rows, columns)
+        off = rounding(features, self.width or max(features), left)
+        again = lambda few: bounded([self._written(few, 0.0)])[0]  # noqa: E731 -- one use
+        return Rough(squares, most, off, total_rounding(left), again)
+
+    def _written(self, few: slice | torch.Tensor, totals: float) -> Rough:
+        left, right = self.left[few], self.right[few]
+        off = totals + written_margin(left.shape[1], left)
+        return Rough(written(left, right), reach(left, right), off=off)
 
     @property
     def width(self) -> int | None:
@@ -71,12 +78,6 @@ class Outer(Piece):
         if not self._tools.margins:
             return max(features)
         return part_width(self.left.shape[1] if self.left.dim() == 3 else 1, features, self.left)
-
-    @property
-    def numbers(self) -> int:
-        """How many additions a number goes through on its way into a ghost norm."""
-        features = (self.left.shape[-1], self.right.shape[-1])
-        return additions(features, self.width or max(features), self.left)
 
     def total(self, factors: torch.Tensor) -> torch.Tensor:
         """One matrix product for the whole batch; the factors go to whichever side is smaller."""
@@ -107,17 +108,17 @@ class Outer(Piece):
         mask = usable.view(-1, *[1] * (self.left.dim() - 1))
         self.left, self.right = torch.where(mask, self.left, 0.0), torch.where(mask, self.right, 0.0)
 
-    def ghost(self, width: int | None) -> torch.Tensor:
-        """Squared norms from products of pairs of positions, made of parts of so many features, as they come out."""
+    def ghost(self, width: int | None) -> tuple[torch.Tensor, torch.Tensor]:
+        """Squared norms from products of pairs of positions, made of parts of so many features, and the reach."""
         examples, length, _ = self.left.shape
         part = max(1, _PRODUCTS // (length * length))
         if part >= examples:
-            return dot(self._gram(self.left, width), self._gram(self.right, width))
-        sums = [
-            dot(product(l, l.transpose(1, 2), width), product(r, r.transpose(1, 2), width))
+            return _met(self._gram(self.left, width), self._gram(self.right, width))
+        found = [
+            _met(product(l, l.transpose(1, 2), width), product(r, r.transpose(1, 2), width))
             for l, r in zip(self.left.split(part), self.right.split(part), strict=True)
         ]
-        return torch.cat(sums)
+        return torch.cat([squares for squares, _ in found]), torch.cat([most for _, most in found])
 
     def _gram(self, side: torch.Tensor, width: int | None) -> torch.Tensor:
         """Products of pairs; the last are remembered, because several layers often share their input."""
@@ -132,7 +133,7 @@ class Outer(Piece):
 
     def _rehearse_ghost(self) -> torch.Tensor:
         self._tools.forget()
-        return self.total(self.ghost(self.width))
+        return self.total(self.ghost(self.width)[1])
 
     def _rehearse_instantiated(self) -> torch.Tensor:
         squares, kept = self._instantiated()
@@ -149,3 +150,9 @@ class Outer(Piece):
             kept = self._tools.room(self.region, (len(first), first.shape[1], second.shape[2]), first)
             torch.bmm(first, second, out=kept)
         return squared_norms(kept), kept
+
+
+def _met(left: torch.Tensor, right: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Squared norms and the reach, out of two matrices of products of pairs: norms are on their diagonals."""
+    sizes = left.diagonal(dim1=1, dim2=2) * right.diagonal(dim1=1, dim2=2)
+    return dot(left, right), sizes.sqrt_().sum(1)

@@ -1,16 +1,36 @@
 """What every kind of per-example gradient can do."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import final
 
 import torch
 
 from defocus.learning.gradients.regions import Region
 
-__all__ = ["RUN", "Piece", "dot", "matrix", "product", "squared_norms", "weighted", "wide"]
+__all__ = ["RUN", "Piece", "Rough", "dot", "matrix", "product", "squared_norms", "weighted", "wide"]
 
 RUN = 64
 """How many products are added up in the precision at hand before a sum goes on in 64 bits."""
 _LONG = 2**14
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Rough:
+    """Squared norms (B,) as they come out, and how far from the true ones they may be.
+
+    ``reach`` (B,) is the sum of the norms of what is added up. Squares are off by ``rounding`` times its square, and
+    the norms of what is added to the clipped sum by ``off`` times the reach. ``again`` tells upper bounds of the
+    squares of single examples, by their numbers, with smaller margins.
+    """
+
+    squares: torch.Tensor
+    reach: torch.Tensor
+    rounding: float = 0.0
+    off: float = 0.0
+    again: Callable[[torch.Tensor], torch.Tensor] | None = None
 
 
 class Piece(ABC):
@@ -21,8 +41,8 @@ class Piece(ABC):
     region: Region
 
     @abstractmethod
-    def squares(self) -> torch.Tensor:
-        """The squared norm of each example's gradient, (B,): not below the true one by more than 1/500."""
+    def squares(self) -> torch.Tensor | Rough:
+        """The squared norm of each example's gradient, (B,)."""
 
     @abstractmethod
     def total(self, factors: torch.Tensor) -> torch.Tensor:
@@ -99,9 +119,8 @@ def product(a: torch.Tensor, b: torch.Tensor, width: int | None = None) -> torch
 
 
 def dot(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """The inner products (B,) of the rows of two tensors (B, ...): runs of numbers, and then their sums in 64 bits."""
+    """The inner products (B,) of the rows of two tensors (B, ...): sums of runs of numbers, and of these in 64 bits."""
     flat = (a * b).flatten(1)
     whole = flat.shape[1] // RUN * RUN
     found = flat[:, :whole].unflatten(1, (-1, RUN)).sum(2).sum(1, dtype=torch.float64)
-    rest = found if whole == flat.shape[1] else found + flat[:, whole:].sum(1)
-    return rest.to(flat.dtype)
+    return found if whole == flat.shape[1] else found + flat[:, whole:].sum(1)
