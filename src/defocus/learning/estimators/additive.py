@@ -12,12 +12,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from defocus.errors import InvalidParameterError, count
 from defocus.learning.estimators.balls import Floats, tallied
-from defocus.learning.estimators.base import PrivateEstimator, ends, seen, seen_with
+from defocus.learning.estimators.base import PrivateEstimator
+from defocus.learning.estimators.bounding import ends
 from defocus.learning.estimators.labels import labels, none_found
 from defocus.learning.estimators.logistic import descent_plan, fitted_by_descent
 from defocus.learning.estimators.naive_bayes import binned
 from defocus.learning.estimators.noisy_gradients import ROW_BITS
 from defocus.learning.estimators.residuals import decisions, probabilities
+from defocus.learning.estimators.seeing import seen, seen_with
 from defocus.mechanisms.values import IntVector
 
 __all__ = ["AdditiveModel", "Steps", "Trees"]

@@ -13,8 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from defocus.errors import count
 from defocus.learning.estimators.balls import Ball, Floats, squares, tallied
-from defocus.learning.estimators.base import PrivateEstimator, ends, held, scaled, seen
+from defocus.learning.estimators.base import PrivateEstimator
+from defocus.learning.estimators.bounding import ends, held, scaled
 from defocus.learning.estimators.noisy_gradients import noised
+from defocus.learning.estimators.seeing import seen
 from defocus.learning.estimators.spending import Sum, planned
 from defocus.mechanisms import Gaussian
 

@@ -9,15 +9,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from defocus.errors import InvalidParameterError, count, in_range, positive
 from defocus.learning.estimators.balls import Ball, Floats, Held, Matrix, tallied
-from defocus.learning.estimators.base import (
-    PrivateEstimator,
-    ends,
-    held,
-    in_units_of_data,
-    scaled,
-    seen,
-    seen_with,
-)
+from defocus.learning.estimators.base import PrivateEstimator
+from defocus.learning.estimators.bounding import ends, held, in_units_of_data, scaled
 from defocus.learning.estimators.cells import numbers
 from defocus.learning.estimators.moments import moment_error, moment_sum, noisy_moments
 from defocus.learning.estimators.noisy_gradients import (
@@ -29,6 +22,7 @@ from defocus.learning.estimators.noisy_gradients import (
     optimum,
 )
 from defocus.learning.estimators.residuals import PULL
+from defocus.learning.estimators.seeing import seen, seen_with
 from defocus.learning.estimators.spending import Plan, Sum, planned
 from defocus.noise import Bits
 

@@ -10,18 +10,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from defocus.errors import InvalidParameterError, count, positive
 from defocus.learning.estimators.balls import Ball, Floats, Held, Rows
-from defocus.learning.estimators.base import (
-    PrivateEstimator,
-    held,
-    in_units_of_data,
-    scaled,
-    seen,
-    seen_with,
-)
+from defocus.learning.estimators.base import PrivateEstimator
+from defocus.learning.estimators.bounding import held, in_units_of_data, scaled
 from defocus.learning.estimators.labels import Labels, labels, none_found, numbered
 from defocus.learning.estimators.noisy_gradients import ROW_BITS, UNIT, Loss, gradient_plan, optimum
 from defocus.learning.estimators.perturbation import Perturbation, objective, output
 from defocus.learning.estimators.residuals import PULL, decisions, largest, probabilities, pulls
+from defocus.learning.estimators.seeing import seen, seen_with
 from defocus.learning.estimators.spending import Plan, Purse
 from defocus.noise import Bits
 

@@ -13,8 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from defocus.errors import InvalidParameterError, whole
 from defocus.learning.estimators.balls import Floats
-from defocus.learning.estimators.base import PrivateEstimator, ends, seen, seen_with
+from defocus.learning.estimators.base import PrivateEstimator
+from defocus.learning.estimators.bounding import ends
 from defocus.learning.estimators.labels import labels, none_found, numbered
+from defocus.learning.estimators.seeing import seen, seen_with
 from defocus.learning.estimators.spending import Plan, Sum, planned
 from defocus.mechanisms import Gaussian
 from defocus.noise import Bits

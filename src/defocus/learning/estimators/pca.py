@@ -9,9 +9,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from defocus.errors import InvalidParameterError, count
 from defocus.learning.estimators.balls import Ball, Floats, tallied
-from defocus.learning.estimators.base import PrivateEstimator, ends, scaled, seen
+from defocus.learning.estimators.base import PrivateEstimator
+from defocus.learning.estimators.bounding import ends, scaled
 from defocus.learning.estimators.moments import moment_sum, noisy_moments
 from defocus.learning.estimators.noisy_gradients import noised
+from defocus.learning.estimators.seeing import seen
 from defocus.learning.estimators.spending import Sum, planned
 
 __all__ = ["PCA"]

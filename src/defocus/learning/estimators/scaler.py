@@ -11,7 +11,9 @@ from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from defocus.learning.estimators.balls import Floats
-from defocus.learning.estimators.base import PrivateEstimator, ends, seen
+from defocus.learning.estimators.base import PrivateEstimator
+from defocus.learning.estimators.bounding import ends
+from defocus.learning.estimators.seeing import seen
 from defocus.learning.estimators.spending import Purse, Sum, planned
 from defocus.mechanisms import Gaussian, RangeFinding
 from defocus.noise import Bits

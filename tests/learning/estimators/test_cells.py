@@ -1,0 +1,49 @@
+"""Cells: every one has an outcome, whatever is in it."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.base import clone
+from tests.learning.estimators.every import EVERY
+
+from defocus.learning.estimators.cells import table
+
+ODD = ["secret", "1.5", None, np.nan, np.inf, 10**400, -(10**400), 1j, {}, [1, 2], b"1", np.datetime64("2020"), pd.NA]
+ODD += [np.zeros((2, 2)), pd.DataFrame({"a": [1]})]
+
+
+def with_odd(values: Any) -> Any:
+    """Each odd cell in a row of its own."""
+    made = values.astype(object)
+    for place, cell in enumerate(ODD):
+        made[(place, *[1] * (values.ndim - 1))] = cell
+    return made
+
+
+@pytest.mark.filterwarnings("ignore:.*is of type object")
+@pytest.mark.parametrize("unfitted", EVERY, ids=lambda each: type(each).__name__)
+def test_no_cell_makes_a_fit_fail_whatever_is_in_it(unfitted: Any) -> None:
+    rng = np.random.default_rng(0)
+    X, y = with_odd(rng.random((20, 2))), with_odd(rng.integers(0, 2, 20))
+    for rows, targets in ((X, y), (X.tolist(), y.tolist()), (pd.DataFrame(X, columns=["a", "b"]), pd.Series(y))):
+        clone(unfitted).fit(rows, targets)
+
+
+def test_an_odd_cell_counts_as_missing_and_changes_no_other() -> None:
+    rows = [[0.1, 1], ["0.25", "?"], [True, None], [10**400, -(10**400)]]
+    with pytest.warns(UserWarning, match="type object"):
+        typed = table(np.array(rows, dtype=object))
+    for made in (typed, table(rows)):
+        np.testing.assert_array_equal(made, [[0.1, 1], [0.25, np.nan], [1, np.nan], [np.inf, -np.inf]])
+    missing = [cell for cell in ODD if not isinstance(cell, int | float) and str(cell) != "1.5"]
+    assert all(np.isnan(table([[cell], [1.0]])[0, 0]) for cell in missing)
+
+
+@pytest.mark.parametrize("column", [pd.array([1, None, 3], dtype="Int64"), pd.Categorical([1.0, 2.0, np.nan])])
+def test_columns_of_numbers_of_other_libraries_are_numbers(column: Any) -> None:
+    frame = pd.DataFrame({"age": column})
+    assert np.isnan(table(frame)[:, 0]).sum() == 1
+    assert table(pl.DataFrame({"age": [1, None, 3]}))[2].tolist() == [3.0]
