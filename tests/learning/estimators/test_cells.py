@@ -32,6 +32,13 @@ def test_no_cell_makes_a_fit_fail_whatever_is_in_it(unfitted: Any) -> None:
         clone(unfitted).fit(rows, targets)
 
 
+def test_no_number_makes_a_fit_warn_however_large_it_is() -> None:
+    X, y = np.full((20, 2), 0.5, np.longdouble), np.zeros(20, np.longdouble)
+    X[3, 1] = y[3] = np.longdouble("1e4000")
+    for unfitted in EVERY:
+        clone(unfitted).fit(X, y)
+
+
 def test_an_odd_cell_counts_as_missing_and_changes_no_other() -> None:
     rows = [[0.1, 1], ["0.25", "?"], [True, None], [10**400, -(10**400)]]
     with pytest.warns(UserWarning, match="type object"):

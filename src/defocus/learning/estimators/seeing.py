@@ -77,7 +77,8 @@ def _attempted(check: Callable[[], Any], words: Mapping[str, tuple[str, str]]) -
     Its own often quote values. A refusal is given and not raised, so that its context is not the one that it replaces.
     """
     try:
-        return check(), None
+        with np.errstate(all="ignore"):  # a warning about one number tells of it
+            return check(), None
     except UnfitDataError as problem:
         return None, problem
     except (ValueError, TypeError, ArithmeticError) as problem:

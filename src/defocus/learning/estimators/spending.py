@@ -83,7 +83,7 @@ def _alone(compute: Callable[[], _Made]) -> _Made:
         return compute()
     raise UnfitDataError(
         "The fit failed. The reason is not shown, since it may depend on private values.",
-        fix="check that targets are numbers, or labels of one kind; try it on made-up data of the same kind.",
+        fix="try it on made-up data of the same kind, and with more memory.",
     )
 
 
