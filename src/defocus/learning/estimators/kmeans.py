@@ -147,7 +147,7 @@ class KMeans(ClusterMixin, TransformerMixin, PrivateEstimator):
         if self.bounds is None:
             return centres
         low, high = ends(self.bounds, centres.shape[1])
-        return (low + high) / 2 + centres * (high - low) / 2
+        return (low / 2 + high / 2) + centres * (high / 2 - low / 2)
 
 
 def assigned(rows: Floats, centres: Floats) -> NDArray[np.int64]:

@@ -124,7 +124,7 @@ class NaiveBayes(ClassifierMixin, PrivateEstimator):
 def binned(rows: Floats, low: Floats, high: Floats, bins: int) -> NDArray[np.int64]:
     """The part of its feature's range that each entry lies in; NaN in the middle one. Entry by entry."""
     with np.errstate(invalid="ignore", over="ignore"):
-        shares = (rows - low) / (high - low) * bins
+        shares = (rows / 2 - low / 2) / (high / 2 - low / 2) * bins
     within = np.nan_to_num(shares, nan=bins / 2, posinf=bins, neginf=0).clip(0, bins - 0.5)
     found: NDArray[np.int64] = np.floor(within).astype(np.int64)
     return found

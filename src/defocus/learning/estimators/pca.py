@@ -112,7 +112,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):
         if self.bounds is None:
             return moved
         low, high = ends(self.bounds, self.n_features_in_)
-        found: Floats = (low + high) / 2 + moved * (high - low) / 2
+        found: Floats = (low / 2 + high / 2) + moved * (high / 2 - low / 2)
         return found
 
     @property

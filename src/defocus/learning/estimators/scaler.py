@@ -97,11 +97,12 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
         rows_about = max(1.0, float(noisy[-1]))
         first = (noisy[:width] / rows_about).clip(-1, 1)
         second = (noisy[width : 2 * width] / rows_about).clip(0, 1)
-        middle, half = (low + high) / 2, (high - low) / 2
+        middle, half = low / 2 + high / 2, high / 2 - low / 2
         self.low_, self.high_ = low, high
         self.mean_ = middle + half * first
-        self.var_ = np.maximum(second - first**2, _NARROWEST**2) * half**2
-        self.scale_ = np.sqrt(self.var_)
+        self.scale_ = np.sqrt(np.maximum(second - first**2, _NARROWEST**2)) * half
+        with np.errstate(over="ignore"):
+            self.var_ = self.scale_**2
         self.error_ = half * float(noise.sigma) / 2**_BITS / rows_about
 
     def transform(self, X: Any) -> Floats:
@@ -145,7 +146,7 @@ def _magnitudes(values: Floats, finder: RangeFinding) -> NDArray[np.int64]:
 
 def _moved(rows: Floats, low: Floats, high: Floats) -> NDArray[np.int64]:
     """The sums of features that go from -1 to 1, of their squares, and of ones, in steps."""
-    shares = ((rows - (low + high) / 2) / ((high - low) / 2)).clip(-1, 1)
+    shares = ((rows - (low / 2 + high / 2)) / (high / 2 - low / 2)).clip(-1, 1)
     shares = np.where(np.isnan(shares), 0.0, shares)
     plain, squared = np.rint(shares * 2**_BITS), np.rint(shares**2 * 2**_BITS)
     parts = [plain.sum(axis=0), squared.sum(axis=0), np.array([float(len(rows) << _BITS)])]
