@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from tests.learning.making import data, model
@@ -12,7 +13,8 @@ from defocus import Budget, rows, user
 from defocus.errors import BudgetExceededError, InvalidParameterError
 from defocus.learning import search
 from defocus.learning.clipping import Fixed
-from defocus.learning.searching import _priced
+from defocus.learning.examples import examples
+from defocus.learning.searching import _One, _priced
 from defocus.ledger import Ledger
 from defocus.noise.testing import seeded
 from defocus.privacy.accounting import tightest
@@ -78,6 +80,21 @@ def test_a_score_on_private_rows_is_part_of_what_each_run_costs(tmp_path: Path) 
     assert paid > free
 
 
+@pytest.mark.statistical
+def test_the_noise_of_a_score_is_what_was_charged_for() -> None:
+    """The number told right, of 40 examples, gets a standard deviation of 5, and none of 4.5 or 5.5."""
+    draws, deviation, net = 2000, 5.0, model()
+    held = examples(data(n=40))
+    one = _One(make, data(), None, held, seeded(3))
+    exact = one._score(net, 0.0)
+    moved = np.array([one._score(net, deviation) - exact for _ in range(draws)]) * 40
+    assert np.allclose(moved, np.round(moved), atol=1e-6)
+    spread, error = float(np.mean(moved**2)), np.sqrt(2 / draws)
+    assert abs(spread / deviation**2 - 1) < 4 * error
+    assert abs(spread / (1.1 * deviation) ** 2 - 1) > 4 * error
+    assert abs(spread / (0.9 * deviation) ** 2 - 1) > 4 * error
+
+
 def test_it_is_charged_before_the_first_run(tmp_path: Path) -> None:
     made: list[float] = []
 
@@ -135,6 +152,7 @@ def test_the_best_run_wins(tmp_path: Path) -> None:
         ({"settings": "rates"}, "list what to try"),
         ({"public": data()}, "one of them"),
         ({"data": None}, "one of them"),
+        ({"data": None, "public": data(), "private_validation": True}, "charges nothing"),
         ({"runs": 1}, "runs"),
         ({"runs": float("nan")}, "runs"),
         ({"eta": 2}, "eta"),

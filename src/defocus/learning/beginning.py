@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from defocus.errors import InvalidParameterError, UnfitModelError, count
+from defocus.learning.declaring import protected
 from defocus.learning.distributed import Ranks
 from defocus.learning.logs import folder_beside
 from defocus.learning.planning import Plan, plan
@@ -79,11 +80,7 @@ def checked_optimizer(optimizer: object, model: torch.nn.Module) -> None:
 
 def checked_unit(unit: object, users: object) -> None:
     """Refuse a unit that examples cannot be counted in."""
-    if not isinstance(unit, Unit) or unit.kind not in {"rows", "user"}:
-        raise InvalidParameterError(
-            f"Training protects rows or users, but the unit is {unit!s:.60}.", fix='pass rows() or user("patient_id").'
-        )
-    if (unit.kind == "user") != (users is not None):
+    if (protected(unit).kind == "user") != (users is not None):
         raise InvalidParameterError(
             "With unit=user(…), and only with it, users= says whose each example is.",
             fix="pass users=, an array with one user for each example, or unit=rows().",

@@ -16,8 +16,11 @@ _UNPROMISED = (
 )
 
 
-def explained(plan: Plan, stepper: Stepper, *, receipt: Receipt | None, declared: bool) -> str:
-    """Line by line: what is protected, what is drawn, clipped, noised, shown, charged, and what is not promised."""
+def explained(plan: Plan, stepper: Stepper, ways: str, *, receipt: Receipt | None, declared: bool) -> str:
+    """Line by line: what is protected, what is drawn, clipped, noised, shown, charged, and what is not promised.
+
+    ``ways`` is how gradients are made, as it was found on made-up examples: later ways may follow from private ones.
+    """
     return "\n".join(
         [
             f"Protected: {plan.unit}. Everything that leaves the run comes out almost as often without it.",
@@ -27,7 +30,7 @@ def explained(plan: Plan, stepper: Stepper, *, receipt: Receipt | None, declared
             + (" A user's examples are clipped one by one and averaged." if plan.unit.kind == "user" else ""),
             _noise(plan, stepper),
             _seen(plan, stepper),
-            f"Gradients: {' '.join(stepper.gradients.explain().splitlines())}",
+            f"Gradients: {' '.join(ways.splitlines())}",
             _charge(plan, receipt),
             _UNPROMISED,
         ]
@@ -44,10 +47,6 @@ def _size(plan: Plan, *, declared: bool) -> str:
 
 
 def _noise(plan: Plan, stepper: Stepper) -> str:
-    ratio = plan.ratio_of(0, 0)
-    spread = (
-        "" if len(set(plan.factors)) == 1 else f", from {max(plan.factors):.3g} to {min(plan.factors):.3g} times that"
-    )
     made = stepper.noise.source if isinstance(stepper.noise, Correlated) else stepper.noise
     source = (
         "from AES-256 in counter mode"
@@ -57,10 +56,10 @@ def _noise(plan: Plan, stepper: Stepper) -> str:
     correlated = (
         ""
         if plan.strategy is None
-        else f", correlated over {len(plan.strategy.column)} steps so that sums keep less of it"
+        else f", correlated over {len(plan.strategy.column)} steps, of which later ones take back a part"
     )
     return (
-        f"Noise: Gaussian, {ratio:.4g} times the clip on the sum of a step{spread}{correlated}, {source};"
+        f"Noise: Gaussian, {plan.noise_in_words(0)} times the clip on the sum of a step{correlated}, {source};"
         f" the sum is divided by the expected {plan.batch:g}."
     )
 

@@ -135,8 +135,6 @@ def _check_others(trial: Trial, pool: Batch) -> None:
         if not alike(one.gradient, other.gradient, trial.same, trial.same):
             raise _dependent("the gradient of an example changes with the other examples of its batch")
         _compare_buffers(one.buffers, other.buffers)
-    one, other = (trial.seen(batch, (0,)) for batch in (first, rows(pool, _KEPT, 2 * _KEPT)))
-    _compare_buffers(one.buffers, other.buffers)
 
 
 def _keeping(pool: Batch, place: int) -> Batch:

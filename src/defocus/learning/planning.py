@@ -13,6 +13,7 @@ from typing import Any, final
 
 from defocus.errors import InvalidParameterError, Number, count, positive
 from defocus.learning.clipping import Clipping, Quantile
+from defocus.learning.declaring import steps_of
 from defocus.learning.levels import Banded, Schedule, Strategy, strategy
 from defocus.learning.sampling import Cyclic, Sampling, planned
 from defocus.learning.watching import Watch
@@ -65,6 +66,16 @@ class Plan:
     def ratio_of(self, part: int, step: int) -> float:
         """Standard deviation over sensitivity of one part (0: gradient, 1: clip, 2: watch) of a step."""
         return self.ratio * self.factors[step] / math.sqrt(self.shares[part])
+
+    def noise_in_words(self, part: int | None = None) -> str:
+        """Standard deviation over sensitivity in every step, of one part or of all together.
+
+        Where noise is correlated, that of the independent draws it is made of.
+        """
+        whole = self.ratio if part is None else self.ratio / math.sqrt(self.shares[part])
+        base = whole if self.strategy is None else whole * self.strategy.norm
+        least, most = base * min(self.factors), base * max(self.factors)
+        return f"{base * self.factors[0]:.4g}" if least == most else f"between {least:.4g} and {most:.4g}"
 
     def event_after(self, steps: int) -> Event:
         """What the first ``steps`` steps owe by themselves."""
@@ -164,7 +175,7 @@ def _steps(size: int, batch: Fraction, epochs: object, steps: object, sampling: 
     elif sampling == "shuffled":
         found = count("epochs", epochs) * math.ceil(size / batch)
     else:
-        found = max(1, math.ceil(Fraction(positive("epochs", epochs)) * size / batch))
+        found = steps_of(epochs, size, batch)
     if found > _MOST_STEPS:
         raise InvalidParameterError(
             f"A run has at most {_MOST_STEPS} steps, but this one has {found}.",

@@ -50,11 +50,12 @@ class Trained:
     def facts(self) -> dict[str, str]:
         """Names and words."""
         made = self.plan
+        correlated = "" if made.strategy is None else ", of which later steps take back a part"
         found = {
             "protected": str(made.unit),
             "steps": f"{self.steps} of {made.steps}, {made.batch:g} of {made.size} expected in each",
             "cost": self._cost(),
-            "noise": f"{made.ratio:.4g} times the sensitivity of a step",
+            "noise": f"{made.noise_in_words()} times the sensitivity of a step{correlated}",
             "clip": f"{math.hypot(*self.clips):.4g}",
         }
         if self.glance is not None and str(self.glance):

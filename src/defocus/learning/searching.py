@@ -38,7 +38,7 @@ from defocus.errors import InvalidParameterError, Number, in_range, positive
 from defocus.learning.beginning import checked_unit, ledger_of
 from defocus.learning.clipping import Fixed
 from defocus.learning.distributed import Ranks
-from defocus.learning.examples import Examples, examples
+from defocus.learning.examples import Examples, Units, examples
 from defocus.learning.planning import Plan, plan
 from defocus.learning.stopping import number_of_runs
 from defocus.learning.trainer import Trainer
@@ -141,11 +141,16 @@ def search(
         raise InvalidParameterError(
             "A search is on private data or on public data, one of them.", fix="pass data, or public=, and not both."
         )
+    if public is not None and private_validation:
+        raise InvalidParameterError(
+            "A search on public data charges nothing, so it cannot pay for scores on private examples.",
+            fix="pass a public validation set with public=, or private data with private_validation=True.",
+        )
     tried, drawn = _settings(settings), source(bits)
     checked_unit(unit, users)
     held = examples(validation)
     found = examples(data if public is None else public)
-    size = found.length if users is None else len(np.unique(np.asarray(users)))
+    size = Units(found.length, users).count
     asked: dict[str, Any] = {"unit": unit, "size": size, "batch": batch, "epochs": epochs, "steps": steps}
     asked |= {"sampling": "poisson", "clipping": Fixed(1), "watch": "nothing"}
     one = _One(make, data if public is None else public, users, held, drawn)

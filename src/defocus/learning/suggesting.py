@@ -21,6 +21,7 @@ from typing import Any, final
 from defocus.answers.plotting import DARK, TEAL, blank
 from defocus.answers.showing import text_facts, text_table
 from defocus.errors import InvalidParameterError, Number, count, positive
+from defocus.learning.declaring import protected, steps_of
 from defocus.learning.sampling import Poisson
 from defocus.privacy.accounting import tightest
 from defocus.privacy.budgets import Budget
@@ -210,9 +211,9 @@ def suggest(
     check_budget(budget)
     if budget.delta:
         check_delta(budget.delta, units)
-    person, width = rows() if unit is None else _a_unit(unit), _width(model, parameters)
+    person, width = rows() if unit is None else protected(unit), _width(model, parameters)
     options = tuple(
-        _option(person, budget, units, batch, steps=_steps(units, batch, work), width=width)
+        _option(person, budget, units, batch, steps=steps_of(work, units, batch), width=width)
         for batch in _batches(units, work)
     )
     least = min(option.ratio for option in options)
@@ -250,14 +251,13 @@ def _epsilon(step: Event, steps: int, unit: Unit, budget: Budget) -> float:
 
 
 def _batches(size: int, epochs: Number) -> list[int]:
-    """Powers of two that leave enough steps and not too many; the whole data or the nearest power if there is none."""
+    """Powers of two that leave enough steps and not too many.
+
+    If none does, the smallest of them, which leaves the most steps; or all of the data where that is less.
+    """
     powers = [2**i for i in range(4, size.bit_length()) if 2**i < size]
-    enough = [batch for batch in powers if _FEWEST <= _steps(size, batch, epochs) <= _MOST]
+    enough = [batch for batch in powers if _FEWEST <= steps_of(epochs, size, batch) <= _MOST]
     return enough or [min([*powers[:1], size])]
-
-
-def _steps(size: int, batch: int, epochs: Number) -> int:
-    return max(1, math.ceil(Fraction(epochs) * size / batch))
 
 
 def _spread(largest: int) -> Sequence[int]:
@@ -280,11 +280,3 @@ def _width(model: Any, parameters: int | None) -> int:
         )
     found = sum(each.numel() for each in model.parameters() if each.requires_grad)
     return count("the number of trainable parameters", found)
-
-
-def _a_unit(unit: object) -> Unit:
-    if not isinstance(unit, Unit) or unit.kind not in {"rows", "user"}:
-        raise InvalidParameterError(
-            f"Training protects rows or users, but the unit is {unit!s:.60}.", fix='pass rows() or user("patient_id").'
-        )
-    return unit
