@@ -101,9 +101,9 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
         self.low_, self.high_ = low, high
         self.mean_ = middle + half * first
         self.scale_ = np.sqrt(np.maximum(second - first**2, _NARROWEST**2)) * half
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore"):  # bounds may be as wide as floats go
             self.var_ = self.scale_**2
-        self.error_ = half * float(noise.sigma) / 2**_BITS / rows_about
+            self.error_ = half * (float(noise.sigma) / 2**_BITS / rows_about)
 
     def transform(self, X: Any) -> Floats:
         """Standardised rows."""
