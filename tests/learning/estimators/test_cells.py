@@ -9,6 +9,7 @@ import pytest
 from sklearn.base import clone
 from tests.learning.estimators.every import EVERY
 
+from defocus.learning import PCA, KMeans, LinearRegression, LogisticRegression, NaiveBayes, StandardScaler
 from defocus.learning.estimators.cells import table
 
 ODD = ["secret", "1.5", None, np.nan, np.inf, 10**400, -(10**400), 1j, {}, [1, 2], b"1", np.datetime64("2020"), pd.NA]
@@ -37,6 +38,31 @@ def test_no_number_makes_a_fit_warn_however_large_it_is() -> None:
     X[3, 1] = y[3] = np.longdouble("1e4000")
     for unfitted in EVERY:
         clone(unfitted).fit(X, y)
+
+
+WIDE = (-1.7e308, 1.7e308)
+WAYS = [
+    *EVERY,
+    LogisticRegression(classes=[0, 1], by="output"),
+    LogisticRegression(classes=[0, 1], by="objective"),
+    LogisticRegression(classes=[0, 1], bounds=WIDE, steps=2),
+    LinearRegression(by="moments", target=(-1e300, 1e300)),
+    NaiveBayes(classes=[0, 1], bounds=WIDE),
+    KMeans(3, bounds=WIDE),
+    PCA(bounds=WIDE),
+    StandardScaler(),
+    StandardScaler(bounds=WIDE),
+]
+
+
+def test_no_rows_make_a_fit_fail_or_warn_and_what_is_found_is_finite() -> None:
+    rng = np.random.default_rng(0)
+    extreme = [np.nan, np.inf, -np.inf, 1.7e308, -1.7e308, 5e-324, 0.0, -0.0, 1e150, 1e-300]
+    for _ in range(3):
+        X, y = rng.choice(extreme, (4, 2)), rng.choice([*extreme, 1.0], 4)
+        for unfitted in WAYS:
+            released = clone(unfitted).fit(X, y).released()
+            assert all(np.isfinite(value).all() for name, value in released.items() if name not in {"var_", "error_"})
 
 
 def test_an_odd_cell_counts_as_missing_and_changes_no_other() -> None:
