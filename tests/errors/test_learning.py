@@ -18,6 +18,7 @@ from defocus import errors
         (errors.BranchedRunError, errors.DefocusError),
         (errors.LostProcessError, errors.DefocusError),
         (errors.StepFailedError, errors.DefocusError),
+        (errors.ChangedModelError, errors.DefocusError),
     ],
 )
 def test_each_has_its_place_and_survives_pickling(

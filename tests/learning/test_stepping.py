@@ -122,15 +122,20 @@ def test_a_batch_that_does_not_fit_in_memory_is_cut_until_it_does(tmp_path: Path
     stepper, parameters, numbers = run._stepper, list(run._stepper.parameters.values()), np.arange(40)
     beside = stepper._sum(parameters, numbers, np.ones(40))
     whole, given = [parameter.grad for parameter in parameters], stepper.gradients
-    stepper.gradients = Small(given, 10)
+    stepper.gradients = small(given, 10)
     again = stepper._sum(parameters, numbers, np.ones(40))
     assert stepper.chunk == 10
     assert torch.allclose(beside, again, rtol=1e-5)
     for parameter, expected in zip(parameters, whole, strict=True):
         assert torch.allclose(parameter.grad, expected, atol=1e-6)
-    stepper.gradients = Small(given, 0)
+    stepper.gradients = small(given, 0)
     with pytest.raises(torch.OutOfMemoryError):
         stepper._sum(parameters, numbers, np.ones(40))
+
+
+def small(*given: Any) -> Any:
+    """In the place of gradients."""
+    return Small(*given)
 
 
 class Small:
@@ -195,7 +200,7 @@ def test_an_example_on_which_the_loss_fails_counts_as_nothing(tmp_path: Path, wa
 @pytest.mark.parametrize("watch", ["paid", "private"])
 def test_what_a_failure_says_is_for_the_owner_only(tmp_path: Path, watch: str) -> None:
     run = trainer(tmp_path, watch=watch)
-    run._stepper.gradients = Small(run._stepper.gradients, 5, ValueError("1.25 is too much"))
+    run._stepper.gradients = small(run._stepper.gradients, 5, ValueError("1.25 is too much"))
     with pytest.raises(StepFailedError, match="withheld") as caught:
         run.fit(progress=False)
     told = "".join(traceback.format_exception(caught.value))

@@ -2,6 +2,8 @@
 
 import copy
 import math
+import threading
+import time
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from torch.utils.data import DataLoader, IterableDataset, TensorDataset, Weighte
 from defocus import Budget, Ledger, rows, user
 from defocus.errors import (
     BudgetExceededError,
+    CheckpointError,
     DependentExamplesError,
     InvalidParameterError,
     TrainingEndedError,
@@ -39,10 +42,10 @@ def entries(folder: Path) -> list[Any]:
 
 def test_a_run_is_charged_once_and_before_the_first_batch(tmp_path: Path) -> None:
     run = trainer(tmp_path)
-    assert not entries(tmp_path)
+    assert not (tmp_path / "run.ledger").exists()
     run.explain()
     batches = run.batches()
-    assert not entries(tmp_path)
+    assert not (tmp_path / "run.ledger").exists()
     first = next(batches)
     assert len(entries(tmp_path)) == 1
     run.step(first)
@@ -434,3 +437,77 @@ def test_progress_shows_nothing_private_unless_asked(tmp_path: Path, capsys: pyt
     assert "owner only" not in shown
     trainer(tmp_path, ledger=tmp_path / "b.ledger", watch="nothing").fit()
     assert "loss" not in capsys.readouterr().out
+
+
+def test_two_threads_do_not_take_one_step_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = trainer(tmp_path)
+    batch, make, working = next(run.batches()), type(run._stepper).make, threading.Event()
+
+    def slow(*given: Any) -> None:
+        working.set()
+        time.sleep(0.2)
+        make(*given)
+
+    monkeypatch.setattr(type(run._stepper), "make", slow)
+    first = threading.Thread(target=run.step, args=(batch,))
+    first.start()
+    working.wait()
+    with pytest.raises(TrainingEndedError, match="not the batch"):
+        run.step(batch)
+    first.join()
+    assert run.steps_taken == 1
+
+
+def test_looking_at_a_run_or_being_refused_makes_no_ledger(tmp_path: Path) -> None:
+    normed = nn.Sequential(nn.Linear(5, 8), nn.BatchNorm1d(8), nn.Linear(8, 2))
+    with pytest.raises(DependentExamplesError):
+        trainer(tmp_path, model=normed)
+    run = trainer(tmp_path)
+    assert run.plan.steps == 8
+    assert "Protected" in run.explain()
+    assert not list(tmp_path.iterdir())
+    run.fit(progress=False)
+    assert (tmp_path / "run.ledger").exists()
+
+
+def test_a_place_where_no_checkpoint_can_be_written_costs_nothing(tmp_path: Path) -> None:
+    for place in (tmp_path / "nowhere" / "run.checkpoint", tmp_path):
+        with pytest.raises(CheckpointError, match="cannot be written"):
+            trainer(tmp_path).fit(checkpoint=place, progress=False)
+    assert not (tmp_path / "run.ledger").exists()
+
+
+def test_a_checkpoint_is_there_as_soon_as_the_run_is_charged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = trainer(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(type(run._stepper), "_summed", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            run.fit(checkpoint=tmp_path / "run.checkpoint", progress=False)
+    again = trainer(tmp_path)
+    again.resume(tmp_path / "run.checkpoint")
+    assert again.fit(progress=False).steps == 8
+
+
+def interrupted(*_: Any, **__: Any) -> None:
+    raise KeyboardInterrupt
+
+
+class Switching(nn.Module):
+    """Takes another path, for which gradients must be made otherwise, where a value is missing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Linear(5, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if bool((x > 1e5).any()):
+            return x.clamp(max=1) @ (self.inner.weight / self.inner.weight.norm()).t()
+        return self.inner(x)
+
+
+def test_no_example_decides_what_a_run_says_of_its_gradients(tmp_path: Path) -> None:
+    x, y = data()
+    run = trainer(tmp_path, model=Switching(), data=(torch.full_like(x, 1e6), y))
+    before = run.explain().splitlines()
+    run.fit(progress=False)
+    assert run.explain().splitlines()[:-2] == before[:-2]  # but for the charge

@@ -49,6 +49,7 @@
     ├── TrainingEndedError              a step past the last one that was charged
     ├── CheckpointError                 a checkpoint or its log damaged, missing, of another run, or in use
     ├── BranchedRunError                a step of a training run again, from other sums than before
+    ├── ChangedModelError               a model or its optimizer changed in the middle of a training run
     ├── LostProcessError                another process of a training run is gone or silent; the charge stays
     ├── StepFailedError                 model or loss failed on private examples; what they said is withheld
     ├── StreamEndedError                a step past the last one that was charged
@@ -76,6 +77,7 @@ from defocus.errors.checks import (
 from defocus.errors.graphs import UnknownQuestionError
 from defocus.errors.learning import (
     BranchedRunError,
+    ChangedModelError,
     CheckpointError,
     DependentExamplesError,
     LostProcessError,
@@ -135,6 +137,7 @@ __all__ = [
     "BranchedRunError",
     "BudgetExceededError",
     "CannotCalibrateError",
+    "ChangedModelError",
     "CheckpointError",
     "DatasetFileError",
     "DefocusError",

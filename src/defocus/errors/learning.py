@@ -4,6 +4,7 @@ from defocus.errors.base import DefocusError, InvalidParameterError
 
 __all__ = [
     "BranchedRunError",
+    "ChangedModelError",
     "CheckpointError",
     "DependentExamplesError",
     "LostProcessError",
@@ -36,6 +37,10 @@ class CheckpointError(DefocusError):
 
 class BranchedRunError(DefocusError):
     """A step would be released a second time, from other sums than before, and only one run was charged."""
+
+
+class ChangedModelError(DefocusError):
+    """A model or its optimizer was changed in the middle of a run, for which clipping and noise were arranged."""
 
 
 class LostProcessError(DefocusError):

@@ -108,12 +108,17 @@ def checked_precision(precision: str) -> torch.dtype | None:
     return _PRECISIONS[precision]
 
 
-def ledger_of(ledger: object, unit: Unit, budget: Budget, ranks: Ranks) -> Ledger | None:
-    """The ledger to charge, opened or made if it is a path; None in all processes but the first."""
+def ledger_of(ledger: object, unit: Unit, budget: Budget, ranks: Ranks, *, make: bool = True) -> Ledger | None:
+    """The ledger to charge, opened or made if it is a path; None in all processes but the first.
+
+    Unless it is to be made, one that does not exist is None as well: looking at a run should not leave a ledger behind.
+    """
     if not ranks.first:
         return None
     if isinstance(ledger, str | Path):
-        there = str(ledger).startswith("postgresql") or Path(ledger).exists()
+        there = "://" in str(ledger) or Path(ledger).exists()
+        if not there and not make:
+            return None
         ledger = (
             Ledger.open(ledger)
             if there

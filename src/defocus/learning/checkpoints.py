@@ -21,11 +21,13 @@ run goes on from a checkpoint that was written after its last step, and from no 
 """
 
 import contextlib
+import errno
 import hashlib
 import json
 import math
 import os
 import struct
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +37,7 @@ import torch
 from defocus.errors import CheckpointError, DefocusError
 from defocus.ledger.disk import sync_directory
 
-__all__ = ["key_in", "load", "save", "tree_in", "tree_out"]
+__all__ = ["check_place", "key_in", "load", "save", "tree_in", "tree_out"]
 
 _FORMAT = "defocus training run 1"
 _LONGEST_HEADER = 100 << 20
@@ -52,6 +54,16 @@ _DTYPES: dict[str, torch.dtype] = {
     "BOOL": torch.bool,
 }
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
+
+
+def check_place(path: str | Path) -> None:
+    """Refuse a place where no checkpoint can be written, before anything is charged for one."""
+    temporary = _temporary(Path(path))
+    with _written(Path(path)):
+        with contextlib.suppress(FileNotFoundError):
+            temporary.unlink()
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        temporary.unlink()
 
 
 def save(path: str | Path, content: dict[str, Any]) -> None:
@@ -193,8 +205,8 @@ def _tensor(told: dict[str, Any], body: memoryview) -> torch.Tensor:
 
 
 def _write(path: Path, parts: list[bytes]) -> None:
-    temporary = path.with_name(f"{path.name}.new")
-    try:
+    temporary = _temporary(path)
+    with _written(path):
         with contextlib.suppress(FileNotFoundError):
             temporary.unlink()
         handle = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
@@ -204,6 +216,18 @@ def _write(path: Path, parts: list[bytes]) -> None:
             os.fsync(file.fileno())
         temporary.replace(path)
         sync_directory(path.parent)
+
+
+def _temporary(path: Path) -> Path:
+    return path.with_name(f"{path.name}.new")
+
+
+@contextlib.contextmanager
+def _written(path: Path) -> Iterator[None]:
+    try:
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        yield
     except OSError as error:
         raise CheckpointError(
             f"The checkpoint {path} cannot be written: {error.strerror or type(error).__name__}.",

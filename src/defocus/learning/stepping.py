@@ -24,6 +24,7 @@ from defocus.learning.logs import DIGEST_BYTES
 from defocus.learning.noising import Correlated, Noise, secret_of
 from defocus.learning.planning import Plan
 from defocus.learning.seeding import seeded
+from defocus.learning.standing import Standing
 from defocus.learning.watching import Glance, Private, Watch
 from defocus.noise.integers import Integers
 from defocus.release.silence import silence
@@ -58,6 +59,7 @@ class Stepper:
     """
 
     model: Module
+    standing: Standing
     gradients: Gradients
     plan: Plan
     clipping: Clipping
@@ -97,7 +99,7 @@ class Stepper:
         alike = partial(seeded, key, step, self.ranks.rank, next(iter(parameters.values())).device)
         part = self.ranks.part(drawn)
         extras = self.ranks.together(
-            lambda: self._sum(list(parameters.values()), *self.units.examples_of(part), alike),
+            lambda: self._added(list(parameters.values()), part, alike),
             "compute its part of a step",
             at=step,
         )
@@ -115,6 +117,17 @@ class Stepper:
         self.ranks.told(released)
         torch._foreach_div_(sums, self.plan.batch)
         self._learn(extras, scales[-1])
+
+    def _added(
+        self,
+        parameters: list[torch.nn.Parameter],
+        part: Integers,
+        alike: Callable[[], AbstractContextManager[None]],
+    ) -> torch.Tensor:
+        """The same from the model that was checked, in which nothing of the examples is left."""
+        self.standing.check()
+        with self.standing.kept():
+            return self._sum(parameters, *self.units.examples_of(part), alike)
 
     def _sum(
         self,

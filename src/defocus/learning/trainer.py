@@ -1,5 +1,6 @@
 """DP-SGD that leaves the user's objects alone: a model, a loss, an optimizer, data, a unit and a budget."""
 
+import threading
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -18,6 +19,7 @@ from defocus.learning.beginning import (
     checked_unit,
     ledger_of,
 )
+from defocus.learning.checkpoints import check_place
 from defocus.learning.clipping import PerLayer, as_clipping
 from defocus.learning.distributed import Ranks, plain
 from defocus.learning.examples import Units, examples
@@ -31,7 +33,8 @@ from defocus.learning.noising import Correlated, noise_of
 from defocus.learning.planning import Plan, plan
 from defocus.learning.progress import Progress, Silent
 from defocus.learning.results import Sample, Trained
-from defocus.learning.resuming import State, agreed, digest_of_run, ended
+from defocus.learning.resuming import State, agreed, charged_elsewhere, digest_of_run, ended
+from defocus.learning.standing import Standing
 from defocus.learning.stepping import Stepper
 from defocus.learning.streams import new_key
 from defocus.learning.watching import Glance, Private, Watch, as_watch
@@ -149,7 +152,6 @@ class Trainer:
         self.plan: Plan = plan(**self._asked)  # type: ignore[arg-type]  # each is checked there
         """What the run will do and owe; free to look at."""
         self._ranks = Ranks()
-        self._ledger = ledger_of(ledger, unit, budget, self._ranks)
         groups = clipping.names if isinstance(clipping, PerLayer) else None
         self._tuned = partial(Gradients, module, loss, groups=groups)
         gradients = self._tuned()
@@ -157,9 +159,13 @@ class Trainer:
         check_independent(module, loss, gradients, one, probe)
         if narrow is not None:
             check_sums_are_wide(module, gradients, one, narrow)
+        self._given = ledger
+        self._ledger = ledger_of(ledger, unit, budget, self._ranks, make=False)
+        self._ways = gradients.explain()
         made = noise_of(randomness, next(module.parameters()).device)
         self._stepper = Stepper(
             model=module,
+            standing=Standing(module, optimizer),
             gradients=gradients,
             plan=self.plan,
             clipping=clipping,
@@ -183,6 +189,7 @@ class Trainer:
         self._taken = 0
         self._offered: Sample | None = None
         self._charged = self._ended = False
+        self._turn = threading.RLock()
         agreed(self.plan, self._stepper, optimizer)
 
     @property
@@ -227,6 +234,10 @@ class Trainer:
 
         After the last one the end of the run is noted in the ledger.
         """
+        with self._turn:
+            self._step(batch)
+
+    def _step(self, batch: Sample) -> None:
         if self._taken >= self.plan.steps:
             raise TrainingEndedError(
                 f"The run took all of the {self.plan.steps} steps that it paid for.",
@@ -251,14 +262,19 @@ class Trainer:
         """Take all steps that are left, and tell how it went.
 
         Args:
-            checkpoint: a file that the run can go on from with :meth:`resume`, written anew after ``every`` steps, and
-                when a new way to add up gradients was chosen. It is secret: see :mod:`defocus.learning.checkpoints`.
+            checkpoint: a file that the run can go on from with :meth:`resume`, written as soon as the run is charged,
+                anew after ``every`` steps, and when a new way to add up gradients was chosen. It is secret: see
+                :mod:`defocus.learning.checkpoints`.
             every: how many steps; an epoch unless told.
             progress: whether to show a progress bar.
         """
         pause = max(1, round(self.plan.size / self.plan.batch)) if every is None else count("every", every)
         bar = Progress(self.plan) if progress and self._ranks.first else Silent()
         ways = 0
+        if checkpoint is not None and not self._taken:
+            check_place(checkpoint)
+            self._begin()
+            self.save(checkpoint)
         with self, bar:
             for batch in self.batches():
                 self.step(batch)
@@ -307,7 +323,7 @@ class Trainer:
             raise InvalidParameterError("The run has begun.", fix="resume before the first step, in a new Trainer.")
         state = self._state()
         try:
-            more, tuning = self._ranks.together(lambda: state.load(path, self._ledger), "resume the run")
+            more, tuning = self._ranks.together(lambda: self._loaded(state, path), "resume the run")
             self._ranks.agree(state.key[:-4] + state.taken.to_bytes(4, "little"), "checkpoint")
         except BaseException:
             if state.log is not None:
@@ -318,6 +334,12 @@ class Trainer:
         self._charged = True
         self._end()
         return more
+
+    def _loaded(self, state: State, path: str | Path) -> tuple[dict[str, Any], dict[str, str]]:
+        self._ledger = ledger_of(self._given, self.plan.unit, self.plan.budget, self._ranks, make=False)
+        if self._ledger is None and self._ranks.first:
+            raise charged_elsewhere()
+        return state.load(path, self._ledger)
 
     def close(self) -> None:
         """Let go of the run, as its end does, so that it can be resumed elsewhere. The next step takes hold again."""
@@ -332,7 +354,7 @@ class Trainer:
 
     def explain(self) -> str:
         """What is done to the data, what is promised and what not, in plain words. Free."""
-        return explained(self.plan, self._stepper, receipt=self._receipt, declared=self._declared)
+        return explained(self.plan, self._stepper, self._ways, receipt=self._receipt, declared=self._declared)
 
     def _repr_html_(self) -> str:
         return html_lines(self.explain().splitlines())
@@ -345,9 +367,12 @@ class Trainer:
 
     def _begin(self) -> bytes:
         """Charge the run, once, and only then draw its key and open its log."""
-        if self._key is not None:
-            return self._key
+        with self._turn:
+            return self._begun() if self._key is None else self._key
+
+    def _begun(self) -> bytes:
         if not self._charged:
+            self._ledger = ledger_of(self._given, self.plan.unit, self.plan.budget, self._ranks)
             self._receipt = begun(
                 self._ledger,
                 self.plan,

@@ -120,7 +120,7 @@ class Glance:
         return [self._loss(step, window) for step in range(1, len(self.noisy) + 1)]
 
     def _loss(self, step: int, window: int) -> tuple[float, float]:
-        rows, scales = (each[max(0, step - window) : step] for each in (self.noisy, self.scales))
+        rows, scales = self.noisy[max(0, step - window) : step], self.scales[max(0, step - window) : step]
         if not rows:
             return math.nan, math.inf
         unit = float(self.watch.loss) / len(rows) / self.batch / _LOSS

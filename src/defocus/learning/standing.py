@@ -1,0 +1,137 @@
+"""What stands still while a run goes on: the model, its modes and its optimizer are those that were checked.
+
+Clipping and noise are arranged for the parameters that were trainable at the set-up, and examples were found to be
+independent in the modes that modules had then. A parameter that is frozen later would be left with a sum without noise,
+one that is unfrozen with gradients that nobody clipped, and batch normalisation that is switched on again would keep
+statistics of a batch. So every step looks first, and refuses what has changed. What a pass over private examples leaves
+in a model beside gradients, in buffers and in attributes of its modules, is put back after every step.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, final
+
+import torch
+from torch.nn import Module
+
+from defocus.errors import ChangedModelError, UnfitModelError
+
+__all__ = ["Standing"]
+
+_OWN = ("_parameters", "_buffers", "_modules")
+"""Where a module keeps what it has by name, in place."""
+
+
+@final
+class Standing:
+    """A model and its optimizer as they were when they were checked."""
+
+    __slots__ = ("_buffers", "_model", "_modes", "_moved", "_optimizer", "_parameters")
+
+    def __init__(self, model: Module, optimizer: torch.optim.Optimizer) -> None:
+        self._model, self._optimizer = model, optimizer
+        self._parameters, self._modes, self._moved = self._parts(), self._training(), self._reached()
+        self._buffers: dict[str, tuple[torch.Tensor, int, torch.Tensor]] = {}
+
+    def check(self) -> None:
+        """Refuse a step if something has changed since."""
+        now = self._parts()
+        for name in [*self._parameters, *now]:
+            if self._parameters.get(name) != now.get(name):
+                raise _changed(
+                    f"the parameter {name} was frozen, unfrozen, exchanged, moved or made anew",
+                    "put it back; to train other parameters, make another Trainer, which is charged on its own.",
+                )
+        if self._training() != self._modes:
+            before, after = dict(self._modes), dict(self._training())
+            name = next(name for name in [*before, *after] if before.get(name) != after.get(name))
+            raise _changed(
+                f"the module {name or 'itself'} was switched between train() and eval(), or exchanged",
+                "switch it back before the next step, or make the Trainer with every module in the mode that it trains"
+                " in.",
+            )
+        if self._reached() != self._moved:
+            raise _changed(
+                "the optimizer was given other parameters",
+                "give it all of them before the Trainer is made: what is trained is fixed there.",
+            )
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Put buffers and attributes back after a pass, and refuse one that reached what is not trained."""
+        self._remember()
+        attributes = [(module, dict(vars(module)), _own(module)) for module in self._model.modules()]
+        others = [each for each in self._model.parameters() if not each.requires_grad]
+        grads = [each.grad for each in others]
+        for each in others:
+            each.grad = None
+        try:
+            yield
+            if any(each.grad is not None for each in others):
+                raise UnfitModelError(
+                    "A frozen parameter got a gradient, which nobody clipped.",
+                    fix="do not change requires_grad in forward.",
+                )
+        finally:
+            for each, grad in zip(others, grads, strict=True):
+                each.grad = grad
+            for module, found, own in attributes:
+                _put_back(module, found, own)
+            self._restore()
+
+    def _remember(self) -> None:
+        """Note the buffers as they are; those that did not change since the last step are known."""
+        known, self._buffers = self._buffers, {}
+        for name, buffer in self._model.named_buffers():
+            before = known.get(name)
+            same = before is not None and before[0] is buffer and before[1] == _version(buffer)
+            self._buffers[name] = before if before and same else (buffer, _version(buffer), buffer.detach().clone())
+
+    def _restore(self) -> None:
+        for name, (buffer, version, kept) in self._buffers.items():
+            if _version(buffer) != version:
+                with torch.no_grad():
+                    buffer.copy_(kept)
+                self._buffers[name] = (buffer, _version(buffer), kept)
+
+    def _parts(self) -> dict[str, tuple[int, bool, torch.dtype, torch.device, torch.Size]]:
+        return {
+            name: (id(each), each.requires_grad, each.dtype, each.device, each.shape)
+            for name, each in self._model.named_parameters()
+        }
+
+    def _training(self) -> list[tuple[str, tuple[int, bool]]]:
+        return [(name, (id(module), module.training)) for name, module in self._model.named_modules()]
+
+    def _reached(self) -> list[int]:
+        return [id(each) for group in self._optimizer.param_groups for each in group["params"]]
+
+
+def _own(module: Module) -> list[dict[str, Any]]:
+    return [dict(vars(module)[kind]) for kind in _OWN]
+
+
+def _put_back(module: Module, found: dict[str, Any], own: list[dict[str, Any]]) -> None:
+    """Attributes are what they were. Nothing is written where nothing changed, as in almost every module."""
+    here = vars(module)
+    for kind, before in zip(_OWN, own, strict=True):
+        held = found[kind]
+        if held.keys() != before.keys() or any(held[name] is not value for name, value in before.items()):
+            held.clear()
+            held.update(before)
+    if here.keys() != found.keys() or any(here[name] is not value for name, value in found.items()):
+        here.clear()
+        here.update(found)
+
+
+def _version(tensor: torch.Tensor) -> int:
+    """How often a tensor was written to."""
+    return int(tensor._version)  # noqa: SLF001 -- what autograd itself goes by
+
+
+def _changed(what: str, fix: str) -> ChangedModelError:
+    return ChangedModelError(
+        f"Since the run was set up, {what}: clipping and noise were arranged for what it was then. Nothing of this step"
+        " was released.",
+        fix=fix,
+    )

@@ -1,0 +1,132 @@
+"""What was checked is what is trained: changes in the middle of a run are refused, and passes leave nothing behind."""
+
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tests.learning.making import model, trainer
+from torch import nn
+
+from defocus.errors import ChangedModelError, UnfitModelError
+from defocus.learning.standing import Standing
+
+Change = Callable[[Any, Any], object]
+
+
+def froze(net: nn.Module, _: Any) -> None:
+    net[0].weight.requires_grad_(False)
+
+
+def exchanged(net: nn.Module, _: Any) -> None:
+    net[0].weight = nn.Parameter(net[0].weight.detach().clone())
+
+
+def widened(net: nn.Module, _: Any) -> None:
+    net.double()
+
+
+def grown(net: nn.Module, _: Any) -> None:
+    net.append(nn.Linear(2, 2))
+
+
+def given(_: Any, optimizer: torch.optim.Optimizer) -> None:
+    optimizer.add_param_group({"params": [nn.Parameter(torch.zeros(3))]})
+
+
+@pytest.mark.parametrize("change", [froze, exchanged, widened, grown, given, lambda net, _: net[1].eval()])
+def test_what_changes_in_the_middle_of_a_run_is_refused_and_releases_nothing(tmp_path: Path, change: Change) -> None:
+    net = model()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    run = trainer(tmp_path, model=net, optimizer=optimizer)
+    batches = run.batches()
+    run.step(next(batches))
+    batch = next(batches)
+    change(net, optimizer)
+    with pytest.raises(ChangedModelError, match="Since the run was set up") as caught:
+        run.step(batch)
+    assert "To fix: " in str(caught.value)
+    assert all(parameter.grad is None for parameter in net.parameters() if parameter.requires_grad)
+
+
+def test_unfreezing_is_refused(tmp_path: Path) -> None:
+    net = model()
+    net[0].requires_grad_(False)
+    run = trainer(tmp_path, model=net)
+    batches = run.batches()
+    run.step(next(batches))
+    net[0].requires_grad_(True)
+    with pytest.raises(ChangedModelError, match=r"parameter 0\.weight was frozen, unfrozen"):
+        run.step(next(batches))
+
+
+def test_learning_rates_may_change_and_modes_may_be_switched_to_and_fro(tmp_path: Path) -> None:
+    net = model()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    run = trainer(tmp_path, model=net, optimizer=optimizer)
+    for batch in run.batches():
+        run.step(batch)
+        net.eval()
+        optimizer.param_groups[0]["lr"] *= 0.9
+        net.train()
+    assert run.steps_taken == 8
+
+
+class Keeping(nn.Module):
+    """Keeps what it sees wherever a module can, but only of values that nobody would make up."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Linear(5, 2)
+        self.register_buffer("count", torch.zeros(()))
+        self.register_buffer("later", None)
+        self.seen: list[float] = []
+        self.last: Any = None
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if len(x) and float(x.detach().abs().max()) > 1e3:
+            self.count += 1
+            self.later = x.detach()
+            self.last = x.detach()
+            self.more = float(x.detach().max())
+            self.register_buffer("new", x.detach())
+        return self.inner(x / 1e4)
+
+
+def test_a_pass_leaves_nothing_in_buffers_and_attributes() -> None:
+    net = Keeping()
+    standing = Standing(net, torch.optim.SGD(net.parameters(), lr=0.1))
+    before = pickle.dumps(net)
+    for _ in range(2):
+        with standing.kept():
+            net(torch.full((3, 5), 4321.0))
+            assert net.last is not None
+        assert pickle.dumps(net) == before
+    net.count += 5  # by the user, between steps
+    with standing.kept():
+        net(torch.full((3, 5), 4321.0))
+    assert float(net.count) == 5
+    standing.check()
+
+
+def test_a_pass_that_fails_leaves_nothing_either() -> None:
+    net = Keeping()
+    standing, before = Standing(net, torch.optim.SGD(net.parameters(), lr=0.1)), pickle.dumps(net)
+    with pytest.raises(RuntimeError), standing.kept():
+        net(torch.full((3, 4), 4321.0))  # a column too few
+    assert pickle.dumps(net) == before
+
+
+def test_gradients_of_frozen_parameters_are_left_as_they_are_and_new_ones_refused() -> None:
+    net = model()
+    net[0].requires_grad_(False)
+    net[0].weight.grad = torch.ones_like(net[0].weight)
+    standing = Standing(net, torch.optim.SGD(net.parameters(), lr=0.1))
+    with standing.kept():
+        assert net[0].weight.grad is None
+    assert torch.equal(net[0].weight.grad, torch.ones_like(net[0].weight))
+    with pytest.raises(UnfitModelError, match="frozen parameter got a gradient"), standing.kept():
+        net[0].bias.grad = torch.ones(8)
+    assert net[0].bias.grad is None
