@@ -276,9 +276,17 @@ def test_models_that_change_their_parameters_in_forward_are_refused() -> None:
 @pytest.mark.parametrize("how", ["attribute", "list", "first time"])
 def test_models_that_recall_earlier_batches_are_refused(how: str) -> None:
     model = Recalling(how)
-    with pytest.raises(DependentExamplesError):
+    with pytest.raises(DependentExamplesError, match="changes with the batches before") as caught:
         check(model)
+    assert "keep nothing" in caught.value.fix
     assert model.kept is None
+
+
+def test_a_generator_that_cannot_be_started_anew_is_refused() -> None:
+    own = torch.Generator()
+    with pytest.raises(DependentExamplesError, match="each time") as caught:
+        check(Training(lambda h: h * torch.rand(len(h), 1, generator=own)))
+    assert "generators" in caught.value.fix
 
 
 @pytest.mark.parametrize("seed", range(4))

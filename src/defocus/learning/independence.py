@@ -73,8 +73,8 @@ def check_independent(
         trial = Trial(model, Losses(loss), gradients, again)
         try:
             pool = _judged(trial, one, probe, stream, device)
-            _check_others(trial, pool)
             _check_memory(trial, pool)
+            _check_others(trial, pool)
             marked = getattr(loss, "ignore_index", -100)
             if probe is None:
                 _check_ignored(Trial(model, Losses(loss), gradients, again), ignoring(pool, marked))
@@ -149,7 +149,7 @@ def _check_memory(trial: Trial, pool: Batch) -> None:
     if not close(here, there, here, trial.same):
         raise DependentExamplesError(
             "The loss of an example changes with the batches before, or each time that it is computed.",
-            fix="keep nothing of a batch in the model, and draw from torch's own generator in forward.",
+            fix="keep nothing of a batch in the model, and draw from the generators that all of torch shares.",
         )
 
 
