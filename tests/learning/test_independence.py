@@ -4,11 +4,13 @@
 import dataclasses
 import random
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from tests.learning.making import trainer
 from torch import nn
 from torch.nn import functional as F  # noqa: N812 -- its name everywhere
 
@@ -397,6 +399,15 @@ def test_batches_are_as_large_as_will_be_trained() -> None:
     check_independent(model, loss, Gradients(model, loss), one, None, batch=200)
     with pytest.raises(DependentExamplesError, match="number"):
         check_independent(model, loss, Gradients(model, loss), one, None, batch=256)
+
+
+def test_a_run_is_checked_at_the_size_of_its_batches(tmp_path: Path) -> None:
+    mixing = lambda: Training(lambda h: h - h.mean(0) if len(h) > 45 else h)  # noqa: E731
+    examples = (torch.randn(64, 6), torch.arange(64) % 4)
+    trainer(tmp_path, model=mixing(), data=examples, batch=16)
+    trainer(tmp_path, model=mixing(), data=examples, batch=32, chunk=16)
+    with pytest.raises(DependentExamplesError, match="number"):
+        trainer(tmp_path, model=mixing(), data=examples, batch=32)
 
 
 def drawn() -> tuple[list[float], float, float]:

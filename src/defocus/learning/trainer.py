@@ -156,7 +156,8 @@ class Trainer:
         self._tuned = partial(Gradients, module, loss, groups=groups)
         gradients = self._tuned()
         one = found.take(np.zeros(1, np.int64), next(module.parameters()).device)
-        check_independent(module, loss, gradients, one, probe)
+        together = self.plan.batch if chunk is None else min(self.plan.batch, count("chunk", chunk))
+        check_independent(module, loss, gradients, one, probe, batch=together)
         if narrow is not None:
             check_sums_are_wide(module, gradients, one, narrow)
         self._given = ledger
