@@ -143,11 +143,11 @@ class KMeans(ClusterMixin, TransformerMixin, PrivateEstimator):
         return moved, centres
 
     def _outside(self, centres: Floats) -> Floats:
-        """Centres in the units of the data."""
+        """Centres in the units of the data, and inside of its bounds, as rows are."""
         if self.bounds is None:
             return centres
         low, high = ends(self.bounds, centres.shape[1])
-        return (low / 2 + high / 2) + centres * (high / 2 - low / 2)
+        return (low / 2 + high / 2) + centres.clip(-1, 1) * (high / 2 - low / 2)
 
 
 def assigned(rows: Floats, centres: Floats) -> NDArray[np.int64]:
