@@ -401,13 +401,16 @@ def test_batches_are_as_large_as_will_be_trained() -> None:
         check_independent(model, loss, Gradients(model, loss), one, None, batch=256)
 
 
+def mixing_above(rows: int) -> nn.Module:
+    return Training(lambda h: h - h.mean(0) if len(h) > rows else h)
+
+
 def test_a_run_is_checked_at_the_size_of_its_batches(tmp_path: Path) -> None:
-    mixing = lambda: Training(lambda h: h - h.mean(0) if len(h) > 45 else h)  # noqa: E731
-    examples = (torch.randn(64, 6), torch.arange(64) % 4)
-    trainer(tmp_path, model=mixing(), data=examples, batch=16)
-    trainer(tmp_path, model=mixing(), data=examples, batch=32, chunk=16)
+    given: dict[str, Any] = {"data": (torch.randn(64, 6), torch.arange(64) % 4), "noise": 9.0}
+    trainer(tmp_path, model=mixing_above(45), batch=16, **given)
+    trainer(tmp_path, model=mixing_above(45), batch=32, chunk=16, **given)
     with pytest.raises(DependentExamplesError, match="number"):
-        trainer(tmp_path, model=mixing(), data=examples, batch=32)
+        trainer(tmp_path, model=mixing_above(45), batch=32, **given)
 
 
 def drawn() -> tuple[list[float], float, float]:
