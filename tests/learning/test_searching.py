@@ -1,5 +1,6 @@
 """Searching for settings: one charge, before the first run, of what is known to cover all of them."""
 
+import random
 from pathlib import Path
 from typing import Any
 
@@ -201,3 +202,19 @@ def test_runs_may_share_what_is_not_trained(tmp_path: Path) -> None:
         return net, nn.CrossEntropyLoss(), torch.optim.SGD(net[1].parameters(), lr=rate)
 
     searched(tmp_path, make=on_top)
+
+
+def test_what_is_drawn_after_a_search_does_not_tell_how_many_runs_it_had(tmp_path: Path) -> None:
+    drawn = set()
+    for seed in range(4):
+        torch.manual_seed(0)
+        random.seed(0)
+        np.random.seed(0)  # noqa: NPY002 -- what a model may draw from
+        searched(tmp_path, make=drawing, bits=seeded(seed), runs=4, ledger=tmp_path / f"{seed}.ledger")
+        drawn.add((float(torch.rand(1)), random.random(), float(np.random.rand())))  # noqa: NPY002
+    assert len(drawn) == 1
+
+
+def drawing(rate: float) -> Any:
+    net = model(5, int(torch.randint(100, (1,))) + random.randrange(9) + int(np.random.randint(9)))  # noqa: NPY002
+    return net, nn.CrossEntropyLoss(), torch.optim.SGD(net.parameters(), lr=rate)

@@ -1,31 +1,16 @@
-"""What is checked before a run, and the one charge it begins with."""
-
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
+"""What is checked before a run."""
 
 import torch
 
 from defocus.errors import InvalidParameterError, UnfitModelError, count
 from defocus.learning.declaring import protected
-from defocus.learning.distributed import Ranks
-from defocus.learning.logs import folder_beside
-from defocus.learning.planning import Plan, plan
-from defocus.ledger import Ledger, Receipt
-from defocus.ledger.text import line
-from defocus.privacy.budgets import Budget
-from defocus.privacy.events import Event
-from defocus.privacy.units import Unit
-from defocus.release.charging import charged
 
 __all__ = [
-    "begun",
     "checked_optimizer",
     "checked_parameters",
     "checked_precision",
     "checked_size",
     "checked_unit",
-    "ledger_of",
 ]
 
 _PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16}
@@ -106,60 +91,3 @@ def checked_precision(precision: str) -> torch.dtype | None:
             f"There is no precision called {precision!r:.60}.", fix=f"choose one of {', '.join(_PRECISIONS)}."
         )
     return _PRECISIONS[precision]
-
-
-def ledger_of(ledger: object, unit: Unit, budget: Budget, ranks: Ranks, *, make: bool = True) -> Ledger | None:
-    """The ledger to charge, opened or made if it is a path; None in all processes but the first.
-
-    Unless it is to be made, one that does not exist is None as well: looking at a run should not leave a ledger behind.
-    """
-    if not ranks.first:
-        return None
-    if isinstance(ledger, str | Path):
-        there = "://" in str(ledger) or Path(ledger).exists()
-        if not there and not make:
-            return None
-        ledger = (
-            Ledger.open(ledger)
-            if there
-            else Ledger.open(ledger, budget=budget, unit=unit, dataset=Path(ledger).stem or "training data")
-        )
-    if not isinstance(ledger, Ledger):
-        raise InvalidParameterError(
-            f"A run is charged to a Ledger, but got {type(ledger).__name__}.",
-            fix='pass ledger="visits.ledger", or one that is open: Ledger.open(path, …).',
-        )
-    if ledger.unit != unit:
-        raise InvalidParameterError(
-            f"The run protects {unit}, but the ledger protects {ledger.unit}; nothing was charged.",
-            fix="pass unit=ledger.unit, or charge a ledger of the same unit.",
-        )
-    return ledger
-
-
-def begun(
-    ledger: Ledger | None,
-    made: Plan,
-    asked: Mapping[str, Any],
-    ranks: Ranks,
-    *,
-    purpose: str,
-    who: str | None,
-    declared: bool,
-) -> Receipt | None:
-    """Charge the whole run. In the first process; the others wait, and fail with it."""
-    known = "declared" if declared else "taken as public"
-    about = f"{purpose} (DP-SGD, {made.steps} steps, size {made.size} {known})"
-
-    def replan(delta: float | None) -> Event:
-        if delta is None:
-            return made.event
-        return plan(**{**asked, "budget": Budget(made.budget.epsilon, delta)}).event
-
-    def charge() -> Receipt | None:
-        if ledger is None:
-            return None
-        folder_beside(ledger)  # where steps will be noted: what is wrong with it costs nothing
-        return charged(made.event, made.budget, ledger, replan, purpose=line("purpose", about), who=who, request=None)
-
-    return ranks.together(charge, "charge the run")

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch.nn import Module
 
-__all__ = ["Again", "left_alone"]
+__all__ = ["Again", "generators", "left_alone"]
 
 Again = Callable[[int], None]
 """Starts a pass: no gradients, buffers and attributes as they were found, and all generators from the seed given."""
@@ -27,7 +27,7 @@ def left_alone(model: Module) -> Iterator[Again]:
     values = [parameter.detach().clone() for parameter in parameters]
     buffers = {name: buffer.detach().clone() for name, buffer in model.named_buffers()}
     attributes = [(module, dict(vars(module))) for module in model.modules()]
-    with _generators(parameters[0].device) as seeded:
+    with generators(parameters[0].device) as seeded:
 
         def again(seed: int) -> None:
             seeded(seed)
@@ -57,8 +57,8 @@ def left_alone(model: Module) -> Iterator[Again]:
 
 
 @contextmanager
-def _generators(device: torch.device) -> Iterator[Callable[[int], None]]:
-    """Those of torch, numpy and Python that all programs share; what is yielded starts them anew."""
+def generators(device: torch.device) -> Iterator[Callable[[int], None]]:
+    """Leave those of torch, numpy and Python as they were, which all share; what is yielded starts them anew."""
     of_python, of_numpy = random.getstate(), np.random.get_state()  # noqa: NPY002 -- what a model may draw from
     on_gpu = device.type == "cuda"
 

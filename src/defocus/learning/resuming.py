@@ -23,7 +23,7 @@ from defocus.ledger.entries import CHARGE, canonical
 from defocus.noise.integers import Integers
 from defocus.privacy.wire import from_wire, to_wire
 
-__all__ = ["State", "agreed", "charged_elsewhere", "digest_of_data", "digest_of_parameters", "digest_of_run", "ended"]
+__all__ = ["State", "agreed", "digest_of_data", "digest_of_parameters", "digest_of_run", "ended"]
 
 _LOOKED_AT = 256
 
@@ -193,7 +193,10 @@ def _receipt(ledger: Ledger, kept: list[Any]) -> Receipt:
     sequence, digest = kept
     entry = next((entry for entry in ledger.entries() if entry.sequence == sequence), None)
     if entry is None or entry.kind != CHARGE or entry.hash != digest:
-        raise charged_elsewhere()
+        raise CheckpointError(
+            "The run of this checkpoint was not charged to this ledger.",
+            fix="resume it with the ledger that it was charged to.",
+        )
     return Receipt.of(entry, from_wire(entry.content["event"]), ledger.terms)
 
 
@@ -202,11 +205,3 @@ def _log(ledger: Ledger, receipt: Receipt, kept: dict[str, Any], *, most: int) -
     path, number, code = kept["log"]
     there = log_beside(ledger, receipt) or Path(path)
     return Log.resume(there, receipt, kept["key"], Mark(number, code), most=most)
-
-
-def charged_elsewhere() -> CheckpointError:
-    """What a run is refused with whose charge the ledger does not know."""
-    return CheckpointError(
-        "The run of this checkpoint was not charged to this ledger.",
-        fix="resume it with the ledger that it was charged to.",
-    )

@@ -35,11 +35,13 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from defocus.errors import InvalidParameterError, Number, in_range, positive
-from defocus.learning.beginning import checked_unit, ledger_of
+from defocus.learning.beginning import checked_unit
 from defocus.learning.clipping import Fixed
 from defocus.learning.distributed import Ranks
 from defocus.learning.examples import Examples, Units, examples
+from defocus.learning.paying import ledger_of
 from defocus.learning.planning import Plan, plan
+from defocus.learning.restoring import generators
 from defocus.learning.stopping import number_of_runs
 from defocus.learning.trainer import Trainer
 from defocus.ledger import Ledger, Receipt
@@ -167,15 +169,17 @@ def search(
     chosen, alone = _priced(asked, budget, deviation, runs=runs, eta=eta)
     for setting in (*tried, *tried):  # twice, to see that two runs of one setting share nothing either
         one.check(setting, alone)
-    book = ledger_of(ledger, unit, budget, Ranks())
-    if book is None:
+    if Ranks().world > 1:
         raise InvalidParameterError("A search is one process.", fix="run it outside of torch.distributed.")
+    book = ledger_of(ledger, unit, budget)
     about = (
         f"{purpose} ({len(tried)} settings, about {float(runs):g} runs of {alone.steps} steps, size {size} as public)"
     )
     receipt = charged(chosen, budget, book, lambda _: chosen, purpose=line("purpose", about), who=who, request=None)
     tries = (uniform(len(tried), bits=drawn) for _ in range(number_of_runs(chosen.gamma, chosen.eta, drawn)))
-    best = max((one.run(tried[number], alone, deviation) for number in tries), key=lambda each: each[2])
+    # Left as they are found: what is drawn from them in each run would tell how many there were.
+    with generators(torch.device("cuda" if torch.cuda.is_available() else "cpu")):
+        best = max((one.run(tried[number], alone, deviation) for number in tries), key=lambda each: each[2])
     return Searched(*best, chosen, receipt)
 
 

@@ -11,13 +11,11 @@ import torch
 
 from defocus.errors import InvalidParameterError, Number, TrainingEndedError, count
 from defocus.learning.beginning import (
-    begun,
     checked_optimizer,
     checked_parameters,
     checked_precision,
     checked_size,
     checked_unit,
-    ledger_of,
 )
 from defocus.learning.checkpoints import check_place
 from defocus.learning.clipping import PerLayer, as_clipping
@@ -28,15 +26,14 @@ from defocus.learning.gradients import Gradients
 from defocus.learning.gradients.batches import Batch
 from defocus.learning.gradients.losses import Loss
 from defocus.learning.independence import check_independent, check_sums_are_wide
-from defocus.learning.logs import Log, log_beside
 from defocus.learning.noising import Correlated, noise_of
+from defocus.learning.paying import Payment
 from defocus.learning.planning import Plan, plan
 from defocus.learning.progress import Progress, Silent
 from defocus.learning.results import Sample, Trained
-from defocus.learning.resuming import State, agreed, charged_elsewhere, digest_of_run, ended
+from defocus.learning.resuming import State, agreed, digest_of_run
 from defocus.learning.standing import Standing
 from defocus.learning.stepping import Stepper
-from defocus.learning.streams import new_key
 from defocus.learning.watching import Glance, Private, Watch, as_watch
 from defocus.ledger import Ledger, Receipt
 from defocus.noise import Bits
@@ -140,18 +137,11 @@ class Trainer:
         if isinstance(clipping, PerLayer):
             clipping = clipping.grouped(names)
         watched = as_watch(watch)
-        self._asked = {
-            "unit": unit,
-            "budget": budget,
-            "size": declared,
-            "batch": batch,
-            "epochs": epochs,
-            "steps": steps,
-        }
-        self._asked |= {"sampling": sampling, "noise": noise, "clipping": clipping, "watch": watched}
-        self.plan: Plan = plan(**self._asked)  # type: ignore[arg-type]  # each is checked there
+        asked: dict[str, Any] = {"unit": unit, "budget": budget, "size": declared, "batch": batch, "epochs": epochs}
+        asked |= {"steps": steps, "sampling": sampling, "noise": noise, "clipping": clipping, "watch": watched}
+        self.plan: Plan = plan(**asked)
         """What the run will do and owe; free to look at."""
-        self._ranks = Ranks()
+        ranks = Ranks()
         groups = clipping.names if isinstance(clipping, PerLayer) else None
         self._tuned = partial(Gradients, module, loss, groups=groups)
         gradients = self._tuned()
@@ -160,8 +150,6 @@ class Trainer:
         check_independent(module, loss, gradients, one, probe, batch=together)
         if narrow is not None:
             check_sums_are_wide(module, gradients, one, narrow)
-        self._given = ledger
-        self._ledger = ledger_of(ledger, unit, budget, self._ranks, make=False)
         self._ways = gradients.explain()
         made = noise_of(randomness, next(module.parameters()).device)
         self._stepper = Stepper(
@@ -172,7 +160,7 @@ class Trainer:
             clipping=clipping,
             data=found,
             units=units,
-            ranks=self._ranks,
+            ranks=ranks,
             noise=made if self.plan.strategy is None else Correlated(made, self.plan.strategy),
             chunk=None if chunk is None else count("chunk", chunk),
             precision=narrow,
@@ -182,14 +170,12 @@ class Trainer:
             else None,
             private=Private() if watched == "private" else None,
         )
-        self._optimizer, self._bits = optimizer, source(bits)
-        self._purpose, self._who, self._declared = purpose, who, size is not None
-        self._key: bytes | None = None
-        self._receipt: Receipt | None = None
-        self._log: Log | None = None
+        self._optimizer, self._declared = optimizer, size is not None
+        known = "declared" if self._declared else "taken as public"
+        about = f"{purpose} (DP-SGD, {self.plan.steps} steps, size {self.plan.size} {known})"
+        self._paid = Payment(ledger, self.plan, asked, ranks, source(bits), about=about, who=who)
         self._taken = 0
         self._offered: Sample | None = None
-        self._charged = self._ended = False
         self._turn = threading.RLock()
         agreed(self.plan, self._stepper, optimizer)
 
@@ -201,7 +187,7 @@ class Trainer:
     @property
     def receipt(self) -> Receipt | None:
         """The proof of the charge, once the run began; None before, and in all processes but the first."""
-        return self._receipt
+        return self._paid.receipt
 
     @property
     def private(self) -> Private | None:
@@ -222,7 +208,8 @@ class Trainer:
 
         The first one charges the run. A batch that is passed over without a step is gone, as it was paid for.
         """
-        key = self._begin()
+        with self._turn:
+            key = self._paid.begin()
         while self._taken < self.plan.steps:
             self._offered = self._drawn(key)
             yield self._offered
@@ -244,11 +231,11 @@ class Trainer:
                 f"The run took all of the {self.plan.steps} steps that it paid for.",
                 fix="start another run: it is charged on its own.",
             )
-        if batch is not self._offered or self._key is None:
+        if batch is not self._offered or self._paid.key is None:
             raise TrainingEndedError(
                 "This is not the batch whose turn it is.", fix="take batches from run.batches(), each one once."
             )
-        self._stepper.make(batch.step, batch.units, self._key, self._note)
+        self._stepper.make(batch.step, batch.units, self._paid.key, self._paid.note)
         self._taken, self._offered = self._taken + 1, None  # its noise is drawn: whatever happens now, it is spent
         self._optimizer.step()
         self._end()
@@ -270,11 +257,11 @@ class Trainer:
             progress: whether to show a progress bar.
         """
         pause = max(1, round(self.plan.size / self.plan.batch)) if every is None else count("every", every)
-        bar = Progress(self.plan) if progress and self._ranks.first else Silent()
+        bar = Progress(self.plan) if progress and self._stepper.ranks.first else Silent()
         ways = 0
         if checkpoint is not None and not self._taken:
             check_place(checkpoint)
-            self._begin()
+            self._paid.begin()
             self.save(checkpoint)
         with self, bar:
             for batch in self.batches():
@@ -293,7 +280,7 @@ class Trainer:
             plan=self.plan,
             steps=self._taken,
             epsilon=self.epsilon(),
-            receipt=self._receipt,
+            receipt=self._paid.receipt,
             glance=None if self._stepper.glance is None else self._stepper.glance.copy(),
             clips=self._stepper.clips,
             explanation=self.explain(),
@@ -304,13 +291,13 @@ class Trainer:
 
         ``more`` is kept in it and given back by :meth:`resume`: the state_dict of a scheduler, for example.
         """
-        if self._key is None:
+        if self._paid.key is None:
             raise InvalidParameterError(
                 "The run has not begun, so there is nothing to go on from.", fix="save after the first batch."
             )
-        if self._ranks.first:
+        if self._stepper.ranks.first:
             self._state().save(path, more or {})
-        if self._ended:
+        if self._paid.ended:
             self.close()
 
     def resume(self, path: str | Path) -> dict[str, Any]:
@@ -320,32 +307,18 @@ class Trainer:
         a run that another process, or another trainer in this one, is at work on. Steps that were taken after the
         checkpoint are taken again; one that comes to other sums than before is refused, and no noise is drawn for it.
         """
-        if self._taken or self._key is not None:
+        if self._taken or self._paid.key is not None:
             raise InvalidParameterError("The run has begun.", fix="resume before the first step, in a new Trainer.")
         state = self._state()
-        try:
-            more, tuning = self._ranks.together(lambda: self._loaded(state, path), "resume the run")
-            self._ranks.agree(state.key[:-4] + state.taken.to_bytes(4, "little"), "checkpoint")
-        except BaseException:
-            if state.log is not None:
-                state.log.close()
-            raise
+        more, tuning = self._paid.resume(state, path)
         self._stepper.gradients = self._tuned(tuning=tuning)  # other ways to add up would round differently
-        self._key, self._taken, self._receipt, self._log = state.key, state.taken, state.receipt, state.log
-        self._charged = True
+        self._taken = state.taken
         self._end()
         return more
 
-    def _loaded(self, state: State, path: str | Path) -> tuple[dict[str, Any], dict[str, str]]:
-        self._ledger = ledger_of(self._given, self.plan.unit, self.plan.budget, self._ranks, make=False)
-        if self._ledger is None and self._ranks.first:
-            raise charged_elsewhere()
-        return state.load(path, self._ledger)
-
     def close(self) -> None:
         """Let go of the run, as its end does, so that it can be resumed elsewhere. The next step takes hold again."""
-        if self._log is not None:
-            self._log.close()
+        self._paid.close()
 
     def __enter__(self) -> Self:
         return self
@@ -355,7 +328,7 @@ class Trainer:
 
     def explain(self) -> str:
         """What is done to the data, what is promised and what not, in plain words. Free."""
-        return explained(self.plan, self._stepper, self._ways, receipt=self._receipt, declared=self._declared)
+        return explained(self.plan, self._stepper, self._ways, receipt=self.receipt, declared=self._declared)
 
     def _repr_html_(self) -> str:
         return html_lines(self.explain().splitlines())
@@ -366,51 +339,10 @@ class Trainer:
             f" {self._taken} of {self.plan.steps} steps)"
         )
 
-    def _begin(self) -> bytes:
-        """Charge the run, once, and only then draw its key and open its log."""
-        with self._turn:
-            return self._begun() if self._key is None else self._key
-
-    def _begun(self) -> bytes:
-        if not self._charged:
-            self._ledger = ledger_of(self._given, self.plan.unit, self.plan.budget, self._ranks)
-            self._receipt = begun(
-                self._ledger,
-                self.plan,
-                self._asked,
-                self._ranks,
-                purpose=self._purpose,
-                who=self._who,
-                declared=self._declared,
-            )
-            self._charged = True
-        key = self._ranks.shared(new_key(self._bits))
-        book, receipt = self._ledger, self._receipt
-        self._log = self._ranks.together(
-            lambda: (
-                None
-                if book is None or receipt is None
-                else Log.begin(log_beside(book, receipt), receipt, key, most=self.plan.steps)
-            ),
-            "open the log of the run",
-        )
-        self._key = key
-        return key
-
-    def _note(self, step: int, digest: bytes) -> None:
-        """Note a step before its noise is drawn. In the first process; the others wait, and fail with it."""
-        log = self._log
-        self._ranks.together(lambda: None if log is None else log.note(step, digest), "note the step")
-
     def _end(self) -> None:
-        """After the last step, note the end of the run in the ledger, once, and let go of its log."""
-        if self._ended or not self._charged or self._taken < self.plan.steps:
-            return
-        if self._receipt is not None and self._ledger is not None and self._log is not None:
-            self._log.sync()
-            ended(self._ledger, self._receipt, self._stepper.model)
-        self.close()
-        self._ended = True
+        """After the last step, note the end of the run in the ledger."""
+        if self._taken >= self.plan.steps:
+            self._paid.end(self._stepper.model)
 
     def _drawn(self, key: bytes) -> Sample:
         units = self.plan.sampling.draw(self._taken, self._stepper.units.count, key)
@@ -421,8 +353,8 @@ class Trainer:
             stepper=self._stepper,
             optimizer=self._optimizer,
             run=digest_of_run(self.plan, self._stepper, self._optimizer),
-            key=self._key or b"",
+            key=self._paid.key or b"",
             taken=self._taken,
-            receipt=self._receipt,
-            log=self._log,
+            receipt=self._paid.receipt,
+            log=self._paid.log,
         )
