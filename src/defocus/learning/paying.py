@@ -32,8 +32,21 @@ class Payment:
     others wait, and fail with it.
     """
 
-    __slots__ = ("_about", "_asked", "_bits", "_charged", "_ended", "_ledger", "_place", "_plan", "_ranks", "_who")
-    __slots__ += ("key", "log", "receipt")
+    __slots__ = (
+        "_about",
+        "_asked",
+        "_bits",
+        "_charged",
+        "_ended",
+        "_ledger",
+        "_place",
+        "_plan",
+        "_ranks",
+        "_who",
+        "key",
+        "log",
+        "receipt",
+    )
 
     def __init__(
         self, place: object, made: Plan, asked: Mapping[str, Any], ranks: Ranks, bits: Bits, *, about: str, who: Any
@@ -136,7 +149,9 @@ def _is_there(ledger: object) -> bool:
 def ledger_of(ledger: object, unit: Unit, budget: Budget) -> Ledger:
     """The ledger to charge, opened if it is a path, and made if it does not exist."""
     if isinstance(ledger, str | Path):
-        new = {} if _is_there(ledger) else {"budget": budget, "unit": unit, "dataset": Path(ledger).stem or "data"}
+        new: dict[str, Any] = (
+            {} if _is_there(ledger) else {"budget": budget, "unit": unit, "dataset": Path(ledger).stem or "data"}
+        )
         ledger = Ledger.open(ledger, **new)
     if not isinstance(ledger, Ledger):
         raise InvalidParameterError(
