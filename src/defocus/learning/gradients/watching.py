@@ -134,14 +134,18 @@ class Watch(TorchFunctionMode):
         return (True, then) if reference is not None and reference() is tensor else (False, None)
 
     def listen(self, output: torch.Tensor, then: Callable[[Tape, torch.Tensor], None], *held: torch.Tensor) -> None:
-        """When the gradient of an output arrives, hand it on; inputs that were held must not have changed by then."""
+        """When the gradient of an output arrives, hand it on; inputs that were held must not have changed by then.
+
+        Then everything is let go of, as autograd does, whose graph would hold it until the end of the backward pass.
+        """
         tape = self.tape
         if tape is None:
             raise UnknownUseError
-        versions = [each._version for each in held]  # noqa: SLF001 -- autograd's own check of the same thing
+        waiting = [(then, [(each, each._version) for each in held])]  # noqa: SLF001 -- autograd's own check of the same thing
 
         def arrived(gradient: torch.Tensor) -> None:
-            if [each._version for each in held] != versions:  # noqa: SLF001
+            then, inputs = waiting.pop()
+            if any(each._version != version for each, version in inputs):  # noqa: SLF001
                 raise ChangedError
             then(tape, gradient)
 

@@ -211,7 +211,7 @@ def _channels_last(
     moves = [step * s for step, s in zip(steps, shape.stride, strict=True)]
     kernel = [step * d for step, d in zip(steps, shape.dilation, strict=True)]
     view = x.as_strided((len(x), *g.shape[2:], *shape.kernel, x.shape[-1]), (example, *moves, *kernel, channel))
-    buffer = x.new_empty(_part(x, view[0].numel()), *view.shape[1:])
+    buffer = tools.room("patches", (_part(x, view[0].numel()), *view.shape[1:]), x)
 
     def unfold(part: torch.Tensor) -> None:
         buffer[: len(part)].copy_(part)
@@ -235,7 +235,8 @@ def _columns_first(
     """
     (examples, channels, height, width), (high, wide_) = x.shape, g.shape[2:]
     (above, below), (before, behind) = shape.padding
-    turned = x.new_zeros(examples, before + width + behind, above + height + below, channels)
+    size: tuple[int, ...] = (examples, before + width + behind, above + height + below, channels)
+    turned = tools.room("turned", size, x).zero_()
     turned[:, before : before + width, above : above + height].copy_(x.permute(0, 3, 2, 1))
     example, column, row, _ = turned.stride()
     (down, right), (lower, further), (rows, columns) = shape.stride, shape.dilation, shape.kernel
@@ -243,10 +244,10 @@ def _columns_first(
     view = turned.as_strided(size, (example, down * row, column, lower * row, 1))
     run = rows * channels
     part = _part(x, high * wide_ * columns * run)
-    first = x.new_empty(part, *size[1:])
+    first = tools.room("columns", (part, *size[1:]), x)
     strides = (first.stride(0), first.stride(1), right * run, further * run, 1)
     second = first.as_strided((part, high, wide_, columns, run), strides)
-    buffer = x.new_empty(second.shape)
+    buffer = tools.room("patches", tuple(second.shape), x)
 
     def unfold(part: torch.Tensor) -> None:
         first[: len(part)].copy_(part)
