@@ -12,44 +12,53 @@ from scipy.stats import chi2
 from defocus.learning.estimators import noisy_gradients
 from defocus.mechanisms import Gaussian
 from defocus.mechanisms.values import add
-from defocus.noise import discrete_gaussian
-from defocus.noise.testing import seeded
+from defocus.noise import Bits
 
 
 @dataclass
 class Watched:
-    """The exact sums that fits released, the noise that was added to them, and its declared scale."""
+    """The exact sums that fits released, the noise that was really added to them, and the mechanism that was asked."""
 
     exact: list[NDArray[np.int64]] = field(default_factory=list)
     noise: list[NDArray[np.int64]] = field(default_factory=list)
-    scales: list[tuple[float, float]] = field(default_factory=list)
+    asked: list[Gaussian] = field(default_factory=list)
+
+    def add(self, asked: Gaussian, exact: Any, noisy: Any) -> None:
+        self.asked.append(asked)
+        self.exact.append(np.atleast_1d(np.asarray(exact, dtype=np.int64)))
+        self.noise.append(np.atleast_1d(np.asarray(noisy, dtype=np.int64)) - self.exact[-1])
+
+    def clear(self) -> None:
+        for each in (self.exact, self.noise, self.asked):
+            each.clear()
 
     def standardised(self) -> NDArray[np.float64]:
         """All noise in units of its declared standard deviation."""
-        pairs = zip(self.noise, self.scales, strict=True)
-        return np.concatenate([each / sigma for each, (sigma, _) in pairs])
+        return np.concatenate([each / float(by.sigma) for each, by in zip(self.noise, self.asked, strict=True)])
 
 
 @pytest.fixture
 def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
-    seen = Watched()
-    bits = seeded(20)
+    """What the mechanisms are asked and answer; they are left as they are. Gradients draw their noise ahead."""
+    seen, ahead = Watched(), list[Gaussian]()
+    drawn, sampled = noisy_gradients._fresh, Gaussian.sample
 
-    def sample(self: Gaussian, value: Any, _bits: Any = None) -> Any:
-        vector = np.atleast_1d(np.asarray(value, dtype=np.int64))
-        assert len(vector) == self.dimension
-        noise = discrete_gaussian(self.sigma, len(vector), bits)
-        seen.exact.append(vector)
-        seen.noise.append(noise)
-        seen.scales.append((float(self.sigma), float(self.sensitivity)))
-        noisy = add(vector, noise)
-        return int(noisy[0]) if np.ndim(value) == 0 else noisy
+    def sample(self: Gaussian, value: Any, bits: Any = None) -> Any:
+        noisy = sampled(self, value, bits)
+        seen.add(self, value, noisy)
+        return noisy
+
+    def fresh(noise: Gaussian, bits: Bits) -> Any:
+        ahead.append(noise)
+        return drawn(noise, bits)
 
     def added(value: NDArray[np.int64], noise: NDArray[np.int64]) -> NDArray[np.int64]:
-        seen.exact.append(value)
-        return add(value, noise)
+        noisy = add(value, noise)
+        seen.add(ahead[-1], value, noisy)
+        return noisy
 
     monkeypatch.setattr(Gaussian, "sample", sample)
+    monkeypatch.setattr(noisy_gradients, "_fresh", fresh)
     monkeypatch.setattr(noisy_gradients, "add", added)
     return seen
 

@@ -1,6 +1,5 @@
 """Logistic regression by descent: how far a row moves a gradient, how much noise there is, and what is learned."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -70,28 +69,6 @@ def test_neighbours_move_what_is_released_first_by_at_most_the_bound(watched: An
     (lengths, first), (lengths_, first_) = watched.exact[:2], watched.exact[2:]
     assert abs(int(lengths[0] - lengths_[0])) <= 2**13
     assert 0 < float(np.linalg.norm((first - first_).astype(float))) <= 2**26
-
-
-@pytest.mark.statistical
-def test_the_noise_of_a_gradient_has_the_declared_scale_and_no_other(
-    monkeypatch: pytest.MonkeyPatch, fits: Callable[..., float]
-) -> None:
-    drawn: list[Any] = []
-
-    def added(value: Any, noise: Any) -> Any:
-        drawn.append(noise)
-        return value + noise
-
-    monkeypatch.setattr(noisy_gradients, "add", added)
-    X, y = made(30, d=30)
-    model = LogisticRegression(budget=BUDGET, classes=[0, 1], steps=200, bits=seeded(5)).fit(X, y)
-    (event, _), *_ = sorted(parts_of(model.event_), key=lambda part: -part[1])
-    assert isinstance(event, DiscreteGaussian)
-    standard = np.concatenate(drawn) / float(event.sigma)
-    assert len(standard) == 200 * 31
-    assert fits(standard) > 1e-6
-    assert fits(standard, 1.1) < 1e-6
-    assert fits(standard, 0.9) < 1e-6
 
 
 def test_it_learns_two_classes_with_calibrated_probabilities() -> None:

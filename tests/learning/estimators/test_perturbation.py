@@ -1,12 +1,15 @@
 """Output and objective perturbation: the bounds of their proofs, tried on small problems."""
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy.integrate import quad
+from scipy.optimize import brentq
 from scipy.special import expit
 
 from defocus import Budget, Ledger, rows
@@ -16,6 +19,7 @@ from defocus.learning.estimators import perturbation
 from defocus.learning.estimators.perturbation import descended_to, minimised, objective_delta, objective_epsilon
 from defocus.noise.testing import seeded
 from defocus.privacy.accounting import account
+from defocus.privacy.events import Approximate, parts_of
 
 
 def problem(seed: int, n: int = 30, d: int = 3) -> tuple[np.ndarray, np.ndarray]:
@@ -91,11 +95,23 @@ def test_several_classes_are_several_problems(by: str) -> None:
 
 
 @pytest.mark.statistical
-def test_the_random_slope_has_the_scale_that_was_accounted_for_and_no_other(fits: object) -> None:
-    from defocus.learning.estimators.perturbation import _standard  # noqa: PLC0415 # the noise itself
+def test_the_random_slope_has_the_scale_that_was_accounted_for_and_no_other(
+    fits: Callable[..., float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slopes: list[np.ndarray] = []
 
-    assert callable(fits)
-    drawn = _standard(20_000, seeded(4))
+    def spied(x: np.ndarray, sign: np.ndarray, ridge: float, slope: np.ndarray) -> np.ndarray:
+        assert ridge == 9.0
+        slopes.append(slope)
+        return minimised(x, sign, ridge, slope)
+
+    monkeypatch.setattr(perturbation, "minimised", spied)
+    told: dict[str, Any] = {"budget": Budget(1, 1e-6), "classes": [0, 1], "ridge": 9.0, "bits": seeded(4)}
+    model = LogisticRegression(by="objective", **told).fit(np.zeros((5, 5000)), np.zeros(5))
+    (own,) = [part for part, _ in parts_of(model.event_) if isinstance(part, Approximate)]
+    sigma = brentq(lambda s: objective_epsilon(s, 9.0, float(own.delta)) - float(own.epsilon), 0.1, 100)
+    drawn = np.concatenate(slopes) / sigma
+    assert len(drawn) == 5001
     assert fits(drawn) > 1e-6
     assert fits(drawn, 1.1) < 1e-6
     assert fits(drawn, 0.9) < 1e-6

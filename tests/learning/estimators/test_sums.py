@@ -4,11 +4,14 @@ One law for all of them: whatever a fit hands to a mechanism moves by at most th
 or goes, however extreme it is, and the noise that it gets has the scale that was charged.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import clone
+from tests.learning.estimators.every import EVERY
 
 from defocus import Budget
 from defocus.learning import (
@@ -20,6 +23,8 @@ from defocus.learning import (
     NaiveBayes,
     StandardScaler,
 )
+from defocus.learning.estimators.spending import Purse
+from defocus.noise.testing import seeded
 from defocus.privacy.accounting import account
 from defocus.privacy.events import DiscreteGaussian, parts_of
 
@@ -37,6 +42,7 @@ MODELS: dict[str, Callable[[], Any]] = {
     "logistic": lambda: LogisticRegression(budget=BUDGET, classes=[0, 1], steps=1),
     "three classes": lambda: LogisticRegression(budget=BUDGET, classes=[0, 1, 2], steps=1),
     "logistic in bounds": lambda: LogisticRegression(budget=BUDGET, classes=[0, 1], steps=1, bounds=(-1, 1)),
+    "output": lambda: LogisticRegression(budget=BUDGET, classes=[0, 1], by="output", ridge=100.0),
     "additive": lambda: AdditiveModel(budget=BUDGET, classes=[0, 1], steps=1, depth=3),
     "linear": lambda: LinearRegression(budget=BUDGET, steps=1),
     "linear by moments": lambda: LinearRegression(budget=BUDGET, by="moments"),
@@ -51,22 +57,25 @@ MODELS: dict[str, Callable[[], Any]] = {
 def test_no_row_moves_a_sum_by_more_than_was_charged_for(name: str, watched: Any) -> None:
     rng = np.random.default_rng(1)
     base, y = rng.uniform(-1, 1, (9, 3)), np.arange(10) % 2
-    MODELS[name]().fit(base, y[:9])
-    reference = list(watched.exact)
-    # Gradients are added to noise that was drawn ahead: their scale stands in the event.
-    charged = [part for part, _ in parts_of(MODELS[name]().fit(base, y[:9]).event_)]
-    bounds = [float(part.sensitivity) for part in charged if isinstance(part, DiscreteGaussian)]
+    MODELS[name]().set_params(bits=seeded(20)).fit(base, y[:9])
+    reference, asked = list(watched.exact), list(watched.asked)
     largest = [0.0] * len(reference)
     for row in EXTREME:
-        watched.exact.clear()
-        model = MODELS[name]().fit(np.vstack([base, row]), y)
-        assert len(watched.exact) == len(reference)
+        watched.clear()
+        model = MODELS[name]().set_params(bits=seeded(20)).fit(np.vstack([base, row]), y)
         for k, (here, there) in enumerate(zip(reference, watched.exact, strict=True)):
             largest[k] = max(largest[k], float(np.sqrt(((here - there).astype(object) ** 2).sum())))
+        assert charged(model) == Counter((by.sigma, by.sensitivity) for by in watched.asked)
         assert BUDGET.covers(account(model.event_))
-    allowed = sorted(bounds)
-    assert all(moved <= bound for moved, bound in zip(sorted(largest), allowed, strict=True))
-    assert all(moved > 0.4 * bound for moved, bound in zip(sorted(largest), allowed, strict=True))  # and no slack
+    bounds = [float(by.sensitivity) for by in asked]
+    assert all(moved <= bound for moved, bound in zip(largest, bounds, strict=True))
+    assert all(moved > 0.4 * bound for moved, bound in zip(largest, bounds, strict=True))  # and no slack
+
+
+def charged(model: Any) -> Counter[tuple[Any, Any]]:
+    """The noise and the sensitivity of every sum that was paid for."""
+    parts = [(part, times) for part, times in parts_of(model.event_) if isinstance(part, DiscreteGaussian)]
+    return sum((Counter({(part.sigma, part.sensitivity): times}) for part, times in parts), Counter())
 
 
 def test_a_row_replaced_moves_sums_by_at_most_twice_as_much(watched: Any) -> None:
@@ -74,24 +83,43 @@ def test_a_row_replaced_moves_sums_by_at_most_twice_as_much(watched: Any) -> Non
     PCA(budget=BUDGET).fit(np.vstack([base, [1, 0]]))
     PCA(budget=BUDGET).fit(np.vstack([base, [0, -1]]))
     moved = [float(np.linalg.norm(a - b)) for a, b in zip(watched.exact[:3], watched.exact[3:], strict=True)]
-    assert all(step <= 2 * scale for step, (_, scale) in zip(moved, watched.scales[:3], strict=True))
+    assert all(step <= 2 * by.sensitivity for step, by in zip(moved, watched.asked[:3], strict=True))
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("name", ["linear", "bayes", "pca", "scaler", "k-means"])
+@pytest.mark.parametrize("name", ["logistic", "output", "linear", "bayes", "pca", "scaler", "k-means"])
 def test_noise_has_the_scale_that_was_charged_and_no_other(name: str, watched: Any, fits: Callable[..., float]) -> None:
+    told: dict[str, Any] = {"budget": BUDGET, "bits": seeded(20)}
+    y = np.zeros(5)
     made: dict[str, Callable[[], Any]] = {
-        "linear": lambda: LinearRegression(budget=BUDGET, by="moments").fit(np.zeros((5, 80)), np.zeros(5)),
-        "bayes": lambda: NaiveBayes(budget=BUDGET, classes=[0, 1]).fit(np.zeros((5, 200)), np.zeros(5)),
-        "pca": lambda: PCA(budget=BUDGET).fit(np.zeros((5, 80))),
-        "scaler": lambda: StandardScaler(budget=BUDGET, bounds=(0, 1)).fit(np.zeros((5, 1600))),
-        "k-means": lambda: KMeans(10, budget=BUDGET).fit(np.zeros((5, 60))),
+        "logistic": lambda: LogisticRegression(**told, classes=[0, 1], steps=20).fit(np.zeros((5, 200)), y),
+        "output": lambda: LogisticRegression(**told, by="output", classes=[0, 1], ridge=9).fit(np.zeros((5, 4000)), y),
+        "linear": lambda: LinearRegression(**told, by="moments").fit(np.zeros((5, 80)), y),
+        "bayes": lambda: NaiveBayes(**told, classes=[0, 1]).fit(np.zeros((5, 200)), y),
+        "pca": lambda: PCA(**told).fit(np.zeros((5, 80))),
+        "scaler": lambda: StandardScaler(**told, bounds=(0, 1)).fit(np.zeros((5, 1600))),
+        "k-means": lambda: KMeans(10, **told).fit(np.zeros((5, 60))),
     }
     model = made[name]()
-    scales = {float(part.sigma) for part, _ in parts_of(model.event_) if isinstance(part, DiscreteGaussian)}
-    assert {sigma for sigma, _ in watched.scales} == scales
+    assert charged(model) == Counter((by.sigma, by.sensitivity) for by in watched.asked)
     standard = watched.standardised()
     assert len(standard) > 3000
     assert fits(standard) > 1e-6
     assert fits(standard, 1.1) < 1e-6
     assert fits(standard, 0.9) < 1e-6
+
+
+@pytest.mark.parametrize("unfitted", EVERY, ids=lambda each: type(each).__name__)
+def test_what_is_set_while_a_fit_lasts_changes_nothing_that_it_releases(
+    unfitted: Any, watched: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spend, model = Purse.spend, clone(unfitted).set_params(bits=seeded(20))
+
+    def meddled(self: Purse, *given: Any, **told: Any) -> Any:  # as another thread may, once the price is known
+        model.set_params(**{name: 7 for name in model.get_params() if name not in {"bounds", "norm"}})
+        return spend(self, *given, **told)
+
+    monkeypatch.setattr(Purse, "spend", meddled)
+    model.fit(np.zeros((50, 2)), np.arange(50) % 2)
+    assert model.bits == 7
+    assert charged(model) == Counter((by.sigma, by.sensitivity) for by in watched.asked)

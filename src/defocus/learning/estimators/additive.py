@@ -77,18 +77,18 @@ class AdditiveModel(ClassifierMixin, PrivateEstimator):
 
     def fit(self, X: Any, y: Any = None) -> "AdditiveModel":
         """Charge, then fit."""
-        means, drawn = self._means()
-        known, depth = labels(self.classes, means), count("depth", self.depth)
+        told, means, drawn = self._told()
+        known, depth = labels(told.classes, means), count("depth", told.depth)
         if depth > _DEEPEST:
             raise InvalidParameterError(f"depth must be at most {_DEEPEST}.", fix="use fewer, wider parts.")
         rows, target = seen_with(self, X, y, known.read)
-        low, high = ends(self.bounds, rows.shape[1])
+        low, high = ends(told.bounds, rows.shape[1])
         trees = Trees(rows.shape[1], depth)
-        plan = descent_plan(means, known, trees.width, count("steps", self.steps))
+        plan = descent_plan(means, known, trees.width, count("steps", told.steps))
 
         def compute() -> tuple[NDArray[Any], Floats]:
             parts = Steps(trees, trees.placed(binned(rows, low, high, 2**depth)))
-            return fitted_by_descent(parts, target, known, plan, steps=self.steps, ridge=None, bits=drawn)
+            return fitted_by_descent(parts, target, known, plan, steps=told.steps, ridge=None, bits=drawn)
 
         classes, w = self._spend(plan, means, compute, lambda made: [made[1].tolist()])
         if not len(classes):

@@ -50,9 +50,13 @@ class PrivateEstimator(BaseEstimator, ABC):
     def fit(self, X: Any, y: Any = None) -> Any:
         """Charge, then fit."""
 
-    def _means(self) -> tuple[Purse, Bits]:
-        """What a fit may spend, and where its noise comes from."""
-        return purse(self.budget, self.ledger), source(self.bits)
+    def _told(self) -> tuple[Self, Purse, Bits]:
+        """The parameters as they are now, what a fit may spend, and where its noise comes from.
+
+        A fit goes by this copy alone: were a parameter set while it lasts, it would do other things than it paid for.
+        """
+        told: Self = clone(self)
+        return told, purse(told.budget, told.ledger), source(told.bits)
 
     def _spend(self, plan: Plan, means: Purse, compute: Callable[[], _Made], written: Callable[[_Made], Any]) -> _Made:
         """What ``compute`` makes, once the event of the plan is charged."""

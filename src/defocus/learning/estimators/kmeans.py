@@ -80,11 +80,11 @@ class KMeans(ClusterMixin, TransformerMixin, PrivateEstimator):
     def fit(self, X: Any, y: Any = None) -> "KMeans":
         """Charge, then fit; ``y`` is not looked at."""
         del y
-        means, drawn = self._means()
-        clusters, rounds = count("n_clusters", self.n_clusters), count("iterations", self.iterations)
+        told, means, drawn = self._told()
+        clusters, rounds = count("n_clusters", told.n_clusters), count("iterations", told.iterations)
         rows = seen(self, X, reset=True)
         width = rows.shape[1]
-        moved, norm = scaled(rows, self.bounds, self.norm)
+        moved, norm = scaled(rows, told.bounds, told.norm)
         ball = Ball(norm, _BITS)
         weight = int(_COUNT * 2**_BITS)
         reach = (weight**2 + 4**_BITS) ** 0.5 * (1 + 1e-12)
@@ -119,7 +119,7 @@ class KMeans(ClusterMixin, TransformerMixin, PrivateEstimator):
             return centres
 
         centres = self._spend(plan, means, compute, lambda made: made.tolist())
-        self.cluster_centers_ = self._outside(centres * (norm / ball.radius))
+        self.cluster_centers_ = _outside(centres * (norm / ball.radius), told.bounds)
         self.labels_ = self.predict(X)
         return self
 
@@ -141,13 +141,6 @@ class KMeans(ClusterMixin, TransformerMixin, PrivateEstimator):
         dense: Floats = kept.toarray() if hasattr(kept, "toarray") else kept
         moved, centres = (scaled(each, self.bounds, self.norm)[0] for each in (dense, self.cluster_centers_))
         return moved, centres
-
-    def _outside(self, centres: Floats) -> Floats:
-        """Centres in the units of the data, and inside of its bounds, as rows are."""
-        if self.bounds is None:
-            return centres
-        low, high = ends(self.bounds, centres.shape[1])
-        return (low / 2 + high / 2) + centres.clip(-1, 1) * (high / 2 - low / 2)
 
 
 def assigned(rows: Floats, centres: Floats) -> NDArray[np.int64]:
@@ -175,6 +168,14 @@ def starts(clusters: int, width: int) -> Floats:
         apart = np.minimum(apart, ((points - chosen[-1]) ** 2).sum(axis=1))
         chosen.append(points[int(apart.argmax())])
     return np.array(chosen)
+
+
+def _outside(centres: Floats, bounds: Any) -> Floats:
+    """Centres in the units of the data, and inside of its bounds, as rows are."""
+    if bounds is None:
+        return centres
+    low, high = ends(bounds, centres.shape[1])
+    return (low / 2 + high / 2) + centres.clip(-1, 1) * (high / 2 - low / 2)
 
 
 def _read(noisy: Floats, weight: int, sigma: float, radius: int) -> tuple[Floats, Floats]:

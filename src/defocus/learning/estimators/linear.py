@@ -86,17 +86,17 @@ class LinearRegression(RegressorMixin, PrivateEstimator):
 
     def fit(self, X: Any, y: Any = None) -> "LinearRegression":
         """Charge, then fit."""
-        if self.by not in _WAYS:
+        told, means, drawn = self._told()
+        if told.by not in _WAYS:
             raise InvalidParameterError("There is no such way to fit.", fix=f"choose by= from {', '.join(_WAYS)}.")
-        means, drawn = self._means()
-        (low,), (high,) = ends(self.target, 1)
-        ridge = None if self.ridge is None else float(positive("ridge", self.ridge))
-        clip, steps = float(in_range("clip", self.clip, 1e-3, 2)), count("steps", self.steps)
+        (low,), (high,) = ends(told.target, 1)
+        ridge = None if told.ridge is None else float(positive("ridge", told.ridge))
+        clip, steps = float(in_range("clip", told.clip, 1e-3, 2)), count("steps", told.steps)
         rows, values = seen_with(self, X, y, numbers, sparse=True)
-        rows, norm = scaled(rows, self.bounds, self.norm)
-        descends = self.by == "descent"
-        ball = Ball(norm, ROW_BITS if descends else _BITS, _CONSTANT if self.fit_intercept else 0.0)
-        width = rows.shape[1] + bool(self.fit_intercept)
+        rows, norm = scaled(rows, told.bounds, told.norm)
+        descends = told.by == "descent"
+        ball = Ball(norm, ROW_BITS if descends else _BITS, _CONSTANT if told.fit_intercept else 0.0)
+        width = rows.shape[1] + bool(told.fit_intercept)
         moments = [moment_sum(width, _BITS, _SHARE), Sum(4**_BITS, width, 1 - _SHARE)]
         plan = gradient_plan(means, width, steps) if descends else planned(means, moments)
         middle, half = low / 2 + high / 2, high / 2 - low / 2
@@ -112,8 +112,8 @@ class LinearRegression(RegressorMixin, PrivateEstimator):
 
         w = self._spend(plan, means, compute, lambda made: made.tolist())
         coef = w[np.newaxis, : rows.shape[1]] * (half * ball.radius / (norm * 2**ball.bits))
-        intercept = np.array([middle + (half * w[-1] * ball.intercept / 2**ball.bits if self.fit_intercept else 0.0)])
-        (self.coef_,), (self.intercept_,) = in_units_of_data(coef, intercept, self.bounds)
+        intercept = np.array([middle + (half * w[-1] * ball.intercept / 2**ball.bits if told.fit_intercept else 0.0)])
+        (self.coef_,), (self.intercept_,) = in_units_of_data(coef, intercept, told.bounds)
         return self
 
     def predict(self, X: Any) -> Floats:

@@ -81,24 +81,24 @@ class LogisticRegression(ClassifierMixin, PrivateEstimator):
 
     def fit(self, X: Any, y: Any = None) -> "LogisticRegression":
         """Charge, then fit."""
-        if self.by not in _WAYS:
+        told, means, drawn = self._told()
+        if told.by not in _WAYS:
             raise InvalidParameterError("There is no such way to fit.", fix=f"choose by= from {', '.join(_WAYS)}.")
-        means, drawn = self._means()
-        known = labels(self.classes, means)
-        ridge = None if self.ridge is None else float(positive("ridge", self.ridge))
+        known = labels(told.classes, means)
+        ridge = None if told.ridge is None else float(positive("ridge", told.ridge))
         rows, target = seen_with(self, X, y, known.read, sparse=True)
-        rows, norm = scaled(rows, self.bounds, self.norm)
-        ball = Ball(norm, ROW_BITS, _CONSTANT if self.fit_intercept else 0.0)
-        width = rows.shape[1] + bool(self.fit_intercept)
-        if self.by == "descent":
-            plan = descent_plan(means, known, width, count("steps", self.steps))
+        rows, norm = scaled(rows, told.bounds, told.norm)
+        ball = Ball(norm, ROW_BITS, _CONSTANT if told.fit_intercept else 0.0)
+        width = rows.shape[1] + bool(told.fit_intercept)
+        if told.by == "descent":
+            plan = descent_plan(means, known, width, count("steps", told.steps))
 
             def compute() -> tuple[NDArray[Any], Floats]:
                 whole = Held(ball.hold(rows))
-                return fitted_by_descent(whole, target, known, plan, steps=self.steps, ridge=ridge, bits=drawn)
+                return fitted_by_descent(whole, target, known, plan, steps=told.steps, ridge=ridge, bits=drawn)
 
         else:
-            way: Perturbation = {"output": output, "objective": objective}[self.by](means, known, width, ridge)
+            way: Perturbation = {"output": output, "objective": objective}[told.by](means, known, width, ridge)
             plan = way.plan
 
             def compute() -> tuple[NDArray[Any], Floats]:
@@ -109,8 +109,8 @@ class LogisticRegression(ClassifierMixin, PrivateEstimator):
             raise none_found()
         self.classes_ = classes
         coef = w[: rows.shape[1]].T * (ball.radius / (norm * 2**ROW_BITS))
-        intercept = w[-1] * (ball.intercept / 2**ROW_BITS) if self.fit_intercept else np.zeros(w.shape[1])
-        self.coef_, self.intercept_ = in_units_of_data(coef, intercept, self.bounds)
+        intercept = w[-1] * (ball.intercept / 2**ROW_BITS) if told.fit_intercept else np.zeros(w.shape[1])
+        self.coef_, self.intercept_ = in_units_of_data(coef, intercept, told.bounds)
         return self
 
     def decision_function(self, X: Any) -> Floats:

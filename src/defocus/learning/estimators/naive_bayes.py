@@ -71,10 +71,10 @@ class NaiveBayes(ClassifierMixin, PrivateEstimator):
 
     def fit(self, X: Any, y: Any = None) -> "NaiveBayes":
         """Charge, then fit."""
-        means, drawn = self._means()
-        known, bins = labels(self.classes, means), whole("bins", self.bins, at_least=2)
+        told, means, drawn = self._told()
+        known, bins = labels(told.classes, means), whole("bins", told.bins, at_least=2)
         rows, target = seen_with(self, X, y, known.read)
-        low, high = ends(self.bounds, rows.shape[1])
+        low, high = ends(told.bounds, rows.shape[1])
         if bins > 1 << 16:
             raise InvalidParameterError("bins must be at most 65536.", fix="use wider bins.")
         features = rows.shape[1]

@@ -64,15 +64,15 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):
     def fit(self, X: Any, y: Any = None) -> "PCA":
         """Charge, then fit; ``y`` is not looked at."""
         del y
-        means, drawn = self._means()
+        told, means, drawn = self._told()
         rows = seen(self, X, reset=True)
         width = rows.shape[1]
-        wanted = width if self.n_components is None else count("n_components", self.n_components)
+        wanted = width if told.n_components is None else count("n_components", told.n_components)
         if wanted > width:
             raise InvalidParameterError(
                 f"There are {width} features, so there cannot be {wanted} components.", fix=f"ask for at most {width}."
             )
-        held, norm = scaled(rows, self.bounds, self.norm)
+        held, norm = scaled(rows, told.bounds, told.norm)
         ball = Ball(norm, _BITS)
         sums = [moment_sum(width, _BITS, _MOMENTS), Sum(2**_BITS, width, _MEAN), Sum(2**_BITS, 1, _COUNT)]
         plan = planned(means, sums)

@@ -69,10 +69,10 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
     def fit(self, X: Any, y: Any = None) -> "StandardScaler":
         """Charge, then fit; ``y`` is not looked at."""
         del y
-        means, drawn = self._means()
+        told, means, drawn = self._told()
         rows = seen(self, X, reset=True)
         width = rows.shape[1]
-        declared = None if self.bounds is None else ends(self.bounds, width)
+        declared = None if told.bounds is None else ends(told.bounds, width)
         finder = _finder(means, width)
         sums = Sum(2**_BITS * root_up(Fraction(2 * width + 1)), 2 * width + 1)
         plan = planned(means, [sums], also=width * finder.event if declared is None else NOTHING)
