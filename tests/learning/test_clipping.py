@@ -42,6 +42,8 @@ def test_layers_are_cut_apart_and_their_clips_add_up_as_lengths() -> None:
     assert factors.tolist() == [[1.0, 0.5], [0.5, 1.0]]
     with pytest.raises(InvalidParameterError, match=r"b\.c\.weight is in no group"):
         PerLayer({"a": 1.0}).grouped(names)
+    with pytest.raises(InvalidParameterError, match="No trainable parameter is in the group 'c'"):
+        PerLayer({"a": 1.0, "b": 1.0, "c": 1.0}).grouped(names)
 
 
 def test_the_clip_moves_towards_its_quantile() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from defocus import Budget, rows
-from defocus.errors import CannotCalibrateError, DefocusError, InvalidParameterError
+from defocus.errors import CannotCalibrateError, InvalidParameterError
 from defocus.learning.clipping import Fixed, Quantile
 from defocus.learning.levels import Banded, Schedule
 from defocus.learning.planning import Plan, plan
@@ -101,6 +101,10 @@ def test_epochs_become_steps() -> None:
         ({"noise": Banded(), "clipping": Quantile()}, "where the clip shrinks"),
         ({"budget": 3}, "is given a Budget"),
         ({"budget": Budget(1e-5, 0.5)}, "broken altogether"),
+        ({"budget": Budget(3, 0.01)}, "publishing one random record"),
+        ({"budget": Budget(rho=0.1)}, "cannot be kept by steps on samples"),
+        ({"batch": 0.1}, "less than one unit"),
+        ({"noise": Banded(), "watch": Watch(loss=3)}, "nothing is shown"),
         *(({"batch": bad}, "batch") for bad in (0, -1, math.nan, math.inf, True, "9", None)),
         *(({"steps": bad}, "steps") for bad in (0, -1, 1.5, True, "9")),
         *(({"epochs": bad, "steps": None}, "epochs") for bad in (0, -1, math.nan, True, "9")),
@@ -116,7 +120,5 @@ def test_a_budget_without_delta_is_refused_with_a_remedy() -> None:
     with pytest.raises(CannotCalibrateError) as caught:
         made(budget=Budget(3))
     assert "delta" in caught.value.fix
-    with pytest.raises(DefocusError):
-        made(budget=Budget(rho=0.1))
     concentrated = made(budget=Budget(rho=0.1), sampling="balls in bins", batch=1000)
     assert concentrated.ratio == pytest.approx(math.sqrt(250), rel=1e-5)

@@ -218,3 +218,23 @@ def test_what_is_drawn_after_a_search_does_not_tell_how_many_runs_it_had(tmp_pat
 def drawing(rate: float) -> Any:
     net = model(5, int(torch.randint(100, (1,))) + random.randrange(9) + int(np.random.randint(9)))  # noqa: NPY002
     return net, nn.CrossEntropyLoss(), torch.optim.SGD(net.parameters(), lr=rate)
+
+
+def test_scores_of_what_is_no_class_are_refused_before_anything_is_charged(tmp_path: Path) -> None:
+    x, y = data(seed=1)
+    for targets in (y.float(), torch.stack([y, y], 1)):
+        with pytest.raises(InvalidParameterError, match="are not classes"):
+            searched(tmp_path, validation=(x, targets))
+    assert not list(tmp_path.iterdir())
+
+
+def test_scores_that_cost_more_than_the_budget_say_what_would_not(tmp_path: Path) -> None:
+    with pytest.raises(InvalidParameterError, match=r"scores with noise of 0\.32 rows") as caught:
+        searched(tmp_path, private_validation=True, precision=0.005, budget=Budget(1, 1e-5))
+    assert "precision=" in caught.value.fix
+
+
+def test_a_result_says_who_is_protected_and_at_which_cost(tmp_path: Path) -> None:
+    said = str(searched(tmp_path))
+    assert "one row, added or removed" in said
+    assert "Budget(epsilon=8, delta=1e-05) for all runs together" in said

@@ -141,8 +141,8 @@ def tree_out(value: Any, tensors: list[torch.Tensor]) -> Any:  # noqa: PLR0911 -
     if isinstance(value, dict) and all(isinstance(key, str | int) for key in value):
         return {"map": [[key, tree_out(each, tensors)] for key, each in value.items()]}
     raise CheckpointError(
-        f"A checkpoint holds numbers, texts and tensors, but the state of the run has a {type(value).__name__}.",
-        fix="use an optimizer whose state_dict() holds tensors and numbers only.",
+        f"A checkpoint holds numbers, texts and tensors, but it was given a {type(value).__name__}.",
+        fix="keep state_dicts of tensors and numbers in more=, and use an optimizer whose state_dict() is one.",
     )
 
 

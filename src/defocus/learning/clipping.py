@@ -113,8 +113,8 @@ class Quantile(Clipping):
     r"""The clip follows a quantile of the norms, found privately on the way.
 
     After each step the noisy share b of contributions that were not longer than the clip C moves it:
-    :math:`C \leftarrow C\,e^{-\eta(b - \gamma)}`. Every contribution counts ±1/2, so one unit moves the count by 1/2;
-    its noise takes ``share`` of the precision of the step (the inverse squares of the ratios add up), and is charged
+    :math:`C \leftarrow C\,e^{-\eta(b - \gamma)}`. Every contribution counts ±1, so one unit moves the count by 1; its
+    noise takes ``share`` of the precision of the step (the inverse squares of the ratios add up), and is charged
     with it.
 
     Reference:
@@ -199,6 +199,12 @@ class PerLayer(Clipping):
                     )
                 home = max(fitting, key=len)
             groups.setdefault(home, []).append(name)
+        unknown = [name for name in self.norms if name not in groups] if isinstance(self.norms, dict) else []
+        if unknown:
+            raise InvalidParameterError(
+                f"No trainable parameter is in the group {unknown[0]!r:.60} of PerLayer.",
+                fix="leave it out, or write the name of a module as model.named_modules() has it.",
+            )
         each = {home: self.norms[home] if isinstance(self.norms, dict) else self.norms for home in groups}
         if not isinstance(self.norms, dict):
             each = {home: float(self.norms) / math.sqrt(len(groups)) for home in groups}

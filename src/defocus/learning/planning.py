@@ -7,11 +7,12 @@ Gaussian noise of a ratio of its own. Together they are one Gaussian release who
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
 
-from defocus.errors import InvalidParameterError, Number, count, positive
+from defocus.errors import InvalidParameterError, Number, UnsupportedEventError, count, positive
 from defocus.learning.clipping import Clipping, Quantile
 from defocus.learning.declaring import steps_of
 from defocus.learning.levels import Banded, Schedule, Strategy, strategy
@@ -21,7 +22,7 @@ from defocus.privacy.accounting import tightest
 from defocus.privacy.budgets import Budget
 from defocus.privacy.calibration import calibrate
 from defocus.privacy.events import Event
-from defocus.privacy.guidance import check_budget, spoken_delta
+from defocus.privacy.guidance import check_budget, check_delta, spoken_delta
 from defocus.privacy.units import Adjacency, Unit
 
 __all__ = ["Plan", "plan"]
@@ -103,6 +104,8 @@ def plan(
 ) -> Plan:
     """The plan of a run, with the least noise that its budget allows, or with the noise that was asked for."""
     check_budget(_a_budget(budget))
+    if budget.delta:
+        check_delta(budget.delta, size)
     replace = unit.adjacency is Adjacency.REPLACE
     rows = _batch(batch, size)
     banded = noise if isinstance(noise, Banded) else None
@@ -116,6 +119,11 @@ def plan(
             raise InvalidParameterError(
                 "Correlated noise has a sampling of its own: units take part in turns.",
                 fix="leave sampling= out with noise=Banded(…).",
+            )
+        if isinstance(watch, Watch) and watch != Watch():
+            raise InvalidParameterError(
+                "With correlated noise nothing is shown of losses and norms.",
+                fix='leave watch= out with noise=Banded(…), or pass watch="private" as the owner of the data.',
             )
         if isinstance(clipping, Quantile):
             raise InvalidParameterError(
@@ -133,7 +141,7 @@ def plan(
         return drawn.event([ratio * factor for factor in factors])
 
     if given is None:
-        ratio = calibrate(event, budget, adjacency=unit.adjacency, low=1e-3, high=1e7)
+        ratio = _least(event, budget, unit)
     else:
         ratio = float(given)
         _within(event(ratio), budget, unit)
@@ -156,6 +164,11 @@ def _cyclic(banded: Banded, *, size: int, batch: Fraction, steps: int, replace: 
 
 def _batch(batch: object, size: int) -> Fraction:
     rows = Fraction(positive("batch", batch))
+    if rows < 1:
+        raise InvalidParameterError(
+            f"A batch of {float(rows):g} is less than one unit in a step.",
+            fix="pass the expected number of units, not their share of the data.",
+        )
     if rows > size:
         raise InvalidParameterError(
             f"A batch of {float(rows):g} cannot be drawn from {size}.", fix="pass a batch= of at most the size."
@@ -182,6 +195,19 @@ def _steps(size: int, batch: Fraction, epochs: object, steps: object, sampling: 
             fix="train for less, or in larger batches.",
         )
     return found
+
+
+def _least(event: Callable[[float], Event], budget: Budget, unit: Unit) -> float:
+    """The least ratio of noise that the budget allows."""
+    try:
+        return calibrate(event, budget, adjacency=unit.adjacency, low=1e-3, high=1e7)
+    except UnsupportedEventError:
+        if budget.epsilon is not None:
+            raise
+        raise InvalidParameterError(
+            f"{budget} cannot be kept by steps on samples, for which its measure has no cost.",
+            fix="pass Budget(epsilon, delta), or a batch= of all units, which is no sample.",
+        ) from None
 
 
 def _within(event: Event, budget: Budget, unit: Unit) -> None:

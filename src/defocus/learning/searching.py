@@ -34,7 +34,8 @@ import numpy as np
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from defocus.errors import InvalidParameterError, Number, in_range, positive
+from defocus.answers.showing import text_facts
+from defocus.errors import CannotCalibrateError, InvalidParameterError, Number, in_range, positive
 from defocus.learning.beginning import checked_unit
 from defocus.learning.clipping import Fixed
 from defocus.learning.distributed import Ranks
@@ -78,16 +79,20 @@ class Searched:
     event: Event | None
     """What was charged; None for a search on public data, which is free."""
     receipt: Receipt | None
+    budget: Budget
+    """What the search was allowed to cost; on public data, what one run could."""
 
     @property
     def facts(self) -> dict[str, str]:
         """Names and words."""
         found = {"setting": f"{self.setting}", "score": f"{self.score:.4f}"}
-        return {**found, "charged": "nothing: the data is public" if self.receipt is None else str(self.receipt)}
+        if self.receipt is None:
+            return {**found, "charged": "nothing: the data is public"}
+        unit, cost = self.receipt.terms.unit, f"{self.budget} for all runs together, however many there were"
+        return {**found, "protected": str(unit), "cost": cost, "charged": str(self.receipt)}
 
     def __str__(self) -> str:
-        width = max(map(len, self.facts))
-        return "\n".join(f"{name:<{width}}  {words}" for name, words in self.facts.items())
+        return text_facts({name: [words] for name, words in self.facts.items()})
 
     def _repr_html_(self) -> str:
         return html_facts(self.facts)
@@ -150,7 +155,7 @@ def search(
         )
     tried, drawn = _settings(settings), source(bits)
     checked_unit(unit, users)
-    held = examples(validation)
+    held = _held(validation)
     found = examples(data if public is None else public)
     size = Units(found.length, users).count
     asked: dict[str, Any] = {"unit": unit, "size": size, "batch": batch, "epochs": epochs, "steps": steps}
@@ -159,7 +164,7 @@ def search(
     if public is not None:
         alone = plan(**asked, budget=budget, noise=None)
         best = max((one.run(setting, alone, 0.0) for setting in tried), key=lambda each: each[2])
-        return Searched(*best, None, None)
+        return Searched(*best, None, None, budget)
     if private_validation and unit.kind != "rows":
         raise InvalidParameterError(
             "One user may have many examples in the validation set, so no noise for its score is proven.",
@@ -180,7 +185,7 @@ def search(
     # Left as they are found: what is drawn from them in each run would tell how many there were.
     with generators(torch.device("cuda" if torch.cuda.is_available() else "cpu")):
         best = max((one.run(tried[number], alone, deviation) for number in tries), key=lambda each: each[2])
-    return Searched(*best, chosen, receipt)
+    return Searched(*best, chosen, receipt, budget)
 
 
 def _priced(
@@ -197,15 +202,22 @@ def _priced(
         made = first.sampling.event([ratio] * first.steps)
         return Selected(made if not deviation else made + DiscreteGaussian(deviation), gamma, Fraction(eta))
 
-    ratio = calibrate(
-        whole,
-        budget,
-        adjacency=first.unit.adjacency,
-        by="rdp",
-        low=first.ratio,
-        high=_DEAREST * first.ratio,
-        precision=1e-3,
-    )
+    try:
+        ratio = calibrate(
+            whole,
+            budget,
+            adjacency=first.unit.adjacency,
+            by="rdp",
+            low=first.ratio,
+            high=_DEAREST * first.ratio,
+            precision=1e-3,
+        )
+    except CannotCalibrateError:
+        score = f", most of it for scores with noise of {deviation:.3g} rows" if deviation else ""
+        raise InvalidParameterError(
+            f"However noisy the runs are, the search costs more than {budget}{score}.",
+            fix="pass a larger precision=, more validation rows or public ones, fewer runs=, or a larger budget.",
+        ) from None
     loss = tightest(first.sampling.event([ratio] * first.steps), first.unit.adjacency)
     share = Budget(loss.epsilon(first.delta) * (1 + 1e-6), first.delta)
     return whole(ratio), plan(**asked, budget=share, noise=ratio)
@@ -291,6 +303,18 @@ class _One:
         model.train(before)
         noise = int(discrete_gaussian(deviation, 1, self._bits)[0]) if deviation else 0
         return (right + noise) / self._held.length
+
+
+def _held(validation: Any) -> Examples:
+    found = examples(validation)
+    targets = found.take(np.zeros(1, np.int64), torch.device("cpu"))[1]
+    if not isinstance(targets, torch.Tensor) or targets.dtype.is_floating_point or targets.dim() != 1:
+        raise InvalidParameterError(
+            "A search counts how many classes are told right, but the targets of validation= are not classes.",
+            fix="pass (inputs, classes) with one whole number for each example; for other scores, search on public data"
+            " with a loop of your own.",
+        )
+    return found
 
 
 def _settings(settings: Any) -> list[Any]:
