@@ -173,14 +173,15 @@ def test_the_gradient_of_an_empty_batch_is_noise_of_the_declared_scale(tmp_path:
     """Nobody is drawn at this rate, so ``grad`` is the noise over the expected number, and nothing else."""
     net = model(60)
     run = trainer(
-        tmp_path, model=net, data=data(64, 60), batch=Fraction(1, 10**6), steps=40, clip=3.0, noise=2.0, watch="nothing"
-    )
+        tmp_path, model=net, data=data(64, 60), size=10**9, batch=1, steps=40, clip=3.0, noise=2.0, watch="nothing",
+        budget=Budget(8, 1e-10),
+    )  # fmt: skip
     found = []
     for batch in run.batches():
         assert len(batch.units) == 0
         run.step(batch)
         found.append(torch.cat([p.grad.reshape(-1) for p in net.parameters() if p.grad is not None]))
-    noise = torch.cat(found).double().numpy() * 1e-6
+    noise = torch.cat(found).double().numpy()
     assert abs(noise.std() / 6.0 - 1) < 5 / math.sqrt(2 * len(noise))  # 2.0 times the clip 3.0
     assert len(noise) > 5000
 
@@ -511,3 +512,14 @@ def test_no_example_decides_what_a_run_says_of_its_gradients(tmp_path: Path) -> 
     before = run.explain().splitlines()
     run.fit(progress=False)
     assert run.explain().splitlines()[:-2] == before[:-2]  # but for the charge
+
+
+def test_a_run_says_whether_its_ledger_covers_it(tmp_path: Path) -> None:
+    assert "covers it" not in trainer(tmp_path).explain()
+    first, second = trainer(tmp_path), trainer(tmp_path)
+    first.fit(progress=False)
+    assert "covers it" not in first.explain()
+    assert "NOT cover it" not in second.explain()
+    assert "The ledger does NOT cover it; what is left: " in trainer(tmp_path).explain()
+    wide = Ledger.open(tmp_path / "wide.ledger", dataset="wide", unit=rows(), budget=Budget(99, 1e-5))
+    assert "The ledger covers it." in trainer(tmp_path, ledger=wide).explain()

@@ -16,10 +16,13 @@ _UNPROMISED = (
 )
 
 
-def explained(plan: Plan, stepper: Stepper, ways: str, *, receipt: Receipt | None, declared: bool) -> str:
+def explained(
+    plan: Plan, stepper: Stepper, ways: str, prospect: str, *, receipt: Receipt | None, declared: bool
+) -> str:
     """Line by line: what is protected, what is drawn, clipped, noised, shown, charged, and what is not promised.
 
     ``ways`` is how gradients are made, as it was found on made-up examples: later ways may follow from private ones.
+    ``prospect`` says whether the ledger would cover the run.
     """
     return "\n".join(
         [
@@ -31,7 +34,7 @@ def explained(plan: Plan, stepper: Stepper, ways: str, *, receipt: Receipt | Non
             _noise(plan, stepper),
             _seen(plan, stepper),
             f"Gradients: {' '.join(ways.splitlines())}",
-            _charge(plan, receipt),
+            _charge(plan, receipt, prospect),
             _UNPROMISED,
         ]
     )
@@ -77,13 +80,14 @@ def _seen(plan: Plan, stepper: Stepper) -> str:
     )
 
 
-def _charge(plan: Plan, receipt: Receipt | None) -> str:
+def _charge(plan: Plan, receipt: Receipt | None, prospect: str) -> str:
     text = unparse(plan.event)
     whole = (
         f"Cost: {plan.budget} for the whole run, as one event: {text[:_LONGEST]}{'…' if len(text) > _LONGEST else ''}."
     )
     if receipt is None:
-        return f"{whole} It is charged before the first batch is drawn, and not again when the run is resumed."
+        told = f"{whole} It is charged before the first batch is drawn, and not again when the run is resumed."
+        return f"{told} {prospect}".rstrip()
     how = ""
     if isinstance(receipt.event, Approximate):
         how = " The ledger had no room for that event, and was charged the epsilon and delta that it keeps."

@@ -18,7 +18,7 @@ from defocus.noise import Bits
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event
 from defocus.privacy.units import Unit
-from defocus.release.charging import charged
+from defocus.release.charging import admitted, charged
 
 __all__ = ["Payment", "ledger_of"]
 
@@ -70,6 +70,14 @@ class Payment:
         self.log = self._ranks.together(lambda: self._begun(key), "open the log of the run")
         self.key = key
         return key
+
+    def prospect(self) -> str:
+        """Whether the ledger would cover the run now, in words; empty where there is no ledger yet."""
+        if self._ledger is None:
+            return ""
+        if admitted(self._plan.event, self._plan.budget, self._ledger) is not None:
+            return "The ledger covers it."
+        return f"The ledger does NOT cover it; what is left: {self._ledger.remaining()}."
 
     def note(self, step: int, digest: bytes) -> None:
         """Note a step before its noise is drawn."""

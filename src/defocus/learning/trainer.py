@@ -328,7 +328,15 @@ class Trainer:
 
     def explain(self) -> str:
         """What is done to the data, what is promised and what not, in plain words. Free."""
-        return explained(self.plan, self._stepper, self._ways, receipt=self.receipt, declared=self._declared)
+        paid = self._paid
+        return explained(
+            self.plan,
+            self._stepper,
+            self._ways,
+            "" if paid.receipt else paid.prospect(),
+            receipt=paid.receipt,
+            declared=self._declared,
+        )
 
     def _repr_html_(self) -> str:
         return html_lines(self.explain().splitlines())
