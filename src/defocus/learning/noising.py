@@ -62,7 +62,7 @@ from defocus.noise.bits import Words
 
 __all__ = ["Correlated", "Cryptographic", "Generated", "Noise", "bound_to", "by_length", "noise_of", "secret_of"]
 
-Floats: TypeAlias = NDArray[np.float32]
+_Floats: TypeAlias = NDArray[np.float32]
 _PAIRS = 1 << 16
 _DIRECT = 1 << 15
 """Tensors with so many numbers get their noise where they are, and smaller ones together."""
@@ -137,7 +137,7 @@ class Cryptographic(Noise):
             if rounded:
                 _round(rest, scaled)
 
-    def _fill(self, flat: Floats, scale: float, stream: Stream, *, step: float | None = None) -> None:
+    def _fill(self, flat: _Floats, scale: float, stream: Stream, *, step: float | None = None) -> None:
         """Add noise, and round to a step: a number is rounded when one of 24 bits is added and taken away again."""
         square, rounder = np.float32(-2 * scale * scale), np.float32(1.5 * 2.0**23 * (step or 0.0))
         for start in range(0, len(flat), 2 * _PAIRS):
@@ -156,7 +156,7 @@ class Cryptographic(Noise):
                 part += rounder
                 part -= rounder
 
-    def _draw(self, uniform: Floats, angle: Floats, stream: Stream) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    def _draw(self, uniform: _Floats, angle: _Floats, stream: Stream) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
         """Uniform numbers above zero, and angles between minus and plus pi; the logarithms of the few near the ends."""
         drawn = self._bytes[: 8 * len(uniform)]
         stream.fill(drawn.data)
@@ -177,7 +177,8 @@ def _logarithms(words: NDArray[np.int64], more: Words) -> NDArray[np.float64]:
     further = ((more >> np.uint64(11)) + np.uint64(1)) * 2.0**-53
     upper = words >= 1 << 30
     near = (np.where(upper, (1 << 31) - 1 - words, words) + further) * 2.0**-31
-    return np.where(upper, np.log1p(-near), np.log(near))
+    found: NDArray[np.float64] = np.where(upper, np.log1p(-near), np.log(near))
+    return found
 
 
 @final
