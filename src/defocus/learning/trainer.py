@@ -63,7 +63,7 @@ class Trainer:
         The number of units (``size``) is public: it decides the rate of sampling. Unless declared, the number of
         examples or users in the data is taken for it, as is usual. The loss is a sum or mean of one term for each
         example, and an example's term does not depend on the others: what can be checked of that is checked at set-up
-        on made-up examples. Whoever runs this sees the data: errors of the user's own code are passed on as they are.
+        on made-up examples. The model and the optimizer stay what they were then (:mod:`defocus.learning.standing`).
         For what floating point does not promise, see :mod:`defocus.learning.noising`.
     Reference:
         Abadi et al. (2016), Deep learning with differential privacy; Ponomareva et al. (2023), How to DP-fy ML.
