@@ -21,7 +21,10 @@ def test_bounds_as_wide_as_floats_go_do_not_overflow() -> None:
     assert moved.ravel().tolist() == [0.0, 1.0]
 
 
-@pytest.mark.parametrize("bounds", [None, 5, "ab", (1,), (0, 1, 2), (2, 1), (0, np.nan), (0, np.inf), ([0], [1, 2, 3])])
+@pytest.mark.parametrize(
+    "bounds",
+    [None, 5, "ab", (1,), (0, 1, 2), (2, 1), (0, np.nan), (0, np.inf), ([0], [1, 2, 3]), ([0], [1]), ([[0]], [[1]])],
+)
 def test_refuses_what_are_no_bounds(bounds: Any) -> None:
     with pytest.raises(InvalidParameterError, match="not from the data"):
         ends(bounds, 2)

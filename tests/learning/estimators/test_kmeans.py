@@ -1,5 +1,7 @@
 """K-means: starts that keep apart, exact assignment, and what is found."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from sklearn.cluster import KMeans as Plain
@@ -7,7 +9,8 @@ from sklearn.cluster import KMeans as Plain
 from defocus import Budget
 from defocus.errors import InvalidParameterError
 from defocus.learning import KMeans
-from defocus.learning.estimators.kmeans import assigned, starts
+from defocus.learning.estimators import kmeans
+from defocus.learning.estimators.kmeans import assigned, starts, summed_up
 from defocus.noise.testing import seeded
 
 
@@ -73,3 +76,29 @@ def test_refuses_no_clusters_and_no_rounds() -> None:
         KMeans(0).fit([[0.0]])
     with pytest.raises(InvalidParameterError, match="iterations"):
         KMeans(iterations=0).fit([[0.0]])
+
+
+def test_it_never_holds_a_number_for_every_row_and_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kmeans, "_AT_ONCE", 1 << 14)
+    X = np.random.default_rng(0).uniform(-0.5, 0.5, (20_000, 4))
+    model = KMeans(2, bits=seeded(1))
+    tracemalloc.start()
+    try:
+        model.fit(X)
+        assert tracemalloc.get_traced_memory()[1] < 20_000 * 64 * 8 / 2  # there are 64 small clusters
+    finally:
+        tracemalloc.stop()
+    apart = np.linalg.norm(X[:, np.newaxis] - model.cluster_centers_, axis=2)
+    assert model.transform(X) == pytest.approx(apart, abs=1e-6)
+    assert model.get_feature_names_out().tolist() == ["kmeans0", "kmeans1"]
+    assert model.set_output(transform="pandas").transform(X[:2]).shape == (2, 2)
+
+
+def test_sums_of_clusters_are_exact_however_rows_are_divided(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    rows, centres = rng.integers(-4096, 4096, (50, 3)).astype(float), rng.integers(-4096, 4096, (4, 3)).astype(float)
+    together, cells = summed_up(rows, centres, 7), assigned(rows, centres)
+    assert together[:, :3].tolist() == [rows[cells == k].sum(axis=0).tolist() for k in range(4)]
+    assert together[:, 3].tolist() == [7 * (cells == k).sum() for k in range(4)]
+    monkeypatch.setattr(kmeans, "_AT_ONCE", 12)
+    assert (summed_up(rows, centres, 7) == together).all()

@@ -9,6 +9,7 @@ import pytest
 from defocus import Budget, rows
 from defocus.errors import InvalidParameterError, NotDeclaredError, UnfitDataError
 from defocus.learning import LogisticRegression, NaiveBayes
+from defocus.learning.estimators import labels as module
 from defocus.learning.estimators.labels import labels, numbered
 from defocus.learning.estimators.spending import Purse
 from defocus.noise.testing import seeded
@@ -109,3 +110,25 @@ def test_labels_whose_type_is_not_that_of_the_classes_are_refused_by_their_type(
     with pytest.raises(UnfitDataError, match="but the declared classes are"):
         labels(declared, MEANS).read(y)
     assert numbered(labels(declared, MEANS).read(list(y)), np.array(declared)).tolist() == [-1, -1]
+
+
+def test_the_sign_of_a_zero_that_one_row_has_is_not_shown() -> None:
+    y = np.array([-0.0] + [0.0, 0.5] * 2000)
+    known = labels(None, MEANS)
+    assert not np.signbit(known.found(known.read(y), seeded(1))).any()
+
+
+def test_columns_of_truth_values_have_such_classes_and_lists_have_numbers() -> None:
+    known = labels(None, MEANS)
+    assert known.found(known.read(np.array([False, True] * 2000)), seeded(1)).tolist() == [False, True]
+    assert known.found(known.read([False, True] * 2000), seeded(1)).dtype == np.int64
+
+
+def test_all_declared_classes_are_learned_and_found_ones_up_to_those_that_noise_is_planned_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    y = np.arange(2000) % 1100
+    model = NaiveBayes(classes=range(1100), bits=seeded(1)).fit(np.zeros((2000, 1)), y)
+    assert len(model.classes_) == len(model.feature_log_prob_) == 1100
+    monkeypatch.setattr(module, "_MOST_FOUND", 2)
+    assert NaiveBayes(bits=seeded(1)).fit(np.zeros((6000, 1)), np.arange(6000) % 3).classes_.tolist() == [0, 1]

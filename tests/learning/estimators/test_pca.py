@@ -27,6 +27,8 @@ def test_bounds_are_undone_by_the_inverse() -> None:
     X = 100 + 10 * rng.uniform(-1, 1, (5000, 2))
     model = PCA(budget=Budget(1, 1e-6), bounds=(90, 110), bits=seeded(1)).fit(X)
     assert model.inverse_transform(model.transform(X)) == pytest.approx(X)
+    assert model.mean_ == pytest.approx([100, 100], abs=0.5)  # in the units of the data
+    assert model.transform(X).mean(axis=0) == pytest.approx([0, 0], abs=0.05)
 
 
 @pytest.mark.parametrize("number", [0, 3, 1.5, "two"])

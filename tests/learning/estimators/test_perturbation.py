@@ -131,6 +131,10 @@ def test_refuses_undeclared_classes_replaced_rows_and_other_budgets(tmp_path: Pa
     for by in ("output", "objective"):
         with pytest.raises(InvalidParameterError, match="raise ridge"):
             LogisticRegression(by=by, classes=[0, 1], ridge=1e-4).fit(X, y)
+    for classes, enough in (([0, 1], 0.16), ([0, 1, 2], 0.7)):
+        with pytest.raises(InvalidParameterError, match=f"ridge= to {enough} or more"):
+            LogisticRegression(by="objective", classes=classes, ridge=0.1).fit(X, y)
+        assert LogisticRegression(by="objective", classes=classes, ridge=enough).fit(X, y).coef_.shape[1] == 1
 
 
 def test_where_the_quick_ways_fail_the_slow_one_comes_as_near_for_every_data_set(

@@ -7,6 +7,7 @@ import pytest
 
 from defocus import Budget
 from defocus.learning import StandardScaler
+from defocus.learning.estimators import scaler
 from defocus.noise.testing import seeded
 from defocus.privacy.accounting import account
 from defocus.privacy.events import DiscreteLaplace, parts_of
@@ -46,7 +47,8 @@ def test_means_and_deviations_can_be_left_alone() -> None:
         assert model.inverse_transform(model.transform(X)) == pytest.approx(X)
 
 
-def test_declared_bounds_cost_no_search() -> None:
+def test_declared_bounds_cost_no_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scaler, "_finder", None)  # nor its time
     model = StandardScaler(bounds=(0, 1), budget=Budget(1, 1e-6)).fit(np.zeros((5, 2)))
     assert not any(isinstance(part, DiscreteLaplace) for part, _ in parts_of(model.event_))
 

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
 
 from defocus import Budget, Ledger, rows, user
-from defocus.errors import BudgetExceededError, InvalidParameterError, QuestionFailedError
+from defocus.errors import BudgetExceededError, DefocusError, InvalidParameterError, QuestionFailedError
 from defocus.learning import LinearRegression, LogisticRegression, NaiveBayes, StandardScaler
 from defocus.learning.estimators.spending import DEFAULT, Purse, Sum, planned, purse
 from defocus.noise import Bits
@@ -117,11 +118,22 @@ def test_a_model_in_a_file_keeps_what_it_learned_and_names_its_ledger(book: Ledg
     again = pickle.loads(pickle.dumps(model))  # noqa: S301 # our own
     assert (again.predict(X) == model.predict(X)).all()
     assert again.receipt_ == model.receipt_
-    with pytest.raises(InvalidParameterError, match=r"Ledger\.open"):
-        again.fit(X, Y)
+    assert again.ledger == book.where
     before = len(book)
-    again.set_params(ledger=book).fit(X, Y)
+    again.fit(X, Y)
     assert len(book) == before + 2
+    with pytest.raises(DefocusError, match="no ledger"):
+        again.set_params(ledger=f"{book.where}.elsewhere").fit(X, Y)
+    assert not Path(f"{book.where}.elsewhere").exists()
+
+
+def test_a_search_in_several_processes_charges_every_fit_to_one_ledger(book: Ledger) -> None:
+    model = NaiveBayes(ledger=book, budget=Budget(0.1, 1e-7), classes=[0, 1], who="Ada")
+    # Scores on private rows are not paid for: only what was charged is looked at here.
+    GridSearchCV(model, {"bins": [2, 4]}, cv=2, n_jobs=2, refit=False).fit(X, Y)
+    charges = [entry for entry in book.entries() if entry.kind == "charge"]
+    assert len(charges) == 4
+    assert {entry.who for entry in charges} == {"Ada"}
 
 
 def test_a_fit_says_what_it_promises_to_whom_and_where_that_stands(book: Ledger) -> None:
@@ -139,7 +151,7 @@ def test_a_fit_says_what_it_promises_to_whom_and_where_that_stands(book: Ledger)
         (1.0, None, "Budget"),
         ("1", None, "Budget"),
         (Budget(1e-6, 0.5), None, "Epsilon comes first"),
-        (None, "a.ledger", "Ledger.open"),
+        (None, 7, "Ledger.open"),
     ],
 )
 def test_refuses_what_is_no_budget_or_no_ledger_and_says_what_to_write(budget: Any, ledger: Any, words: str) -> None:

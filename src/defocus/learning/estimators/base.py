@@ -28,9 +28,15 @@ _Made = TypeVar("_Made")
 class PrivateEstimator(BaseEstimator, ABC):
     """An estimator whose fit is charged before it looks at the data, once for each call of fit.
 
-    What all of them are told: the ``budget`` of a fit, the ``ledger`` that is charged for it and its ``purpose`` there,
-    and a source of random ``bits`` for tests. The fields of an estimator are its parameters, as scikit-learn reads them
-    off the signature; they are kept as they were given, and checked by fit.
+    The fields of an estimator are its parameters, as scikit-learn reads them off the signature; they are kept as they
+    were given, and checked by fit. All estimators have these:
+
+    Args:
+        budget: what one fit may cost; ``Budget(1, 1e-6)`` where nobody says.
+        ledger: the ledger that is charged for every fit, open or its place. Without one, nobody adds up what fits cost.
+        purpose: what for, in the ledger; the name of the estimator unless told.
+        who: by whom, in the ledger; the account's name unless told.
+        bits: where random bits come from; the system unless told, and tests tell.
 
     After a fit, ``event_`` says what was spent and ``receipt_`` that it was charged, or None without a ledger. A clone
     charges the same ledger. Public are the names and number of features, the parameters, and that there is any row.
@@ -44,6 +50,7 @@ class PrivateEstimator(BaseEstimator, ABC):
     budget: Any = None
     ledger: Any = None
     purpose: str | None = None
+    who: str | None = None
     bits: Any = None
 
     @abstractmethod
@@ -61,7 +68,7 @@ class PrivateEstimator(BaseEstimator, ABC):
     def _spend(self, plan: Plan, means: Purse, compute: Callable[[], _Made], written: Callable[[_Made], Any]) -> _Made:
         """What ``compute`` makes, once the event of the plan is charged."""
         why = f"fit {type(self).__name__}" if self.purpose is None else self.purpose
-        made, self.receipt_ = means.spend(plan.event, compute, purpose=why, written=written)
+        made, self.receipt_ = means.spend(plan.event, compute, purpose=why, who=self.who, written=written)
         self.event_ = plan.event
         self._asked, self._unit = means.budget, means.unit
         return made
@@ -110,7 +117,7 @@ class PrivateEstimator(BaseEstimator, ABC):
     def __getstate__(self) -> dict[str, Any]:
         """What is kept in a file: nothing that tells of single rows, as the labels of a clustering do.
 
-        A ledger is named and not kept: to fit again, it must be opened and passed again.
+        A ledger is named and not kept: to fit again, it is opened where it was.
         """
         found: dict[str, Any] = super().__getstate__()
         state = {name: value for name, value in found.items() if name not in self._WITHHELD}

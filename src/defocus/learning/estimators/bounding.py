@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from defocus.errors import InvalidParameterError, positive
 from defocus.learning.estimators.balls import Ball, Matrix
 
-__all__ = ["ends", "held", "in_units_of_data", "scaled"]
+__all__ = ["ends", "held", "in_units_of_data", "outward", "scaled"]
 
 _FINE = 26
 """Rows to predict are held to a finer grid than those that are counted."""
@@ -40,6 +40,14 @@ def scaled(X: Matrix, bounds: Any, norm: Any) -> tuple[Matrix, float]:
     return np.where(np.isnan(moved), 0.0, moved), math.sqrt(X.shape[1])
 
 
+def outward(X: NDArray[np.float64], bounds: Any, *, cut: bool = False) -> NDArray[np.float64]:
+    """Rows in the units of the data, from those of the model: inside of the bounds, if they are ``cut``."""
+    if bounds is None:
+        return X
+    low, high = ends(bounds, X.shape[-1])
+    return np.asarray((low / 2 + high / 2) + (X.clip(-1, 1) if cut else X) * (high / 2 - low / 2))
+
+
 def _ends_of_dense(X: Matrix, bounds: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The bounds of rows that are not sparse."""
     if sp.issparse(X):
@@ -59,9 +67,12 @@ def ends(bounds: Any, features: int) -> tuple[NDArray[np.float64], NDArray[np.fl
     if isinstance(bounds, str | bytes) or not hasattr(bounds, "__len__") or len(bounds) != 2:
         raise problem
     try:
-        low, high = (np.broadcast_to(np.asarray(end, dtype=np.float64), (features,)) for end in bounds)
+        low, high = (np.asarray(end, dtype=np.float64) for end in bounds)
     except (TypeError, ValueError):
         raise problem from None
+    if any(end.shape not in {(), (features,)} for end in (low, high)):
+        raise problem
+    low, high = (np.broadcast_to(end, (features,)) for end in (low, high))
     if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
         raise problem
     return low, high

@@ -44,8 +44,15 @@ def numbers(y: Any) -> Floats:
 
 
 def marks(y: Any) -> NDArray[Any]:
-    """Labels of one type as they are; of any type as whole numbers, fractions and texts, and None for nobody's."""
+    """Labels of one type as they are; of any type as whole numbers, fractions and texts, and None for nobody's.
+
+    Zero has no sign, and lists have no type: truth values in one are numbers, as they would be beside other numbers.
+    """
     found = _array(y)
+    if found.dtype.kind == "b" and not hasattr(y, "dtype"):
+        return found.astype(np.int64)
+    if found.dtype.kind == "f":
+        return found + 0.0
     if found.dtype.kind in _NUMBERS + "UM":
         return found
     if found.dtype.kind not in "OT":

@@ -1,26 +1,29 @@
 """K-means by noisy sums."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, final
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import ndtri
-from sklearn.base import ClusterMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.cluster import KMeans as Plain
 from sklearn.utils.validation import check_is_fitted
 
 from defocus.errors import count
-from defocus.learning.estimators.balls import Ball, Floats, squares, tallied
+from defocus.learning.estimators.balls import Ball, Floats, squares
 from defocus.learning.estimators.base import PrivateEstimator
-from defocus.learning.estimators.bounding import ends, held, scaled
+from defocus.learning.estimators.bounding import held, outward, scaled
 from defocus.learning.estimators.noisy_gradients import noised
 from defocus.learning.estimators.seeing import seen
 from defocus.learning.estimators.spending import Sum, planned
 from defocus.mechanisms import Gaussian
+from defocus.mechanisms.values import IntVector
 
-__all__ = ["KMeans", "assigned", "starts"]
+__all__ = ["KMeans", "assigned", "starts", "summed_up"]
 
 _BITS = 12
 _COUNT = 0.5
@@ -30,13 +33,15 @@ _CELLS, _FEWEST, _MOST = 16, 64, 512
 """How many small clusters there are first, for each one that is wanted, and at least and at most."""
 _WHERE, _FIRST = 0.03, 0.47
 """The shares of the budget that find where rows lie, and for these."""
+_AT_ONCE = 1 << 20
+"""How many numbers are worked on at a time."""
 _CERTAIN = 4.0
 """Rows lie in the middle of the ball unless their number is so many times its noise."""
 
 
 @final
 @dataclass(eq=False, repr=False, kw_only=True)
-class KMeans(ClusterMixin, TransformerMixin, PrivateEstimator):
+class KMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, PrivateEstimator):
     r"""Clusters around noisy means.
 
     First, the mean and the spread of all rows say where they lie. There, many small clusters around fixed points are
@@ -101,15 +106,14 @@ class KMeans(ClusterMixin, TransformerMixin, PrivateEstimator):
         def compute() -> Floats:
             kept = ball.hold(moved)
             whole = kept.toarray() if hasattr(kept, "toarray") else kept
-            wide = np.hstack([whole, np.full((len(whole), 1), float(weight))])
 
             def summed(around: Floats, noise: Gaussian) -> tuple[Floats, Floats]:
-                within = np.eye(len(around))[assigned(whole, around)]
-                return _read(noised(tallied(wide, within), noise, drawn).T, weight, float(noise.sigma), ball.radius)
+                exact = summed_up(whole, around, weight)
+                return _read(noised(exact, noise, drawn), weight, float(noise.sigma), ball.radius)
 
             where, many, refine = plan.noises
             lengths = np.floor(squares(whole) / 2**_BITS).sum()
-            exact = np.append(wide.sum(axis=0), lengths).astype(np.int64)
+            exact = np.array([*whole.sum(axis=0), weight * len(whole), lengths]).astype(np.int64)
             area = _area(np.asarray(where.sample(exact, drawn), dtype=np.float64), weight, where, ball.radius)
             sizes, places = summed(np.rint(area.points(cells)), many)
             centres = np.rint(_begun(sizes, places, clusters, area))
@@ -119,7 +123,7 @@ class KMeans(ClusterMixin, TransformerMixin, PrivateEstimator):
             return centres
 
         centres = self._spend(plan, means, compute, lambda made: made.tolist())
-        self.cluster_centers_ = _outside(centres * (norm / ball.radius), told.bounds)
+        self.cluster_centers_ = outward(centres * (norm / ball.radius), told.bounds, cut=True)
         self.labels_ = self.predict(X)
         return self
 
@@ -130,8 +134,13 @@ class KMeans(ClusterMixin, TransformerMixin, PrivateEstimator):
     def transform(self, X: Any) -> Floats:
         """The distance of each row to each centre; with ``bounds``, of features that go from -1 to 1."""
         rows, centres = self._inside(X)
-        found: Floats = np.sqrt(((rows[:, np.newaxis, :] - centres) ** 2).sum(axis=2))
+        apart = [((part[:, np.newaxis, :] - centres) ** 2).sum(axis=2) for part in _parts(rows, centres.size)]
+        found: Floats = np.sqrt(np.vstack(apart))
         return found
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.cluster_centers_)
 
     def _inside(self, X: Any) -> tuple[Floats, Floats]:
         """Rows and centres in the units in which distances are measured."""
@@ -145,9 +154,27 @@ class KMeans(ClusterMixin, TransformerMixin, PrivateEstimator):
 
 def assigned(rows: Floats, centres: Floats) -> NDArray[np.int64]:
     """The nearest centre of each row; of whole numbers, so exactly, and the first of several."""
-    scores = 2 * (rows @ centres.T) - (centres**2).sum(axis=1)
-    found: NDArray[np.int64] = scores.argmax(axis=1)
-    return found
+    lengths = (centres**2).sum(axis=1)
+    return np.concatenate(
+        [(2 * (part @ centres.T) - lengths).argmax(axis=1) for part in _parts(rows, len(centres))]
+    ).astype(np.int64)
+
+
+def summed_up(rows: Floats, centres: Floats, weight: int) -> IntVector:
+    """The sum of the rows of each cluster and, last, ``weight`` for each of them: whole numbers, exactly."""
+    total = np.zeros((len(centres), rows.shape[1] + 1), np.int64)
+    for part in _parts(rows, len(centres)):
+        cells = assigned(part, centres)
+        within = sp.csc_matrix((np.ones(len(part)), cells, np.arange(len(part) + 1)), (len(centres), len(part)))
+        total[:, :-1] += np.asarray(within @ part).astype(np.int64)
+        total[:, -1] += weight * np.bincount(cells, minlength=len(centres))
+    return total
+
+
+def _parts(rows: Floats, each: int) -> Iterator[Floats]:
+    """Some rows after the other, where a row needs ``each`` numbers: not all of them at once."""
+    size = max(1, _AT_ONCE // each)
+    return (rows[start : start + size] for start in range(0, len(rows), size))
 
 
 def starts(clusters: int, width: int) -> Floats:
@@ -168,14 +195,6 @@ def starts(clusters: int, width: int) -> Floats:
         apart = np.minimum(apart, ((points - chosen[-1]) ** 2).sum(axis=1))
         chosen.append(points[int(apart.argmax())])
     return np.array(chosen)
-
-
-def _outside(centres: Floats, bounds: Any) -> Floats:
-    """Centres in the units of the data, and inside of its bounds, as rows are."""
-    if bounds is None:
-        return centres
-    low, high = ends(bounds, centres.shape[1])
-    return (low / 2 + high / 2) + centres.clip(-1, 1) * (high / 2 - low / 2)
 
 
 def _read(noisy: Floats, weight: int, sigma: float, radius: int) -> tuple[Floats, Floats]:

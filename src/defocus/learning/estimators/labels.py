@@ -23,6 +23,8 @@ _EPSILON, _DELTA = 10, 2
 """Finding classes takes a tenth of epsilon and half of delta."""
 _MOST_EPSILON = 50
 _WHOLE = 2.0**53
+_MOST_FOUND = 1 << 10
+"""How many classes are found at most: noise is planned for so many. Declared ones may be more."""
 
 
 @final
@@ -32,10 +34,10 @@ class Labels:
 
     Guarantee:
         A row has one label, so it touches one key of the selection, and two where it is replaced. The type of the
-        classes found is a function of those classes: numbers, among them truth values, are int64 where all that are
-        shown are whole and at most 2**53 in size, and else float64; text is as wide as the longest that is shown;
-        where both are shown, they are objects. What is neither number nor text nor date, and what is missing, is
-        nobody's label (:mod:`.cells`).
+        classes found is a function of those classes: numbers are int64 where all that are shown are whole and at most
+        2**53 in size, and else float64; text is as wide as the longest that is shown; where both are shown, they are
+        objects. A column of truth values has such classes. What is neither number nor text nor date, and what is
+        missing, is nobody's label (:mod:`.cells`).
     Assumes:
         The type of the column of labels is public.
     """
@@ -47,6 +49,11 @@ class Labels:
     def event(self) -> Event:
         """What finding them owes."""
         return NOTHING if self.selection is None else self.selection.event
+
+    @property
+    def most(self) -> int:
+        """How many classes there may be."""
+        return _MOST_FOUND if self.declared is None else len(self.declared)
 
     def left(self, purse: Purse) -> Purse:
         """What finding them leaves of a purse: epsilons and deltas are added up."""
@@ -72,7 +79,7 @@ class Labels:
         if self.selection is None:
             return np.asarray(self.declared)
         values, counts = _counted(y)
-        return _retyped(values[self.selection.keep(counts, bits)] if len(values) else values)
+        return _retyped(values[self.selection.keep(counts, bits)] if len(values) else values)[:_MOST_FOUND]
 
 
 def labels(declared: object, purse: Purse) -> Labels:
@@ -146,7 +153,7 @@ def _counted(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
 
 def _retyped(kept: NDArray[Any]) -> NDArray[Any]:
     """The same classes, of a type that depends on nothing else."""
-    if kept.dtype.kind in "mM":
+    if kept.dtype.kind in "bmM":
         return kept
     if len({isinstance(each, str) for each in kept.tolist()}) > 1:
         return kept

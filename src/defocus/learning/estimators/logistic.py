@@ -26,7 +26,6 @@ _CONSTANT = 0.25
 """The feature that is one for everybody, beside features in the unit ball: it costs 3 % more noise."""
 _SPREAD = 2.0
 """Rows in the unit ball have scores of a few units if coefficients are a few units."""
-_MOST_CLASSES = 1 << 10
 _WAYS = ("descent", "output", "objective")
 
 
@@ -142,8 +141,7 @@ class LogisticRegression(ClassifierMixin, PrivateEstimator):
 
 def descent_plan(means: Purse, known: Labels, width: int, steps: int) -> Plan:
     """What finding classes, and then gradients for as many as there may be, owe together."""
-    columns = _MOST_CLASSES if known.declared is None else max(1, len(known.declared))
-    plan = gradient_plan(known.left(means), width * (1 if columns == 2 else columns), steps)
+    plan = gradient_plan(known.left(means), width * (1 if known.most == 2 else known.most), steps)
     return Plan(plan.noises, plan.event + known.event)
 
 
@@ -151,7 +149,7 @@ def fitted_by_descent(
     rows: Rows, y: Any, known: Labels, plan: Plan, *, steps: int, ridge: float | None, bits: Bits
 ) -> tuple[NDArray[Any], Floats]:
     """The classes and the coefficients, from rows of whole numbers: everything here is paid for by the plan."""
-    classes = known.found(y, bits)[:_MOST_CLASSES]
+    classes = known.found(y, bits)
     number = len(classes)
     if number < 2:
         return classes, np.zeros((rows.width, 1))

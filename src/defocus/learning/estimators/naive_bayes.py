@@ -1,7 +1,7 @@
 """Naive Bayes on noisy counts."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, final
 
@@ -16,15 +16,13 @@ from defocus.learning.estimators.balls import Floats
 from defocus.learning.estimators.base import PrivateEstimator
 from defocus.learning.estimators.bounding import ends
 from defocus.learning.estimators.labels import labels, none_found, numbered
+from defocus.learning.estimators.noisy_gradients import noised
 from defocus.learning.estimators.seeing import seen, seen_with
 from defocus.learning.estimators.spending import Plan, Sum, planned
-from defocus.mechanisms import Gaussian
-from defocus.noise import Bits
 from defocus.privacy.rounding import root_up
 
 __all__ = ["NaiveBayes", "binned"]
 
-_MOST_CLASSES = 1 << 10
 _ROW = 1 << 10
 """What a row weighs in a cell: noise may be finer than one row."""
 
@@ -47,7 +45,7 @@ class NaiveBayes(ClassifierMixin, PrivateEstimator):
 
     Error:
         How frequent a class is, is the mean of its d noisy totals. Counts below the error of their noise are lifted to
-        it, so that noise is never taken for certainty.
+        it, or to half of a mean count where that is less, so that noise is never taken for certainty.
     Reference:
         Vaidya, Shafiq, Basu, Hong (2013), Differentially private naive Bayes classification.
 
@@ -78,17 +76,17 @@ class NaiveBayes(ClassifierMixin, PrivateEstimator):
         if bins > 1 << 16:
             raise InvalidParameterError("bins must be at most 65536.", fix="use wider bins.")
         features = rows.shape[1]
-        most = _MOST_CLASSES if known.declared is None else len(known.declared)
-        plan = planned(known.left(means), [Sum(_ROW * root_up(Fraction(features)), most * features * bins)])
+        plan = planned(known.left(means), [Sum(_ROW * root_up(Fraction(features)), known.most * features * bins)])
         plan = Plan(plan.noises, plan.event + known.event)
 
         def compute() -> tuple[NDArray[Any], Floats, float]:
-            classes = known.found(target, drawn)[:_MOST_CLASSES]
+            classes = known.found(target, drawn)
             cells = np.zeros((max(1, len(classes)), features, bins), np.int64)
             places = numbered(target, classes)
             kept = places >= 0
             np.add.at(cells, (places[kept, None], np.arange(features), binned(rows[kept], low, high, bins)), _ROW)
-            return classes, _noisy(cells, plan.noises[0], drawn) / _ROW, float(plan.noises[0].sigma) / _ROW
+            noise = replace(plan.noises[0], dimension=cells.size)
+            return classes, noised(cells, noise, drawn) / _ROW, float(plan.noises[0].sigma) / _ROW
 
         classes, counts, error = self._spend(plan, means, compute, lambda made: made[1].tolist())
         if not len(classes):
@@ -128,8 +126,3 @@ def binned(rows: Floats, low: Floats, high: Floats, bins: int) -> NDArray[np.int
     within = np.nan_to_num(shares, nan=bins / 2, posinf=bins, neginf=0).clip(0, bins - 0.5)
     found: NDArray[np.int64] = np.floor(within).astype(np.int64)
     return found
-
-
-def _noisy(cells: NDArray[np.int64], noise: Gaussian, bits: Bits) -> Floats:
-    fresh = Gaussian(sigma=noise.sigma, sensitivity=noise.sensitivity, dimension=cells.size)
-    return np.asarray(fresh.sample(cells.ravel(), bits), dtype=np.float64).reshape(cells.shape)

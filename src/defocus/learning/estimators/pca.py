@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from defocus.errors import InvalidParameterError, count
 from defocus.learning.estimators.balls import Ball, Floats, tallied
 from defocus.learning.estimators.base import PrivateEstimator
-from defocus.learning.estimators.bounding import ends, scaled
+from defocus.learning.estimators.bounding import outward, scaled
 from defocus.learning.estimators.moments import moment_sum, noisy_moments
 from defocus.learning.estimators.noisy_gradients import noised
 from defocus.learning.estimators.seeing import seen
@@ -93,7 +93,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):
         self.components_ = turned[:, ::-1].T[:wanted]
         self.explained_variance_ = values[::-1][:wanted].clip(0)
         self.explained_variance_ratio_ = self.explained_variance_ / max(float(values.clip(0).sum()), 1e-300)
-        self.mean_ = mean
+        self.mean_ = outward(mean, told.bounds, cut=True)
         self.n_components_ = wanted
         return self
 
@@ -101,19 +101,15 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):
         """The coordinates of rows along the components; with ``bounds``, of features that go from -1 to 1."""
         check_is_fitted(self)
         rows = seen(self, X, reset=False)
-        moved, _ = scaled(rows, self.bounds, self.norm)
-        found: Floats = (np.nan_to_num(moved) - self.mean_) @ self.components_.T
+        moved, mean = (scaled(each, self.bounds, self.norm)[0] for each in (rows, self.mean_[np.newaxis]))
+        found: Floats = (np.nan_to_num(moved) - mean) @ self.components_.T
         return found
 
     def inverse_transform(self, X: Any) -> Floats:
         """Rows with these coordinates."""
         check_is_fitted(self)
-        moved: Floats = np.asarray(X, dtype=np.float64) @ self.components_ + self.mean_
-        if self.bounds is None:
-            return moved
-        low, high = ends(self.bounds, self.n_features_in_)
-        found: Floats = (low / 2 + high / 2) + moved * (high / 2 - low / 2)
-        return found
+        mean, _ = scaled(self.mean_[np.newaxis], self.bounds, self.norm)
+        return outward(np.asarray(X, dtype=np.float64) @ self.components_ + mean, self.bounds)
 
     @property
     def _n_features_out(self) -> int:

@@ -48,7 +48,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq, minimize
 from scipy.special import expit, log_ndtr, ndtr
 
-from defocus.errors import InvalidParameterError, NotDeclaredError
+from defocus.errors import CannotCalibrateError, InvalidParameterError, NotDeclaredError
 from defocus.learning.estimators.balls import Floats, Matrix, squares
 from defocus.learning.estimators.labels import Labels, numbered
 from defocus.learning.estimators.spending import Plan, Purse, Sum, planned
@@ -151,7 +151,14 @@ def objective(means: Purse, known: Labels, width: int, ridge: float | None) -> P
         own = Approximate(objective_epsilon(sigma, chosen(sigma), delta), delta)
         return problems * own + problems * beside.event
 
-    sigma = means.least(event)
+    try:
+        sigma = means.least(event)
+    except CannotCalibrateError as problem:
+        enough = 1.1 * _BEND / math.expm1(float(means.budget.epsilon) / problems)
+        raise InvalidParameterError(
+            f"No noise makes up for what this ridge loses: log(1 + 1/(4 ridge)) for each of {problems} problems.",
+            fix=f"raise ridge= to {enough:.2g} or more, or leave it out.",
+        ) from problem
 
     def prepare(rows: Matrix, bits: Bits) -> Callable[[Matrix, Floats, Bits], Floats]:
         del rows, bits

@@ -72,13 +72,15 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
         told, means, drawn = self._told()
         rows = seen(self, X, reset=True)
         width = rows.shape[1]
-        declared = None if told.bounds is None else ends(told.bounds, width)
-        finder = _finder(means, width)
+        also, bounds = NOTHING, None if told.bounds is None else ends(told.bounds, width)
+        if bounds is None:
+            finder = _finder(means, width)
+            also = width * finder.event
         sums = Sum(2**_BITS * root_up(Fraction(2 * width + 1)), 2 * width + 1)
-        plan = planned(means, [sums], also=width * finder.event if declared is None else NOTHING)
+        plan = planned(means, [sums], also=also)
 
         def compute() -> tuple[Floats, Floats, Floats]:
-            low, high = _found(rows, finder, drawn) if declared is None else declared
+            low, high = _found(rows, finder, drawn) if bounds is None else bounds
             noisy = plan.noises[0].sample(_moved(rows, low, high), drawn)
             return low, high, np.asarray(noisy, dtype=np.float64) / 2**_BITS
 

@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar, final
 
 from defocus.errors import InvalidParameterError, Number, QuestionFailedError, UnfitDataError
@@ -29,10 +30,10 @@ _Made = TypeVar("_Made")
 @final
 @dataclass(frozen=True, slots=True)
 class Purse:
-    """What one fit may cost, who is protected, and the ledger that is charged, if there is one."""
+    """What one fit may cost, who is protected, and the ledger that is charged, if there is one: open, or its place."""
 
     budget: Budget
-    ledger: Ledger | None
+    ledger: Ledger | str | None
     unit: Unit
 
     @property
@@ -55,7 +56,13 @@ class Purse:
         return calibrate(family, self.budget, adjacency=self.unit.adjacency)
 
     def spend(
-        self, event: Event, compute: Callable[[], _Made], *, purpose: str, written: Callable[[_Made], Any]
+        self,
+        event: Event,
+        compute: Callable[[], _Made],
+        *,
+        purpose: str,
+        who: str | None,
+        written: Callable[[_Made], Any],
     ) -> tuple[_Made, Receipt | None]:
         """What ``compute`` makes once ``event`` is charged; the ledger notes a digest of what is ``written`` of it.
 
@@ -66,15 +73,24 @@ class Purse:
         """
         if self.ledger is None:
             return _alone(compute), None
-        receipt = charged(
-            event, self.budget, self.ledger, lambda _delta: event, purpose=purpose, who=None, request=None
-        )
+        with _opened(self.ledger) as ledger:
+            if ledger.unit != self.unit:
+                raise InvalidParameterError(
+                    "Another ledger was put in the place of the one that the fit was planned for; nothing was charged.",
+                    fix="fit again, and leave the ledger where it is meanwhile.",
+                )
+            receipt = charged(event, self.budget, ledger, lambda _delta: event, purpose=purpose, who=who, request=None)
 
-        def failed(why: str) -> QuestionFailedError:
-            return QuestionFailedError(charge=receipt.sequence, why=why)
+            def failed(why: str) -> QuestionFailedError:
+                return QuestionFailedError(charge=receipt.sequence, why=why)
 
-        made = settled(lambda _receipt: compute(), receipt, failed=failed, what="fit")
-        return noted(made, written(made), receipt, ledger=self.ledger, description=purpose, keep=False), receipt
+            made = settled(lambda _receipt: compute(), receipt, failed=failed, what="fit")
+            return noted(made, written(made), receipt, ledger=ledger, description=purpose, keep=False), receipt
+
+
+def _opened(ledger: Ledger | str) -> AbstractContextManager[Ledger]:
+    """The ledger: one that is open stays so, and one that is named is closed again."""
+    return nullcontext(ledger) if isinstance(ledger, Ledger) else Ledger.open(ledger)
 
 
 def _alone(compute: Callable[[], _Made]) -> _Made:
@@ -88,19 +104,23 @@ def _alone(compute: Callable[[], _Made]) -> _Made:
 
 
 def purse(budget: object, ledger: object) -> Purse:
-    """The purse of an estimator with these two parameters."""
-    if ledger is not None and not isinstance(ledger, Ledger):
+    """The purse of an estimator with these two parameters. A ledger that is named is opened, and never made."""
+    if ledger is not None and not isinstance(ledger, Ledger | str | Path):
         raise InvalidParameterError(
-            f"ledger must be an open Ledger, but it is {type(ledger).__name__}.",
+            f"ledger must be a Ledger or the place of one, but it is {type(ledger).__name__}.",
             fix="open one with dp.Ledger.open(path, budget=…, unit=dp.rows(), dataset=…), or leave ledger= out.",
         )
-    unit = rows() if ledger is None else ledger.unit
+    book = str(ledger) if isinstance(ledger, Path) else ledger
+    unit = rows()
+    if book is not None:
+        with _opened(book) as found:
+            unit = found.unit
     if unit.kind != "rows":
         raise InvalidParameterError(
             f"An estimator sees rows, but this ledger protects {unit}.",
             fix="make one row of everything about one person, and open the ledger with unit=dp.rows().",
         )
-    return Purse(DEFAULT if budget is None else checked_budget(budget), ledger, unit)
+    return Purse(DEFAULT if budget is None else checked_budget(budget), book, unit)
 
 
 @final
