@@ -11,8 +11,9 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from defocus.cli.terminal import console, facts, plain, to_json
-from defocus.cli.training_data import columns, inputs, table_of
+from defocus.cli.training_data import inputs
 from defocus.cli.training_models import CLASSIFIERS, Kept, kept
+from defocus.cli.training_tables import columns, table_of
 from defocus.errors import InvalidParameterError, UnfitDataError, UnknownColumnError
 
 __all__ = ["predict"]

@@ -6,10 +6,11 @@ from typing import Any
 
 from defocus import learning
 from defocus.cli.terminal import console, facts, plain, to_json
-from defocus.cli.training_data import arrays, table
+from defocus.cli.training_data import arrays
 from defocus.cli.training_files import EXAMPLES, NETWORKS, Training, read
 from defocus.cli.training_ledgers import opened
 from defocus.cli.training_models import ESTIMATORS, write
+from defocus.cli.training_tables import table
 from defocus.errors import InvalidParameterError
 
 __all__ = ["draft", "train"]

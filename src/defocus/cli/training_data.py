@@ -1,52 +1,23 @@
-"""The data of ``defocus train``: tables, arrays and folders of images. Refusals never quote what is in them."""
+"""The data of ``defocus train`` for networks: arrays and folders of images. Refusals never quote what is in them."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.csv as pacsv
-import pyarrow.parquet as pq
 
 from defocus.cli.training_files import Training
-from defocus.errors import MissingExtraError, UnfitDataError, UnknownColumnError
+from defocus.errors import MissingExtraError, UnfitDataError
 
-__all__ = ["NO_CLASS", "arrays", "columns", "inputs", "table", "table_of"]
+__all__ = ["NO_CLASS", "arrays", "inputs"]
 
 NO_CLASS = -100
 """The class of an example that has none of the declared ones: it adds nothing to the loss."""
 
-_Floats = npt.NDArray[np.float64]
 _SIDE = 28
 _IMAGES = {".png", ".jpg", ".jpeg", ".bmp", ".webp"}
-
-
-def table(asked: Training, place: Path) -> tuple[_Floats, Any]:
-    """Features and targets of a CSV or Parquet file.
-
-    What is no number in a feature is NaN, for which estimators declare what it counts as; so is a target that is none.
-    A class is its place among the declared ones; -1, which counts for nothing, for any other.
-    """
-    found = table_of(place)
-    missing = [name for name in (*asked.features, *_named(asked)) if name not in found.column_names]
-    if missing:
-        raise UnknownColumnError(missing[0], found.column_names)
-    features = columns(found, asked.features)
-    if not asked.supervised or asked.target is None:
-        return features, None
-    if asked.range is not None:
-        return features, _numbers(found[asked.target])
-    return features, _classes(found[asked.target], asked.values)
-
-
-def columns(found: pa.Table, names: Iterable[str]) -> _Floats:
-    """These columns of a table as numbers."""
-    return np.column_stack([_numbers(found[name], name) for name in names])
 
 
 def arrays(asked: Training, place: Path) -> tuple[Any, Any, Any]:
@@ -83,76 +54,6 @@ def _kept(place: Path) -> dict[str, Any]:
         f"The arrays in {place.name!r:.100} cannot be read.",
         fix='name an .npz file written with numpy.savez(file, x=…, y=…), or a folder of images, as data = "…".',
     )
-
-
-def _named(asked: Training) -> Sequence[str]:
-    return [] if asked.target is None or not asked.supervised else [asked.target]
-
-
-def table_of(place: Path) -> pa.Table:
-    """A CSV file as texts, or a Parquet file as it is; every column has a name of its own."""
-    found = _read(place)
-    names = found.column_names
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise UnfitDataError(f"Two columns of the table are called {twice!r:.60}.", fix="rename one of them.")
-    return found
-
-
-def _read(place: Path) -> pa.Table:
-    try:
-        if place.suffix.lower() in {".parquet", ".pq"}:
-            return pq.read_table(place)
-        if place.suffix.lower() in {".csv", ".tsv"}:
-            dialect = pacsv.ParseOptions(delimiter="\t" if place.suffix.lower() == ".tsv" else ",")
-            names = pacsv.open_csv(place, parse_options=dialect).schema.names
-            texts = pacsv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=True)
-            return pacsv.read_csv(place, parse_options=dialect, convert_options=texts)
-    except (pa.ArrowException, ValueError):
-        problem = "cannot be read"
-    except OSError as error:
-        problem = error.strerror or "cannot be opened"
-    else:
-        problem = "is neither a CSV nor a Parquet file"
-    raise UnfitDataError(
-        f"The table {place.name!r:.100} {problem}.", fix="name a .csv, .tsv or .parquet file, written whole."
-    )
-
-
-def _numbers(column: pa.ChunkedArray, name: str = "of the target") -> _Floats:
-    """A column as numbers; NaN for whatever is none."""
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        return np.array([_number(text) for text in column.to_pylist()], dtype=np.float64)
-    if pa.types.is_decimal(column.type) or pa.types.is_integer(column.type) or pa.types.is_boolean(column.type):
-        column = pc.cast(column, pa.float64(), safe=False)
-    if not pa.types.is_floating(column.type):
-        raise UnfitDataError(
-            f"The column {name!r:.60} is of type {column.type}, which is no number.",
-            fix="leave it out of [features], or convert it.",
-        )
-    return np.asarray(column.to_numpy(), dtype=np.float64)
-
-
-def _number(text: str | None) -> float:
-    try:
-        return float(text or "nan")
-    except ValueError:
-        return float("nan")
-
-
-def _classes(column: pa.ChunkedArray, values: Sequence[Any]) -> npt.NDArray[np.int64]:
-    places = {_spelt(value): i for i, value in enumerate(values)}
-    return np.array([places.get(_spelt(value), -1) for value in column.to_pylist()], dtype=np.int64)
-
-
-def _spelt(value: Any) -> str:
-    """A class as text: 1, 1.0, true and "1" are told apart from others by how they are written."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    whole = isinstance(value, float) and value.is_integer()
-    return str(int(value)) if whole else str(value).strip()
 
 
 def inputs(place: Path, side: int | None, *, colour: bool) -> tuple[Any, list[str] | None]:
