@@ -21,7 +21,7 @@ from defocus.learning.gradients.regions import Regions
 
 def seats(model: nn.Module, batch: Any) -> list[tuple[str, Layout]]:
     found = plan(model, Losses(nn.CrossEntropyLoss()), Regions(trained(model)), batch, torch.zeros(()))
-    return [(seat.what, seat.layout) for seat in found]
+    return [(seat.what, seat.layout) for seat in found.seats]
 
 
 def test_attention_merges_examples_with_time_and_is_seen_through() -> None:

@@ -5,6 +5,8 @@ from typing import final
 
 import torch
 
+from defocus.learning.gradients.places import Place
+
 __all__ = ["Layout", "compare"]
 
 
@@ -21,12 +23,19 @@ class Layout:
     major: bool = True
 
     @property
+    def place(self) -> Place | None:
+        """The same, as examples are followed."""
+        if self.axis is None:
+            return None
+        return Place(self.axis, 1, self.each) if self.major else Place(self.axis, self.each, 1)
+
+    @property
     def plain(self) -> bool:
         """Whether the first axis is the example, and nothing else."""
         return self.axis == 0 and self.each == 1
 
     def fits(self, shape: torch.Size, examples: int) -> bool:
-        """Whether a shape has room for so many examples in this layout."""
+        """Whether a shape has room for so many examples in this layout; that they are there, functions must tell."""
         if self.axis is None:
             return True
         return len(shape) > self.axis and shape[self.axis] == examples * self.each

@@ -7,11 +7,12 @@ from typing import Any, TypeAlias, final
 import torch
 from torch import nn
 from torch.nn import functional as F  # noqa: N812 -- its name everywhere
+from torch.overrides import handle_torch_function, has_torch_function
 from torch.utils import _pytree as trees
 
-from defocus.errors import UnfitModelError
+from defocus.errors import InvalidParameterError, UnfitModelError
 
-__all__ = ["Loss", "Losses"]
+__all__ = ["Loss", "Losses", "losses_alone", "made_of_losses"]
 
 Loss: TypeAlias = Callable[[Any, Any], torch.Tensor]
 """``loss(output, target)``: a sum or mean of one term for each example, or the vector of these terms."""
@@ -54,7 +55,7 @@ class Losses:
     """
 
     def __init__(self, loss: Loss) -> None:
-        self._loss = loss
+        self._loss = _called(loss)
         self._apart = _apart(loss)
         self._checked = False
 
@@ -63,9 +64,7 @@ class Losses:
         value = self._loss(output, target)
         if not isinstance(value, torch.Tensor) or value.numel() != 1:
             raise UnfitModelError("The loss of one example is not one number.", fix=_FIX)
-        if not value.dtype.is_floating_point:
-            raise UnfitModelError("The loss is of a whole-number type, which has no gradient.", fix="return floats.")
-        return value.reshape(())
+        return _floats(value).reshape(())
 
     def each(self, output: Any, target: Any, size: int) -> torch.Tensor:
         """The losses of a batch, of shape (B,)."""
@@ -74,30 +73,61 @@ class Losses:
             if apart is not None and apart.dim() and apart.shape[0] == size:
                 return apart if apart.dim() == 1 else apart.flatten(1).mean(1)
         value = self._loss(output, target)
-        if not isinstance(value, torch.Tensor) or not value.dtype.is_floating_point:
-            raise UnfitModelError("The loss is not a tensor of floats.", fix=_FIX)
-        if value.shape == (size,):
+        if not isinstance(value, torch.Tensor):
+            raise UnfitModelError(f"The loss is not a tensor, but of type {type(value).__name__}.", fix=_FIX)
+        if _floats(value).shape == (size,):
             return value
         if value.numel() != 1:
             raise UnfitModelError(f"The loss has shape {tuple(value.shape)} for {size} examples.", fix=_FIX)
         alone = self._alone(output, target)
         if size > 1 and not self._checked:
-            _refuse_unless_made_of(alone.detach(), value.detach().reshape(()))
+            made_of_losses(alone.detach(), value.detach().reshape(()))
             self._checked = True
         return alone
 
     def _alone(self, output: Any, target: Any) -> torch.Tensor:
         """Every example's loss in a batch of its own, all at once."""
+        tensors = [leaf for leaf in trees.tree_leaves((output, target)) if isinstance(leaf, torch.Tensor)]
+        return losses_alone(self.one, tensors, output, target)
 
-        def alone(output: Any, target: Any) -> torch.Tensor:
-            lift = lambda leaf: leaf.unsqueeze(0) if isinstance(leaf, torch.Tensor) else leaf  # noqa: E731 -- one use
-            return self.one(trees.tree_map(lift, output), trees.tree_map(lift, target))
 
-        mapped = any(isinstance(leaf, torch.Tensor) for leaf in trees.tree_leaves(target))
-        losses: torch.Tensor = torch.vmap(alone, in_dims=(0, 0 if mapped else None), randomness="different")(
-            output, target
+def losses_alone(one: Loss, tensors: list[torch.Tensor], output: Any, target: Any) -> torch.Tensor:
+    """The loss of each example alone, of tensors whose first dimension counts them; one function for who watches."""
+    if has_torch_function(tensors):
+        seen: torch.Tensor = handle_torch_function(losses_alone, tensors, one, tensors, output, target)
+        return seen
+
+    def alone(output: Any, target: Any) -> torch.Tensor:
+        lift = lambda leaf: leaf.unsqueeze(0) if isinstance(leaf, torch.Tensor) else leaf  # noqa: E731 -- one use
+        return one(trees.tree_map(lift, output), trees.tree_map(lift, target))
+
+    mapped = any(isinstance(leaf, torch.Tensor) for leaf in trees.tree_leaves(target))
+    losses: torch.Tensor = torch.vmap(alone, in_dims=(0, 0 if mapped else None), randomness="different")(output, target)
+    return losses
+
+
+def _called(loss: Any) -> Loss:
+    """A loss that can be called with an output and a target."""
+    if isinstance(loss, type):
+        raise InvalidParameterError(
+            f"loss= is the class {loss.__name__}, not a loss made of it.", fix=f"call it: loss={loss.__name__}()."
         )
-        return losses
+    if not callable(loss):
+        raise InvalidParameterError(
+            f"loss= is of type {type(loss).__name__}, which cannot be called.",
+            fix="pass a function or module of an output and a target, such as torch.nn.CrossEntropyLoss().",
+        )
+    found: Loss = loss
+    return found
+
+
+def _floats(value: torch.Tensor) -> torch.Tensor:
+    if not value.dtype.is_floating_point:
+        raise UnfitModelError(
+            f"The loss is made of integers ({value.dtype}), which have no gradient.",
+            fix="return floats that the output can be differentiated by, not a count of errors.",
+        )
+    return value
 
 
 def _apart(loss: Any) -> Loss | None:
@@ -119,13 +149,31 @@ def _single(loss: Loss, *, classes: bool) -> Loss:
     def apart(output: Any, target: Any) -> Any:
         if not isinstance(output, torch.Tensor) or not isinstance(target, torch.Tensor):
             return None
+        if not classes and output.dim() != target.dim():
+            raise _unlike(output, target)
         several = output.dim() != 2 if classes else output.shape != target.shape
         return None if several else loss(output, target)
 
     return apart
 
 
-def _refuse_unless_made_of(alone: torch.Tensor, whole: torch.Tensor) -> None:
+def _unlike(output: torch.Tensor, target: torch.Tensor) -> UnfitModelError:
+    """Numbers of all examples would be paired with each other."""
+    shapes = [
+        f"({', '.join(['B', *map(str, each.shape[1:])])}{',' if each.dim() == 1 else ''})" for each in (output, target)
+    ]
+    return UnfitModelError(
+        f"The output of the model has the shape {shapes[0]} and the target {shapes[1]}, which differ: the loss would"
+        " pair every example with every other.",
+        fix="give them one shape: targets.unsqueeze(1), or output.squeeze(1) at the end of forward.",
+    )
+
+
+def made_of_losses(alone: torch.Tensor, whole: torch.Tensor) -> None:
+    """Refuse a loss that is neither the sum nor the mean of the losses of examples; one function for who watches."""
+    if has_torch_function((alone, whole)):
+        handle_torch_function(made_of_losses, (alone, whole), alone, whole)
+        return
     if not bool(torch.isfinite(alone).all()):
         return
     tolerance = 1e-3 * alone.abs().sum() + 1e-6

@@ -21,7 +21,7 @@ from defocus.learning.gradients.regions import Regions
 from defocus.learning.gradients.tape import Tape
 from defocus.learning.gradients.tools import Tools
 from defocus.learning.gradients.trusting import agrees
-from defocus.learning.gradients.watching import ChangedError, Seat, UnknownUseError, Watch
+from defocus.learning.gradients.watching import ChangedError, Plan, UnknownUseError, Watch
 
 __all__ = ["OnePass"]
 
@@ -32,8 +32,10 @@ class OnePass:
 
     Trainable parameters are detached in every use that a handler knows, and what their gradients are made of is kept
     until the factors are known. A use that no handler knows leaves its parameter attached; the backward pass then
-    reaches it, and this way refuses with UnknownUseError before anything was added. Before the first batch, two of its
-    examples are compared with the plain way.
+    reaches it, and this way refuses with UnknownUseError before anything was added. So it does where a function that
+    the batch goes through, in the model or in the loss, is not known to keep examples apart and in their order: that is
+    decided by functions and their arguments, not by values, and every pass must call the functions that were looked at.
+    Before the first batch, two of its examples are compared with the plain way besides.
     """
 
     def __init__(
@@ -49,7 +51,7 @@ class OnePass:
         self._regions = Regions({name: p for group in groups for name, p in group.items()})
         self._group_of = {name: number for number, group in enumerate(groups) for name in group}
         self._single = Looped(model, losses, groups)
-        self._plan: list[Seat] | None = None
+        self._plan: Plan | None = None
         self._trusted = False
         device = next(iter(self._regions.parameters.values())).device
         self._anchor = torch.zeros((), device=device, requires_grad=True)
@@ -64,7 +66,7 @@ class OnePass:
         if not self._trusted:
             self._trust(batch)
         if self._plan is not None:
-            batch = self._formats.best(batch, self._plan, self._pass)
+            batch = self._formats.best(batch, self._plan.seats, self._pass)
         recording = self._recorder.find(batch) if self._records and self._plan is not None else None
         if recording is not None:
             losses, norms = recording.measure(batch)
@@ -100,8 +102,8 @@ class OnePass:
 
     def _sums(self, batch: Batch) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
         """Squared norms and plain sums, with nothing added to any parameter and nothing measured."""
-        seats = plan(self._model, self._losses, self._regions, batch, self._anchor)
-        tape, losses = self._backward(batch, seats, Tools(Choices(forced=("ghost",)), margins=False))
+        expected = plan(self._model, self._losses, self._regions, batch, self._anchor)
+        tape, losses = self._backward(batch, expected, Tools(Choices(forced=("ghost",)), margins=False))
         squares = tape.norms(len(self._groups), len(losses), losses.device).square().sum(0)
         parameters = self._regions.parameters
         aside = {name: p.grad for name, p in parameters.items()}
@@ -114,10 +116,10 @@ class OnePass:
             for name, parameter in parameters.items():
                 parameter.grad = aside[name]
 
-    def _backward(self, batch: Batch, seats: list[Seat], tools: Tools) -> tuple[Tape, torch.Tensor]:
+    def _backward(self, batch: Batch, expected: Plan, tools: Tools) -> tuple[Tape, torch.Tensor]:
         inputs, targets = batch
         examples = size(batch)
-        uses = Counter(name for seat in seats for name in set(seat.names))
+        uses = Counter(name for seat in expected.seats for name in set(seat.names))
         several = frozenset(name for name, count in uses.items() if count > 1)
         tape = Tape(self._regions, self._group_of, several, tools)
         parameters = self._regions.parameters
@@ -125,7 +127,9 @@ class OnePass:
         try:
             for parameter in parameters.values():
                 parameter.grad = None
-            with Watch(HANDLERS, self._regions, examples=examples, anchor=self._anchor, tape=tape, plan=seats) as watch:
+            with Watch(
+                HANDLERS, self._regions, examples=examples, anchor=self._anchor, tape=tape, plan=expected
+            ) as watch:
                 losses = self._losses.each(call(self._model, inputs), targets, examples)
             watch.finished()
             if losses.requires_grad:

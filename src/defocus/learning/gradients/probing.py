@@ -2,10 +2,11 @@
 
 Shapes alone can mislead (a batch of 32 sentences of 32 words), so the model is run on two examples and on three:
 the axis that grew counts the examples. Where examples share an axis with something
-else, a third run with one example exchanged shows which entries are whose.
+else, a third run with one example exchanged shows which entries are whose. That rows are in the order of the examples
+is not seen from these runs, in which an order may happen to be kept, but from the functions that are called.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,35 +15,43 @@ from torch.nn import Module
 from torch.utils import _pytree as trees
 
 from defocus.learning.gradients.batches import Batch, call
+from defocus.learning.gradients.following import Follower
 from defocus.learning.gradients.handlers import HANDLERS
 from defocus.learning.gradients.layouts import compare
 from defocus.learning.gradients.losses import Losses
+from defocus.learning.gradients.places import LostError, Place
 from defocus.learning.gradients.regions import Regions
-from defocus.learning.gradients.watching import Seat, Sight, UnknownUseError, Watch
+from defocus.learning.gradients.watching import Plan, Seat, Sight, UnknownUseError, Watch
 
 __all__ = ["picked", "plan", "undisturbed"]
 
 
-def plan(model: Module, losses: Losses, regions: Regions, batch: Batch, anchor: torch.Tensor) -> list[Seat]:
+def plan(model: Module, losses: Losses, regions: Regions, batch: Batch, anchor: torch.Tensor) -> Plan:
     """Every use of a trainable parameter in the order of a forward pass, and the layout of what it meets."""
     other_one = _unlike_the_first(batch)
     with torch.enable_grad(), undisturbed(model):
-        two = _look(model, losses, regions, picked(batch, [0, other_one]), anchor)
+        two, _, before = _look(model, losses, regions, picked(batch, [0, other_one]), anchor)
     with torch.enable_grad(), undisturbed(model):
-        three = _look(model, losses, regions, picked(batch, [0, 0, other_one]), anchor)
+        three, calls, after = _look(model, losses, regions, picked(batch, [0, 0, other_one]), anchor)
+    if not {id(each) for each in after.strangers} <= {id(each) for each in before.constants}:
+        raise UnknownUseError  # made of the batch by something that is not seen
     if [(each.what, each.names) for each in two] != [(each.what, each.names) for each in three]:
         raise UnknownUseError
     other: Sequence[Sight | None] = [None] * len(three)
     if any(_shares_an_axis(a.tensor, b.tensor) for a, b in zip(two, three, strict=True)):
         with torch.enable_grad(), undisturbed(model):
-            other = _look(model, losses, regions, picked(batch, [0, other_one, other_one]), anchor)
+            other, _, _ = _look(model, losses, regions, picked(batch, [0, other_one, other_one]), anchor)
     seats = []
     for a, b, c in zip(two, three, other, strict=True):
         layout = compare(tuple(a.tensor.shape), tuple(b.tensor.shape), b.tensor, None if c is None else c.tensor)
-        if layout is None:
+        if layout is None or any(each.place not in {None, layout.place} for each in (a, b)):
             raise UnknownUseError
         seats.append(Seat(a.what, a.names, layout))
-    return seats
+    found = Plan(tuple(seats), calls)
+    if any(b.place != seat.layout.place for b, seat in zip(three, seats, strict=True)):
+        with torch.enable_grad(), undisturbed(model):
+            _look(model, losses, regions, picked(batch, [0, 0, other_one]), anchor, expected=found)
+    return found
 
 
 def picked(batch: Batch, which: list[int]) -> Batch:
@@ -72,14 +81,28 @@ def undisturbed(model: Module) -> Iterator[None]:
                     buffer.copy_(was)
 
 
-def _look(model: Module, losses: Losses, regions: Regions, batch: Batch, anchor: torch.Tensor) -> list[Sight]:
+def _look(
+    model: Module,
+    losses: Losses,
+    regions: Regions,
+    batch: Batch,
+    anchor: torch.Tensor,
+    *,
+    expected: Plan | None = None,
+) -> tuple[list[Sight], tuple[Callable[..., Any], ...], Follower]:
+    """Uses of parameters, the functions that were called, and where examples were followed to."""
     inputs, targets = batch
     examples = len(next(leaf for leaf in trees.tree_leaves(inputs) if isinstance(leaf, torch.Tensor)))
-    with Watch(HANDLERS, regions, examples=examples, anchor=anchor) as watch:
-        output: Any = call(model, inputs)
-        losses.each(output, targets, examples)
-        sights: list[Sight] = watch.sights
-    return sights
+    follower = Follower(batch)
+    with Watch(HANDLERS, regions, examples=examples, anchor=anchor, plan=expected, follower=follower) as watch:
+        try:
+            output: Any = call(model, inputs)
+            each = losses.each(output, targets, examples)
+        except LostError as error:
+            raise UnknownUseError from error
+    if follower.place(each) != Place(0):
+        raise UnknownUseError
+    return watch.sights, tuple(watch.calls), follower
 
 
 def _shares_an_axis(two: torch.Tensor, three: torch.Tensor) -> bool:

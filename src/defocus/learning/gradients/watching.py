@@ -1,18 +1,20 @@
 """Watching a forward pass: every known use of a trainable parameter leaves word for the backward pass."""
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, final
 
 import torch
 from torch.overrides import TorchFunctionMode
 
+from defocus.learning.gradients.following import Follower
 from defocus.learning.gradients.layouts import Layout
+from defocus.learning.gradients.places import Place
 from defocus.learning.gradients.regions import Region, Regions
 from defocus.learning.gradients.tape import Tape
 
-__all__ = ["ChangedError", "Handler", "Seat", "Sight", "UnknownUseError", "Watch"]
+__all__ = ["ChangedError", "Handler", "Plan", "Seat", "Sight", "UnknownUseError", "Watch"]
 
 
 class ChangedError(Exception):
@@ -31,6 +33,8 @@ class Sight:
     what: str
     names: tuple[str, ...]
     tensor: torch.Tensor
+    place: Place | None
+    known: bool
 
 
 @final
@@ -43,6 +47,15 @@ class Seat:
     layout: Layout
 
 
+@final
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All uses of parameters in a pass, and all functions that its tensors go through, in their order."""
+
+    seats: tuple[Seat, ...]
+    calls: tuple[Callable[..., Any], ...]
+
+
 Handler = Callable[["Watch", Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
 """Does what the function would, with parameters detached and their gradients announced; NotImplemented to decline."""
 
@@ -50,6 +63,9 @@ Handler = Callable[["Watch", Callable[..., Any], tuple[Any, ...], dict[str, Any]
 @final
 class Watch(TorchFunctionMode):
     """Active during one forward pass. Without a plan it only looks, and keeps what it saw in ``sights``.
+
+    While it looks, examples are followed through every function that the model and the loss call. Later passes must
+    call the same functions, in the same order.
 
     Parameters in uses that no handler knows stay attached to the graph, so that the backward pass would reach them:
     what is not taken apart by examples is noticed, never lost.
@@ -63,15 +79,20 @@ class Watch(TorchFunctionMode):
         examples: int,
         anchor: torch.Tensor,
         tape: Tape | None = None,
-        plan: Sequence[Seat] = (),
+        plan: Plan | None = None,
+        follower: Follower | None = None,
     ) -> None:
         super().__init__()
         self.examples = examples
         self.tape = tape
         self.sights: list[Sight] = []
         self._looked_up: dict[int, tuple[Any, Callable[[Tape, torch.Tensor], None] | None]] = {}
-        self._handlers, self._regions, self._anchor, self._plan = handlers, regions, anchor, plan
-        self._seen = 0
+        self.calls: list[Callable[..., Any]] = []
+        self._handlers, self._regions, self._anchor = handlers, regions, anchor
+        self._plan = plan if plan is not None else Plan((), ())
+        self._follower, self._seen, self._called = follower, 0, 0
+        self._inside = False
+        self._unknown: Layout | None = None
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -79,6 +100,34 @@ class Watch(TorchFunctionMode):
         """Let a handler act in place of a function that it knows, and any other function as it is."""
         del types
         keywords = kwargs or {}
+        if self._inside:
+            return self._result(func, args, keywords)
+        if self.tape is not None and func.__name__ not in _TELLING:
+            if self._called == len(self._plan.calls) or self._plan.calls[self._called] is not func:
+                raise ChangedError
+            self._called += 1
+        self._inside = True
+        try:
+            result = self._result(func, args, keywords)
+            return result if self._follower is None else self._follow(func, args, keywords, result)
+        finally:
+            self._inside, self._unknown = False, None
+
+    def _follow(self, func: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any], result: Any) -> Any:
+        """Let the follower see a call, and what parameters met inside of it."""
+        follower, unknown = self._follower, self._unknown
+        if follower is None:
+            return result
+        if func.__name__ not in _TELLING:
+            self.calls.append(func)
+        result = list(result) if func.__name__ == "__iter__" else result
+        copies = unknown is not None and func.__name__ in _COPYING
+        follower.saw(func, args, keywords, result, inside=unknown is not None and not copies)
+        if copies and unknown is not None:
+            follower.settle(result, unknown.place)
+        return iter(result) if func.__name__ == "__iter__" else result
+
+    def _result(self, func: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         handler = self._handlers.get(func)
         if handler is not None and torch.is_grad_enabled():
             result = handler(self, func, args, keywords)
@@ -94,9 +143,9 @@ class Watch(TorchFunctionMode):
         """Where the examples are in a tensor that meets parameters; None while only looking."""
         names = tuple(region.name for region in regions if region is not None)
         if self.tape is None:
-            self.sights.append(Sight(what, names, tensor.detach()))
+            self.sights.append(Sight(what, names, tensor.detach(), *self._followed(tensor)))
             return None
-        seat = self._plan[self._seen] if self._seen < len(self._plan) else None
+        seat = self._plan.seats[self._seen] if self._seen < len(self._plan.seats) else None
         self._seen += 1
         if seat is None or (seat.what, seat.names) != (what, names):
             raise ChangedError
@@ -104,9 +153,18 @@ class Watch(TorchFunctionMode):
             raise ChangedError
         return seat.layout
 
+    def _followed(self, tensor: torch.Tensor) -> tuple[Place | None, bool]:
+        """Where examples are in a tensor, and whether that is known: a handler may have made the tensor."""
+        layout = self._plan.seats[len(self.sights)].layout if len(self.sights) < len(self._plan.seats) else Layout(None)
+        if self._follower is None or not self._follower.knows(tensor):
+            self._unknown = layout
+            return None, False
+        self._follower.settle(tensor, layout.place)
+        return self._follower.place(tensor), True
+
     def finished(self) -> None:
-        """Refuse a pass that met fewer uses than expected."""
-        if self._seen != len(self._plan):
+        """Refuse a pass that met fewer uses, or called fewer functions, than expected."""
+        if self._seen != len(self._plan.seats) or self._called != len(self._plan.calls):
             raise ChangedError
 
     def run(self, compute: Callable[[], torch.Tensor], *inputs: Any) -> torch.Tensor:
@@ -164,6 +222,14 @@ class _Root(torch.autograd.Function):
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[None, None]:
         del ctx, gradients
         return None, None
+
+
+_TELLING = frozenset({"__get__", "__len__", "__hash__", "size", "dim", "made_of_losses"})
+"""Functions that are asked for what they tell, and may be asked more or less often."""
+
+
+_COPYING = frozenset({"expand", "repeat"})
+"""Functions by which a parameter gets a row for each example."""
 
 
 def _too_late(_: torch.Tensor) -> None:

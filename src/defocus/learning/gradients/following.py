@@ -1,0 +1,149 @@
+"""Following the examples of a batch through a forward pass, function by function.
+
+Shapes cannot tell whether a row still belongs to the example whose number it has: sorting, flipping and indexing keep
+them. So every function that a batch goes through must be one that is known to treat examples apart, with arguments with
+which it does. Whatever else is done to a tensor leaves the examples lost in it, for good.
+
+Guarantee:
+    If the losses of a pass have a place, and so has every tensor that met a parameter, then the i-th loss is a function
+    of the parameters and of the i-th rows of the batch alone, whatever the values in them: the entries of a tensor that
+    have number i at its place are computed from entries with number i at theirs, by the rules of ``treating``, and no
+    number of a batch came to Python, which could have decided by it what is computed.
+Assumes:
+    The same functions are called, in the same order, for another batch (a watch compares them), with arguments that
+    depend on the number of examples only. Nothing reads a tensor's memory past PyTorch.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, final
+
+import torch
+from torch.autograd.function import BackwardCFunction
+from torch.utils import _pytree as trees
+
+from defocus.learning.gradients.places import LOST, Call, LostError, Place, name_of
+from defocus.learning.gradients.treating import HARMLESS, REVEALING, RULES
+
+__all__ = ["Follower"]
+
+_KEEPING = frozenset({"unsqueeze", "__getitem__", "to", "view", "reshape"})
+
+
+@final
+class Follower:
+    """Where the examples of one pass are in every tensor that is met."""
+
+    def __init__(self, batch: Any) -> None:
+        self.strangers: list[torch.Tensor] = []
+        """Tensors that no function of this pass made: constants, if they are those of another pass too."""
+        self._known: dict[int, tuple[torch.Tensor, Place | None]] = {}
+        self._memory: Counter[int] = Counter()
+        self._counts: set[int] = set()
+        self._examples = 0
+        for leaf in trees.tree_leaves(batch):
+            if isinstance(leaf, torch.Tensor):
+                self._note(leaf, Place(0))
+                self._examples = len(leaf)
+
+    def place(self, tensor: torch.Tensor) -> Place | None:
+        """Where the examples are in a tensor; None where there are none."""
+        if isinstance(tensor.grad_fn, BackwardCFunction):
+            raise LostError  # a function with a backward pass of its own, which may do anything with examples
+        known = self._known.get(id(tensor))
+        if known is None:
+            self.strangers.append(tensor)
+            self._note(tensor, None)
+            return None
+        return known[1]
+
+    @property
+    def constants(self) -> list[torch.Tensor]:
+        """All tensors that do not depend on the batch."""
+        return [tensor for tensor, place in self._known.values() if place is None]
+
+    def knows(self, tensor: torch.Tensor) -> bool:
+        """Whether a function of this pass made a tensor, or it was met already."""
+        return id(tensor) in self._known
+
+    def settle(self, tensor: torch.Tensor, place: Place | None) -> None:
+        """Let a tensor that was made without the batch, with a row for each example, belong to them from here on."""
+        if place is not None and self.place(tensor) is None:
+            self._known[id(tensor)] = (tensor, place)
+
+    def saw(
+        self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, *, inside: bool
+    ) -> None:
+        """Find the places of the results of a function; ``inside``, parameters met tensors that it made on its way."""
+        results = _tensors(result)
+        places = [self.place(each) for each in _tensors((args, kwargs))]
+        name, changing = name_of(func)
+        if all(place is None for place in places):
+            if inside:
+                raise LostError  # rows for examples, perhaps, made without them
+            self._constant(name, args, results)
+        elif name not in HARMLESS:
+            call = Call(name, args, kwargs, results, self.place, self._counting)
+            found = self._found(call, lost=LOST in places)
+            if changing or name == "__setitem__" or any(each is args[0] for each in results):
+                self._change(args[0], found)
+            for number, each in enumerate(results):
+                self._note(each, found[number] if isinstance(found, tuple) else found)
+
+    def _found(self, call: Call, *, lost: bool) -> Place | tuple[Place | None, ...] | None:
+        rule = RULES.get(call.name)
+        if (rule is None and not call.results) or call.name in REVEALING or call.kwargs.get("out") is not None:
+            raise LostError  # a number that Python can see, or a tensor that others may be views of
+        return LOST if rule is None or lost else rule(call)
+
+    def _constant(self, name: str, args: tuple[Any, ...], results: list[torch.Tensor]) -> None:
+        for each in results:
+            self._note(each, None)
+            if name == "arange" or (name in _KEEPING and self._counting(args[0])):
+                self._count(each)
+
+    def _count(self, tensor: torch.Tensor) -> None:
+        """Remember a tensor that counts the examples."""
+        whole = torch.arange(self._examples, device=tensor.device)
+        if tensor.dim() and len(tensor) == self._examples and torch.equal(tensor.flatten(), whole):
+            self._counts.add(id(tensor))
+
+    def _counting(self, tensor: object) -> bool:
+        return id(tensor) in self._counts
+
+    def _change(self, tensor: Any, place: Any) -> None:
+        """What is written to has its place, which other views of the same memory must share."""
+        if not isinstance(tensor, torch.Tensor):
+            raise LostError
+        if place == self.place(tensor):
+            return
+        apart = self._memory[_memory(tensor)] == 1 and not any(tensor is each for each in self.strangers)
+        if not apart or not isinstance(place, Place) or place is LOST:
+            raise LostError
+        self._known[id(tensor)] = (tensor, place)
+
+    def _note(self, tensor: torch.Tensor, place: Place | None) -> None:
+        known = self._known.get(id(tensor))
+        if known is None:
+            self._memory[_memory(tensor)] += 1
+        elif known[1] is not None and place is None:
+            return
+        self._known[id(tensor)] = (tensor, place)
+
+
+def _memory(tensor: torch.Tensor) -> int:
+    try:
+        return int(tensor.untyped_storage()._cdata)  # noqa: SLF001 -- empty ones have no other name
+    except (NotImplementedError, RuntimeError) as error:  # not a plain tensor
+        raise LostError from error
+
+
+def _tensors(tree: Any) -> list[torch.Tensor]:
+    """All tensors of arguments, also those in slices."""
+    found: list[torch.Tensor] = []
+    for leaf in trees.tree_leaves(tree):
+        if isinstance(leaf, torch.Tensor):
+            found.append(leaf)
+        elif isinstance(leaf, slice):
+            found += [each for each in (leaf.start, leaf.stop, leaf.step) if isinstance(each, torch.Tensor)]
+    return found

@@ -1,0 +1,203 @@
+"""What rearranges, selects or mixes examples is never trusted, whatever it does to the examples that were looked at."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from tests.learning.gradients.comparing import Model, added, assert_right, clip, grouped
+from torch import nn
+from torch.nn import functional as F  # noqa: N812 -- its name everywhere
+
+from defocus.learning.gradients import Gradients, SlowGradientsWarning
+from defocus.learning.gradients.choosing import Choices
+from defocus.learning.gradients.losses import Losses
+from defocus.learning.gradients.onepass import OnePass
+from defocus.learning.gradients.places import LOST, Place, reshaped
+from defocus.learning.gradients.reference import Looped
+from defocus.learning.gradients.watching import UnknownUseError
+
+Use = Callable[[torch.Tensor], Any]
+EXAMPLES = 5
+
+
+class Through(torch.autograd.Function):
+    """A function with a backward pass of its own."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        del ctx
+        return x * 1
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
+        del ctx
+        return gradients[0]
+
+
+def order(x: torch.Tensor) -> torch.Tensor:
+    """An order by data, which is the identity for data that are all alike."""
+    return torch.argsort((x[..., 0] > 9).flatten(1).sum(1), stable=True)
+
+
+def into(x: torch.Tensor) -> torch.Tensor:
+    made = torch.zeros(len(x), 4, 8)
+    row = made[0]
+    made.copy_(x)
+    return made + row
+
+
+def assigned(x: torch.Tensor) -> torch.Tensor:
+    x = x.clone()
+    x[x > 1] = 0
+    x[:, 0] = 1
+    return x
+
+
+def hooked(x: torch.Tensor) -> torch.Tensor:
+    x.register_hook(lambda gradient: gradient.flip(0))
+    return x
+
+
+UNTRUSTED: dict[str, Use] = {
+    "indexing by an order": lambda x: x[order(x)],
+    "indexing by all, in their order": lambda x: x[list(range(len(x)))],
+    "selecting": lambda x: x.index_select(0, order(x)),
+    "gathering": lambda x: x.gather(0, order(x)[:, None, None].expand(-1, 4, 8)),
+    "taking along": lambda x: x.take_along_dim(order(x)[:, None, None], 0),
+    "scattering": lambda x: torch.zeros_like(x).scatter(0, order(x)[:, None, None].expand(-1, 4, 8), x),
+    "a mask of all": lambda x: x[x[:, 0, 0] < 9],
+    "a mask of all, by function": lambda x: x.masked_select(x < 9).view(x.shape),
+    "places that are not zero": lambda x: x[torch.where(x[:, 0, 0] < 9)[0]],
+    "sorting": lambda x: x * 0 + x.sort(0).values,
+    "the largest": lambda x: x.topk(len(x), 0).values,
+    "flipping": lambda x: x.flip(0),
+    "flipping twice": lambda x: x.flip(0).flip(0),
+    "rolling": lambda x: x.roll(len(x), 0),
+    "rolling all": lambda x: x.roll(0),
+    "joining parts": lambda x: torch.cat([x[:1], x[1:]]),
+    "joining": lambda x: torch.cat([x, x])[: len(x)],
+    "stacking": lambda x: torch.stack(list(x)),
+    "stacking what was unbound": lambda x: torch.stack(x.unbind()),
+    "splitting": lambda x: torch.cat(x.split(1)),
+    "padding": lambda x: F.pad(x, (0, 0, 0, 0, 0, 1))[:-1],
+    "repeating": lambda x: x.repeat(2, 1, 1)[: len(x)],
+    "interleaving": lambda x: x.repeat_interleave(torch.ones(len(x), dtype=torch.long), 0),
+    "folding into another order": lambda x: x.transpose(0, 1).reshape(len(x), 4, 8),
+    "folding the wrong way back": lambda x: x.reshape(-1, 8).view(4, len(x), 8).transpose(0, 1),
+    "unique rows": lambda x: x.unique(dim=0)[: len(x)],
+    "the mean over examples": lambda x: x - x.mean(0),
+    "the mean over all": lambda x: x / x.abs().mean(),
+    "running sums": lambda x: x.cumsum(0),
+    "softmax over examples": lambda x: x.softmax(0),
+    "a product over examples": lambda x: torch.einsum("btd,cte->cte", x, x),
+    "a matrix of examples": lambda x: (x.flatten(1) @ x.flatten(1).t() @ x.flatten(1)).view(x.shape),
+    "a branch": lambda x: x / 255 if x.max() > 9 else x,
+    "a length": lambda x: x[:, : int((x < 9).flatten(1).sum(1).max())],
+    "a length by a tensor": lambda x: x[:, : (x < 9).flatten(1).sum(1).max()],
+    "a list": lambda x: torch.tensor(x.tolist()),
+    "numpy": lambda x: torch.from_numpy(x.detach().numpy().copy()),
+    "writing into a tensor that is seen elsewhere": into,
+    "vectors of constants, flipped": lambda x: x + torch.arange(len(x)).flip(0)[:, None, None] * x.flip(0),
+    "batches as channels": lambda x: F.max_pool1d(x.permute(1, 2, 0), 1).permute(2, 0, 1),
+    "classes that are counted": lambda x: F.one_hot((x[..., 0] > 9).long()).sum(-1, keepdim=True) * x,
+}
+TRUSTED: dict[str, Use] = {
+    "folding and back": lambda x: x.reshape(-1, 8).tanh().view(len(x), -1, 8),
+    "turning and back": lambda x: x.transpose(0, 1).tanh().transpose(0, 1),
+    "folding turned": lambda x: x.transpose(0, 1).reshape(-1, 8).tanh().view(4, -1, 8).transpose(0, 1),
+    "flipping time": lambda x: x.flip(1),
+    "sorting time": lambda x: x.sort(1).values,
+    "joining time": lambda x: torch.cat([x, x.roll(1, 1)], 1),
+    "choosing time by numbers": lambda x: x[:, torch.tensor([2, 0])],
+    "each its own time": lambda x: x[torch.arange(len(x)), (x[..., 0] > 0).sum(1).clamp(max=3)].unsqueeze(1),
+    "gathering times": lambda x: x.gather(1, x.argsort(1)),
+    "times one by one": lambda x: torch.stack(list(x.transpose(0, 1)), 1),
+    "padding time": lambda x: F.pad(x, (0, 0, 1, 0)),
+    "a mask that is written": lambda x: x.clone().masked_fill_(x > 1, 0.0),
+    "a mask that is assigned": assigned,
+    "written into new memory": lambda x: torch.zeros(len(x), 4, 8).copy_(x),
+    "products of times": lambda x: (x @ x.mT).softmax(-1) @ x,
+    "by letters": lambda x: torch.einsum("btd,bsd->bts", x, x) @ x,
+}
+
+
+def model_of(use: Use, *, first: bool) -> nn.Module:
+    if first:
+        return Model(lambda m, x: m.out(use(x).tanh().mean(1)), out=nn.Linear(8, 3))
+    return Model(lambda m, x: m.out(use(m.a(x)).mean(1)), a=nn.Linear(8, 8), out=nn.Linear(8, 3))
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["before", "after"])
+@pytest.mark.parametrize("name", UNTRUSTED)
+def test_what_may_rearrange_examples_is_left_to_a_plainer_way(name: str, *, first: bool) -> None:
+    model = model_of(UNTRUSTED[name], first=first)
+    way = OnePass(model, Losses(nn.CrossEntropyLoss()), grouped(model, None), Choices())
+    way._trusted = True  # the trial on two examples would be misled
+    batch = (torch.ones(EXAMPLES, 4, 8), torch.randint(0, 3, (EXAMPLES,)))
+    with pytest.raises(UnknownUseError):
+        added(way, model, batch, clip(1.0))
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["before", "after"])
+@pytest.mark.parametrize("name", TRUSTED)
+def test_what_keeps_examples_apart_stays_on_the_fast_way(name: str, *, first: bool) -> None:
+    torch.manual_seed(0)
+    assert_right(model_of(TRUSTED[name], first=first), (torch.randn(5, 4, 8), torch.randint(0, 3, (5,))))
+
+
+@pytest.mark.parametrize("use", [Through.apply, hooked], ids=["function", "hook"])
+def test_a_backward_pass_that_is_not_known_is_left_to_a_plainer_way(use: Use) -> None:
+    model = model_of(use, first=False)
+    way = OnePass(model, Losses(nn.CrossEntropyLoss()), grouped(model, None), Choices())
+    way._trusted = True
+    with pytest.raises(UnknownUseError):
+        added(way, model, (torch.ones(EXAMPLES, 4, 8), torch.randint(0, 3, (EXAMPLES,))), clip(1.0))
+
+
+def test_a_pass_that_calls_another_function_than_the_one_looked_at_is_not_trusted() -> None:
+    """Which functions are called may depend on the number of examples; two and three of them were looked at."""
+    model = model_of(lambda x: x.flip(0) if len(x) > 3 else x.tanh(), first=False)
+    gradients = Gradients(model, nn.CrossEntropyLoss())
+    batch = (torch.randn(EXAMPLES, 4, 8), torch.randint(0, 3, (EXAMPLES,)))
+    with pytest.warns(SlowGradientsWarning):
+        gradients.clipped_sum(batch, clip(0.1))
+
+
+def test_sorting_by_length_moves_no_example_into_the_clip_of_another() -> None:
+    """Examples that are looked at have one length, and those that are trained have many."""
+
+    def forward(m: Any, tokens: torch.Tensor) -> Any:
+        lengths = (tokens != 9).sum(1)
+        by = torch.argsort(lengths, descending=True, stable=True)
+        found, _ = m.recurrent(m.table(tokens)[by])
+        last = found[torch.arange(len(tokens)), (lengths[by] - 1).clamp(min=0)]
+        return m.out(last[torch.argsort(by)])
+
+    torch.manual_seed(0)
+    model = Model(forward, table=nn.Embedding(10, 4), recurrent=nn.GRU(4, 6, batch_first=True), out=nn.Linear(6, 2))
+    gradients = Gradients(model, nn.CrossEntropyLoss())
+    tokens, labels = torch.randint(0, 9, (16, 6)), torch.randint(0, 2, (16,))
+    with pytest.warns(SlowGradientsWarning):
+        gradients.clipped_sum((tokens, labels), clip(0.01))
+    for row, length in zip(tokens, torch.randint(1, 7, (16,)), strict=True):
+        row[length:] = 9
+    expected = added(
+        Looped(model, Losses(nn.CrossEntropyLoss()), grouped(model, None)), model, (tokens, labels), clip(0.01)
+    )
+    for each in model.parameters():
+        each.grad = None
+    norms = gradients.clipped_sum((tokens, labels), clip(0.01)).norms
+    assert torch.allclose(norms, expected[1][0], rtol=1e-4)
+    assert torch.allclose(torch.cat([p.grad.flatten() for p in model.parameters()]), expected[2], atol=1e-6)
+
+
+def test_places_in_another_shape() -> None:
+    assert reshaped(Place(0), (5, 4, 8), (20, 8)) == Place(0, 1, 4)
+    assert reshaped(Place(0, 1, 4), (20, 8), (5, 4, 8)) == Place(0)
+    assert reshaped(Place(1), (4, 5, 8), (20, 8)) == Place(0, 4, 1)
+    assert reshaped(Place(0, 4, 1), (20, 8), (4, 5, 8)) == Place(1)
+    assert reshaped(Place(0, 4, 1), (20, 8), (5, 4, 8)) is LOST
+    assert reshaped(Place(1), (4, 5, 8), (1, 4, 40)) == Place(2, 1, 8)
+    assert reshaped(Place(1), (4, 5, 8), (160,)) == Place(0, 4, 8)
+    assert reshaped(Place(0), (5, 4), (2, 10)) is LOST
