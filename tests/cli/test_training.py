@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from defocus import Budget, user
+from defocus import Budget, rows, user
 from defocus.ledger import Ledger
 
 TOP = 'name = "people"\n[unit]\nrows = true\n[budget]\nepsilon = 3\ndelta = 1e-5\n'
@@ -62,9 +62,63 @@ def test_a_csv_is_read_as_the_same_table_and_a_second_run_is_refused(defocus: Ca
     assert ran.code == 0, ran.err
     assert ran.json["model"] == "LogisticRegression of 2 features"
     assert "score" not in ran.json
-    again = defocus("train", place)
+    again = defocus("train", place, "--force")
     assert again.code == 1
     assert "old" not in again.err
+
+
+def test_a_model_that_is_there_is_not_written_over_unless_told(defocus: Callable[..., Any], people: Path) -> None:
+    place = write(people, "people.parquet", TABLE.replace("logistic", "naive-bayes"))
+    (people / "model.json").write_text("paid for", encoding="utf-8")
+    for words in ([], ["--preview"]):
+        refused = defocus("train", place, *words)
+        assert refused.code == 2
+        assert "nothing was charged" in " ".join(refused.err.split())
+    assert (people / "model.json").read_text("utf-8") == "paid for"
+    assert not (people / "people.ledger").exists()
+    assert defocus("train", place, "--force").code == 0
+
+
+@pytest.mark.parametrize(
+    ("rest", "words"),
+    [
+        ('by = "magic"', "choose by="),
+        ('by = "objective"\nridge = 0.001', "raise ridge="),
+        ("steps = 0", "steps"),
+    ],
+)
+def test_a_preview_refuses_what_the_fit_would(defocus: Callable[..., Any], people: Path, rest: str, words: str) -> None:
+    ran = defocus("train", write(people, "people.parquet", TABLE.replace("[target]", f"{rest}\n[target]")), "--preview")
+    assert ran.code != 0
+    assert words in " ".join(ran.err.split())
+
+
+def test_a_preview_says_whether_the_ledger_covers_it(defocus: Callable[..., Any], people: Path) -> None:
+    place = write(people, "people.parquet", TABLE.replace("logistic", "naive-bayes"))
+    with Ledger.open(people / "people.ledger", budget=Budget(3, 1e-5), unit=rows(), dataset="people") as ledger:
+        before = ledger.spent()
+        assert "which covers it" in " ".join(defocus("train", place, "--preview").out.split())
+        assert ledger.spent() == before
+    assert defocus("train", place).code == 0
+    assert "it will be refused" in " ".join(defocus("train", place, "--preview", "--force").out.split())
+
+
+def test_public_rows_without_a_declared_class_are_told_before_the_charge(
+    defocus: Callable[..., Any], people: Path
+) -> None:
+    rest = TABLE.replace('["no", "yes"]', '["No", "Yes"]') + '[public]\ntest = "people.parquet"\n'
+    ran = defocus("train", write(people, "people.parquet", rest))
+    assert ran.code != 0
+    assert "No public row has a declared class" in " ".join(ran.err.split())
+    assert not (people / "people.ledger").exists()
+
+
+def test_a_budget_may_be_told_as_rho(defocus: Callable[..., Any], people: Path) -> None:
+    place = write(people, "people.parquet", TABLE.replace("logistic", "naive-bayes"))
+    place.write_text(place.read_text("utf-8").replace("epsilon = 3\ndelta = 1e-5", "rho = 0.1"), encoding="utf-8")
+    ran = defocus("train", place, "--json")
+    assert ran.code == 0, ran.err
+    assert ran.json["cost"] == "Budget(rho=0.1)"
 
 
 def test_a_ledger_of_somebody_else_is_refused_and_not_charged(defocus: Callable[..., Any], people: Path) -> None:
@@ -116,6 +170,35 @@ def test_arrays_are_trained_by_a_network_with_a_report(defocus: Callable[..., An
     assert kept["0.weight"].shape == (8, 1, 3, 3)
     with Ledger.open(people / "people.ledger", read_only=True) as ledger:
         assert ledger.dataset == "people"
+
+
+def test_networks_are_refused_what_cannot_be_before_anything_is_charged_and_resumed_as_they_began(
+    defocus: Callable[..., Any], people: Path
+) -> None:
+    pytest.importorskip("torch")
+    np.savez(people / "x.npz", x=np.zeros((40, 3), np.float32), y=np.arange(40) % 2)
+    np.savez(people / "odd.npz", x=np.zeros((4, 3), np.float32), y=np.full(4, 7))
+    rest = (
+        '[model]\nkind = "linear"\nclasses = 2\n[training]\nbatch = 20\nepochs = 1\nrate = 0.01\ncheckpoint = "run"\n'
+    )
+    for old, new, words in (
+        ("batch = 20", "batch = 50", "batch"),
+        ("rate = 0.01", 'device = "cuda:99"', "There is no device 'cuda:99'"),
+        ("classes = 2", "classes = 1", "at least two classes"),
+        ("[training]", '[public]\ntest = "odd.npz"\n[training]', "No public example"),
+    ):
+        refused = defocus("train", write(people, "x.npz", rest.replace(old, new)), "--preview")
+        assert refused.code in {1, 2}
+        assert words in " ".join(refused.err.split())
+    assert not (people / "people.ledger").exists()
+    place = write(people, "x.npz", rest)
+    assert defocus("train", place, "--json").code == 0
+    other = defocus("train", write(people, "x.npz", rest.replace("0.01", "0.02")), "--force")
+    assert other.code == 2
+    assert "began with rate = 0.01" in " ".join(other.err.split())
+    again = defocus("train", write(people, "x.npz", rest), "--json", "--force")
+    assert again.code == 0, again.err
+    assert again.json["resumed"].startswith("after step 2 of 2")
 
 
 def test_folders_of_images_are_read_and_what_is_left_open_is_suggested(

@@ -32,6 +32,9 @@ def train(
     ] = None,
     preview: Annotated[bool, typer.Option("--preview", metavar="", help="Only say what would be done. Free.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", metavar="", help="Show no progress.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", metavar="", help="Write over a model that is there already.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Train a model on private data: charged first, then trained, then written and reported."""
@@ -40,7 +43,7 @@ def train(
     if example is not None:
         training.draft(example.value)
         return
-    training.train(config, preview=preview, quiet=quiet, as_json=as_json)
+    training.train(config, preview=preview, quiet=quiet, force=force, as_json=as_json)
 
 
 @commands.command()

@@ -1,17 +1,20 @@
 """``defocus train``: reading a file, training what it asks for, writing the model and reporting."""
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from defocus import learning
 from defocus.cli.terminal import console, facts, plain, to_json
 from defocus.cli.training_data import arrays
 from defocus.cli.training_files import EXAMPLES, NETWORKS, Training, read
-from defocus.cli.training_ledgers import opened
+from defocus.cli.training_ledgers import opened, price, tried
 from defocus.cli.training_models import ESTIMATORS, write
 from defocus.cli.training_tables import table
-from defocus.errors import InvalidParameterError
+from defocus.errors import InvalidParameterError, UnfitDataError
 
 __all__ = ["draft", "train"]
 
@@ -21,7 +24,7 @@ def draft(kind: str) -> None:
     console().print(EXAMPLES[kind], soft_wrap=True, end="")
 
 
-def train(config: Path | None, *, preview: bool, quiet: bool, as_json: bool) -> None:
+def train(config: Path | None, *, preview: bool, quiet: bool, force: bool, as_json: bool) -> None:
     """Do what the file says, or only say it."""
     if config is None:
         raise InvalidParameterError(
@@ -30,6 +33,11 @@ def train(config: Path | None, *, preview: bool, quiet: bool, as_json: bool) -> 
     asked = read(config)
     if not asked.out.parent.is_dir():
         raise InvalidParameterError("There is no folder for the model.", fix='make it, or write another out = "…".')
+    if asked.out.exists() and not force:
+        raise InvalidParameterError(
+            f"There is a model at {asked.out.name!r:.100} already; nothing was charged.",
+            fix='write another out = "…", or add --force to write over it.',
+        )
     if asked.kind in NETWORKS:
         from defocus.cli.training_networks import networked  # noqa: PLC0415 # torch is loaded only for networks
 
@@ -53,14 +61,22 @@ def _estimated(asked: Training, *, preview: bool) -> Mapping[str, Any]:
         given["target"] = asked.range
     elif asked.values and asked.supervised:
         given["classes"] = list(range(len(asked.values)))
+    if test is not None and asked.values and asked.supervised and (test[1] < 0).all():
+        raise UnfitDataError(
+            "No public row has a declared class, so private ones hardly would; nothing was charged.",
+            fix="write values = […] as they are written in the data, and check the public rows.",
+        )
     told: dict[str, Any] = {
         "model": f"{name} of {len(asked.features)} features",
         "protected": str(asked.unit),
     }
+    kind = partial(getattr(learning, name), purpose=f"train {name}", **given)
     if preview:
-        return {**told, "cost": f"{asked.budget}, charged to {Path(asked.ledger).name} before the fit"}
+        with tried(asked) as ledger:  # a fit to made-up rows is refused where that to private ones would be
+            model = kind(ledger=ledger).fit(np.zeros((2, len(asked.features))), np.zeros(2))
+        return {**told, "cost": price(asked, model.event_, "the fit")}
     with opened(asked) as ledger:
-        model = getattr(learning, name)(ledger=ledger, purpose=f"train {name}", **given)
+        model = kind(ledger=ledger)
         model.fit(features, target) if asked.supervised else model.fit(features)
         told |= {"cost": str(asked.budget), "charged": str(model.receipt_), "left": str(ledger.remaining())}
     write(asked.out, name, asked.features, asked.values, model.released())

@@ -23,7 +23,7 @@ name = "patients"            # what the data is called in the ledger
 data = "{data}"
 ledger = "patients.ledger"   # made if there is none
 out = "{out}"
-
+{size}
 [unit]
 rows = true                  # whom it protects: one row
 
@@ -31,15 +31,23 @@ rows = true                  # whom it protects: one row
 epsilon = 1
 delta = 1e-6
 """
-_NETWORK = """
-[training]                   # whatever is left out is suggested, from public facts
+_SIZE = "# size = 5000                # the public number of examples or persons, if that of the data is private\n"
+_USERS = '# column = "patient"         # or one person: the data has an array of that name, beside x and y\n'
+_NETWORK = """# hidden = 64                # how wide layers are, for mlp and cnn
+
+[training]                   # batch and epochs are suggested from public facts, unless both are given
 # batch = 512
 # epochs = 30
 # clip = 1.0
 # rate = 0.001
+# device = "cuda"
+# checkpoint = "run.ckpt"    # secret: the run goes on from there if it was interrupted
+
+# [public]
+# test = "volunteers{ending} # examples that are public: the accuracy on them is printed
 """
 EXAMPLES = {
-    "table": _TOP.format(data="patients.csv", out="model.json")
+    "table": _TOP.format(data="patients.csv", out="model.json", size="")
     + """
 [model]
 kind = "logistic"            # or additive, naive-bayes, linear-regression, k-means, pca
@@ -55,14 +63,14 @@ pressure = [60, 220]
 # [public]
 # test = "volunteers.csv"    # rows that are public: the score on them is printed
 """,
-    "arrays": _TOP.format(data="patients.npz", out="model.pt")
+    "arrays": _TOP.format(data="patients.npz", out="model.pt", size=_SIZE).replace("one row\n", f"one row\n{_USERS}")
     + """
 [model]                      # on the arrays x and y of the data
 kind = "mlp"                 # or linear, cnn
 classes = 2                  # y is from 0 to classes - 1
 """
-    + _NETWORK,
-    "images": _TOP.format(data="photos", out="model.pt")
+    + _NETWORK.format(ending='.npz"   '),
+    "images": _TOP.format(data="photos", out="model.pt", size=_SIZE)
     + """
 [model]
 kind = "cnn"                 # or linear, mlp
@@ -70,7 +78,7 @@ values = ["cat", "dog"]      # the folders in data, one for each class
 side = 28                    # images are brought to so many pixels each way
 colour = false
 """
-    + _NETWORK,
+    + _NETWORK.format(ending='"       '),
 }
 
 
@@ -140,7 +148,7 @@ def parsed(text: str, *, home: Path = Path()) -> Training:
         ledger=ledger if "://" in ledger else str(home / ledger),
         out=home / (top.word("out") or ("model.pt" if network else "model.json")),
         unit=_unit(top.section("unit"), network=network),
-        budget=_budget(top.section("budget")),
+        budget=_budget(top.section("budget"), network=network),
         kind=kind,
         settings=_settings(model, kind),
         target=target.word("column"),
@@ -171,9 +179,13 @@ def _unit(section: Section, *, network: bool) -> Unit:
     return rows(replace=section.flag("replace")) if column is None else user(column)
 
 
-def _budget(section: Section) -> Budget:
-    section.only("epsilon", "delta")
-    epsilon, delta = section.number("epsilon"), section.number("delta")
+def _budget(section: Section, *, network: bool) -> Budget:
+    section.only("epsilon", "delta", "rho")
+    epsilon, delta, rho = (section.number(key) for key in ("epsilon", "delta", "rho"))
+    if rho is not None and not network:
+        if epsilon is not None or delta is not None:
+            section.refuse("rho", "A budget is either rho, or epsilon and delta", "leave one of them out.")
+        return section.checked("rho", lambda: Budget(rho=rho))
     if epsilon is None or delta is None:
         section.refuse(None, "Training needs a budget of epsilon and delta", "write epsilon = 1 and delta = 1e-6.")
     return section.checked("epsilon", lambda: Budget(epsilon, delta))
@@ -205,6 +217,8 @@ def _settings(model: Section, kind: str) -> dict[str, Any]:
 def _values(section: Section) -> tuple[Any, ...]:
     number = section.whole("classes")
     if number is not None:
+        if number < 2:
+            section.refuse("classes", "There must be at least two classes", "write classes = 2.")
         return tuple(range(number))
     listed = section.values.get("values", [])
     good = isinstance(listed, list) and all(isinstance(each, str | int | bool) for each in listed)

@@ -1,20 +1,45 @@
 """The ledger that ``defocus train`` charges."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from defocus.cli.training_files import Training
 from defocus.errors import InvalidParameterError
 from defocus.ledger import Ledger
+from defocus.privacy.events import Event
+from defocus.release.charging import admitted
 
-__all__ = ["opened"]
+__all__ = ["opened", "price", "tried"]
 
 
-def opened(asked: Training) -> Ledger:
+@contextmanager
+def tried(asked: Training) -> Iterator[Ledger]:
+    """A ledger like that of the file, to try with made-up data what would be refused; gone afterwards."""
+    with TemporaryDirectory() as folder:
+        terms: dict[str, Any] = {"budget": asked.budget, "unit": asked.unit, "dataset": asked.name}
+        with Ledger.open(Path(folder) / "tried.ledger", **terms) as ledger:
+            yield ledger
+
+
+def price(asked: Training, event: Event, before: str) -> str:
+    """What a training would cost, whom it would charge, and whether that is enough. Nothing is charged or made."""
+    words = f"{asked.budget}, charged to {Path(asked.ledger).name} before {before}"
+    if not _is_there(asked):
+        return words
+    with opened(asked, read_only=True) as ledger:
+        if admitted(event, asked.budget, ledger) is not None:
+            return f"{words}, which covers it"
+        return f"{words}: it will be refused, since there is less left: {ledger.remaining()}"
+
+
+def opened(asked: Training, *, read_only: bool = False) -> Ledger:
     """The ledger of the file, made if there is none; refused if it protects somebody else."""
-    there = "://" in asked.ledger or Path(asked.ledger).exists()
-    new: dict[str, Any] = {} if there else {"budget": asked.budget, "unit": asked.unit, "dataset": asked.name}
-    ledger = Ledger.open(asked.ledger, **new)
+    terms: dict[str, Any] = {"budget": asked.budget, "unit": asked.unit, "dataset": asked.name}
+    new = {} if _is_there(asked) else terms
+    ledger = Ledger.open(asked.ledger, read_only=read_only, **new)
     if ledger.unit != asked.unit:
         protected = ledger.unit
         ledger.close()
@@ -23,3 +48,7 @@ def opened(asked: Training) -> Ledger:
             fix="write the same [unit] as in the ledger.",
         )
     return ledger
+
+
+def _is_there(asked: Training) -> bool:
+    return "://" in asked.ledger or Path(asked.ledger).exists()

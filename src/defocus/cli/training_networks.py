@@ -5,13 +5,14 @@ import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, final
 
 from defocus.cli.training_data import NO_CLASS, arrays
 from defocus.cli.training_files import NETWORKS, Training
-from defocus.cli.training_ledgers import opened
+from defocus.cli.training_ledgers import opened, price, tried
 from defocus.cli.training_models import loaded
 from defocus.errors import InvalidParameterError, MissingExtraError, UnfitDataError
 from defocus.learning.suggesting import suggest
@@ -20,6 +21,7 @@ __all__ = ["Network", "networked", "restored"]
 
 _GROUPS = 4
 _HIDDEN = 64
+_RATE = 1e-3
 _FORMAT = "defocus network 1"
 _AT_ONCE = 1024
 
@@ -60,7 +62,7 @@ def networked(asked: Training, x: Any, y: Any, users: Any, *, preview: bool, pro
     torch = _torch()
     from defocus.learning.trainer import Trainer  # noqa: PLC0415 # needs torch, of which it was made sure
 
-    device = str(asked.training.get("device", "cpu"))
+    device = _device(torch, str(asked.training.get("device", "cpu")))
     inputs = _shaped(torch.from_numpy(x), asked.kind)
     shape, hidden = tuple(inputs.shape[1:]), int(asked.settings.get("hidden", _HIDDEN))
     net = _network(torch.nn, asked.kind, shape, hidden, len(asked.values)).to(device)
@@ -71,26 +73,33 @@ def networked(asked: Training, x: Any, y: Any, users: Any, *, preview: bool, pro
         "protected": str(asked.unit),
         "size": f"{units}, {'declared' if asked.size else 'taken as public'}",
     }
+    test = None if asked.test is None else arrays(asked, asked.test)
+    if test is not None and (test[1] == NO_CLASS).all():
+        raise UnfitDataError(
+            "No public example has a declared class; nothing was charged.", fix="check y, or the folders, of test."
+        )
+    optimizer = torch.optim.Adam(net.parameters(), lr=float(asked.training.get("rate", _RATE)))
+    trainer = partial(
+        Trainer,
+        net,
+        torch.nn.CrossEntropyLoss(reduction="none", ignore_index=NO_CLASS),
+        optimizer,
+        (inputs, torch.from_numpy(y)),
+        users=users,
+        purpose=f"train {asked.kind}",
+        **settings,
+    )
     if preview:
         named = ("batch", "steps", "epochs", "clip")
         plan: dict[str, str] = {name: str(settings[name]) for name in named if name in settings}
-        return {**told, **plan, "cost": f"{asked.budget}, charged to {Path(asked.ledger).name} before the first batch"}
-    test = None if asked.test is None else arrays(asked, asked.test)
-    with opened(asked) as ledger:
-        run = Trainer(
-            net,
-            torch.nn.CrossEntropyLoss(reduction="none", ignore_index=NO_CLASS),
-            torch.optim.Adam(net.parameters(), lr=float(asked.training.get("rate", 1e-3))),
-            (inputs, torch.from_numpy(y)),
-            users=users,
-            ledger=ledger,
-            purpose=f"train {asked.kind}",
-            **settings,
-        )
+        with tried(asked) as ledger:
+            event = trainer(ledger=ledger).plan.event
+        return {**told, **plan, "cost": price(asked, event, "the first batch")}
+    with opened(asked) as ledger, trainer(ledger=ledger) as run:
         kept = asked.training.get("checkpoint")
         place = None if kept is None else asked.out.parent / kept
         if place is not None and place.exists():
-            run.resume(place)
+            told |= _resumed(run, optimizer, place)
         made = run.fit(progress=progress, checkpoint=place)
     torch.save({name: value.cpu() for name, value in net.state_dict().items()}, asked.out)
     made_for = {"format": _FORMAT, "kind": asked.kind, "shape": list(shape), "hidden": hidden}
@@ -102,6 +111,19 @@ def networked(asked: Training, x: Any, y: Any, users: Any, *, preview: bool, pro
             guessed = net(_shaped(torch.from_numpy(test[0]), asked.kind).to(device)).argmax(1).cpu().numpy()
         report["accuracy"] = f"{(guessed == test[1]).mean():.4f} on the public examples"
     return {**report, "written": str(asked.out)}
+
+
+def _resumed(run: Any, optimizer: Any, place: Path) -> dict[str, str]:
+    """Go on from a checkpoint, which says how fast the run began to learn."""
+    rate = optimizer.param_groups[0]["lr"]
+    run.resume(place)
+    began = optimizer.param_groups[0]["lr"]
+    if began != rate:
+        raise InvalidParameterError(
+            f"The run in {place.name!r:.100} began with rate = {began:g}, and cannot go on with another one.",
+            fix=f"write rate = {began:g}, or name another checkpoint for another run, which is charged on its own.",
+        )
+    return {"resumed": f"after step {run.steps_taken} of {run.plan.steps}, for which nothing is charged again"}
 
 
 def restored(place: Path) -> Network:
@@ -129,6 +151,13 @@ def _torch() -> Any:
         return import_module("torch")
     except ImportError as error:
         raise MissingExtraError("Training networks", package="torch", extra="learn") from error
+
+
+def _device(torch: Any, name: str) -> str:
+    with suppress(Exception):  # whatever a device that is not there does
+        torch.zeros(1, device=name)
+        return name
+    raise InvalidParameterError(f"There is no device {name!r:.60} here.", fix='write device = "cpu", or leave it out.')
 
 
 def _beside(place: Path) -> Path:

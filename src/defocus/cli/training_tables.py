@@ -147,7 +147,8 @@ def _classes(column: pa.ChunkedArray, values: Sequence[Any], *, typed: bool) -> 
     1.0 and "1.0", and true is "True". Where the table has types, they must be those of a declared class.
     """
     texts = {each.strip(): place for place, each in enumerate(values) if isinstance(each, str)}
-    numbers = {each: place for place, each in reversed(list(enumerate(values))) if not isinstance(each, str)}
+    others = [(each, place) for place, each in enumerate(values) if not isinstance(each, str)]
+    numbers: dict[Any, int] = dict(reversed(others))  # of 1 and true, the first
     truths = {str(each).lower(): place for place, each in enumerate(values) if isinstance(each, bool)}
     column = _plain(column)
     textual = _is_text(column.type)
