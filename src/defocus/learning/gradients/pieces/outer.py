@@ -11,6 +11,7 @@ Reference:
     norm; Bu, Wang, Zha, Karypis (2023), arXiv 2210.00038, for keeping both factors until the clipping is known.
 """
 
+from math import sqrt
 from typing import final
 
 import torch
@@ -21,8 +22,13 @@ from defocus.learning.gradients.pieces.piece import Piece, Rough, dot, matrix, p
 from defocus.learning.gradients.regions import Region
 from defocus.learning.gradients.tools import Tools
 
-__all__ = ["Outer"]
+__all__ = ["FAINT", "Outer"]
 
+FAINT = 2.0**-125
+"""How much of the square of one number, or of a product of two, may vanish below the least float of 32 bits.
+
+A side whose squares vanish may still meet one whose squares are huge: without this, such a gradient would have no norm.
+"""
 _PRODUCTS = 2**24
 """How many products of pairs of positions are held at a time."""
 
@@ -43,8 +49,9 @@ class Outer(Piece):
         """By the way that was fastest for this shape, with a margin for rounding unless the gradients are kept."""
         left, right = self.left, self.right
         if left.dim() == 2 or left.shape[1] == 1:
-            inputs = self._tools.squared(right, squared_norms)
-            return inputs * self._tools.squared(left, squared_norms)  # in this order: the last are asked for again
+            inputs = self._tools.squared(right, squared_norms) + FAINT * right.shape[-1]
+            outputs = self._tools.squared(left, squared_norms)  # in this order: the last are asked for again
+            return inputs * (outputs + FAINT * left.shape[-1])
         examples, length, rows = left.shape
         columns = right.shape[2]
         ways = {"ghost": self._rehearse_ghost} if self.width is not None else {}
@@ -112,10 +119,11 @@ class Outer(Piece):
         """Squared norms from products of pairs of positions, made of parts of so many features, and the reach."""
         examples, length, _ = self.left.shape
         part = max(1, _PRODUCTS // (length * length))
+        features = (self.left.shape[2], self.right.shape[2])
         if part >= examples:
-            return _met(self._gram(self.left, width), self._gram(self.right, width))
+            return _met(self._gram(self.left, width), self._gram(self.right, width), features)
         found = [
-            _met(product(l, l.transpose(1, 2), width), product(r, r.transpose(1, 2), width))
+            _met(product(l, l.transpose(1, 2), width), product(r, r.transpose(1, 2), width), features)
             for l, r in zip(self.left.split(part), self.right.split(part), strict=True)
         ]
         return torch.cat([squares for squares, _ in found]), torch.cat([most for _, most in found])
@@ -152,7 +160,15 @@ class Outer(Piece):
         return squared_norms(kept), kept
 
 
-def _met(left: torch.Tensor, right: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Squared norms and the reach, out of two matrices of products of pairs: norms are on their diagonals."""
-    sizes = left.diagonal(dim1=1, dim2=2) * right.diagonal(dim1=1, dim2=2)
-    return dot(left, right), sizes.sqrt_().sum(1)
+def _met(left: torch.Tensor, right: torch.Tensor, features: tuple[int, int]) -> tuple[torch.Tensor, torch.Tensor]:
+    r"""Squared norms and the reach, out of two matrices of products of pairs: norms are on their diagonals.
+
+    Products of pairs lose up to a faint :math:`f` of each feature. What that loses of a squared norm is at most
+    :math:`f_l (\sum_t \|r_t\|)^2 + f_r (\sum_t \|l_t\|)^2`, and is added to it.
+    """
+    faint = [FAINT * each for each in features]
+    first, second = (
+        (side.diagonal(dim1=1, dim2=2) + lost).sqrt_() for side, lost in zip((left, right), faint, strict=True)
+    )
+    lost = first.sum(1) * sqrt(faint[1]) + second.sum(1) * sqrt(faint[0])
+    return dot(left, right) + lost.square_(), (first * second).sum(1)
