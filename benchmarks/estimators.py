@@ -6,8 +6,9 @@
 Adult is the discretised copy (48 842 rows; adult-discretised.csv and adult-domain.json), without the survey weight. For
 linear models every column is one-hot and divided by the root of the number of columns, so that rows have norm one
 without a look at the data; classes are declared, everything else is left at its defaults. Seed k splits off a fifth for
-testing (train_test_split with random_state=k); noise is fresh. Delta is 1e-5; diffprivlib's guarantee is pure. Without
-the folder of Adult that part is left out. For small data see estimators_parts/small.py.
+testing (train_test_split with random_state=k); noise is fresh. Delta is 1e-5; diffprivlib's guarantee is pure. Where
+there is no folder of Adult (.bench/adult unless told) that part is left out. For small data see
+estimators_parts/small.py.
 """
 
 import argparse
@@ -197,7 +198,7 @@ def small(fits: int) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", nargs="?", type=Path, default=HERE.parent.parent / "shared" / "data" / "adult")
+    parser.add_argument("folder", nargs="?", type=Path, default=HERE.parent / ".bench" / "adult")
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--peer-seeds", type=int, default=3)
     parser.add_argument("--fits", type=int, default=20)

@@ -56,6 +56,14 @@ class AdditiveModel(ClassifierMixin, PrivateEstimator):
         Nori, Caruana, Bu, Shen, Kulkarni (2021), Accuracy, interpretability, and differential privacy via explainable
         boosting, for private additive models.
 
+    Args:
+        bounds: the least and the largest value, each a number or one for every feature.
+        depth: how often a feature is halved, at most 10 times.
+        classes: the classes to learn; found for a share of the budget unless told.
+        steps: how many gradients are looked at.
+        budget, ledger, purpose, who, bits: see :class:`.base.PrivateEstimator`; a fit costs ``Budget(1, 1e-6)`` unless
+            told, and is charged to nobody without a ledger.
+
     >>> from defocus.noise.testing import seeded
     >>> X = np.linspace(0, 1, 5000)[:, np.newaxis]
     >>> y = (abs(X.ravel() - 0.5) < 0.25).astype(int)

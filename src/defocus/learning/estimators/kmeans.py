@@ -68,6 +68,14 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, Pr
         Blum, Dwork, McSherry, Nissim (2005), Practical privacy: the SuLQ framework; Su, Cao, Li, Bertino, Jin (2016),
         Differentially private k-means clustering, for summaries first and rounds after.
 
+    Args:
+        n_clusters: how many clusters to find.
+        norm: the longest that a row may be, where there are no ``bounds``.
+        bounds: the least and the largest value, each a number or one for every feature.
+        iterations: how many rounds of Lloyd's algorithm there are.
+        budget, ledger, purpose, who, bits: see :class:`.base.PrivateEstimator`; a fit costs ``Budget(1, 1e-6)`` unless
+            told, and is charged to nobody without a ledger.
+
     >>> from defocus.noise.testing import seeded
     >>> X = np.tile([[-0.5, -0.5], [0.5, 0.5]], (3000, 1))
     >>> sorted(KMeans(2, bits=seeded(1)).fit(X).cluster_centers_.round(1).tolist())

@@ -66,6 +66,18 @@ class LinearRegression(RegressorMixin, PrivateEstimator):
         Huber (1964), Robust estimation of a location parameter; Wang (2018), Revisiting differentially private linear
         regression, for the moments (AdaSSP).
 
+    Args:
+        target: the least and the largest value to predict.
+        by: how to fit: "descent" or "moments".
+        norm: the longest that a row may be, where there are no ``bounds``.
+        bounds: the least and the largest value, each a number or one for every feature.
+        clip: how hard a row may pull, in units of half the range of ``target``, by descent.
+        fit_intercept: whether lines have a constant.
+        ridge: the factor of half the squared length of coefficients; follows from the noise unless told.
+        steps: how many gradients are looked at, by descent.
+        budget, ledger, purpose, who, bits: see :class:`.base.PrivateEstimator`; a fit costs ``Budget(1, 1e-6)`` unless
+            told, and is charged to nobody without a ledger.
+
     >>> from defocus.noise.testing import seeded
     >>> X = np.tile([[-0.8], [-0.2], [0.5], [0.9]], (5000, 1))
     >>> model = LinearRegression(target=(0, 10), bits=seeded(1)).fit(X, 3 + 2 * X.ravel())

@@ -53,11 +53,22 @@ class LogisticRegression(ClassifierMixin, PrivateEstimator):
 
     Error:
         About that of objective perturbation with half the noise, since residuals are clipped to what they are at the
-        start (:mod:`.residuals`); the ridge follows from the noise alone (:func:`.course`). ``coef_`` are those of the
-        clipped loss, of which :meth:`predict_proba` makes probabilities; for odds, ask that.
+        start (:mod:`.residuals`); the ridge follows from the noise and a noisy mean of curvatures (:func:`.course`).
+        ``coef_`` are those of the clipped loss, of which :meth:`predict_proba` makes probabilities; for odds, ask that.
     Reference:
         Bassily, Smith, Thakurta (2014), Private empirical risk minimization; Polyak, Juditsky (1992), Acceleration of
         stochastic approximation by averaging. For the other two ways see :mod:`.perturbation`.
+
+    Args:
+        by: how to fit: "descent", "output" or "objective".
+        norm: the longest that a row may be, where there are no ``bounds``.
+        bounds: the least and the largest value, each a number or one for every feature.
+        classes: the classes to learn; found for a share of the budget unless told.
+        fit_intercept: whether scores have a constant.
+        ridge: the factor of half the squared length of coefficients; follows from the noise unless told.
+        steps: how many gradients are looked at, by descent.
+        budget, ledger, purpose, who, bits: see :class:`.base.PrivateEstimator`; a fit costs ``Budget(1, 1e-6)`` unless
+            told, and is charged to nobody without a ledger.
 
     >>> from defocus import Budget
     >>> from defocus.noise.testing import seeded

@@ -45,9 +45,16 @@ class NaiveBayes(ClassifierMixin, PrivateEstimator):
 
     Error:
         How frequent a class is, is the mean of its d noisy totals. Counts below the error of their noise are lifted to
-        it, or to half of a mean count where that is less, so that noise is never taken for certainty.
+        it, or to half of a mean count (at least one row) where that is less: noise is never taken for certainty.
     Reference:
         Vaidya, Shafiq, Basu, Hong (2013), Differentially private naive Bayes classification.
+
+    Args:
+        bounds: the least and the largest value, each a number or one for every feature.
+        bins: how many equal parts of its bounds a feature is cut into.
+        classes: the classes to learn; found for a share of the budget unless told.
+        budget, ledger, purpose, who, bits: see :class:`.base.PrivateEstimator`; a fit costs ``Budget(1, 1e-6)`` unless
+            told, and is charged to nobody without a ledger.
 
     >>> from defocus.noise.testing import seeded
     >>> X = np.tile([[0.9, 0.1], [0.2, 0.8]], (2000, 1))

@@ -43,6 +43,13 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):
     Reference:
         Dwork, Talwar, Thakurta, Zhang (2014), Analyze Gauss: optimal bounds for privacy-preserving PCA.
 
+    Args:
+        n_components: how many directions to find; all unless told.
+        norm: the longest that a row may be, where there are no ``bounds``.
+        bounds: the least and the largest value, each a number or one for every feature.
+        budget, ledger, purpose, who, bits: see :class:`.base.PrivateEstimator`; a fit costs ``Budget(1, 1e-6)`` unless
+            told, and is charged to nobody without a ledger.
+
     >>> from defocus.noise.testing import seeded
     >>> X = np.outer(np.tile([-1.0, 1.0], 5000), [0.6, 0.8])
     >>> abs(PCA(n_components=1, bits=seeded(1)).fit(X).components_).round(1).tolist()

@@ -2,9 +2,9 @@ r"""What one row pulls a linear classifier by, in whole numbers: the clipped res
 
 A row x of class y pulls the scores of the classes by :math:`(p - e_y) \otimes x`, where p are the probabilities that
 the model gives it. The residual :math:`p - e_y` is clipped to the norm that it has for everybody before anything was
-learned, :math:`c = \sqrt{1 - 1/K}` for K classes: no row ever pulls harder than at the start, and noise
-needs to hide half as much as it would for the logistic loss itself. For two classes this is a convex loss, logistic
-on the right side of the boundary and straight on the wrong one.
+learned, :math:`c = \sqrt{1 - 1/K}` for K classes: no row ever pulls harder than at the start, and noise needs to hide a
+half of what it would for the logistic loss itself where there are two classes, and .58 to .71 of it where there are
+more. For two classes this is a convex loss, logistic on the right side of the boundary and straight on the wrong one.
 
 What clipping does to probabilities is known and undone. Where the classes of rows at some x have probabilities
 :math:`\eta`, nothing pulls if :math:`\sum_y \eta_y a_y (p - e_y) = 0` with :math:`a_y = \min(1, c/\|p - e_y\|)`; so

@@ -53,6 +53,13 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
     Reference:
         Wilson et al. (2020), Differentially private SQL with bounded user contribution, for the bounds.
 
+    Args:
+        bounds: the least and the largest value, each a number or one for every feature; found unless told.
+        with_mean: whether the mean is subtracted.
+        with_std: whether the standard deviation is divided by.
+        budget, ledger, purpose, who, bits: see :class:`.base.PrivateEstimator`; a fit costs ``Budget(1, 1e-6)`` unless
+            told, and is charged to nobody without a ledger.
+
     >>> from defocus.noise.testing import seeded
     >>> X = np.tile([[20.0], [40.0], [60.0]], (5000, 1))
     >>> scaler = StandardScaler(bounds=(0, 120), bits=seeded(1)).fit(X)
