@@ -31,7 +31,7 @@ class _Way(Protocol):
 
 _NAMES = ("one backward pass", "vmap over the examples", "one backward pass for each example")
 _REASONS = {
-    UnknownUseError: "a trainable parameter is used in a way that is not known here",
+    UnknownUseError: "parameters or examples are used in a way that is not known here to keep examples apart",
     ChangedError: "the model does not use its parameters in the same way from batch to batch",
 }
 
