@@ -1,6 +1,8 @@
 """The data of ``defocus train`` for networks: arrays and folders of images. Refusals never quote what is in them."""
 
+import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -63,7 +65,10 @@ def inputs(place: Path, side: int | None, *, colour: bool) -> tuple[Any, list[st
         read = _reader(side, colour=colour)
         if not files:
             raise UnfitDataError("There is no image in the folder.", fix=f"put there {', '.join(sorted(_IMAGES))}.")
-        return np.stack([read(file) for file in files]), [file.name for file in files]
+        found = [read(file) for file in files]
+        if any(image is None for image in found):
+            raise UnfitDataError("An image cannot be read.", fix="take out what is no image, and run it again.")
+        return np.stack(found), [file.name for file in files]
     x = _kept(place).get("x")
     if x is None or x.dtype.kind not in "fiub" or x.ndim < 2 or not len(x):
         raise UnfitDataError(
@@ -77,7 +82,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _reader(side: int | None, *, colour: bool) -> Callable[[Path], Any]:
-    """What makes an array of numbers from 0 to 1 of an image; channels first."""
+    """What makes an array of numbers from 0 to 1 of an image, channels first; None of what cannot be read."""
     try:
         opened = import_module("PIL.Image").open
     except ImportError as error:
@@ -85,20 +90,19 @@ def _reader(side: int | None, *, colour: bool) -> Callable[[Path], Any]:
     size, mode = (side or _SIDE, side or _SIDE), "RGB" if colour else "L"
 
     def read(file: Path) -> Any:
-        try:
+        with suppress(Exception), warnings.catch_warnings(action="ignore"):  # whatever a file does that is no image
             with opened(file) as image:
                 pixels = np.asarray(image.convert(mode).resize(size), dtype=np.float32) / 255
-        except (OSError, ValueError, SyntaxError):
-            pixels = None
-        if pixels is None:
-            raise UnfitDataError("An image cannot be read.", fix="take out what is no image, and run it again.")
-        return pixels.transpose(2, 0, 1) if colour else pixels[None]
+            return pixels.transpose(2, 0, 1) if colour else pixels[None]
+        return None
 
     return read
 
 
 def _images(asked: Training, place: Path) -> tuple[Any, Any]:
+    """Images and their classes; one that cannot be read is a black one without a class, so that none makes it fail."""
     read = _reader(asked.side, colour=asked.colour)
+    black = np.zeros((3 if asked.colour else 1, asked.side or _SIDE, asked.side or _SIDE), np.float32)
     found, classes = [], []
     for number, name in enumerate(asked.values):
         folder = place / str(name)
@@ -107,8 +111,9 @@ def _images(asked: Training, place: Path) -> tuple[Any, Any]:
                 f"There is no folder {str(name)!r:.60} in the data.", fix="list the folders as values = […] in [model]."
             )
         for file in _files(folder):
-            found.append(read(file))
-            classes.append(number)
+            image = read(file)
+            found.append(black if image is None else image)
+            classes.append(NO_CLASS if image is None else number)
     if not found:
         raise UnfitDataError("There is no image in the data.", fix=f"put them there as {', '.join(sorted(_IMAGES))}.")
     return np.stack(found), np.array(classes, dtype=np.int64)
