@@ -117,6 +117,33 @@ def test_examples_of_different_shapes_are_refused_without_telling_them() -> None
     assert caught.value.__context__ is None
 
 
+class Items(Dataset[Any]):
+    def __init__(self, item: Any) -> None:
+        self.item = item
+
+    def __len__(self) -> int:
+        return 9
+
+    def __getitem__(self, i: int) -> Any:
+        return self.item
+
+
+@pytest.mark.parametrize(
+    "item", [(X[0], "secret"), ({"x": X[0], "name": "secret"}, 1), (X[0], None), (X[0], b"secret"), (X[0], {"secret"})]
+)
+def test_leaves_that_are_no_numbers_are_refused_by_their_type(item: Any) -> None:
+    with pytest.raises(UnfitDataError, match="which makes no tensor") as caught:
+        examples(Items(item))
+    assert "secret" not in str(caught.value)
+    assert caught.value.__context__ is None
+
+
+def test_items_that_are_mappings_have_no_target() -> None:
+    with pytest.raises(UnfitDataError, match="is a dict") as caught:
+        examples(Items({"x": X[0], "y": 1}))
+    assert "(input, target)" in caught.value.fix
+
+
 def test_loaders_and_samplers_of_their_own_are_refused() -> None:
     weighted = WeightedRandomSampler([0.9] + [0.1] * 5, 6)
     with pytest.raises(UnaccountedSamplingError, match="with a WeightedRandomSampler") as caught:

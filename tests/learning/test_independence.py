@@ -15,9 +15,9 @@ from torch import nn
 from torch.nn import functional as F  # noqa: N812 -- its name everywhere
 
 from defocus.errors import DependentExamplesError, UnfitModelError
-from defocus.learning import stepping
-from defocus.learning.gradients import Gradients
-from defocus.learning.independence import TOLD, check_independent, check_sums_are_wide
+from defocus.learning.gradients import Gradients, SlowGradientsWarning
+from defocus.learning.gradients.steadiness import Steady
+from defocus.learning.independence import check_independent, check_sums_are_wide
 
 
 class Forward(nn.Module):
@@ -132,7 +132,7 @@ TIED: dict[str, Callable[[], nn.Module]] = {
     "the gradient only": lambda: Training(in_the_gradient_only),
     "sorting": lambda: Forward(lambda x: x.sort(0).values),
     "ranking": lambda: Forward(lambda x: x + 0.1 * x[:, :1].argsort(0).argsort(0)),
-    "gathering the strongest": lambda: Training(lambda h: h + h[h[:, 0].argmax()]),
+    "gathering the strongest": lambda: Training(lambda h: h + h[h[:, :1].argmax(0)]),
     "the position in the batch": lambda: Forward(lambda x: x + torch.arange(len(x))[:, None]),
     "reversing": lambda: Training(lambda h: h.flip(0)),
     "attention over the batch": Attending,
@@ -159,6 +159,142 @@ def test_models_with_shared_state_across_examples_are_refused(name: str) -> None
     with pytest.raises(DependentExamplesError) as caught:
         check(model)
     assert "GroupNorm" in caught.value.fix
+
+
+LOOKING: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "pixels": lambda x: x / 255 if x.max() > 10 else x,
+    "centred when wide": lambda x: x - x.mean(0) if x.std(correction=0) > 1 else x,
+    "turned": lambda x: x if x.sum() > 0 else -x,
+    "the strongest": lambda x: x + x[x[:, 0].argmax()],
+    "outliers one by one": lambda x: torch.stack([row / 10 if row.abs().max() > 5 else row for row in x]),
+    "a mask": lambda x: torch.zeros_like(x).masked_scatter(x > 0, 2 * x[x > 0]),
+    "through numpy": lambda x: x * float(np.median(x.numpy())),
+    "drawing now and then": lambda x: F.dropout(x) if x[0, 0] > 0 else x,
+}
+
+
+@pytest.mark.parametrize("name", LOOKING)
+def test_models_that_look_at_numbers_of_a_batch_see_one_example_at_a_time(name: str) -> None:
+    """What they do with it is the business of the one example then, and the sums are those of examples alone."""
+    model, loss = Forward(LOOKING[name]), nn.CrossEntropyLoss()
+    gradients = Gradients(model, loss)
+    one = (torch.zeros(1, 6), torch.zeros(1, dtype=torch.long))
+    with pytest.warns(SlowGradientsWarning, match="looks at numbers of the whole batch"):
+        check_independent(model, loss, gradients, one, None)
+    assert "by one backward pass for each example" in gradients.explain()
+    assert gradients.tuning  # so that a run that is resumed does the same
+    resumed = Gradients(model, loss, tuning=gradients.tuning)
+    assert resumed.explain() == gradients.explain()
+    x, y = 300 * torch.randn(5, 6), torch.arange(5) % 4
+    sums = []
+    for some in ([0, 1, 2, 3, 4], [0, 1, 3, 4], [2]):
+        model.zero_grad()
+        with Steady():
+            resumed.clipped_sum((x[some], y[some]), torch.ones_like)
+        sums.append(torch.cat([each.grad.flatten() for each in model.parameters() if each.grad is not None]))
+    torch.testing.assert_close(sums[0], sums[1] + sums[2])
+
+
+class Leaving(nn.Module):
+    """Looks at a number, and leaves something for the next example."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear, self.kept = nn.Linear(6, 4), torch.zeros(6)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x, self.kept = x + self.kept, (x[-1] if x.max() > 0 else x[0]).detach()
+        found: torch.Tensor = self.linear(x)
+        return found
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_one_at_a_time_nothing_is_left_for_the_next() -> None:
+    with pytest.raises(DependentExamplesError, match="changes with"):
+        check(Leaving())
+
+
+class Packed(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.linear = nn.LSTM(6, 6, batch_first=True), nn.Linear(6, 4)
+
+    def forward(self, x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        packed = nn.utils.rnn.pack_padded_sequence(
+            x, lengths.clamp(1, x.shape[1]).cpu(), batch_first=True, enforce_sorted=False
+        )
+        found: torch.Tensor = self.linear(self.layer(packed)[1][0][-1])
+        return found
+
+
+class Started(nn.Module):
+    """A cell whose first state is learned."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cell, self.linear, self.start = nn.GRUCell(6, 5), nn.Linear(5, 4), nn.Parameter(torch.ones(5))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        found: torch.Tensor = self.linear(self.cell(x, self.start.expand(len(x), -1)))
+        return found
+
+
+class Routed(nn.Module):
+    """Each example goes to the expert that its numbers choose."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate, self.experts = nn.Linear(6, 2), nn.ModuleList([nn.Linear(6, 4), nn.Linear(6, 4)])
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        scores = self.gate(x).softmax(1)
+        made = x.new_zeros(len(x), 4)
+        for number, expert in enumerate(self.experts):
+            chosen = (scores.argmax(1) == number).nonzero()[:, 0]
+            made = made.index_add(0, chosen, expert(x[chosen]) * scores[chosen, number : number + 1])
+        return made
+
+
+SLOW: dict[str, tuple[Callable[[], nn.Module], Any]] = {
+    "packed": (Packed, (torch.zeros(1, 5, 6), torch.zeros(1, dtype=torch.long))),
+    "a learned first state": (Started, torch.zeros(1, 6)),
+    "routed experts": (Routed, torch.zeros(1, 6)),
+}
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("name", SLOW)
+def test_models_that_need_a_slower_way_pass(name: str) -> None:
+    made, inputs = SLOW[name]
+    check(made(), one=(inputs, torch.zeros(1, dtype=torch.long)))
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_loss_that_reaches_weights_past_the_model_gets_their_gradient() -> None:
+    model = nn.Linear(6, 4)
+
+    def loss(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        return F.cross_entropy(output, target, reduction="none") + model.weight.square().sum()
+
+    gradients, one = Gradients(model, loss), (torch.zeros(1, 6), torch.zeros(1, dtype=torch.long))
+    check_independent(model, loss, gradients, one, None)
+    gradients.clipped_sum((torch.zeros(3, 6), torch.zeros(3, dtype=torch.long)), torch.ones_like)
+    torch.testing.assert_close(model.weight.grad, 6 * model.weight.detach())
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("layer", [nn.LSTM(2, 4), nn.GRU(2, 4), nn.RNN(2, 4)], ids=lambda layer: type(layer).__name__)
+def test_the_remedy_names_an_order_of_dimensions_that_was_forgotten(layer: nn.Module) -> None:
+    with pytest.raises(DependentExamplesError) as caught:
+        check(Recurrent(layer))
+    assert "batch_first=True" in caught.value.fix
+
+
+@pytest.mark.parametrize(("kind", "name"), [(torch.float64, "float64"), (torch.uint8, "uint8")])
+def test_inputs_of_another_type_than_the_model_are_to_be_converted(kind: torch.dtype, name: str) -> None:
+    with pytest.raises(UnfitModelError) as caught:
+        check(Forward(same), one=(torch.zeros(1, 6, dtype=kind), torch.zeros(1, dtype=torch.long)))
+    assert f"convert inputs from {name} to float32" in caught.value.fix
 
 
 class Recurrent(nn.Module):
@@ -387,10 +523,6 @@ def test_gradients_that_are_not_those_of_the_examples_are_refused(how: dict[str,
         check_independent(model, nn.CrossEntropyLoss(), lying, one, None)
     honest: Any = Lying(model, norms=0.9995)
     check_independent(model, nn.CrossEntropyLoss(), honest, one, None)
-
-
-def test_norms_may_be_as_short_as_noise_is_made_for() -> None:
-    assert TOLD == stepping._TOLD
 
 
 def test_batches_are_as_large_as_will_be_trained() -> None:

@@ -14,8 +14,8 @@ from tests.learning.making import data, model, named, trainer
 from defocus import Budget, user
 from defocus.errors import StepFailedError
 from defocus.learning import Automatic, PerLayer, Quantile, Schedule, Watch, stepping
-from defocus.learning.gradients.pieces.bounding import _FINE
-from defocus.learning.stepping import _TF32, _TOLD, _parts
+from defocus.learning.gradients.pieces.bounding import _FINE, TOLD
+from defocus.learning.stepping import _TF32, _parts
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_one_unit_moves_all_that_is_released_by_as_much_as_was_charged(tmp_path:
     groups = stepper.clipping.names if isinstance(stepper.clipping, PerLayer) else (tuple(stepper.parameters),)
     of = dict(zip(stepper.parameters, scales, strict=False))
     moved = sum(
-        (_TOLD * clip / of[group[0]]) ** 2 for clip, group in zip(stepper.clips, groups, strict=True)
+        (TOLD * clip / of[group[0]]) ** 2 for clip, group in zip(stepper.clips, groups, strict=True)
     )  # a group has one scale
     assert all(len({of[name] for name in group}) == 1 for group in groups)
     if stepper._width:
@@ -103,7 +103,7 @@ def test_a_user_counts_once_however_many_examples(tmp_path: Path) -> None:
 
 
 def test_noise_is_made_for_norms_that_are_told_too_small() -> None:
-    assert 1 / math.sqrt(1 - 1 / _FINE) <= _TOLD
+    assert 1 / math.sqrt(1 - 1 / _FINE) <= TOLD
 
 
 def test_noise_elsewhere_is_made_for_factors_of_eleven_bits(tmp_path: Path) -> None:
@@ -160,6 +160,7 @@ class Talking(torch.nn.Linear):
         return super().forward(x)
 
 
+@pytest.mark.filterwarnings("ignore::defocus.learning.gradients.SlowGradientsWarning")
 def test_a_warning_about_private_examples_is_not_shown(tmp_path: Path) -> None:
     x = torch.full((40, 6), 1e7)
     run = trainer(tmp_path, model=Talking(6, 3), data=(x, torch.zeros(40, dtype=torch.long)))

@@ -1,6 +1,7 @@
 """The private data of a run: examples that can be taken by their numbers, each of one unit."""
 
 from collections.abc import Sized
+from contextlib import suppress
 from typing import Any, final
 
 import numpy as np
@@ -136,11 +137,17 @@ def _some(made: Examples) -> Examples:
 
 
 def _collated(items: list[Any]) -> Batch:
-    try:
-        return _pair(default_collate(items))
-    except (RuntimeError, TypeError, ValueError):
-        pass
-    # Raised out here, so that what torch says about the examples is not attached to it.
+    for leaf in trees.tree_leaves(items):
+        if not isinstance(leaf, torch.Tensor | np.ndarray | np.number | np.bool_ | int | float):
+            raise UnfitDataError(
+                f"An item of the data holds something of type {type(leaf).__name__}, which makes no tensor.",
+                fix="return tensors and numbers: whole numbers for classes and tokens, a mask for what is not known.",
+            )
+    found: Any = None
+    with suppress(Exception):  # what torch says about the examples is not attached to what is said below
+        found = default_collate(items)
+    if found is not None:
+        return _pair(found)
     raise UnfitDataError(
         "Examples of the data differ in shape or kind, so that they make no batch.",
         fix="pad them to one length in the dataset, with a mask for the model; return tensors and numbers.",
@@ -149,6 +156,11 @@ def _collated(items: list[Any]) -> Batch:
 
 def _pair(item: Any) -> Batch:
     """Inputs and targets of an item: the last part is the target."""
+    if isinstance(item, dict):
+        raise UnfitDataError(
+            "An item of the data is a dict, of which nothing tells what is the target.",
+            fix="return (input, target); the input may be a dict of the arguments of the model.",
+        )
     if not isinstance(item, tuple | list) or len(item) < 2:
         raise UnfitDataError("An item of the data is not a pair of an input and a target.", fix=_FIX)
     *inputs, target = item

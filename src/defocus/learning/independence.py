@@ -10,38 +10,46 @@ Guarantee:
     - whatever the others are: every place of a batch in turn is kept while the others are exchanged, each time with the
       generators of torch, numpy and Python started anew, from eight states in all;
     - alone and in any company: in batches of several sizes and orders, up to the largest that is likely to be trained
-      (that one for losses only), beside others that are not numbers, with randomness that is steady at three levels;
+      (that one for losses only), beside others that are not numbers, with randomness that is steady at three levels,
+      and beside examples of other families: tiny, huge, constant, of one sign, with heavy tails, of words from all over
+      a vocabulary and with paddings (:mod:`~.families`), but for those that the model alone makes nothing finite of;
     - whatever was seen before; and buffers, which are released without noise, keep nothing of any example.
 
     The sums that a step would add are those of the examples alone, and no norm is told shorter than the noise allows
     for. What cannot be judged so is refused: losses and gradients that are not finite, models that fail on made-up
     examples, that change their inputs or that draw from generators of their own.
+
+    Where numbers of a batch come to Python (:mod:`~.peeking`), which may decide by them what is computed, no trial
+    tells what other numbers would do. Such a model is given one example at a time from then on, and all of the above is
+    checked of that.
 Assumes:
     A model ties no examples for other values than the made-up ones only, by chances of less than a tenth drawn outside
-    of torch, in batches larger than any that is likely, or after more batches than the check has. One dropout mask for
-    a whole batch is allowed: it is drawn without looking at any example, and given the mask all stand alone.
+    of torch, in batches larger than any that is likely, or after more batches than the check has. (Where examples go
+    through a model together, they are also followed through all its functions: :mod:`~.gradients.following`.) One
+    dropout mask for a whole batch is allowed: it is drawn without looking at any example, and given the mask all stand
+    alone.
 """
 
 import math
 
 import torch
 from torch.nn import Module
+from torch.utils import _pytree as trees
 
 from defocus.errors import DefocusError, DependentExamplesError, UnfitModelError
-from defocus.learning.gradients import Gradients
+from defocus.learning.gradients import Gradients, SlowGradientsWarning
 from defocus.learning.gradients.batches import Batch, rows
 from defocus.learning.gradients.losses import Loss, Losses
+from defocus.learning.gradients.pieces.bounding import TOLD
 from defocus.learning.gradients.probing import picked
 from defocus.learning.gradients.steadiness import Steady
 from defocus.learning.inventing import exchanged, given_up, ignoring, made_up, told
+from defocus.learning.mixing import Alone, check_buffers, check_mixtures, joined, usable
 from defocus.learning.restoring import left_alone
 from defocus.learning.streams import Stream
-from defocus.learning.trials import Gradient, Trial, alike, close, finite, of_length_one
+from defocus.learning.trials import Gradient, Trial, alike, close, dependent, finite, of_length_one
 
-__all__ = ["TOLD", "check_independent", "check_sums_are_wide"]
-
-TOLD = 1 + 2.0**-9
-"""How much longer than its norm says a gradient may be; noise is made for that, see :mod:`~.stepping`."""
+__all__ = ["check_independent", "check_sums_are_wide"]
 
 _KEPT = 4
 _STATES = 2
@@ -73,17 +81,21 @@ def check_independent(
         trial = Trial(model, Losses(loss), gradients, again)
         try:
             pool = _judged(trial, one, probe, stream, device)
+            others = _apart_if_seen(trial, pool, gradients, one if probe is None else None, stream)
             _check_memory(trial, pool)
             _check_others(trial, pool)
             marked = getattr(loss, "ignore_index", -100)
-            if probe is None:
+            if probe is None and not trial.apart:
                 _check_ignored(Trial(model, Losses(loss), gradients, again), ignoring(pool, marked))
-            _check_company(trial, pool, math.ceil(batch + 6 * math.sqrt(batch)))
-        except (DefocusError, torch.OutOfMemoryError):
+            _check_company(trial, pool, 1 if trial.apart else math.ceil(batch + 6 * math.sqrt(batch)))
+            check_mixtures(trial, pool, others)
+            _check_families(trial, others)
+        except (DefocusError, SlowGradientsWarning, torch.OutOfMemoryError):
             raise
         except Exception as error:
+            said = f"{type(error).__name__}: {error}"
             raise _unfit(
-                f"The model failed on made-up examples of the shape of the data: {type(error).__name__}: {error}"[:600]
+                f"The model failed on made-up examples of the shape of the data: {said}"[:600], _converting(model, one)
             ) from error
 
 
@@ -121,6 +133,32 @@ def _judged(trial: Trial, one: Batch, probe: Batch | None, stream: Stream, devic
     raise _unfit("Losses or gradients of made-up examples are not finite, so that nothing can be told of the model.")
 
 
+def _apart_if_seen(trial: Trial, pool: Batch, gradients: Gradients, one: Batch | None, stream: Stream) -> list[Alone]:
+    """Families of examples; and if Python sees numbers of a batch, no two examples are put in one from now on.
+
+    What it does with them is its own business then: of one example it may know everything.
+    """
+    seen = trial.peeks(rows(pool, 0, _KEPT))
+    others = [] if one is None else usable(trial, one, stream, seen.bounds)
+    if seen.python or (others and trial.peeks(joined([rows(pool, 0, 1), *(each.batch for each in others)])).python):
+        trial.apart = True
+        gradients.one_by_one(
+            "the model or the loss looks at numbers of the whole batch (if x.max() > 1, .item(), x[mask] and the like),"
+            " which may tie examples"
+        )
+    return others
+
+
+def _check_families(trial: Trial, others: list[Alone]) -> None:
+    """What a step adds of examples of all families is what they are alone."""
+    known = [each for each in others if each.gradient is not None]
+    if known:
+        batch = joined([rows(each.batch, 0, 1) for each in known])
+        shaken = sum(each.shaken for each in known)
+        with Steady():
+            _check_sums(trial, batch, [each.gradient for each in known if each.gradient is not None], shaken=shaken)
+
+
 def _check_others(trial: Trial, pool: Batch) -> None:
     """Keep each place in turn, exchange the others: with the same draws, its loss and gradient must be the same."""
     first = rows(pool, 0, _KEPT)
@@ -129,12 +167,12 @@ def _check_others(trial: Trial, pool: Batch) -> None:
         mixed = _keeping(pool, place)
         here, there = (trial.losses(batch, state=state) for batch in (first, mixed))
         if not close(here[place], there[place], here, trial.same):
-            raise _dependent("the loss of an example changes with the other examples of its batch")
+            raise dependent("the loss of an example changes with the other examples of its batch")
     for place in range(_KEPT):
         one, other = (trial.seen(batch, (place,), state=place) for batch in (first, _keeping(pool, place)))
         if not alike(one.gradient, other.gradient, trial.same, trial.same):
-            raise _dependent("the gradient of an example changes with the other examples of its batch")
-        _compare_buffers(one.buffers, other.buffers)
+            raise dependent("the gradient of an example changes with the other examples of its batch")
+        check_buffers(one.buffers, other.buffers)
 
 
 def _keeping(pool: Batch, place: int) -> Batch:
@@ -153,15 +191,6 @@ def _check_memory(trial: Trial, pool: Batch) -> None:
         )
 
 
-def _compare_buffers(buffers: dict[str, torch.Tensor], others: dict[str, torch.Tensor]) -> None:
-    for name, buffer in buffers.items():
-        if name not in others or not torch.equal(buffer, others[name]):
-            raise DependentExamplesError(
-                f"The buffer {name} of the model keeps statistics of the examples, and would release them.",
-                fix="turn it off (track_running_stats=False), or put that module in eval() for the training.",
-            )
-
-
 def _check_ignored(trial: Trial, pool: Batch) -> None:
     """The same for targets that the loss ignores, where it takes them: a mean over the others ties examples."""
     try:
@@ -173,7 +202,7 @@ def _check_ignored(trial: Trial, pool: Batch) -> None:
         return
     told_apart = torch.isfinite(here) & torch.isfinite(there)
     if bool(told_apart.any()) and not close(here[told_apart], there[told_apart], here[told_apart], trial.same):
-        raise _dependent("the loss of an example changes with how many targets of the others are ignored")
+        raise dependent("the loss of an example changes with how many targets of the others are ignored")
 
 
 def _check_company(trial: Trial, pool: Batch, largest: int) -> None:
@@ -198,13 +227,13 @@ def _check_company(trial: Trial, pool: Batch, largest: int) -> None:
 def _check_losses(trial: Trial, batch: Batch, alone: torch.Tensor, *, start: int = 0) -> None:
     found = trial.losses(batch)[start:][: len(alone)]
     if not close(found, alone, alone, trial.most):
-        raise _dependent("the loss of an example changes with the number or the order of the examples in its batch")
+        raise dependent("the loss of an example changes with the number or the order of the examples in its batch")
 
 
-def _check_sums(trial: Trial, batch: Batch, alone: list[Gradient]) -> None:
+def _check_sums(trial: Trial, batch: Batch, alone: list[Gradient], *, shaken: float = 0.0) -> None:
     norms, found = trial.added(batch)
     lengths = [torch.stack([part.double().norm() for part in each]).norm() for each in alone]
-    margin = TOLD if trial.exact else 1 + trial.most
+    margin = (TOLD if trial.exact else 1 + trial.most) + shaken
     if any(float(length) > margin * float(norm) + _ROUNDING for length, norm in zip(lengths, norms, strict=True)):
         raise UnfitModelError(
             "The gradient of an example is longer than its norm says, so that clipping would not bound it.",
@@ -212,8 +241,8 @@ def _check_sums(trial: Trial, batch: Batch, alone: list[Gradient]) -> None:
         )
     factors = of_length_one(norms).tolist()
     expected = [sum(f * part for f, part in zip(factors, parts, strict=True)) for parts in zip(*alone, strict=True)]
-    if not alike(found, expected, trial.most, _ROUNDING if trial.exact else trial.most):
-        raise _dependent("the gradient of an example changes with the number or the order of the examples in its batch")
+    if not alike(found, expected, trial.most, shaken + (_ROUNDING if trial.exact else trial.most)):
+        raise dependent("the gradient of an example changes with the number or the order of the examples in its batch")
 
 
 def _check_lost(trial: Trial, pool: Batch, alone: torch.Tensor) -> None:
@@ -226,7 +255,7 @@ def _check_lost(trial: Trial, pool: Batch, alone: torch.Tensor) -> None:
     except Exception:  # noqa: BLE001 -- a model that takes numbers only
         return
     if not close(found[:3], alone[:3], alone, trial.most):
-        raise _dependent("an example whose values are not finite moves the losses of the others")
+        raise dependent("an example whose values are not finite moves the losses of the others")
 
 
 def _check_large(trial: Trial, pool: Batch, alone: torch.Tensor, largest: int) -> None:
@@ -241,15 +270,24 @@ def _check_large(trial: Trial, pool: Batch, alone: torch.Tensor, largest: int) -
             return
 
 
-def _dependent(what: str) -> DependentExamplesError:
-    return DependentExamplesError(
-        f"In this model, {what}: clipping would bound nobody's influence.",
-        fix="use GroupNorm, LayerNorm or InstanceNorm instead of BatchNorm, take no means over the batch in forward,"
-        " and return one loss for each example.",
-    )
-
-
-def _unfit(what: str) -> UnfitModelError:
+def _unfit(what: str, first: str = "") -> UnfitModelError:
     return UnfitModelError(
-        what, fix="mend it, or pass probe=(inputs, targets), a few made-up examples that it accepts."
+        what, fix=f"{first}mend it, or pass probe=(inputs, targets), a few made-up examples that it accepts."
     )
+
+
+def _converting(model: Module, one: Batch) -> str:
+    """What to do about inputs and targets of another type than the parameters."""
+    own = next(model.parameters()).dtype
+    name = str(own).removeprefix("torch.")
+    said = []
+    for part, which in zip(one, ("inputs", "targets"), strict=True):
+        kinds = {leaf.dtype for leaf in trees.tree_leaves(part) if isinstance(leaf, torch.Tensor)}
+        odd = [kind for kind in kinds if kind == torch.uint8 or (kind.is_floating_point and kind != own)]
+        if odd:
+            is_now = " and ".join(sorted(str(kind).removeprefix("torch.") for kind in odd))
+            said.append(
+                f"convert {which} from {is_now} to {name}, the type of the model, by .to(torch.{name}) or"
+                f' .astype("{name}"); else '
+            )
+    return "".join(said)

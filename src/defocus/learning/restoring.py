@@ -3,6 +3,8 @@
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import final
 
 import numpy as np
 import torch
@@ -10,10 +12,24 @@ from torch.nn import Module
 
 __all__ = ["Again", "generators", "left_alone"]
 
-Again = Callable[[int], None]
-"""Starts a pass: no gradients, buffers and attributes as they were found, and all generators from the seed given."""
-
 _OPEN = 0.1
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Again:
+    """Starts a pass: no gradients, buffers and attributes as they were found, and all generators from the seed given.
+
+    ``seeded`` starts the generators only.
+    """
+
+    restored: Callable[[], None]
+    seeded: Callable[[int], None]
+
+    def __call__(self, seed: int) -> None:
+        """Start it."""
+        self.seeded(seed)
+        self.restored()
 
 
 @contextmanager
@@ -29,8 +45,7 @@ def left_alone(model: Module) -> Iterator[Again]:
     attributes = [(module, dict(vars(module))) for module in model.modules()]
     with generators(parameters[0].device) as seeded:
 
-        def again(seed: int) -> None:
-            seeded(seed)
+        def restored() -> None:
             for module, found in attributes:
                 vars(module).clear()
                 vars(module).update(found)
@@ -41,6 +56,7 @@ def left_alone(model: Module) -> Iterator[Again]:
                     if name in buffers:
                         buffer.copy_(buffers[name])
 
+        again = Again(restored, seeded)
         try:
             seeded(0)
             with torch.no_grad():

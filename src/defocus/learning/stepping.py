@@ -20,6 +20,7 @@ from defocus.learning.clipping import Clipping, PerLayer, Quantile
 from defocus.learning.distributed import Ranks
 from defocus.learning.examples import Examples, Units, Weights
 from defocus.learning.gradients import Gradients, Rule
+from defocus.learning.gradients.pieces.bounding import TOLD
 from defocus.learning.logs import DIGEST_BYTES
 from defocus.learning.noising import Correlated, Noise, secret_of
 from defocus.learning.planning import Plan
@@ -36,9 +37,6 @@ _NARROW = 1 + 2.0**-7
 may be longer than the clip by a factor of (1 + 2**-9)**3, which is less than this. Noise is made for that."""
 _TF32 = 1 + 2.0**-9
 """The same on a GPU, which may round what it multiplies to 11 bits."""
-_TOLD = 1 + 2.0**-9
-"""A norm may be told too small by a thousandth of itself (:mod:`~.gradients.pieces.bounding`), on every device, and the
-gradient that it clips is then longer than the clip by as much. Noise is made for that, too."""
 
 
 @final
@@ -255,7 +253,7 @@ class Stepper:
         """The standard deviation of the noise of every sum: the parameters', then that of the sums beside them."""
         on_cpu = next(self.model.parameters()).device.type == "cpu"
         rounded = _NARROW if self.precision is not None else 1.0 if on_cpu else _TF32
-        ratio = self.plan.ratio_of(0, step) * _TOLD * rounded
+        ratio = self.plan.ratio_of(0, step) * TOLD * rounded
         if isinstance(self.clipping, PerLayer):
             sizes = {name: each.numel() for name, each in self.parameters.items()}
             roots = [math.sqrt(sum(sizes[name] for name in group)) for group in self.clipping.names]

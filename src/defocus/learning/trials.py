@@ -9,12 +9,13 @@ from torch.utils import _pytree as trees
 
 from defocus.errors import DependentExamplesError, UnfitModelError
 from defocus.learning.gradients import Gradients
-from defocus.learning.gradients.batches import Batch, call, size
+from defocus.learning.gradients.batches import Batch, call, rows, size
 from defocus.learning.gradients.losses import Losses
 from defocus.learning.gradients.trusting import allowed
+from defocus.learning.peeking import Peeks, peeking
 from defocus.learning.restoring import Again
 
-__all__ = ["Gradient", "Seen", "Trial", "alike", "close", "finite", "of_length_one"]
+__all__ = ["Gradient", "Seen", "Trial", "alike", "close", "dependent", "finite", "of_length_one"]
 
 Gradient = list[torch.Tensor]
 
@@ -37,7 +38,7 @@ class Trial:
     """A model that is tried on batches, each as if it were the first.
 
     ``same`` is how far rounding carries things apart, relatively, where shapes and draws are the same, and ``most``
-    where they are not.
+    where they are not. Examples are passed through the model together, or each one alone if they are ``apart``.
     """
 
     def __init__(self, model: Module, losses: Losses, gradients: Gradients, again: Again) -> None:
@@ -47,6 +48,7 @@ class Trial:
         self.most = allowed(self.trained[0])
         self.exact = self.most <= _EXACT
         self.same = 1e-5 if self.exact else 1e-3
+        self.apart = False
 
     def losses(self, batch: Batch, *, state: int = 0) -> torch.Tensor:
         """The loss of each example by the user's own model."""
@@ -55,11 +57,23 @@ class Trial:
     def seen(self, batch: Batch, places: tuple[int, ...], *, state: int = 0) -> Seen:
         """Losses, and the gradient of those at some places, by the user's own model."""
         losses = self._passed(batch, state)
-        buffers = {name: buffer.detach().clone() for name, buffer in self._model.named_buffers()}
+        buffers = self._buffers()
         found = torch.autograd.grad(losses[list(places)].sum(), self.trained, allow_unused=True)
         pairs = zip(found, self.trained, strict=True)
         gradient = [torch.zeros_like(p) if g is None else g.to_dense() if g.is_sparse else g for g, p in pairs]
         return Seen(losses.detach().float(), gradient, buffers)
+
+    def noted(self, batch: Batch) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+        """Losses, and the buffers afterwards."""
+        return self._passed(batch, 0).detach().float(), self._buffers()
+
+    def peeks(self, batch: Batch) -> Peeks:
+        """What the model looks at in Python, when examples are passed through it together."""
+        self._again(0)
+        given = _copied(batch)
+        with torch.enable_grad(), peeking(given) as seen:
+            self._losses.each(call(self._model, given[0]), given[1], size(batch))
+        return seen
 
     def after(self, before: Batch, batch: Batch) -> torch.Tensor:
         """The loss of each example, when the model has seen another batch before."""
@@ -72,12 +86,26 @@ class Trial:
         made = self._gradients.clipped_sum(_copied(batch), of_length_one)
         return _whole(made.norms).double(), [each.grad.detach().clone() for each in self.trained]
 
+    def _buffers(self) -> dict[str, torch.Tensor]:
+        return {name: buffer.detach().clone() for name, buffer in self._model.named_buffers()}
+
+    def _computed(self, given: Batch, state: int) -> torch.Tensor:
+        """The losses of examples; each one alone draws the same numbers, however many others drew before."""
+        if not self.apart:
+            return self._losses.each(call(self._model, given[0]), given[1], size(given))
+        found = []
+        for i in range(size(given)):
+            inputs, target = rows(given, i, i + 1)
+            self._again.seeded(state)
+            found.append(self._losses.one(call(self._model, inputs), target))
+        return torch.stack(found)
+
     def _passed(self, batch: Batch, state: int | None) -> torch.Tensor:
         if state is not None:
             self._again(state)
         given = _copied(batch)
         with torch.enable_grad():
-            found = self._losses.each(call(self._model, given[0]), given[1], size(batch))
+            found = self._computed(given, state or 0)
         if any(leaf._version for leaf in trees.tree_leaves(given) if isinstance(leaf, torch.Tensor)):  # noqa: SLF001
             raise UnfitModelError(
                 "The model or the loss changes what it is given, so that a batch cannot be looked at twice.",
@@ -94,6 +122,15 @@ class Trial:
                 fix="return a differentiable loss of the model's output, such as cross_entropy, not a count of errors.",
             )
         return found
+
+
+def dependent(what: str) -> DependentExamplesError:
+    """What is said of a model that ties examples."""
+    return DependentExamplesError(
+        f"In this model, {what}: clipping would bound nobody's influence.",
+        fix="use GroupNorm, LayerNorm or InstanceNorm instead of BatchNorm, batch_first=True in recurrent and attention"
+        " layers, take no means over the batch in forward, and return one loss for each example.",
+    )
 
 
 def close(a: torch.Tensor, b: torch.Tensor, scale: torch.Tensor, relative: float) -> bool:

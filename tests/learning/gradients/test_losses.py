@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from defocus.errors import UnfitModelError
+from defocus.errors import InvalidParameterError, UnfitModelError
 from defocus.learning.gradients.losses import Losses
 
 LOSSES = [nn.MSELoss, nn.L1Loss, nn.SmoothL1Loss, nn.HuberLoss, nn.BCEWithLogitsLoss]
@@ -52,3 +52,32 @@ def test_losses_without_targets_and_of_several_outputs() -> None:
 def test_what_is_no_loss_of_examples_is_refused(loss: object) -> None:
     with pytest.raises(UnfitModelError, match="To fix"):
         Losses(loss).each(torch.randn(4, 3) + 2, None, 4)  # type: ignore[arg-type]
+
+
+def test_outputs_and_targets_of_different_shapes_are_told_apart() -> None:
+    """Without what torch warns of, which is not shown of private examples."""
+    for loss in (nn.MSELoss(), nn.BCEWithLogitsLoss(), nn.functional.l1_loss):
+        with pytest.raises(UnfitModelError, match=r"shape \(B, 1\) and the target \(B,\), which differ") as caught:
+            Losses(loss).each(torch.randn(4, 1), torch.rand(4), 4)
+        assert "unsqueeze" in caught.value.fix
+
+
+@pytest.mark.parametrize(
+    ("loss", "words"),
+    [
+        (lambda out, _: out.argmax(1).sum(), r"made of integers \(torch.int64\)"),
+        (lambda out, _: out.argmax(1), r"made of integers \(torch.int64\)"),
+        (lambda *_: 3.0, "not a tensor, but of type float"),
+    ],
+)
+def test_losses_of_another_type_are_told_by_it(loss: object, words: str) -> None:
+    with pytest.raises(UnfitModelError, match=words):
+        Losses(loss).each(torch.randn(4, 3), None, 4)  # type: ignore[arg-type]
+
+
+def test_what_cannot_be_called_is_no_loss() -> None:
+    with pytest.raises(InvalidParameterError, match="is the class CrossEntropyLoss") as caught:
+        Losses(nn.CrossEntropyLoss)
+    assert "CrossEntropyLoss()" in caught.value.fix
+    with pytest.raises(InvalidParameterError, match="of type str, which cannot be called"):
+        Losses("ce")  # type: ignore[arg-type]

@@ -34,6 +34,8 @@ _REASONS = {
     UnknownUseError: "parameters or examples are used in a way that is not known here to keep examples apart",
     ChangedError: "the model does not use its parameters in the same way from batch to batch",
 }
+_APART = "examples"
+"""What is remembered of a model whose examples must not meet."""
 
 
 @final
@@ -95,6 +97,8 @@ class Gradients:
             Looped(model, single, self._groups),
         ]
         self._reasons: list[str] = []
+        if _APART in self._choices.remembered:
+            self._keep_apart(self._choices.remembered[_APART])
 
     @property
     def tuning(self) -> dict[str, str]:
@@ -113,6 +117,13 @@ class Gradients:
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
         return Clipped(losses, norms[0] if len(self._groups) == 1 else norms, unusable)
+
+    def one_by_one(self, why: str) -> None:
+        """From now on, pass every example through the model alone, and say why. Later runs are told by ``tuning``."""
+        self._choices.remembered[_APART] = why
+        if len(self._ways) > 1:
+            self._keep_apart(why)
+            warnings.warn(f"{self.explain()} The sums are right, but slower.", SlowGradientsWarning, stacklevel=3)
 
     def explain(self) -> str:
         """How the gradients are computed, and why not faster."""
@@ -144,6 +155,10 @@ class Gradients:
             elif parameter.grad is not grad or grad._version != version:  # noqa: SLF001
                 return False
         return True
+
+    def _keep_apart(self, why: str) -> None:
+        del self._ways[:-1]
+        self._reasons = [f"Not for several examples at once: {why}."]
 
     def _step_down(self, error: Exception) -> None:
         name = _NAMES[len(_NAMES) - len(self._ways)]

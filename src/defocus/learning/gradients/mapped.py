@@ -12,6 +12,9 @@ from defocus.learning.gradients.batches import Batch, call, rows, size
 from defocus.learning.gradients.clipped import Rule, usable_factors
 from defocus.learning.gradients.losses import Losses
 from defocus.learning.gradients.pieces.piece import weighted
+from defocus.learning.gradients.reference import Looped
+from defocus.learning.gradients.trusting import agrees
+from defocus.learning.gradients.watching import UnknownUseError
 
 __all__ = ["Mapped"]
 
@@ -21,15 +24,24 @@ _FLOATS = 2**26
 
 @final
 class Mapped:
-    """Clipped sums by ``vmap(grad)``, in parts of the batch that fit in memory."""
+    """Clipped sums by ``vmap(grad)``, in parts of the batch that fit in memory.
+
+    Before the first batch, two of its examples are compared with the plain way: a loss may reach parameters past the
+    model, where other ones cannot be put in their place.
+    """
 
     def __init__(self, model: Module, losses: Losses, groups: tuple[Mapping[str, Parameter], ...]) -> None:
         self._model, self._losses, self._groups = model, losses, groups
         self._parameters = {name: p for group in groups for name, p in group.items()}
+        self._single, self._trusted = Looped(model, losses, groups), False
         self._part = max(1, _FLOATS // max(1, sum(p.numel() for p in self._parameters.values())))
 
     def add(self, batch: Batch, rule: Rule) -> tuple[torch.Tensor, torch.Tensor, int]:
         """Add the clipped gradients to ``grad``; return losses (B,), norms (groups, B) and how many are unusable."""
+        if not self._trusted and size(batch) == 1:
+            return self._single.add(batch, rule)
+        if not self._trusted:
+            self._trust(batch)
         total, losses, norms = size(batch), [], []
         added = {name: torch.zeros_like(p) for name, p in self._parameters.items()}
         for start in range(0, total, self._part):
@@ -51,6 +63,19 @@ class Mapped:
             parameter.grad = added[name] if parameter.grad is None else parameter.grad.add_(added[name])
         found = torch.cat(norms, dim=1)
         return torch.cat(losses), found, int(torch.isinf(found[0]).sum())
+
+    def _trust(self, batch: Batch) -> None:
+        verdict = agrees(self._model, self._losses, self._parameters, batch, self._sums)
+        if verdict is False:
+            raise UnknownUseError
+        self._trusted = verdict is True
+
+    def _sums(self, batch: Batch) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+        gradients, losses = self._gradients(batch)
+        squares = torch.zeros(len(losses), device=losses.device)
+        for each in gradients.values():
+            squares = squares + each.float().flatten(1).square().sum(1)
+        return squares, {name: each.sum(0) for name, each in gradients.items()}
 
     def _gradients(self, batch: Batch) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
         def one(parameters: Mapping[str, torch.Tensor], example: Batch) -> torch.Tensor:

@@ -28,6 +28,7 @@ from defocus.learning.gradients.pieces.piece import RUN, Rough, product, squared
 
 __all__ = [
     "TIMES",
+    "TOLD",
     "bounded",
     "lengthened",
     "part_width",
@@ -39,6 +40,8 @@ __all__ = [
 
 _FINE = 500
 """A square so many times its margin is right to 1/500, and its norm to 1e-3: it is told as it is."""
+TOLD = 1 + 2.0**-9
+"""How much longer than its norm says a gradient may be for that reason, on every device. Noise is made for it."""
 _COARSE = 1 / 50
 """With a margin of so much of its square a norm is told 1 % too large."""
 _SAFE = 1.01

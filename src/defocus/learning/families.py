@@ -1,0 +1,99 @@
+"""Families of made-up examples: what is mixed may show for large numbers only, for constant ones, or for a padding."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+from torch.utils import _pytree as trees
+
+from defocus.learning.gradients.batches import Batch
+from defocus.learning.inventing import made_up
+from defocus.learning.streams import Stream
+
+__all__ = ["families", "nearby"]
+
+_ROWS = 2
+_SCALES = {"small": 1e-3, "ten": 10.0, "large": 1e3, "huge": 1e6}
+_NAMES = (*_SCALES, "constant", "negative", "positive", "heavy tails", "one large number", "large targets")
+_WIDE = 256
+"""How many whole numbers are tried where nothing tells how many there are."""
+
+
+def families(one: Batch, stream: Stream, bounds: Mapping[int, int]) -> Iterator[tuple[Batch, ...]]:
+    """Two examples of each family; where whole numbers may be too large for a model, once more with 0 and 1.
+
+    ``bounds`` tells, by the number of a leaf, below what its whole numbers must be.
+    """
+    last = len(trees.tree_leaves(one[0]))
+    for number, name in enumerate(_NAMES):
+        even = made_up(one, _ROWS, stream)
+        leaves, shape = trees.tree_flatten(even)
+        found = []
+        for limit in (None, 2):
+            made = [
+                _filled(leaf, name, number, limit or bounds.get(at, _WIDE), stream, target=at >= last)
+                for at, leaf in enumerate(leaves)
+            ]
+            batch: Batch = trees.tree_unflatten(made, shape)
+            found.append(batch)
+        yield tuple(found)
+
+
+def nearby(batch: Batch, by: float) -> Batch:
+    """The same examples, where floats are off by a relative ``by``, as by rounding."""
+
+    def moved(leaf: Any) -> Any:
+        if not isinstance(leaf, torch.Tensor) or not leaf.dtype.is_floating_point:
+            return leaf
+        signs = 1 - 2 * (torch.arange(leaf.numel(), device=leaf.device) * 7 % 3 % 2).view(leaf.shape).to(leaf.dtype)
+        return leaf * (1 + by * signs)
+
+    found: Batch = trees.tree_map(moved, tuple(batch))
+    return found
+
+
+def _filled(leaf: Any, name: str, number: int, below: int, stream: Stream, *, target: bool) -> Any:
+    if not isinstance(leaf, torch.Tensor):
+        return leaf
+    if leaf.dtype.is_floating_point:
+        if target:
+            return leaf * 1e3 if name == "large targets" else leaf
+        return _floats(leaf, name)
+    words = torch.from_numpy((stream.words(leaf.numel()) >> 32).astype("int64")).view(leaf.shape)
+    return _wholes(words, number, 2 if leaf.dtype == torch.bool else below, target=target).to(leaf.device, leaf.dtype)
+
+
+def _floats(even: torch.Tensor, name: str) -> torch.Tensor:
+    """Out of numbers that are even on [-1, 1)."""
+    made = even * _SCALES.get(name, 1.0)
+    match name:
+        case "constant":
+            made = (4 * even.reshape(_ROWS, -1)[:, 0]).view(_ROWS, *[1] * (even.dim() - 1)).expand_as(even).clone()
+        case "negative":
+            made = -4 * even.abs() - 0.1
+        case "positive":
+            made = 4 * even.abs() + 0.1
+        case "heavy tails":
+            made = torch.tan(1.56 * even)
+        case "one large number":
+            flat = (even / 4).reshape(_ROWS, -1)
+            flat[:, flat.shape[1] // 2] += 100
+            made = flat.view(even.shape)
+    return made
+
+
+def _wholes(words: torch.Tensor, number: int, below: int, *, target: bool) -> torch.Tensor:
+    """Anything in the first row; the second ends in many of one number, as if it were padded with that."""
+    made = words % below
+    if words.dim() > 1 and not target:
+        pad = _padding(number, below)
+        cut = 1 + number % max(1, words.shape[1] - 1)
+        made[1, :cut] = torch.where(made[1, :cut] == pad, (pad + 1) % below, made[1, :cut])
+        made[1, cut:] = pad
+    return made
+
+
+def _padding(number: int, below: int) -> int:
+    """The ends, the middle, and then all from the start."""
+    likely = (0, below - 1, below // 2)
+    return likely[number] if number < len(likely) else (number - 2) % below
