@@ -4,9 +4,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from defocus.errors import InvalidParameterError
-from defocus.learning.estimators.bounding import ends, held, in_units_of_data, scaled
+from defocus.learning.estimators.bounding import bounds_of, held, in_units_of_data, scaled
 
 
 def test_bounds_go_to_minus_one_and_one_and_missing_to_the_middle() -> None:
@@ -27,7 +29,14 @@ def test_bounds_as_wide_as_floats_go_do_not_overflow() -> None:
 )
 def test_refuses_what_are_no_bounds(bounds: Any) -> None:
     with pytest.raises(InvalidParameterError, match="not from the data"):
-        ends(bounds, 2)
+        bounds_of(bounds, 2)
+
+
+@given(st.floats(allow_nan=True, allow_infinity=True), st.integers(2, 100))
+def test_every_value_has_a_cell(value: float, parts: int) -> None:
+    found = int(bounds_of((-1, 2), 1).cells(np.array([[value]]), parts)[0, 0])
+    assert 0 <= found < parts
+    assert abs(float(bounds_of((-1, 2), 1).inward(np.array([[value]]))[0, 0])) <= 1
 
 
 def test_coefficients_of_scaled_features_are_told_for_features_as_they_come() -> None:

@@ -1,21 +1,12 @@
-"""Naive Bayes: bins, what is learned, and what is refused."""
+"""Naive Bayes: what is learned, and what is refused."""
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from defocus import Budget
 from defocus.errors import InvalidParameterError
 from defocus.learning import NaiveBayes
-from defocus.learning.estimators.naive_bayes import binned
 from defocus.noise.testing import seeded
-
-
-@given(st.floats(allow_nan=True, allow_infinity=True), st.integers(2, 100))
-def test_every_value_has_a_bin(value: float, bins: int) -> None:
-    found = int(binned(np.array([[value]]), np.array([-1.0]), np.array([2.0]), bins)[0, 0])
-    assert 0 <= found < bins
 
 
 def test_it_learns_shapes_that_no_line_could_separate() -> None:

@@ -13,10 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 from defocus.errors import InvalidParameterError, count
 from defocus.learning.estimators.balls import Floats, tallied
 from defocus.learning.estimators.base import PrivateEstimator
-from defocus.learning.estimators.bounding import ends
+from defocus.learning.estimators.bounding import bounds_of
 from defocus.learning.estimators.labels import labels, none_found
 from defocus.learning.estimators.logistic import descent_plan, fitted_by_descent
-from defocus.learning.estimators.naive_bayes import binned
 from defocus.learning.estimators.noisy_gradients import ROW_BITS
 from defocus.learning.estimators.residuals import decisions, probabilities
 from defocus.learning.estimators.seeing import seen, seen_with
@@ -90,12 +89,12 @@ class AdditiveModel(ClassifierMixin, PrivateEstimator):
         if depth > _DEEPEST:
             raise InvalidParameterError(f"depth must be at most {_DEEPEST}.", fix="use fewer, wider parts.")
         rows, target = seen_with(self, X, y, known.read)
-        low, high = ends(told.bounds, rows.shape[1])
+        bounds = bounds_of(told.bounds, rows.shape[1])
         trees = Trees(rows.shape[1], depth)
         plan = descent_plan(means, known, trees.width, count("steps", told.steps))
 
         def compute() -> tuple[NDArray[Any], Floats]:
-            parts = Steps(trees, trees.placed(binned(rows, low, high, 2**depth)))
+            parts = Steps(trees, trees.placed(bounds.cells(rows, 2**depth)))
             return fitted_by_descent(parts, target, known, plan, steps=told.steps, ridge=None, bits=drawn)
 
         classes, w = self._spend(plan, means, compute, lambda made: [made[1].tolist()])
@@ -124,8 +123,7 @@ class AdditiveModel(ClassifierMixin, PrivateEstimator):
     def _scored(self, X: Any) -> Floats:
         check_is_fitted(self)
         rows = seen(self, X, reset=False)
-        low, high = ends(self.bounds, rows.shape[1])
-        cells = binned(rows, low, high, self.curves_.shape[1])
+        cells = bounds_of(self.bounds, rows.shape[1]).cells(rows, self.curves_.shape[1])
         found: Floats = self.curves_[np.arange(rows.shape[1]), cells].sum(axis=1) + self.intercept_
         return found
 

@@ -1,19 +1,82 @@
 """Rows inside of declared bounds or a declared norm, when fitting and predicting, and coefficients for such rows."""
 
 import math
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, final
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from defocus.errors import InvalidParameterError, positive
-from defocus.learning.estimators.balls import Ball, Matrix
+from defocus.learning.estimators.balls import Ball, Floats, Matrix
 
-__all__ = ["ends", "held", "in_units_of_data", "outward", "scaled"]
+__all__ = ["Bounds", "bounds_of", "held", "in_units_of_data", "outward", "scaled"]
 
 _FINE = 26
 """Rows to predict are held to a finer grid than those that are counted."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Bounds:
+    """The least and the largest value of each feature. What becomes of an entry depends on that entry alone."""
+
+    low: Floats
+    high: Floats
+
+    @property
+    def middle(self) -> Floats:
+        """Halfway between them; halves first, which cannot overflow."""
+        return np.asarray(self.low / 2 + self.high / 2)
+
+    @property
+    def half(self) -> Floats:
+        """How far it is from there to either."""
+        return np.asarray(self.high / 2 - self.low / 2)
+
+    def inward(self, X: Floats) -> Floats:
+        """Features that go from -1 to 1: what lies outside is cut, and what is missing is 0."""
+        with np.errstate(invalid="ignore", over="ignore"):
+            moved = np.clip((X - self.middle) / self.half, -1.0, 1.0)
+        return np.where(np.isnan(moved), 0.0, moved)
+
+    def outward(self, X: Floats) -> Floats:
+        """Features as they come, from those that go from -1 to 1."""
+        return np.asarray(self.middle + X * self.half)
+
+    def cut(self, X: Floats) -> Floats:
+        """Features as they come, with what is missing in the middle."""
+        return np.where(np.isnan(X), self.middle, np.clip(X, self.low, self.high))
+
+    def cells(self, X: Floats, parts: int) -> NDArray[np.int64]:
+        """Which of so many equal parts between the bounds each entry lies in; what is missing in the middle one."""
+        with np.errstate(invalid="ignore", over="ignore"):
+            shares = (X / 2 - self.low / 2) / self.half * parts
+        within = np.nan_to_num(shares, nan=parts / 2, posinf=parts, neginf=0).clip(0, parts - 0.5)
+        found: NDArray[np.int64] = np.floor(within).astype(np.int64)
+        return found
+
+
+def bounds_of(declared: Any, features: int) -> Bounds:
+    """The declared bounds of so many features."""
+    problem = InvalidParameterError(
+        "bounds must be a pair of the least and the largest value, each a number or one for every feature.",
+        fix="declare for example bounds=(0, 100), or bounds=([0, 18], [1, 90]) for two features, from what is known"
+        " about them and not from the data.",
+    )
+    if isinstance(declared, str | bytes) or not hasattr(declared, "__len__") or len(declared) != 2:
+        raise problem
+    try:
+        low, high = (np.asarray(end, dtype=np.float64) for end in declared)
+    except (TypeError, ValueError):
+        raise problem from None
+    if any(end.shape not in {(), (features,)} for end in (low, high)):
+        raise problem
+    low, high = (np.broadcast_to(end, (features,)) for end in (low, high))
+    if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
+        raise problem
+    return Bounds(low, high)
 
 
 def held(X: Matrix, bounds: Any, norm: Any) -> Matrix:
@@ -21,8 +84,7 @@ def held(X: Matrix, bounds: Any, norm: Any) -> Matrix:
     if bounds is None:
         ball = Ball(float(positive("norm", norm)), _FINE)
         return ball.hold(X) * (ball.norm / ball.radius)
-    low, high = _ends_of_dense(X, bounds)
-    return np.where(np.isnan(X), low / 2 + high / 2, np.clip(X, low, high))
+    return _of_dense(X, bounds).cut(X)
 
 
 def scaled(X: Matrix, bounds: Any, norm: Any) -> tuple[Matrix, float]:
@@ -33,57 +95,27 @@ def scaled(X: Matrix, bounds: Any, norm: Any) -> tuple[Matrix, float]:
     """
     if bounds is None:
         return X, float(positive("norm", norm))
-    low, high = _ends_of_dense(X, bounds)
-    middle, half = low / 2 + high / 2, high / 2 - low / 2
-    with np.errstate(invalid="ignore", over="ignore"):
-        moved = np.clip((X - middle) / half, -1.0, 1.0)
-    return np.where(np.isnan(moved), 0.0, moved), math.sqrt(X.shape[1])
+    return _of_dense(X, bounds).inward(X), math.sqrt(X.shape[1])
 
 
-def outward(X: NDArray[np.float64], bounds: Any, *, cut: bool = False) -> NDArray[np.float64]:
-    """Rows in the units of the data, from those of the model: inside of the bounds, if they are ``cut``."""
+def outward(X: Floats, bounds: Any, *, cut: bool = False) -> Floats:
+    """Rows in the units of the data, from those of the model; inside of the bounds, if they are ``cut``."""
+    return X if bounds is None else bounds_of(bounds, X.shape[-1]).outward(X.clip(-1, 1) if cut else X)
+
+
+def in_units_of_data(coef: Floats, intercept: Floats, bounds: Any) -> tuple[Floats, Floats]:
+    """Coefficients and intercepts of features as they come, from those of features that go from -1 to 1."""
     if bounds is None:
-        return X
-    low, high = ends(bounds, X.shape[-1])
-    return np.asarray((low / 2 + high / 2) + (X.clip(-1, 1) if cut else X) * (high / 2 - low / 2))
+        return coef, intercept
+    known = bounds_of(bounds, coef.shape[1])
+    plain = coef / known.half
+    return plain, intercept - plain @ known.middle
 
 
-def _ends_of_dense(X: Matrix, bounds: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _of_dense(X: Matrix, bounds: Any) -> Bounds:
     """The bounds of rows that are not sparse."""
     if sp.issparse(X):
         raise InvalidParameterError(
             "bounds= moves zeros, so that sparse rows would not stay sparse.", fix="pass norm= instead, or dense rows."
         )
-    return ends(bounds, X.shape[1])
-
-
-def ends(bounds: Any, features: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The declared least and largest value of each feature."""
-    problem = InvalidParameterError(
-        "bounds must be a pair of the least and the largest value, each a number or one for every feature.",
-        fix="declare for example bounds=(0, 100), or bounds=([0, 18], [1, 90]) for two features, from what is known"
-        " about them and not from the data.",
-    )
-    if isinstance(bounds, str | bytes) or not hasattr(bounds, "__len__") or len(bounds) != 2:
-        raise problem
-    try:
-        low, high = (np.asarray(end, dtype=np.float64) for end in bounds)
-    except (TypeError, ValueError):
-        raise problem from None
-    if any(end.shape not in {(), (features,)} for end in (low, high)):
-        raise problem
-    low, high = (np.broadcast_to(end, (features,)) for end in (low, high))
-    if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
-        raise problem
-    return low, high
-
-
-def in_units_of_data(
-    coef: NDArray[np.float64], intercept: NDArray[np.float64], bounds: Any
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Coefficients and intercepts of features as they come, from those of features that go from -1 to 1."""
-    if bounds is None:
-        return coef, intercept
-    low, high = ends(bounds, coef.shape[1])
-    plain = coef / (high / 2 - low / 2)
-    return plain, intercept - plain @ (low / 2 + high / 2)
+    return bounds_of(bounds, X.shape[1])

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from defocus.errors import InvalidParameterError, count, in_range, positive
 from defocus.learning.estimators.balls import Ball, Floats, Held, Matrix, tallied
 from defocus.learning.estimators.base import PrivateEstimator
-from defocus.learning.estimators.bounding import ends, held, in_units_of_data, scaled
+from defocus.learning.estimators.bounding import bounds_of, held, in_units_of_data, scaled
 from defocus.learning.estimators.cells import numbers
 from defocus.learning.estimators.moments import moment_error, moment_sum, noisy_moments
 from defocus.learning.estimators.noisy_gradients import (
@@ -101,7 +101,7 @@ class LinearRegression(RegressorMixin, PrivateEstimator):
         told, means, drawn = self._told()
         if told.by not in _WAYS:
             raise InvalidParameterError("There is no such way to fit.", fix=f"choose by= from {', '.join(_WAYS)}.")
-        (low,), (high,) = ends(told.target, 1)
+        aim = bounds_of(told.target, 1)
         ridge = None if told.ridge is None else float(positive("ridge", told.ridge))
         clip, steps = float(in_range("clip", told.clip, 1e-3, 2)), count("steps", told.steps)
         rows, values = seen_with(self, X, y, numbers, sparse=True)
@@ -111,10 +111,10 @@ class LinearRegression(RegressorMixin, PrivateEstimator):
         width = rows.shape[1] + bool(told.fit_intercept)
         moments = [moment_sum(width, _BITS, _SHARE), Sum(4**_BITS, width, 1 - _SHARE)]
         plan = gradient_plan(means, width, steps) if descends else planned(means, moments)
-        middle, half = low / 2 + high / 2, high / 2 - low / 2
+        middle, half = float(aim.middle[0]), float(aim.half[0])
 
         def compute() -> Floats:
-            whole, aims = ball.hold(rows), _aims(values, middle, half)
+            whole, aims = ball.hold(rows), np.rint(aim.inward(values) * 2**_BITS)
             if not descends:
                 return _solved(whole, aims, plan, ridge, drawn)
             loss = Loss(
@@ -150,14 +150,6 @@ def shortfalls(scores: Floats, aims: Floats, clip: float) -> Floats:
     """
     missed = scores / UNIT - aims[:, np.newaxis] / 2**_BITS
     found: Floats = np.trunc(missed * (PULL / clip)).clip(-PULL, PULL)
-    return found
-
-
-def _aims(values: Any, middle: float, half: float) -> Floats:
-    """Targets that go from -1 to 1, in steps of 2**-10; a missing one is zero."""
-    with np.errstate(invalid="ignore", over="ignore"):
-        shares = np.clip((np.asarray(values, dtype=np.float64) - middle) / half, -1.0, 1.0)
-    found: Floats = np.rint(np.where(np.isnan(shares), 0.0, shares) * 2**_BITS)
     return found
 
 

@@ -14,14 +14,14 @@ from sklearn.utils.validation import check_is_fitted
 from defocus.errors import InvalidParameterError, whole
 from defocus.learning.estimators.balls import Floats
 from defocus.learning.estimators.base import PrivateEstimator
-from defocus.learning.estimators.bounding import ends
+from defocus.learning.estimators.bounding import bounds_of
 from defocus.learning.estimators.labels import labels, none_found, numbered
 from defocus.learning.estimators.noisy_gradients import noised
 from defocus.learning.estimators.seeing import seen, seen_with
 from defocus.learning.estimators.spending import Plan, Sum, planned
 from defocus.privacy.rounding import root_up
 
-__all__ = ["NaiveBayes", "binned"]
+__all__ = ["NaiveBayes"]
 
 _ROW = 1 << 10
 """What a row weighs in a cell: noise may be finer than one row."""
@@ -79,7 +79,7 @@ class NaiveBayes(ClassifierMixin, PrivateEstimator):
         told, means, drawn = self._told()
         known, bins = labels(told.classes, means), whole("bins", told.bins, at_least=2)
         rows, target = seen_with(self, X, y, known.read)
-        low, high = ends(told.bounds, rows.shape[1])
+        bounds = bounds_of(told.bounds, rows.shape[1])
         if bins > 1 << 16:
             raise InvalidParameterError("bins must be at most 65536.", fix="use wider bins.")
         features = rows.shape[1]
@@ -91,7 +91,7 @@ class NaiveBayes(ClassifierMixin, PrivateEstimator):
             cells = np.zeros((max(1, len(classes)), features, bins), np.int64)
             places = numbered(target, classes)
             kept = places >= 0
-            np.add.at(cells, (places[kept, None], np.arange(features), binned(rows[kept], low, high, bins)), _ROW)
+            np.add.at(cells, (places[kept, None], np.arange(features), bounds.cells(rows[kept], bins)), _ROW)
             noise = replace(plan.noises[0], dimension=cells.size)
             return classes, noised(cells, noise, drawn) / _ROW, float(plan.noises[0].sigma) / _ROW
 
@@ -109,8 +109,7 @@ class NaiveBayes(ClassifierMixin, PrivateEstimator):
         """The logarithms of the probabilities of the classes."""
         check_is_fitted(self)
         rows = seen(self, X, reset=False)
-        low, high = ends(self.bounds, rows.shape[1])
-        cells = binned(rows, low, high, self.feature_log_prob_.shape[2])
+        cells = bounds_of(self.bounds, rows.shape[1]).cells(rows, self.feature_log_prob_.shape[2])
         joint = self.class_log_prior_ + self.feature_log_prob_[:, np.arange(rows.shape[1]), cells].sum(axis=2).T
         found: Floats = joint - logsumexp(joint, axis=1, keepdims=True)
         return found
@@ -124,12 +123,3 @@ class NaiveBayes(ClassifierMixin, PrivateEstimator):
         best = self.predict_log_proba(X).argmax(axis=1)
         found: NDArray[Any] = self.classes_[best]
         return found
-
-
-def binned(rows: Floats, low: Floats, high: Floats, bins: int) -> NDArray[np.int64]:
-    """The part of its feature's range that each entry lies in; NaN in the middle one. Entry by entry."""
-    with np.errstate(invalid="ignore", over="ignore"):
-        shares = (rows / 2 - low / 2) / (high / 2 - low / 2) * bins
-    within = np.nan_to_num(shares, nan=bins / 2, posinf=bins, neginf=0).clip(0, bins - 0.5)
-    found: NDArray[np.int64] = np.floor(within).astype(np.int64)
-    return found

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from defocus.learning.estimators.balls import Floats
 from defocus.learning.estimators.base import PrivateEstimator
-from defocus.learning.estimators.bounding import ends
+from defocus.learning.estimators.bounding import Bounds, bounds_of
 from defocus.learning.estimators.seeing import seen
 from defocus.learning.estimators.spending import Purse, Sum, planned
 from defocus.mechanisms import Gaussian, RangeFinding
@@ -79,40 +79,37 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
         told, means, drawn = self._told()
         rows = seen(self, X, reset=True)
         width = rows.shape[1]
-        also, bounds = NOTHING, None if told.bounds is None else ends(told.bounds, width)
-        if bounds is None:
+        also, declared = NOTHING, None if told.bounds is None else bounds_of(told.bounds, width)
+        if declared is None:
             finder = _finder(means, width)
             also = width * finder.event
         sums = Sum(2**_BITS * root_up(Fraction(2 * width + 1)), 2 * width + 1)
         plan = planned(means, [sums], also=also)
 
-        def compute() -> tuple[Floats, Floats, Floats]:
-            low, high = _found(rows, finder, drawn) if bounds is None else bounds
-            noisy = plan.noises[0].sample(_moved(rows, low, high), drawn)
-            return low, high, np.asarray(noisy, dtype=np.float64) / 2**_BITS
+        def compute() -> tuple[Bounds, Floats]:
+            bounds = _found(rows, finder, drawn) if declared is None else declared
+            noisy = plan.noises[0].sample(_summed(bounds.inward(rows)), drawn)
+            return bounds, np.asarray(noisy, dtype=np.float64) / 2**_BITS
 
-        low, high, noisy = self._spend(
-            plan,
-            means,
-            compute,
-            lambda made: [each.tolist() for each in made],
-        )
-        self._read(low, high, noisy, plan.noises[0])
+        def written(made: tuple[Bounds, Floats]) -> list[Any]:
+            return [each.tolist() for each in (made[0].low, made[0].high, made[1])]
+
+        bounds, noisy = self._spend(plan, means, compute, written)
+        self._read(bounds, noisy, plan.noises[0])
         return self
 
-    def _read(self, low: Floats, high: Floats, noisy: Floats, noise: Gaussian) -> None:
+    def _read(self, bounds: Bounds, noisy: Floats, noise: Gaussian) -> None:
         """Means and deviations from noisy sums of features that go from -1 to 1."""
-        width = len(low)
+        width = len(bounds.low)
         rows_about = max(1.0, float(noisy[-1]))
         first = (noisy[:width] / rows_about).clip(-1, 1)
         second = (noisy[width : 2 * width] / rows_about).clip(0, 1)
-        middle, half = low / 2 + high / 2, high / 2 - low / 2
-        self.low_, self.high_ = low, high
-        self.mean_ = middle + half * first
-        self.scale_ = np.sqrt(np.maximum(second - first**2, _NARROWEST**2)) * half
+        self.low_, self.high_ = bounds.low, bounds.high
+        self.mean_ = bounds.outward(first)
+        self.scale_ = np.sqrt(np.maximum(second - first**2, _NARROWEST**2)) * bounds.half
         with np.errstate(over="ignore"):  # bounds may be as wide as floats go
             self.var_ = self.scale_**2
-            self.error_ = half * (float(noise.sigma) / 2**_BITS / rows_about)
+            self.error_ = bounds.half * (float(noise.sigma) / 2**_BITS / rows_about)
 
     def transform(self, X: Any) -> Floats:
         """Standardised rows."""
@@ -140,10 +137,10 @@ def _finder(means: Purse, width: int) -> RangeFinding:
     return RangeFinding(epsilon=min(10.0, math.sqrt(_FINDING / width) / ratio), replace=means.replace)
 
 
-def _found(rows: Floats, finder: RangeFinding, bits: Bits) -> tuple[Floats, Floats]:
+def _found(rows: Floats, finder: RangeFinding, bits: Bits) -> Bounds:
     """The bounds of each feature, from a noisy histogram of its own."""
     low, high = np.array([finder.sample(_magnitudes(values, finder), bits) for values in rows.T]).T
-    return low, high
+    return Bounds(low, high)
 
 
 def _magnitudes(values: Floats, finder: RangeFinding) -> NDArray[np.int64]:
@@ -153,10 +150,8 @@ def _magnitudes(values: Floats, finder: RangeFinding) -> NDArray[np.int64]:
     return np.bincount(cells, minlength=finder.buckets).astype(np.int64)
 
 
-def _moved(rows: Floats, low: Floats, high: Floats) -> NDArray[np.int64]:
+def _summed(shares: Floats) -> NDArray[np.int64]:
     """The sums of features that go from -1 to 1, of their squares, and of ones, in steps."""
-    shares = ((rows - (low / 2 + high / 2)) / (high / 2 - low / 2)).clip(-1, 1)
-    shares = np.where(np.isnan(shares), 0.0, shares)
     plain, squared = np.rint(shares * 2**_BITS), np.rint(shares**2 * 2**_BITS)
-    parts = [plain.sum(axis=0), squared.sum(axis=0), np.array([float(len(rows) << _BITS)])]
+    parts = [plain.sum(axis=0), squared.sum(axis=0), np.array([float(len(shares) << _BITS)])]
     return np.concatenate(parts).astype(np.int64)
