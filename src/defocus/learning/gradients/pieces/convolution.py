@@ -17,7 +17,8 @@ from torch.nn import functional as F  # noqa: N812 -- its name everywhere
 
 from defocus.learning.gradients.pieces.bounding import bounded, part_width, rounding, written_margin
 from defocus.learning.gradients.pieces.multipliers import convolution_rounding
-from defocus.learning.gradients.pieces.piece import Piece, Rough, dot, product, squared_norms, weighted, wide
+from defocus.learning.gradients.pieces.outer import met
+from defocus.learning.gradients.pieces.piece import Piece, Rough, product, squared_norms, weighted, wide
 from defocus.learning.gradients.pieces.small import Product, fastest
 from defocus.learning.gradients.regions import Region
 from defocus.learning.gradients.tools import Tools
@@ -307,7 +308,7 @@ def _ghost(x: torch.Tensor, g: torch.Tensor, shape: Shape, width: int | None) ->
         patches = patches.reshape(n * groups, -1, length)
         grads = g[start : start + part].reshape(n * groups, outputs // groups, length)
         pairs = product(patches.transpose(1, 2), patches, width), product(grads.transpose(1, 2), grads, width)
-        sums.append(dot(*pairs).view(n, -1).sum(1))
-        sizes = [each.diagonal(dim1=1, dim2=2).sqrt() for each in pairs]
-        most.append((sizes[0] * sizes[1]).sum(1).square().view(n, -1).sum(1).sqrt())
+        squares, reached = met(*pairs, (patches.shape[1], grads.shape[1]))
+        sums.append(squares.view(n, -1).sum(1))
+        most.append(reached.square().view(n, -1).sum(1).sqrt())
     return torch.cat(sums), torch.cat(most)

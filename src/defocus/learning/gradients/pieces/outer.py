@@ -22,7 +22,7 @@ from defocus.learning.gradients.pieces.piece import Piece, Rough, dot, matrix, p
 from defocus.learning.gradients.regions import Region
 from defocus.learning.gradients.tools import Tools
 
-__all__ = ["FAINT", "Outer"]
+__all__ = ["FAINT", "Outer", "met"]
 
 FAINT = 2.0**-125
 """How much of the square of one number, or of a product of two, may vanish below the least float of 32 bits.
@@ -121,9 +121,9 @@ class Outer(Piece):
         part = max(1, _PRODUCTS // (length * length))
         features = (self.left.shape[2], self.right.shape[2])
         if part >= examples:
-            return _met(self._gram(self.left, width), self._gram(self.right, width), features)
+            return met(self._gram(self.left, width), self._gram(self.right, width), features)
         found = [
-            _met(product(l, l.transpose(1, 2), width), product(r, r.transpose(1, 2), width), features)
+            met(product(l, l.transpose(1, 2), width), product(r, r.transpose(1, 2), width), features)
             for l, r in zip(self.left.split(part), self.right.split(part), strict=True)
         ]
         return torch.cat([squares for squares, _ in found]), torch.cat([most for _, most in found])
@@ -160,7 +160,7 @@ class Outer(Piece):
         return squared_norms(kept), kept
 
 
-def _met(left: torch.Tensor, right: torch.Tensor, features: tuple[int, int]) -> tuple[torch.Tensor, torch.Tensor]:
+def met(left: torch.Tensor, right: torch.Tensor, features: tuple[int, int]) -> tuple[torch.Tensor, torch.Tensor]:
     r"""Squared norms and the reach, out of two matrices of products of pairs: norms are on their diagonals.
 
     Products of pairs lose up to a faint :math:`f` of each feature. What that loses of a squared norm is at most
