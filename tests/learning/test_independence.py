@@ -195,6 +195,20 @@ def test_models_that_look_at_numbers_of_a_batch_see_one_example_at_a_time(name: 
     torch.testing.assert_close(sums[0], sums[1] + sums[2])
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_losses_that_take_one_example_at_a_time_only_get_that() -> None:
+    """A mean over targets that are there, of the whole batch or of an example."""
+
+    def loss(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        there = target != -1
+        return F.cross_entropy(output[there], target[there])
+
+    model = Forward(same)
+    gradients, one = Gradients(model, loss), (torch.zeros(1, 6), torch.zeros(1, dtype=torch.long))
+    check_independent(model, loss, gradients, one, None)
+    assert "fails on several examples at once" in gradients.explain()
+
+
 class Leaving(nn.Module):
     """Looks at a number, and leaves something for the next example."""
 

@@ -10,6 +10,7 @@ from torch import nn
 from defocus.errors import DependentExamplesError
 from defocus.learning.gradients import Gradients
 from defocus.learning.independence import check_independent
+from defocus.learning.mixing import parts
 
 
 class Net(nn.Module):
@@ -94,3 +95,11 @@ def test_models_whose_examples_stand_alone_pass_beside_all_families(name: str) -
 def test_attention_to_the_likeliest_is_not_thought_to_mix() -> None:
     """Large numbers make rounding decide, which differs with the size of a batch."""
     checked(lambda _, x: x * (1e4 * x).softmax(1), FLOATS)
+
+
+@pytest.mark.parametrize("side_by_side", [False, True])
+@pytest.mark.parametrize("examples", [1, 8, 9, 24])
+def test_parts_have_every_example_once_and_few_at_a_time(examples: int, side_by_side: bool) -> None:
+    found = parts(examples, side_by_side=side_by_side)
+    assert sorted(number for part in found for number in part) == list(range(examples))
+    assert max(map(len, found)) <= 8

@@ -20,8 +20,8 @@ Guarantee:
     examples, that change their inputs or that draw from generators of their own.
 
     Where numbers of a batch come to Python (:mod:`~.peeking`), which may decide by them what is computed, no trial
-    tells what other numbers would do. Such a model is given one example at a time from then on, and all of the above is
-    checked of that.
+    tells what other numbers would do. Such a model is given one example at a time from then on, as is one that fails on
+    several at once, and all of the above is checked of that.
 Assumes:
     A model ties no examples for other values than the made-up ones only, by chances of less than a tenth drawn outside
     of torch, in batches larger than any that is likely, or after more batches than the check has. (Where examples go
@@ -31,6 +31,8 @@ Assumes:
 """
 
 import math
+from collections.abc import Callable
+from typing import TypeVar
 
 import torch
 from torch.nn import Module
@@ -38,18 +40,20 @@ from torch.utils import _pytree as trees
 
 from defocus.errors import DefocusError, DependentExamplesError, UnfitModelError
 from defocus.learning.gradients import Gradients, SlowGradientsWarning
-from defocus.learning.gradients.batches import Batch, rows
+from defocus.learning.gradients.batches import Batch, rows, size
 from defocus.learning.gradients.losses import Loss, Losses
 from defocus.learning.gradients.pieces.bounding import TOLD
 from defocus.learning.gradients.probing import picked
 from defocus.learning.gradients.steadiness import Steady
 from defocus.learning.inventing import exchanged, given_up, ignoring, made_up, told
-from defocus.learning.mixing import Alone, check_buffers, check_mixtures, joined, usable
+from defocus.learning.mixing import Alone, check_buffers, check_mixtures, joined, parts, usable
 from defocus.learning.restoring import left_alone
 from defocus.learning.streams import Stream
 from defocus.learning.trials import Gradient, Trial, alike, close, dependent, finite, of_length_one
 
 __all__ = ["check_independent", "check_sums_are_wide"]
+
+Found = TypeVar("Found")
 
 _KEPT = 4
 _STATES = 2
@@ -80,8 +84,10 @@ def check_independent(
     with left_alone(model) as again:
         trial = Trial(model, Losses(loss), gradients, again)
         try:
-            pool = _judged(trial, one, probe, stream, device)
-            others = _apart_if_seen(trial, pool, gradients, one if probe is None else None, stream)
+            pool = _together(trial, lambda: _judged(trial, one, probe, stream, device))
+            seen = _together(trial, lambda: trial.peeks(rows(pool, 0, _KEPT)))
+            others = [] if probe is not None else usable(trial, one, stream, seen.bounds)
+            _together(trial, lambda: _look(trial, pool, others, looked=seen.python))
             _check_memory(trial, pool)
             _check_others(trial, pool)
             marked = getattr(loss, "ignore_index", -100)
@@ -133,20 +139,33 @@ def _judged(trial: Trial, one: Batch, probe: Batch | None, stream: Stream, devic
     raise _unfit("Losses or gradients of made-up examples are not finite, so that nothing can be told of the model.")
 
 
-def _apart_if_seen(trial: Trial, pool: Batch, gradients: Gradients, one: Batch | None, stream: Stream) -> list[Alone]:
-    """Families of examples; and if Python sees numbers of a batch, no two examples are put in one from now on.
+def _together(trial: Trial, work: Callable[[], Found]) -> Found:
+    """What is found with several examples at once; where that fails, with one at a time."""
+    try:
+        return work()
+    except (DefocusError, SlowGradientsWarning, torch.OutOfMemoryError):
+        raise
+    except Exception:
+        if trial.apart:
+            raise
+    trial.apart = True
+    found = work()
+    trial.keep_apart("the model or the loss fails on several examples at once, and not on one")
+    return found
+
+
+def _look(trial: Trial, pool: Batch, others: list[Alone], *, looked: bool) -> None:
+    """If Python sees numbers of a batch, no two examples are put in one from now on.
 
     What it does with them is its own business then: of one example it may know everything.
     """
-    seen = trial.peeks(rows(pool, 0, _KEPT))
-    others = [] if one is None else usable(trial, one, stream, seen.bounds)
-    if seen.python or (others and trial.peeks(joined([rows(pool, 0, 1), *(each.batch for each in others)])).python):
-        trial.apart = True
-        gradients.one_by_one(
+    batch = joined([rows(pool, 0, 1), *(each.batch for each in others)])
+    mixtures = parts(size(batch)) if others and not looked else []
+    if not trial.apart and (looked or any(trial.peeks(picked(batch, which)).python for which in mixtures)):
+        trial.keep_apart(
             "the model or the loss looks at numbers of the whole batch (if x.max() > 1, .item(), x[mask] and the like),"
             " which may tie examples"
         )
-    return others
 
 
 def _check_families(trial: Trial, others: list[Alone]) -> None:

@@ -15,13 +15,14 @@ from defocus.learning.gradients.steadiness import Steady
 from defocus.learning.streams import Stream
 from defocus.learning.trials import Gradient, Trial, dependent, finite, of_length_one
 
-__all__ = ["Alone", "check_buffers", "check_mixtures", "joined", "usable"]
+__all__ = ["Alone", "check_buffers", "check_mixtures", "joined", "parts", "usable"]
 
 _LONGEST = 1e15
 """Squares of longer gradients may leave the range of single precision."""
 _SHAKEN = 1e-3
 """Gradients that rounding of the inputs moves by more are not compared."""
 _ROUNDINGS = 4
+_MOST = 8
 
 
 @final
@@ -70,16 +71,22 @@ def check_mixtures(trial: Trial, pool: Batch, others: list[Alone]) -> None:
     with Steady():
         _, buffers = trial.noted(ordinary.batch)
         for each in others:
-            parts = [picked(ordinary.batch, [0]), picked(each.batch, [0]), picked(ordinary.batch, [1])]
-            batch = joined([*parts, picked(each.batch, [1])])
             which = [0, 4, 1, 5]
-            losses, after = trial.noted(batch)
+            losses, after = trial.noted(picked(joined([ordinary.batch, each.batch]), which))
             _compare(trial, losses, [ordinary, each], which)
             check_buffers(buffers, after)
         everyone = [ordinary, *others]
         batch = joined([each.batch for each in everyone])
-        for which in (list(range(size(batch))), list(reversed(range(size(batch))))):
+        for which in (*parts(size(batch)), *(list(reversed(each)) for each in parts(size(batch), side_by_side=True))):
             _compare(trial, trial.losses(picked(batch, which)), everyone, which)
+
+
+def parts(examples: int, *, side_by_side: bool = False) -> list[list[int]]:
+    """Numbers of examples in parts that need no more memory than the rest of the check: neighbours, or far apart."""
+    count = -(-examples // _MOST)
+    if side_by_side:
+        return [list(range(start, min(examples, start + _MOST))) for start in range(0, examples, _MOST)]
+    return [list(range(start, examples, count)) for start in range(count)]
 
 
 def _compare(trial: Trial, found: torch.Tensor, alone: list[Alone], which: list[int]) -> None:

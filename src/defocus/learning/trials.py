@@ -68,12 +68,17 @@ class Trial:
         return self._passed(batch, 0).detach().float(), self._buffers()
 
     def peeks(self, batch: Batch) -> Peeks:
-        """What the model looks at in Python, when examples are passed through it together."""
+        """What the model and the loss look at in Python."""
         self._again(0)
         given = _copied(batch)
         with torch.enable_grad(), peeking(given) as seen:
-            self._losses.each(call(self._model, given[0]), given[1], size(batch))
+            self._computed(given, 0)
         return seen
+
+    def keep_apart(self, why: str) -> None:
+        """From now on, pass every example through the model alone, as steps will do, which is said."""
+        self.apart = True
+        self._gradients.one_by_one(why)
 
     def after(self, before: Batch, batch: Batch) -> torch.Tensor:
         """The loss of each example, when the model has seen another batch before."""
