@@ -48,8 +48,8 @@ docs: $(READY)
 
 # Peers and us side by side; each script prints its table and writes benchmarks/results/. Adult and MNIST are not part of
 # the project: make bench ADULT=folder MNIST=folder; what is not there is left out, and said.
-ADULT ?= ../shared/data/adult
-MNIST ?= ../shared/data/mnist
+ADULT ?= .bench/adult
+MNIST ?= .bench/mnist
 
 bench: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test,bench]'

@@ -14,7 +14,7 @@ from defocus.learning.gradients.places import LOST, Call, Place, agreed, reshape
 
 __all__ = ["HARMLESS", "REVEALING", "RULES"]
 
-Rule: TypeAlias = Callable[[Call], Place | tuple[Place | None, ...] | None]
+_Rule: TypeAlias = Callable[[Call], Place | tuple[Place | None, ...] | None]
 
 
 def _pointwise(call: Call) -> Place:
@@ -52,7 +52,7 @@ def _classes(call: Call) -> Place:
     return LOST if whole or place.axis != 0 else place
 
 
-def _along(position: int, default: Any = None, *, first: int = 0) -> Rule:
+def _along(position: int, default: Any = None, *, first: int = 0) -> _Rule:
     """A function along dimensions that are told in this position: others are apart, and some may be gone."""
 
     def rule(call: Call) -> Place:
@@ -95,7 +95,7 @@ def _reshaped(call: Call) -> Place:
     return reshaped(place, value.shape, call.results[0].shape)
 
 
-def _turned(apply: Callable[[Call, torch.Tensor], torch.Tensor]) -> Rule:
+def _turned(apply: Callable[[Call, torch.Tensor], torch.Tensor]) -> _Rule:
     """Axes in another order, found out on a tensor of which each has its own length."""
 
     def rule(call: Call) -> Place:
@@ -129,7 +129,7 @@ def _stretched(call: Call) -> Place:
     return Place(axis, place.outer, place.inner) if result.shape[axis] == value.shape[place.axis] else LOST
 
 
-def _joined(*, new: bool) -> Rule:
+def _joined(*, new: bool) -> _Rule:
     def rule(call: Call) -> Place:
         tensors, dim = call.at(0, "tensors"), call.at(1, "dim", "axis", default=0)
         place = agreed([call.of(each) for each in tensors])
@@ -183,7 +183,7 @@ def _einsum(call: Call) -> Place:
     return LOST if found or letter not in result else Place(result.index(letter), outer, inner)
 
 
-def _first(*, kernel: bool) -> Rule:
+def _first(*, kernel: bool) -> _Rule:
     """Images, whose first dimension counts them."""
 
     def rule(call: Call) -> Place:
@@ -195,7 +195,7 @@ def _first(*, kernel: bool) -> Rule:
     return rule
 
 
-def _last(count: int | Callable[[Call], int]) -> Rule:
+def _last(count: int | Callable[[Call], int]) -> _Rule:
     """A function of the last dimensions alone."""
 
     def rule(call: Call) -> Place:
@@ -314,7 +314,7 @@ _IMAGES = _words(
     "group_norm instance_norm batch_norm interpolate local_response_norm dropout1d dropout2d dropout3d feature_dropout"
 )
 
-RULES: dict[str, Rule] = {
+RULES: dict[str, _Rule] = {
     **dict.fromkeys(_POINTWISE, _pointwise),
     **dict.fromkeys(_LOSSES, _loss),
     **dict.fromkeys(("cross_entropy", "nll_loss"), _classes),
