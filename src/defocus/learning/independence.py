@@ -53,7 +53,7 @@ from defocus.learning.trials import Gradient, Trial, alike, close, dependent, fi
 
 __all__ = ["check_independent", "check_sums_are_wide"]
 
-Found = TypeVar("Found")
+_Found = TypeVar("_Found")
 
 _KEPT = 4
 _STATES = 2
@@ -139,7 +139,7 @@ def _judged(trial: Trial, one: Batch, probe: Batch | None, stream: Stream, devic
     raise _unfit("Losses or gradients of made-up examples are not finite, so that nothing can be told of the model.")
 
 
-def _together(trial: Trial, work: Callable[[], Found]) -> Found:
+def _together(trial: Trial, work: Callable[[], _Found]) -> _Found:
     """What is found with several examples at once; where that fails, with one at a time."""
     try:
         return work()
