@@ -104,6 +104,7 @@ def test_a_question_cancelled_from_another_thread_stays_charged(endless: Table) 
 
 
 @pytest.mark.usefixtures("interrupts")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # an interrupt that Python ignored
 def test_ctrl_c_stops_the_engine_at_once_and_says_that_the_charge_stays(endless: Table) -> None:
     late = 3.0 if endless.rows.engine.name == "Spark" else 0.7  # it takes a while to begin
     done = threading.Event()
