@@ -8,9 +8,11 @@ import torch
 from tests.learning.gradients.comparing import Model, added, assert_right, clip, grouped
 from torch import nn
 from torch.nn import functional as F  # noqa: N812 -- its name everywhere
+from torch.overrides import TorchFunctionMode
 
 from defocus.learning.gradients import Gradients, SlowGradientsWarning
 from defocus.learning.gradients.choosing import Choices
+from defocus.learning.gradients.following import Follower
 from defocus.learning.gradients.losses import Losses
 from defocus.learning.gradients.onepass import OnePass
 from defocus.learning.gradients.places import LOST, Place, reshaped
@@ -201,3 +203,37 @@ def test_places_in_another_shape() -> None:
     assert reshaped(Place(1), (4, 5, 8), (1, 4, 40)) == Place(2, 1, 8)
     assert reshaped(Place(1), (4, 5, 8), (160,)) == Place(0, 4, 8)
     assert reshaped(Place(0), (5, 4), (2, 10)) is LOST
+
+
+def course(use: Use, examples: int) -> list[tuple[Place | None, ...]]:
+    batch = torch.ones(examples, 6)
+    follower = Follower(batch)
+    with Following(follower):
+        use(batch)
+    return follower.course
+
+
+class Following(TorchFunctionMode):
+    """Lets a follower see every call."""
+
+    def __init__(self, follower: Follower) -> None:
+        super().__init__()
+        self.follower = follower
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        del types
+        result = func(*args, **(kwargs or {}))
+        self.follower.saw(func, args, kwargs or {}, result, inside=False)
+        return result
+
+
+def test_the_course_of_a_pass_tells_a_place_that_fits_a_number_of_examples_by_chance() -> None:
+    def folded(w: torch.Tensor) -> torch.Tensor:
+        return w.reshape(6, -1).amax(-1)
+
+    def apart(w: torch.Tensor) -> torch.Tensor:
+        return w.unsqueeze(1).amax(-1) + torch.ones(1)
+
+    assert course(apart, 2) == course(apart, 3) == [(Place(0),), (Place(0),), (None,), (Place(0),)]
+    assert course(folded, 2) == [(Place(0, 1, 3),), (Place(0, 1, 3),)]
+    assert course(folded, 3) == [(Place(0, 1, 2),), (Place(0, 1, 2),)]

@@ -37,6 +37,8 @@ class Follower:
     def __init__(self, batch: Any) -> None:
         self.strangers: list[torch.Tensor] = []
         """Tensors that no function of this pass made: constants, if they are those of another pass too."""
+        self.course: list[tuple[Place | None, ...]] = []
+        """The places of the results of each call that was followed: those of another pass, whatever its size."""
         self._known: dict[int, tuple[torch.Tensor, Place | None]] = {}
         self._memory: Counter[int] = Counter()
         self._counts: set[int] = set()
@@ -89,6 +91,8 @@ class Follower:
                 self._change(args[0], found)
             for number, each in enumerate(results):
                 self._note(each, found[number] if isinstance(found, tuple) else found)
+        if name not in HARMLESS:
+            self.course.append(tuple(self._known[id(each)][1] for each in results))
 
     def _found(self, call: Call, *, lost: bool) -> Place | tuple[Place | None, ...] | None:
         rule = RULES.get(call.name)
