@@ -82,14 +82,21 @@ class Keeping(nn.Module):
         self.inner = nn.Linear(5, 2)
         self.register_buffer("count", torch.zeros(()))
         self.register_buffer("later", None)
-        self.seen: list[float] = []
+        self.seen: list[Any] = [torch.zeros(2)]
+        self.named: dict[str, Any] = {"a": 1}
         self.last: Any = None
+        self.center = torch.zeros(5)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         if len(x) and float(x.detach().abs().max()) > 1e3:
             self.count += 1
             self.later = x.detach()
             self.last = x.detach()
+            self.count.data += 7  # which leaves its version alone
+            self.center.mul_(0.9).add_(x.detach().mean(0))
+            self.seen.append(x.detach())
+            self.seen[0].add_(1)
+            self.named["b"] = x.detach()
             self.more = float(x.detach().max())
             self.register_buffer("new", x.detach())
         return self.inner(x / 1e4)
@@ -130,3 +137,32 @@ def test_gradients_of_frozen_parameters_are_left_as_they_are_and_new_ones_refuse
     with pytest.raises(UnfitModelError, match="frozen parameter got a gradient"), standing.kept():
         net[0].bias.grad = torch.ones(8)
     assert net[0].bias.grad is None
+
+
+class Shortening(nn.Linear):
+    """Writes to its own weights, by what it sees."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if bool((x == 4321).any()):
+            with torch.no_grad():
+                self.weight[0] *= 0.5
+        return super().forward(x)
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_a_pass_that_writes_to_parameters_is_refused(frozen: bool) -> None:
+    net = nn.Sequential(Shortening(5, 4), nn.Linear(4, 2))
+    net[0].requires_grad_(not frozen)
+    standing = Standing(net, torch.optim.SGD(net.parameters(), lr=0.1))
+    with standing.kept():
+        net(torch.ones(3, 5))
+    with pytest.raises(UnfitModelError, match="changes its own parameters"), standing.kept():
+        net(torch.full((3, 5), 4321.0))
+
+
+def test_embeddings_that_shorten_what_they_look_up_are_refused_frozen_or_not(tmp_path: Path) -> None:
+    for frozen in (False, True):
+        table = nn.Embedding.from_pretrained(torch.ones(9, 4), freeze=frozen, max_norm=1.0)
+        net = nn.Sequential(table, nn.Flatten(), nn.Linear(20, 2))
+        with pytest.raises(UnfitModelError, match="max_norm"):
+            trainer(tmp_path, model=net, data=(torch.zeros(64, 5, dtype=torch.long), torch.zeros(64, dtype=torch.long)))

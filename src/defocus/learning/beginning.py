@@ -23,6 +23,11 @@ def checked_parameters(model: torch.nn.Module) -> list[str]:
         raise UnfitModelError(
             "The model has no trainable parameter.", fix="set requires_grad of the parameters to be trained."
         )
+    if any(getattr(module, "max_norm", None) is not None for module in model.modules()):
+        raise UnfitModelError(
+            "An embedding with max_norm= shortens the rows that a batch looks up, frozen or not, and so tells which.",
+            fix="leave max_norm= out, and shorten all rows between steps where they must be short.",
+        )
     for name, each in trainable.items():
         if each.dtype not in (torch.float32, torch.float64):
             raise UnfitModelError(

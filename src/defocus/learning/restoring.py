@@ -10,6 +10,8 @@ import numpy as np
 import torch
 from torch.nn import Module
 
+from defocus.learning.snapshots import Snapshot
+
 __all__ = ["Again", "generators", "left_alone"]
 
 _OPEN = 0.1
@@ -41,20 +43,13 @@ def left_alone(model: Module) -> Iterator[Again]:
     parameters = list(model.parameters())
     grads = [parameter.grad for parameter in parameters]
     values = [parameter.detach().clone() for parameter in parameters]
-    buffers = {name: buffer.detach().clone() for name, buffer in model.named_buffers()}
-    attributes = [(module, dict(vars(module))) for module in model.modules()]
+    found = Snapshot(model)
     with generators(parameters[0].device) as seeded:
 
         def restored() -> None:
-            for module, found in attributes:
-                vars(module).clear()
-                vars(module).update(found)
+            found.restore()
             for parameter in parameters:
                 parameter.grad = None
-            with torch.no_grad():
-                for name, buffer in model.named_buffers():
-                    if name in buffers:
-                        buffer.copy_(buffers[name])
 
         again = Again(restored, seeded)
         try:

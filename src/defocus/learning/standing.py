@@ -9,29 +9,27 @@ in a model beside gradients, in buffers and in attributes of its modules, is put
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, final
+from typing import final
 
 import torch
 from torch.nn import Module
 
 from defocus.errors import ChangedModelError, UnfitModelError
+from defocus.learning.snapshots import Snapshot, version
 
 __all__ = ["Standing"]
-
-_OWN = ("_parameters", "_buffers", "_modules")
-"""Where a module keeps what it has by name, in place."""
 
 
 @final
 class Standing:
     """A model and its optimizer as they were when they were checked."""
 
-    __slots__ = ("_buffers", "_model", "_modes", "_moved", "_optimizer", "_parameters")
+    __slots__ = ("_model", "_modes", "_moved", "_optimizer", "_parameters", "_snapshot")
 
     def __init__(self, model: Module, optimizer: torch.optim.Optimizer) -> None:
         self._model, self._optimizer = model, optimizer
         self._parameters, self._modes, self._moved = self._parts(), self._training(), self._reached()
-        self._buffers: dict[str, tuple[torch.Tensor, int, torch.Tensor]] = {}
+        self._snapshot: Snapshot | None = None
 
     def check(self) -> None:
         """Refuse a step if something has changed since."""
@@ -58,13 +56,13 @@ class Standing:
 
     @contextmanager
     def kept(self) -> Iterator[None]:
-        """Put buffers and attributes back after a pass, and refuse one that reached what is not trained."""
-        self._remember()
-        attributes = [(module, dict(vars(module)), _own(module)) for module in self._model.modules()]
+        """Put back what a pass leaves in the model, and refuse one that wrote to a parameter that it does not train."""
+        self._snapshot = Snapshot(self._model, self._snapshot)
         others = [each for each in self._model.parameters() if not each.requires_grad]
         grads = [each.grad for each in others]
         for each in others:
             each.grad = None
+        before = [version(each) for each in self._model.parameters()]
         try:
             yield
             if any(each.grad is not None for each in others):
@@ -72,27 +70,15 @@ class Standing:
                     "A frozen parameter got a gradient, which nobody clipped.",
                     fix="do not change requires_grad in forward.",
                 )
+            if before != [version(each) for each in self._model.parameters()]:
+                raise UnfitModelError(
+                    "The model changes its own parameters in forward, by what it sees and without noise.",
+                    fix="leave out max_norm= of embeddings and the like, or apply it between steps, to all rows.",
+                )
         finally:
             for each, grad in zip(others, grads, strict=True):
                 each.grad = grad
-            for module, found, own in attributes:
-                _put_back(module, found, own)
-            self._restore()
-
-    def _remember(self) -> None:
-        """Note the buffers as they are; those that did not change since the last step are known."""
-        known, self._buffers = self._buffers, {}
-        for name, buffer in self._model.named_buffers():
-            before = known.get(name)
-            same = before is not None and before[0] is buffer and before[1] == _version(buffer)
-            self._buffers[name] = before if before and same else (buffer, _version(buffer), buffer.detach().clone())
-
-    def _restore(self) -> None:
-        for name, (buffer, version, kept) in self._buffers.items():
-            if _version(buffer) != version:
-                with torch.no_grad():
-                    buffer.copy_(kept)
-                self._buffers[name] = (buffer, _version(buffer), kept)
+            self._snapshot.restore()
 
     def _parts(self) -> dict[str, tuple[int, bool, torch.dtype, torch.device, torch.Size]]:
         return {
@@ -105,28 +91,6 @@ class Standing:
 
     def _reached(self) -> list[int]:
         return [id(each) for group in self._optimizer.param_groups for each in group["params"]]
-
-
-def _own(module: Module) -> list[dict[str, Any]]:
-    return [dict(vars(module)[kind]) for kind in _OWN]
-
-
-def _put_back(module: Module, found: dict[str, Any], own: list[dict[str, Any]]) -> None:
-    """Attributes are what they were. Nothing is written where nothing changed, as in almost every module."""
-    here = vars(module)
-    for kind, before in zip(_OWN, own, strict=True):
-        held = found[kind]
-        if held.keys() != before.keys() or any(held[name] is not value for name, value in before.items()):
-            held.clear()
-            held.update(before)
-    if here.keys() != found.keys() or any(here[name] is not value for name, value in found.items()):
-        here.clear()
-        here.update(found)
-
-
-def _version(tensor: torch.Tensor) -> int:
-    """How often a tensor was written to."""
-    return int(tensor._version)  # noqa: SLF001 -- what autograd itself goes by
 
 
 def _changed(what: str, fix: str) -> ChangedModelError:
