@@ -188,10 +188,12 @@ def test_an_example_on_which_the_loss_fails_counts_as_nothing(tmp_path: Path, wa
     odd[[3, 17, 40]] = 7
     run = trainer(tmp_path, data=(x, odd), watch=watch)
     stepper, parameters = run._stepper, list(run._stepper.parameters.values())
-    stepper._sum(parameters, np.arange(64), np.ones(64))
+    beside = stepper._sum(parameters, np.arange(64), np.ones(64))
     found = [parameter.grad for parameter in parameters]
     others = np.setdiff1d(np.arange(64), [3, 17, 40])
-    stepper._sum(parameters, others, np.ones(61))
+    without = stepper._sum(parameters, others, np.ones(61))
+    worst = torch.tensor([torch.inf])
+    assert torch.allclose(beside, without + 3 * stepper._beside(worst, worst, 1.0))
     for parameter, sum_ in zip(parameters, found, strict=True):
         assert torch.allclose(parameter.grad, sum_, atol=1e-6)
     assert run.private is None or run.private.unusable == 3

@@ -12,7 +12,8 @@ __all__ = ["explained"]
 _LONGEST = 400
 _UNPROMISED = (
     "Not promised: sums, sines and logarithms are floats, so neither sensitivity nor noise holds to the last digit;"
-    " how long a step takes depends on how many were drawn."
+    " how long a step takes depends on how many were drawn. run.step computes gradients and lets the optimizer take its"
+    " step: what other code does to the weights with private examples is not covered."
 )
 
 

@@ -140,10 +140,12 @@ class Stepper:
         adds depends on it alone. What is said of a failure may quote examples, so nobody but their owner is told.
         """
         size = self.chunk or max(1, len(numbers))
+        failed: Weights = np.zeros(0)
         while True:
             try:
                 with alike():
-                    return self._summed(parameters, numbers, weights, size)
+                    extras = self._summed(parameters, numbers, weights, size)
+                    return extras + self._beside_failed(failed, extras.device)
             except torch.OutOfMemoryError:
                 if size <= 1:
                     raise
@@ -163,7 +165,15 @@ class Stepper:
                     ) from problem if self.private is not None else None
                 if self.private is not None:
                     self.private.unusable += len(numbers) - len(usable)
+                failed = np.concatenate([failed, np.delete(weights, usable)])
                 numbers, weights = numbers[usable], weights[usable]
+
+    def _beside_failed(self, weights: Weights, device: torch.device) -> torch.Tensor:
+        """What examples without a gradient add beside it: as those that are not finite do, so that it shows."""
+        worst = torch.full((1,), torch.inf, device=device)
+        return sum(
+            (self._beside(worst, worst, float(each)) for each in weights), torch.zeros(self._width, device=device)
+        )
 
     def _usable(self, parameters: list[torch.nn.Parameter], numbers: Integers, places: Integers) -> Integers:
         """Those of the places whose examples have a gradient, found by halves."""
