@@ -363,7 +363,7 @@ def test_models_whose_examples_stand_alone_pass(name: str) -> None:
     check(FREE[name]())
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(1))
 def test_a_bias_that_a_norm_takes_away_ties_no_examples(seed: int) -> None:
     """Its gradient is rounding alone, which differs from batch to batch."""
     torch.manual_seed(seed)

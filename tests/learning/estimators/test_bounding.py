@@ -51,3 +51,9 @@ def test_rows_to_predict_are_held_to_the_norm_or_the_bounds() -> None:
     X = np.array([[0.5, 0.0], [50.0, 0.0], [np.nan, -np.inf]])
     assert held(X, None, 1.0)[:2].tolist() == pytest.approx(np.array([[0.5, 0.0], [1.0, 0.0]]), abs=1e-6)
     assert held(X, ([0, -1], [10, 3]), None).tolist() == [[0.5, 0.0], [10.0, 0.0], [5.0, -1.0]]
+
+
+def test_pairs_for_each_feature_are_not_taken_for_the_two_ends() -> None:
+    with pytest.raises(InvalidParameterError, match="can be read as one pair for each feature"):
+        bounds_of([(18, 90), (60, 220)], 2)
+    assert bounds_of([[18, 60], [90, 220]], 2).low.tolist() == [18, 60]
