@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from defocus import Budget, Ledger, rows
 from defocus.errors import BranchedRunError, CheckpointError, DefocusError, InvalidParameterError
-from defocus.learning.logs import Log, Mark, folder_beside, log_beside
+from defocus.learning.logs import Log, Mark, end_of, folder_beside, log_beside
 from defocus.ledger import Receipt
 from defocus.privacy import Laplace
 
@@ -248,6 +248,29 @@ def test_a_log_that_was_touched_is_refused(tmp_path: Path, receipt: Receipt, cha
     assert "another run, which is charged on its own" in caught.value.fix
     (tmp_path / "log").write_bytes(text)
     Log.resume(tmp_path / "log", receipt, KEY, mark, most=8).close()  # the refusal let go of it
+
+
+def test_the_log_of_a_run_that_has_ended_is_whole_and_stays_as_it_is(tmp_path: Path, receipt: Receipt) -> None:
+    there = tmp_path / "log"
+    mark, end = noted(there, receipt), end_of(there)
+    assert end is not None
+    assert end.steps == 4
+    log = Log.resume(there, receipt, KEY, mark, most=8, end=end)
+    log.note(2, DIGESTS[2])
+    log.note(3, DIGESTS[3])
+    assert log.mark == end
+    with pytest.raises(BranchedRunError, match="Step 5 was passed over"):
+        log.note(4, DIGESTS[4])
+    log.close()
+    for other in (Mark(5, end.code), Mark(3, end.code), Mark(-1, end.code), Mark(4, b"")):
+        with pytest.raises(CheckpointError, match="lacks steps that were taken before the end"):
+            Log.resume(there, receipt, KEY, mark, most=8, end=other)
+    os.truncate(there, 64 * 4)
+    with pytest.raises(CheckpointError, match="lacks steps that were taken before the end"):
+        Log.resume(there, receipt, KEY, mark, most=8, end=end)
+    os.truncate(there, 0)
+    assert end_of(there) is None
+    assert end_of(tmp_path / "none") is None
 
 
 def test_a_log_that_is_missing_or_no_file_or_of_another_run_is_refused(tmp_path: Path, receipt: Receipt) -> None:

@@ -20,7 +20,7 @@ from torch.utils.data import Dataset
 
 from defocus import Budget, Ledger, rows, user
 from defocus.errors import BranchedRunError, CheckpointError, InvalidParameterError, TrainingEndedError
-from defocus.learning import Banded, Quantile, Schedule, Trainer, logs
+from defocus.learning import Banded, Quantile, Schedule, Trainer, logs, resuming
 from defocus.learning.checkpoints import load, save
 from defocus.learning.gradients import Gradients
 from defocus.learning.resuming import digest_of_data
@@ -219,6 +219,39 @@ def test_the_end_of_a_run_is_noted_whoever_takes_its_steps(tmp_path: Path) -> No
     again.resume(tmp_path / "c")
     assert len(list(again.batches())) == 1  # passed over: that is an end, too
     assert kinds() == ["genesis", "charge", "release"]
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_a_log_that_is_cut_off_after_the_end_of_its_run_was_noted_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: bool
+) -> None:
+    """The steps that are missing could be taken again with other noise."""
+    if not told:
+        monkeypatch.setattr(resuming, "end_of", lambda _: None)  # as where the ledger is no file
+    run = trainer(tmp_path)
+    half(run, tmp_path / "c", steps=3)
+    run.fit(progress=False)
+    (there,) = (tmp_path / "run.ledger.runs").iterdir()
+    text = there.read_bytes()
+    for steps in (7, 3):
+        os.truncate(there, 64 * (1 + steps))
+        refused(tmp_path, "lacks steps that were taken before the end of the run was noted")
+    there.write_bytes(text)
+    again = trainer(tmp_path)
+    again.resume(tmp_path / "c")
+    assert again.fit(progress=False).steps == 8
+
+
+def test_a_step_that_was_passed_over_is_not_taken_after_the_end_of_its_run_was_noted(tmp_path: Path) -> None:
+    run = trainer(tmp_path)
+    half(run, tmp_path / "c", steps=3)
+    assert len(list(run.batches())) == 5
+    again = trainer(tmp_path)
+    again.resume(tmp_path / "c")
+    with pytest.raises(BranchedRunError, match="passed over before the end") as caught:
+        again.step(next(again.batches()))
+    assert "pass it over again" in caught.value.fix
+    assert len(list(again.batches())) == 5
 
 
 def test_where_the_ledger_is_no_file_the_log_lies_beside_the_first_checkpoint(

@@ -9,10 +9,13 @@ from pathlib import Path
 
 from defocus.errors import CheckpointError
 
-__all__ = ["AGAIN", "content", "damaged", "lock", "opened", "unwritable", "write"]
+__all__ = ["AGAIN", "BEFORE_THE_END", "content", "cut_off", "damaged", "lock", "opened", "unwritable", "write"]
 
 AGAIN = "start another run, which is charged on its own."
 """What can always be done instead."""
+
+BEFORE_THE_END = "were taken before the end of the run was noted"
+"""Which steps the log of a run that has ended must hold."""
 
 
 def opened(path: Path) -> int:
@@ -83,4 +86,12 @@ def damaged(path: Path) -> CheckpointError:
     return CheckpointError(
         f"The log {path} is damaged: it is cut off, altered, or was never one.",
         fix=f"restore it together with its ledger, or {AGAIN}",
+    )
+
+
+def cut_off(path: Path, which: str) -> CheckpointError:
+    """The refusal of a log that lacks steps which are known to have been taken."""
+    return CheckpointError(
+        f"The log {path} lacks steps that {which}: it was cut off, or an older one put back.",
+        fix=f"put the newest log back, or {AGAIN}",
     )

@@ -12,11 +12,13 @@ Guarantee:
     whatever changed. While a run is at work it holds a lock of the operating system on its log, so that nobody else
     goes on with the same charge; the lock is gone when the process is, however it died. Digests are keyed by the secret
     of the run and chained, so a log tells how many steps were taken and nothing about the data, and one that is
-    missing, cut off, altered or of another run is refused.
+    missing, altered, of another run, or cut off before the place where the checkpoint was written is refused. Once the
+    end of the run is in the ledger, so is where its log ends: one that is shorter is refused, and nothing is added.
 Assumes:
     Sums that differ have different digests, but for collisions of a keyed hash; on a GPU with torch's generator, sums
     of other lengths only: see :func:`defocus.learning.noising.by_length`. The log stays beside the ledger, in
-    ``visits.ledger.runs/``, and nobody copies the two, which would copy the budget, too. A ledger in PostgreSQL has no
+    ``visits.ledger.runs/``, and nobody copies the two, which would copy the budget, too; nor does anybody cut off what
+    was noted after the checkpoint of a run that has not ended, which cannot be seen. A ledger in PostgreSQL has no
     folder: there the log is in memory until the first checkpoint is written, and beside that one from then on. A note
     that is written survives the death of the process. The loss of power may take the notes since the last checkpoint
     along, with the steps themselves, which were in memory; what a loop showed of them until then can be shown once
@@ -35,12 +37,12 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self, final
 
 from defocus.errors import BranchedRunError, CheckpointError, InvalidParameterError
-from defocus.learning.logfiles import AGAIN, content, damaged, lock, opened, unwritable, write
+from defocus.learning.logfiles import AGAIN, BEFORE_THE_END, content, cut_off, damaged, lock, opened, unwritable, write
 from defocus.learning.streams import derive
 from defocus.ledger import Ledger, Receipt
 from defocus.ledger.disk import sync_directory
 
-__all__ = ["DIGEST_BYTES", "Log", "Mark", "folder_beside", "log_beside"]
+__all__ = ["DIGEST_BYTES", "Log", "Mark", "end_of", "folder_beside", "log_beside"]
 
 DIGEST_BYTES = 24
 _BEGIN = b"defocus steps 1\n"
@@ -85,6 +87,17 @@ def folder_beside(ledger: Ledger) -> Path | None:
     return folder
 
 
+def end_of(path: Path) -> Mark | None:
+    """Where a log ends, as its file says; None if there is no such file, or nothing in it."""
+    try:
+        with path.open("rb") as file:
+            records = os.fstat(file.fileno()).st_size // _RECORD
+            file.seek(records * _RECORD - _MAC if records else 0)
+            return Mark(records - 1, file.read(_MAC)) if records else None
+    except OSError:
+        return None
+
+
 @final
 class Log:
     """The steps of one run, noted one after the other. Made by :meth:`begin` and :meth:`resume`."""
@@ -93,6 +106,7 @@ class Log:
         "__weakref__",
         "_ahead",
         "_closing",
+        "_end",
         "_file",
         "_head",
         "_last",
@@ -114,6 +128,7 @@ class Log:
         """The file, or None while it is in memory."""
         self._last: _Note | None = None
         self._ahead: deque[_Note] = deque()
+        self._end: Mark | None = None
         self._file: int | None = None
         self._turn = threading.Lock()
         self._process = os.getpid()
@@ -130,10 +145,15 @@ class Log:
         return made
 
     @classmethod
-    def resume(cls, path: Path, receipt: Receipt, key: bytes, mark: Mark, *, most: int) -> Self:
-        """Go on in the log of a run from where a checkpoint was written, if nobody else is at work there."""
+    def resume(
+        cls, path: Path, receipt: Receipt, key: bytes, mark: Mark, *, most: int, end: Mark | None = None
+    ) -> Self:
+        """Go on in the log of a run from where a checkpoint was written, if nobody else is at work there.
+
+        Where it ended, if it has, must be in the log; steps are repeated then, and none is added.
+        """
         found = cls(receipt, key, mark, most=most)
-        found.path = path
+        found.path, found._end = path, end
         found._take()
         return found
 
@@ -161,6 +181,11 @@ class Log:
                     raise _branched(step, self.newest)
                 self._last = self._ahead.popleft()
                 self.mark = Mark(self.mark.steps + 1, self._last.code)
+            elif self._end is not None:
+                raise BranchedRunError(
+                    f"Step {step + 1} was passed over before the end of the run was noted. Nothing was drawn.",
+                    fix=f"pass it over again; or {AGAIN}",
+                )
             else:
                 body = _NOTE.pack(step, digest)
                 made = _Note(step, digest, _code(self._secret, self.mark.code + body))
@@ -217,7 +242,8 @@ class Log:
             lock(file, path)
             first, notes = _read(content(file, path, most=(1 + self._most) * _RECORD), self._secret, self._head, path)
             codes = [first, *(note.code for note in notes)]
-            _check(codes, self.mark, path)
+            _check(codes, self.mark, path, "the checkpoint holds")
+            _check(codes, self._end or self.mark, path, BEFORE_THE_END)
         except BaseException:
             os.close(file)
             raise
@@ -274,12 +300,9 @@ def _read(text: bytes, secret: bytes, head: bytes, path: Path) -> tuple[bytes, l
     return first, notes
 
 
-def _check(codes: list[bytes], mark: Mark, path: Path) -> None:
+def _check(codes: list[bytes], mark: Mark, path: Path, which: str) -> None:
     if not 0 <= mark.steps < len(codes) or not hmac.compare_digest(codes[mark.steps], mark.code):
-        raise CheckpointError(
-            f"The log {path} lacks steps that the checkpoint holds: it was cut off, or an older one put back.",
-            fix=f"put the newest log back, or {AGAIN}",
-        )
+        raise cut_off(path, which)
 
 
 def _branched(step: int, newest: int) -> BranchedRunError:

@@ -13,13 +13,14 @@ from torch.utils import _pytree as trees
 
 from defocus.errors import CheckpointError, InvalidParameterError
 from defocus.learning.checkpoints import key_in, load, save
-from defocus.learning.logs import Log, Mark, log_beside
+from defocus.learning.logfiles import BEFORE_THE_END, cut_off
+from defocus.learning.logs import Log, Mark, end_of, log_beside
 from defocus.learning.noising import Correlated
 from defocus.learning.planning import Plan
 from defocus.learning.stepping import Stepper
 from defocus.learning.streams import KEY_BYTES, derive
 from defocus.ledger import Ledger, Receipt
-from defocus.ledger.entries import CHARGE, canonical
+from defocus.ledger.entries import CHARGE, RELEASE, Entry, canonical
 from defocus.noise.integers import Integers
 from defocus.privacy.wire import from_wire, to_wire
 
@@ -146,8 +147,8 @@ class State:
         try:
             self._compare(kept)
             if ledger is not None:
-                self.receipt = _receipt(ledger, kept["receipt"])
-                self.log = _log(ledger, self.receipt, kept, most=self.stepper.plan.steps)
+                self.receipt, release = _receipt(ledger, kept["receipt"])
+                self.log = _log(ledger, self.receipt, release, kept, most=self.stepper.plan.steps)
             self._take(kept)
         except (KeyError, TypeError, ValueError, IndexError, RuntimeError) as error:
             if isinstance(error, InvalidParameterError):
@@ -184,24 +185,53 @@ class State:
 
 
 def ended(ledger: Ledger, receipt: Receipt, model: torch.nn.Module) -> None:
-    """Note the end of a run, once: a digest of the parameters that it released."""
+    """Note the end of a run, once: a digest of the parameters that it released, and where its log ends.
+
+    The log of a ledger that is no file is not looked for.
+    """
+    path = log_beside(ledger, receipt)
+    end = None if path is None else end_of(path)
+    told = {"parameters": digest_of_parameters(model).hex()}
+    noted = {} if end is None else {"steps": end.steps, "log": end.code.hex()}
     with contextlib.suppress(InvalidParameterError):  # noted before, by the run that this one repeated
-        ledger.record(receipt, digest_of_parameters(model).hex(), description="SHA-256 of the trained parameters")
+        ledger.record(receipt, told | noted, description="SHA-256 of the trained parameters", keep=True)
 
 
-def _receipt(ledger: Ledger, kept: list[Any]) -> Receipt:
+def _receipt(ledger: Ledger, kept: list[Any]) -> tuple[Receipt, Entry | None]:
+    """The receipt of the charge, and the entry that notes the end of the run, if it has ended."""
     sequence, digest = kept
-    entry = next((entry for entry in ledger.entries() if entry.sequence == sequence), None)
+    entry = release = None
+    for each in ledger.entries():
+        if each.sequence == sequence:
+            entry = each
+        elif each.kind == RELEASE and each.content["charge"] == sequence:
+            release = each
     if entry is None or entry.kind != CHARGE or entry.hash != digest:
         raise CheckpointError(
             "The run of this checkpoint was not charged to this ledger.",
             fix="resume it with the ledger that it was charged to.",
         )
-    return Receipt.of(entry, from_wire(entry.content["event"]), ledger.terms)
+    return Receipt.of(entry, from_wire(entry.content["event"]), ledger.terms), release
 
 
-def _log(ledger: Ledger, receipt: Receipt, kept: dict[str, Any], *, most: int) -> Log:
-    """The log of the run: beside the ledger, or where the checkpoint says if the ledger is no file."""
+def _log(ledger: Ledger, receipt: Receipt, release: Entry | None, kept: dict[str, Any], *, most: int) -> Log:
+    """The log of the run: beside the ledger, or where the checkpoint says if the ledger is no file.
+
+    That of a run that has ended must go as far as the ledger says, or as the run itself where it does not say.
+    """
     path, number, code = kept["log"]
-    there = log_beside(ledger, receipt) or Path(path)
-    return Log.resume(there, receipt, kept["key"], Mark(number, code), most=most)
+    there, end = log_beside(ledger, receipt) or Path(path), _end(release)
+    found = Log.resume(there, receipt, kept["key"], Mark(number, code), most=most, end=end)
+    if release is not None and end is None and found.newest < most:
+        found.close()
+        raise cut_off(there, BEFORE_THE_END)
+    return found
+
+
+def _end(release: Entry | None) -> Mark | None:
+    """Where the ledger says that the log of a run ends."""
+    match None if release is None else release.content["value"]:
+        case [{"steps": int(steps), "log": str(code)}]:
+            return Mark(steps, bytes.fromhex(code))
+        case _:
+            return None
