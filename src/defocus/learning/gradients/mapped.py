@@ -11,6 +11,7 @@ from torch.utils import _pytree as trees
 from defocus.learning.gradients.batches import Batch, call, rows, size
 from defocus.learning.gradients.clipped import Rule, usable_factors
 from defocus.learning.gradients.losses import Losses
+from defocus.learning.gradients.noticing import Noticing
 from defocus.learning.gradients.pieces.piece import weighted
 from defocus.learning.gradients.reference import Looped
 from defocus.learning.gradients.trusting import agrees
@@ -85,9 +86,12 @@ class Mapped:
         leaves, shape = trees.tree_flatten(tuple(batch))
         spec = trees.tree_unflatten([0 if isinstance(leaf, torch.Tensor) else None for leaf in leaves], shape)
         parameters = {name: p.detach() for name, p in self._parameters.items()}
-        gradients, losses = vmap(grad_and_value(one), in_dims=(None, spec), randomness="different")(
-            parameters, tuple(batch)
-        )
+        with Noticing() as noticing:
+            gradients, losses = vmap(grad_and_value(one), in_dims=(None, spec), randomness="different")(
+                parameters, tuple(batch)
+            )
+        if noticing.failed:
+            raise UnknownUseError  # in one example, and the model went on in another way with all
         return gradients, losses.detach()
 
 

@@ -100,6 +100,7 @@ def _look(
             each = losses.each(output, targets, examples)
         except LostError as error:
             raise UnknownUseError from error
+    watch.finished()
     if follower.place(each) != Place(0):
         raise UnknownUseError
     return watch.sights, tuple(watch.calls), follower

@@ -10,6 +10,7 @@ from torch.overrides import TorchFunctionMode
 
 from defocus.learning.gradients.following import Follower
 from defocus.learning.gradients.layouts import Layout
+from defocus.learning.gradients.noticing import Noticing
 from defocus.learning.gradients.places import Place
 from defocus.learning.gradients.regions import Region, Regions
 from defocus.learning.gradients.tape import Tape
@@ -65,7 +66,8 @@ class Watch(TorchFunctionMode):
     """Active during one forward pass. Without a plan it only looks, and keeps what it saw in ``sights``.
 
     While it looks, examples are followed through every function that the model and the loss call. Later passes must
-    call the same functions, in the same order.
+    call the same functions, in the same order. None of them may fail, even if the model goes on after that: an error in
+    one example would decide what is computed of all.
 
     Parameters in uses that no handler knows stay attached to the graph, so that the backward pass would reach them:
     what is not taken apart by examples is noticed, never lost.
@@ -85,6 +87,7 @@ class Watch(TorchFunctionMode):
         super().__init__()
         self.examples = examples
         self.tape = tape
+        self.failed = False
         self.sights: list[Sight] = []
         self._looked_up: dict[int, tuple[Any, Callable[[Tape, torch.Tensor], None] | None]] = {}
         self.calls: list[Callable[..., Any]] = []
@@ -99,7 +102,13 @@ class Watch(TorchFunctionMode):
     ) -> Any:
         """Let a handler act in place of a function that it knows, and any other function as it is."""
         del types
-        keywords = kwargs or {}
+        try:
+            return self._call(func, args, kwargs or {})
+        except Exception:
+            self.failed = True
+            raise
+
+    def _call(self, func: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         if self._inside:
             return self._result(func, args, keywords)
         if self.tape is not None and func.__name__ not in _TELLING:
@@ -133,7 +142,21 @@ class Watch(TorchFunctionMode):
             result = handler(self, func, args, keywords)
             if result is not NotImplemented:
                 return result
+        if func.__name__ == "losses_alone":
+            return self._losses_alone(func, *args, **keywords)
         return func(*args, **keywords)
+
+    def _losses_alone(self, func: Callable[..., Any], one: Callable[..., Any], *args: Any) -> Any:
+        """Losses of examples alone, out of functions that are not called by way of here."""
+        noticing = Noticing()
+
+        def noticed(*given: Any) -> Any:
+            with noticing:
+                return one(*given)
+
+        result = func(noticed, *args)
+        self.failed = self.failed or noticing.failed
+        return result
 
     def region(self, tensor: Any) -> Region | None:
         """The trainable parameter, or part of one, that a tensor is."""
@@ -163,7 +186,11 @@ class Watch(TorchFunctionMode):
         return self._follower.place(tensor), True
 
     def finished(self) -> None:
-        """Refuse a pass that met fewer uses, or called fewer functions, than expected."""
+        """Refuse a pass in which a function failed, or that met fewer uses or called fewer functions than expected."""
+        if self.failed:
+            raise UnknownUseError
+        if self.tape is None:
+            return
         if self._seen != len(self._plan.seats) or self._called != len(self._plan.calls):
             raise ChangedError
 
