@@ -192,6 +192,7 @@ def test_taking_away_any_handler_is_noticed_too(monkeypatch: pytest.MonkeyPatch)
     ("layer", "said"),
     [
         (nn.Embedding(7, 8, max_norm=1.0), "max_norm"),
+        (nn.Embedding.from_pretrained(torch.ones(7, 8), max_norm=1.0), "max_norm"),
         (nn.Embedding(7, 8, scale_grad_by_freq=True), "scale_grad_by_freq"),
     ],
 )

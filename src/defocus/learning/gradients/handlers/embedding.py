@@ -28,13 +28,13 @@ def _embedding(watch: Watch, func: Callable[..., Any], args: tuple[Any, ...], kw
     ) -> Any:
         del norm_type, sparse
         table = watch.region(weight)
-        if table is None:
-            return NotImplemented
-        if max_norm is not None or scale_grad_by_freq:
+        if max_norm is not None or (scale_grad_by_freq and table is not None):
             raise UnfitModelError(
                 "An embedding with max_norm or scale_grad_by_freq changes with the data of the batch, without noise.",
                 fix="leave both at their defaults.",
             )
+        if table is None:
+            return NotImplemented
         layout = watch.seat("embedding", input, table)
         if layout is None:
             seen = func(*args, **kwargs)
