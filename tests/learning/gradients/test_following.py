@@ -61,6 +61,18 @@ def hooked(x: torch.Tensor) -> torch.Tensor:
     return x
 
 
+def hooked_before(x: torch.Tensor) -> torch.Tensor:
+    if x.grad_fn is not None:
+        x.grad_fn.register_prehook(lambda gradients: (gradients[0].flip(0),))
+    return x
+
+
+def written_count(x: torch.Tensor) -> torch.Tensor:
+    count = torch.arange(len(x))
+    count.mul_(0)
+    return x[count]
+
+
 UNTRUSTED: dict[str, Use] = {
     "indexing by an order": lambda x: x[order(x)],
     "indexing by all, in their order": lambda x: x[list(range(len(x)))],
@@ -77,6 +89,12 @@ UNTRUSTED: dict[str, Use] = {
     "flipping twice": lambda x: x.flip(0).flip(0),
     "rolling": lambda x: x.roll(len(x), 0),
     "rolling all": lambda x: x.roll(0),
+    "rolling along no dimension": lambda x: x.roll(32, ()),
+    "rows of the batch as a table": lambda x: torch.embedding(x.flatten(1), order(x)).view(x.shape),
+    "a table that is looked up first": lambda x: torch.embedding(x.flatten(1), torch.arange(len(x))).view(x.shape),
+    "patches of one image": lambda x: F.unfold(x, (1, 1)).view(x.shape),
+    "an operator of a library": torch.ops.aten.tanh,
+    "a count that was written to": written_count,
     "joining parts": lambda x: torch.cat([x[:1], x[1:]]),
     "joining": lambda x: torch.cat([x, x])[: len(x)],
     "stacking": lambda x: torch.stack(list(x)),
@@ -115,6 +133,8 @@ TRUSTED: dict[str, Use] = {
     "each its own time": lambda x: x[torch.arange(len(x)), (x[..., 0] > 0).sum(1).clamp(max=3)].unsqueeze(1),
     "gathering times": lambda x: x.gather(1, x.argsort(1)),
     "times one by one": lambda x: torch.stack(list(x.transpose(0, 1)), 1),
+    "patches": lambda x: F.unfold(x.unsqueeze(1), (1, 1)).view(x.shape),
+    "windows": lambda x: x.unfold(1, 2, 1).amax(-1),
     "padding time": lambda x: F.pad(x, (0, 0, 1, 0)),
     "a mask that is written": lambda x: x.clone().masked_fill_(x > 1, 0.0),
     "a mask that is assigned": assigned,
@@ -148,7 +168,7 @@ def test_what_keeps_examples_apart_stays_on_the_fast_way(name: str, *, first: bo
     assert_right(model_of(TRUSTED[name], first=first), (torch.randn(5, 4, 8), torch.randint(0, 3, (5,))))
 
 
-@pytest.mark.parametrize("use", [Through.apply, hooked], ids=["function", "hook"])
+@pytest.mark.parametrize("use", [Through.apply, hooked, hooked_before], ids=["function", "hook", "prehook"])
 def test_a_backward_pass_that_is_not_known_is_left_to_a_plainer_way(use: Use) -> None:
     model = model_of(use, first=False)
     way = OnePass(model, Losses(nn.CrossEntropyLoss()), grouped(model, None), Choices())
@@ -237,3 +257,17 @@ def test_the_course_of_a_pass_tells_a_place_that_fits_a_number_of_examples_by_ch
     assert course(apart, 2) == course(apart, 3) == [(Place(0),), (Place(0),), (None,), (Place(0),)]
     assert course(folded, 2) == [(Place(0, 1, 3),), (Place(0, 1, 3),)]
     assert course(folded, 3) == [(Place(0, 1, 2),), (Place(0, 1, 2),)]
+
+
+@pytest.mark.parametrize("dims", [2, 3])
+def test_masks_of_attention_have_a_place_where_they_are_of_each_example_alone(dims: int) -> None:
+    def attended(w: torch.Tensor) -> torch.Tensor:
+        times = torch.zeros(4 if dims == 3 else 2 * len(w), len(w), 8) + w[:, :1]
+        mask = w[:, None, :1].expand(-1, 2, len(times)).flatten(0, 1)
+        mask = mask[:, None].expand(-1, len(times), -1) if dims == 3 else mask
+        return F.multi_head_attention_forward(
+            times, times, times, 8, 2, torch.ones(24, 8), None, None, None,
+            add_zero_attn=False, dropout_p=0.0, out_proj_weight=torch.ones(8, 8), out_proj_bias=None, attn_mask=mask,
+        )[0]  # fmt: skip
+
+    assert course(attended, 3)[-1][0] == (Place(1) if dims == 3 else LOST)

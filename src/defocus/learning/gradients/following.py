@@ -85,7 +85,7 @@ class Follower:
                 raise LostError  # rows for examples, perhaps, made without them
             self._constant(name, args, results)
         elif name not in HARMLESS:
-            call = Call(name, args, kwargs, results, self.place, self._counting)
+            call = Call(func, name, args, kwargs, results, self.place, self._counting)
             found = self._found(call, lost=LOST in places)
             if changing or name == "__setitem__" or any(each is args[0] for each in results):
                 self._change(args[0], found)
@@ -95,7 +95,7 @@ class Follower:
             self.course.append(tuple(self._known[id(each)][1] for each in results))
 
     def _found(self, call: Call, *, lost: bool) -> Place | tuple[Place | None, ...] | None:
-        rule = RULES.get(call.name)
+        rule = RULES.get(call.name) if _of_torch(call.func) else None
         if (rule is None and not call.results) or call.name in REVEALING or call.kwargs.get("out") is not None:
             raise LostError  # a number that Python can see, or a tensor that others may be views of
         return LOST if rule is None or lost else rule(call)
@@ -108,12 +108,15 @@ class Follower:
 
     def _count(self, tensor: torch.Tensor) -> None:
         """Remember a tensor that counts the examples."""
-        whole = torch.arange(self._examples, device=tensor.device)
-        if tensor.dim() and len(tensor) == self._examples and torch.equal(tensor.flatten(), whole):
+        if self._counts_all(tensor):
             self._counts.add(id(tensor))
 
+    def _counts_all(self, tensor: torch.Tensor) -> bool:
+        whole = torch.arange(self._examples, device=tensor.device)
+        return bool(tensor.dim()) and len(tensor) == self._examples and torch.equal(tensor.flatten(), whole)
+
     def _counting(self, tensor: object) -> bool:
-        return id(tensor) in self._counts
+        return isinstance(tensor, torch.Tensor) and id(tensor) in self._counts and self._counts_all(tensor)
 
     def _change(self, tensor: Any, place: Any) -> None:
         """What is written to has its place, which other views of the same memory must share."""
@@ -133,6 +136,12 @@ class Follower:
         elif known[1] is not None and place is None:
             return
         self._known[id(tensor)] = (tensor, place)
+
+
+def _of_torch(func: Callable[..., Any]) -> bool:
+    """Whether a name means what it means in PyTorch: operators of others may have any, with other arguments."""
+    module = getattr(func, "__module__", None) or "torch"
+    return module.partition(".")[0] in {"torch", "defocus"} and not module.startswith("torch._ops")
 
 
 def _memory(tensor: torch.Tensor) -> int:

@@ -33,6 +33,7 @@ LOST = Place(-1)
 class Call:
     """A function called with arguments, at least one of which has examples in it, and what it returned."""
 
+    func: Callable[..., Any]
     name: str
     args: tuple[Any, ...]
     kwargs: dict[str, Any]

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import torch
+from torch.nn import functional as F  # noqa: N812 -- its name everywhere
 
 from defocus.learning.gradients.indexing import read, write
 from defocus.learning.gradients.places import LOST, Call, Place, agreed, reshaped
@@ -66,6 +67,8 @@ def _along(position: int, default: Any = None, *, first: int = 0) -> _Rule:
             return LOST
         every = call.args[position:] if isinstance(dims, int) and call.name in {"flip", "permute"} else dims
         every = [every] if isinstance(every, int) else list(every)
+        if not every:
+            return LOST  # all at once, perhaps as if they were one
         touched = {dim % value.dim() for dim in every}
         if place is LOST or place.axis in touched or not call.results:
             return LOST
@@ -207,6 +210,18 @@ def _last(count: int | Callable[[Call], int]) -> _Rule:
     return rule
 
 
+def _one(func: Callable[..., Any], rule: _Rule) -> _Rule:
+    """Only for one of several functions of a name, whose arguments have other orders."""
+    return lambda call: rule(call) if call.func is func else LOST
+
+
+def _unfolded(call: Call) -> Place | tuple[Place | None, ...] | None:
+    """Windows along a dimension, or patches of images."""
+    if call.func is torch.Tensor.unfold:
+        return _along(1)(call)
+    return _one(F.unfold, _first(kernel=False))(call) if call.results[0].dim() == 3 else LOST
+
+
 def _padded(call: Call) -> Place:
     value, pads = call.at(0, "input"), list(call.at(1, "pad"))
     place = call.of(value)
@@ -237,8 +252,10 @@ def _heads(call: Call) -> tuple[Place | None, ...]:
     allowed = {"query": Place(1), "key": Place(1), "value": Place(1), "key_padding_mask": Place(0)}
     allowed["attn_mask"] = Place(0, 1, heads)
     known = list(tensors.values())
+    dims = {"attn_mask": 3, "key_padding_mask": 2}
     for name, value in call.kwargs.items():
         right = right and call.of(value) in {None, allowed.get(name)}
+        right = right and (call.of(value) is None or value.dim() == dims.get(name, 3))
     others = [each for each in call.args if isinstance(each, torch.Tensor) and not any(each is one for one in known)]
     right = right and all(call.of(each) is None for each in others)
     return (Place(1), Place(0)) if right else (LOST, LOST)
@@ -304,7 +321,7 @@ _ALONG: dict[str, tuple[int, Any]] = {
     **dict.fromkeys(("norm", "roll", "topk", "kthvalue"), (2, None)),
     "topk": (2, -1), "kthvalue": (2, -1), "sort": (1, -1), "argsort": (1, -1), "normalize": (2, 1),
     "cosine_similarity": (2, 1), "glu": (1, -1), "unbind": (1, 0), "chunk": (2, 0), "split": (2, 0),
-    "split_with_sizes": (2, 0), "tensor_split": (2, 0), "select": (1, None), "narrow": (1, None), "unfold": (1, None),
+    "split_with_sizes": (2, 0), "tensor_split": (2, 0), "select": (1, None), "narrow": (1, None),
     "gather": (1, None), "take_along_dim": (2, None), "scatter": (1, None), "scatter_add": (1, None), "diff": (2, -1),
 }  # fmt: skip
 _TURNED = ("transpose", "swapaxes", "swapdims", "permute", "movedim", "moveaxis", "t", "adjoint")
@@ -335,7 +352,9 @@ RULES: dict[str, _Rule] = {
     **dict.fromkeys(("triu", "tril"), _last(2)),
     **dict.fromkeys(("linear",), _last(1)),
     **dict.fromkeys(("layer_norm", "rms_norm"), _last(lambda call: len(call.at(1, "normalized_shape")))),
-    **dict.fromkeys(("embedding", "bucketize"), _last(0)),
+    "embedding": _one(F.embedding, _last(0)),
+    "bucketize": _last(0),
+    "unfold": _unfolded,
     "one_hot": lambda call: LOST if call.at(1, "num_classes", default=-1) < 0 else _last(0)(call),
     "where": lambda call: _pointwise(call) if len(call.args) + len(call.kwargs) == 3 else LOST,
     "__iter__": _rows,
@@ -358,7 +377,7 @@ HARMLESS = frozenset(
     size dim ndimension numel nelement __len__ stride is_contiguous element_size is_floating_point is_complex
     get_device storage_offset __hash__ is_signed is_inference is_same_size has_names retain_grad
     is_pinned is_set_to shape.__get__ dtype.__get__ device.__get__ layout.__get__ ndim.__get__ requires_grad.__get__
-    requires_grad.__set__ is_leaf.__get__ grad_fn.__get__ is_cuda.__get__ is_cpu.__get__ is_nested.__get__
+    requires_grad.__set__ is_leaf.__get__ is_cuda.__get__ is_cpu.__get__ is_nested.__get__
     is_sparse.__get__ is_mps.__get__ is_quantized.__get__ is_meta.__get__ is_mkldnn.__get__ is_xpu.__get__
     itemsize.__get__ nbytes.__get__ names.__get__ is_sparse_csr.__get__ is_ipu.__get__ is_maia.__get__
     is_mtia.__get__ is_vulkan.__get__ is_xla.__get__ grad.__get__ _version.__get__ _is_view result_type
