@@ -55,7 +55,7 @@ def _estimated(asked: Training, *, preview: bool) -> Mapping[str, Any]:
     name = ESTIMATORS[asked.kind]
     features, target = table(asked, asked.data)
     test = None if asked.test is None else table(asked, asked.test)
-    ends = list(zip(*asked.features.values(), strict=True))
+    ends = [list(end) for end in zip(*asked.features.values(), strict=True)]
     given: dict[str, Any] = {**asked.settings, "bounds": ends, "budget": asked.budget}
     if asked.range is not None:
         given["target"] = asked.range
@@ -67,7 +67,7 @@ def _estimated(asked: Training, *, preview: bool) -> Mapping[str, Any]:
             fix="write values = […] as they are written in the data, and check the public rows.",
         )
     told: dict[str, Any] = {
-        "model": f"{name} of {len(asked.features)} features",
+        "model": f"{name} of {len(asked.features)} feature{'s' * (len(asked.features) != 1)}",
         "protected": str(asked.unit),
     }
     kind = partial(getattr(learning, name), purpose=f"train {name}", **given)

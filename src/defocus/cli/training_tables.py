@@ -74,7 +74,7 @@ def _read(place: Path) -> pa.Table:
     except (pa.ArrowException, ValueError):
         problem = "cannot be read"
     except OSError as error:
-        problem = error.strerror or "cannot be opened"
+        problem = f"cannot be opened: {(error.strerror or type(error).__name__).lower()}"
     raise UnfitDataError(
         f"The table {place.name!r:.100} {problem}.", fix="name a .csv, .tsv or .parquet file, written whole."
     )

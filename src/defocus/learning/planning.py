@@ -8,7 +8,7 @@ Gaussian noise of a ratio of its own. Together they are one Gaussian release who
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, final
 
@@ -39,7 +39,7 @@ class Plan:
     budget: Budget
     size: int
     sampling: Sampling
-    factors: tuple[float, ...]
+    factors: tuple[float, ...] = field(repr=False)
     """The noise of each step, in multiples of the base."""
     ratio: float
     """The base: standard deviation over sensitivity of everything a step releases, taken together."""
