@@ -76,3 +76,15 @@ def test_a_part_computed_again_in_the_backward_pass_is_right() -> None:
     found = torch.cat([p.grad.flatten() for p in model.parameters()])
     assert torch.allclose(found, expected, atol=1e-5)
     assert "Not by one backward pass" in gradients.explain()
+
+
+@pytest.mark.filterwarnings("ignore::defocus.learning.gradients.SlowGradientsWarning")
+def test_what_is_kept_for_the_backward_pass_may_not_be_changed_on_the_way() -> None:
+    def forward(model: Any, x: torch.Tensor) -> Any:
+        with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t * (1 + (x.amax() - 50).relu())):
+            h = model.a(x).tanh()
+        return model.out(h)
+
+    gradients = Gradients(Model(forward, a=nn.Linear(6, 4), out=nn.Linear(4, 3)), nn.CrossEntropyLoss())
+    gradients.clipped_sum((torch.randn(5, 6), torch.zeros(5, dtype=torch.long)), clip(1.0))
+    assert gradients.explain().startswith("Per-example gradients by one backward pass for each example.")

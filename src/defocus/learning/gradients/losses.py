@@ -81,7 +81,7 @@ class Losses:
             raise UnfitModelError(f"The loss has shape {tuple(value.shape)} for {size} examples.", fix=_FIX)
         alone = self._alone(output, target)
         if size > 1 and not self._checked:
-            made_of_losses(alone.detach(), value.detach().reshape(()))
+            made_of_losses(alone, value)
             self._checked = True
         return alone
 
@@ -174,6 +174,7 @@ def made_of_losses(alone: torch.Tensor, whole: torch.Tensor) -> None:
     if has_torch_function((alone, whole)):
         handle_torch_function(made_of_losses, (alone, whole), alone, whole)
         return
+    alone, whole = alone.detach(), whole.detach().reshape(())
     if not bool(torch.isfinite(alone).all()):
         return
     tolerance = 1e-3 * alone.abs().sum() + 1e-6

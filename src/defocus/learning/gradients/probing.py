@@ -14,6 +14,7 @@ import torch
 from torch.nn import Module
 from torch.utils import _pytree as trees
 
+from defocus.learning.gradients.arguments import expected as expected_calls
 from defocus.learning.gradients.batches import Batch, call
 from defocus.learning.gradients.following import Follower
 from defocus.learning.gradients.handlers import HANDLERS
@@ -30,12 +31,15 @@ def plan(model: Module, losses: Losses, regions: Regions, batch: Batch, anchor: 
     """Every use of a trainable parameter in the order of a forward pass, and the layout of what it meets."""
     other_one = _unlike_the_first(batch)
     with torch.enable_grad(), undisturbed(model):
-        two, _, before = _look(model, losses, regions, picked(batch, [0, other_one]), anchor)
+        two, fewer, before = _look(model, losses, regions, picked(batch, [0, other_one]), anchor)
     with torch.enable_grad(), undisturbed(model):
-        three, calls, after = _look(model, losses, regions, picked(batch, [0, 0, other_one]), anchor)
+        three, more, after = _look(model, losses, regions, picked(batch, [0, 0, other_one]), anchor)
     if not {id(each) for each in after.strangers} <= {id(each) for each in before.constants}:
         raise UnknownUseError  # made of the batch by something that is not seen
     if [(each.what, each.names) for each in two] != [(each.what, each.names) for each in three]:
+        raise UnknownUseError
+    calls = expected_calls(fewer, more)
+    if calls is None:
         raise UnknownUseError
     other: Sequence[Sight | None] = [None] * len(three)
     if any(_shares_an_axis(a.tensor, b.tensor) for a, b in zip(two, three, strict=True)):
@@ -89,8 +93,8 @@ def _look(
     anchor: torch.Tensor,
     *,
     expected: Plan | None = None,
-) -> tuple[list[Sight], tuple[Callable[..., Any], ...], Follower]:
-    """Uses of parameters, the functions that were called, and where examples were followed to."""
+) -> tuple[list[Sight], list[tuple[Callable[..., Any], tuple[Any, ...]]], Follower]:
+    """Uses of parameters, the functions that were called and with what, and where examples were followed to."""
     inputs, targets = batch
     examples = len(next(leaf for leaf in trees.tree_leaves(inputs) if isinstance(leaf, torch.Tensor)))
     follower = Follower(batch)
@@ -103,7 +107,7 @@ def _look(
     watch.finished()
     if follower.place(each) != Place(0):
         raise UnknownUseError
-    return watch.sights, tuple(watch.calls), follower
+    return watch.sights, watch.calls, follower
 
 
 def _shares_an_axis(two: torch.Tensor, three: torch.Tensor) -> bool:

@@ -8,6 +8,7 @@ from typing import Any, final
 import torch
 from torch.overrides import TorchFunctionMode
 
+from defocus.learning.gradients.arguments import Expected, leaves
 from defocus.learning.gradients.following import Follower
 from defocus.learning.gradients.layouts import Layout
 from defocus.learning.gradients.noticing import Noticing
@@ -54,7 +55,7 @@ class Plan:
     """All uses of parameters in a pass, and all functions that its tensors go through, in their order."""
 
     seats: tuple[Seat, ...]
-    calls: tuple[Callable[..., Any], ...]
+    calls: tuple[Expected, ...]
 
 
 Handler = Callable[["Watch", Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
@@ -66,8 +67,8 @@ class Watch(TorchFunctionMode):
     """Active during one forward pass. Without a plan it only looks, and keeps what it saw in ``sights``.
 
     While it looks, examples are followed through every function that the model and the loss call. Later passes must
-    call the same functions, in the same order. None of them may fail, even if the model goes on after that: an error in
-    one example would decide what is computed of all.
+    call the same functions, in the same order and with the same arguments besides tensors. None of them may fail, even
+    if the model goes on after that: an error in one example would decide what is computed of all.
 
     Parameters in uses that no handler knows stay attached to the graph, so that the backward pass would reach them:
     what is not taken apart by examples is noticed, never lost.
@@ -90,7 +91,7 @@ class Watch(TorchFunctionMode):
         self.failed = False
         self.sights: list[Sight] = []
         self._looked_up: dict[int, tuple[Any, Callable[[Tape, torch.Tensor], None] | None]] = {}
-        self.calls: list[Callable[..., Any]] = []
+        self.calls: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
         self._handlers, self._regions, self._anchor = handlers, regions, anchor
         self._plan = plan if plan is not None else Plan((), ())
         self._follower, self._seen, self._called = follower, 0, 0
@@ -109,10 +110,13 @@ class Watch(TorchFunctionMode):
             raise
 
     def _call(self, func: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        if torch._C._autograd._top_saved_tensors_default_hooks(True) is not None:  # noqa: SLF001 -- has no other name
+            raise UnknownUseError  # what is kept for the backward pass may be changed until then
         if self._inside:
             return self._result(func, args, keywords)
         if self.tape is not None and func.__name__ not in _TELLING:
-            if self._called == len(self._plan.calls) or self._plan.calls[self._called] is not func:
+            expected = self._plan.calls[self._called] if self._called < len(self._plan.calls) else None
+            if expected is None or expected.func is not func or not expected.fits(args, keywords, self.examples):
                 raise ChangedError
             self._called += 1
         self._inside = True
@@ -128,7 +132,7 @@ class Watch(TorchFunctionMode):
         if follower is None:
             return result
         if func.__name__ not in _TELLING:
-            self.calls.append(func)
+            self.calls.append((func, leaves(args, keywords)))
         result = list(result) if func.__name__ == "__iter__" else result
         copies = unknown is not None and func.__name__ in _COPYING
         follower.saw(func, args, keywords, result, inside=unknown is not None and not copies)
