@@ -23,6 +23,15 @@ Use = Callable[[torch.Tensor], Any]
 EXAMPLES = 5
 
 
+def mix(x: torch.Tensor) -> None:
+    x.mul_(x.amax(0))
+
+
+LIBRARY = torch.library.Library("tests_following", "DEF")
+LIBRARY.define("mix(Tensor(a!) x) -> ()")
+LIBRARY.impl("mix", mix, "CPU")
+
+
 class Through(torch.autograd.Function):
     """A function with a backward pass of its own."""
 
@@ -56,6 +65,15 @@ def assigned(x: torch.Tensor) -> torch.Tensor:
     return x
 
 
+def viewed(x: torch.Tensor) -> torch.Tensor:
+    x = x * 1
+    view, flat = x[:, 0], x.flatten(1)
+    view += 1
+    flat.mul_(2).clamp_(max=3)
+    F.relu(x, inplace=True)
+    return x + view.unsqueeze(1) + flat.view(x.shape)
+
+
 def hooked(x: torch.Tensor) -> torch.Tensor:
     x.register_hook(lambda gradient: gradient.flip(0))
     return x
@@ -71,6 +89,29 @@ def written_count(x: torch.Tensor) -> torch.Tensor:
     count = torch.arange(len(x))
     count.mul_(0)
     return x[count]
+
+
+def mixed_unseen(x: torch.Tensor) -> torch.Tensor:
+    x = x * 1
+    with torch._C.DisableTorchFunction():
+        x.mul_(x.detach().amax(0))
+    return x
+
+
+def mixed_unseen_and_written(x: torch.Tensor) -> torch.Tensor:
+    return mixed_unseen(x).add_(1)
+
+
+def mixed_by_an_operator(x: torch.Tensor) -> torch.Tensor:
+    x = x * 1
+    torch.ops.tests_following.mix(x)
+    return x
+
+
+def swapped(x: torch.Tensor) -> torch.Tensor:
+    x, other = x.detach() * 1, x.detach().flip(0)
+    torch.utils.swap_tensors(x, other)
+    return x
 
 
 UNTRUSTED: dict[str, Use] = {
@@ -95,6 +136,10 @@ UNTRUSTED: dict[str, Use] = {
     "patches of one image": lambda x: F.unfold(x, (1, 1)).view(x.shape),
     "an operator of a library": torch.ops.aten.tanh,
     "a count that was written to": written_count,
+    "written to unseen": mixed_unseen,
+    "written to unseen, then seen": mixed_unseen_and_written,
+    "written to by an operator": mixed_by_an_operator,
+    "swapped": swapped,
     "joining parts": lambda x: torch.cat([x[:1], x[1:]]),
     "joining": lambda x: torch.cat([x, x])[: len(x)],
     "stacking": lambda x: torch.stack(list(x)),
@@ -139,6 +184,7 @@ TRUSTED: dict[str, Use] = {
     "a mask that is written": lambda x: x.clone().masked_fill_(x > 1, 0.0),
     "a mask that is assigned": assigned,
     "written into new memory": lambda x: torch.zeros(len(x), 4, 8).copy_(x),
+    "written to, seen through a view": viewed,
     "products of times": lambda x: (x @ x.mT).softmax(-1) @ x,
     "by letters": lambda x: torch.einsum("btd,bsd->bts", x, x) @ x,
 }

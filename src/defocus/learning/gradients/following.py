@@ -14,9 +14,9 @@ Assumes:
     depend on the number of examples only. Nothing reads a tensor's memory past PyTorch.
 """
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable
-from typing import Any, final
+from typing import Any, TypeAlias, final
 
 import torch
 from torch.autograd.function import BackwardCFunction
@@ -27,6 +27,7 @@ from defocus.learning.gradients.treating import HARMLESS, REVEALING, RULES
 
 __all__ = ["Follower"]
 
+_State: TypeAlias = tuple[int, int, int]
 _KEEPING = frozenset({"unsqueeze", "__getitem__", "to", "view", "reshape"})
 
 
@@ -40,7 +41,8 @@ class Follower:
         self.course: list[tuple[Place | None, ...]] = []
         """The places of the results of each call that was followed: those of another pass, whatever its size."""
         self._known: dict[int, tuple[torch.Tensor, Place | None]] = {}
-        self._memory: Counter[int] = Counter()
+        self._memory: defaultdict[int, list[torch.Tensor]] = defaultdict(list)
+        self._states: dict[int, _State] = {}
         self._counts: set[int] = set()
         self._examples = 0
         for leaf in trees.tree_leaves(batch):
@@ -57,6 +59,8 @@ class Follower:
             self.strangers.append(tensor)
             self._note(tensor, None)
             return None
+        if _state(tensor) != self._states[id(tensor)]:
+            raise LostError  # written to by something that is not seen
         return known[1]
 
     @property
@@ -78,16 +82,21 @@ class Follower:
     ) -> None:
         """Find the places of the results of a function; ``inside``, parameters met tensors that it made on its way."""
         results = _tensors(result)
-        places = [self.place(each) for each in _tensors((args, kwargs))]
         name, changing = name_of(func)
+        changing = changing or name == "__setitem__" or any(each is args[0] for each in results if args)
+        for each in (*args[: int(changing)], kwargs.get("out")):
+            self._written(each)
+        places = [self.place(each) for each in _tensors((args, kwargs))]
         if all(place is None for place in places):
             if inside:
                 raise LostError  # rows for examples, perhaps, made without them
             self._constant(name, args, results)
+        elif not _of_torch(func):
+            raise LostError  # it may have written to what it was given, unseen
         elif name not in HARMLESS:
             call = Call(func, name, args, kwargs, results, self.place, self._counting)
             found = self._found(call, lost=LOST in places)
-            if changing or name == "__setitem__" or any(each is args[0] for each in results):
+            if changing:
                 self._change(args[0], found)
             for number, each in enumerate(results):
                 self._note(each, found[number] if isinstance(found, tuple) else found)
@@ -95,7 +104,7 @@ class Follower:
             self.course.append(tuple(self._known[id(each)][1] for each in results))
 
     def _found(self, call: Call, *, lost: bool) -> Place | tuple[Place | None, ...] | None:
-        rule = RULES.get(call.name) if _of_torch(call.func) else None
+        rule = RULES.get(call.name)
         if (rule is None and not call.results) or call.name in REVEALING or call.kwargs.get("out") is not None:
             raise LostError  # a number that Python can see, or a tensor that others may be views of
         return LOST if rule is None or lost else rule(call)
@@ -118,13 +127,23 @@ class Follower:
     def _counting(self, tensor: object) -> bool:
         return isinstance(tensor, torch.Tensor) and id(tensor) in self._counts and self._counts_all(tensor)
 
+    def _written(self, tensor: Any) -> None:
+        """A function that is seen wrote to a tensor, once, and so to all that share its memory."""
+        if not isinstance(tensor, torch.Tensor) or not self.knows(tensor):
+            return
+        for each in self._memory[_memory(tensor)]:
+            now, before = _state(each), self._states[id(each)]
+            if now[:2] != before[:2] or now[2] > before[2] + 1:
+                raise LostError
+            self._states[id(each)] = now
+
     def _change(self, tensor: Any, place: Any) -> None:
         """What is written to has its place, which other views of the same memory must share."""
         if not isinstance(tensor, torch.Tensor):
             raise LostError
         if place == self.place(tensor):
             return
-        apart = self._memory[_memory(tensor)] == 1 and not any(tensor is each for each in self.strangers)
+        apart = len(self._memory[_memory(tensor)]) == 1 and not any(tensor is each for each in self.strangers)
         if not apart or not isinstance(place, Place) or place is LOST:
             raise LostError
         self._known[id(tensor)] = (tensor, place)
@@ -132,7 +151,8 @@ class Follower:
     def _note(self, tensor: torch.Tensor, place: Place | None) -> None:
         known = self._known.get(id(tensor))
         if known is None:
-            self._memory[_memory(tensor)] += 1
+            self._memory[_memory(tensor)].append(tensor)
+            self._states[id(tensor)] = _state(tensor)
         elif known[1] is not None and place is None:
             return
         self._known[id(tensor)] = (tensor, place)
@@ -142,6 +162,12 @@ def _of_torch(func: Callable[..., Any]) -> bool:
     """Whether a name means what it means in PyTorch: operators of others may have any, with other arguments."""
     module = getattr(func, "__module__", None) or "torch"
     return module.partition(".")[0] in {"torch", "defocus"} and not module.startswith("torch._ops")
+
+
+def _state(tensor: torch.Tensor) -> _State:
+    """What becomes another one when other numbers come into a tensor."""
+    version = 0 if tensor.is_inference() else tensor._version  # noqa: SLF001 -- autograd's own check of the same thing
+    return int(tensor._cdata), _memory(tensor), version  # noqa: SLF001 -- tensors may be swapped
 
 
 def _memory(tensor: torch.Tensor) -> int:
