@@ -83,3 +83,16 @@ def test_what_fails_is_remembered_and_what_does_not_is_not() -> None:
         with pytest.raises(IndexError):
             torch.zeros(3).sum(5)
     assert noticing.failed
+
+
+@pytest.mark.filterwarnings("ignore::defocus.learning.gradients.SlowGradientsWarning")
+def test_a_loss_that_reads_what_the_model_left_behind_does_not_go_by_one_pass() -> None:
+    def forward(model: Any, x: torch.Tensor) -> Any:
+        model.left = (x.amax(1) - 50).relu()
+        return model.out(x)
+
+    torch.manual_seed(0)
+    model = Model(forward, out=nn.Linear(4, 3))
+    gradients = Gradients(model, lambda output, target: ((output - target) ** 2).mean() * (1 - model.left.amax()))
+    gradients.clipped_sum((torch.randn(6, 4), torch.randn(6, 3)), clip(1.0))
+    assert gradients.explain() != "Per-example gradients by one backward pass."

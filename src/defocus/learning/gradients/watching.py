@@ -151,8 +151,13 @@ class Watch(TorchFunctionMode):
         return func(*args, **keywords)
 
     def _losses_alone(self, func: Callable[..., Any], one: Callable[..., Any], *args: Any) -> Any:
-        """Losses of examples alone, out of functions that are not called by way of here."""
-        noticing = Noticing()
+        """Losses of examples alone, out of functions that are not called by way of here.
+
+        A loss gets one example at a time. What the model left behind, and the loss reads besides, has all of them.
+        """
+        follower = self._follower
+        stray = lambda each: follower is not None and follower.knows(each) and follower.place(each) is not None  # noqa: E731 -- one use
+        noticing = Noticing(None if follower is None else stray)
 
         def noticed(*given: Any) -> Any:
             with noticing:
