@@ -17,6 +17,7 @@ from defocus.learning.gradients.onepass import OnePass
 from defocus.learning.gradients.probing import plan, undisturbed
 from defocus.learning.gradients.reference import Looped
 from defocus.learning.gradients.regions import Regions
+from defocus.learning.gradients.watching import UnknownUseError
 
 
 def seats(model: nn.Module, batch: Any) -> list[tuple[str, Layout]]:
@@ -88,3 +89,12 @@ def test_what_is_kept_for_the_backward_pass_may_not_be_changed_on_the_way() -> N
     gradients = Gradients(Model(forward, a=nn.Linear(6, 4), out=nn.Linear(4, 3)), nn.CrossEntropyLoss())
     gradients.clipped_sum((torch.randn(5, 6), torch.zeros(5, dtype=torch.long)), clip(1.0))
     assert gradients.explain().startswith("Per-example gradients by one backward pass for each example.")
+
+
+def test_places_may_not_depend_on_how_many_examples_there_are() -> None:
+    def forward(model: Any, x: torch.Tensor) -> Any:
+        x.transpose(0, len(x) - 1)
+        return model.out(x.mean(1))
+
+    with pytest.raises(UnknownUseError):
+        seats(Model(forward, out=nn.Linear(8, 3)), sequences())

@@ -39,7 +39,7 @@ def plan(model: Module, losses: Losses, regions: Regions, batch: Batch, anchor: 
     if [(each.what, each.names) for each in two] != [(each.what, each.names) for each in three]:
         raise UnknownUseError
     calls = expected_calls(fewer, more)
-    if calls is None:
+    if calls is None or before.course != after.course:
         raise UnknownUseError
     other: Sequence[Sight | None] = [None] * len(three)
     if any(_shares_an_axis(a.tensor, b.tensor) for a, b in zip(two, three, strict=True)):
