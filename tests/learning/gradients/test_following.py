@@ -23,12 +23,12 @@ Use = Callable[[torch.Tensor], Any]
 EXAMPLES = 5
 
 
-def mix(x: torch.Tensor) -> None:
-    x.mul_(x.amax(0))
+def mix(x: torch.Tensor) -> torch.Tensor:
+    return x.mul_(x.amax(0)).clone()
 
 
 LIBRARY = torch.library.Library("tests_following", "DEF")
-LIBRARY.define("mix(Tensor(a!) x) -> ()")
+LIBRARY.define("mix(Tensor(a!) x) -> Tensor")
 LIBRARY.impl("mix", mix, "CPU")
 
 
@@ -136,6 +136,7 @@ UNTRUSTED: dict[str, Use] = {
     "patches of one image": lambda x: F.unfold(x, (1, 1)).view(x.shape),
     "an operator of a library": torch.ops.aten.tanh,
     "a count that was written to": written_count,
+    "a count that ends early": lambda x: x[torch.arange(len(x)).to(torch.int8).to(torch.int64)],
     "written to unseen": mixed_unseen,
     "written to unseen, then seen": mixed_unseen_and_written,
     "written to by an operator": mixed_by_an_operator,

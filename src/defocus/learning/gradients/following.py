@@ -121,6 +121,8 @@ class Follower:
             self._counts.add(id(tensor))
 
     def _counts_all(self, tensor: torch.Tensor) -> bool:
+        if tensor.dtype not in {torch.int32, torch.int64}:
+            return False  # it could not count more examples
         whole = torch.arange(self._examples, device=tensor.device)
         return bool(tensor.dim()) and len(tensor) == self._examples and torch.equal(tensor.flatten(), whole)
 
