@@ -102,10 +102,11 @@ def _look(
         try:
             output: Any = call(model, inputs)
             each = losses.each(output, targets, examples)
+            apart = follower.place(each) == Place(0)
         except LostError as error:
             raise UnknownUseError from error
     watch.finished()
-    if follower.place(each) != Place(0):
+    if not apart:
         raise UnknownUseError
     return watch.sights, watch.calls, follower
 
