@@ -102,10 +102,13 @@ def _look(
         try:
             output: Any = call(model, inputs)
             each = losses.each(output, targets, examples)
-            apart = follower.place(each) == Place(0)
         except LostError as error:
             raise UnknownUseError from error
     watch.finished()
+    try:
+        apart = follower.place(each) == Place(0)
+    except LostError as error:
+        raise UnknownUseError from error
     if not apart:
         raise UnknownUseError
     return watch.sights, watch.calls, follower
