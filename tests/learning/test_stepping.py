@@ -208,4 +208,6 @@ def test_what_a_failure_says_is_for_the_owner_only(tmp_path: Path, watch: str) -
         run.fit(progress=False)
     told = "".join(traceback.format_exception(caught.value))
     assert ("is too much" in told) == (watch == "private")
+    assert caught.value.__context__ is None
+    assert (caught.value.__cause__ is None) == (watch == "paid")
     assert all(parameter.grad is None for parameter in run._stepper.parameters.values())

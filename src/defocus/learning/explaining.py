@@ -54,7 +54,7 @@ def _noise(plan: Plan, stepper: Stepper) -> str:
     made = stepper.noise.source if isinstance(stepper.noise, Correlated) else stepper.noise
     source = (
         "from AES-256 in counter mode"
-        if isinstance(made, Cryptographic)
+        if isinstance(made, Cryptographic) or next(stepper.model.parameters()).device.type == "cpu"
         else "from torch's generator, not cryptographic"
     )
     correlated = (

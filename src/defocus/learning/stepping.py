@@ -142,6 +142,7 @@ class Stepper:
         size = self.chunk or max(1, len(numbers))
         failed: Weights = np.zeros(0)
         while True:
+            reason: Exception | None = None
             try:
                 with alike():
                     extras = self._summed(parameters, numbers, weights, size)
@@ -150,23 +151,25 @@ class Stepper:
                 if size <= 1:
                     raise
                 self.chunk = size = -(-min(size, len(numbers)) // 2)
+                continue
             except DefocusError:
                 raise
             except Exception as problem:  # noqa: BLE001 -- whatever model and loss do
-                with alike():
-                    usable = self._usable(parameters, numbers, np.arange(len(numbers)))
-                if len(usable) == len(numbers):
-                    raise StepFailedError(
-                        "The model or the loss failed on a batch of private examples, though on none of them alone."
-                        " What it said is withheld, since it may quote them. Nothing of the step was released, and the"
-                        " charge stays.",
-                        fix="try both on made-up examples of every kind, and resume from a checkpoint; the owner of the"
-                        ' data sees the reason with watch="private".',
-                    ) from problem if self.private is not None else None
-                if self.private is not None:
-                    self.private.unusable += len(numbers) - len(usable)
-                failed = np.concatenate([failed, np.delete(weights, usable)])
-                numbers, weights = numbers[usable], weights[usable]
+                reason = problem if self.private is not None else None
+            with alike():  # out of the handler, so that what is raised below does not carry the failure along
+                usable = self._usable(parameters, numbers, np.arange(len(numbers)))
+            if len(usable) == len(numbers):
+                raise StepFailedError(
+                    "The model or the loss failed on a batch of private examples, though on none of them alone."
+                    " What it said is withheld, since it may quote them. Nothing of the step was released, and the"
+                    " charge stays.",
+                    fix="try both on made-up examples of every kind, and resume from a checkpoint; the owner of the"
+                    ' data sees the reason with watch="private".',
+                ) from reason
+            if self.private is not None:
+                self.private.unusable += len(numbers) - len(usable)
+            failed = np.concatenate([failed, np.delete(weights, usable)])
+            numbers, weights = numbers[usable], weights[usable]
 
     def _beside_failed(self, weights: Weights, device: torch.device) -> torch.Tensor:
         """What examples without a gradient add beside it: as those that are not finite do, so that it shows."""
