@@ -14,12 +14,21 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+from tests.repeatable import Repeatable
 
 from defocus.engines.spark_sessions import find_java, pyspark
 
 settings.register_profile("steady", derandomize=True, deadline=None, print_blob=False, max_examples=50)
 settings.register_profile("explore", deadline=None, max_examples=1000)
 settings.load_profile("steady")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--salt", type=int, default=0, help="draw another noise in every test that gives no bits")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(Repeatable(config.getoption("salt")))
 
 
 @pytest.hookimpl(trylast=True)

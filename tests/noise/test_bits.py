@@ -14,6 +14,8 @@ from defocus.errors import InvalidParameterError, NotBitsError
 from defocus.noise.bits import source
 from defocus.noise.testing import seeded
 
+pytestmark = pytest.mark.system
+
 FORK = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
 
