@@ -13,10 +13,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.waiting import HANGS
+
 ROOT = Path(__file__).parents[1]
 
 
-def found_by(module: str, *words: object, timeout: float = 240) -> dict[str, Any]:
+def found_by(module: str, *words: object, timeout: float = HANGS) -> dict[str, Any]:
     """Run a module of these tests as a program of its own, and return what it printed."""
     command = [sys.executable, "-m", module, *map(str, words)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False, cwd=ROOT)  # noqa: S603  # our own

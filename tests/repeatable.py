@@ -2,8 +2,8 @@
 
 The system's source is fed from a stream that depends on the name of the test, so each test draws the same noise on
 every run, in whatever order and beside whatever else; likewise from the generators of Python, NumPy and PyTorch that
-all code shares. Fixtures that several tests share have streams of their own. Tests of the system's source itself are marked
-``system``; processes that tests start or fork draw from the system.
+all code shares. Fixtures that several tests share have streams of their own. Tests of the system's source itself are
+marked ``system``; processes that tests start or fork draw from the system.
 ``pytest --salt=7`` draws another noise everywhere: a test that fails for some salt asks more than is certain.
 """
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.waiting import HANGS
 
 COMMANDS = ("account", "calibrate", "advise", "audit", "ledger")
 
@@ -84,7 +85,7 @@ def test_it_runs_as_a_program(start: list[str]) -> None:
         [sys.executable, *start, "account", "pure(1)", "--by", "basic", "--delta", "0"],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=HANGS,
         check=False,
     )
     assert ran.returncode == 0
@@ -96,7 +97,7 @@ def test_it_runs_as_a_program(start: list[str]) -> None:
 def test_a_cold_start_does_not_load_what_it_does_not_need() -> None:
     heavy = ("sqlalchemy", "matplotlib", "defocus.audit", "defocus.ledger")
     code = f"import sys; import defocus.cli; print([name for name in {heavy} if name in sys.modules])"
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)  # noqa: S603
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=HANGS, check=True)  # noqa: S603
     assert ran.stdout == "[]\n"
 
 
@@ -104,7 +105,7 @@ def test_a_terminal_without_greek_still_gets_its_answer() -> None:
     ran = subprocess.run(  # our own command
         [sys.executable, "-m", "defocus", "account", "laplace(20)"],
         capture_output=True,
-        timeout=60,
+        timeout=HANGS,
         check=False,
         env={**os.environ, "PYTHONIOENCODING": "ascii"},
     )
@@ -121,7 +122,7 @@ def test_a_full_disk_is_told_in_words(more: list[str]) -> None:
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
-            timeout=60,
+            timeout=HANGS,
             check=False,
         )
     assert ran.returncode == 1

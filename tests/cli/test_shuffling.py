@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.waiting import HANGS
+
 from defocus.local import oracle
 from defocus.local.shuffling import Analyser, Key, Round, acknowledge, fetch, send
 
@@ -31,7 +33,7 @@ def test_a_round_with_a_shuffler_in_another_process(tmp_path: Path) -> None:
         assert running.poll() is None
         assert acknowledge(address, analyser.receipt())
         assert counted.counts.tolist() == asked.estimate(reports).counts.tolist()
-        assert running.wait(timeout=20) == 0
+        assert running.wait(timeout=HANGS) == 0
         assert "Stopped after 1 batches; 0 envelopes were rejected." in running.stdout.read()
     finally:
         running.kill()

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, final
 
 import pytest
+from tests.waiting import HANGS
 
 from defocus.cli import main
 
@@ -175,7 +176,7 @@ def test_the_site_builds_strictly_and_loads_nothing_from_elsewhere(tmp_path: Pat
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=HANGS,
         check=False,
     )
     assert built.returncode == 0, built.stderr

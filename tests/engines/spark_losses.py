@@ -28,7 +28,7 @@ from defocus.engines.spark_sessions import find_java, pyspark
 from defocus.errors import QuestionFailedError
 from defocus.noise.testing import seeded
 
-SLOW = 40
+SLOW = 300
 """Seconds to wait for something that takes a few."""
 
 

@@ -6,6 +6,7 @@ import threading
 import time
 
 import pytest
+from tests.waiting import HANGS
 
 from defocus.engines.interrupting import interruptible
 
@@ -35,7 +36,7 @@ def test_an_interrupt_stops_the_work_and_is_raised_when_it_has_ended() -> None:
 
     def work() -> None:
         os.kill(os.getpid(), signal.SIGINT)  # the main thread may not even be waiting yet
-        go_on.wait(20)
+        go_on.wait(HANGS)
         time.sleep(0.2)
         ended.set()
 

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.waiting import HANGS
 
 pytestmark = pytest.mark.slow
 
@@ -17,7 +18,7 @@ def test_a_lost_executor_and_a_lost_driver_lose_no_charge_and_release_nothing(tm
         [sys.executable, "-W", "ignore", str(script), str(tmp_path)],
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=HANGS,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]

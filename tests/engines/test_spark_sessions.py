@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from tests.engines.visits import opened
+from tests.waiting import HANGS
 
 from defocus import count
 from defocus.engines import spark_sessions
@@ -93,7 +94,7 @@ def test_a_table_may_be_closed_by_garbage_collection_while_another_begins() -> N
 
     thread = threading.Thread(target=nested, daemon=True)
     thread.start()
-    thread.join(10)
+    thread.join(HANGS)
     assert not thread.is_alive()
 
 

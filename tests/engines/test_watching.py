@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable
 
 import pytest
+from tests.waiting import HANGS
 
 from defocus.engines.watching import watched
 
@@ -20,7 +21,7 @@ def test_what_is_told_never_goes_back_and_never_exceeds_a_hundred() -> None:
         return None
 
     with watched(percent, told.append):
-        assert enough.wait(20)
+        assert enough.wait(HANGS)
     assert told == [30.0, 30.0, 100.0]
 
 

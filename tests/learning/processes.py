@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from tests.learning.making import data, model, parameters, trainer
+from tests.waiting import HANGS
 from torch import distributed, nn
 
 from defocus import Budget
@@ -23,7 +24,7 @@ from defocus.noise.testing import seeded
 def main(rank: int, world: int, folder: Path) -> None:
     torch.set_num_threads(1)
     there = f"file://{folder}/meeting"
-    distributed.init_process_group("gloo", there, timeout=timedelta(seconds=60), rank=rank, world_size=world)
+    distributed.init_process_group("gloo", there, timeout=timedelta(seconds=HANGS), rank=rank, world_size=world)
     told: dict[str, Any] = {}
     loud = {"noise": 0.02, "budget": Budget(10**6, 0.01), "steps": 3, "batch": 32}
     net = model()
@@ -117,7 +118,7 @@ def until_killed(folder: Path) -> None:
         run.step(batch)
         run.save(folder / "c")
         print(run.steps_taken, flush=True)  # noqa: T201 -- to the test
-        time.sleep(0 if run.steps_taken < 3 else 20)
+        time.sleep(0 if run.steps_taken < 3 else HANGS)
 
 
 if __name__ == "__main__":

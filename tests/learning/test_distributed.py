@@ -12,6 +12,7 @@ import pytest
 import torch
 from tests.learning import processes
 from tests.learning.making import model, parameters, trainer
+from tests.waiting import HANGS
 
 from defocus import Budget, Ledger
 from defocus.learning.distributed import Ranks, plain
@@ -22,7 +23,8 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[str, Any]]]:
     folder = tmp_path_factory.mktemp("ranks")
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
+    path = f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
+    environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
     started = [
         subprocess.Popen(  # noqa: S603 - our own interpreter
             [sys.executable, str(processes.__file__), str(rank), "2", str(folder)],
@@ -32,7 +34,11 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[str,
         )
         for rank in range(2)
     ]
-    errors = [process.communicate(timeout=200)[1] for process in started]
+    try:
+        errors = [process.communicate(timeout=HANGS)[1] for process in started]
+    finally:
+        for process in started:
+            process.kill()
     assert [process.returncode for process in started] == [0, -signal.SIGKILL], errors
     return folder, [json.loads((folder / f"told-{rank}.json").read_text()) for rank in range(2)]
 

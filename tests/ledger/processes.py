@@ -15,6 +15,7 @@ from types import FrameType
 from typing import Any
 
 from tests.forking import ended, forked, note
+from tests.waiting import HANGS
 
 from defocus.errors import BudgetExceededError, DefocusError
 from defocus.ledger import Ledger, verify
@@ -38,7 +39,7 @@ def race(where: str, home: Path) -> dict[str, Any]:
     def grab() -> None:
         os.close(start_write)
         os.read(start_read, 1)
-        with opened(where, budget=Budget(1), anchor_file=home / "anchor", timeout=60) as ledger:
+        with opened(where, budget=Budget(1), anchor_file=home / "anchor", timeout=HANGS) as ledger:
             for _ in range(4):
                 try:
                     receipt = ledger.charge(Pure(Fraction(1, 16)), purpose="slice")
@@ -82,7 +83,7 @@ def show_one(where: str, home: Path) -> None:
 
 def show(ledger: Ledger, mechanism: Laplace, home: Path) -> None:
     receipt = ledger.charge(mechanism.event, purpose="count")
-    value = mechanism.sample(1000, seeded(os.getpid()))
+    value = mechanism.sample(1000, seeded(1))
     ledger.record(receipt, value)
     note(home / "shown", f"{receipt.sequence} {receipt.hash} {value}")
 

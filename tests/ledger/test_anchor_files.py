@@ -7,6 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from tests.waiting import HANGS
 
 from defocus.errors import (
     LedgerDamagedError,
@@ -66,13 +67,13 @@ def test_a_charge_whose_anchor_cannot_be_written_stays_but_gives_no_receipt(open
 
 
 def test_readers_never_mistake_a_charge_made_meanwhile_for_an_older_copy(opened: Opener, tmp_path: Path) -> None:
-    ledger = opened(anchor_file=tmp_path / "anchor", timeout=60)
+    ledger = opened(anchor_file=tmp_path / "anchor", timeout=HANGS)
     done = threading.Event()
 
     def read() -> int:
         seen = 0
         while not done.is_set():
-            with opened(anchor_file=tmp_path / "anchor") as other:
+            with opened(anchor_file=tmp_path / "anchor", timeout=HANGS) as other:
                 seen = max(seen, ledger.anchor().sequence, other.anchor().sequence)
         return seen
 

@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError
+from tests.waiting import HANGS
 
 from defocus.errors import InvalidParameterError, LedgerBusyError, LedgerUnavailableError, MissingExtraError
 from defocus.ledger import Ledger, verify
@@ -73,7 +74,7 @@ def test_another_writer_is_waited_for_and_then_named(opened: Opener, where: str,
 
 
 def test_a_charge_waits_for_the_one_before_and_sees_what_it_spent(opened: Opener, where: str, engine: Engine) -> None:
-    ledger = opened(timeout=30)
+    ledger = opened(timeout=HANGS)
     done: list[int] = []
     with engine.begin() as connection:
         connection.execute(text(f"SELECT * FROM {schema(where)}.ledger_head FOR UPDATE"))  # noqa: S608  # our own
@@ -83,7 +84,7 @@ def test_a_charge_waits_for_the_one_before_and_sees_what_it_spent(opened: Opener
         waiting.start()
         waiting.join(0.3)
         assert not done
-    waiting.join(30)
+    waiting.join(HANGS)
     assert done == [1]
 
 

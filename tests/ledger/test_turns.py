@@ -3,6 +3,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from tests.waiting import HANGS
 
 from defocus.errors import BudgetExceededError, LedgerBusyError
 from defocus.ledger import Ledger
@@ -45,7 +46,7 @@ def test_a_ledger_whose_turn_never_comes_says_so(tmp_path: Path) -> None:
 
 def _charge_all(path: str, given: "multiprocessing.Queue[list[int]]") -> None:
     receipts: list[int] = []
-    with Ledger.open(path, timeout=60) as book:
+    with Ledger.open(path, timeout=HANGS) as book:
         try:
             while True:
                 receipts.append(book.charge(Pure(0.01), purpose="count").sequence)
@@ -65,7 +66,7 @@ def test_reading_the_file_inside_a_charging_process_gives_no_receipt_twice(tmp_p
             path.read_bytes()
             done.wait(0.0005)
 
-    with Ledger.open(path, budget=Budget(1), unit=rows(), dataset="visits", timeout=60) as book:
+    with Ledger.open(path, budget=Budget(1), unit=rows(), dataset="visits", timeout=HANGS) as book:
         other = context.Process(target=_charge_all, args=(str(path), given))
         copier = threading.Thread(target=back_up)
         other.start()
@@ -79,7 +80,7 @@ def test_reading_the_file_inside_a_charging_process_gives_no_receipt_twice(tmp_p
         finally:
             done.set()
             copier.join()
-        theirs = given.get(timeout=120)
+        theirs = given.get(timeout=HANGS)
         other.join()
         assert len(ours) + len(theirs) == 100
         assert not set(ours) & set(theirs)

@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from tests.waiting import HANGS
 
 from defocus.release.silence import silence
 
@@ -44,13 +45,13 @@ def test_no_thread_ends_the_silence_of_another() -> None:
         def other() -> None:
             with silence():
                 inside.set()
-                ended.wait(10)
+                ended.wait(HANGS)
                 warnings.warn("private", stacklevel=1)
 
         with silence():
             thread = threading.Thread(target=other)
             thread.start()
-            assert inside.wait(10)
+            assert inside.wait(HANGS)
         ended.set()
         thread.join()
         assert list(warnings.filters) == before

@@ -19,6 +19,7 @@ import psycopg
 import pyarrow as pa
 import pyarrow.parquet as pq
 from tests.forking import ended, forked, note
+from tests.waiting import HANGS
 
 import defocus as dp
 from defocus.errors import BudgetExceededError, DefocusError, LedgerError, NotRecordedError
@@ -80,7 +81,7 @@ def tries(seed: int) -> list[str]:
 def outcome(where: str, home: Path) -> dict[str, Any]:
     """What the ledger holds in the end beside what was shown."""
     lines = shown(home)
-    with Ledger.open(where, anchor_file=home / "anchor", timeout=60) as ledger:
+    with Ledger.open(where, anchor_file=home / "anchor", timeout=HANGS) as ledger:
         entries = {entry.sequence: entry for entry in ledger.entries()}
         found = ledger.verify()
         left = {part: ledger.admits(dp.privacy.Pure(SLICE), parts=[part]) for part in PARTS}
@@ -134,25 +135,36 @@ def killed(where: str, home: Path) -> dict[str, Any]:
 
 
 def terminated(where: str, home: Path) -> dict[str, Any]:
-    """Somebody keeps terminating the connections of drivers to their ledger, at moments nobody chooses."""
+    """Somebody keeps terminating the connections of drivers to their ledger, at moments nobody chooses.
+
+    Drivers ask until they have found the ledger unavailable often enough; then nothing is terminated any more.
+    """
     opened(where, home).close()
+    with psycopg.connect(where.partition("&schema")[0], autocommit=True) as connection:
+        began = connection.execute("SELECT clock_timestamp()").fetchone()
+
+    def enough() -> bool:
+        return sum(line[0] == "unavailable" for line in shown(home)) >= DRIVERS
 
     def drive(seed: int) -> None:
-        with opened(where, home) as table:
-            for part in tries(seed) * 2:
-                ask(table, part, home)
+        while True:
+            with contextlib.suppress(LedgerError), opened(where, home) as table:
+                for part in tries(seed) * 2:
+                    ask(table, part, home)
+                if enough():
+                    return
 
     children = [forked(lambda seed=seed: drive(seed)) for seed in range(DRIVERS)]  # type: ignore[misc]  # its default
     stop, luck = threading.Event(), random.Random(3)
 
     def terminate() -> None:
         with psycopg.connect(where.partition("&schema")[0], autocommit=True) as connection:
-            for _ in range(400):
-                if stop.wait(luck.uniform(0, 0.02)):
-                    return
+            while not (stop.wait(luck.uniform(0, 0.02)) or enough()):
                 connection.execute(
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
-                    " AND backend_type = 'client backend' AND query LIKE '%ledger%' ORDER BY random() LIMIT 1"
+                    " AND backend_type = 'client backend' AND query LIKE '%%ledger%%' AND backend_start > %s"
+                    " ORDER BY random() LIMIT 1",
+                    began,
                 )
 
     thread = threading.Thread(target=terminate)
@@ -173,24 +185,23 @@ def restarted(where: str, home: Path) -> dict[str, Any]:
 
     def drive(seed: int) -> None:
         wanted = set(PARTS)
-        for _ in range(300):
+        while True:
             with contextlib.suppress(LedgerError), opened(where, home) as table:
                 for part in tries(seed):
                     if ask(table, part, home) == "refused":
                         wanted.discard(part)
-            if not wanted:
+            if not wanted and (home / "restarted").exists():
                 return
             time.sleep(0.1)
 
     opened(where, home).close()
     codes = [ended(child) for child in [forked(lambda seed=seed: drive(seed)) for seed in range(DRIVERS)]]  # type: ignore[misc]  # its default
     (home / "driven").touch()  # no more restarts
-    for _ in range(100):
+    while True:
         try:
             return {"codes": codes, **outcome(where, home)}
         except LedgerError:
             time.sleep(0.1)
-    return outcome(where, home)
 
 
 def main() -> None:

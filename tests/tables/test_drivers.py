@@ -25,7 +25,7 @@ def run(request: pytest.FixtureRequest, tmp_path: Path) -> Run:
         where = str(tmp_path / "visits.ledger")
         if request.param == "postgresql":
             where = f"{request.getfixturevalue('server')}&schema=drivers_{experiment}_{time.monotonic_ns()}"
-        return found_by("tests.tables.drivers", experiment, where, tmp_path, timeout=120)
+        return found_by("tests.tables.drivers", experiment, where, tmp_path)
 
     return runner
 
@@ -63,7 +63,8 @@ def test_a_driver_killed_between_charge_and_record_loses_its_slice_and_nobody_el
 @pytest.mark.parametrize("run", ["postgresql"], indirect=True)
 def test_terminated_connections_waste_slices_at_most_and_never_give_one_twice(run: Run) -> None:
     found = run("terminated")
-    assert found["unavailable"]
+    assert found["codes"] == [0] * 4
+    assert found["unavailable"] >= 4
     assert found["answered"] <= sum(found["charges"].values())
     assert found["paid"]
     assert found["twice"] == 0
@@ -97,7 +98,6 @@ def test_a_server_that_is_stopped_at_once_and_started_again_forgets_no_charge(
 ) -> None:
     where, restart = own_server
     done = threading.Event()
-    restarts: list[float] = []
 
     def keep_restarting() -> None:
         while not (tmp_path / "shown").exists():
@@ -107,16 +107,16 @@ def test_a_server_that_is_stopped_at_once_and_started_again_forgets_no_charge(
             if done.wait(0.3) or (tmp_path / "driven").exists():
                 return
             restart()
-            restarts.append(time.monotonic())
+            (tmp_path / "restarted").touch()
 
     thread = threading.Thread(target=keep_restarting)
     thread.start()
     try:
-        found = found_by("tests.tables.drivers", "restarted", f"{where}&schema=restarted", tmp_path, timeout=120)
+        found = found_by("tests.tables.drivers", "restarted", f"{where}&schema=restarted", tmp_path)
     finally:
         done.set()
         thread.join()
-    assert restarts  # whether a driver was at work just then is a matter of chance
+    assert (tmp_path / "restarted").exists()  # whether a driver was at work just then is a matter of chance
     assert found["codes"] == [0] * 4
     assert found["paid"]
     assert found["twice"] == 0

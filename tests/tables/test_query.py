@@ -1,12 +1,12 @@
 """A question is free to preview, charged once, and exact about both."""
 
-import threading
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.waiting import again_and_again
 
 import defocus as dp
 from defocus.errors import BudgetExceededError, InvalidParameterError, QuestionFailedError
@@ -105,19 +105,10 @@ def test_a_cancelled_question_stays_charged(tmp_path: Path) -> None:
     many = pa.table({"u": np.arange(3_000_000), "k": np.zeros(3_000_000, np.int64), "x": np.ones(3_000_000)})
     with opened(tmp_path, many, dp.Budget(1)) as table:
         query = table.agg(**{f"m{i}": dp.mean(f"x + {i}", 0, 1) for i in range(30)})
-        stop = threading.Event()
-
-        def keep_cancelling() -> None:
-            while not stop.wait(0.02):
-                table.rows.engine.cancel()
-
-        thread = threading.Thread(target=keep_cancelling)
-        thread.start()
-        try:
-            with pytest.raises(QuestionFailedError, match="cancelled"):
-                query.release(epsilon=0.75)
-        finally:
-            stop.set()
-            thread.join()
+        with (
+            again_and_again(table.rows.engine.cancel, 0.02),
+            pytest.raises(QuestionFailedError, match="cancelled"),
+        ):
+            query.release(epsilon=0.75)
         with pytest.raises(BudgetExceededError):
             query.release(epsilon=0.5)

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from tests.local.shuffling.making import parties
+from tests.waiting import HANGS
 
 from defocus.errors import InvalidParameterError, ShufflerUnavailableError
 from defocus.local import oracle
@@ -15,7 +16,7 @@ from defocus.local.shuffling import Analyser, Service, acknowledge, ask, fetch, 
 
 
 def asked(address: str, method: str, path: str, body: bytes | None = None, **headers: str) -> int:
-    connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=5)
+    connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=HANGS)
     try:
         connection.request(method, path, body, headers)
         return connection.getresponse().status
@@ -38,7 +39,7 @@ def test_a_whole_round_over_http() -> None:
         assert len(reader.open(batch).messages) == 50
         assert not service.finished.is_set()
         assert acknowledge(service.address, reader.receipt())
-        assert service.finished.wait(5)
+        assert service.finished.wait(HANGS)
         assert service.made == 1
         assert fetch(service.address, 1) is None
 
@@ -112,7 +113,7 @@ def test_only_the_analyser_ends_a_round_by_saying_what_only_it_knows() -> None:
         assert not service.finished.is_set()
         assert fetch(where) is not None
         assert acknowledge(where, reader.receipt())
-        assert service.finished.wait(5)
+        assert service.finished.wait(HANGS)
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1", "example.org", "", "::1"])  # noqa: S104 - refused

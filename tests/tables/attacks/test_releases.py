@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.tables.worlds import HOSTILE
+from tests.waiting import HANGS
 
 import defocus as dp
 from defocus import audit
@@ -228,7 +229,7 @@ KILLED = """
 
 def test_a_release_killed_between_charge_and_answer_stays_charged(tmp_path: Path) -> None:
     done = subprocess.run(  # noqa: S603  # our own script
-        [sys.executable, "-c", textwrap.dedent(KILLED), str(tmp_path / "t.ledger")], check=False, timeout=120
+        [sys.executable, "-c", textwrap.dedent(KILLED), str(tmp_path / "t.ledger")], check=False, timeout=HANGS
     )
     assert done.returncode == -signal.SIGKILL
     assert verify(tmp_path / "t.ledger")
@@ -331,6 +332,6 @@ def test_processes_never_spend_more_than_the_budget(tmp_path: Path) -> None:
     with opened(tmp_path, frame(BASE), budget=dp.Budget(1)):
         command = [sys.executable, "-c", textwrap.dedent(RACING), str(tmp_path / "t.ledger")]
         racing = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]  # noqa: S603  # our own
-        granted = [int(each.communicate(timeout=120)[0].strip().splitlines()[-1]) for each in racing]
+        granted = [int(each.communicate(timeout=HANGS)[0].strip().splitlines()[-1]) for each in racing]
     assert sum(granted) == 8
     assert verify(tmp_path / "t.ledger")

@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import pytest
+from tests.waiting import HANGS
 
 SETTINGS = {
     "": 0.0,
@@ -28,4 +29,4 @@ def check(setting, wanted):
     assert os.wait()[1] == 0, setting
 {chr(10).join(lines)}
 """
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)  # noqa: S603 -- our own words
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=HANGS)  # noqa: S603 -- our own words
