@@ -7,6 +7,9 @@ READY := $(VENV)/.ready
 # Bytecode is kept, so that workers and the programs that tests start do not compile everything anew.
 export PYTHONDONTWRITEBYTECODE :=
 
+# Two workers have a core each: threads of linear algebra would only wait for each other.
+export OMP_NUM_THREADS := 1
+
 .PHONY: demo test check suite fast slow lint types contracts docs bench format clean
 
 demo: $(READY)

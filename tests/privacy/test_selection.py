@@ -41,18 +41,25 @@ def test_the_best_pure_run_costs_two_runs_and_a_geometric_number_three() -> None
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 @pytest.mark.parametrize("eta", [0.0, 1.0])
-def test_two_candidates_never_exceed_the_pure_price(epsilon: float, eta: float) -> None:
-    e = math.exp(epsilon)
-    for gamma in (0.5, 0.01, 1e-4):
+def test_three_candidates_reach_the_pure_price_and_never_exceed_it(epsilon: float, eta: float) -> None:
+    """How often the one in the middle is the best: it gains what it gains itself, and what a better one loses."""
+    ratios = []
+    for gamma in (0.5, 0.01, 1e-4, 1e-7):
 
-        def best(low: float, gamma: float = gamma) -> float:
+        def worse(low: float, gamma: float = gamma) -> float:
+            """The chance that no run is better than what a run is with probability ``low``."""
             if eta:
                 return (1 / (1 - (1 - gamma) * low) - 1) / (1 / gamma - 1)
             return math.log(1 - (1 - gamma) * low) / math.log(gamma)
 
-        a, b = best(e / (1 + e)), best(1 / (1 + e))
-        worst = max(abs(math.log(a / b)), abs(math.log((1 - a) / (1 - b))))
-        assert worst <= (2 + eta) * epsilon
+        middle, high = 1e-6, 1e-3
+        more, less = middle * math.exp(epsilon), high * math.exp(-epsilon)
+        here = worse(1 - high) - worse(1 - high - middle)
+        there = worse(1 - less) - worse(1 - less - more)
+        price = float(pure_selection_epsilon(Selected(Pure(epsilon), gamma, eta), Fraction(epsilon)))
+        ratios.append(math.log(there / here) / price)
+    assert max(ratios) <= 1
+    assert ratios[-1] > 0.98
 
 
 @pytest.mark.parametrize("bad", [0, 1, -3, float("nan"), float("inf"), True, "20", 1e13])
