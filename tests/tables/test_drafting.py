@@ -40,7 +40,7 @@ def test_the_draft_is_refused_until_its_questions_are_answered(tmp_path: Path) -
     with pytest.raises(DatasetFileError, match="what may be lost"):
         parsed(answered)
     answered = answered.replace("# epsilon = 1", "epsilon = 1")
-    dataset = parsed(answered, home=tmp_path)
+    dataset = parsed(answered, file=tmp_path / "defocus.toml")
     assert dataset.unit == user("patient_id")
     assert check(dataset).problems == []
 
@@ -49,7 +49,7 @@ def test_every_commented_place_is_valid_once_it_is_uncommented(tmp_path: Path) -
     text = draft(visits(tmp_path, 1), unit=user("patient_id"), budget=Budget(1, 1e-6), home=tmp_path)
     places = ("# low", "# high", "# values", "# [bound]", "# rows", "# purposes")
     lines = [line[2:] if line.startswith(places) else line for line in text.split("\n")]
-    dataset = parsed("\n".join(lines), home=tmp_path)
+    dataset = parsed("\n".join(lines), file=tmp_path / "defocus.toml")
     assert dataset.bound is not None
     assert (dataset.columns["age"].low, dataset.columns["age"].high) == (0, 100)
     assert dataset.columns[HOSTILE].values == ("first", "second")
@@ -81,7 +81,7 @@ def test_a_table_of_a_database_is_drafted(tmp_path: Path) -> None:
     connection.close()
     dataset = parsed(
         draft(tmp_path / "h.duckdb", table="visits", unit=user("patient"), budget=Budget(1), home=tmp_path),
-        home=tmp_path,
+        file=tmp_path / "defocus.toml",
     )
     assert (dataset.name, dataset.table, dataset.data) == ("visits", "visits", ("h.duckdb",))
     assert check(dataset).problems == []
