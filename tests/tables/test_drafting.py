@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -43,6 +44,17 @@ def test_the_draft_is_refused_until_its_questions_are_answered(tmp_path: Path) -
     dataset = parsed(answered, file=tmp_path / "defocus.toml")
     assert dataset.unit == user("patient_id")
     assert check(dataset).problems == []
+
+
+def test_the_draft_names_the_ledger_and_its_anchor(tmp_path: Path) -> None:
+    (tmp_path / "books").mkdir()
+    said: dict[str, Any] = {"unit": user("patient_id"), "budget": Budget(1, 1e-6), "name": "stays"}
+    for home, ledger in ((tmp_path, "visits.ledger"), (tmp_path / "books", f"{tmp_path}/visits.ledger")):
+        text = draft(visits(tmp_path, 1), home=home, **said)
+        dataset = parsed(text, file=home / "defocus.toml")
+        assert (dataset.ledger, dataset.anchor_file) == (ledger, f"{ledger}.anchor")
+        assert "another disk" in text
+    assert parsed(draft(str(tmp_path / "*.parquet"), home=tmp_path, **said)).ledger == "stays.ledger"
 
 
 def test_every_commented_place_is_valid_once_it_is_uncommented(tmp_path: Path) -> None:

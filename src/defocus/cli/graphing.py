@@ -116,7 +116,10 @@ def _opened(opening: Opening, *, look: bool) -> Iterator[Network]:
         place: Ledger | Path | str | None = opening.ledger
         if look:
             found = Ledger.find(place or place_of(opening.data, opening.table, _unit(opening)))
-            place = Path(folder) / "preview.ledger" if found is None else opened.enter_context(found)
+            if found is not None:
+                place = opened.enter_context(found)
+            elif opening.unit is not None and opening.budget is not None:  # else it is refused, and none is made
+                place = Path(folder) / "preview.ledger"
         yield opened.enter_context(_graph(opening, place))
 
 

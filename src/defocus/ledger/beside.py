@@ -75,12 +75,12 @@ def _lost(folders: set[Path], mine: set[Path | None], unit: Unit) -> Iterator[Pa
         here = [path for path in folder.iterdir() if path not in mine] if folder.is_dir() else []
         ledgers = {path for path in here if path.name.endswith(_ENDING)}
         ledgers |= {path.with_name(path.name[:-7]) for path in here if path.name.endswith(f"{_ENDING}.anchor")}
-        claimed = {place for path in here if _ENDING not in path.name for place in _claimed(path)}
+        claimed = {place for path in here if _ENDING not in path.name for place in _claimed(path, mine)}
         yield from (path for path in ledgers - claimed if _may_be(path, unit))
 
 
-def _claimed(path: Path) -> list[Path]:
-    """The ledgers that a data file, a folder or a dataset file has."""
+def _claimed(path: Path, mine: set[Path | None]) -> list[Path]:
+    """The ledgers that a data file, a folder or a dataset file has; none if it is about my own data."""
     names = [_called(path.name) + _ENDING]
     if path.suffix.lower() == ".toml":
         try:
@@ -88,6 +88,8 @@ def _claimed(path: Path) -> list[Path]:
         except (OSError, ValueError):
             said = {}
         words = {key: word for key, word in said.items() if isinstance(word, str)}
+        if _real(path.parent / words.get("data", "")) in mine:
+            return []
         names += [words["ledger"]] if "ledger" in words else []
         names += [words[key].rpartition(".")[2] + _ENDING for key in ("name", "table") if key in words]
     return [_real(path.parent / name) for name in names]
