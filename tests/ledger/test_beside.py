@@ -76,7 +76,7 @@ def test_a_ledger_beside_the_dataset_file_is_found_where_the_data_is_elsewhere(t
     made(tmp_path / "books" / "old.ledger")
     with pytest.raises(LedgerMismatchError, match=r"old\.ledger") as refused:
         beside(tmp_path / "data" / "visits.csv", unit=rows(), file=tmp_path / "books" / "defocus.toml")
-    assert 'ledger="../data/visits.ledger"' in refused.value.fix
+    assert 'ledger = "../data/visits.ledger" in defocus.toml' in refused.value.fix
 
 
 def test_files_that_are_no_ledgers_are_nobodys_budget(tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ def test_the_ledger_that_an_earlier_version_called_after_the_name_is_not_left_be
         path.rename(home / path.name.replace("visits", "stays"))
     with pytest.raises(LedgerMismatchError, match=r"stays\.ledger") as refused:
         spend(described(home, "stays"))
-    assert 'ledger="stays.ledger"' in refused.value.fix
+    assert 'ledger = "stays.ledger" in defocus.toml' in refused.value.fix
 
 
 def test_a_deleted_ledger_is_missed(home: Path) -> None:

@@ -43,12 +43,12 @@ def beside(data: Any, *, table: str | None = None, unit: Unit | None = None, fil
         home = None if file is None else _real(file)
         lost = sorted(set(_lost({at.parent, *([] if home is None else [home.parent])}, {own, home}, unit)))
         if lost:
-            seen = [os.path.relpath(one, place.parent if home is None else home.parent) for one in lost]
+            seen = [os.path.relpath(one, place.parent if home is None else home.parent) for one in (*lost, place)]
+            written = [f'ledger="{one}"' if file is None else f'ledger = "{one}" in {file.name}' for one in seen]
             raise LedgerMismatchError(
                 f"There is no ledger {place.name} yet, but a ledger for the same unit that belongs to no other data"
-                f" there: {', '.join(seen):.300}. If the data was renamed or moved, that one has its budget.",
-                fix=f'name the ledger that belongs to the data: ledger="{seen[0]}"; if the data is new,'
-                f' ledger="{os.path.relpath(place, place.parent if home is None else home.parent)}".',
+                f" there: {', '.join(seen[:-1]):.300}. If the data was renamed or moved, that one has its budget.",
+                fix=f"write {written[0]} if that one belongs to the data; if the data is new, {written[-1]}.",
             )
     return place
 
