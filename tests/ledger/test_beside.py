@@ -1,6 +1,7 @@
 """Where a ledger is kept if nobody says: where its data is, whatever that is called."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -8,11 +9,13 @@ from defocus.errors import LedgerMismatchError
 from defocus.ledger import Ledger
 from defocus.ledger.beside import beside
 from defocus.privacy.budgets import Budget
-from defocus.privacy.units import Unit, rows, user
+from defocus.privacy.units import rows, user
+
+TERMS: dict[str, Any] = {"unit": rows(), "budget": Budget(1)}
 
 
-def made(path: Path, unit: Unit | None = None) -> Path:
-    Ledger.open(path, budget=Budget(1), unit=unit or rows(), dataset="some").close()
+def made(path: Path) -> Path:
+    Ledger.open(path, dataset="some", **TERMS).close()
     return path
 
 
@@ -42,13 +45,14 @@ def test_data_without_a_place_has_its_ledger_beside_the_file_that_describes_it(t
 def test_a_ledger_that_nothing_claims_may_be_that_of_renamed_data(tmp_path: Path) -> None:
     lost = made(tmp_path / "visits.ledger")
     with pytest.raises(LedgerMismatchError, match=r"stays\.ledger yet.*visits\.ledger") as refused:
-        beside(tmp_path / "stays.csv", unit=rows())
+        beside(tmp_path / "stays.csv", **TERMS)
     assert 'ledger="visits.ledger"' in refused.value.fix
     assert beside(tmp_path / "stays.csv") == tmp_path / "stays.ledger"
-    assert beside(tmp_path / "stays.csv", unit=user("patient")) == tmp_path / "stays.ledger"
+    for other in ({"unit": user("patient")}, {"budget": Budget(2)}):
+        assert beside(tmp_path / "stays.csv", **TERMS | other) == tmp_path / "stays.ledger"
     lost.unlink()  # its anchor still says that there was one
     with pytest.raises(LedgerMismatchError, match=r"visits\.ledger"):
-        beside(tmp_path / "stays.csv", unit=rows())
+        beside(tmp_path / "stays.csv", **TERMS)
 
 
 @pytest.mark.parametrize(
@@ -65,9 +69,9 @@ def test_a_ledger_that_belongs_to_other_data_is_nobody_elses(tmp_path: Path, nam
     made(tmp_path / "visits.ledger")
     (tmp_path / name).write_text(text, encoding="utf-8")
     file = tmp_path / "stays.toml"
-    assert beside(tmp_path / "stays.csv", unit=rows(), file=file) == tmp_path / "stays.ledger"
+    assert beside(tmp_path / "stays.csv", **TERMS, file=file) == tmp_path / "stays.ledger"
     with pytest.raises(LedgerMismatchError):  # but what the file itself said before was its own
-        beside(tmp_path / "stays.csv", unit=rows(), file=tmp_path / name)
+        beside(tmp_path / "stays.csv", **TERMS, file=tmp_path / name)
 
 
 def test_a_ledger_beside_the_dataset_file_is_found_where_the_data_is_elsewhere(tmp_path: Path) -> None:
@@ -75,11 +79,11 @@ def test_a_ledger_beside_the_dataset_file_is_found_where_the_data_is_elsewhere(t
     (tmp_path / "books").mkdir()
     made(tmp_path / "books" / "old.ledger")
     with pytest.raises(LedgerMismatchError, match=r"old\.ledger") as refused:
-        beside(tmp_path / "data" / "visits.csv", unit=rows(), file=tmp_path / "books" / "defocus.toml")
+        beside(tmp_path / "data" / "visits.csv", **TERMS, file=tmp_path / "books" / "defocus.toml")
     assert 'ledger = "../data/visits.ledger" in defocus.toml' in refused.value.fix
 
 
 def test_files_that_are_no_ledgers_are_nobodys_budget(tmp_path: Path) -> None:
     (tmp_path / "accounts.ledger").write_text("2026/11/14 bread", encoding="utf-8")
     (tmp_path / "empty.ledger").touch()
-    assert beside(tmp_path / "visits.csv", unit=rows()) == tmp_path / "visits.ledger"
+    assert beside(tmp_path / "visits.csv", **TERMS) == tmp_path / "visits.ledger"

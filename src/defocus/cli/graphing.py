@@ -115,7 +115,9 @@ def _opened(opening: Opening, *, look: bool) -> Iterator[Network]:
     with TemporaryDirectory() as folder, ExitStack() as opened:
         place: Ledger | Path | str | None = opening.ledger
         if look:
-            found = Ledger.find(place or place_of(opening.data, opening.table, _unit(opening)))
+            found = Ledger.find(
+                opening.ledger or place_of(opening.data, opening.table, _unit(opening), _budget(opening))
+            )
             if found is not None:
                 place = opened.enter_context(found)
             elif opening.unit is not None and opening.budget is not None:  # else it is refused, and none is made
@@ -127,7 +129,7 @@ def _graph(opening: Opening, ledger: Ledger | Path | str | None) -> Network:
     return open_graph(
         opening.data,
         unit=_unit(opening),
-        budget=None if opening.budget is None else Budget(opening.budget, opening.budget_delta),
+        budget=_budget(opening),
         nodes=_nodes(opening.nodes),
         ledger=ledger,
         name=opening.name,
@@ -140,6 +142,10 @@ def _graph(opening: Opening, ledger: Ledger | Path | str | None) -> Network:
         engine=opening.engine,
         memory=opening.memory,
     )
+
+
+def _budget(opening: Opening) -> Budget | None:
+    return None if opening.budget is None else Budget(opening.budget, opening.budget_delta)
 
 
 def _unit(opening: Opening) -> Unit | None:

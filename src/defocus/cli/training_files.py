@@ -142,7 +142,8 @@ def parsed(text: str, *, home: Path = Path(), file: str = "train.toml") -> Train
         model.refuse("kind", f"There is no model {kind!r:.60}", f"choose {', '.join((*ESTIMATORS, *NETWORKS))}.")
     ledger, anchor = top.word("ledger"), top.word("anchor_file")
     unit = _unit(top.section("unit"), network=kind in NETWORKS)
-    place = str(beside(home / data, unit=unit, file=home / file)) if ledger is None else ledger
+    budget = _budget(top.section("budget"), network=kind in NETWORKS)
+    place = str(beside(home / data, unit=unit, budget=budget, file=home / file)) if ledger is None else ledger
     network = kind in NETWORKS
     target = top.section("target").only("column", "values", "low", "high")
     training = _training(top, network=network)
@@ -154,7 +155,7 @@ def parsed(text: str, *, home: Path = Path(), file: str = "train.toml") -> Train
         anchor_file=None if anchor is None else str(home / anchor),
         out=home / (top.word("out") or ("model.pt" if network else "model.json")),
         unit=unit,
-        budget=_budget(top.section("budget"), network=network),
+        budget=budget,
         kind=kind,
         settings=_settings(model, kind),
         target=target.word("column"),

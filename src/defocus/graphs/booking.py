@@ -16,6 +16,7 @@ from defocus.graphs.sources import EdgeSource
 from defocus.ledger import Ledger
 from defocus.ledger.beside import beside
 from defocus.ledger.text import line
+from defocus.privacy.budgets import Budget
 from defocus.privacy.units import Unit
 
 __all__ = ["Holding", "booked", "called", "place_of"]
@@ -75,9 +76,9 @@ def _found(opened: EdgeSource, ledger: Any) -> str:
     return Path(ledger).stem if isinstance(ledger, str | Path) and "://" not in str(ledger) else "graph"
 
 
-def place_of(data: Any, table: str | None, unit: Unit | None) -> Path:
+def place_of(data: Any, table: str | None, unit: Unit | None, budget: Budget | None) -> Path:
     """Where the ledger is if nobody says: beside the data."""
-    place = beside(data, table=table, unit=unit)
+    place = beside(data, table=table, unit=unit, budget=budget)
     if place is not None:
         return place
     raise NotDeclaredError(

@@ -125,7 +125,7 @@ def open_graph(
         allowed = declared(purposes)
         title = called(name, opened, ledger)
         holding = Holding(title, opened.ends, directed=one_way)
-        place = place_of(data, table, unit) if ledger is None else ledger
+        place = place_of(data, table, unit, budget) if ledger is None else ledger
         if there is None:
             ready()
         book = None

@@ -78,8 +78,8 @@ class AnchorFile:
     """A file that follows the ledger: moved forward after each commit, before the receipt is given.
 
     Guarantee:
-        Once a receipt was given, the file holds its entry or a later one. It never moves back:
-        writers take turns on a lock file beside it.
+        Once a receipt was given, the file holds its entry or a later one, after a power cut too where its place was
+        chosen. It never moves back: writers take turns on a lock file beside it.
     """
 
     path: Path
@@ -131,8 +131,10 @@ class AnchorFile:
                 file.write(f"defocus ledger anchor 1\n{anchor}\n")
                 file.flush()
                 os.fsync(file.fileno())
+            old = self.first_use and self.path.exists()
             temporary.replace(self.path)
-            sync_directory(self.path.parent)
+            if not old:  # beside its ledger, a file that a power cut leaves behind by an entry is worth no second flush
+                sync_directory(self.path.parent)
         except OSError as error:
             raise self._unusable(error) from None
 

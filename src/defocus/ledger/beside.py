@@ -15,6 +15,7 @@ from defocus.ledger.anchors import anchor_path
 from defocus.ledger.making import terms_of
 from defocus.ledger.opening import place_of
 from defocus.ledger.store import Store
+from defocus.privacy.budgets import Budget
 from defocus.privacy.units import Unit
 
 __all__ = ["beside"]
@@ -22,14 +23,21 @@ __all__ = ["beside"]
 _ENDING = ".ledger"
 
 
-def beside(data: Any, *, table: str | None = None, unit: Unit | None = None, file: Path | None = None) -> Path | None:
+def beside(
+    data: Any,
+    *,
+    table: str | None = None,
+    unit: Unit | None = None,
+    budget: Budget | None = None,
+    file: Path | None = None,
+) -> Path | None:
     """The place of the ledger of ``data`` if nobody says; None if the data has no place of its own.
 
     Data without one (several files, a server) has its ledger beside the dataset ``file``, if one describes it, called
     after the table or that file. Links are followed, so that one file has one ledger.
 
-    Where a new ledger would be made for this ``unit`` although another in the folder may answer for the data, since
-    nothing there claims it, that is refused: the data was probably renamed.
+    Where a new ledger would be made for this ``unit`` and ``budget`` although there is one for the same two in the
+    folder that nothing there claims, that is refused: the data was probably renamed.
 
     >>> beside("visits.csv.gz").name, beside("clinic.duckdb", table="main.stays").name, beside("visits/*.parquet")
     ('visits.ledger', 'stays.ledger', None)
@@ -39,15 +47,15 @@ def beside(data: Any, *, table: str | None = None, unit: Unit | None = None, fil
     if at is None:
         return None
     place = at.with_name(_called(at.name if table is None else table.rpartition(".")[2]) + _ENDING)
-    if unit is not None and not os.path.lexists(place) and not os.path.lexists(anchor_path(place)):
+    if unit and budget and not os.path.lexists(place) and not os.path.lexists(anchor_path(place)):
         home = None if file is None else _real(file)
-        lost = sorted(set(_lost({at.parent, *([] if home is None else [home.parent])}, {own, home}, unit)))
+        lost = sorted(set(_lost({at.parent, *([] if home is None else [home.parent])}, {own, home}, (unit, budget))))
         if lost:
             seen = [os.path.relpath(one, place.parent if home is None else home.parent) for one in (*lost, place)]
             written = [f'ledger="{one}"' if file is None else f'ledger = "{one}" in {file.name}' for one in seen]
             raise LedgerMismatchError(
-                f"There is no ledger {place.name} yet, but a ledger for the same unit that belongs to no other data"
-                f" there: {', '.join(seen[:-1]):.300}. If the data was renamed or moved, that one has its budget.",
+                f"There is no ledger {place.name} yet, but one for the same unit and budget that belongs to no other data"
+                f" there: {', '.join(seen[:-1]):.300}. If the data was renamed or moved, that is what was spent of it.",
                 fix=f"write {written[0]} if that one belongs to the data; if the data is new, {written[-1]}.",
             )
     return place
@@ -69,14 +77,14 @@ def _called(name: str) -> str:
     return name.partition(".")[0] or name
 
 
-def _lost(folders: set[Path], mine: set[Path | None], unit: Unit) -> Iterator[Path]:
-    """Ledgers for this unit, and anchors whose ledger is gone, that no data and no dataset file in a folder claims."""
+def _lost(folders: set[Path], mine: set[Path | None], terms: tuple[Unit, Budget]) -> Iterator[Path]:
+    """Ledgers with these terms, and anchors whose ledger is gone, that no data and no dataset file there claims."""
     for folder in folders:
         here = [path for path in folder.iterdir() if path not in mine] if folder.is_dir() else []
         ledgers = {path for path in here if path.name.endswith(_ENDING)}
         ledgers |= {path.with_name(path.name[:-7]) for path in here if path.name.endswith(f"{_ENDING}.anchor")}
         claimed = {place for path in here if _ENDING not in path.name for place in _claimed(path, mine)}
-        yield from (path for path in ledgers - claimed if _may_be(path, unit))
+        yield from (path for path in ledgers - claimed if _may_be(path, terms))
 
 
 def _claimed(path: Path, mine: set[Path | None]) -> list[Path]:
@@ -95,15 +103,16 @@ def _claimed(path: Path, mine: set[Path | None]) -> list[Path]:
     return [_real(path.parent / name) for name in names]
 
 
-def _may_be(path: Path, unit: Unit) -> bool:
-    """Whether a ledger protects ``unit``, or did: only its anchor is left."""
+def _may_be(path: Path, terms: tuple[Unit, Budget]) -> bool:
+    """Whether a ledger was made for this unit and budget, or may have been: only its anchor is left."""
     if not path.exists():
         return True
     try:
         store = Store(place_of(path, timeout=10.0, read_only=True))
         try:
             with store.session() as session:
-                return terms_of(session).unit == unit
+                found = terms_of(session)
+                return (found.unit, found.budget) == terms
         finally:
             store.close()
     except DefocusError:  # it is no ledger, or one that cannot be used either

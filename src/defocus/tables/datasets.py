@@ -91,7 +91,7 @@ class Dataset:
     def ledger_place(self) -> str:
         """The path or URL of the ledger."""
         if self.ledger is None:
-            return str(self._beside(self.unit))
+            return str(self._beside(unit=self.unit, budget=self.budget))
         return self.ledger if "://" in self.ledger else str(self.home / self.ledger)
 
     @property
@@ -101,11 +101,11 @@ class Dataset:
             return str(self.home / self.anchor_file)
         if self.ledger is None or "://" not in self.ledger:
             return None
-        return AnchorFile(anchor_path(Path(os.path.realpath(self.home)) / self._beside(None).name), first_use=True)
+        return AnchorFile(anchor_path(Path(os.path.realpath(self.home)) / self._beside().name), first_use=True)
 
-    def _beside(self, unit: Unit | None) -> Path:
+    def _beside(self, **terms: Any) -> Path:
         paths = self.paths()
-        place = beside(paths[0] if len(paths) == 1 else paths, table=self.table, unit=unit, file=self.file)
+        place = beside(paths[0] if len(paths) == 1 else paths, table=self.table, file=self.file, **terms)
         assert place is not None  # noqa: S101  # the file has a place
         return place
 

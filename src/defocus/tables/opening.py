@@ -116,7 +116,7 @@ def open(  # noqa: A001  # reads as dp.open
             named=name is not None,
             unit=unit,
             budget=budget,
-            ledger=_place(data, sources[0], unit) if ledger is None else ledger,
+            ledger=_place(data, sources[0], unit, budget) if ledger is None else ledger,
             anchor_file=anchor_file,
             bound=bound,
             purposes=wanted,
@@ -265,9 +265,9 @@ def _rows(opened: Source, unit: Unit, person: str | None) -> Rows:
     return Rows(named.engine, named.relation, named.schema, column)
 
 
-def _place(data: Any, opened: Source, unit: Unit | None) -> Path:
+def _place(data: Any, opened: Source, unit: Unit | None, budget: Budget | None) -> Path:
     """Beside the data, called after its file or table and not by a name that somebody chose."""
-    place = beside(data, table=opened.origin.table and opened.name, unit=unit)
+    place = beside(data, table=opened.origin.table and opened.name, unit=unit, budget=budget)
     if place is not None:
         return place
     raise NotDeclaredError(
