@@ -22,7 +22,10 @@ from defocus.tables import Answer, Table
 DEPARTMENTS = ("Cardiology", "Emergency", "Maternity", "Neurology", "Oncology", "Paediatrics", "Surgery")
 DIAGNOSES = ("asthma", "birth", "diabetes", "fracture", "heart failure", "hypertension", "pneumonia", "stroke")
 RARE = tuple(f"rare disease {number}" for number in range(1, 61))
-LEDGER = ("visits.ledger", "visits.ledger.lock", "visits.ledger-journal", "visits.ledger-wal", "visits.ledger-shm")
+LEDGER = (
+    *("visits.ledger", "visits.ledger.lock", "visits.ledger-journal", "visits.ledger-wal", "visits.ledger-shm"),
+    *("visits.ledger.anchor", "visits.ledger.anchor.lock"),
+)
 FILES = (*LEDGER, "defocus.toml", "visits.parquet", "patients.parquet", "report.html")
 DATASET = """\
 # Everything here is public: written down without looking at a row.

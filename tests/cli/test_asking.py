@@ -20,9 +20,12 @@ def test_a_preview_is_free(defocus: Callable[..., Any], home: Path) -> None:
     assert ran.code == 0
     assert "stays" in ran.out
     assert "rows" in ran.out
-    with Ledger.open(home / "visits.ledger", read_only=True) as ledger:
-        assert len(ledger) == 1
+    assert {path.name for path in home.iterdir()} == {"defocus.toml", "visits.parquet"}
     assert defocus("preview", QUESTION, "--epsilon", 1, "--json").json["fits"] is True
+    assert defocus("query", QUESTION, "--epsilon", 1.5).code == 0
+    assert defocus("preview", QUESTION, "--epsilon", 1, "--json").json["fits"] is False
+    with Ledger.open(home / "visits.ledger", read_only=True) as ledger:
+        assert len(ledger) == 3
 
 
 def test_a_query_is_charged_printed_and_written(defocus: Callable[..., Any], home: Path) -> None:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from defocus.cli.budgets import ledger_of
+from defocus.ledger import Ledger
 
 QUESTION = "SELECT ward, COUNT(*) AS stays FROM visits GROUP BY ward"
 
@@ -53,12 +53,18 @@ def test_the_address_of_a_database_is_kept_as_it_is(
     defocus: Callable[..., Any], home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     address = "postgresql://host/books?schema=visits.toml"
-    assert ledger_of(address) == address
-    assert ledger_of(str(home / "defocus.toml")) == str(home / "visits.ledger")
+    defocus("query", QUESTION, "--epsilon", 1)
     seen: list[str] = []
-    monkeypatch.setattr("defocus.cli.ledgers.show", lambda where, **_: seen.append(where))
-    assert defocus("history", "-d", address).code == 0
-    assert seen == [address]
+
+    def opened(where: str, **_options: object) -> Ledger:
+        seen.append(where)
+        return real(home / "visits.ledger")
+
+    real = Ledger.open
+    monkeypatch.setattr("defocus.cli.ledgers.Ledger.open", opened)
+    for command in ("history", "budget"):
+        assert defocus(command, "-d", address).code == 0
+    assert seen == [address, address]
 
 
 @pytest.mark.usefixtures("home")

@@ -57,11 +57,16 @@ def test_a_preview_is_free_and_lists_the_methods(defocus: Callable[..., Any], ed
     assert ran.code == 0, ran.err
     assert "ramp" in ran.out
     assert "laplace" in ran.out
+    assert not (edges.parent / "ring.ledger").exists()
+    refused = defocus("graph", edges, "stars", "--nodes", "50", "--epsilon", 1, "--preview")
+    assert refused.code == 1
+    assert "ring.ledger" in refused.err.replace("\n", "")
+    assert defocus("graph", edges, *SAID, "edges", "--epsilon", 0.1).code == 0
     found = defocus("graph", edges, "stars", "--nodes", "50", "--epsilon", 1, "--preview", "--json").json
     assert found["fits"] is True
     assert {each["name"] for each in found["methods"]} == {"ramp", "ramp, measured", "laplace", "ladder"}
     with Ledger.open(edges.with_name("ring.ledger"), read_only=True) as ledger:
-        assert len(ledger) == 1
+        assert len(ledger) == 3
 
 
 def test_an_answer_is_written_kept_and_plotted(defocus: Callable[..., Any], edges: Path) -> None:

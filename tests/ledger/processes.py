@@ -280,6 +280,7 @@ def as_nobody(where: str, home: Path) -> dict[str, Any]:
         path.chmod(path.stat().st_mode | 0o555)
     home.chmod(0o555)
     Path(where).chmod(0o666)
+    Path(f"{where}.anchor").chmod(0o666)
     if os.geteuid() == 0:
         os.setgid(65534)
         os.setuid(65534)

@@ -1,5 +1,7 @@
 """A file that follows the newest entry, so that an older copy of a ledger is noticed."""
 
+import shutil
+import stat
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +15,7 @@ from defocus.errors import (
     LedgerDamagedError,
     LedgerUnavailableError,
 )
-from defocus.ledger import Anchor, Ledger
+from defocus.ledger import Anchor, Ledger, verify
 from defocus.privacy.events import Laplace, Pure
 
 Opener = Callable[..., Ledger]
@@ -31,7 +33,7 @@ def test_an_anchor_file_follows_every_entry(opened: Opener, tmp_path: Path) -> N
 
 def test_a_missing_anchor_file_is_refused_once_the_ledger_exists(opened: Opener, tmp_path: Path) -> None:
     file = tmp_path / "anchor"
-    opened(anchor_file=file)
+    opened(anchor_file=file).charge(Laplace(4), purpose="count")
     file.unlink()
     with pytest.raises(LedgerDamagedError, match="missing"):
         opened(anchor_file=file)
@@ -83,3 +85,149 @@ def test_readers_never_mistake_a_charge_made_meanwhile_for_an_older_copy(opened:
             ledger.charge(Pure(Fraction(1, 1000)), purpose="meanwhile")
         done.set()
         assert all(reader.result() <= 15 for reader in readers)
+
+
+SQLITE = pytest.mark.parametrize("where", ["sqlite"], indirect=True)
+
+
+def lost(where: str) -> None:
+    """Remove a ledger that is a file, as an accident would: its anchor stays."""
+    Path(where).unlink()
+
+
+@SQLITE
+def test_a_ledger_in_a_file_has_an_anchor_beside_it_unless_told(opened: Opener, where: str) -> None:
+    receipt = opened().charge(Laplace(4), purpose="count")
+    assert str(receipt.anchor) in Path(f"{where}.anchor").read_text()
+    assert opened().verify().anchored
+    assert verify(where).anchored
+
+
+@SQLITE
+def test_a_ledger_that_was_deleted_is_not_made_anew(opened: Opener, where: str) -> None:
+    opened().charge(Laplace(4), purpose="count")
+    lost(where)
+    acts: list[Callable[[], object]] = [opened, lambda: opened(read_only=True), lambda: Ledger.find(where)]
+    for act in acts:
+        with pytest.raises(LedgerDamagedError, match="a ledger of 2 entries, but there is none") as refused:
+            act()
+        assert "put the ledger back" in refused.value.fix
+        assert f"remove {where}.anchor" in refused.value.fix
+        assert "stays released" in refused.value.fix
+    assert not Path(where).exists()
+
+
+@SQLITE
+def test_an_older_copy_is_refused_without_asking_for_an_anchor_file(opened: Opener, where: str, tmp_path: Path) -> None:
+    with opened() as ledger:
+        ledger.charge(Laplace(4), purpose="count")
+    shutil.copy(where, tmp_path / "backup")
+    with opened() as ledger:
+        ledger.charge(Laplace(4), purpose="count")
+    shutil.copy(tmp_path / "backup", where)
+    for options in ({}, {"read_only": True}):
+        with pytest.raises(LedgerDamagedError, match="ends at entry 1 and no longer holds entry 2") as refused:
+            opened(**options)
+        assert "newest copy" in refused.value.fix
+
+
+@SQLITE
+def test_a_ledger_put_in_the_place_of_another_is_refused(opened: Opener, where: str, tmp_path: Path) -> None:
+    with opened() as ledger:
+        ledger.charge(Laplace(4), purpose="count")
+    with opened(where=str(tmp_path / "fresh.ledger")):
+        pass
+    shutil.copy(tmp_path / "fresh.ledger", where)
+    with pytest.raises(LedgerDamagedError, match="rewritten"):
+        opened()
+    shutil.copy(tmp_path / "fresh.ledger.anchor", f"{where}.anchor")
+    opened().close()  # who replaces both is not noticed: keep an anchor elsewhere
+
+
+@SQLITE
+def test_an_anchor_beside_a_ledger_is_started_where_it_is_missing_and_not_by_readers(
+    opened: Opener, where: str, tmp_path: Path
+) -> None:
+    opened().charge(Laplace(4), purpose="count")
+    file = Path(f"{where}.anchor")
+    file.unlink()
+    opened(read_only=True)
+    assert not file.exists()
+    anchor = opened().anchor()
+    assert str(anchor) in file.read_text()
+    shutil.copy(where, tmp_path / "copy.ledger")
+    assert Ledger.open(tmp_path / "copy.ledger").anchor() == anchor
+
+
+@SQLITE
+def test_a_named_anchor_file_at_the_usual_place_is_the_usual_one(opened: Opener, where: str) -> None:
+    opened().charge(Laplace(4), purpose="count")
+    Path(f"{where}.anchor").unlink()
+    opened(anchor_file=f"{where}.anchor").charge(Laplace(4), purpose="count")
+    assert "\n2:" in Path(f"{where}.anchor").read_text()
+
+
+@SQLITE
+def test_an_anchor_that_was_garbled_stops_everybody(opened: Opener, where: str) -> None:
+    opened().charge(Laplace(4), purpose="count")
+    Path(f"{where}.anchor").write_text("defocus ledger anchor 1\nnothing\n")
+    for options in ({}, {"read_only": True}):
+        with pytest.raises(LedgerDamagedError, match="does not hold an anchor"):
+            opened(**options)
+
+
+@SQLITE
+def test_links_and_relative_paths_lead_to_one_anchor(
+    opened: Opener, where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened().charge(Laplace(4), purpose="count")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "link.ledger").symlink_to(where)
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    opened(where="link.ledger").charge(Laplace(4), purpose="count")
+    assert [path.name for path in (tmp_path / "elsewhere").iterdir()] == ["link.ledger"]
+    assert "\n2:" in Path(f"{where}.anchor").read_text()
+
+
+@SQLITE
+def test_an_anchor_that_is_a_link_to_another_disk_stays_one(opened: Opener, where: str, tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    Path(f"{where}.anchor").symlink_to(tmp_path / "disk" / "anchor")
+    opened().charge(Laplace(4), purpose="count")
+    assert Path(f"{where}.anchor").is_symlink()
+    assert "\n1:" in (tmp_path / "disk" / "anchor").read_text()
+
+
+@SQLITE
+def test_both_deleted_begins_anew_which_only_an_anchor_elsewhere_notices(
+    opened: Opener, where: str, tmp_path: Path
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    opened(anchor_file=elsewhere).charge(Laplace(4), purpose="count")
+    opened().close()
+    lost(where)
+    Path(f"{where}.anchor").unlink()
+    with pytest.raises(LedgerDamagedError, match="vouches for a ledger of 2 entries"):
+        opened(anchor_file=elsewhere)
+    assert len(opened()) == 1
+
+
+@SQLITE
+def test_an_anchor_is_for_those_who_may_use_its_ledger(opened: Opener, where: str) -> None:
+    ledger = opened()
+    Path(where).chmod(0o660)
+    ledger.charge(Laplace(4), purpose="count")
+    assert stat.S_IMODE(Path(f"{where}.anchor").stat().st_mode) == 0o660
+    for lock in (Path(f"{where}.lock"), Path(f"{where}.anchor.lock")):
+        lock.unlink()
+    ledger.charge(Laplace(4), purpose="count")
+    assert stat.S_IMODE(Path(f"{where}.anchor.lock").stat().st_mode) == 0o660
+    assert stat.S_IMODE(Path(f"{where}.lock").stat().st_mode) == 0o660
+
+
+@pytest.mark.parametrize("where", ["postgresql"], indirect=True)
+def test_a_ledger_on_a_server_has_no_anchor_file_unless_told(opened: Opener, tmp_path: Path) -> None:
+    ledger = opened()
+    ledger.charge(Laplace(4), purpose="count")
+    assert not ledger.verify().anchored
+    assert list(tmp_path.iterdir()) == []

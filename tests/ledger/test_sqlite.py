@@ -47,9 +47,10 @@ def test_triggers_keep_accidents_away(opened: Opener, where: str, statement: str
 
 def test_the_whole_ledger_is_one_file_at_rest(opened: Opener, where: str) -> None:
     filled(opened(), 3).close()
-    name, lock = Path(where).name, Path(f"{where}.lock")
-    assert {path.name for path in Path(where).parent.iterdir()} == {name, lock.name}
-    assert not lock.stat().st_size
+    name, locks = Path(where).name, (Path(f"{where}.lock"), Path(f"{where}.anchor.lock"))
+    anchored = {f"{name}.anchor", *(lock.name for lock in locks)}
+    assert {path.name for path in Path(where).parent.iterdir()} == {name, *anchored}
+    assert not any(lock.stat().st_size for lock in locks)
 
 
 def test_commits_are_flushed_to_the_directory_too(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -243,6 +243,8 @@ def test_verify_compares_the_list_of_parts_with_the_chain(
     values = {"part": key_of("2026-11-14"), "other": key_of("2026-11-15")}
     tampering(statement, **{name: value for name, value in values.items() if f":{name}" in statement})
     assert not verify(where).ok
+    with pytest.raises(LedgerDamagedError, match="not found under each of its parts"):
+        Ledger.open(where)
 
 
 def test_a_charge_found_under_a_part_it_does_not_name_decides_nothing(

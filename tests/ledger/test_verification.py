@@ -9,6 +9,7 @@ import pytest
 from defocus.errors import InvalidParameterError, LedgerDamagedError
 from defocus.ledger import Ledger, Verification, verify
 from defocus.ledger.entries import canonical, digest
+from defocus.ledger.places import url_of
 from defocus.privacy.events import Laplace, Pure
 
 Opener = Callable[..., Ledger]
@@ -49,6 +50,12 @@ def forge(bodies: dict[int, dict[str, Any]], tampering: Tampering, changes: dict
     tampering("UPDATE ledger_head SET hash = :hash WHERE one = 1", hash=previous)
 
 
+def unanchored(where: str) -> None:
+    """Remove the anchor that lies beside a ledger in a file, as someone who rewrites the ledger would."""
+    if url_of(where) is None:
+        Path(f"{where}.anchor").unlink()
+
+
 def says(found: Verification, *words: str) -> bool:
     return not found and all(any(word in problem for problem in found.problems) for word in words)
 
@@ -64,6 +71,7 @@ def test_an_untouched_ledger_has_no_problem(ledger: Ledger, where: str) -> None:
 
 def test_without_an_anchor_the_report_says_what_it_cannot_see(where: str, ledger: Ledger) -> None:
     ledger.close()
+    unanchored(where)
     assert "without an anchor" in str(verify(where))
 
 
@@ -180,6 +188,7 @@ def test_a_cut_tail_with_its_head_moved_is_found_by_an_anchor_only(
     anchor = ledger.anchor()
     tampering("DELETE FROM ledger_entries WHERE sequence > 3")
     tampering("UPDATE ledger_head SET sequence = 3, hash = :hash", hash=digest(canonical(bodies[3])))
+    unanchored(where)
     assert verify(where).ok
     assert says(verify(where, anchor), "older copy was put back")
     assert says(ledger.verify(), "older copy was put back")
@@ -192,6 +201,7 @@ def test_a_chain_rewritten_whole_is_found_by_an_anchor_only(
 ) -> None:
     anchor = ledger.anchor()
     forge(bodies, tampering, {3: {"who": "Eve"}})
+    unanchored(where)
     assert verify(where).ok
     for kept in (anchor, str(anchor), (anchor.sequence, anchor.hash)):
         assert says(verify(where, kept), "not the one the anchor was taken of")
@@ -327,3 +337,45 @@ def test_what_is_no_ledger_is_told_once(tmp_path: Path) -> None:
     with pytest.raises(LedgerDamagedError) as refused:
         Ledger.open(tmp_path / "patients.csv")
     assert refused.value.fix.startswith("check the path")
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_a_ledger_with_an_altered_entry_is_opened_by_nobody(
+    opened: Opener, bodies: dict[int, dict[str, Any]], tampering: Tampering, number: int
+) -> None:
+    text = canonical(bodies[number] | {"who": "Eve"})
+    tampering("UPDATE ledger_entries SET body = :body WHERE sequence = :number", body=text, number=number)
+    for options in ({}, {"read_only": True}):
+        with pytest.raises(LedgerDamagedError, match=rf"(?i)entry {number} .*altered"):
+            opened(**options)
+
+
+@pytest.mark.parametrize("number", range(5))
+def test_an_altered_entry_whose_hash_was_fixed_up_breaks_the_link_after_it(
+    opened: Opener, bodies: dict[int, dict[str, Any]], tampering: Tampering, number: int
+) -> None:
+    text = canonical(bodies[number] | {"who": "Eve"})
+    tampering(
+        "UPDATE ledger_entries SET body = :body, hash = :hash WHERE sequence = :number",
+        body=text,
+        hash=digest(text),
+        number=number,
+    )
+    with pytest.raises(LedgerDamagedError, match=f"Entry {number + 1} of .* does not follow entry {number}"):
+        opened()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE ledger_entries SET charge = 2 WHERE sequence = 5",
+        "UPDATE ledger_entries SET kind = 'release' WHERE sequence = 3",
+        "DELETE FROM ledger_entries WHERE sequence = 2",
+    ],
+)
+def test_a_moved_release_or_a_removed_entry_is_noticed_when_a_ledger_is_opened(
+    opened: Opener, tampering: Tampering, statement: str
+) -> None:
+    tampering(statement)
+    with pytest.raises(LedgerDamagedError):
+        opened()

@@ -24,7 +24,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def dataset(home: Path, more: str = "") -> Dataset:
-    return parsed(LEAST + more, home=home)
+    return parsed(LEAST + more, file=home / "defocus.toml")
 
 
 def test_a_file_that_fits_has_no_problems(home: Path) -> None:
@@ -67,7 +67,7 @@ def test_all_problems_are_told_at_once(home: Path) -> None:
     ("unit", "why"), [("patiend", "did you mean 'patient'"), ("days", "cannot name a person"), ("tags", "kind other")]
 )
 def test_the_unit_must_be_a_column_that_can_name_a_person(home: Path, unit: str, why: str) -> None:
-    (problem,) = check(parsed(LEAST.replace("patient", unit), home=home)).problems
+    (problem,) = check(parsed(LEAST.replace("patient", unit), file=home / "defocus.toml")).problems
     assert why in problem
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from defocus.engines.kinds import Kind
 from defocus.errors import DatasetFileError
+from defocus.ledger.anchors import AnchorFile
 from defocus.privacy.budgets import Budget
 from defocus.privacy.units import rows, user
 from defocus.tables.bounding import Bound
@@ -97,6 +98,28 @@ def test_paths_are_seen_from_the_file(tmp_path: Path) -> None:
     assert least.ledger_place == f"{tmp_path}/visits.ledger"
     assert least.anchor_place is None
     assert parsed(LEAST + 'ledger = "postgresql://host/x"').ledger_place == "postgresql://host/x"
+
+
+@pytest.mark.parametrize(
+    ("data", "ledger"),
+    [
+        ('"../data/v.csv"', "data/v.ledger"),
+        ('["a.csv", "b.csv"]', "books/clinic.ledger"),
+        ('"*.csv"', "books/clinic.ledger"),
+        ('"postgresql://host/clinic"\ntable = "public.stays"', "books/stays.ledger"),
+        ('"clinic.duckdb"\ntable = "stays"', "books/stays.ledger"),
+    ],
+)
+def test_the_ledger_is_where_the_data_is_whatever_that_is_called(tmp_path: Path, data: str, ledger: str) -> None:
+    (tmp_path / "books").mkdir()
+    file = tmp_path / "books" / "clinic.toml"
+    for name in ("visits", "stays", "nights"):
+        text = f'name = "{name}"\ndata = {data}\n[unit]\nrows = true\n[budget]\nepsilon = 1\n'
+        assert parsed(text, file=file).ledger_place == str(tmp_path / ledger)
+        on_server = parsed(f'ledger = "postgresql://host/x"\n{text}', file=file).anchor_place
+        assert isinstance(on_server, AnchorFile)
+        assert on_server.first_use
+        assert on_server.path == tmp_path / "books" / f"{Path(ledger).name}.anchor"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -40,16 +41,27 @@ def test_the_draft_is_refused_until_its_questions_are_answered(tmp_path: Path) -
     with pytest.raises(DatasetFileError, match="what may be lost"):
         parsed(answered)
     answered = answered.replace("# epsilon = 1", "epsilon = 1")
-    dataset = parsed(answered, home=tmp_path)
+    dataset = parsed(answered, file=tmp_path / "defocus.toml")
     assert dataset.unit == user("patient_id")
     assert check(dataset).problems == []
+
+
+def test_the_draft_names_the_ledger_and_its_anchor(tmp_path: Path) -> None:
+    (tmp_path / "books").mkdir()
+    said: dict[str, Any] = {"unit": user("patient_id"), "budget": Budget(1, 1e-6), "name": "stays"}
+    for home, ledger in ((tmp_path, "visits.ledger"), (tmp_path / "books", f"{tmp_path}/visits.ledger")):
+        text = draft(visits(tmp_path, 1), home=home, **said)
+        dataset = parsed(text, file=home / "defocus.toml")
+        assert (dataset.ledger, dataset.anchor_file) == (ledger, f"{ledger}.anchor")
+        assert "another disk" in text
+    assert parsed(draft(str(tmp_path / "*.parquet"), home=tmp_path, **said)).ledger == "stays.ledger"
 
 
 def test_every_commented_place_is_valid_once_it_is_uncommented(tmp_path: Path) -> None:
     text = draft(visits(tmp_path, 1), unit=user("patient_id"), budget=Budget(1, 1e-6), home=tmp_path)
     places = ("# low", "# high", "# values", "# [bound]", "# rows", "# purposes")
     lines = [line[2:] if line.startswith(places) else line for line in text.split("\n")]
-    dataset = parsed("\n".join(lines), home=tmp_path)
+    dataset = parsed("\n".join(lines), file=tmp_path / "defocus.toml")
     assert dataset.bound is not None
     assert (dataset.columns["age"].low, dataset.columns["age"].high) == (0, 100)
     assert dataset.columns[HOSTILE].values == ("first", "second")
@@ -81,7 +93,7 @@ def test_a_table_of_a_database_is_drafted(tmp_path: Path) -> None:
     connection.close()
     dataset = parsed(
         draft(tmp_path / "h.duckdb", table="visits", unit=user("patient"), budget=Budget(1), home=tmp_path),
-        home=tmp_path,
+        file=tmp_path / "defocus.toml",
     )
     assert (dataset.name, dataset.table, dataset.data) == ("visits", "visits", ("h.duckdb",))
     assert check(dataset).problems == []

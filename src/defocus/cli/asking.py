@@ -2,8 +2,9 @@
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
@@ -12,8 +13,9 @@ from defocus.cli.answering import show, write, writer
 from defocus.cli.plots import ready, save
 from defocus.cli.terminal import console, plain
 from defocus.errors import InvalidParameterError, Number
-from defocus.ledger import Ledger
+from defocus.tables import Table
 from defocus.tables import open as open_table
+from defocus.tables.comparing import ledger_of
 from defocus.tables.datasets import read
 from defocus.tables.recording import from_record
 
@@ -72,7 +74,7 @@ def preview(
     as_json: bool,
 ) -> None:
     """Print what a question would cost and how exact its answer would be. Free."""
-    with open_table(_file(dataset)) as table:
+    with _looked_at(_file(dataset)) as table:
         about = table.part(*parts) if parts else table
         asked = about.sql_query(text, bounds=bounds, at_most=at_most, dialect=dialect)
         foreseen = asked.preview(epsilon=epsilon, delta=delta)
@@ -82,8 +84,9 @@ def preview(
 def export(request: str, *, dataset: Path, out: Path) -> None:
     """Write an answer that was kept under the name of a request; it is public already, so this is free."""
     writer(out)
-    with Ledger.open(read(dataset).ledger_place, read_only=True) as ledger:
-        kept = ledger.recall(request)
+    ledger = ledger_of(read(_file(dataset)))
+    with nullcontext() if ledger is None else ledger:
+        kept = None if ledger is None else ledger.recall(request)
     if kept is None:
         raise InvalidParameterError(
             f"No answer was kept under the name {request!r:.80}.",
@@ -91,6 +94,15 @@ def export(request: str, *, dataset: Path, out: Path) -> None:
         )
     write(from_record(kept.value, kept.receipt), out)
     console().print(f"written: {plain(out)}", soft_wrap=True)
+
+
+@contextmanager
+def _looked_at(dataset: Path) -> Iterator[Table]:
+    """The table, with its ledger for reading only; where there is none yet, with one that is gone afterwards."""
+    with TemporaryDirectory() as folder, ExitStack() as opened:
+        ledger = ledger_of(read(dataset))
+        place = Path(folder) / "preview.ledger" if ledger is None else opened.enter_context(ledger)
+        yield opened.enter_context(open_table(dataset, ledger=place))
 
 
 def _file(dataset: Path) -> Path:

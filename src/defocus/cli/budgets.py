@@ -3,30 +3,26 @@
 from pathlib import Path
 
 from defocus.answers.plotting import burn_down
+from defocus.cli.ledgers import ledger_at
 from defocus.cli.plots import ready, save
 from defocus.cli.terminal import console, facts, table, to_json
-from defocus.ledger import Ledger
 from defocus.ledger.entries import CHARGE, Entry
 from defocus.ledger.guards import Amounts, Guard
 from defocus.privacy.filters import Cost
 from defocus.tables.datasets import read
 
-__all__ = ["ledger_of", "show"]
+__all__ = ["show"]
 
 _WIDE = 40
 _NEWEST = 20
-
-
-def ledger_of(where: str) -> str:
-    """The ledger of a dataset file, or the ledger itself: a path or a URL."""
-    return read(where).ledger_place if _is_file(where) else where
 
 
 def show(where: str, *, part: str | None, plot: Path | None, as_json: bool) -> None:
     """Print, and perhaps plot, how the budget burnt down, for everybody or for those in one part."""
     if plot is not None:
         ready(plot)
-    if _is_file(where) and _unopened(where):
+    found = ledger_at(where)
+    if found is None:
         dataset = read(where)
         if as_json:
             to_json({"dataset": dataset.name, "budget": str(dataset.budget), "share_left": 1.0, "releases": []})
@@ -34,7 +30,7 @@ def show(where: str, *, part: str | None, plot: Path | None, as_json: bool) -> N
         known = [("data", dataset.name), ("protects", dataset.unit), ("budget", dataset.budget)]
         console().print(facts([*known, ("left", "all of it: nothing was released yet")]))
         return
-    with Ledger.open(ledger_of(where), read_only=True) as ledger:
+    with found as ledger:
         charges = [entry for entry in ledger.entries() if entry.kind == CHARGE]
         about = () if part is None else (part,)
         terms, remaining, tally = ledger.terms, ledger.remaining(*about), ledger.tally()
@@ -68,16 +64,6 @@ def show(where: str, *, part: str | None, plot: Path | None, as_json: bool) -> N
     newest = list(zip(charges, left[1:], strict=True))[-_NEWEST:]
     rows = [(entry.sequence, entry.time[:10], entry.who, entry.purpose, _bar(share)) for entry, share in newest]
     screen.print(table(("#", "when", "who", "purpose", "budget left"), rows, numbers=("#",)))
-
-
-def _is_file(where: str) -> bool:
-    return "://" not in where and Path(where).suffix.lower() == ".toml"
-
-
-def _unopened(where: str) -> bool:
-    """Whether the ledger of a dataset file is a file that nobody has made yet."""
-    place = ledger_of(where)
-    return "://" not in place and not Path(place).exists()
 
 
 def _of(part: str, charges: list[Entry], guard: Guard) -> tuple[list[Entry], list[Amounts]]:

@@ -1,9 +1,11 @@
 """``defocus graph``: opening a graph, asking it, and showing the answer."""
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, final
 
 from defocus.cli import plots
@@ -11,8 +13,10 @@ from defocus.cli.answering import show, write, writer
 from defocus.cli.remedies import notes_in_options
 from defocus.errors import InvalidParameterError
 from defocus.graphs import GraphAnswer, GraphPreview, GraphQuery, Network, open_graph
+from defocus.graphs.booking import place_of
 from defocus.graphs.kernels.compiling import ready
 from defocus.graphs.naming import Lines
+from defocus.ledger import Ledger
 from defocus.privacy.budgets import Budget
 from defocus.privacy.units import Unit, edge, event, node, weight
 
@@ -77,7 +81,7 @@ def ask(opening: Opening, asked: Asked, shown: Shown) -> None:
         writer(shown.out)
     if shown.plot is not None:
         plots.ready(shown.plot)
-    with _opened(opening) as network:
+    with _opened(opening, look=shown.preview) as network:
         query = _query(network, asked)
         if shown.preview:
             foreseen = query.preview(epsilon=asked.epsilon, delta=asked.delta)
@@ -105,13 +109,29 @@ def questions() -> Mapping[str, Any]:
     return found
 
 
-def _opened(opening: Opening) -> Network:
+@contextmanager
+def _opened(opening: Opening, *, look: bool) -> Iterator[Network]:
+    """The graph. Where one only looks, its ledger is for reading; one that nobody has made yet is gone afterwards."""
+    with TemporaryDirectory() as folder, ExitStack() as opened:
+        place: Ledger | Path | str | None = opening.ledger
+        if look:
+            found = Ledger.find(
+                opening.ledger or place_of(opening.data, opening.table, _unit(opening), _budget(opening))
+            )
+            if found is not None:
+                place = opened.enter_context(found)
+            elif opening.unit is not None and opening.budget is not None:  # else it is refused, and none is made
+                place = Path(folder) / "preview.ledger"
+        yield opened.enter_context(_graph(opening, place))
+
+
+def _graph(opening: Opening, ledger: Ledger | Path | str | None) -> Network:
     return open_graph(
         opening.data,
         unit=_unit(opening),
-        budget=None if opening.budget is None else Budget(opening.budget, opening.budget_delta),
+        budget=_budget(opening),
         nodes=_nodes(opening.nodes),
-        ledger=opening.ledger,
+        ledger=ledger,
         name=opening.name,
         ends=None if opening.ends is None else [part.strip() for part in opening.ends.split(",")],
         directed=opening.directed or None,
@@ -122,6 +142,10 @@ def _opened(opening: Opening) -> Network:
         engine=opening.engine,
         memory=opening.memory,
     )
+
+
+def _budget(opening: Opening) -> Budget | None:
+    return None if opening.budget is None else Budget(opening.budget, opening.budget_delta)
 
 
 def _unit(opening: Opening) -> Unit | None:

@@ -36,9 +36,9 @@ def history(
     as_json: Json = False,
 ) -> None:
     """Print every charge of a data set: when, who, why, what, and its epsilon."""
-    from defocus.cli import budgets, ledgers  # noqa: PLC0415 # a command loads what it needs
+    from defocus.cli import ledgers  # noqa: PLC0415 # a command loads what it needs
 
-    ledgers.show(budgets.ledger_of(dataset), last=last, as_json=as_json)
+    ledgers.show(dataset, last=last, as_json=as_json)
 
 
 @ledger.command("show")
@@ -59,7 +59,7 @@ def ledger_verify(
     where: Where,
     *,
     anchor: Annotated[str | None, typer.Option(help="An anchor kept elsewhere, written number:hash.")] = None,
-    anchor_file: Annotated[Path | None, typer.Option(help="The anchor file that follows the ledger.")] = None,
+    anchor_file: Annotated[Path | None, typer.Option(help="The anchor file; beside the ledger unless told.")] = None,
     as_json: Json = False,
 ) -> None:
     """Check every entry of a ledger. Exit code 1 if it was tampered with."""

@@ -4,7 +4,7 @@ from collections import deque
 from pathlib import Path
 
 from defocus.cli.terminal import console, facts, plain, table, to_json
-from defocus.errors import count
+from defocus.errors import LedgerUnavailableError, count
 from defocus.ledger import Ledger
 from defocus.ledger import verify as examine
 from defocus.ledger.entries import CHARGE
@@ -12,14 +12,28 @@ from defocus.ledger.guards import Guard
 from defocus.ledger.prices import MOST_EVENTS, Prices
 from defocus.ledger.show import COLUMNS, NUMBERS, cells
 from defocus.privacy.guidance import spoken_delta
+from defocus.tables.comparing import ledger_of
+from defocus.tables.datasets import read
 
-__all__ = ["show", "verify"]
+__all__ = ["ledger_at", "show", "verify"]
+
+
+def ledger_at(where: str) -> Ledger | None:
+    """A ledger for reading only: that of a dataset file, None if nobody has made it yet, or the ledger itself."""
+    if "://" not in where and Path(where).suffix.lower() == ".toml":
+        return ledger_of(read(where))
+    return Ledger.open(where, read_only=True)
 
 
 def show(where: str, *, last: int | None, as_json: bool) -> None:
-    """Print the terms, what is left, and the entries of a ledger; it is opened for reading only."""
+    """Print the terms, what is left, and the entries of a ledger, or of that of a dataset file; nothing is written."""
     newest = None if last is None else count("--last", last)
-    with Ledger.open(where, read_only=True) as ledger:
+    found = ledger_at(where)
+    if found is None:
+        raise LedgerUnavailableError(
+            "Nothing was released yet, so there is no ledger.", fix="ask a question first: defocus query …."
+        )
+    with found as ledger:
         entries = list(deque(ledger.entries(), newest))  # all are read, and checked, before anything is shown
         spent, left, anchor, tally = ledger.spent(), ledger.remaining(), ledger.anchor(), ledger.tally()
     prices = Prices.of(ledger.terms, entries)

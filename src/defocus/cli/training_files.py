@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, final
 
 from defocus.errors import DatasetFileError, Number
+from defocus.ledger.beside import beside
 from defocus.privacy.budgets import Budget
 from defocus.privacy.units import Unit, rows, user
 from defocus.tables.sections import Section, parse
@@ -90,6 +91,7 @@ class Training:
     name: str
     data: Path
     ledger: str
+    anchor_file: str | None
     out: Path
     unit: Unit
     budget: Budget
@@ -123,13 +125,14 @@ def read(path: Path) -> Training:
             f"The file {str(path)!r:.200} cannot be read.",
             fix="check its place; defocus train --example table prints one to begin with.",
         ) from error
-    return parsed(text, home=path.absolute().parent)
+    return parsed(text, home=path.absolute().parent, file=path.name)
 
 
-def parsed(text: str, *, home: Path = Path()) -> Training:
+def parsed(text: str, *, home: Path = Path(), file: str = "train.toml") -> Training:
     """The same from a text."""
     top = parse(text).only(
-        "name", "data", "ledger", "out", "size", "unit", "budget", "model", "target", "features", "training", "public"
+        *("name", "data", "ledger", "anchor_file", "out", "size", "unit", "budget", "model", "target", "features"),
+        *("training", "public"),
     )
     data = _needed(top, "data")
     name = top.word("name") or Path(data).stem
@@ -137,7 +140,10 @@ def parsed(text: str, *, home: Path = Path()) -> Training:
     kind = _needed(model, "kind")
     if kind not in (*ESTIMATORS, *NETWORKS):
         model.refuse("kind", f"There is no model {kind!r:.60}", f"choose {', '.join((*ESTIMATORS, *NETWORKS))}.")
-    ledger = top.word("ledger") or f"{name}.ledger"
+    ledger, anchor = top.word("ledger"), top.word("anchor_file")
+    unit = _unit(top.section("unit"), network=kind in NETWORKS)
+    budget = _budget(top.section("budget"), network=kind in NETWORKS)
+    place = str(beside(home / data, unit=unit, budget=budget, file=home / file)) if ledger is None else ledger
     network = kind in NETWORKS
     target = top.section("target").only("column", "values", "low", "high")
     training = _training(top, network=network)
@@ -145,10 +151,11 @@ def parsed(text: str, *, home: Path = Path()) -> Training:
     return Training(
         name=name,
         data=home / data,
-        ledger=ledger if "://" in ledger else str(home / ledger),
+        ledger=place if "://" in place else str(home / place),
+        anchor_file=None if anchor is None else str(home / anchor),
         out=home / (top.word("out") or ("model.pt" if network else "model.json")),
-        unit=_unit(top.section("unit"), network=network),
-        budget=_budget(top.section("budget"), network=network),
+        unit=unit,
+        budget=budget,
         kind=kind,
         settings=_settings(model, kind),
         target=target.word("column"),

@@ -27,19 +27,23 @@ def tried(asked: Training) -> Iterator[Ledger]:
 def price(asked: Training, event: Event, before: str) -> str:
     """What a training would cost, whom it would charge, and whether that is enough. Nothing is charged or made."""
     words = f"{asked.budget}, charged to {Path(asked.ledger).name} before {before}"
-    if not _is_there(asked):
+    found = Ledger.find(asked.ledger, anchor_file=asked.anchor_file)
+    if found is None:
         return words
-    with opened(asked, read_only=True) as ledger:
+    with _checked(found, asked) as ledger:
         if admitted(event, asked.budget, ledger) is not None:
             return f"{words}, which covers it"
         return f"{words}: it will be refused, since there is less left: {ledger.remaining()}"
 
 
-def opened(asked: Training, *, read_only: bool = False) -> Ledger:
+def opened(asked: Training) -> Ledger:
     """The ledger of the file, made if there is none; refused if it protects somebody else."""
     terms: dict[str, Any] = {"budget": asked.budget, "unit": asked.unit, "dataset": asked.name}
-    new = {} if _is_there(asked) else terms
-    ledger = Ledger.open(asked.ledger, read_only=read_only, **new)
+    there = "://" in asked.ledger or Path(asked.ledger).exists()
+    return _checked(Ledger.open(asked.ledger, anchor_file=asked.anchor_file, **({} if there else terms)), asked)
+
+
+def _checked(ledger: Ledger, asked: Training) -> Ledger:
     if ledger.unit != asked.unit:
         protected = ledger.unit
         ledger.close()
@@ -48,7 +52,3 @@ def opened(asked: Training, *, read_only: bool = False) -> Ledger:
             fix="write the same [unit] as in the ledger.",
         )
     return ledger
-
-
-def _is_there(asked: Training) -> bool:
-    return "://" in asked.ledger or Path(asked.ledger).exists()

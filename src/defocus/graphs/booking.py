@@ -14,7 +14,10 @@ from typing import Any, final
 from defocus.errors import InvalidParameterError, LedgerMismatchError, NotDeclaredError
 from defocus.graphs.sources import EdgeSource
 from defocus.ledger import Ledger
+from defocus.ledger.beside import beside
 from defocus.ledger.text import line
+from defocus.privacy.budgets import Budget
+from defocus.privacy.units import Unit
 
 __all__ = ["Holding", "booked", "called", "place_of"]
 
@@ -73,10 +76,11 @@ def _found(opened: EdgeSource, ledger: Any) -> str:
     return Path(ledger).stem if isinstance(ledger, str | Path) and "://" not in str(ledger) else "graph"
 
 
-def place_of(data: Any, name: str) -> Path:
+def place_of(data: Any, table: str | None, unit: Unit | None, budget: Budget | None) -> Path:
     """Where the ledger is if nobody says: beside the data."""
-    if isinstance(data, str | Path) and "://" not in str(data):
-        return Path(data).with_name(f"{name}.ledger")
+    place = beside(data, table=table, unit=unit, budget=budget)
+    if place is not None:
+        return place
     raise NotDeclaredError(
         "This graph has no place of its own, so nobody knows where its ledger is.",
         fix='pass ledger="friends.ledger" and name="friends", the same each time, or the budget would start anew.',

@@ -83,7 +83,8 @@ def open_graph(
             .tsv, where it must not look like an edge, and has not in .txt. Without one, columns are called by their
             place: "1" and "2" are the ends, and weights="3" the third.
         purposes: what the data may be used for; then every release must name one of them.
-        anchor_file: a file, best on another disk, that notices an older copy of the ledger.
+        anchor_file: a file that notices a deleted ledger or an older copy; beside the ledger unless told, better on
+            another disk.
         engine: where edges are counted if they shall not be read into memory: ``"duckdb"``, a Spark session or where
             Spark runs (``"spark://host:7077"``, ``"local[4]"``, ``"spark"``), or ``"postgresql"``. Use it for edges
             that are larger than memory, or that are in a database; in memory, counting is faster. Only some questions
@@ -124,7 +125,7 @@ def open_graph(
         allowed = declared(purposes)
         title = called(name, opened, ledger)
         holding = Holding(title, opened.ends, directed=one_way)
-        place = place_of(data, title) if ledger is None else ledger
+        place = place_of(data, table, unit, budget) if ledger is None else ledger
         if there is None:
             ready()
         book = None

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any, final
 
 from defocus.errors import InvalidParameterError, LedgerDamagedError, LedgerUnavailableError
-from defocus.ledger.disk import sync_directory
+from defocus.ledger.disk import sync_directory, take_after
 from defocus.ledger.turns import turn
 
-__all__ = ["Anchor", "AnchorFile", "as_anchor"]
+__all__ = ["Anchor", "AnchorFile", "anchor_path", "as_anchor"]
 
 _TEXT = re.compile(r"(\d{1,18}):([0-9a-f]{64})")
 _FILE = re.compile(r"defocus ledger anchor 1\n(\d{1,18}:[0-9a-f]{64})\n")
@@ -67,17 +67,26 @@ def as_anchor(anchor: Any) -> Anchor | None:
     )
 
 
+def anchor_path(ledger: Path) -> Path:
+    """Where the anchor file of a ledger is unless told: beside it."""
+    return ledger.with_name(f"{ledger.name}.anchor")
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class AnchorFile:
     """A file that follows the ledger: moved forward after each commit, before the receipt is given.
 
     Guarantee:
-        Once a receipt was given, the file holds its entry or a later one. It never moves back:
-        writers take turns on a lock file beside it.
+        Once a receipt was given, the file holds its entry or a later one, after a power cut too where its place was
+        chosen. It never moves back: writers take turns on a lock file beside it.
     """
 
     path: Path
+    first_use: bool = False
+    """Whether it may be started for a ledger that has entries: nobody chose its place, so it may be new there."""
+    like: Path | None = None
+    """The ledger beside it, for whose readers and writers it is."""
 
     def read(self) -> Anchor | None:
         """The anchor on file, or None if there is no such file."""
@@ -91,8 +100,8 @@ class AnchorFile:
         if not match:
             raise LedgerDamagedError(
                 f"The anchor file {self.path} does not hold an anchor.",
-                fix="restore it from a trusted copy; if there is none, verify the ledger and save a new anchor:"
-                " ledger.anchor().save(path).",
+                fix="restore it from a trusted copy; if there is none, verify the ledger, and if nothing is wrong with"
+                " it save a new anchor over this file, or remove the file if it lies beside the ledger.",
             )
         return Anchor.parse(match[1])
 
@@ -117,26 +126,28 @@ class AnchorFile:
         """Write a temporary file, flush it, rename it over the old one, flush the directory, in one's turn."""
         temporary = self.path.with_name(f"{self.path.name}.new")
         try:
-            with open(temporary, "w", encoding="ascii", opener=self._opener) as file:
+            temporary.unlink(missing_ok=True)  # what a killed process, perhaps of another account, left
+            with open(temporary, "x", encoding="ascii", opener=self._opener) as file:
                 file.write(f"defocus ledger anchor 1\n{anchor}\n")
                 file.flush()
                 os.fsync(file.fileno())
+            old = self.first_use and self.path.exists()
             temporary.replace(self.path)
-            sync_directory(self.path.parent)
+            if not old:  # beside its ledger, a file that a power cut leaves behind by an entry is worth no second flush
+                sync_directory(self.path.parent)
         except OSError as error:
             raise self._unusable(error) from None
 
     def _opener(self, path: str, flags: int) -> int:
         """A file for its owner alone, or for those who may use the one it replaces."""
         handle = os.open(path, flags | os.O_CLOEXEC, 0o600)
-        with contextlib.suppress(FileNotFoundError):
-            os.fchmod(handle, self.path.stat().st_mode & 0o777)
+        take_after(handle, self.like, self.path)
         return handle
 
     @contextlib.contextmanager
     def turn(self) -> Iterator[None]:
         """Keep every other writer of this file waiting."""
-        waiting = turn(self.path, exclusive=True, timeout=None)
+        waiting = turn(self.path, exclusive=True, timeout=None, like=self.like)
         try:
             waiting.__enter__()
         except OSError as error:
@@ -149,5 +160,5 @@ class AnchorFile:
         return LedgerUnavailableError(
             f"The anchor file {self.path} cannot be used: {getattr(error, 'strerror', None) or error}."
             " No receipt was given; a charge that was already committed stays.",
-            fix="make the anchor file and its directory writable for this process, and its disk not full.",
+            fix="make the anchor file and its directory readable and writable for this process, and its disk not full.",
         )

@@ -8,8 +8,9 @@ from defocus.errors import LedgerDamagedError, LedgerUnavailableError
 from defocus.ledger.anchors import Anchor, AnchorFile
 from defocus.ledger.entries import Entry
 from defocus.ledger.store import Session, Store, checked
+from defocus.ledger.verification import linked
 
-__all__ = ["Chain", "anchors"]
+__all__ = ["Chain", "anchors", "anew"]
 
 
 @final
@@ -53,7 +54,8 @@ class Chain:
                 raise LedgerDamagedError(
                     f"The ledger {self.store.place.name} ends at entry {head.sequence} and no longer holds entry"
                     f" {anchor.sequence} as it was: an older copy was put back, or its history was rewritten.",
-                    fix="put the newest copy back; nothing may be charged until the ledger holds that entry again.",
+                    fix="put the newest copy back; nothing may be charged until the ledger holds that entry again."
+                    + anew(self.file),
                 )
         self._seen = Anchor(entry.sequence, row.hash)
         return entry
@@ -63,18 +65,21 @@ class Chain:
         return anchors([given, self._seen], self.file)
 
     def follow(self, *, new: bool) -> None:
-        """Check the last entry, and start the anchor file of a new ledger."""
+        """Check every link of the chain and its end, and start the anchor file of a ledger that has none yet."""
+        linked(self.store)
         with self.end() as (_, last):
             pass
         if self.file is None or self.file.read() is not None:
             return
-        if not new:
+        # Where nothing was charged, nothing can have been lost.
+        if not (new or last.sequence == 0 or self.file.first_use):
             raise LedgerDamagedError(
                 f"The anchor file {self.file.path} is missing, although the ledger has {last.sequence + 1} entries.",
-                fix="put it back; if this ledger never had one, verify it and save one:"
-                " Ledger.open(where).anchor().save(path).",
+                fix="put it back, or move there the one that lies beside the ledger; if this ledger never had one,"
+                " verify it and save one: Ledger.open(where).anchor().save(path).",
             )
-        self.file.replace(Anchor(last.sequence, last.hash))
+        if not self._read_only:
+            self.file.replace(Anchor(last.sequence, last.hash))
 
     def note(self, entry: Entry) -> None:
         """Remember an entry that was committed, here and in the anchor file."""
@@ -86,3 +91,13 @@ class Chain:
 def anchors(known: Iterable[Anchor | None], file: AnchorFile | None) -> list[Anchor]:
     """Those anchors that there are, with the one on file."""
     return [anchor for anchor in (*known, file.read() if file else None) if anchor is not None]
+
+
+def anew(file: AnchorFile | None) -> str:
+    """What an owner does who really means to begin again."""
+    if file is None:
+        return ""
+    return (
+        f" Only if the budget is really meant to start anew, remove {file.path} and its ledger by hand: what was"
+        " released stays released, and nothing counts it any more."
+    )

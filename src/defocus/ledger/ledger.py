@@ -8,10 +8,10 @@ from typing import Any, final
 
 from rich.table import Table
 
-from defocus.errors import InvalidParameterError, LedgerUnavailableError, Number
+from defocus.errors import InvalidParameterError, LedgerDamagedError, LedgerUnavailableError, Number
 from defocus.ledger import show
-from defocus.ledger.anchors import Anchor, as_anchor
-from defocus.ledger.chain import Chain, anchors
+from defocus.ledger.anchors import Anchor, AnchorFile, as_anchor
+from defocus.ledger.chain import Chain, anchors, anew
 from defocus.ledger.charging import Account, checked_labels
 from defocus.ledger.entries import CHARGE, RELEASE, Entry, amounts_out, now
 from defocus.ledger.guards import Guard, Remaining
@@ -49,8 +49,8 @@ class Ledger:
         the filter of the budget admits it, whoever else charges at the same time from whatever
         process. A crash can waste budget; it can never lose a charge.
     Assumes:
-        The disk honours flushes. Who can write to the database can rewrite it; keep an anchor
-        (:meth:`anchor`, or ``anchor_file=``) where they cannot reach, and :meth:`verify` tells.
+        The disk honours flushes. Who can write to the database and to its anchor file can rewrite both; keep an anchor
+        (:meth:`anchor`, or ``anchor_file=``) where they cannot reach, and opening it tells.
 
     Error:
         A charge looks at the last entry, and at the newest one of each part it names, so its time does not grow with
@@ -90,15 +90,16 @@ class Ledger:
         dataset: str | None = None,
         parts: Parts | None = None,
         by: str | None = None,
-        anchor_file: str | Path | None = None,
+        anchor_file: str | Path | AnchorFile | None = None,
         timeout: Number = 10.0,
         read_only: bool = False,
         who: str | None = None,
     ) -> "Ledger":
         """Open the ledger at ``where``, or make it if there is none.
 
-        A new ledger starts with its whole budget, also where an old one was deleted: with an ``anchor_file`` that
-        is refused, without one nobody can tell. Leave out ``budget``, ``unit`` and ``dataset`` to open and never make.
+        Every link of its chain is checked, and the anchor that is kept of it: an entry that was altered, an older copy
+        put back, and a ledger that is gone are refused. Leave out ``budget``, ``unit`` and ``dataset`` to open and
+        never make.
 
         Args:
             where: the path of an SQLite file, or ``postgresql://user@host/database?schema=name``.
@@ -110,31 +111,45 @@ class Ledger:
             by: the filter that guards a new ledger, as :func:`defocus.privacy.filter` names it. Unless told, one under
                 which releases may themselves spend an eighth of delta, or all of it if the first release exceeds that;
                 choose "basic" where many releases find groups, so that epsilons and deltas are always added up.
-            anchor_file: a file, best on another disk, that follows the last entry: an older copy of the
-                ledger put back is then refused. It must exist if the ledger does.
+            anchor_file: a file that follows the last entry, so that a deleted ledger or an older copy is noticed.
+                Beside a ledger that is a file unless told (``visits.ledger.anchor``), and started there when it is
+                missing; better on another disk, where it must exist once something was charged.
             timeout: how many seconds to wait while someone else is writing.
             read_only: never write; charging is refused.
             who: who makes the ledger; the account's name unless told.
         """
         check_kinds(budget=budget, unit=unit, parts=parts)
         store = Store(place_of(where, timeout=timeout, read_only=read_only))
-        file = anchor_file_of(anchor_file)
         try:
+            file = anchor_file_of(anchor_file, store.place)
             # Making a ledger and starting its anchor file must look like one step to others who open it.
             with contextlib.nullcontext() if file is None or read_only else file.turn():
-                there = not store.place.missing() and store.exists()
+                there = _is_there(store, file)
                 if not there:
-                    make(store, None if read_only else (dataset, unit, budget), who, file, parts=parts, by=by)
+                    make(store, None if read_only else (dataset, unit, budget), who, parts=parts, by=by)
                 with store.session() as session:
                     terms = terms_of(session)
-                terms.hold(dataset=dataset, unit=unit, budget=budget, parts=parts, by=by)
                 chain = Chain(store, file, read_only=read_only)
                 ledger = cls(chain, terms, Guard.of(terms))
                 chain.follow(new=not there)
+                terms.hold(dataset=dataset, unit=unit, budget=budget, parts=parts, by=by)
         except BaseException:
             store.close()
             raise
         return ledger
+
+    @classmethod
+    def find(cls, where: str | Path, *, anchor_file: str | Path | AnchorFile | None = None) -> "Ledger | None":
+        """The ledger at ``where``, opened for reading only; None if nobody has made it yet.
+
+        One that was made and is gone is refused, as by :meth:`open`.
+        """
+        store = Store(place_of(where, timeout=10.0, read_only=True))
+        try:
+            there = _is_there(store, anchor_file_of(anchor_file, store.place))
+        finally:
+            store.close()
+        return cls.open(where, anchor_file=anchor_file, read_only=True) if there else None
 
     def charge(
         self,
@@ -364,14 +379,30 @@ class Ledger:
 
 def verify(where: str | Path, anchor: Any = None, *, anchor_file: str | Path | None = None) -> Verification:
     """Examine the ledger at ``where`` without opening it for use: works on a damaged one and says what is wrong."""
-    file = anchor_file_of(anchor_file)
-    if file is not None and file.read() is None:
-        raise LedgerUnavailableError(f"There is no anchor file at {file.path}.", fix="check its path, or leave it out.")
     store = Store(place_of(where, timeout=10.0, read_only=True))
     try:
+        file = anchor_file_of(anchor_file, store.place)
+        if file is not None and not file.first_use and file.read() is None:
+            raise LedgerUnavailableError(
+                f"There is no anchor file at {file.path}.", fix="check its path, or leave it out."
+            )
         return examine(store, anchors([as_anchor(anchor)], file))
     finally:
         store.close()
+
+
+def _is_there(store: Store, file: AnchorFile | None) -> bool:
+    """Whether there is a ledger; refuses a place whose ledger is gone."""
+    known = None if file is None else file.read()  # read first: who makes a ledger writes the anchor last
+    if not store.place.missing() and store.exists():
+        return True
+    if file is not None and known is not None:
+        raise LedgerDamagedError(
+            f"The anchor file {file.path} vouches for a ledger of {known.sequence + 1} entries, but there is none at"
+            f" {store.place.name}: it was deleted or moved.",
+            fix=f"put the ledger back.{anew(file)}",
+        )
+    return False
 
 
 def _after(

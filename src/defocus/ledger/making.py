@@ -3,7 +3,6 @@
 from typing import Any
 
 from defocus.errors import InvalidParameterError, LedgerDamagedError, LedgerUnavailableError
-from defocus.ledger.anchors import AnchorFile
 from defocus.ledger.entries import GENESIS, NO_HASH, Entry, now
 from defocus.ledger.guards import Guard
 from defocus.ledger.parts import Parts
@@ -39,7 +38,6 @@ def make(
     store: Store,
     given: tuple[Any, Any, Any] | None,
     who: str | None,
-    file: AnchorFile | None,
     *,
     parts: Parts | None = None,
     by: str | None = None,
@@ -47,11 +45,6 @@ def make(
     """Make a ledger for the data set, unit and budget that were ``given``; None if it may not be made."""
     if given is None or None in given:
         raise _nowhere(store.place.name, given)
-    if file is not None and file.read() is not None:
-        raise LedgerDamagedError(
-            f"The anchor file {file.path} vouches for a ledger, but there is none at {store.place.name}.",
-            fix="put the ledger back, or use another anchor file for a new ledger.",
-        )
     dataset, unit, budget = given
     check_budget(budget)
     rule = Guard.definition(budget, by, divided=parts is not None)

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from defocus.errors import InvalidParameterError, LedgerUnavailableError
-from defocus.ledger.anchors import AnchorFile
+from defocus.ledger.anchors import AnchorFile, anchor_path
 from defocus.ledger.places import Place, patience, url_of
 from defocus.ledger.postgresql import postgresql_schema
 from defocus.ledger.sqlite import SqliteFile
@@ -20,16 +20,20 @@ def place_of(where: str | Path, *, timeout: object, read_only: bool) -> Place:
     return SqliteFile(_resolved("ledger", where), seconds, read_only)
 
 
-def anchor_file_of(path: object) -> AnchorFile | None:
-    """The anchor file at ``path``."""
-    if path is None:
-        return None
+def anchor_file_of(path: object, place: Place) -> AnchorFile | None:
+    """The anchor file at ``path``; unless told, one beside a ledger that is a file."""
+    usual = None
+    if isinstance(place, SqliteFile):
+        usual = AnchorFile(_resolved("anchor file", anchor_path(place.path)), first_use=True, like=place.path)
+    if path is None or isinstance(path, AnchorFile):
+        return path or usual
     if not isinstance(path, str | Path) or not str(path) or "\0" in str(path):
         raise InvalidParameterError(
             f"anchor_file must be the path of a file, but it is {type(path).__name__}.",
             fix="pass a path on another disk or machine than the ledger's.",
         )
-    return AnchorFile(_resolved("anchor file", path))
+    file = _resolved("anchor file", path)
+    return usual if usual is not None and usual.path == file else AnchorFile(file)
 
 
 def _resolved(what: str, path: str | Path) -> Path:

@@ -97,12 +97,14 @@ class Terms:
         if differ:
             raise LedgerMismatchError(
                 f"This ledger was made for something else. {'; '.join(differ)}.",
-                fix=f"{self._remedy(parts)} Only another data set may have a ledger of its own: a second ledger for the"
-                " same people would be a second budget.",
+                fix=f"{self._remedy(dataset, parts)} Only another data set may have a ledger of its own: a second"
+                " ledger for the same people would be a second budget.",
             )
 
-    def _remedy(self, parts: Parts | None) -> str:
-        """How to open the ledger as what it is; about parts, where those that were given are not its own."""
+    def _remedy(self, dataset: object, parts: Parts | None) -> str:
+        """How to open the ledger as what it is; about the name or parts, where those that were given are not its."""
+        if dataset is not None and dataset != self.dataset:
+            return f"if it is the same data under a new name, call it {self.dataset} again, as in the ledger."
         mine = self.parts
         if parts is None or parts == mine:
             return "open it without repeating these."

@@ -13,6 +13,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from defocus.ledger.disk import take_after
+
 __all__ = ["lock_path", "turn"]
 
 _PAUSE = 0.002
@@ -24,15 +26,16 @@ def lock_path(path: Path) -> Path:
 
 
 @contextlib.contextmanager
-def turn(path: Path, *, exclusive: bool, timeout: float | None) -> Iterator[bool]:
+def turn(path: Path, *, exclusive: bool, timeout: float | None, like: Path | None = None) -> Iterator[bool]:
     """Hold the lock beside ``path``, shared or exclusive; yields False if it was not had within ``timeout`` seconds.
 
     Without a timeout it waits for as long as it takes. A lock file that is removed or replaced
-    meanwhile is opened again, so that all who hold the lock hold the same one.
+    meanwhile is opened again, so that all who hold the lock hold the same one. A new lock file is for those who may
+    use ``path``, or the file that it is to be ``like``.
     """
     kind = fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH
     deadline = None if timeout is None else time.monotonic() + timeout
-    descriptor = _locked(lock_path(path), kind, deadline)
+    descriptor = _locked(path, like, kind, deadline)
     try:
         yield descriptor is not None
     finally:
@@ -42,12 +45,13 @@ def turn(path: Path, *, exclusive: bool, timeout: float | None) -> Iterator[bool
             os.close(descriptor)
 
 
-def _locked(path: Path, kind: int, deadline: float | None) -> int | None:
+def _locked(path: Path, like: Path | None, kind: int, deadline: float | None) -> int | None:
+    lock = lock_path(path)
     while True:
-        descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        descriptor = _opened(lock, path, like)
         try:
             had = _waited(descriptor, kind, deadline)
-            same = had and _is_at(descriptor, path)
+            same = had and _is_at(descriptor, lock)
         except BaseException:
             os.close(descriptor)
             raise
@@ -56,6 +60,16 @@ def _locked(path: Path, kind: int, deadline: float | None) -> int | None:
         os.close(descriptor)
         if not had:
             return None
+
+
+def _opened(lock: Path, *like: Path | None) -> int:
+    flags = os.O_CREAT | os.O_RDWR | os.O_CLOEXEC
+    try:
+        descriptor = os.open(lock, flags | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return os.open(lock, flags, 0o600)
+    take_after(descriptor, *like)
+    return descriptor
 
 
 def _waited(descriptor: int, kind: int, deadline: float | None) -> bool:

@@ -1,5 +1,6 @@
 """Reading a whole chain and saying everything that is wrong with it."""
 
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, final
@@ -7,7 +8,7 @@ from typing import Any, final
 from defocus.errors import DefocusError, LedgerBusyError, LedgerDamagedError
 from defocus.ledger.anchors import Anchor
 from defocus.ledger.charging import Account
-from defocus.ledger.entries import CHARGE, GENESIS, NO_HASH, RELEASE, Entry, amounts_in
+from defocus.ledger.entries import CHARGE, GENESIS, NO_HASH, RELEASE, Entry, amounts_in, digest
 from defocus.ledger.guards import Amounts, Guard
 from defocus.ledger.parts import key_of
 from defocus.ledger.store import Row, Session, Store, checked
@@ -15,11 +16,15 @@ from defocus.ledger.tallies import Tally
 from defocus.ledger.terms import Terms
 from defocus.privacy.wire import from_wire
 
-__all__ = ["Verification", "examine"]
+__all__ = ["Verification", "examine", "linked"]
 
 _BATCH = 500
 _SHOWN = 50
 _FAR = 2**62
+_TRUSTED = (
+    "see what else was altered with ledger.verify(), in the terminal defocus ledger verify, and restore the ledger from"
+    " a trusted copy."
+)
 _SLACK = 1e-9
 """Two machines may round a cost differently in the last digits; more than this is an undercharge."""
 
@@ -123,6 +128,63 @@ def examine(store: Store, anchors: Iterable[Anchor]) -> Verification:
         notes=tuple(trail.notes[:_SHOWN]),
         anchored=bool(trail.anchors),
     )
+
+
+_BEGIN = {GENESIS: '{"kind":"genesis",', CHARGE: '{"cost":', RELEASE: '{"charge":'}
+"""How the canonical text of each kind begins."""
+
+
+def linked(store: Store) -> None:
+    """Refuse a chain in which any entry was altered, removed, added or moved.
+
+    Guarantee:
+        Every text has the hash it is stored with and holds the hash before it, so that the last hash vouches for all.
+        What the texts say is believed: costs and sums are recomputed by :func:`examine`.
+
+    Error:
+        Some 4 microseconds for an entry, 0.4 seconds for 100 000.
+    """
+    last, before = -1, NO_HASH
+    while True:
+        with store.session() as session:
+            batch = session.batch(last, _BATCH)
+            if batch and '"tally":' in str(batch[0].body):
+                _listed(batch, set(session.listed(last, batch[-1].sequence if len(batch) == _BATCH else _FAR)))
+        for row in batch:
+            if not (row.sequence == last + 1 and _sound(row) and f'"previous":"{before}"' in row.body):
+                checked(row)
+                raise LedgerDamagedError(
+                    f"Entry {row.sequence} of {store.place.name} does not follow entry {last}: one of them was altered,"
+                    " removed, added or moved. No receipt was given.",
+                    fix=_TRUSTED,
+                )
+            last, before = row.sequence, row.hash
+        if len(batch) < _BATCH:
+            return
+
+
+def _sound(row: Row) -> bool:
+    """Whether a text has its hash and its columns; cheaper than reading it."""
+    charge = f"{row.charge}," if row.kind == RELEASE else ""
+    return (
+        isinstance(row.body, str)
+        and digest(row.body) == row.hash
+        and row.kind in _BEGIN
+        and row.body.startswith(_BEGIN[row.kind] + charge)
+        and (row.charge is None) == (row.kind != RELEASE)
+    )
+
+
+def _listed(batch: list[Row], listed: set[tuple[str, int]]) -> None:
+    """Compare the parts that charges name with those under which the database finds them, since sums depend on it."""
+    named = {
+        (key_of(label), row.sequence)
+        for row in batch
+        if row.kind == CHARGE and _sound(row)
+        for label in json.loads(row.body)["parts"]
+    }
+    for _, sequence in sorted(named ^ listed, key=lambda pair: pair[1]):
+        raise LedgerDamagedError(f"Entry {sequence} is not found under each of its parts.", fix=_TRUSTED)
 
 
 def _rows(store: Store, trail: "_Trail") -> Iterator[Row]:

@@ -1,7 +1,5 @@
 """Whether a dataset file says what its ledger was made for, if there is one already."""
 
-from pathlib import Path
-
 from defocus.errors import LedgerBusyError, LedgerError, LedgerUnavailableError
 from defocus.ledger import Ledger
 from defocus.tables.checking import open_dataset
@@ -10,7 +8,23 @@ from defocus.tables.dividing import divided, in_ledger
 from defocus.tables.parts_left import undivided
 from defocus.tables.rows import Division
 
-__all__ = ["compared"]
+__all__ = ["compared", "ledger_of"]
+
+
+def ledger_of(dataset: Dataset) -> Ledger | None:
+    """The ledger of a dataset file for reading only; None if nobody has made it yet.
+
+    One that was made for something else, or is gone, is refused.
+    """
+    book = Ledger.find(dataset.ledger_place, anchor_file=dataset.anchor_place)
+    try:
+        if book is not None:
+            book.terms.hold(dataset=dataset.name, unit=dataset.unit, budget=dataset.budget)
+    except LedgerError:
+        if book is not None:
+            book.close()
+        raise
+    return book
 
 
 def compared(dataset: Dataset) -> tuple[list[str], list[str]]:
@@ -18,13 +32,13 @@ def compared(dataset: Dataset) -> tuple[list[str], list[str]]:
 
     Nothing is written, neither is a ledger made. One that cannot be reached is told, not taken for a contradiction.
     """
-    place = dataset.ledger_place
-    if "://" not in place and not Path(place).exists():
-        return [], []
-    division = _division(dataset)
     try:
-        with Ledger.open(place, read_only=True) as book:
-            book.terms.hold(dataset=dataset.name, unit=dataset.unit, budget=dataset.budget, parts=in_ledger(division))
+        book = ledger_of(dataset)
+        if book is None:
+            return [], []
+        with book:
+            division = _division(dataset)
+            book.terms.hold(dataset=None, unit=None, budget=None, parts=in_ledger(division))
             return [], undivided(division, book)
     except (LedgerUnavailableError, LedgerBusyError) as error:
         return [], [f"the ledger was not compared: {error.what}"]

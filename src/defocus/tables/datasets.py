@@ -1,5 +1,6 @@
 """The dataset file: where the data is, whom it is about, what may be lost, and what is publicly known about columns."""
 
+import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -11,6 +12,8 @@ from defocus.engines.postgresql import is_address
 from defocus.engines.sources import fits
 from defocus.engines.spark_sessions import is_master
 from defocus.errors import DatasetFileError, Number
+from defocus.ledger.anchors import AnchorFile, anchor_path
+from defocus.ledger.beside import beside
 from defocus.privacy.budgets import Budget
 from defocus.privacy.units import Unit, rows, user
 from defocus.tables.bounding import FIND, Bound, fitting
@@ -54,8 +57,8 @@ class Dataset:
     r"""Everything a dataset file says. Paths are as written there, seen from ``home``.
 
     >>> visits = parsed('name = "visits"\ndata = "v.csv"\nunit.column = "patient"\nbudget.epsilon = 1')
-    >>> visits.unit.column, visits.budget, visits.ledger_place
-    ('patient', Budget(epsilon=1), 'visits.ledger')
+    >>> visits.unit.column, visits.budget, Path(visits.ledger_place).name
+    ('patient', Budget(epsilon=1), 'v.ledger')
     """
 
     name: str
@@ -66,7 +69,7 @@ class Dataset:
     engine: str | None = None
     """Where Spark computes, if it does."""
     ledger: str | None = None
-    """Where charges are kept; beside the file under the name of the data set where it is not said."""
+    """Where charges are kept; beside the data where it is not said, whatever the data set is called."""
     anchor_file: str | None = None
     bound: Bound | None = None
     purposes: tuple[str, ...] = ()
@@ -76,18 +79,35 @@ class Dataset:
     columns: Mapping[str, Facts] = field(default_factory=dict)
     public: Mapping[str, OtherTable] = field(default_factory=dict)
     private: Mapping[str, OtherTable] = field(default_factory=dict)
-    home: Path = field(default=Path(), compare=False)
+    file: Path = field(default=Path("defocus.toml"), compare=False)
+    """Where all that is written."""
+
+    @property
+    def home(self) -> Path:
+        """The folder of the file."""
+        return self.file.parent
 
     @property
     def ledger_place(self) -> str:
         """The path or URL of the ledger."""
-        place = self.ledger or f"{self.name}.ledger"
-        return place if "://" in place else str(self.home / place)
+        if self.ledger is None:
+            return str(self._beside(unit=self.unit, budget=self.budget))
+        return self.ledger if "://" in self.ledger else str(self.home / self.ledger)
 
     @property
-    def anchor_place(self) -> str | None:
-        """The path of the anchor file, if there is one."""
-        return None if self.anchor_file is None else str(self.home / self.anchor_file)
+    def anchor_place(self) -> str | AnchorFile | None:
+        """The anchor file; None if it is beside the ledger, as unless told where that is a file."""
+        if self.anchor_file is not None:
+            return str(self.home / self.anchor_file)
+        if self.ledger is None or "://" not in self.ledger:
+            return None
+        return AnchorFile(anchor_path(Path(os.path.realpath(self.home)) / self._beside().name), first_use=True)
+
+    def _beside(self, **terms: Any) -> Path:
+        paths = self.paths()
+        place = beside(paths[0] if len(paths) == 1 else paths, table=self.table, file=self.file, **terms)
+        assert place is not None  # noqa: S101  # the file has a place
+        return place
 
     def paths(self, data: Iterable[str] | None = None) -> list[str]:
         """Where the data is, seen from here."""
@@ -99,7 +119,7 @@ def read(path: str | Path) -> Dataset:
     """Read and validate a dataset file."""
     file = Path(path)
     try:
-        return parsed(file.read_bytes().decode(), home=file.parent)
+        return parsed(file.read_bytes().decode(), file=file)
     except FileNotFoundError:
         what, fix = f"There is no dataset file {str(path)!r:.200}.", "check the path, or make one with: defocus init."
     except (OSError, ValueError):
@@ -107,8 +127,8 @@ def read(path: str | Path) -> Dataset:
     raise DatasetFileError(what, fix=fix)
 
 
-def parsed(text: str, *, home: Path = Path()) -> Dataset:
-    """The dataset that the text of a file describes; paths are seen from ``home``."""
+def parsed(text: str, *, file: Path = Path("defocus.toml")) -> Dataset:
+    """The dataset that the text of a ``file`` describes; paths are seen from there."""
     top = parse(text.replace("\r\n", "\n")).only(
         *("name", "data", "table", "engine", "unit", "budget", "ledger", "anchor_file", "bound", "purposes"),
         *("columns", "public", "private", "parts"),
@@ -132,7 +152,7 @@ def parsed(text: str, *, home: Path = Path()) -> Dataset:
         columns=_columns(top),
         public={key: _other(key, one) for key, one in top.sections("public")},
         private={key: _other(key, one, unit) for key, one in top.sections("private")},
-        home=home,
+        file=file,
     )
 
 

@@ -1,5 +1,6 @@
 """A first draft of a dataset file, made from the schema alone."""
 
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 from defocus.engines.columns import Schema
 from defocus.engines.kinds import Kind
 from defocus.engines.sources import source
+from defocus.ledger.beside import beside
 from defocus.privacy.budgets import Budget
 from defocus.privacy.units import Unit
 from defocus.tables.writing import budget_lines, heading, top_lines, unit_lines, value
@@ -64,6 +66,7 @@ def draft(
     people = likely_units(opened.schema)
     lines = [
         *top_lines(called, [_seen_from(path, home) for path in given], table),
+        *_ledger_lines(beside(data, table=table) or Path(home or "") / f"{called}.ledger", home),
         '# purposes = ["monthly report"]  # if there are any, a release must name one of them',
         "",
         *(unit_lines(unit) if unit else _ask_unit(opened.schema)),
@@ -122,6 +125,16 @@ def _column(name: str, kind: Kind, people: list[str], *, untyped: bool) -> list[
         sample = "[true, false]" if kind is Kind.BOOLEAN else '["first", "second"]'
         lines += [f"# values = {sample}  # all values there can be, if that is public"]
     return lines
+
+
+def _ledger_lines(place: Path, home: str | Path | None) -> list[str]:
+    """Where charges are kept, and what vouches for them."""
+    base = os.path.realpath(home or "")
+    ledger = _seen_from(os.path.realpath(place), base)
+    return [
+        f"ledger = {value(ledger)}  # where charges are kept: the same for all who ask about these people",
+        f"anchor_file = {value(f'{ledger}.anchor')}  # notices if the ledger is lost or put back; best on another disk",
+    ]
 
 
 def _is_text(given: list[str | Path]) -> bool:

@@ -13,6 +13,8 @@ from defocus.engines.postgresql import is_address
 from defocus.engines.sources import Source, source, together
 from defocus.errors import InvalidParameterError, LedgerMismatchError, NotDeclaredError
 from defocus.ledger import Ledger, Parts
+from defocus.ledger.anchors import AnchorFile
+from defocus.ledger.beside import beside
 from defocus.ledger.making import check_kinds
 from defocus.privacy.budgets import Budget
 from defocus.privacy.units import Unit
@@ -57,7 +59,8 @@ def open(  # noqa: A001  # reads as dp.open
         unit: what one person is: ``dp.user("patient_id")``, or ``dp.rows()`` where each row is one.
         budget: how much may ever be lost about one of them, by all releases together.
         ledger: where every charge is written down: a path, a PostgreSQL URL or an open ledger. Beside the data unless
-            told. Where it exists, it must have been made for the same unit, budget and data.
+            told, called after its file or table. Where it exists, it must have been made for the same unit, budget and
+            name.
         name: what the data is called in the ledger; the name of the file unless told.
         table: which table of a database.
         columns: public facts: bounds ``(low, high)`` or a list of all values, never looked up in the data.
@@ -72,7 +75,8 @@ def open(  # noqa: A001  # reads as dp.open
         parts: the column that divides the table, such as its day: then :meth:`Table.part` asks about one part, which
             is charged alone where each unit is in one part only. Rows and events that are added or removed are; of
             people it must be declared, ``dp.parts("hospital", people="in one part")``.
-        anchor_file: a file, best on another disk, that notices an older copy of the ledger.
+        anchor_file: a file that notices a deleted ledger or an older copy; beside the ledger unless told, better on
+            another disk.
         engine: a Spark session, or where Spark runs (``"spark://host:7077"``, ``"local[4]"``, ``"spark"``), which then
             reads files itself, also those with paths such as ``s3a://…``. Unless told, the data decides.
         memory: how much memory the engine may use, such as "2GB".
@@ -112,7 +116,7 @@ def open(  # noqa: A001  # reads as dp.open
             named=name is not None,
             unit=unit,
             budget=budget,
-            ledger=_place(data, called) if ledger is None else ledger,
+            ledger=_place(data, sources[0], unit, budget) if ledger is None else ledger,
             anchor_file=anchor_file,
             bound=bound,
             purposes=wanted,
@@ -136,7 +140,7 @@ class _Said:
     unit: Unit | None
     budget: Budget | None
     ledger: Ledger | str | Path
-    anchor_file: str | Path | None
+    anchor_file: str | Path | AnchorFile | None
     bound: Bound | None
     purposes: tuple[str, ...] | None
     private: Mapping[str, str | None] = field(default_factory=dict)
@@ -152,7 +156,7 @@ def _from_file(dataset: datasets.Dataset, ledger: Ledger | str | Path | None, se
         unit=dataset.unit,
         budget=dataset.budget,
         ledger=dataset.ledger_place if ledger is None else ledger,
-        anchor_file=dataset.anchor_place,
+        anchor_file=dataset.anchor_place if ledger is None else None,
         bound=dataset.bound,
         purposes=dataset.purposes or None,
         private={key: other.unit for key, other in dataset.private.items()},
@@ -261,10 +265,11 @@ def _rows(opened: Source, unit: Unit, person: str | None) -> Rows:
     return Rows(named.engine, named.relation, named.schema, column)
 
 
-def _place(data: Any, called: str) -> Path:
-    """Beside the data."""
-    if isinstance(data, str | Path) and "://" not in str(data) and not any(sign in str(data) for sign in "*?["):
-        return Path(data).with_name(f"{called}.ledger")
+def _place(data: Any, opened: Source, unit: Unit | None, budget: Budget | None) -> Path:
+    """Beside the data, called after its file or table and not by a name that somebody chose."""
+    place = beside(data, table=opened.origin.table and opened.name, unit=unit, budget=budget)
+    if place is not None:
+        return place
     raise NotDeclaredError(
         "This table has no place of its own, so nobody knows where its ledger is.",
         fix='pass ledger="visits.ledger" and name="visits", the same each time, or the budget would start anew.',

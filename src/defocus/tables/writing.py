@@ -27,8 +27,8 @@ def write(dataset: Dataset) -> str:
     lines = [
         *top_lines(dataset.name, dataset.data, dataset.table),
         *_optional("engine", dataset.engine, "where Spark computes"),
-        *_optional("ledger", dataset.ledger, "where charges are kept; beside this file where it is not said"),
-        *_optional("anchor_file", dataset.anchor_file, "vouches for the ledger; keep it on another disk"),
+        *_optional("ledger", dataset.ledger, "where charges are kept; beside the data where it is not said"),
+        *_optional("anchor_file", dataset.anchor_file, "notices if the ledger is lost; best on another disk"),
         *_optional("purposes", list(dataset.purposes) or None, "a release must name one of them"),
         "",
         *unit_lines(dataset.unit),
