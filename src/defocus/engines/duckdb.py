@@ -22,7 +22,7 @@ from defocus.engines.kinds import Kind
 from defocus.engines.names import unique
 from defocus.engines.quiet import quietly
 from defocus.engines.syntax import quoted, rows_of
-from defocus.engines.views import Names
+from defocus.engines.views import Names, changed
 from defocus.engines.watching import watched
 from defocus.errors import DefocusError, EngineError, SourceError
 
@@ -250,7 +250,7 @@ class DuckDbEngine:
                 fix="run RESET default_collation on the connection and open the table again.",
             )
         if self._read and not self._read.items() <= self._listed(TABLES).items():
-            raise SourceError("A table was changed or replaced since it was opened.", fix="open the table again.")
+            raise changed("DuckDB")
 
     def _columns(self, relation: exp.Expression) -> list[tuple[str, Any]]:
         text = exp.select("*").from_(rows_of(relation), copy=False).sql(self.dialect, identify=True)

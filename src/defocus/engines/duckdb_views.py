@@ -61,7 +61,10 @@ class Selections:
                 raise refused(names[2], "it puts columns of different types together")
             return exp.union(first, second, distinct=False, copy=False)
         table = single(names[2], query)
-        inner = self._read(names, table, depth)
+        if isinstance(table, exp.Subquery):
+            inner = self._query(names, table.this, depth)
+        else:
+            inner = self._read(names, table, depth)
         alias = table.args.get("alias")
         called = [one.name for one in alias.columns] if alias is not None else []
         inner = _renamed(inner, called, self.columns) if called else inner

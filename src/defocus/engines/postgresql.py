@@ -19,7 +19,7 @@ from defocus.engines.postgresql_views import definition
 from defocus.engines.quiet import quietly
 from defocus.engines.syntax import rows_of
 from defocus.engines.templates import native
-from defocus.engines.views import Names
+from defocus.engines.views import Names, changed
 from defocus.errors import DefocusError, EngineError, SourceError
 
 __all__ = ["PostgreSqlEngine", "is_address"]
@@ -238,8 +238,11 @@ class PostgreSqlEngine:
         """What a statement finds, in tables and views that are as they were when they were opened."""
         if self._within and (not self._held or self._held[0].closed):
             raise _refusal("08000", "compute")
-        if any(self._defined(names) != found for names, found in self._read.items()):
-            raise SourceError("A table was changed or replaced since it was opened.", fix="open the table again.")
+        for names, found in self._read.items():
+            with contextlib.suppress(SourceError):
+                if self._defined(names) == found:
+                    continue
+            raise changed("PostgreSQL")
         return self._fetched(statement, values)
 
     def _fetched(self, statement: str, values: Sequence[Any]) -> pa.Table:

@@ -62,6 +62,8 @@ def _checked(name: str, tree: exp.Expression) -> exp.Table:
     if isinstance(query, exp.Union):
         raise refused(name, "it puts the rows of queries together; PostgreSQL casts their columns, which can fail")
     table = single(name, query)
+    if isinstance(table, exp.Subquery):
+        table = _checked(name, table.this)
     if not isinstance(table.this, exp.Identifier) or not table.db:
         raise refused(name, "it calls a function for its rows, or reads the catalogue")
     selection = _selection(name)

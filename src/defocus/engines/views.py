@@ -7,9 +7,9 @@ from typing import TypeAlias, final
 from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
-from defocus.errors import SourceError
+from defocus.errors import EngineError, SourceError
 
-__all__ = ["Names", "Selection", "constant", "plain", "query_of", "refused", "single", "stars"]
+__all__ = ["Names", "Selection", "changed", "constant", "plain", "query_of", "refused", "single", "stars"]
 
 Names: TypeAlias = tuple[str, str, str]
 """Catalog, schema and name."""
@@ -23,6 +23,14 @@ _FIX = (
 def refused(name: str, what: str) -> SourceError:
     """That a relation is not read, before anything is charged."""
     return SourceError(f"{name!r:.80} is neither a stored table nor a plain selection of one: {what}.", fix=_FIX)
+
+
+def changed(engine: str) -> EngineError:
+    """That a relation is another than the one that was looked at."""
+    return EngineError(
+        f"{engine} could not compute: a table or view is not what it was when it was opened.",
+        fix="open the table again.",
+    )
 
 
 def query_of(name: str, text: str, dialect: str) -> exp.Expression:
@@ -58,11 +66,11 @@ def plain(name: str, query: exp.Expression | None) -> exp.Expression:
     return query
 
 
-def single(name: str, select: exp.Expression) -> exp.Table:
-    """The one table that a query reads, if it reads one as it is."""
+def single(name: str, select: exp.Expression) -> exp.Table | exp.Subquery:
+    """The one table or query that a query reads, if it reads one as it is."""
     origin = select.args.get("from_")
     table = None if origin is None else origin.this
-    if not isinstance(table, exp.Table):
+    if not isinstance(table, exp.Table | exp.Subquery):
         raise refused(name, f"it reads {_word(table)}")
     only(name, table, "this", "db", "catalog", "alias")
     return table
