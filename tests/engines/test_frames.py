@@ -88,7 +88,7 @@ objects = st.one_of(
     st.sampled_from([*Ward, Renamed("x"), Told(5), Told("y"), Told(Renamed("z")), Told(SystemExit), Told(MemoryError)]),
     st.sampled_from([Doubtful("nan"), Doubtful(1), Alike("nan"), complex("nan"), np.str_("a"), np.bytes_(b"a")]),
     st.binary(max_size=3).map(bytearray),
-    st.binary(max_size=3).map(memoryview),
+    st.binary(max_size=3).map(memoryview),  # type: ignore[arg-type]  # of bytes
     st.just(memoryview(b"abcd")[::2]),
     st.just("a\0b"),
     st.none(),
