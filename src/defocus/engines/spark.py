@@ -185,7 +185,8 @@ class SparkEngine:
             if what is not None:
                 raise SourceError(
                     f"The rows or types of what Spark reads may differ from one reading to the next: it has {what}.",
-                    fix="write it to Parquet or to a table first, and open that; or give the reader a schema instead of inferSchema.",
+                    fix="write it to Parquet or to a table first, and open that;"
+                    " or give the reader a schema instead of inferSchema.",
                 )
             shared = _quietly("read the table", session, lambda: _share(session, frame, known))
             self._shared.append(known)
