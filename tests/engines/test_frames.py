@@ -1,16 +1,21 @@
 from decimal import Decimal
+from enum import Enum
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as pads
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.tables.opening import column, rows
 
-from defocus.engines.frames import from_arrow, from_pandas, from_polars
+from defocus.engines.frames import _text, from_arrow, from_pandas, from_polars
 from defocus.engines.sources import source
 from defocus.errors import SourceError
 
@@ -33,7 +38,59 @@ class Hostile:
     __hash__ = None  # type: ignore[assignment]  # not even that
 
 
+class Ward(str, Enum):  # noqa: UP042 - of which str() is another text than its characters
+    A = "A"
+    B = "B"
+
+
+class Renamed(str):
+    """Text that says something else of itself."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "other"
+
+    def __ne__(self, other: object) -> bool:
+        return True
+
+    def encode(self, encoding: str = "", errors: str = "") -> bytes:  # noqa: ARG002 - as str has it
+        return b"other"
+
+
+class Told:
+    """An object that says of itself what it was told to, or fails as it was told to."""
+
+    def __init__(self, said: Any) -> None:
+        self.said = said
+
+    def __str__(self) -> str:
+        if isinstance(self.said, type):
+            raise self.said
+        return self.said  # type: ignore[no-any-return]  # whatever it is
+
+
+class Doubtful(Decimal):
+    """A number that does not say whether it is one, which crashes Arrow's own check."""
+
+    def is_nan(self) -> bool:
+        raise RuntimeError("Ada has gout")
+
+
+class Alike(float):
+    """A float that equals itself, whatever it is."""
+
+    def __ne__(self, other: object) -> bool:
+        return False
+
+
 objects = st.one_of(
+    st.sampled_from([*Ward, Renamed("x"), Told(5), Told("y"), Told(Renamed("z")), Told(SystemExit), Told(MemoryError)]),
+    st.sampled_from([Doubtful("nan"), Doubtful(1), Alike("nan"), complex("nan"), np.str_("a"), np.bytes_(b"a")]),
+    st.binary(max_size=3).map(bytearray),
+    st.binary(max_size=3).map(memoryview),  # type: ignore[arg-type]  # of bytes
+    st.just(memoryview(b"abcd")[::2]),
+    st.just("a\0b"),
     st.none(),
     st.text(max_size=5),
     st.integers(),
@@ -68,6 +125,81 @@ def test_python_objects_are_text_and_each_is_read_alone(values: list[Any]) -> No
     together = from_pandas(of_objects(values)).column("x")
     assert together.type == pa.large_string()
     assert together.to_pylist() == [from_pandas(of_objects([value])).column("x")[0].as_py() for value in values]
+    assert together.to_pylist() == [_text(value) for value in values]
+
+
+ODD: list[Any] = [
+    *(5, "\ud800", b"\xff", b"x", bytearray(b"\xff"), memoryview(b"\xff"), None, float("nan"), pd.NaT, pd.NA),
+    *(Decimal("sNaN"), Doubtful("nan"), Alike("nan"), Hostile(), Told(5), Told(SystemExit), [1], {"a": 1}, 10**5000),
+    *(object, np.array([1, 2]), np.datetime64("NaT"), pa.scalar("x"), Renamed("x"), (), 1j),
+]
+
+
+@pytest.mark.parametrize("odd", ODD, ids=lambda odd: type(odd).__name__)
+@pytest.mark.parametrize("sort", ["pandas", "category", "polars"])
+def test_one_object_more_rewrites_no_other_text(odd: Any, sort: str) -> None:
+    others = [*[Ward.A, Ward.B] * 50, b"x", bytearray(b"y"), memoryview(b"z"), Renamed("w"), None, float("nan")]
+    if sort == "category":
+        hashable = [value for value in others if isinstance(value, str)]
+        frames = [pd.Series(pd.Categorical(hashable))]
+        try:
+            frames.append(
+                pd.Series(pd.Categorical.from_codes([*frames[0].cat.codes, 3], [*frames[0].cat.categories, odd]))
+            )
+        except (TypeError, ValueError, RuntimeError, ArithmeticError):
+            return  # it can be no category
+        before, after = (from_pandas(pd.DataFrame({"x": each})).column("x").to_pylist() for each in frames)
+    elif sort == "polars":
+        before, after = (
+            from_polars(pl.DataFrame({"x": pl.Series(values, dtype=pl.Object)})).column("x").to_pylist()
+            for values in (others, [*others, odd])
+        )
+    else:
+        before, after = (from_pandas(of_objects(values)).column("x").to_pylist() for values in (others, [*others, odd]))
+    assert after[:-1] == before
+    assert before[:100] == ["A", "B"] * 50
+    if sort != "category":
+        assert before[100:] == ["x", "y", "z", "w", None, None]
+
+
+def test_text_of_pandas_and_of_arrow_that_is_not_unicode_changes_no_other() -> None:
+    frame = pd.DataFrame({"x": pd.array(["a", None, "\ud800"], dtype=pd.StringDtype("python"))})
+    assert from_pandas(frame).column("x").to_pylist() == ["a", None, "?"]
+    for kind in (pa.string(), pa.large_string()):
+        bytes_ = pa.array([b"a", None, b"\xff"], pa.binary() if kind == pa.string() else pa.large_binary())
+        broken = pa.Array.from_buffers(kind, 3, bytes_.buffers())
+        for table in (pa.table({"x": broken}), pa.table({"x": pa.DictionaryArray.from_arrays([0, 1, 2], broken)})):
+            assert column(source(table)) == ["a", None, None]
+
+
+@pytest.mark.parametrize("sort", ["csv", "json", "union", "folders", "dictionaries", "filter", "types"])
+def test_a_dataset_whose_types_or_rows_are_found_while_reading_is_refused(sort: str, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("x\n1\n")
+    (tmp_path / "t.json").write_text('{"x": 1}\n')
+    for key in (1, 2):
+        (tmp_path / f"k={key}").mkdir()
+        pq.write_table(pa.table({"x": [key]}), tmp_path / f"k={key}" / "t.parquet")
+    pq.write_table(pa.table({"x": ["?"]}), tmp_path / "odd.parquet")
+    files = [str(tmp_path / f"k={key}" / "t.parquet") for key in (1, 2)]
+    plain = pads.dataset(files)
+    named = pads.partitioning(pa.schema([("k", pa.string())]), flavor="hive")
+    for fine in (plain, pads.dataset([plain, pads.dataset(files[:1])]), pads.dataset(files, partitioning=named)):
+        assert "x" in source(fine).schema
+    csv = pads.dataset(tmp_path / "t.csv", format="csv")
+    made: dict[str, Any] = {
+        "csv": lambda: csv,
+        "json": lambda: pads.dataset(tmp_path / "t.json", format="json"),
+        "union": lambda: pads.dataset([plain, csv]),
+        "folders": lambda: pads.dataset(files, partitioning="hive"),
+        "dictionaries": lambda: pads.dataset(
+            files, partitioning=pads.HivePartitioning.discover(infer_dictionary=True), partition_base_dir=str(tmp_path)
+        ),
+        "filter": lambda: plain.filter(pc.field("x") > 1),
+        "types": lambda: pads.dataset([*files, str(tmp_path / "odd.parquet")]),
+    }
+    with pytest.raises(SourceError, match="one row could decide about all") as caught:
+        source(made[sort]())
+    assert "types=" in caught.value.fix
 
 
 def test_one_object_more_does_not_change_the_type_of_a_column() -> None:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from sqlglot import exp
 from tests.waiting import again_and_again
+from tests.tables.opening import unlooked
 
 import defocus as dp
 from defocus import Budget, count, count_units, mean, median, user
@@ -219,7 +220,10 @@ def test_the_password_is_neither_in_the_table_nor_in_its_ledger(server: str, vis
     assert not any(SECRET.encode() in file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
 
 
-def test_an_error_quotes_neither_values_nor_what_the_server_said(owner: Any, server: str, tmp_path: Path) -> None:
+def test_an_error_quotes_neither_values_nor_what_the_server_said(
+    owner: Any, server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unlooked(monkeypatch)
     owner.execute(
         "CREATE FUNCTION fails(x INT) RETURNS INT LANGUAGE plpgsql AS $$ BEGIN"
         " RAISE NOTICE 'patient %', x; RAISE EXCEPTION 'patient % has secrets', x; END $$"
@@ -237,8 +241,9 @@ def test_an_error_quotes_neither_values_nor_what_the_server_said(owner: Any, ser
 
 
 def test_a_connection_lost_in_the_middle_keeps_the_charge_and_the_table_works_again(
-    owner: Any, server: str, visits: str, tmp_path: Path
+    owner: Any, server: str, visits: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    unlooked(monkeypatch)
     owner.execute("CREATE TABLE naps AS SELECT 3600 AS length")
     nap = "WITH s AS MATERIALIZED (SELECT PG_SLEEP(naps.length) FROM naps)"
     owner.execute(f"CREATE VIEW slowly AS {nap} SELECT v.* FROM {visits} AS v, s")

@@ -166,8 +166,8 @@ def test_only_classes_that_say_nothing_about_a_value_are_told_apart(
     assert "secret" not in "".join(map(str, [caught.value, caught.value.__context__, caught.value.__cause__]))
 
 
-def test_rows_that_are_kept_stay_as_they_were_until_they_are_done_with(spark: Any, spark_engine: SparkEngine) -> None:
-    drawn = spark_engine.attached(spark.range(40).selectExpr("rand() AS x"))
+def test_rows_that_are_kept_stay_as_they_were_until_they_are_done_with(spark_engine: SparkEngine) -> None:
+    drawn = spark_engine.read(lambda reader: reader._spark.range(40).selectExpr("rand() AS x"))
     with spark_engine.kept(exp.select(column("x")).from_(drawn)) as kept:
         assert spark_engine.run(kept).equals(spark_engine.run(kept))
         assert spark_engine.run(kept).num_rows == 40

@@ -9,11 +9,14 @@ import duckdb
 import polars as pl
 import pyarrow.dataset as pads
 import pyarrow.parquet as pq
+import pytest
 from sqlglot import exp
 
+from defocus.engines.duckdb import DuckDbEngine
+from defocus.engines.postgresql import PostgreSqlEngine
 from defocus.engines.sources import Source
 
-SORTS = ("parquet", "csv", "database", "connection", "relation", "pandas", "polars", "arrow", "dataset")
+SORTS = ("parquet", "csv", "database", "connection", "view", "pandas", "polars", "arrow", "dataset")
 
 
 def rows(source: Source) -> list[dict[str, Any]]:
@@ -36,6 +39,16 @@ def write_csv(path: Path, header: Sequence[str], table: Iterable[Sequence[Any]],
     return path
 
 
+def unlooked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let tables be opened from views of any sort, for tests of what happens when reading fails or does not end."""
+
+    def named(_: Any, names: tuple[str, str, str]) -> exp.Expression:
+        return exp.table_(names[2], db=names[1], catalog=names[0], quoted=True)
+
+    monkeypatch.setattr(DuckDbEngine, "named", named)
+    monkeypatch.setattr(PostgreSqlEngine, "named", named)
+
+
 def made(sort: str, table: Any, folder: Path) -> tuple[Any, dict[str, str]]:
     """The table as data of one sort, and what else its opening needs."""
     if sort == "parquet":
@@ -44,7 +57,7 @@ def made(sort: str, table: Any, folder: Path) -> tuple[Any, dict[str, str]]:
     if sort == "csv":
         records = [list(record.values()) for record in table.to_pylist()]
         return write_csv(folder / "t.csv", table.column_names, records), {}
-    if sort in {"database", "connection", "relation"}:
+    if sort in {"database", "connection", "view"}:
         return _in_duckdb(sort, table, folder)
     frames = {"pandas": table.to_pandas, "polars": lambda: pl.from_arrow(table), "dataset": lambda: pads.dataset(table)}
     return frames.get(sort, lambda: table)(), {}
@@ -59,4 +72,5 @@ def _in_duckdb(sort: str, table: Any, folder: Path) -> tuple[Any, dict[str, str]
     if sort == "database":
         connection.close()
         return path, {"table": "t"}
-    return (connection, {"table": "t"}) if sort == "connection" else (connection.sql("SELECT * FROM t"), {})
+    connection.execute("CREATE OR REPLACE VIEW v AS SELECT * FROM t")
+    return connection, {"table": "t" if sort == "connection" else "v"}

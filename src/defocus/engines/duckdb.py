@@ -16,11 +16,13 @@ from sqlglot import exp
 
 from defocus.engines.columns import Column, Schema
 from defocus.engines.conversions import FINER, convert, kind_of
+from defocus.engines.duckdb_views import TABLES, VIEWS, Selections
 from defocus.engines.interrupting import interruptible
 from defocus.engines.kinds import Kind
 from defocus.engines.names import unique
 from defocus.engines.quiet import quietly
 from defocus.engines.syntax import quoted, rows_of
+from defocus.engines.views import Names, changed
 from defocus.engines.watching import watched
 from defocus.errors import DefocusError, EngineError, SourceError
 
@@ -69,7 +71,8 @@ class DuckDbEngine:
     extension, no Python variable. It spills to a directory that only this user can read and that goes away with it.
     A connection that was given keeps its own settings, and stays open when the engine is closed. It is refused, when it
     is given and before each computation, while its default collation lets one text equal another: columns are made to
-    compare bytes, but constants and public tables would not be, and one row would match several keys.
+    compare bytes, but constants and public tables would not be, and one row would match several keys. So it is when a
+    table that it stores is no longer the one that was opened. Views are read as what they select, see :meth:`named`.
 
     Assumes:
         Parquet files are what they claim: text in them is UTF-8. A damaged file fails, whoever's row is damaged.
@@ -98,11 +101,13 @@ class DuckDbEngine:
         self._given = connection is not None
         self._shows_progress = connection is None
         self._collates = connection is not None or bool(attached)
+        self._read: dict[Names, str | None] = {}
+        """The stored tables of a given connection that are read, and how they were made."""
         if connection is not None:
             self._connection = connection
             self._finish: Callable[[], Any] = _leave_open
             with self._turn:
-                self._check_collation("start")
+                self._check_connection("start")
             return
         config: dict[str, Any] = {**_CLOSED, "memory_limit": memory, "threads": threads}
         config = {name: value for name, value in config.items() if value is not None}
@@ -127,6 +132,21 @@ class DuckDbEngine:
         }
         for setting, value in settings.items():
             self._connection.execute(f"SET {setting} = {value.sql(self.dialect)}")
+
+    def named(self, names: Names) -> exp.Expression:
+        """A stored table, or what a view selects of such; anything else is refused. See :class:`Selections`."""
+        with self._turn:
+            selections = Selections(self._listed(TABLES), self._listed(VIEWS), self._columns)
+            relation = selections.relation(names)
+        for table in relation.find_all(exp.Table):
+            if self._given and table.catalog:
+                key = (table.catalog, table.db, table.name)
+                self._read[key] = selections.tables[key]
+        return relation
+
+    def _listed(self, asked: str) -> dict[Names, str | None]:
+        found = _quietly("list the tables", lambda: self._connection.sql(asked).fetchall())
+        return {(catalog, schema, name): text for catalog, schema, name, text in found}
 
     def schema(self, relation: exp.Expression) -> Schema:
         """The columns of a relation, read without looking at a row."""
@@ -153,7 +173,7 @@ class DuckDbEngine:
 
     def _computed(self, work: Callable[[], _T], progress: Callable[[float], None] | None = None) -> _T:
         with self._turn, watched(self._percent, progress if self._shows_progress else None):
-            self._check_collation("compute")
+            self._check_connection("compute")
             return _quietly("compute", lambda: interruptible(lambda: self._minded(work), self.cancel))
 
     def _minded(self, work: Callable[[], _T]) -> _T:
@@ -214,8 +234,11 @@ class DuckDbEngine:
                 self.withdraw(exp.Table(this=exp.to_identifier(name, quoted=True)))
             self._finish()
 
-    def _check_collation(self, doing: str) -> None:
-        """Refuse a given connection on which text may equal other text; an own one cannot be set so."""
+    def _check_connection(self, doing: str) -> None:
+        """Refuse a given connection that is not as it was; an own one stays as it is, and its tables are only read.
+
+        Text may equal other text on it, or a table may have become a view or have columns of other types.
+        """
         if not self._given:
             return
         asked = "SELECT current_setting('default_collation')"
@@ -226,6 +249,8 @@ class DuckDbEngine:
                 " so one row could count under several keys.",
                 fix="run RESET default_collation on the connection and open the table again.",
             )
+        if self._read and not self._read.items() <= self._listed(TABLES).items():
+            raise changed("DuckDB")
 
     def _columns(self, relation: exp.Expression) -> list[tuple[str, Any]]:
         text = exp.select("*").from_(rows_of(relation), copy=False).sql(self.dialect, identify=True)

@@ -207,7 +207,8 @@ def _expand(text: str) -> Iterator[tuple[Path, dict[str, str | None]]]:
     if not text or "\0" in text or "://" in text:
         raise SourceError(
             f"{text!r:.80} is not a path on this machine.",
-            fix="copy the file here, or pass a DuckDB connection that can reach it with table=.",
+            fix="copy the file here, or store its rows as a table of a DuckDB connection that can reach it, and open"
+            " that; Spark reads it where it is, with engine=.",
         )
     path = Path(os.path.abspath(Path(text).expanduser()))  # noqa: PTH100 - absolute, but not through links
     if path.is_file():

@@ -1,10 +1,12 @@
 """Frames in memory as Arrow tables, column by column, by rules that look at types and never choose one from values."""
 
 import contextlib
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.dataset as pads
 
 from defocus.engines.names import check_names
 from defocus.errors import SourceError
@@ -12,6 +14,8 @@ from defocus.errors import SourceError
 __all__ = ["check_dataset", "from_arrow", "from_pandas", "from_polars", "library"]
 
 
+_TELLING = {"ParquetFileFormat", "IpcFileFormat", "FeatherFileFormat", "OrcFileFormat"}
+"""Formats of files that say which types their columns have."""
 _TYPED = {"ArrowDtype", "BooleanDtype", "DatetimeTZDtype", "Float32Dtype", "Float64Dtype"} | {
     f"{sign}Int{bits}Dtype" for sign in ("", "U") for bits in (8, 16, 32, 64)
 }
@@ -30,7 +34,7 @@ def from_arrow(table: Any) -> Any:
 
 
 def check_dataset(dataset: Any) -> Any:
-    """An Arrow dataset, if DuckDB knows the types of its columns."""
+    """An Arrow dataset, if its files say the types of its columns, all alike, and DuckDB knows these."""
     check_names(dataset.schema.names, "the Arrow dataset")
     for field in dataset.schema:
         kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
@@ -40,7 +44,34 @@ def check_dataset(dataset: Any) -> Any:
                 f"The column {field.name!r:.60} of the Arrow dataset has the type {str(kind)[:60]}.",
                 fix="leave it out, or pass a table: dataset.to_table().",
             )
+    _check_pieces(dataset)
     return dataset
+
+
+def _check_pieces(dataset: Any) -> None:
+    """Refuse what Arrow reads off rows or off names of folders, casts row by row, or computes."""
+    what = next(_doubts(dataset), None)
+    if what is not None:
+        raise SourceError(
+            f"The Arrow dataset {what}, so one row could decide about all.",
+            fix="open the files themselves, with types= where they say none, and use .where;"
+            " or write Parquet files of one schema, and name the types of partitions in the dataset.",
+        )
+
+
+def _doubts(dataset: Any) -> Iterator[str]:
+    if getattr(dataset, "_scan_options", None):
+        yield "has a filter, which is computed when it is read"
+    if any(found is not None for found in getattr(getattr(dataset, "partitioning", None), "dictionaries", ())):
+        yield "takes types of columns from the names of folders"
+    for part in getattr(dataset, "children", ()):
+        yield from _doubts(part)
+    known = {field.name: field.type for field in dataset.schema}
+    for piece in dataset.get_fragments():
+        if isinstance(piece, pads.FileFragment) and type(piece.format).__name__ not in _TELLING:
+            yield f"is of the format {piece.format.default_extname[:20]}, in which types are read off rows"
+        if any(known.get(field.name, field.type) != field.type for field in piece.physical_schema):
+            yield "has columns whose type in a file is not that of the dataset"
 
 
 def from_polars(frame: Any) -> Any:
@@ -78,7 +109,17 @@ def _plain(column: Any) -> Any:
         return column.cast(pa.float64())
     if pa.types.is_timestamp(kind) and kind.tz is not None:
         return column.cast(pa.int64()).cast(pa.timestamp(kind.unit))  # the same moment, in UTC; no value can fail
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return _sound(column)
     return column if _known(kind) else _useless(len(column))
+
+
+def _sound(column: Any) -> Any:
+    """Text that is UTF-8, which Arrow does not promise; what is not is NULL."""
+    with contextlib.suppress(pa.ArrowInvalid):
+        column.validate(full=True)
+        return column
+    return _one_by_one(column.cast(pa.large_binary()).to_pylist())
 
 
 def _known(kind: Any) -> bool:
@@ -99,7 +140,7 @@ def _useless(rows: int) -> Any:
 def _polars(series: Any) -> Any:
     kind = series.dtype.base_type().__name__
     if kind in {"Object", "Int128", "UInt128"}:
-        return _texts(series.to_list())
+        return _one_by_one(series.to_list())
     return _plain(series.to_arrow())
 
 
@@ -117,20 +158,41 @@ def _pandas(series: Any) -> Any:
     return _useless(len(series))
 
 
-def _texts(values: Any) -> Any:
-    """Text by the quick way where every value is text, and value by value otherwise, with the same outcome."""
-    with contextlib.suppress(pa.ArrowException, TypeError, ValueError):
-        return pa.array(values, pa.large_string(), from_pandas=True)
+def _texts(series: Any) -> Any:
+    """The text of each value, by :func:`_text`: Arrow's quick ways take text, bytes and what is missing, as that does.
+
+    No object is shown to Arrow's own check for what is missing, which one of a strange type can crash.
+    """
+    kept = series if type(series.dtype).__name__ == "StringDtype" else series.to_numpy()
+    with contextlib.suppress(Exception):
+        return pa.array(kept, pa.large_string(), from_pandas=kept is series)
+    with contextlib.suppress(Exception):
+        return pa.array(kept, pa.large_string(), mask=series.isna().to_numpy(), from_pandas=False)
+    return _one_by_one(kept)
+
+
+def _one_by_one(values: Iterable[Any]) -> Any:
     return pa.array([_text(value) for value in values], pa.large_string())
 
 
 def _text(value: Any) -> str | None:
-    """Text for any object: NULL where it is missing or has no text. No object can make this fail."""
-    if value is None or type(value).__name__ == "NAType":
-        return None
+    """Text for any object, whatever others there are: NULL where it is missing or has none. None makes this fail.
+
+    Text of any class is its characters, of which lone surrogates are replaced; bytes are read as UTF-8.
+    """
     try:
-        if value != value:  # noqa: PLR0124 - the way in which NaN and NaT differ from everything
-            return None
-        return value.decode() if isinstance(value, bytes) else str(value).encode("utf-8", "replace").decode()
-    except Exception:  # noqa: BLE001 - a hostile object raises what it likes
+        if issubclass(type(value), str):
+            return _characters(value)
+        if issubclass(type(value), bytes | bytearray | memoryview):
+            return memoryview(value).tobytes().decode()
+        # NaN and NaT differ from everything, also from themselves
+        gone = value is None or type(value).__name__ == "NAType" or value != value  # noqa: PLR0124
+        return None if gone else _characters(str(value))
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # noqa: BLE001 - a hostile object raises what it likes
         return None
+
+
+def _characters(text: str) -> str:
+    return str.encode(text, "utf-8", "replace").decode()

@@ -1,6 +1,5 @@
 """What a table can be opened from, told apart: files, databases, servers, frames, and what Spark reads."""
 
-import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -14,7 +13,6 @@ import pyarrow.dataset as pads
 from defocus.engines.files import Files, find
 from defocus.engines.frames import check_dataset, from_arrow, from_pandas, from_polars, library
 from defocus.engines.kinds import Kind, Value
-from defocus.engines.names import check_names
 from defocus.engines.postgresql import is_address
 from defocus.engines.spark_sessions import is_frame, is_master, is_session
 from defocus.errors import SourceError
@@ -51,6 +49,11 @@ class Origin:
     def on_spark(self) -> bool:
         """Whether only Spark can compute on it."""
         return self.spark is not None or self.engine is not None
+
+    @property
+    def in_database(self) -> bool:
+        """Whether it is a table that DuckDB or PostgreSQL knows by a name."""
+        return self.connection is not None or self.database is not None or self.address is not None
 
     def stored(self) -> dict[str, Any]:
         """The Arrow types of columns where a frame or a Parquet file says them."""
@@ -152,8 +155,11 @@ def _frame(data: Any) -> tuple[Any, str]:
     if isinstance(data, pa.RecordBatchReader | pads.Scanner):
         raise SourceError("A reader can be read only once, but each question reads.", fix="pass .read_all() of it.")
     if isinstance(data, duckdb.DuckDBPyRelation):
-        check_names(data.columns, "the DuckDB relation")
-        return from_arrow(_read(data)), "a DuckDB relation, as it was when it was opened"
+        raise SourceError(
+            "A DuckDB relation is computed only when it is read, with types that may be read off rows.",
+            fix="pass .to_arrow_table() of it, if its types are declared; or the connection with table=,"
+            " or the path of the file it reads, with types=.",
+        )
     if library(data) == "pandas":
         return from_pandas(data), "a pandas frame"
     if library(data) == "polars":
@@ -161,14 +167,4 @@ def _frame(data: Any) -> tuple[Any, str]:
     raise SourceError(
         f"{type(data).__name__} is not a table that can be opened.",
         fix="pass a path, a list of paths, a DuckDB connection, or a pandas, polars, Arrow or Spark table.",
-    )
-
-
-def _read(relation: Any) -> Any:
-    """The rows of a relation, whose connection only it knows."""
-    with contextlib.suppress(Exception):
-        return relation.to_arrow_table()
-    raise SourceError(
-        "The DuckDB relation could not be read.",
-        fix='write relation.create_view("people") and pass the connection with table="people".',
     )

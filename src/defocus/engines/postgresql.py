@@ -15,9 +15,11 @@ from defocus.engines.kinds import CANONICAL, Kind
 from defocus.engines.names import unique
 from defocus.engines.postgresql_dialect import lowered
 from defocus.engines.postgresql_types import Typed, convert
+from defocus.engines.postgresql_views import definition
 from defocus.engines.quiet import quietly
 from defocus.engines.syntax import rows_of
 from defocus.engines.templates import native
+from defocus.engines.views import Names, changed
 from defocus.errors import DefocusError, EngineError, SourceError
 
 __all__ = ["PostgreSqlEngine", "is_address"]
@@ -80,7 +82,8 @@ class PostgreSqlEngine:
 
     Assumes:
         The server computes floats as IEEE 754 says, which it does on every usual machine. What a view or a policy on
-        rows shows to this user is the table: the guarantee is about those rows.
+        rows shows to this user is the table: the guarantee is about those rows. Nobody replaces a view while a
+        statement runs; between statements it is noticed.
     """
 
     name = "PostgreSQL"
@@ -98,6 +101,8 @@ class PostgreSqlEngine:
         self._published: dict[str, pa.Table] = {}
         self._closed = False
         self._types: dict[int, tuple[str, str]] = {}
+        self._read: dict[Names, list[Any]] = {}
+        """The tables and views that are read, and what the catalogue said of them."""
         with self._turn:
             _quietly("connect", self._connect)
 
@@ -113,6 +118,20 @@ class PostgreSqlEngine:
                 settings["statement_timeout"] = str(max(1, round(self._timeout * 1000)))
             self._held[:] = [_connected(self._address, settings)]
         return self._held[0]
+
+    def named(self, names: Names) -> exp.Table:
+        """A stored table or a view that is a plain selection; anything else is refused. See :func:`definition`."""
+        with self._turn:
+            self._read[names] = self._defined(names)
+        parts = [exp.to_identifier(part, quoted=True) for part in names]
+        return exp.Table(this=parts[2], db=parts[1], catalog=parts[0])
+
+    def _defined(self, names: Names) -> list[Any]:
+        def ask(text: str, values: Sequence[Any]) -> list[Any]:
+            with self._connect().cursor() as cursor:
+                return list(cursor.execute(text, list(values)).fetchall())
+
+        return _quietly("list the tables", lambda: definition(ask, names[1], names[2]))
 
     def schema(self, relation: exp.Expression) -> Schema:
         """The columns of a relation, read without looking at a row."""
@@ -134,7 +153,7 @@ class PostgreSqlEngine:
         del progress
         statement, values = self._statement(select)
         with self._turn:
-            return _quietly("compute", lambda: self._fetched(statement, values))
+            return _quietly("compute", lambda: self._checked(statement, values))
 
     def written(self, select: exp.Expression) -> str:
         """The statement that :meth:`run` would send."""
@@ -215,9 +234,18 @@ class PostgreSqlEngine:
             values += [column.to_pylist() for column in known.columns]
         return tree.sql(self.dialect, identify=True), values
 
-    def _fetched(self, statement: str, values: Sequence[Any]) -> pa.Table:
+    def _checked(self, statement: str, values: Sequence[Any]) -> pa.Table:
+        """What a statement finds, in tables and views that are as they were when they were opened."""
         if self._within and (not self._held or self._held[0].closed):
             raise _refusal("08000", "compute")
+        for names, found in self._read.items():
+            with contextlib.suppress(SourceError):
+                if self._defined(names) == found:
+                    continue
+            raise changed("PostgreSQL")
+        return self._fetched(statement, values)
+
+    def _fetched(self, statement: str, values: Sequence[Any]) -> pa.Table:
         with self._connect().cursor() as cursor:
             cursor.execute(statement, list(values) or None)
             names = [column.name for column in cursor.description]

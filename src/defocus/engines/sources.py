@@ -11,12 +11,15 @@ from sqlglot import exp
 
 from defocus.engines.choosing import ALIAS, engine_for
 from defocus.engines.columns import Column, Schema
+from defocus.engines.duckdb import DuckDbEngine
 from defocus.engines.engine import Engine
 from defocus.engines.kinds import CANONICAL, Kind, Value
 from defocus.engines.names import check_names
 from defocus.engines.origins import Origin, origin_of
+from defocus.engines.postgresql import PostgreSqlEngine
 from defocus.engines.spark import SparkEngine
 from defocus.engines.spark_files import local, remote
+from defocus.engines.views import Names
 from defocus.errors import EngineError, InvalidParameterError, SourceError, UnknownColumnError
 
 __all__ = ["Origin", "Source", "fits", "literal", "source", "together", "without"]
@@ -58,7 +61,7 @@ def source(
     """Open private rows without reading one.
 
     ``data`` is a path, a folder, a glob or a list of paths of Parquet or CSV files; a DuckDB file or connection, or the
-    address of a PostgreSQL database, with ``table``; a DuckDB relation; or a pandas, polars or Arrow table. ``types``
+    address of a PostgreSQL database, with ``table``; or a pandas, polars or Arrow table. ``types``
     says which kind a column has where the source does not: all columns of a CSV file, and pandas columns of Python
     objects, are text until then. ``missing`` lists values of a column that stand for a missing one, such as -1.
     A Spark data frame, or a Spark session with ``table``, is read by Spark, and so is anything with ``engine``: a
@@ -94,9 +97,10 @@ def _closed_on_failure(engine: Engine) -> Iterator[None]:
 
 def _opened(engine: Engine, origin: Origin) -> Source:
     description, name = origin.description, origin.name
-    relation, known = _seen(engine, origin)
-    if origin.table is not None and not origin.on_spark:
-        name, description = relation.name, f"the table {relation.name} of {description}"
+    names = _names(engine, origin) if origin.in_database else None
+    relation, known = _seen(engine, origin, names)
+    if names is not None:
+        name, description = names[2], f"the table {names[2]} of {description}"
     check_names(known.names, description)
     select = engine.canonical(relation, _kinds(origin.types, known))
     schema = engine.schema(select)
@@ -104,12 +108,12 @@ def _opened(engine: Engine, origin: Origin) -> Source:
     return Source(engine, rows, schema, name, description, origin, raw=relation, own=known)
 
 
-def _seen(engine: Engine, origin: Origin) -> tuple[exp.Expression, Schema]:
+def _seen(engine: Engine, origin: Origin, names: Names | None) -> tuple[exp.Expression, Schema]:
     """The rows as the engine reads them, and their columns."""
     with contextlib.suppress(EngineError):
-        relation = _relation(engine, origin)
+        relation = _relation(engine, origin) if names is None else _named(engine, names)
         return relation, engine.schema(relation)
-    of = "" if origin.table is None or origin.on_spark else f"the table {origin.table} of "
+    of = "" if names is None else f"the table {origin.table} of "
     raise SourceError(
         f"The columns of {of}{origin.description} could not be read.",
         fix=f"check that {engine.name} can read it without reaching for other files or extensions.",
@@ -126,9 +130,13 @@ def _relation(engine: Engine, origin: Origin) -> exp.Expression:
         return local(engine, origin.files) if origin.files is not None else remote(engine, origin.remote)
     if origin.files is not None:
         return origin.files.relation()
-    if origin.frame is not None:
-        return engine.publish("rows", origin.frame)
-    return _table_of(engine, origin)
+    return engine.publish("rows", origin.frame)
+
+
+def _named(engine: Engine, names: Names) -> exp.Expression:
+    """A table of a database, or what a view of it selects."""
+    assert isinstance(engine, DuckDbEngine | PostgreSqlEngine)  # noqa: S101  # where databases are
+    return engine.named(names)
 
 
 def _kinds(types: Mapping[str, Kind | str], known: Schema) -> dict[str, Kind]:
@@ -187,8 +195,8 @@ def fits(value: object, kind: Kind) -> bool:
     return type(value) is {Kind.BOOLEAN: bool, Kind.DATE: date}.get(kind)
 
 
-def _table_of(engine: Engine, origin: Origin) -> exp.Table:
-    """The one table with the name that was given, exactly as it is written."""
+def _names(engine: Engine, origin: Origin) -> Names:
+    """Catalog, schema and name of the one table with the name that was given, exactly as it is written."""
     table = origin.table
     catalog = None if origin.database is None else f"{ALIAS} {origin.database}"
     found = [names for names in _tables(engine) if catalog in {None, names[0]}]
@@ -199,11 +207,10 @@ def _table_of(engine: Engine, origin: Origin) -> exp.Table:
         if table is None:
             what = "A database holds many tables, and none was named"
         raise SourceError(f"{what}.", fix=f"pass table= with one of these names: {known:.500}.")
-    parts = [exp.to_identifier(part, quoted=True) for part in matching[0]]
-    return exp.Table(this=parts[2], db=parts[1], catalog=parts[0])
+    return matching[0]
 
 
-def _tables(engine: Engine) -> list[tuple[str, str, str]]:
+def _tables(engine: Engine) -> list[Names]:
     """Catalog, schema and name of every table and view."""
     columns = [exp.column(name, quoted=True) for name in ("table_catalog", "table_schema", "table_name")]
     listed = engine.run(exp.select(*columns).from_(exp.table_("tables", db="information_schema", quoted=True)))

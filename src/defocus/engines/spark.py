@@ -18,6 +18,7 @@ from defocus.engines.kinds import Kind
 from defocus.engines.names import unique
 from defocus.engines.quiet import quietly
 from defocus.engines.spark_dialect import lowered
+from defocus.engines.spark_plans import unsteady
 from defocus.engines.spark_sessions import carried, has_ended, hushed, isolated, kept_active, stopped
 from defocus.engines.spark_types import Typed, convert, sendable
 from defocus.engines.syntax import quoted, rows_of
@@ -93,9 +94,11 @@ class SparkEngine:
     broadcasts; only what is aggregated leaves the executors.
 
     Assumes:
-        What Spark reads is the table: the rows of a data frame are computed anew by each statement, so they must not
-        be chosen by chance, and files must not change while a release runs. Logs, event logs and the pages that Spark
-        shows of its queries are as private as the data.
+        What Spark reads is the table: the rows of a data frame are computed anew by each statement, so what chooses
+        them by chance is refused as far as plans show it, and files must not change while a release runs. No row
+        makes the frame's own expressions fail, which casts do (TRY_CAST does not), nor chooses its types, as readers
+        of JSON without a schema do. Logs, event logs and the pages that Spark shows of its queries are as private as
+        the data.
     """
 
     name = "Spark"
@@ -178,6 +181,13 @@ class SparkEngine:
         """
         known = unique(f"table {_digest([name])}" if name else "frame")
         with self._asking() as session:
+            what = _quietly("read the table", session, lambda: unsteady(frame))
+            if what is not None:
+                raise SourceError(
+                    f"The rows or types of what Spark reads may differ from one reading to the next: it has {what}.",
+                    fix="write it to Parquet or to a table first, and open that;"
+                    " or give the reader a schema instead of inferSchema.",
+                )
             shared = _quietly("read the table", session, lambda: _share(session, frame, known))
             self._shared.append(known)
         return exp.Table(this=quoted(known), db=quoted(shared))

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.waiting import again_and_again
+from tests.tables.opening import unlooked
 
 import defocus as dp
 from defocus.engines.duckdb import DuckDbEngine
@@ -51,8 +52,9 @@ def opened(data: Any, tmp_path: Path, table: str | None = None, **said: Any) -> 
 
 
 @pytest.fixture(params=["duckdb", "postgresql", pytest.param("spark", marks=pytest.mark.slow)])
-def endless(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Table]:
+def endless(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Table]:
     """A table of which no question is ever answered, and another that answers: ``other`` opens it."""
+    unlooked(monkeypatch)
     if request.param == "duckdb":
         connection = duckdb.connect()
         connection.execute(f"CREATE VIEW endless AS {ENDLESS}")
@@ -133,7 +135,10 @@ def _one() -> Any:
     return exp.select(exp.alias_(exp.Literal.number(1), "one", quoted=True))
 
 
-def test_a_server_that_allows_no_more_time_is_told_as_such(owner: Any, server: str, tmp_path: Path) -> None:
+def test_a_server_that_allows_no_more_time_is_told_as_such(
+    owner: Any, server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unlooked(monkeypatch)
     owner.execute("DROP ROLE IF EXISTS hurried")
     owner.execute("CREATE ROLE hurried LOGIN")
     owner.execute("GRANT USAGE ON SCHEMA failing TO hurried")
