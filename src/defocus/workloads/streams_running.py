@@ -5,7 +5,6 @@ import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Integral
 from types import TracebackType
 from typing import Any, final
 
@@ -19,9 +18,9 @@ from defocus.errors import (
     UnfitDataError,
 )
 from defocus.mechanisms import Laplace
-from defocus.mechanisms.values import LARGEST, integers, saturate
 from defocus.noise import Bits, discrete_gaussian, discrete_laplace
 from defocus.privacy.pages import html_facts
+from defocus.workloads.entries import entries
 from defocus.workloads.streams_designs import Design
 from defocus.workloads.streams_errors import Errors
 from defocus.workloads.streams_factors import Tree
@@ -162,15 +161,16 @@ class Running:
     def add(self, x: object) -> Step:
         """Take in the data of the next step, exact integers, and release the running sum after it.
 
-        Entries beyond the plan's ±``largest`` are cut to it, however large they are. Wrong types and lengths are
-        refused and use up no step.
+        Entries beyond the plan's ±``largest`` are cut to it, however large they are. Single numbers and lists have no
+        type: fractions in them are rounded down, and what is no number, such as the sum of no rows in SQL, is zero.
+        Arrays of other types than integers, and other lengths, are refused and use up no step.
         """
         if isinstance(x, np.ndarray | list | tuple) == self._single:
             raise UnfitDataError(
                 f"A step of this stream is {'one integer' if self._single else f'a vector of {self._width} integers'}.",
                 fix="pass one integer." if self._single else f"pass {self._width} integers, whatever their values.",
             )
-        vector, _ = integers(_narrowed(x), length=self._width)
+        vector = entries([x] if self._single else x, length=self._width)
         with self._lock:
             self._ready()
             step, failed = self._released(np.clip(vector, -self._design.largest, self._design.largest))
@@ -269,12 +269,3 @@ class Running:
         self._ahead = np.zeros((0, self._width), dtype=np.int64)
         if self._file is not None:
             self._file.let_go()
-
-
-def _narrowed(x: object) -> object:
-    """Integers of any size, cut to 64 bits: a refusal must not tell how large one is. Anything else stays as it is."""
-    if isinstance(x, list | tuple) or (isinstance(x, np.ndarray) and x.dtype == object and x.ndim == 1):
-        return [_narrowed(entry) for entry in x]
-    if isinstance(x, np.ndarray) and x.dtype == np.uint64:
-        return np.minimum(x, np.uint64(LARGEST))
-    return x if isinstance(x, bool) or not isinstance(x, Integral) else saturate(int(x))
