@@ -21,6 +21,7 @@ from defocus.mechanisms import Laplace
 from defocus.noise import Bits, discrete_gaussian, discrete_laplace
 from defocus.privacy.pages import html_facts
 from defocus.workloads.entries import entries
+from defocus.workloads.streams_codes import Codes
 from defocus.workloads.streams_designs import Design
 from defocus.workloads.streams_errors import Errors
 from defocus.workloads.streams_factors import Tree
@@ -112,6 +113,8 @@ class Running:
         "_ahead",
         "_bits",
         "_closed",
+        "_code",
+        "_codes",
         "_design",
         "_errors",
         "_file",
@@ -135,6 +138,8 @@ class Running:
         header: dict[str, Any],
         file: StateFile | None,
         last: list[float] | None,
+        codes: Codes,
+        code: str | None,
     ) -> None:
         self._design, self._errors, self._memory = design, errors, memory
         self._width, self._single = design.entries, single
@@ -144,8 +149,9 @@ class Running:
         self._closed: str | None = None
         self._pid = os.getpid()
         self._lock = threading.Lock()
-        if file is not None:
-            file.write(self._state(last))
+        self._codes, self._code = codes, code
+        if file is not None or code is not None:
+            self._keep(self._state(last))
 
     @property
     def step(self) -> int:
@@ -187,6 +193,7 @@ class Running:
             self._usable()
             state = self._state(None if self._last is None else self._last[1])
             self._shut("was handed over by save()")
+            self._note(state["checksum"])
         return state
 
     def close(self) -> None:
@@ -236,7 +243,7 @@ class Running:
             total = self._memory.advance(x, self._noise)
             newest = self._memory.step, total.tolist()
             if self._file is not None:
-                self._file.write(self._state(newest[1]))
+                self._keep(self._state(newest[1]))
             self._last = newest  # only now: whoever reads it, in this thread or another, must see what was kept
             return self._shown(newest[0], total), False
         except Exception:  # noqa: BLE001  # its text may hold private values, so nothing of it may leave
@@ -263,6 +270,18 @@ class Running:
 
     def _state(self, last: list[float] | None) -> dict[str, Any]:
         return sealed({**self._header, "memory": self._memory.dump(), "last": last})
+
+    def _keep(self, state: dict[str, Any]) -> None:
+        """Note a state as the newest, once it is on disk where there is a file for it."""
+        if self._file is None:
+            self._note(state["checksum"])
+        else:
+            self._file.write(state, lambda: self._note(state["checksum"]))
+
+    def _note(self, code: str) -> None:
+        if code != self._code:
+            self._codes.follow(self._code, code)
+            self._code = code
 
     def _shut(self, why: str) -> None:
         self._closed = self._closed or why
