@@ -464,35 +464,8 @@ def test_nothing_is_charged_where_states_cannot_be_noted(ledger: Ledger, tmp_pat
     assert len(ledger) == 1
 
 
-def test_notes_tell_nothing_about_the_sums(ledger: Ledger, tmp_path: Path) -> None:
-    """Two streams of the same data and noise have different notes."""
-    for name in ("a", "b"):
-        with PLAN.start(ledger=ledger, purpose="x", state_file=tmp_path / name, bits=seeded(1)) as stream:
-            stream.add(5)
-    one, other = (notes.read_text() for notes in (tmp_path / "visits.ledger.runs").iterdir())
-    assert one != other
-    assert json.loads((tmp_path / "a").read_text())["memory"] == json.loads((tmp_path / "b").read_text())["memory"]
-
-
-@pytest.mark.parametrize(
-    "made", [lambda ledger, _: LedgerCodes(ledger, "d" * 64), lambda _, path: FileCodes(path / "x")]
-)
-def test_of_many_who_follow_one_state_one_is_next(ledger: Ledger, tmp_path: Path, made: Any) -> None:
-    first = made(ledger, tmp_path)
-    assert first.newest() is None
-    first.follow(None, "a" * 64)
-
-    def went_on(letter: str) -> bool:
-        try:
-            made(ledger, tmp_path).follow("a" * 64, letter * 64)
-        except StreamStateError:
-            return False
-        return True
-
-    with ThreadPoolExecutor(4) as pool:
-        assert sum(pool.map(went_on, "bcde")) == 1
-    with pytest.raises(StreamStateError):
-        first.follow(None, "f" * 64)
-    assert first.newest() in {letter * 64 for letter in "bcde"}
-    with pytest.raises(StreamStateError):
-        first.follow("a" * 64, "f" * 64)
+def test_notes_tell_nothing_about_the_sums(ledger: Ledger) -> None:
+    """Else sums could be guessed, and each guess checked: all but the random bytes may be known to others."""
+    states = [PLAN.start(ledger=ledger, purpose="x", bits=seeded(1)).save() for _ in range(2)]
+    assert len({state["salt"] for state in states}) == 2
+    assert all(len(bytes.fromhex(state["salt"])) == 32 for state in states)
