@@ -1,6 +1,11 @@
 import itertools
+from decimal import Decimal
+from typing import Any
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -61,7 +66,54 @@ def test_an_empty_list_is_no_records_of_any_domain() -> None:
     assert counting.histogram(frame, (2, 3)).tolist() == [0] * 6
 
 
-@pytest.mark.parametrize("codes", [[[1, 2], [3]], [[1.5, 2]], [[True, False]], [[None, 1]], [["a", 1]], [1, 2], [[]]])
-def test_what_are_no_codes_is_refused(codes: object) -> None:
+@pytest.mark.parametrize(
+    ("odd", "meant"),
+    [
+        ([1], (1, 0)), ([], (0, 0)), ([1, 2, 9], (1, 2)), ([1, None], (1, 0)), ([1, 1.5], (1, 0)), ([1, 2.0], (1, 2)),
+        ([1, "2"], (1, 0)), ([True, 2], (1, 2)), ([float("inf"), 2], (0, 2)), ([1, [2]], (1, 0)), (None, (0, 0)),
+        (1, (1, 0)), ("12", (0, 0)), ({1: 2}, (0, 0)), (np.array([1, 2]), (1, 2)), (np.zeros((2, 2)), (0, 0)),
+        ([1, Decimal("1e999999")], (1, 0)), ([1, 1e300], (1, 2)), ((1, np.uint8(2)), (1, 2)), ([1, pd.NA], (1, 0)),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_one_record_is_in_one_cell_whatever_it_is_and_changes_no_other(odd: Any, meant: tuple[int, int]) -> None:
+    """Not in none: where a record is replaced by another, noise hides that one cell gains what another loses."""
+    tame = [[0, 1], [1, 2], (1, 2)]
+    expected = counting.histogram(counting.records([*tame, meant]), (2, 3)).tolist()
+    for place in range(4):
+        made = counting.records([*tame[:place], odd, *tame[place:]])
+        counting.checked(made, (2, 3))
+        assert counting.histogram(made, (2, 3)).tolist() == expected
+    assert sum(expected) == 4
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        lambda codes: pd.DataFrame({"a": pd.array(codes, dtype="Int64"), "b": [1, 2, 2]}),
+        lambda codes: pd.DataFrame({"a": pd.array(codes, dtype="uint8[pyarrow]"), "b": [1, 2, 2]}),
+        lambda codes: pd.DataFrame({"a": pd.Series(codes, dtype=object), "b": [1, 2, 2]}),
+        lambda codes: pl.DataFrame({"a": codes, "b": [1, 2, 2]}, schema={"a": pl.UInt64, "b": pl.Int8}),
+        lambda codes: pa.table({"a": pa.array(codes, pa.int64()), "b": [1, 2, 2]}),
+        lambda codes: np.array([codes, [1, 2, 2]], object).T,
+        lambda codes: np.ma.array([[5 if c is None else c, b] for c, b in zip(codes, [1, 2, 2], strict=True)],
+                                  mask=[[c is None, False] for c in codes]),
+    ],
+)  # fmt: skip
+def test_a_missing_code_of_a_column_is_zero_and_changes_no_other(frame: Any) -> None:
+    for codes in ([0, 1, 1], [None, 1, 1]):
+        made = counting.records(frame(codes))
+        counting.checked(made, (2, 3))
+        assert counting.histogram(made, (2, 3)).tolist() == [0, 1, 0, 0, 0, 2]
+
+
+@pytest.mark.parametrize(
+    "codes",
+    [
+        np.zeros((2, 2)), np.array([[True]]), np.array([["a", "b"]]), np.array([1, 2]), np.zeros((2, 0), int), "12", 7,
+        {"a": [1]}, pd.DataFrame({"a": [1.5], "b": [1]}), pd.DataFrame({"a": ["x"]}), pl.DataFrame({"a": [1.0, None]}),
+    ],
+)  # fmt: skip
+def test_types_and_shapes_that_are_no_codes_are_refused(codes: object) -> None:
     with pytest.raises(UnfitDataError, match="two-dimensional"):
         counting.records(codes)

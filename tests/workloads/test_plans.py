@@ -1,6 +1,7 @@
 """Releases of plans: charged first, unbiased, with the predicted error, and refused without a charge."""
 
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -161,9 +162,9 @@ def test_codes_outside_their_range_count_as_the_nearest() -> None:
     [
         ([1, 2, 3], MismatchedDomainError),
         (np.zeros((2, 2), np.int64), MismatchedDomainError),
-        ([1.0, 2.0, 3.0, 4.0], UnfitDataError),
+        (np.array([1.0, 2.0, 3.0, 4.0]), UnfitDataError),
         ("abcd", UnfitDataError),
-        ([True, False, True, True], UnfitDataError),
+        (np.array([True, False, True, True]), UnfitDataError),
         (w.records(np.zeros((5, 2), np.int64)), MismatchedDomainError),
     ],
 )
@@ -171,6 +172,20 @@ def test_unfit_data_is_refused_and_nothing_is_charged(book: Ledger, data: Any, k
     with pytest.raises(kind):
         w.plan(w.prefix(4), BUDGET).release(data, ledger=book, purpose="x")
     assert charges(book) == 0
+
+
+@pytest.mark.parametrize("odd", [None, 3.5, float("nan"), "3", True, 2**70, -(10**400), Decimal("1e99"), [3]], ids=repr)
+def test_no_count_of_a_list_is_refused_whatever_it_is(book: Ledger, odd: Any) -> None:
+    plan = w.plan(w.prefix(4), BUDGET)
+    plan.release([1, 2, 3, odd], ledger=book, purpose="x")
+    assert charges(book) == 1
+    with pytest.raises(MismatchedDomainError):
+        plan.release([1, 2, odd], ledger=book, purpose="x")
+
+
+def test_no_count_of_an_array_is_too_large() -> None:
+    measure = w.plan(w.identity(2), BUDGET, total=2**40).measurement.strategy.measure
+    assert measure(np.array([2**64 - 1, 1], np.uint64)).tolist() == measure([2**63 - 1, 1]).tolist()
 
 
 def test_a_ledger_that_protects_something_else_is_refused(tmp_path: Path) -> None:
@@ -193,7 +208,7 @@ def test_a_budget_that_is_gone_is_refused_before_anything_is_drawn(tmp_path: Pat
         assert charges(book) == 0
 
 
-@pytest.mark.parametrize("codes", [np.zeros(3, np.int64), np.zeros((2, 2)), [["a"]], np.zeros((3, 0), np.int64)])
+@pytest.mark.parametrize("codes", [np.zeros(3, np.int64), np.zeros((2, 2)), "abc", np.zeros((3, 0), np.int64)])
 def test_records_are_tables_of_integers(codes: Any) -> None:
     with pytest.raises(UnfitDataError, match="two-dimensional"):
         w.records(codes)

@@ -2,9 +2,12 @@ import copy
 import os
 import pickle
 import re
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from defocus import Budget
@@ -63,8 +66,8 @@ def test_a_step_past_the_end_is_refused_and_releases_nothing(ledger: Ledger) -> 
     assert stream.last == last
 
 
-@pytest.mark.parametrize("x", [1.5, float("nan"), float("inf"), "7", None, True, [1], np.array([1]), {}])
-def test_what_is_no_integer_is_refused_and_uses_up_no_step(ledger: Ledger, x: object) -> None:
+@pytest.mark.parametrize("x", [[1], (1,), np.array([1]), np.array(1)])
+def test_what_is_no_single_number_is_refused_and_uses_up_no_step(ledger: Ledger, x: object) -> None:
     stream = PLAN.start(ledger=ledger, purpose="visits")
     with pytest.raises(UnfitDataError):
         stream.add(x)
@@ -72,7 +75,32 @@ def test_what_is_no_integer_is_refused_and_uses_up_no_step(ledger: Ledger, x: ob
     assert stream.add(5).step == 1
 
 
-@pytest.mark.parametrize("x", [1, [1, 2], [1, 2, 3, 4], [1.5, 2, 3], [[1, 2, 3]], "abc", [float("nan"), 1, 2]])
+@pytest.mark.parametrize(
+    ("x", "meant"),
+    [
+        (None, 0), (float("nan"), 0), ("7", 0), ({}, 0), (pd.NA, 0), (Decimal("NaN"), 0), (Decimal("sNaN"), 0), (1j, 0),
+        (True, 1), (7.0, 7), (np.float64(7), 7), (6.9, 6), (-6.1, -7), (Fraction(1, 2), 0), (float("inf"), 100),
+        (-float("inf"), -100), (Decimal("1e999999"), 100), (-(10**400), -100),
+    ],
+)  # fmt: skip
+def test_every_value_of_a_step_means_a_number_and_none_is_refused(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, x: object, meant: int
+) -> None:
+    plans = (RunningSum(2, Budget(1, 1e-6), largest=100), RunningSum(2, Budget(1, 1e-6), largest=100, entries=2))
+    one, two = (plan.start(ledger=ledger, purpose="visits") for plan in plans)
+    taken: list[Any] = []
+
+    def advance(_: object, x: Any, __: object) -> Any:
+        taken.append(x.tolist())
+        return x.astype(float)
+
+    monkeypatch.setattr(type(one._memory), "advance", advance)
+    for stream, value in ((one, x), (two, [5, x]), (two, np.array([5, x], object))):
+        stream.add(value)
+    assert taken == [[meant], [5, meant], [5, meant]]
+
+
+@pytest.mark.parametrize("x", [1, [1, 2], [1, 2, 3, 4], np.array([1.5, 2, 3]), [[1, 2, 3]], "abc", {1, 2, 3}])
 def test_what_is_no_vector_of_the_right_length_is_refused(ledger: Ledger, x: object) -> None:
     stream = VECTORS.start(ledger=ledger, purpose="visits")
     with pytest.raises(UnfitDataError):

@@ -14,8 +14,11 @@ from defocus import Budget, rows
 from defocus.errors import ReleaseFailedError, StreamStateError
 from defocus.ledger import Ledger
 from defocus.noise.testing import seeded
+from defocus.workloads import streams
 from defocus.workloads.streams import RunningSum
-from defocus.workloads.streams_states import StateFile, opened, sealed
+from defocus.workloads.streams_codes import FileCodes, LedgerCodes
+from defocus.workloads.streams_running import memory_of
+from defocus.workloads.streams_states import StateFile, design_of, load, opened, sealed
 
 PLAN = RunningSum(30, budget=Budget(0.5, 1e-7))
 PLANS = [
@@ -85,8 +88,8 @@ def test_a_step_is_on_disk_before_it_is_shown(ledger: Ledger, tmp_path: Path, mo
     shown = stream.add(10)
     write = StateFile.write
 
-    def dies(self: StateFile, state: Any) -> None:
-        write(self, state)
+    def dies(self: StateFile, state: Any, note: Any) -> None:
+        write(self, state, note)
         message = "power cut"
         raise OSError(message)
 
@@ -108,8 +111,8 @@ def test_a_step_that_was_not_kept_was_not_shown(
     stream = PLAN.start(ledger=ledger, purpose="visits", state_file=path)
     shown = stream.add(10)
 
-    def dies(self: StateFile, state: Any) -> None:
-        del self, state
+    def dies(self: StateFile, state: Any, note: Any) -> None:
+        del self, state, note
         message = "disk full"
         raise OSError(message)
 
@@ -132,8 +135,8 @@ def test_a_step_that_was_not_kept_is_not_the_last_one_either(
     shown = stream.add(10)
     seen = []
 
-    def dies(self: StateFile, state: Any) -> None:
-        del self, state
+    def dies(self: StateFile, state: Any, note: Any) -> None:
+        del self, state, note
         seen.append(stream.last)  # as another thread may, while the disk is slow
         message = "disk full"
         raise OSError(message)
@@ -274,18 +277,18 @@ def test_another_ledger_is_refused(ledger: Ledger, tmp_path: Path) -> None:
 def test_noise_other_than_what_was_charged_is_refused(ledger: Ledger) -> None:
     state = PLAN.start(ledger=ledger, purpose="visits").save()
     less = state["design"]["event"] | {"sigma": float(state["design"]["event"]["sigma"]) / 2}
-    forged = sealed(opened(state) | {"design": state["design"] | {"event": less}})
-    with pytest.raises(StreamStateError, match="not charged to this ledger"):
-        RunningSum.resume(forged, ledger=ledger)
+    assert design_of(state, PLAN.event).noise == PLAN._design.noise
+    with pytest.raises(StreamStateError, match="cannot be read"):
+        design_of(state | {"design": state["design"] | {"event": less}}, PLAN.event)
 
 
-@pytest.mark.parametrize("state", [None, {}, 7, {"format": "defocus running sum 2"}, []])
+@pytest.mark.parametrize("state", [None, {}, 7, {"format": "defocus running sum 3"}, []])
 def test_what_is_no_state_is_refused(ledger: Ledger, state: Any) -> None:
     with pytest.raises(StreamStateError, match="not the state"):
         RunningSum.resume(state, ledger=ledger)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"format": "defocus running sum 1"}', "\x00"])
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"format": "defocus running sum 2"}', "\x00"])
 def test_what_is_no_state_file_is_refused(ledger: Ledger, tmp_path: Path, text: str) -> None:
     (tmp_path / "bad.state").write_text(text)
     with pytest.raises(StreamStateError):
@@ -294,17 +297,175 @@ def test_what_is_no_state_file_is_refused(ledger: Ledger, tmp_path: Path, text: 
         RunningSum.resume(tmp_path / "absent.state", ledger=ledger)
 
 
-def test_an_altered_state_is_noticed(ledger: Ledger) -> None:
-    stream = PLAN.start(ledger=ledger, purpose="visits", bits=seeded(1))
+@pytest.mark.parametrize("change", [{"design": {}}, {"design": None}, {"memory": {"step": 1}}, {"memory": []}])
+def test_what_no_version_wrote_cannot_be_read(ledger: Ledger, change: dict[str, Any]) -> None:
+    garbled = PLAN.start(ledger=ledger, purpose="visits").save() | change
+    with pytest.raises(StreamStateError, match="cannot be read"):
+        load(memory_of(design_of(garbled, PLAN.event)), garbled)
+
+
+@pytest.fixture(params=[FileCodes, LedgerCodes], ids=["beside a file", "in PostgreSQL"])
+def noted(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """States are noted in a file, or, where the ledger is none, in the ledger."""
+    if request.param is LedgerCodes:
+        monkeypatch.setattr(streams, "codes_of", lambda ledger, *, sequence, digest: LedgerCodes(ledger, digest))  # noqa: ARG005
+
+
+FORGERIES: dict[str, dict[str, Any]] = {
+    "another number, to go on twice": {"number": 7},
+    "a step back, to noise it again": {"memory": {"step": 1}},
+    "other sums under the same noise": {"memory": {"exact": [[5], [5]]}},
+    "another estimate": {"memory": {"total": [0.0]}},
+    "another last sum": {"last": [0.0]},
+    "another participation": {"design": {"participation": [2, 1, "1", False]}},
+    "larger entries": {"design": {"largest": 2**30}},
+    "other random bytes": {"salt": "00" * 32},
+    "no file to wait for": {"file": None, "number": 0, "more": 1},
+}
+
+
+def forged(state: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
+    return state | {name: state[name] | new if isinstance(new, dict) else new for name, new in change.items()}
+
+
+@pytest.mark.usefixtures("noted")
+@pytest.mark.parametrize("change", FORGERIES.values(), ids=FORGERIES)
+@pytest.mark.parametrize("kept", ["file", "saved"])
+def test_an_edited_state_is_refused_though_its_checksum_fits(
+    ledger: Ledger, tmp_path: Path, change: dict[str, Any], kept: str
+) -> None:
+    path = tmp_path / "visits.state" if kept == "file" else None
+    stream = PLAN.start(ledger=ledger, purpose="visits", state_file=path)
     stream.add(1)
-    state = stream.save()
+    stream.add(2)
+    state: Any = stream.save()
     with pytest.raises(StreamStateError, match="damaged"):
-        opened(state | {"number": 7})
-    design = state["design"] | {"participation": [9, 1, "1", False]}
-    forged = sealed({k: v for k, v in state.items() if k not in {"checksum", "format"}} | {"design": design})
-    with pytest.raises(StreamStateError, match="cannot be read"):
-        RunningSum.resume(forged, ledger=ledger)
-    garbled = sealed({k: v for k, v in state.items() if k not in {"checksum", "format"}} | {"memory": {"step": 1}})
-    with pytest.raises(StreamStateError, match="cannot be read"):
-        RunningSum.resume(garbled, ledger=ledger)
-    RunningSum.resume(state, ledger=ledger)
+        opened(forged(state, change))
+    edited: Any = sealed(forged(state, change))
+    assert opened(edited) == edited
+    if path is not None:
+        path.write_text(json.dumps(edited))
+    with pytest.raises(StreamStateError, match="altered copy"):
+        RunningSum.resume(edited if path is None else path, ledger=ledger)
+    if path is not None:
+        path.write_text(json.dumps(state))
+    assert RunningSum.resume(state if path is None else path, ledger=ledger).add(3).step == 3
+
+
+@pytest.mark.parametrize("where", ["../../visits", "/etc/passwd", 7, None, ["a"]])
+def test_no_state_says_where_states_are_noted(ledger: Ledger, where: Any) -> None:
+    state = PLAN.start(ledger=ledger, purpose="visits").save()
+    for change in ({"hash": where}, {"charge": where}):
+        with pytest.raises(StreamStateError, match="not charged to this ledger"):
+            RunningSum.resume(sealed(state | change), ledger=ledger)
+
+
+@pytest.mark.usefixtures("noted")
+def test_an_older_copy_is_refused_though_no_newer_one_was_resumed(ledger: Ledger, tmp_path: Path) -> None:
+    """Else each step since could be shown again, with other noise or of other data."""
+    path = tmp_path / "visits.state"
+    copies = []
+    with PLAN.start(ledger=ledger, purpose="visits", state_file=path) as stream:
+        for _ in range(3):
+            stream.add(10)
+            copies.append(path.read_text())
+    for older in copies[:2]:
+        path.write_text(older)
+        for state in (path, json.loads(older)):
+            with pytest.raises(StreamStateError, match="older"):
+                RunningSum.resume(state, ledger=ledger)
+    path.write_text(copies[2])
+    assert RunningSum.resume(path, ledger=ledger).add(10).step == 4
+
+
+@pytest.mark.usefixtures("noted")
+def test_a_stream_that_was_taken_over_elsewhere_shows_no_other_sum_of_a_step(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On another machine, nobody sees the lock."""
+    path, copied = tmp_path / "visits.state", tmp_path / "copy.state"
+    stream = PLAN.start(ledger=ledger, purpose="visits", state_file=path)
+    shown = stream.add(10)
+    shutil.copy(path, copied)
+    monkeypatch.setattr(StateFile, "may_run", lambda *_: False)
+    other = RunningSum.resume(copied, ledger=ledger)
+    with pytest.raises(ReleaseFailedError):
+        stream.add(20)
+    assert stream.last == shown
+    assert other.add(20).step == 2
+    with pytest.raises(StreamStateError, match="older"):
+        RunningSum.resume(path, ledger=ledger)
+
+
+@pytest.mark.usefixtures("noted")
+def test_a_state_that_was_noted_but_not_renamed_is_found(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "visits.state"
+    stream = PLAN.start(ledger=ledger, purpose="visits", state_file=path)
+    stream.add(10)
+
+    def dies(self: Path, target: Path) -> None:
+        del self, target
+        message = "power cut"
+        raise OSError(message)
+
+    monkeypatch.setattr(Path, "replace", dies)
+    with pytest.raises(ReleaseFailedError):
+        stream.add(20)
+    monkeypatch.undo()
+    if not (tmp_path / "visits.ledger.runs").exists():
+        monkeypatch.setattr(streams, "codes_of", lambda ledger, *, sequence, digest: LedgerCodes(ledger, digest))  # noqa: ARG005
+    again = RunningSum.resume(path, ledger=ledger)
+    assert again.step == 2
+    assert again.add(1).step == 3
+    again.close()
+    assert RunningSum.resume(path, ledger=ledger).step == 3
+
+
+def test_a_state_that_was_not_noted_was_not_shown(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "visits.state"
+    stream = PLAN.start(ledger=ledger, purpose="visits", state_file=path)
+    shown = stream.add(10)
+
+    def dies(self: FileCodes, before: str | None, after: str) -> None:
+        del self, before, after
+        message = "power cut"
+        raise OSError(message)
+
+    monkeypatch.setattr(FileCodes, "follow", dies)
+    with pytest.raises(ReleaseFailedError):
+        stream.add(20)
+    monkeypatch.undo()
+    again = RunningSum.resume(path, ledger=ledger)
+    assert again.last is not None
+    assert again.last.value == shown.value
+
+
+def test_a_stream_whose_notes_are_missing_is_refused(ledger: Ledger, tmp_path: Path) -> None:
+    state = PLAN.start(ledger=ledger, purpose="visits").save()
+    (notes,) = (tmp_path / "visits.ledger.runs").iterdir()
+    assert stat.S_IMODE(notes.stat().st_mode) == 0o600
+    code = notes.read_bytes()
+    for text in (None, b"", code[:-1], code + b"0", b"\xff" * 64):
+        notes.unlink() if text is None else notes.write_bytes(text)
+        with pytest.raises(StreamStateError, match="resumed before"):
+            RunningSum.resume(state, ledger=ledger)
+    notes.write_bytes(code)
+    assert RunningSum.resume(state, ledger=ledger).step == 0
+
+
+def test_nothing_is_charged_where_states_cannot_be_noted(ledger: Ledger, tmp_path: Path) -> None:
+    (tmp_path / "visits.ledger.runs").write_text("in the way")
+    with pytest.raises(StreamStateError, match="cannot be noted"):
+        PLAN.start(ledger=ledger, purpose="visits", state_file=tmp_path / "visits.state")
+    assert len(ledger) == 1
+
+
+def test_notes_tell_nothing_about_the_sums(ledger: Ledger) -> None:
+    """Else sums could be guessed, and each guess checked: all but the random bytes may be known to others."""
+    states = [PLAN.start(ledger=ledger, purpose="x", bits=seeded(1)).save() for _ in range(2)]
+    assert len({state["salt"] for state in states}) == 2
+    assert all(len(bytes.fromhex(state["salt"])) == 32 for state in states)

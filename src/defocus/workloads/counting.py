@@ -4,13 +4,13 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from numbers import Integral
 from typing import Any, final
 
 import numpy as np
 
 from defocus.errors import MismatchedDomainError, UnfitDataError
-from defocus.mechanisms.values import integers, saturate
+from defocus.mechanisms.columns import columns_of, declared, read_column
+from defocus.workloads.entries import code, entries
 from defocus.workloads.strategy import IntArray
 
 __all__ = ["Data", "Records", "checked", "histogram", "records", "tables"]
@@ -24,14 +24,14 @@ _MANY = 20_000
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Records:
-    """A table of codes, one row for each record and one column for each attribute. Made by :func:`records`."""
+    """A table of codes: one row for each attribute, or a list of records of any length. Made by :func:`records`."""
 
-    columns: IntArray = field(repr=False)
+    columns: IntArray | list[tuple[int, ...]] = field(repr=False)
 
     @property
     def attributes(self) -> int:
-        """The number of columns, 0 if it is not known because there are no records; the number of rows is private."""
-        return int(self.columns.shape[0])
+        """The number of columns, 0 if none is declared, as in lists; the number of records is private."""
+        return 0 if isinstance(self.columns, list) else int(self.columns.shape[0])
 
 
 Data = Records | IntArray | Sequence[int]
@@ -40,33 +40,66 @@ Data = Records | IntArray | Sequence[int]
 def records(codes: Any) -> Records:
     """Records as integer codes, counted from zero: rows are records, columns attributes.
 
-    A code outside an attribute's public range counts as the nearest one inside it, so that no error depends on what a
-    record holds; nor on how many there are: an empty list is no records of any domain.
+    Guarantee:
+        No error depends on what a record holds, nor on how many there are, and each record is counted in one cell:
+        where records are replaced by others, that is what sensitivity rests on. A code outside an attribute's public
+        range counts as the nearest one inside it. In lists, arrays of objects and nullable columns, what is no integer
+        counts as code 0, and in lists so does each code that a record lacks; what it has beyond the attributes of the
+        domain is not looked at. Types and shapes that are declared, those of arrays and frames, are refused if they are
+        not integers in rows and columns.
     """
-    if isinstance(codes, list | tuple) and not codes:
-        return Records(np.zeros((0, 0), np.int64))
-    array = codes if isinstance(codes, np.ndarray) and codes.dtype != object else _array(codes)
-    if array.ndim != 2 or array.dtype.kind not in "iu" or not array.shape[1]:
-        raise UnfitDataError(
-            "Records must be a two-dimensional array of integer codes.",
-            fix="number the values of each attribute from 0 and pass one row for each record.",
-        )
-    return Records(np.ascontiguousarray(array.T))
+    columns = columns_of(codes)
+    if columns is not None:
+        return Records(_stacked([_codes(column) for _, column in columns]))
+    if not hasattr(codes, "dtype") and not hasattr(codes, "__array__"):
+        return Records([_record(each) for each in _listed(codes)])
+    array = codes if isinstance(codes, np.ma.MaskedArray) else np.asarray(codes)
+    if array.ndim != 2 or array.dtype.kind not in "iuO":
+        raise _unfit()
+    if array.dtype.kind == "O" or isinstance(array, np.ma.MaskedArray):
+        return Records(_stacked([_codes(column) for column in array.T]))
+    return Records(_stacked(np.ascontiguousarray(array.T)))
 
 
-def _array(codes: Any) -> Any:
-    """Codes as an array, those that 64 bits do not hold as the nearest that they do."""
+def _codes(column: Any) -> IntArray:
+    """The codes of one attribute, by the type that is declared for it."""
+    found, there = read_column(column)
+    if str(declared(column)).lower() == "object":
+        return np.array([code(value) for value in found.tolist()], np.int64)
+    if found.dtype.kind not in "iu":
+        raise _unfit()
+    known = found if there is None else np.where(there, found, np.zeros((), found.dtype))
+    return entries(known) if len(known) else np.zeros(0, np.int64)
+
+
+def _stacked(columns: Any) -> IntArray:
+    """At least one attribute."""
+    if not len(columns):
+        raise _unfit()
+    return np.stack(columns) if isinstance(columns, list) else columns
+
+
+def _record(record: Any) -> tuple[int, ...]:
+    """The codes of one record, whatever it is: a list of them, or one by itself."""
     try:
-        array = np.asarray(codes)
-        if array.dtype.kind in "iu":
-            return array
-        wide = np.asarray(codes, object)
-    except ValueError:  # rows of different lengths
-        return np.zeros(0)
-    whole = all(isinstance(code, Integral) and not isinstance(code, bool) for code in wide.ravel())
-    if not whole:
-        return array
-    return np.array([saturate(int(code)) for code in wide.ravel()], np.int64).reshape(wide.shape)
+        if isinstance(record, list | tuple) or getattr(record, "ndim", 0) == 1:
+            return tuple(code(value) for value in record)
+    except Exception:  # noqa: BLE001, S110 # whatever a record does, it has no codes
+        pass
+    return (code(record),)
+
+
+def _listed(codes: Any) -> list[Any]:
+    if isinstance(codes, str | bytes | dict) or not hasattr(codes, "__iter__"):
+        raise _unfit()
+    return list(codes)
+
+
+def _unfit() -> UnfitDataError:
+    return UnfitDataError(
+        "Records must be a two-dimensional array of integer codes.",
+        fix="number the values of each attribute from 0 and pass one row for each record.",
+    )
 
 
 def checked(data: Any, sizes: tuple[int, ...]) -> None:
@@ -77,8 +110,7 @@ def checked(data: Any, sizes: tuple[int, ...]) -> None:
         return
     if isinstance(data, np.ndarray) and data.ndim != 1 and data.shape != sizes:
         raise MismatchedDomainError("The data", data.shape, sizes)
-    flat = data.ravel() if isinstance(data, np.ndarray) else data
-    length = len(integers(flat)[0])
+    length = len(_counts(data))
     if length != math.prod(sizes):
         raise MismatchedDomainError("The data", f"of {length} cells", f"{sizes} of {math.prod(sizes)} cells")
 
@@ -87,7 +119,11 @@ def histogram(data: Any, sizes: tuple[int, ...]) -> IntArray:
     """The counts of all cells."""
     if isinstance(data, Records):
         return _counted(_inside(data, sizes), sizes, tuple(range(len(sizes)))).ravel()
-    return integers(data.ravel() if isinstance(data, np.ndarray) else data)[0]
+    return _counts(data)
+
+
+def _counts(data: Any) -> IntArray:
+    return entries(data.ravel() if isinstance(data, np.ndarray) else data)
 
 
 def tables(data: Any, sizes: tuple[int, ...], sets: Sequence[tuple[int, ...]]) -> list[IntArray]:
@@ -158,9 +194,10 @@ def _passes(
 def _inside(data: Records, sizes: tuple[int, ...]) -> list[Any]:
     """The columns as codes of their public range, in as few bytes as all passes can use."""
     narrow = np.int32 if max(sizes) < 1 << 31 else np.int64
-    if not data.attributes:
-        return [np.zeros(0, narrow) for _ in sizes]
-    return [np.clip(column, 0, size - 1).astype(narrow) for column, size in zip(data.columns, sizes, strict=True)]
+    columns: Any = data.columns
+    if isinstance(columns, list):
+        columns = [[each[i] if i < len(each) else 0 for each in columns] for i in range(len(sizes))]
+    return [np.clip(column, 0, size - 1).astype(narrow) for column, size in zip(columns, sizes, strict=True)]
 
 
 def _counted(columns: list[Any], sizes: tuple[int, ...], block: tuple[int, ...]) -> IntArray:

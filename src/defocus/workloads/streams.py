@@ -23,10 +23,21 @@ from defocus.privacy.expressions import unparse
 from defocus.privacy.pages import html_facts
 from defocus.privacy.units import Adjacency, Unit, rows
 from defocus.workloads.strategy import covers
+from defocus.workloads.streams_codes import codes_of
 from defocus.workloads.streams_designs import METHODS, SHORT, Design, Participation, design
 from defocus.workloads.streams_errors import Errors
 from defocus.workloads.streams_running import Running, counted, memory_of
-from defocus.workloads.streams_states import StateFile, design_of, load, must_be_ledger, opened, resting, take
+from defocus.workloads.streams_states import (
+    StateFile,
+    design_of,
+    load,
+    must_be_ledger,
+    newest,
+    opened,
+    paid,
+    resting,
+    take,
+)
 from defocus.workloads.toeplitz import Floats
 
 __all__ = ["RunningSum"]
@@ -226,7 +237,10 @@ class RunningSum:
         if file is not None:
             file.hold(new=True)
         try:
+            if file is not None:
+                codes_of(ledger, sequence=0, digest="").ready()
             receipt = ledger.charge(self.event, purpose=purpose, who=who)
+            codes = codes_of(ledger, sequence=receipt.sequence, digest=receipt.hash)
             header = {
                 "charge": receipt.sequence,
                 "hash": receipt.hash,
@@ -234,8 +248,9 @@ class RunningSum:
                 "single": self.entries is None,
                 "file": None if file is None else file.home,
                 "design": self._design.to_dict(),
+                "salt": source(None).words(4).tobytes().hex(),  # the system's bits: no secret is made of seeds
             }
-            return _running(self._design, self._errors, header, file, drawn_from)
+            return _running(self._design, self._errors, header, file, drawn_from, codes=codes)
         except BaseException:
             if file is not None:
                 file.let_go()
@@ -247,7 +262,8 @@ class RunningSum:
     ) -> Running:
         """Go on with a stream from what :meth:`Running.save` returned, or from the path of its state file.
 
-        Each state can be left once: the ledger notes that it was, and a second time is refused. Nothing is charged.
+        It must be the newest state, as it was kept: edited ones and older copies are refused. Each state can be left
+        once: the ledger notes that it was, and a second time is refused. Nothing is charged.
         """
         drawn_from = source(bits)
         must_be_ledger(ledger)
@@ -256,16 +272,19 @@ class RunningSum:
             file.hold(new=False)
         try:
             kept = opened(state) if file is None else file.read()
-            made = design_of(kept)
+            event = paid(ledger, kept)
+            codes = codes_of(ledger, sequence=kept["charge"], digest=kept["hash"])
+            kept = newest(kept, file, codes)
+            made = design_of(kept, event)
             memory = memory_of(made)
             load(memory, kept)
             number = int(kept["number"])
-            paid = {"sequence": kept["charge"], "digest": kept["hash"], "event": made.noise.event}
             with resting(kept, file):
-                take(ledger, **paid, number=number, who=who)
-            header = {name: kept[name] for name in ("charge", "hash", "single", "design")}
+                take(ledger, digest=kept["hash"], number=number, who=who)
+            header = {name: kept[name] for name in ("charge", "hash", "single", "design", "salt")}
             header |= {"number": number + 1, "file": None if file is None else file.home}
-            return _running(made, Errors(made), header, file, drawn_from, memory=memory, last=kept["last"])
+            before = {"memory": memory, "last": kept["last"], "code": kept["checksum"]}
+            return _running(made, Errors(made), header, file, drawn_from, codes=codes, **before)
         except BaseException:
             if file is not None:
                 file.let_go()
@@ -309,7 +328,8 @@ def _running(
     bits: Bits,
     *,
     memory: Any = None,
-    last: list[float] | None = None,
+    **kept: Any,
 ) -> Running:
     memory = memory_of(made) if memory is None else memory
-    return Running(made, errors, memory, single=header["single"], bits=bits, header=header, file=file, last=last)
+    told = {"last": None, "code": None, **kept}
+    return Running(made, errors, memory, single=header["single"], bits=bits, header=header, file=file, **told)

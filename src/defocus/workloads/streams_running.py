@@ -5,7 +5,6 @@ import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Integral
 from types import TracebackType
 from typing import Any, final
 
@@ -19,9 +18,10 @@ from defocus.errors import (
     UnfitDataError,
 )
 from defocus.mechanisms import Laplace
-from defocus.mechanisms.values import LARGEST, integers, saturate
 from defocus.noise import Bits, discrete_gaussian, discrete_laplace
 from defocus.privacy.pages import html_facts
+from defocus.workloads.entries import entries
+from defocus.workloads.streams_codes import Codes
 from defocus.workloads.streams_designs import Design
 from defocus.workloads.streams_errors import Errors
 from defocus.workloads.streams_factors import Tree
@@ -113,6 +113,8 @@ class Running:
         "_ahead",
         "_bits",
         "_closed",
+        "_code",
+        "_codes",
         "_design",
         "_errors",
         "_file",
@@ -136,6 +138,8 @@ class Running:
         header: dict[str, Any],
         file: StateFile | None,
         last: list[float] | None,
+        codes: Codes,
+        code: str | None,
     ) -> None:
         self._design, self._errors, self._memory = design, errors, memory
         self._width, self._single = design.entries, single
@@ -145,8 +149,9 @@ class Running:
         self._closed: str | None = None
         self._pid = os.getpid()
         self._lock = threading.Lock()
-        if file is not None:
-            file.write(self._state(last))
+        self._codes, self._code = codes, code
+        if file is not None or code is not None:
+            self._keep(self._state(last))
 
     @property
     def step(self) -> int:
@@ -162,15 +167,16 @@ class Running:
     def add(self, x: object) -> Step:
         """Take in the data of the next step, exact integers, and release the running sum after it.
 
-        Entries beyond the plan's ±``largest`` are cut to it, however large they are. Wrong types and lengths are
-        refused and use up no step.
+        Entries beyond the plan's ±``largest`` are cut to it, however large they are. Single numbers and lists have no
+        type: fractions in them are rounded down, and what is no number, such as the sum of no rows in SQL, is zero.
+        Arrays of other types than integers, and other lengths, are refused and use up no step.
         """
         if isinstance(x, np.ndarray | list | tuple) == self._single:
             raise UnfitDataError(
                 f"A step of this stream is {'one integer' if self._single else f'a vector of {self._width} integers'}.",
                 fix="pass one integer." if self._single else f"pass {self._width} integers, whatever their values.",
             )
-        vector, _ = integers(_narrowed(x), length=self._width)
+        vector = entries([x] if self._single else x, length=self._width)
         with self._lock:
             self._ready()
             step, failed = self._released(np.clip(vector, -self._design.largest, self._design.largest))
@@ -187,6 +193,7 @@ class Running:
             self._usable()
             state = self._state(None if self._last is None else self._last[1])
             self._shut("was handed over by save()")
+            self._note(state["checksum"])
         return state
 
     def close(self) -> None:
@@ -236,7 +243,7 @@ class Running:
             total = self._memory.advance(x, self._noise)
             newest = self._memory.step, total.tolist()
             if self._file is not None:
-                self._file.write(self._state(newest[1]))
+                self._keep(self._state(newest[1]))
             self._last = newest  # only now: whoever reads it, in this thread or another, must see what was kept
             return self._shown(newest[0], total), False
         except Exception:  # noqa: BLE001  # its text may hold private values, so nothing of it may leave
@@ -264,17 +271,20 @@ class Running:
     def _state(self, last: list[float] | None) -> dict[str, Any]:
         return sealed({**self._header, "memory": self._memory.dump(), "last": last})
 
+    def _keep(self, state: dict[str, Any]) -> None:
+        """Note a state as the newest, once it is on disk where there is a file for it."""
+        if self._file is None:
+            self._note(state["checksum"])
+        else:
+            self._file.write(state, lambda: self._note(state["checksum"]))
+
+    def _note(self, code: str) -> None:
+        if code != self._code:
+            self._codes.follow(self._code, code)
+            self._code = code
+
     def _shut(self, why: str) -> None:
         self._closed = self._closed or why
         self._ahead = np.zeros((0, self._width), dtype=np.int64)
         if self._file is not None:
             self._file.let_go()
-
-
-def _narrowed(x: object) -> object:
-    """Integers of any size, cut to 64 bits: a refusal must not tell how large one is. Anything else stays as it is."""
-    if isinstance(x, list | tuple) or (isinstance(x, np.ndarray) and x.dtype == object and x.ndim == 1):
-        return [_narrowed(entry) for entry in x]
-    if isinstance(x, np.ndarray) and x.dtype == np.uint64:
-        return np.minimum(x, np.uint64(LARGEST))
-    return x if isinstance(x, bool) or not isinstance(x, Integral) else saturate(int(x))

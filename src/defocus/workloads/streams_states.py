@@ -4,15 +4,17 @@ Two releases of one step with fresh noise each could be averaged; two of one noi
 subtracted. Either breaks the promise that was charged. So:
 
 - A step is *kept before it is shown*: with a ``state_file`` the new state is on disk (written beside, flushed,
-  renamed, directory flushed) before the running sum is returned. After a crash the file says either that the step
-  never happened, and nobody saw it, or that it did, and its sum is in the file.
+  noted as the newest, renamed, directory flushed) before the running sum is returned. After a crash the file, or the
+  one beside it, says either that the step never happened, and nobody saw it, or that it did, and its sum is in there.
+- A state is resumed *as it was kept, and if it is the newest*: its checksum is noted beside the ledger, where its
+  holder cannot change it (:mod:`.streams_codes`). One that was edited, and an older copy, are refused.
 - A state is *left once*: going on from it first takes its number in the ledger, by a charge of nothing under a
   name of its own. The first to do so wins, in whatever process; every other copy of that state is refused.
 - One process at a time: whoever runs a stream with a ``state_file`` holds a lock beside it. A state remembers the file
   it was kept in, so a copy of it under another name is not resumed either while that lock is held.
 
-What this cannot see is an older copy of a state file resumed in place of a newer one that was never resumed, and a copy
-resumed on another machine while the stream runs on.
+A copy that is resumed on another machine while the stream runs on takes it over: the first of both to note its next
+state goes on, and the other one ends before it shows a sum.
 The file is secret (it holds sums of the data without noise); its access is for its owner only.
 """
 
@@ -32,28 +34,28 @@ from defocus.ledger.disk import sync_directory
 from defocus.ledger.entries import CHARGE
 from defocus.privacy.events import NOTHING, Event
 from defocus.privacy.wire import from_wire
+from defocus.workloads.streams_codes import Codes, not_the_newest
 from defocus.workloads.streams_designs import Design
 
-__all__ = ["StateFile", "design_of", "load", "must_be_ledger", "opened", "resting", "sealed", "take"]
+__all__ = ["StateFile", "design_of", "load", "must_be_ledger", "newest", "opened", "paid", "resting", "sealed", "take"]
 
-_FORMAT = "defocus running sum 1"
+_FORMAT = "defocus running sum 2"
 
 
 def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
     """A state with its format and a checksum, with JSON types only."""
-    body = {"format": _FORMAT, **content}
+    body = {"format": _FORMAT, **_body(content)}
     return {**body, "checksum": _checksum(body)}
 
 
 def opened(state: object) -> dict[str, Any]:
-    """The content of a sealed state, if it is whole."""
+    """A sealed state, if it is whole."""
     if not isinstance(state, Mapping) or state.get("format") != _FORMAT:
         raise StreamStateError(
             "This is not the state of a running sum.", fix="pass what save() returned, or the path of a state file."
         )
-    body = {name: value for name, value in state.items() if name != "checksum"}
     try:
-        whole = state.get("checksum") == _checksum(body)
+        whole = state.get("checksum") == _checksum(_body(state))
     except (TypeError, ValueError):
         whole = False
     if not whole:
@@ -61,7 +63,11 @@ def opened(state: object) -> dict[str, Any]:
             "The state of this running sum is damaged: its checksum does not fit.",
             fix="restore the newest copy, or start a new stream, which is charged on its own.",
         )
-    return body
+    return dict(state)
+
+
+def _body(state: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in state.items() if name != "checksum"}
 
 
 def _checksum(body: Mapping[str, Any]) -> str:
@@ -69,24 +75,26 @@ def _checksum(body: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def take(ledger: Ledger, *, sequence: int, digest: str, number: int, event: Event, who: str | None) -> None:
-    """Leave state ``number`` of the stream that charge ``sequence`` paid for, or refuse if that was done before.
-
-    The ledger appends one entry at a time, so of several that try, one comes first.
-    """
-    paid = next((entry for entry in ledger.entries() if entry.sequence == sequence), None)
-    if paid is None or paid.kind != CHARGE or paid.hash != digest or from_wire(paid.content["event"]) != event:
+def paid(ledger: Ledger, kept: Mapping[str, Any]) -> Event:
+    """What was charged to this ledger for the stream of a state."""
+    found = next((entry for entry in ledger.entries() if entry.sequence == kept.get("charge")), None)
+    if found is None or found.kind != CHARGE or found.hash != kept.get("hash"):
         raise StreamStateError(
             "This stream was not charged to this ledger.", fix="resume it with the ledger that it was started with."
         )
+    return from_wire(found.content["event"])
+
+
+def take(ledger: Ledger, *, digest: str, number: int, who: str | None) -> None:
+    """Leave state ``number`` of the stream that the charge with this hash paid for, or refuse if that was done before.
+
+    The ledger appends one entry at a time, so of several that try, one comes first.
+    """
     name = f"running sum {digest[:32]}: state {number} is left"
     mine = ledger.charge(NOTHING, purpose="resume a running sum", who=who, request=name)
     takers = (entry for entry in ledger.entries() if entry.kind == CHARGE and entry.content["request"] == name)
     if next(takers).sequence != mine.sequence:
-        raise StreamStateError(
-            "This state of the stream was resumed before: going on from it again would noise the same steps twice.",
-            fix="resume the newest state, or start a new stream, which is charged on its own.",
-        )
+        raise not_the_newest()
 
 
 @final
@@ -140,19 +148,23 @@ class StateFile:
             self._lock()
             self._lock = None
 
-    def read(self) -> dict[str, Any]:
-        """The newest state."""
+    def read(self, *, beside: bool = False) -> dict[str, Any]:
+        """The state in the file; or in the one ``beside`` it, that the last :meth:`write` did not come to rename."""
+        path = self._beside("new") if beside else self.path
         try:
-            return opened(json.loads(self.path.read_text(encoding="ascii")))
+            return opened(json.loads(path.read_text(encoding="ascii")))
         except OSError as error:
             raise self._unusable(error) from None
         except ValueError:
             raise StreamStateError(
-                f"{self.path} is not a state file, or is damaged.", fix="restore the newest copy of it."
+                f"{path} is not a state file, or is damaged.", fix="restore the newest copy of it."
             ) from None
 
-    def write(self, state: Mapping[str, Any]) -> None:
-        """Put a state on disk, whole or not at all; when this returns, a crash cannot lose it."""
+    def write(self, state: Mapping[str, Any], note: Callable[[], None]) -> None:
+        """Put a state on disk, whole or not at all, ``note`` it, and give it its name.
+
+        When this returns, a crash cannot lose it. One that is noted is on disk already, beside the file.
+        """
         temporary = self._beside("new")
         try:
             with contextlib.suppress(FileNotFoundError):
@@ -162,8 +174,9 @@ class StateFile:
                 json.dump(state, file, allow_nan=False)
                 file.flush()
                 os.fsync(file.fileno())
-            temporary.replace(self.path)
             sync_directory(self.path.parent)
+            note()
+            temporary.replace(self.path)  # if this is lost, :meth:`read` finds the state beside the file
         except OSError as error:
             raise self._unusable(error) from None
 
@@ -195,12 +208,28 @@ def resting(kept: Mapping[str, Any], file: StateFile | None) -> Iterator[None]:
             origin.let_go()
 
 
-def design_of(kept: Mapping[str, Any]) -> Design:
-    """The design that a state is of."""
+def newest(kept: dict[str, Any], file: StateFile | None, codes: Codes) -> dict[str, Any]:
+    """The state, or the one beside its file if a crash came between noting that and renaming it; no other."""
+    noted = codes.newest()
+    if noted is not None and kept["checksum"] == noted:
+        return kept
+    if file is not None:
+        with contextlib.suppress(StreamStateError):
+            kept = file.read(beside=True)
+    if noted is None or kept["checksum"] != noted:
+        raise not_the_newest()
+    return kept
+
+
+def design_of(kept: Mapping[str, Any], event: Event) -> Design:
+    """The design that a state is of, with the noise that was charged."""
     try:
-        return Design.of(kept["design"])
+        made = Design.of(kept["design"])
     except (DefocusError, KeyError, TypeError, ValueError):
         raise _unreadable() from None
+    if made.noise.event != event:
+        raise _unreadable()
+    return made
 
 
 def load(memory: Any, kept: Mapping[str, Any]) -> None:

@@ -5,12 +5,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from sklearn.base import clone
 from tests.learning.estimators.every import EVERY
 
 from defocus.learning import PCA, KMeans, LinearRegression, LogisticRegression, NaiveBayes, StandardScaler
-from defocus.learning.estimators.cells import table
+from defocus.learning.estimators.cells import marks, numbers, table
 
 ODD = ["secret", "1.5", None, np.nan, np.inf, 10**400, -(10**400), 1j, {}, [1, 2], b"1", np.datetime64("2020"), pd.NA]
 ODD += [np.zeros((2, 2)), pd.DataFrame({"a": [1]})]
@@ -80,3 +81,70 @@ def test_columns_of_numbers_of_other_libraries_are_numbers(column: Any) -> None:
     frame = pd.DataFrame({"age": column})
     assert np.isnan(table(frame)[:, 0]).sum() == 1
     assert table(pl.DataFrame({"age": [1, None, 3]}))[2].tolist() == [3.0]
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [[9.0], [9.0, 9.0, 9.0], [], None, 9.0, "99", b"99", {0: 9.0, 1: 9.0}, np.zeros((2, 2)), bytearray(b"ab"), 1j],
+    ids=repr,
+)
+@pytest.mark.parametrize("unfitted", EVERY, ids=lambda each: type(each).__name__)
+def test_a_row_that_is_no_list_as_the_others_are_is_missing_and_changes_no_other(unfitted: Any, odd: Any) -> None:
+    rows = [[0.5, 1], (2**60, True), np.array([0.25, 0.5])]
+    plain = [[0.5, 1.0], [2.0**60, 1.0], [0.25, 0.5]]
+    np.testing.assert_array_equal(table(rows), plain)
+    for place in range(4):
+        made = table([*rows[:place], odd, *rows[place:]])
+        assert np.isnan(made[place]).all()
+        np.testing.assert_array_equal(np.delete(made, place, axis=0), plain)
+    clone(unfitted).fit([*rows, odd], [0, 1, 0, 1])
+
+
+class Unruly(list[Any]):
+    """Fails where it can."""
+
+    def __iter__(self) -> Any:
+        message = "secret"
+        raise OverflowError(message)
+
+    __len__ = __getitem__ = __gt__ = __iter__  # type: ignore[assignment]
+
+
+class UnrulyNumber(float):
+    """Too large for itself, and not even comparable."""
+
+    def __float__(self) -> float:
+        message = "secret"
+        raise OverflowError(message)
+
+    __gt__ = __ge__ = __le__ = __lt__ = __int__ = __float__  # type: ignore[assignment]
+
+
+def test_no_object_makes_a_row_or_a_cell_fail_whatever_it_does() -> None:
+    made = table([[1.0, 2.0], Unruly(), [Unruly(), UnrulyNumber(1)], [3.0, 4.0]])
+    assert np.isnan(made).tolist() == [[False] * 2, [True] * 2, [True] * 2, [False] * 2]
+    assert numbers([Unruly(), UnrulyNumber(1), [2.0], np.array(3.0)]).tolist()[2:] == [2, 3]
+    assert list(marks([Unruly(), UnrulyNumber(1), 1]).values) == [None, None, 1]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        lambda cells: pd.Series(cells, dtype="Int64"),
+        lambda cells: pd.Series(cells, dtype="int64[pyarrow]"),
+        lambda cells: pd.Series(cells, dtype="Float64"),
+        lambda cells: pd.Series(pd.Categorical(cells)),
+        lambda cells: pl.Series(cells, dtype=pl.UInt64),
+        lambda cells: pl.Series(cells, dtype=pl.Decimal(20, 0)),
+        lambda cells: pa.chunked_array([pa.array(cells, pa.uint64())]),
+        lambda cells: pa.chunked_array([pa.array(cells).dictionary_encode()]),
+    ],
+)
+def test_a_missing_cell_of_a_feature_is_nan_and_changes_no_other(column: Any) -> None:
+    for cells in ([2**53 + 2, 1], [2**53 + 2, 1, None]):
+        one = column(cells)
+        frame = pd.DataFrame if isinstance(one, pd.Series) else pl.DataFrame if isinstance(one, pl.Series) else pa.table
+        found = table(frame({"a": one}))
+        assert found.dtype.kind in "fiu"
+        assert found[:2, 0].tolist() == [2**53 + 2, 1]
+        assert np.isnan(found[2:].astype(float)).all()

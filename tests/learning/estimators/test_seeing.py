@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 
 from defocus.errors import UnfitDataError
@@ -31,7 +32,8 @@ def test_other_features_than_fitted_are_refused_by_name_and_number() -> None:
         pd.DataFrame({"sex": ["secret", "f", "f"]}),
         pd.DataFrame({"sex": pd.Categorical(["secret", "f", "f"])}),
         pl.DataFrame({"sex": ["secret", "f", "f"]}),
-        [[1.0, 1234.5], [2.0], [3.0]],
+        [1234.5, 2.0, 3.0],
+        pa.table({"sex": ["secret", "f", "f"]}),
     ],
 )
 def test_types_and_shapes_of_features_are_refused_and_no_cell_is_quoted(X: Any) -> None:

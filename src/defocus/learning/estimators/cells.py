@@ -1,125 +1,185 @@
 """Cells of tables as numbers and labels, so that no single one can make a fit fail.
 
-What a column is declared to be, its type, decides whether it is refused; what is in it never does. Where the type
-admits anything (objects, lists), every cell has an outcome: a number, or text that spells one, is that number, and all
-else is NaN, which estimators declare what it counts as; a label is a number or a text, and all else is nobody's.
+What a column is declared to be, its type, decides whether it is refused and what its cells are read as; what is in it
+never does. Where nothing is declared (objects, lists), every cell has an outcome by itself: a number, or text that
+spells one, is that number, and all else is NaN, which estimators declare what it counts as; a label is a number or a
+text, and all else is nobody's. A list of one cell is that cell.
 """
 
+import math
 import warnings
-from collections.abc import Sequence
-from contextlib import suppress
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
 from decimal import Decimal
-from numbers import Integral, Real
-from typing import Any
+from numbers import Real
+from typing import Any, final
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.utils.validation import column_or_1d
 
 from defocus.errors import UnfitDataError
 from defocus.learning.estimators.balls import Floats, Matrix
+from defocus.mechanisms.columns import columns_of, declared, read_column
 
-__all__ = ["family", "marks", "numbers", "table"]
+__all__ = ["Marks", "family", "mark", "marks", "numbers", "table"]
 
 _NUMBERS = "biuf"
-_TEXTS = ("str", "string", "large_string", "utf8", "enum", "categorical")
-_ANYTHING = {"object", "category"}
+_TEXTS = ("str", "string", "large_string", "string_view", "utf8", "enum", "categorical")
+_ANYTHING = {"object"}
+_LEAST, _BEYOND = -(2**63), 2**64
+"""Whole numbers of 64 bits, with a sign or without."""
+_KINDS: tuple[Any, ...] = (bool, np.bool_, Decimal, Real)
+_SPELT: Any = (str, *_KINDS)
+_PLAIN = {bool, int, float, str}
+"""What has nothing around it."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Marks:
+    """Labels: of the type that was declared for them, or objects; and which rows have one, all where that is None.
+
+    In ``values``, NaN and None are nobody's, too.
+    """
+
+    values: NDArray[Any]
+    there: NDArray[np.bool_] | None = None
+
+    def __len__(self) -> int:
+        return len(self.values)
 
 
 def table(X: Any) -> Matrix:
-    """Rows of numbers from an array, a frame, a sparse matrix or lists; shapes are left as they are."""
-    if sp.issparse(X):
-        _refuse_types(X.dtype, "X")
+    """Rows of numbers from an array, a frame, a sparse matrix or lists; shapes of arrays are left as they are.
+
+    Lists have no shape that is declared: most of them say how many features there are, and one of another length, or
+    that is no list, is a row of which everything is missing.
+    """
+    if sp.issparse(X):  # of numbers, as all of them are
         return X
-    columns = _columns(X)
+    columns = columns_of(X)
     if columns is not None:
         made = [_as_numbers(column, f"The feature {str(name)!r:.60}") for name, column in columns]
         return np.column_stack(made) if made else np.empty((len(X), 0))
-    return _as_numbers(X, "X")
+    return _as_numbers(X, "X") if _is_array(X) else _rows(list(X))
 
 
 def numbers(y: Any) -> Floats:
     """Targets as numbers."""
-    return _as_numbers(y, "y")
+    column = _only_column(y)
+    found = _as_numbers(column, "y") if _is_array(column) else _each(column)
+    flat: Floats = column_or_1d(found, warn=True)
+    return flat
 
 
-def marks(y: Any) -> NDArray[Any]:
+def marks(y: Any) -> Marks:
     """Labels of one type as they are; of any type as whole numbers, fractions and texts, and None for nobody's.
 
     Zero has no sign, and lists have no type: truth values in one are numbers, as they would be beside other numbers.
     """
-    found = _array(y)
-    if found.dtype.kind == "b" and not hasattr(y, "dtype"):
-        return found.astype(np.int64)
+    column = _only_column(y)
+    if not _is_array(column):
+        return Marks(_objects(column))
+    found, there = read_column(column)
     if found.dtype.kind == "f":
-        return found + 0.0
-    if found.dtype.kind in _NUMBERS + "UM":
-        return found
-    if found.dtype.kind not in "OT":
+        found = found.astype(np.float64) + 0.0
+    elif found.dtype.kind in "OT":
+        found = _objects(found.ravel().tolist()).reshape(found.shape)
+    elif found.dtype.kind not in _NUMBERS + "UM":
         raise _unfit("y", found.dtype, "pass numbers, texts or dates.")
-    made = np.empty(found.size, dtype=object)
-    made[:] = [_mark(value) for value in found.ravel().tolist()]
-    return made.reshape(found.shape)
+    return Marks(column_or_1d(found, warn=True), None if there is None else there.ravel())
 
 
 def family(values: Any) -> str | None:
     """What labels are by their type alone: numbers, texts, or None where the type does not say."""
-    dtype = getattr(values, "dtype", None)
+    dtype = declared(values)
     kind = getattr(dtype, "kind", "O")
     if kind in _NUMBERS:
         return "numbers"
     return "texts" if kind in "UT" or _is_text(dtype) else None
 
 
-def _columns(X: Any) -> Sequence[tuple[Any, Any]] | None:
-    """Names and columns of a frame of pandas or polars."""
-    if hasattr(X, "iloc") and hasattr(X, "columns"):
-        return [(name, X.iloc[:, place]) for place, name in enumerate(X.columns)]
-    if hasattr(X, "get_columns"):
-        return [(column.name, column) for column in X.get_columns()]
+def mark(cell: Any) -> int | float | str | None:
+    """One label; equal numbers are one label, however they are written, and whole ones of 64 bits are exact."""
+    if type(cell) is str or (type(cell) is int and _LEAST <= cell < _BEYOND):
+        return cell
+    try:
+        value = cell if type(cell) in _PLAIN else _bare(cell)
+        if isinstance(value, str):
+            return str.__str__(value)
+        if isinstance(value, _KINDS):
+            if _LEAST <= value < _BEYOND:
+                whole = int(value)
+                return whole if whole == value else float(value)
+            return float(value) if isinstance(value, float | np.floating) and value == value else None  # noqa: PLR0124
+    except Exception:  # noqa: BLE001, S110 # whatever a label does, it is nobody's
+        pass
     return None
 
 
+def _is_array(values: Any) -> bool:
+    return hasattr(values, "dtype") or hasattr(values, "__array__")
+
+
+def _only_column(y: Any) -> Any:
+    """The column of a frame that has no other, or what is no frame as it is."""
+    columns = columns_of(y)
+    if columns is None:
+        return y
+    if len(columns) != 1:
+        raise UnfitDataError("y should be a 1d array, but it has several columns.", fix="pass one target for each row.")
+    return columns[0][1]
+
+
 def _as_numbers(values: Any, what: str) -> Floats:
-    """Numbers of any shape."""
-    dtype = getattr(values, "dtype", None)
-    if str(dtype) == "category":
-        dtype = values.cat.categories.dtype if hasattr(values, "cat") else values.categories.dtype
-    if dtype is not None:
-        _refuse_types(dtype, what)
-        if str(dtype) in _ANYTHING:
-            warnings.warn(
-                f"{what} is of type {dtype}: what is no number in it counts as missing.", UserWarning, stacklevel=6
-            )
-    found = _array(values)
+    """Numbers of any shape, of what has a type."""
+    dtype = declared(values)
+    _refuse_types(dtype, what)
+    if str(dtype) in _ANYTHING:
+        warnings.warn(
+            f"{what} is of type {dtype}: what is no number in it counts as missing.", UserWarning, stacklevel=6
+        )
+    found, there = read_column(values)
     if found.dtype.kind in _NUMBERS + "c":  # complex numbers are refused by their type, by who asks
-        return found
-    made = np.array([_number(value) for value in found.ravel().tolist()], dtype=np.float64)
-    return made.reshape(found.shape)
+        return found if there is None else np.where(there, found.astype(np.float64), np.nan)
+    _refuse_types(found.dtype, what)
+    return _each(found.ravel().tolist()).reshape(found.shape)
 
 
-def _array(values: Any) -> NDArray[Any]:
-    """An array. Lists have no type: unless all of them are numbers, they are objects, so that none changes others."""
-    if hasattr(values, "dtype") or hasattr(values, "__array__"):
-        return np.asarray(values)
-    with suppress(ValueError):
-        found = np.asarray(values)
-        if found.dtype.kind in _NUMBERS:
-            return found
-    return _listed(values)
+def _each(cells: Iterable[Any]) -> Floats:
+    return np.array([_number(cell) for cell in cells], dtype=np.float64)
 
 
-def _listed(values: Any) -> NDArray[Any]:
-    """Lists as objects: in rows and columns where all of them are lists of one length, else one beside the other."""
-    rows = list(values)
-    widths = {len(row) if isinstance(row, list | tuple) or getattr(row, "ndim", 0) == 1 else -1 for row in rows}
-    width = widths.pop() if len(widths) == 1 else -1
-    made = np.empty(len(rows) if width < 0 else (len(rows), width), dtype=object)
-    for place, row in enumerate(rows):
-        for column, cell in enumerate(row if width >= 0 else ()):
-            made[place, column] = cell
-        if width < 0:
-            made[place] = row
+def _rows(rows: list[Any]) -> Floats:
+    """Rows of lists: as long as most of them are, and the longer where as many are; of no row a list, as they are."""
+    found = [_row(row) for row in rows]
+    lengths = Counter(-1 if row is None else len(row) for row in found)
+    width = max(lengths, key=lambda length: (lengths[length], length), default=-1)
+    if width < 0:
+        return _each(rows)
+    missing = [math.nan] * width
+    told = [missing if row is None or len(row) != width else row for row in found]
+    return np.array(told, dtype=np.float64).reshape(len(told), width)
+
+
+def _row(row: Any) -> list[float] | None:
+    """The cells of a row that is a list or like one; None for anything else."""
+    try:
+        if isinstance(row, list | tuple) or getattr(row, "ndim", 0) == 1:
+            return [cell if type(cell) is float else _number(cell) for cell in row]
+    except Exception:  # noqa: BLE001, S110 # whatever a row does, it is one that is no list
+        pass
+    return None
+
+
+def _objects(cells: Iterable[Any]) -> NDArray[Any]:
+    """Labels of no type, each by itself."""
+    found = [mark(cell) for cell in cells]
+    made = np.empty(len(found), dtype=object)
+    made[:] = found
     return made
 
 
@@ -137,28 +197,20 @@ def _unfit(what: str, dtype: Any, fix: str) -> UnfitDataError:
     return UnfitDataError(f"{what} is of type {str(dtype)[:40]}, which does not fit.", fix=fix)
 
 
-def _number(value: Any) -> float:
+def _bare(value: Any) -> Any:
+    """A cell without what is around it: a list of one, or an array of one number; an array of several fails."""
+    if isinstance(value, list | tuple) and len(value) == 1:
+        return value[0]
+    return value.item() if not isinstance(value, np.generic) and getattr(value, "ndim", 2) < 2 else value
+
+
+def _number(cell: Any) -> float:
     """One cell as a number: NaN for what is none, infinity beyond the range of floats."""
     try:
-        if isinstance(value, str | bool | np.bool_ | Decimal | Real):
-            return float(value)
-    except OverflowError:
-        return float("inf") if value > 0 else float("-inf")
-    except Exception:  # noqa: BLE001, S110 # whatever a cell does, it is one that is no number
-        pass
-    return float("nan")
-
-
-def _mark(value: Any) -> int | float | str | None:
-    """One label; equal numbers are one label, however they are written."""
-    try:
-        if isinstance(value, str):
-            return str.__str__(value)
-        if isinstance(value, bool | np.bool_ | Integral):
-            return int(value)
-        if isinstance(value, Decimal | Real):
-            number = float(value)
-            return None if number != number else int(number) if number.is_integer() else number  # noqa: PLR0124 # NaN
-    except Exception:  # noqa: BLE001, S110 # whatever a label does, it is nobody's
-        pass
-    return None
+        value = cell if type(cell) in _PLAIN else _bare(cell)
+        try:
+            return float(value) if isinstance(value, _SPELT) else math.nan
+        except OverflowError:
+            return math.inf if value > 0 else -math.inf
+    except Exception:  # noqa: BLE001 # whatever a cell does, it is one that is no number
+        return math.nan

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from defocus.errors import InvalidParameterError, NotDeclaredError, UnfitDataError
-from defocus.learning.estimators.cells import family, marks
+from defocus.learning.estimators.cells import Marks, family, mark, marks
 from defocus.learning.estimators.spending import Purse
 from defocus.mechanisms import PartitionSelection
 from defocus.noise import Bits
@@ -22,7 +22,7 @@ __all__ = ["Labels", "labels", "none_found", "numbered"]
 _EPSILON, _DELTA = 10, 2
 """Finding classes takes a tenth of epsilon and half of delta."""
 _MOST_EPSILON = 50
-_WHOLE = 2.0**53
+_NUMBERS = "biuf"
 _MOST_FOUND = 1 << 10
 """How many classes are found at most: noise is planned for so many. Declared ones may be more."""
 
@@ -34,10 +34,10 @@ class Labels:
 
     Guarantee:
         A row has one label, so it touches one key of the selection, and two where it is replaced. The type of the
-        classes found is a function of those classes: numbers are int64 where all that are shown are whole and at most
-        2**53 in size, and else float64; text is as wide as the longest that is shown; where both are shown, they are
-        objects. A column of truth values has such classes. What is neither number nor text nor date, and what is
-        missing, is nobody's label (:mod:`.cells`).
+        classes found is a function of those classes and of the type that is declared for the column: in a column of
+        truth values they are such; numbers are of the first of int64, uint64 and float64 that holds all that are shown
+        exactly, and objects where none does; text is as wide as the longest that is shown; where both are shown, they
+        are objects. What is neither number nor text nor date, and what is missing, is nobody's label (:mod:`.cells`).
     Assumes:
         The type of the column of labels is public.
     """
@@ -64,7 +64,7 @@ class Labels:
         delta = Fraction(budget.delta) - Fraction(self.selection.delta)
         return replace(purse, budget=Budget(below(epsilon), below(delta)))
 
-    def read(self, y: Any) -> NDArray[Any]:
+    def read(self, y: Any) -> Marks:
         """The labels of a column; refused where its type says that none can be one of the declared classes."""
         spoken = family(y)
         if self.declared is not None and {spoken, family(self.declared)} == {"numbers", "texts"}:
@@ -74,7 +74,7 @@ class Labels:
             )
         return marks(y)
 
-    def found(self, y: NDArray[Any], bits: Bits | None) -> NDArray[Any]:
+    def found(self, y: Marks, bits: Bits | None) -> NDArray[Any]:
         """The classes, sorted; numbers come before texts."""
         if self.selection is None:
             return np.asarray(self.declared)
@@ -100,15 +100,23 @@ def labels(declared: object, purse: Purse) -> Labels:
     return Labels(None, PartitionSelection(epsilon=epsilon, delta=float(budget.delta) / _DELTA, replace=purse.replace))
 
 
-def numbered(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
+def numbered(y: Marks, classes: NDArray[Any]) -> NDArray[np.int64]:
     """The place of each label among the sorted ``classes``, and -1 for one that is none of them."""
-    if not len(classes):
+    values = y.values
+    if values.dtype.kind in _NUMBERS and classes.dtype.kind in _NUMBERS:
+        of, known = _held(classes, values.dtype)
+    else:
+        of, known = np.arange(len(classes)), classes
+    if not len(known):
         return np.full(len(y), -1, np.int64)
-    if "O" in {y.dtype.kind, classes.dtype.kind} or family(y) != family(classes):
-        places = {mark: place for place, mark in enumerate(_marked(classes))}
-        return np.array([-1 if mark is None else places.get(mark, -1) for mark in _marked(y)], dtype=np.int64)
-    near = np.searchsorted(classes, y).clip(0, len(classes) - 1)
-    return np.where(classes[near] == y, near, -1).astype(np.int64)
+    if values.dtype.kind in _NUMBERS or values.dtype.kind == known.dtype.kind != "O":
+        near = np.searchsorted(known, values).clip(0, len(known) - 1)
+        found = np.where(known[near] == values, of[near], -1).astype(np.int64)
+    else:
+        places = {each: place for place, each in enumerate(_marked(classes))}
+        told = values.tolist() if values.dtype.kind == "O" else _marked(values)
+        found = np.array([-1 if each is None else places.get(each, -1) for each in told], dtype=np.int64)
+    return found if y.there is None else np.where(y.there, found, -1)
 
 
 def none_found() -> NotDeclaredError:
@@ -126,6 +134,8 @@ def _declared(values: NDArray[Any], listed: list[Any]) -> NDArray[Any]:
             "The classes are not all numbers or all texts.", fix="write them in one way, for example classes=[0, 1]."
         )
     found = np.unique(np.array(known) if values.dtype.kind == "O" else values)
+    if found.dtype.kind in _NUMBERS and found.tolist() != sorted(set(known)):
+        found = _exactly(sorted(set(known)))
     if values.ndim != 1 or len(found) < 2:
         raise InvalidParameterError("There must be at least two classes.", fix="pass classes=[0, 1].")
     return found
@@ -133,33 +143,53 @@ def _declared(values: NDArray[Any], listed: list[Any]) -> NDArray[Any]:
 
 def _marked(values: Any) -> list[Any]:
     """Labels as objects, whatever they were."""
-    made = np.empty(len(values), dtype=object)
-    made[:] = list(values)
-    return list(marks(made))
+    return [mark(value) for value in values]
 
 
-def _counted(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+def _held(classes: NDArray[Any], dtype: np.dtype[Any]) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Which classes numbers of this type can be equal to, and these in that type, in their order."""
+    told = [(place, _held_by(each, dtype)) for place, each in enumerate(classes.tolist())]
+    kept = [(place, each) for place, each in told if each is not None]
+    return np.array([place for place, _ in kept], dtype=np.int64), np.array([each for _, each in kept], dtype=dtype)
+
+
+def _held_by(number: float, dtype: np.dtype[Any]) -> Any:
+    """The same number, or None if this type has none that equals it."""
+    try:
+        made = np.array(int(number) if float(number).is_integer() else number, dtype)
+    except OverflowError:
+        return None
+    return made.item() if made.item() == number else None
+
+
+def _counted(y: Marks) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """The different labels in their order, and how many rows have each; missing ones left out."""
-    if y.dtype.kind != "O":
-        values, counts = np.unique(y, return_counts=True)
+    known = y.values if y.there is None else y.values[y.there]
+    if known.dtype.kind != "O":
+        values, counts = np.unique(known, return_counts=True)
         there = values == values  # noqa: PLR0124 # NaN and NaT are not
         return values[there], counts[there]
-    tally = Counter(mark for mark in y.tolist() if mark is not None)
-    kept = sorted(tally, key=lambda mark: (isinstance(mark, str), mark))
+    tally = Counter(each for each in known.tolist() if each is not None)
+    kept = sorted(tally, key=lambda each: (isinstance(each, str), each))
     values = np.empty(len(kept), dtype=object)
     values[:] = kept
-    return values, np.array([tally[mark] for mark in kept], dtype=np.int64)
+    return values, np.array([tally[each] for each in kept], dtype=np.int64)
 
 
 def _retyped(kept: NDArray[Any]) -> NDArray[Any]:
-    """The same classes, of a type that depends on nothing else."""
-    if kept.dtype.kind in "bmM":
+    """The same classes, of a type that depends on nothing else, and on whether they are declared truth values."""
+    shown = kept.tolist()
+    if kept.dtype.kind in "bM" or len({isinstance(each, str) for each in shown}) > 1:
         return kept
-    if len({isinstance(each, str) for each in kept.tolist()}) > 1:
-        return kept
-    made = np.array(kept.tolist())
-    if made.dtype.kind not in "biuf":
-        return made
-    numbers = made.astype(np.float64)
-    whole = bool(((np.abs(numbers) <= _WHOLE) & (numbers == np.rint(numbers))).all())
-    return np.unique(numbers.astype(np.int64) if whole else numbers)
+    return np.array(shown) if shown and isinstance(shown[0], str) else _exactly(shown)
+
+
+def _exactly(numbers: list[Any]) -> NDArray[Any]:
+    """Numbers as an array of the first type that holds all of them exactly."""
+    for dtype in (np.int64, np.uint64, np.float64):
+        held = [_held_by(each, np.dtype(dtype)) for each in numbers]
+        if None not in held:
+            return np.array(held, dtype=dtype)
+    made = np.empty(len(numbers), dtype=object)
+    made[:] = numbers
+    return made

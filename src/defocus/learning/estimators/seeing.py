@@ -1,17 +1,18 @@
 """What is handed to an estimator: types and shapes are checked, values are not, and no refusal quotes one."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.utils.validation import check_array, column_or_1d, validate_data
+from sklearn.utils.validation import check_array, validate_data
 
 from defocus.errors import InvalidParameterError, UnfitDataError
-from defocus.learning.estimators.balls import Matrix
-from defocus.learning.estimators.cells import table
+from defocus.learning.estimators.balls import Floats, Matrix
+from defocus.learning.estimators.cells import Marks, table
 
 __all__ = ["seen", "seen_with"]
+
+_Targets = TypeVar("_Targets", Floats, Marks)
 
 _PUBLIC = ("The feature names should match", "Feature names are only supported", "X has ", "Sparse ")
 """How texts begin that hold names, numbers and types of features alone, which are public."""
@@ -55,15 +56,15 @@ def seen(estimator: Any, X: Any, *, reset: bool, sparse: bool = False) -> Matrix
 
 
 def seen_with(
-    estimator: Any, X: Any, y: Any, read: Callable[[Any], NDArray[Any]], *, sparse: bool = False
-) -> tuple[Matrix, NDArray[Any]]:
-    """Rows to fit, and one target for each, which ``read`` makes a number or a label of."""
+    estimator: Any, X: Any, y: Any, read: Callable[[Any], _Targets], *, sparse: bool = False
+) -> tuple[Matrix, _Targets]:
+    """Rows to fit, and one target for each, which ``read`` makes numbers or labels of."""
     if y is None:
         raise InvalidParameterError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None.", fix="pass fit(X, y)."
         )
     rows = seen(estimator, X, reset=True, sparse=sparse)
-    target, problem = _attempted(lambda: column_or_1d(read(y), warn=True), _ABOUT_TARGETS)
+    target, problem = _attempted(lambda: read(y), _ABOUT_TARGETS)
     if problem is not None:
         raise problem
     if len(target) != rows.shape[0]:
