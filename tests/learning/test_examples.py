@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset, WeightedRandomSampler
+from torch import nn
+from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset, TensorDataset, WeightedRandomSampler
 
 from defocus.errors import UnaccountedSamplingError, UnfitDataError
 from defocus.learning.examples import Units, examples
@@ -31,11 +32,11 @@ class Endless(IterableDataset[Any]):
 
 @pytest.mark.parametrize(
     "data",
-    [(X, Y), [X, Y], (X.numpy(), Y.numpy()), TensorDataset(X, Y), Squares()],
+    [(X, Y), [X, Y], (X.numpy(), Y.numpy()), TensorDataset(X, Y), Subset(TensorDataset(X, Y), range(6)), Squares()],
     ids=lambda data: type(data).__name__,
 )
 def test_examples_are_taken_by_number_from_every_form_of_data(data: Any) -> None:
-    made = examples(data)
+    made = examples(data, (torch.zeros(2), 0) if isinstance(data, Squares) else None)
     assert made.length == 6
     inputs, targets = made.take(np.array([4, 1]))
     assert inputs.tolist() == X[[4, 1]].tolist()
@@ -92,55 +93,153 @@ def test_unfit_data_is_refused_and_not_quoted(data: Any) -> None:
     assert "secret" not in str(caught.value)
 
 
-class Ragged(Dataset[Any]):
-    """Examples of shapes that differ, and one that differs only where nobody looked."""
-
-    def __init__(self, odd: int) -> None:
-        self.odd = odd
-
-    def __len__(self) -> int:
-        return 1000
-
-    def __getitem__(self, i: int) -> Any:
-        return torch.zeros(7 if i % self.odd == 3 else 5), 0
-
-
-def test_examples_of_different_shapes_are_refused_without_telling_them() -> None:
-    """Dynamic shapes: mostly before anything is charged, else when they meet; torch's own words stay unsaid."""
-    with pytest.raises(UnfitDataError, match="differ in shape or kind") as caught:
-        examples(Ragged(4))
-    assert "mask" in caught.value.fix
-    rare = examples(Ragged(1001))
-    with pytest.raises(UnfitDataError, match="differ in shape or kind") as caught:
-        rare.take(np.array([1, 2, 3]))
-    assert "7" not in str(caught.value)
-    assert caught.value.__context__ is None
-
-
 class Items(Dataset[Any]):
-    def __init__(self, item: Any) -> None:
-        self.item = item
+    """Items in a list; one that is an error is raised."""
+
+    def __init__(self, *items: Any) -> None:
+        self.items = items
 
     def __len__(self) -> int:
-        return 9
+        return len(self.items)
 
     def __getitem__(self, i: int) -> Any:
-        return self.item
+        found = self.items[i]
+        if isinstance(found, BaseException):
+            raise found
+        return found() if callable(found) else found
+
+
+class Flagged(torch.Tensor):
+    """A tensor of another class."""
+
+
+class PanicError(BaseException):
+    """What is no Exception, as packages in other languages raise."""
+
+
+def recursive() -> Any:
+    found: list[Any] = [1]
+    found[0] = found
+    return found
+
+
+FORM = (torch.zeros(2), 0)
+ODD: dict[str, Any] = {
+    "another shape": (torch.zeros(3), 0),
+    "a dimension more": (torch.zeros(2, 1), 0),
+    "a huge one": lambda: (torch.zeros(1).expand(1 << 40), 0),
+    "a target with a shape": (torch.zeros(2), torch.zeros(1, dtype=torch.long)),
+    "no item": None,
+    "no input": (None, 0),
+    "no target": (torch.zeros(2), None),
+    "one part": (torch.zeros(2),),
+    "three parts": (torch.zeros(2), torch.zeros(2), 0),
+    "text": "secret",
+    "text in it": ("secret", 0),
+    "a text for a target": (torch.zeros(2), "secret"),
+    "a float for a class": (torch.zeros(2), 0.5),
+    "a complex number": (torch.zeros(2, dtype=torch.complex64), 0),
+    "a class beyond 64 bits": (torch.zeros(2), 1 << 70),
+    "a mapping": {"x": torch.zeros(2), "y": 0},
+    "a mapping in it": ({"x": torch.zeros(2)}, 0),
+    "nested lists": ([[1.0], [2.0, 3.0]], 0),
+    "a list of numbers": ([1.0, 2.0], 0),
+    "a list of itself": recursive,
+    "a generator": lambda: (each for each in (torch.zeros(2), 0)),
+    "a generator in it": lambda: ((each for each in (1.0, 2.0)), 0),
+    "sparse": (torch.zeros(2).to_sparse(), 0),
+    "quantised": lambda: (torch.quantize_per_tensor(torch.zeros(2), 1.0, 0, torch.quint8), 0),
+    "nested": lambda: (torch.nested.nested_tensor([torch.zeros(2)], layout=torch.jagged), 0),
+    "on no device": lambda: (torch.zeros(2, device="meta"), 0),
+    "an array of objects": (np.array([None, 1]), 0),
+    "an array of texts": (np.array(["secret", ""]), 0),
+    "an array of dates": (np.zeros(2, "M8[s]"), 0),
+    "an error": ValueError("secret"),
+    "out of memory": torch.OutOfMemoryError("secret"),
+    "no memory": MemoryError("secret"),
+    "a wrong number": IndexError("secret"),
+    "the end": StopIteration("secret"),
+    "an exit": SystemExit("secret"),
+    "no Exception": PanicError("secret"),
+    "a refusal of ours": UnfitDataError("secret", fix="secret"),
+    "a class": int,
+    "too deep": RecursionError("secret"),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_an_item_that_does_not_fit_is_left_out_whatever_it_is(name: str) -> None:
+    """In any place, alone and among others, of which nothing changes."""
+    one, other = (torch.tensor([1.0, 2.0]), 3), (torch.tensor([4.0, 5.0]), 6)
+    made = examples(Items(ODD[name], one, ODD[name], other), FORM)
+    inputs, targets = made.take(np.arange(4))
+    assert inputs.tolist() == [[1, 2], [4, 5]]
+    assert targets.tolist() == [3, 6]
+    inputs, targets = made.take(np.array([0]))
+    assert inputs.shape == (0, 2)
+    assert (inputs.dtype, targets.dtype) == (torch.float32, torch.int64)
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        [torch.ones(2), 1],
+        (torch.ones(2, dtype=torch.float64), np.int32(1)),
+        (torch.ones(2, dtype=torch.uint8), torch.tensor(1)),
+        (np.ones(2), True),
+        (np.ones(4, ">f8")[::-2], np.array(1)),
+        (torch.ones(2, requires_grad=True), 1),
+        (nn.Parameter(torch.ones(2)), 1),
+        (torch.ones(2).as_subclass(Flagged), 1),
+        (torch.ones(1).expand(2), 1),
+    ],
+)
+def test_what_fits_becomes_plain_numbers_of_the_declared_type(item: Any) -> None:
+    inputs, targets = examples(Items(item), FORM).take(np.array([0, 0]))
+    assert inputs.tolist() == [[1, 1], [1, 1]]
+    assert targets.tolist() == [1, 1]
+    assert type(inputs) is torch.Tensor
+    assert (inputs.dtype, targets.dtype) == (torch.float32, torch.int64)
+    assert not inputs.requires_grad
+
+
+def test_whoever_is_first_nothing_is_read_to_find_the_form() -> None:
+    """No item is looked at before the charge: of a Dataset that is not declared, not even the type of one matters."""
+    for items in ([None] * 9, [(torch.zeros(2), 0)] * 9, [ValueError()] * 9):
+        with pytest.raises(UnfitDataError, match="is not declared") as caught:
+            examples(Items(*items))
+        assert "example=" in caught.value.fix
+    made = examples(Items(*[SystemExit()] * 9), FORM)
+    assert made.form()[0].tolist() == [[0, 0]]
+    assert examples(Items(None), None, (torch.ones(8, 2), torch.ones(8))).form()[1].tolist() == [0]
+
+
+def test_inputs_of_items_may_be_mappings_and_tuples() -> None:
+    form = ({"a": torch.zeros(2), "b": (0, 0.0)}, 0)
+    item = ({"b": [1, 2.0], "a": np.ones(2)}, 3)
+    inputs, targets = examples(Items(item, ({"a": np.ones(2)}, 3), item), form).take(np.arange(3))
+    assert inputs["a"].tolist() == [[1, 1], [1, 1]]
+    assert [each.tolist() for each in inputs["b"]] == [[1, 1], [2, 2]]
+    assert targets.tolist() == [3, 3]
 
 
 @pytest.mark.parametrize(
     "item", [(X[0], "secret"), ({"x": X[0], "name": "secret"}, 1), (X[0], None), (X[0], b"secret"), (X[0], {"secret"})]
 )
-def test_leaves_that_are_no_numbers_are_refused_by_their_type(item: Any) -> None:
-    with pytest.raises(UnfitDataError, match="which makes no tensor") as caught:
-        examples(Items(item))
+def test_a_declared_example_that_holds_no_numbers_is_refused_by_its_type(item: Any) -> None:
+    with pytest.raises(UnfitDataError, match="which makes no plain tensor") as caught:
+        examples(Items(), item)
     assert "secret" not in str(caught.value)
-    assert caught.value.__context__ is None
+
+
+def test_tensors_that_are_not_plain_are_refused() -> None:
+    with pytest.raises(UnfitDataError, match="which makes no plain tensor"):
+        examples((X.to_sparse(), Y))
 
 
 def test_items_that_are_mappings_have_no_target() -> None:
     with pytest.raises(UnfitDataError, match="is a dict") as caught:
-        examples(Items({"x": X[0], "y": 1}))
+        examples(Items(), {"x": X[0], "y": 1})
     assert "(input, target)" in caught.value.fix
 
 

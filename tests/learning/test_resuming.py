@@ -442,7 +442,7 @@ class Augmented(Dataset[Any]):
 
 
 def test_a_dataset_that_changes_its_examples_at_random_can_be_resumed(tmp_path: Path) -> None:
-    half(trainer(tmp_path, data=Augmented()), tmp_path / "c", steps=1)
-    run = trainer(tmp_path, data=Augmented())
+    half(trainer(tmp_path, data=Augmented(), example=(torch.zeros(5), 0)), tmp_path / "c", steps=1)
+    run = trainer(tmp_path, data=Augmented(), example=(torch.zeros(5), 0))
     run.resume(tmp_path / "c")
     assert run.steps_taken == 1

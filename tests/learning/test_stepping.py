@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 import torch
 from tests.learning.making import data, model, named, trainer
+from torch.utils.data import Dataset
 
 from defocus import Budget, user
-from defocus.errors import StepFailedError
+from defocus.errors import BranchedRunError, ChangedModelError, StepFailedError
 from defocus.learning import Automatic, PerLayer, Quantile, Schedule, Watch, stepping
 from defocus.learning.gradients.pieces.bounding import _FINE, TOLD
 from defocus.learning.stepping import _TF32, _parts
@@ -129,8 +130,8 @@ def test_a_batch_that_does_not_fit_in_memory_is_cut_until_it_does(tmp_path: Path
     for parameter, expected in zip(parameters, whole, strict=True):
         assert torch.allclose(parameter.grad, expected, atol=1e-6)
     stepper.gradients = small(given, 0)
-    with pytest.raises(torch.OutOfMemoryError):
-        stepper._sum(parameters, numbers, np.ones(40))
+    stepper._sum(parameters, numbers, np.ones(40))  # no example fits: each counts as nothing, and none ends the run
+    assert all(float(parameter.grad.abs().sum()) == 0 for parameter in parameters)
 
 
 def small(*given: Any) -> Any:
@@ -200,14 +201,116 @@ def test_an_example_on_which_the_loss_fails_counts_as_nothing(tmp_path: Path, wa
     assert run.fit(progress=False).steps == 8
 
 
+def test_what_fails_together_only_is_added_up_in_parts(tmp_path: Path) -> None:
+    run = trainer(tmp_path)
+    stepper, parameters, numbers = run._stepper, list(run._stepper.parameters.values()), np.arange(40)
+    beside = stepper._sum(parameters, numbers, np.ones(40))
+    whole = [parameter.grad.clone() for parameter in parameters]
+    stepper.gradients = small(stepper.gradients, 5, ValueError("1.25 is too much"))
+    assert torch.allclose(stepper._sum(parameters, numbers, np.ones(40)), beside, rtol=1e-5)
+    for parameter, expected in zip(parameters, whole, strict=True):
+        assert torch.allclose(parameter.grad, expected, atol=1e-6)
+
+
+class Odd(Dataset[Any]):
+    """Examples of which some are something else."""
+
+    def __init__(self, odd: dict[int, Any]) -> None:
+        self.odd, (self.x, self.y) = odd, data()
+
+    def __len__(self) -> int:
+        return 64
+
+    def __getitem__(self, i: int) -> Any:
+        if isinstance(self.odd.get(i), Exception):
+            raise self.odd[i]
+        return self.odd[i] if i in self.odd else (self.x[i], self.y[i])
+
+
+@pytest.mark.parametrize("odd", [(torch.zeros(6), 0), None, ValueError("secret"), (torch.zeros(5), 7), "secret"])
+@pytest.mark.parametrize("first", [0, 1])
+def test_an_example_that_does_not_fit_counts_as_nothing_and_ends_no_run(tmp_path: Path, odd: Any, first: int) -> None:
+    given = Odd({first: odd, 17: odd, 40: odd})
+    run = trainer(tmp_path, data=given, example=(torch.zeros(5), 0), clip=Quantile(), watch=Watch(), chunk=10)
+    stepper, parameters = run._stepper, list(run._stepper.parameters.values())
+    beside = stepper._sum(parameters, np.arange(64), np.ones(64))
+    found = [parameter.grad.clone() for parameter in parameters]
+    without = stepper._sum(parameters, np.setdiff1d(np.arange(64), [first, 17, 40]), np.ones(61))
+    worst = torch.tensor([torch.inf])
+    assert torch.allclose(beside, without + 3 * stepper._beside(worst, worst, 1.0), rtol=1e-5)
+    for parameter, sum_ in zip(parameters, found, strict=True):
+        assert torch.allclose(parameter.grad, sum_, atol=1e-6)
+    assert run.fit(progress=False, checkpoint=tmp_path / "c").steps == 8
+
+
+class Writing(torch.nn.Linear):
+    """Writes to its own weights for values that nobody makes up."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if bool((x.detach() == 4321).any()):
+            with torch.no_grad():
+                self.weight[0] *= 0.5
+        return super().forward(x)
+
+
+def _fails_in_noise(run: Any, patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(type(run._stepper.noise), "add", lambda *_: torch.tensor([4321.0]).view(7))
+
+
+def _writes_weights(run: Any, patch: pytest.MonkeyPatch) -> None:
+    del run, patch
+
+
+def _fails_in_log(run: Any, patch: pytest.MonkeyPatch) -> None:
+    def note(step: int, digest: bytes) -> None:
+        raise BranchedRunError("Another sum.", fix="none.") from ValueError(digest, step)
+
+    patch.setattr(type(run._paid), "note", lambda _, *given: note(*given))
+
+
+def _is_interrupted(run: Any, patch: pytest.MonkeyPatch) -> None:
+    def stopped(*given: Any) -> None:
+        raise KeyboardInterrupt(given)
+
+    patch.setattr(type(run._stepper.data), "take", stopped)
+
+
+def _changes(run: Any, patch: pytest.MonkeyPatch) -> None:
+    del patch
+    run._stepper.model.eval()
+
+
+@pytest.mark.filterwarnings("ignore::defocus.learning.gradients.SlowGradientsWarning")
+@pytest.mark.parametrize(
+    ("fail", "kind"),
+    [
+        (_fails_in_noise, StepFailedError),
+        (_writes_weights, StepFailedError),
+        (_fails_in_log, BranchedRunError),
+        (_is_interrupted, KeyboardInterrupt),
+        (_changes, ChangedModelError),
+    ],
+)
 @pytest.mark.parametrize("watch", ["paid", "private"])
-def test_what_a_failure_says_is_for_the_owner_only(tmp_path: Path, watch: str) -> None:
-    run = trainer(tmp_path, watch=watch)
-    run._stepper.gradients = small(run._stepper.gradients, 5, ValueError("1.25 is too much"))
-    with pytest.raises(StepFailedError, match="withheld") as caught:
-        run.fit(progress=False)
-    told = "".join(traceback.format_exception(caught.value))
-    assert ("is too much" in told) == (watch == "private")
-    assert caught.value.__context__ is None
-    assert (caught.value.__cause__ is None) == (watch == "paid")
+def test_an_error_after_the_charge_carries_nothing_private(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fail: Any, kind: type[BaseException], watch: str
+) -> None:
+    """No cause, no context, and no frame in which an example, who was drawn, a gradient or the key is at hand."""
+    x, y = torch.full((64, 5), 4321.0), torch.zeros(64, dtype=torch.long)
+    kind_of_model = Writing if fail is _writes_weights else torch.nn.Linear
+    run = trainer(tmp_path, model=kind_of_model(5, 2), data=(x, y), watch=watch)
+    batch = next(run.batches())
+    fail(run, monkeypatch)
+    with pytest.raises(kind) as caught:
+        run.step(batch)
+    problem = caught.value
+    assert problem.__cause__ is None
+    assert problem.__context__ is None
+    assert "4321" not in "".join(traceback.format_exception(problem))
+    frames = [frame for frame, _ in traceback.walk_tb(problem.__traceback__)][1:]  # the first is this test
+    assert len(frames) <= 2
+    for frame in frames:
+        for value in frame.f_locals.values():
+            assert value is run or value is batch or value is problem  # what the user holds already
+            assert repr(run._paid.key) not in repr(value)
     assert all(parameter.grad is None for parameter in run._stepper.parameters.values())

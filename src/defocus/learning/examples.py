@@ -1,14 +1,13 @@
 """The private data of a run: examples that can be taken by their numbers, each of one unit."""
 
-from collections.abc import Sized
-from contextlib import suppress
+from collections.abc import Mapping, Sized
 from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch.utils import _pytree as trees
-from torch.utils.data import DataLoader, Dataset, IterableDataset, Sampler, TensorDataset, default_collate
+from torch.utils.data import DataLoader, Dataset, IterableDataset, Sampler, Subset, TensorDataset
 
 from defocus.errors import UnaccountedSamplingError, UnfitDataError
 from defocus.learning.gradients.batches import Batch
@@ -19,32 +18,49 @@ __all__ = ["Examples", "Units", "Weights", "examples"]
 Weights = npt.NDArray[np.float64]
 """How much each example counts."""
 
-_TRIED = 8
-"""How many examples of a dataset must make a batch before anything is charged."""
-
 _FIX = "pass (inputs, targets), tensors or arrays with one example in each row, or a torch Dataset with a length."
 
 
 @final
 class Examples:
-    """Examples of a known number, taken in batches of inputs and targets."""
+    """Examples of a known number and a public form, taken in batches of inputs and targets.
 
-    __slots__ = ("_dataset", "_tensors", "length")
+    Guarantee:
+        What one item of a dataset is decides about that item alone. It counts if it has the declared form: the same
+        mappings and tuples, tensors, arrays or numbers of the same shapes, of types that the declared ones can hold.
+        Whatever else it is, or raises when it is read, it is left out.
+    Assumes:
+        An item of a dataset depends on its number, and on generators that all share, not on items read before.
+    """
 
-    def __init__(self, length: int, *, tensors: Any = None, dataset: Any = None) -> None:
-        self.length, self._tensors, self._dataset = length, tensors, dataset
+    __slots__ = ("_dataset", "_form", "_tensors", "length")
+
+    def __init__(self, length: int, form: Batch, *, tensors: Any = None, dataset: Any = None) -> None:
+        self.length, self._form, self._tensors, self._dataset = length, form, tensors, dataset
+
+    def form(self, device: torch.device | None = None) -> Batch:
+        """A batch of one example that has the form of all and is zero: made of public facts."""
+        return _moved(self._form, device)
 
     def take(self, numbers: Integers, device: torch.device | None = None) -> Batch:
-        """The examples of these numbers, on the device; an empty batch for none."""
+        """The examples of these numbers that have the declared form, on the device; an empty batch for none."""
         if self._dataset is None:
             index = torch.from_numpy(np.ascontiguousarray(numbers))
-            found = trees.tree_map(lambda leaf: leaf[index.to(leaf.device)], self._tensors)
-        elif len(numbers):
-            found = _collated([self._dataset[int(i)] for i in numbers])
-        else:
-            found = trees.tree_map(lambda leaf: leaf[:0], _collated([self._dataset[0]]))
-        batch: Batch = trees.tree_map(lambda leaf: _moved(leaf, device), found)
-        return batch
+            return _moved(trees.tree_map(lambda leaf: leaf[index.to(leaf.device)], self._tensors), device)
+        read = (self._read(int(i)) for i in numbers)
+        items = [item for item in read if item is not None]
+        if not items:
+            return _moved(trees.tree_map(lambda leaf: leaf[:0], self._form), device)
+        return _moved(trees.tree_map(lambda *column: torch.stack(column), *items), device)
+
+    def _read(self, number: int) -> Batch | None:
+        try:
+            found: Batch = _fitted(_pair(self._dataset[number]), self._form)
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # noqa: BLE001 -- whatever one item is or does, it says nothing about the others
+            return None
+        return found
 
 
 @final
@@ -82,8 +98,12 @@ class Units:
         return np.concatenate(parts), np.concatenate([np.full(len(part), 1 / len(part)) for part in parts])
 
 
-def examples(data: object) -> Examples:
-    """Private data in one of its forms: (inputs, targets), or a torch Dataset of known length."""
+def examples(data: object, example: object = None, probe: Batch | None = None) -> Examples:
+    """Private data in one of its forms: (inputs, targets), or a torch Dataset of known length.
+
+    The form of an example is public: arrays have one, and that of the items of a Dataset is declared, by one that is
+    made up or by a probe. No item is read to find out: that one would decide what becomes of all the others.
+    """
     if isinstance(data, DataLoader):
         kind = type(data.sampler).__name__
         raise UnaccountedSamplingError(
@@ -107,9 +127,25 @@ def examples(data: object) -> Examples:
         )
     if isinstance(data, torch.Tensor | np.ndarray | dict | str | bytes):
         raise UnfitDataError(f"The data is of type {type(data).__name__}, without targets.", fix=_FIX)
-    made = _some(Examples(len(data), dataset=data))
-    made.take(np.unique(np.linspace(0, made.length - 1, _TRIED).astype(np.int64)))
-    return made
+    return _some(Examples(len(data), _declared(data, example, probe), dataset=data))
+
+
+def _declared(data: Any, example: object, probe: Batch | None) -> Batch:
+    """The form of the items of a dataset."""
+    if example is not None:
+        return _zeros(trees.tree_map(lambda leaf: _plain(leaf)[None], _pair(example)))
+    if probe is not None:
+        return _zeros(trees.tree_map(_plain, tuple(probe)))
+    while type(data) is Subset:
+        data = data.dataset
+    if type(data) is TensorDataset:
+        return _zeros(_pair(data.tensors))
+    raise UnfitDataError(
+        f"What the items of the data look like, of type {type(data).__name__}, is not declared, and no private one"
+        " decides that for all of them.",
+        fix="pass example=(input, target), one made-up item with the shapes and types of all, such as"
+        " example=(torch.zeros(3, 32, 32), 0); or pass (inputs, targets) as tensors or arrays.",
+    )
 
 
 def _tensors(pair: tuple[Any, Any]) -> Examples:
@@ -119,7 +155,7 @@ def _tensors(pair: tuple[Any, Any]) -> Examples:
         raise UnfitDataError("The data holds something that is not an array of examples.", fix=_FIX)
     if len({len(leaf) for leaf in leaves}) != 1:
         raise UnfitDataError("Inputs and targets do not agree on the number of examples.", fix=_FIX)
-    return _some(Examples(len(leaves[0]), tensors=tensors))
+    return _some(Examples(len(leaves[0]), _zeros(tensors), tensors=tensors))
 
 
 def _tensor(leaf: Any) -> Any:
@@ -127,7 +163,7 @@ def _tensor(leaf: Any) -> Any:
         if leaf.dtype.kind not in "fiub":
             raise UnfitDataError(f"The data has an array of type {leaf.dtype}, which no tensor holds.", fix=_FIX)
         return torch.from_numpy(np.ascontiguousarray(leaf))
-    return leaf
+    return _plain(leaf) if isinstance(leaf, torch.Tensor) else leaf
 
 
 def _some(made: Examples) -> Examples:
@@ -136,22 +172,49 @@ def _some(made: Examples) -> Examples:
     return made
 
 
-def _collated(items: list[Any]) -> Batch:
-    for leaf in trees.tree_leaves(items):
-        if not isinstance(leaf, torch.Tensor | np.ndarray | np.number | np.bool_ | int | float):
-            raise UnfitDataError(
-                f"An item of the data holds something of type {type(leaf).__name__}, which makes no tensor.",
-                fix="return tensors and numbers: whole numbers for classes and tokens, a mask for what is not known.",
-            )
-    found: Any = None
-    with suppress(Exception):  # what torch says about the examples is not attached to what is said below
-        found = default_collate(items)
-    if found is not None:
-        return _pair(found)
+def _zeros(batch: Batch) -> Batch:
+    """One example of the form of these."""
+    found: Batch = trees.tree_map(lambda leaf: leaf.new_zeros((1, *leaf.shape[1:])), tuple(batch))
+    return found
+
+
+def _fitted(item: Any, form: Any) -> Any:
+    """An item in the declared form, or an error."""
+    if isinstance(form, torch.Tensor):
+        leaf = _plain(item)
+        if leaf.shape != form.shape[1:] or not torch.can_cast(leaf.dtype, form.dtype):
+            raise _unlike()
+        return leaf.to(form.device, form.dtype)
+    if isinstance(form, Mapping):
+        if not isinstance(item, Mapping) or item.keys() != form.keys():
+            raise _unlike()
+        return {name: _fitted(item[name], each) for name, each in form.items()}
+    if not isinstance(item, tuple | list) or len(item) != len(form):
+        raise _unlike()
+    made = [_fitted(*pair) for pair in zip(item, form, strict=True)]
+    return form._make(made) if hasattr(form, "_make") else type(form)(made)  # those with names are made otherwise
+
+
+def _plain(leaf: Any) -> torch.Tensor:
+    """A tensor that is nothing else: without a graph, whatever class of tensor, array or number it was."""
+    if isinstance(leaf, torch.Tensor):
+        with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001 -- its only name
+            dense = leaf.layout is torch.strided and not leaf.is_nested and not leaf.is_quantized
+            if dense and type(leaf).__torch_dispatch__ is torch.Tensor.__torch_dispatch__:
+                return leaf.detach().as_subclass(torch.Tensor)
+    elif isinstance(leaf, np.ndarray | np.number | np.bool_) and leaf.dtype.kind in "fiub":
+        return torch.from_numpy(np.asarray(leaf, leaf.dtype.newbyteorder("="), order="C"))
+    elif isinstance(leaf, bool | int | float):
+        kind = torch.bool if isinstance(leaf, bool) else torch.int64 if isinstance(leaf, int) else torch.float64
+        return torch.tensor(leaf, dtype=kind)
     raise UnfitDataError(
-        "Examples of the data differ in shape or kind, so that they make no batch.",
-        fix="pad them to one length in the dataset, with a mask for the model; return tensors and numbers.",
+        f"An item of the data holds something of type {type(leaf).__name__}, which makes no plain tensor.",
+        fix="return tensors and numbers: whole numbers for classes and tokens, a mask for what is not known.",
     )
+
+
+def _unlike() -> UnfitDataError:
+    return UnfitDataError("An item of the data has not the declared form.", fix=_FIX)
 
 
 def _pair(item: Any) -> Batch:
@@ -167,5 +230,6 @@ def _pair(item: Any) -> Batch:
     return (inputs[0] if len(inputs) == 1 else tuple(inputs)), target
 
 
-def _moved(leaf: Any, device: torch.device | None) -> Any:
-    return leaf.to(device) if device is not None and isinstance(leaf, torch.Tensor) else leaf
+def _moved(batch: Batch, device: torch.device | None) -> Batch:
+    found: Batch = trees.tree_map(lambda leaf: leaf if device is None else leaf.to(device), tuple(batch))
+    return found

@@ -1,5 +1,6 @@
 """Families of made-up examples: what is mixed may show for large numbers only, for constant ones, or for a padding."""
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -10,11 +11,12 @@ from defocus.learning.gradients.batches import Batch
 from defocus.learning.inventing import made_up
 from defocus.learning.streams import Stream
 
-__all__ = ["families", "nearby"]
+__all__ = ["extremes", "families", "nearby"]
 
 _ROWS = 2
 _SCALES = {"small": 1e-3, "ten": 10.0, "large": 1e3, "huge": 1e6}
 _NAMES = (*_SCALES, "constant", "negative", "positive", "heavy tails", "one large number", "large targets")
+_EXTREMES = (0.0, 1e-30, 1e-6, -1.0, 1e3, -1e3, 1e6, -1e6, 1e12, 1e30, -1e30, math.inf, -math.inf, math.nan)
 _WIDE = 256
 """How many whole numbers are tried where nothing tells how many there are."""
 
@@ -37,6 +39,18 @@ def families(one: Batch, stream: Stream, bounds: Mapping[int, int]) -> Iterator[
             batch: Batch = trees.tree_unflatten(made, shape)
             found.append(batch)
         yield tuple(found)
+
+
+def extremes(batch: Batch) -> Iterator[Batch]:
+    """The same examples with floats from next to nothing to beyond all numbers, of either sign."""
+    for factor in _EXTREMES:
+
+        def moved(leaf: Any, by: float = factor) -> Any:
+            there = isinstance(leaf, torch.Tensor) and leaf.dtype.is_floating_point
+            return leaf.abs() * by if there else leaf
+
+        found: Batch = trees.tree_map(moved, tuple(batch))
+        yield found
 
 
 def nearby(batch: Batch, by: float) -> Batch:

@@ -13,7 +13,8 @@ Guarantee:
       (that one for losses only), beside others that are not numbers, with randomness that is steady at three levels,
       and beside examples of other families: tiny, huge, constant, of one sign, with heavy tails, of words from all over
       a vocabulary and with paddings (:mod:`~.families`), but for those that the model alone makes nothing finite of;
-    - whatever was seen before; and buffers, which are released without noise, keep nothing of any example.
+    - whatever was seen before, far larger or smaller or no numbers at all, also by state outside of the model and the
+      loss; and buffers, which are released without noise, keep nothing of any example.
 
     The sums that a step would add are those of the examples alone, and no norm is told shorter than the noise allows
     for. What cannot be judged so is refused: losses and gradients that are not finite, models that fail on made-up
@@ -24,7 +25,8 @@ Guarantee:
     several at once, and all of the above is checked of that.
 Assumes:
     A model ties no examples for other values than the made-up ones only, by chances of less than a tenth drawn outside
-    of torch, in batches larger than any that is likely, or after more batches than the check has. (Where examples go
+    of torch, in batches larger than any that is likely, or, where something is kept outside of the model and the loss
+    (in these, all is put back: :mod:`~.snapshots`), after more batches than the check has. (Where examples go
     through a model together, they are also followed through all its functions: :mod:`~.gradients.following`.) One
     dropout mask for a whole batch is allowed: it is drawn without looking at any example, and given the mask all stand
     alone.
@@ -39,6 +41,7 @@ from torch.nn import Module
 from torch.utils import _pytree as trees
 
 from defocus.errors import DefocusError, DependentExamplesError, UnfitModelError
+from defocus.learning.families import extremes
 from defocus.learning.gradients import Gradients, SlowGradientsWarning
 from defocus.learning.gradients.batches import Batch, rows, size
 from defocus.learning.gradients.losses import Loss, Losses
@@ -49,7 +52,7 @@ from defocus.learning.inventing import exchanged, given_up, ignoring, made_up, t
 from defocus.learning.mixing import Alone, check_buffers, check_mixtures, joined, parts, usable
 from defocus.learning.restoring import left_alone
 from defocus.learning.streams import Stream
-from defocus.learning.trials import Gradient, Trial, alike, close, dependent, finite, of_length_one
+from defocus.learning.trials import Gradient, Seen, Trial, alike, close, dependent, finite, of_length_one
 
 __all__ = ["check_independent", "check_sums_are_wide"]
 
@@ -81,14 +84,15 @@ def check_independent(
     """
     stream = Stream(bytes(32), "made-up examples")
     device = next(model.parameters()).device
-    with left_alone(model) as again:
+    with left_alone(model, loss) as again:
         trial = Trial(model, Losses(loss), gradients, again)
         try:
             pool = _together(trial, lambda: _judged(trial, one, probe, stream, device))
+            then = _together(trial, lambda: trial.seen(rows(pool, 0, 1), (0,)))
             seen = _together(trial, lambda: trial.peeks(rows(pool, 0, _KEPT)))
             others = [] if probe is not None else usable(trial, one, stream, seen.bounds)
             _together(trial, lambda: _look(trial, pool, others, looked=seen.python))
-            _check_memory(trial, pool)
+            _check_memory(trial, pool, others)
             _check_others(trial, pool)
             marked = getattr(loss, "ignore_index", -100)
             if probe is None and not trial.apart:
@@ -96,6 +100,7 @@ def check_independent(
             _check_company(trial, pool, 1 if trial.apart else math.ceil(batch + 6 * math.sqrt(batch)))
             check_mixtures(trial, pool, others)
             _check_families(trial, others)
+            _check_history(trial, pool, then)
         except (DefocusError, SlowGradientsWarning, torch.OutOfMemoryError):
             raise
         except Exception as error:
@@ -199,15 +204,40 @@ def _keeping(pool: Batch, place: int) -> Batch:
     return picked(pool, [i if i == place else i + _KEPT for i in range(_KEPT)])
 
 
-def _check_memory(trial: Trial, pool: Batch) -> None:
-    """What was seen before must not matter: a memory of earlier batches is released without noise."""
+def _check_memory(trial: Trial, pool: Batch, others: list[Alone]) -> None:
+    """What was seen before must not matter: a memory of earlier batches is released without noise.
+
+    Whatever it is: examples far larger or smaller than others, of either sign, or no numbers at all. Nothing that they
+    leave is put back in between.
+    """
     first, second = rows(pool, 0, _KEPT), rows(pool, _KEPT, 2 * _KEPT)
-    here, there = trial.after(first, first), trial.after(second, first)
-    if not close(here, there, here, trial.same):
-        raise DependentExamplesError(
-            "The loss of an example changes with the batches before, or each time that it is computed.",
-            fix="keep nothing of a batch in the model, and draw from the generators that all of torch shares.",
-        )
+    here = trial.after(first, first)
+    for before in (second, *(each.batch for each in others), *extremes(first)):
+        there = trial.after(before, first)
+        if here is not None and there is not None and not close(here, there, here, trial.same):
+            raise _recalling()
+
+
+def _check_history(trial: Trial, pool: Batch, then: Seen) -> None:
+    """Outside of the model and the loss, where nothing is put back, all that was tried must not have mattered.
+
+    ``then`` is what the first example came to when little else had been seen.
+    """
+    one = rows(pool, 0, 1)
+    for before in (one, *extremes(rows(pool, 0, _KEPT))):
+        trial.fed(before)
+        now = trial.seen(one, (0,))
+        same = close(now.losses, then.losses, then.losses, trial.same)
+        if not (same and alike(now.gradient, then.gradient, trial.same, trial.same)):
+            raise _recalling()
+
+
+def _recalling() -> DependentExamplesError:
+    return DependentExamplesError(
+        "The loss of an example changes with the batches before, or each time that it is computed.",
+        fix="keep nothing of a batch in the model, the loss or anywhere else, and draw from the generators that all of"
+        " torch shares.",
+    )
 
 
 def _check_ignored(trial: Trial, pool: Batch) -> None:

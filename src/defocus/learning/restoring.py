@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 import numpy as np
 import torch
@@ -35,15 +35,15 @@ class Again:
 
 
 @contextmanager
-def left_alone(model: Module) -> Iterator[Again]:
-    """Leave parameters, buffers, gradients, attributes and generators as they were.
+def left_alone(model: Module, loss: Any = None) -> Iterator[Again]:
+    """Leave parameters, buffers, gradients, attributes and generators as they were, and what the loss holds.
 
     Inside, trainable numbers that are zero are not: a gate that starts closed would hide what is behind it.
     """
     parameters = list(model.parameters())
     grads = [parameter.grad for parameter in parameters]
     values = [parameter.detach().clone() for parameter in parameters]
-    found = Snapshot(model)
+    found = Snapshot(model, loss=loss)
     with generators(parameters[0].device) as seeded:
 
         def restored() -> None:

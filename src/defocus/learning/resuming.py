@@ -3,7 +3,7 @@
 import contextlib
 import hashlib
 import hmac
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, final
 
@@ -99,7 +99,7 @@ class State:
     stepper: Stepper
     optimizer: torch.optim.Optimizer
     run: bytes
-    key: bytes
+    key: bytes = field(repr=False)
     taken: int
     receipt: Receipt | None
     log: Log | None

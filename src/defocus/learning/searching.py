@@ -43,12 +43,14 @@ from defocus.learning.examples import Examples, Units, examples
 from defocus.learning.paying import ledger_of
 from defocus.learning.planning import Plan, plan
 from defocus.learning.restoring import generators
+from defocus.learning.snapshots import Snapshot
 from defocus.learning.stopping import number_of_runs
 from defocus.learning.trainer import Trainer
 from defocus.ledger import Ledger, Receipt
 from defocus.ledger.text import line
 from defocus.noise import Bits, discrete_gaussian, uniform
 from defocus.noise.bits import source
+from defocus.noise.integers import Integers
 from defocus.privacy.accounting import tightest
 from defocus.privacy.budgets import Budget
 from defocus.privacy.calibration import calibrate
@@ -116,6 +118,7 @@ def search(
     runs: Number = 10,
     eta: Number = 0,
     users: Any = None,
+    example: Any = None,
     purpose: str = "search for settings",
     who: str | None = None,
     bits: Bits | None = None,
@@ -140,6 +143,7 @@ def search(
         runs: how many runs there are on average.
         eta: the shape of the law of their number; 0 is the usual choice, and 1 costs more and varies less.
         users: for ``unit=user(…)``, the user of each example.
+        example: for a Dataset, one made-up item, ``(input, target)``, as for a Trainer.
         purpose: why, for the ledger.
         who: by whom, for the ledger.
         bits: the source of random bits; the system's unless told.
@@ -155,12 +159,12 @@ def search(
         )
     tried, drawn = _settings(settings), source(bits)
     checked_unit(unit, users)
-    held = _held(validation)
-    found = examples(data if public is None else public)
+    held = _held(validation, example)
+    found = examples(data if public is None else public, example)
     size = Units(found.length, users).count
     asked: dict[str, Any] = {"unit": unit, "size": size, "batch": batch, "epochs": epochs, "steps": steps}
     asked |= {"sampling": "poisson", "clipping": Fixed(1), "watch": "nothing"}
-    one = _One(make, data if public is None else public, users, held, drawn)
+    one = _One(make, (data if public is None else public, example, users), held, drawn)
     if public is not None:
         alone = plan(**asked, budget=budget, noise=None)
         best = max((one.run(setting, alone, 0.0) for setting in tried), key=lambda each: each[2])
@@ -227,10 +231,10 @@ def _priced(
 class _One:
     """One run: a model for a setting, trained, and scored."""
 
-    __slots__ = ("_bits", "_data", "_held", "_make", "_optimizers", "_storages", "_users")
+    __slots__ = ("_bits", "_data", "_example", "_held", "_make", "_optimizers", "_storages", "_users")
 
-    def __init__(self, make: _Make, data: Any, users: Any, held: Examples, bits: Bits) -> None:
-        self._make, self._data, self._users, self._held, self._bits = make, data, users, held, bits
+    def __init__(self, make: _Make, given: tuple[Any, Any, Any], held: Examples, bits: Bits) -> None:
+        self._make, (self._data, self._example, self._users), self._held, self._bits = make, given, held, bits
         self._storages: set[StorageWeakRef] = set()
         self._optimizers: weakref.WeakSet[torch.optim.Optimizer] = weakref.WeakSet()
 
@@ -267,6 +271,7 @@ class _One:
             noise=planned.ratio,
             ledger=folder / "run.ledger",
             users=self._users,
+            example=self._example,
             watch="nothing",
             bits=self._bits,
         )
@@ -292,22 +297,36 @@ class _One:
         self._storages |= storages
         self._optimizers.add(optimizer)
 
+    def _right(self, model: torch.nn.Module, numbers: Integers, device: torch.device) -> int:
+        """How many of these are told right; one on which the model fails is not, and moves nobody else's answer."""
+        found = Snapshot(model)
+        try:
+            inputs, classes = self._held.take(numbers, device)
+            return int((model(inputs).argmax(-1) == classes).sum())
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # noqa: BLE001 -- whatever an example does
+            if len(numbers) <= 1:
+                return 0
+        finally:
+            found.restore()
+        half = len(numbers) // 2
+        return sum(self._right(model, each, device) for each in (numbers[:half], numbers[half:]))
+
     def _score(self, model: torch.nn.Module, deviation: float) -> float:
         right, device, before = 0, next(model.parameters()).device, model.training
         model.eval()
         with torch.no_grad():
             for start in range(0, self._held.length, _CHUNK):
-                numbers = np.arange(start, min(start + _CHUNK, self._held.length))
-                inputs, classes = self._held.take(numbers, device)
-                right += int((model(inputs).argmax(-1) == classes).sum())
+                right += self._right(model, np.arange(start, min(start + _CHUNK, self._held.length)), device)
         model.train(before)
         noise = int(discrete_gaussian(deviation, 1, self._bits)[0]) if deviation else 0
         return (right + noise) / self._held.length
 
 
-def _held(validation: Any) -> Examples:
-    found = examples(validation)
-    targets = found.take(np.zeros(1, np.int64), torch.device("cpu"))[1]
+def _held(validation: Any, example: Any) -> Examples:
+    found = examples(validation, example)
+    targets = found.form()[1]
     if not isinstance(targets, torch.Tensor) or targets.dtype.is_floating_point or targets.dim() != 1:
         raise InvalidParameterError(
             "A search counts how many classes are told right, but the targets of validation= are not classes.",

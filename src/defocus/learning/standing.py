@@ -3,8 +3,7 @@
 Clipping and noise are arranged for the parameters that were trainable at the set-up, and examples were found to be
 independent in the modes that modules had then. A parameter that is frozen later would be left with a sum without noise,
 one that is unfrozen with gradients that nobody clipped, and batch normalisation that is switched on again would keep
-statistics of a batch. So every step looks first, and refuses what has changed. What a pass over private examples leaves
-in a model beside gradients, in buffers and in attributes of its modules, is put back after every step.
+statistics of a batch. So every step looks first, and refuses what has changed.
 """
 
 from collections.abc import Iterator
@@ -15,7 +14,7 @@ import torch
 from torch.nn import Module
 
 from defocus.errors import ChangedModelError, UnfitModelError
-from defocus.learning.snapshots import Snapshot, version
+from defocus.learning.snapshots import version
 
 __all__ = ["Standing"]
 
@@ -24,12 +23,11 @@ __all__ = ["Standing"]
 class Standing:
     """A model and its optimizer as they were when they were checked."""
 
-    __slots__ = ("_model", "_modes", "_moved", "_optimizer", "_parameters", "_snapshot")
+    __slots__ = ("_model", "_modes", "_moved", "_optimizer", "_parameters")
 
     def __init__(self, model: Module, optimizer: torch.optim.Optimizer) -> None:
         self._model, self._optimizer = model, optimizer
         self._parameters, self._modes, self._moved = self._parts(), self._training(), self._reached()
-        self._snapshot: Snapshot | None = None
 
     def check(self) -> None:
         """Refuse a step if something has changed since."""
@@ -56,8 +54,7 @@ class Standing:
 
     @contextmanager
     def kept(self) -> Iterator[None]:
-        """Put back what a pass leaves in the model, and refuse one that wrote to a parameter that it does not train."""
-        self._snapshot = Snapshot(self._model, self._snapshot)
+        """Refuse a pass that wrote to a parameter, or left a gradient in one that is not trained."""
         others = [each for each in self._model.parameters() if not each.requires_grad]
         grads = [each.grad for each in others]
         for each in others:
@@ -78,7 +75,6 @@ class Standing:
         finally:
             for each, grad in zip(others, grads, strict=True):
                 each.grad = grad
-            self._snapshot.restore()
 
     def _parts(self) -> dict[str, tuple[int, bool, torch.dtype, torch.device, torch.Size]]:
         return {

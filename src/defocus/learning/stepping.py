@@ -15,7 +15,6 @@ import numpy as np
 import torch
 from torch.nn import Module
 
-from defocus.errors import DefocusError, StepFailedError
 from defocus.learning.clipping import Clipping, PerLayer, Quantile
 from defocus.learning.distributed import Ranks
 from defocus.learning.examples import Examples, Units, Weights
@@ -31,6 +30,9 @@ from defocus.noise.integers import Integers
 from defocus.release.silence import silence
 
 __all__ = ["Stepper"]
+
+_Seen = tuple[torch.Tensor, torch.Tensor]
+"""Losses and norms of examples, for their owner."""
 
 _NARROW = 1 + 2.0**-7
 """In mixed precision a gradient and its factor are rounded to 8 bits, three times at most, so that a clipped gradient
@@ -134,90 +136,87 @@ class Stepper:
         weights: Weights,
         alike: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext,
     ) -> torch.Tensor:
-        """Add clipped gradients up in ``grad``, chunk by chunk; return the sums beside them.
+        """Add clipped gradients up in ``grad``, chunk by chunk; return the sums beside them."""
+        seen: list[_Seen] = []
+        extras = self._halved(parameters, numbers, weights, alike, seen)
+        if self.private is not None:
+            losses, norms = (torch.cat(each) for each in zip(*seen, strict=True))
+            self.private.note(losses, norms, int(torch.isinf(norms).sum()))
+        return extras
 
-        An example on which model or loss fail by themselves counts as nothing, as one that is not finite does: what it
-        adds depends on it alone. What is said of a failure may quote examples, so nobody but their owner is told.
-        """
-        size = self.chunk or max(1, len(numbers))
-        failed: Weights = np.zeros(0)
-        while True:
-            reason: Exception | None = None
-            try:
-                with alike():
-                    extras = self._summed(parameters, numbers, weights, size)
-                    return extras + self._beside_failed(failed, extras.device)
-            except torch.OutOfMemoryError:
-                if size <= 1:
-                    raise
-                self.chunk = size = -(-min(size, len(numbers)) // 2)
-                continue
-            except DefocusError:
-                raise
-            except Exception as problem:  # noqa: BLE001 -- whatever model and loss do
-                reason = problem if self.private is not None else None
-            with alike():  # out of the handler, so that what is raised below does not carry the failure along
-                usable = self._usable(parameters, numbers, np.arange(len(numbers)))
-            if len(usable) == len(numbers):
-                raise StepFailedError(
-                    "The model or the loss failed on a batch of private examples, though on none of them alone."
-                    " What it said is withheld, since it may quote them. Nothing of the step was released, and the"
-                    " charge stays.",
-                    fix="try both on made-up examples of every kind, and resume from a checkpoint; the owner of the"
-                    ' data sees the reason with watch="private".',
-                ) from reason
-            if self.private is not None:
-                self.private.unusable += len(numbers) - len(usable)
-            failed = np.concatenate([failed, np.delete(weights, usable)])
-            numbers, weights = numbers[usable], weights[usable]
-
-    def _beside_failed(self, weights: Weights, device: torch.device) -> torch.Tensor:
-        """What examples without a gradient add beside it: as those that are not finite do, so that it shows."""
-        worst = torch.full((1,), torch.inf, device=device)
-        return sum(
-            (self._beside(worst, worst, float(each)) for each in weights), torch.zeros(self._width, device=device)
-        )
-
-    def _usable(self, parameters: list[torch.nn.Parameter], numbers: Integers, places: Integers) -> Integers:
-        """Those of the places whose examples have a gradient, found by halves."""
-        try:
-            self._summed(parameters, numbers[places], np.ones(len(places)), self.chunk or len(places), told=False)
-        except torch.OutOfMemoryError:
-            raise
-        except Exception:  # noqa: BLE001 -- whatever an example does
-            half = len(places) // 2
-            halves = (places[:half], places[half:]) if half else ()
-            return np.concatenate([places[:0], *(self._usable(parameters, numbers, each) for each in halves)])
-        return places
-
-    def _summed(
+    def _halved(
         self,
         parameters: list[torch.nn.Parameter],
         numbers: Integers,
         weights: Weights,
-        size: int,
-        *,
-        told: bool = True,
+        alike: Callable[[], AbstractContextManager[None]],
+        seen: list[_Seen],
     ) -> torch.Tensor:
+        """The same for all examples together or, where that fails, for one half after the other.
+
+        An example on which model or loss fail by themselves counts as nothing, as one that is not finite does: what it
+        adds depends on it alone. What a failure says may quote examples, so it is told to nobody.
+        """
+        found = self._attempted(parameters, numbers, weights, alike)
+        if found is not None:
+            extras, some = found
+            seen += some
+            return extras
+        if len(numbers) <= 1:
+            worst = torch.full((len(numbers),), torch.inf, device=parameters[0].device)
+            for parameter in parameters:
+                parameter.grad = torch.zeros_like(parameter)
+            seen.append((worst.cpu(), worst.cpu()))
+            return self._beside(worst, worst, float(weights.sum()))
+        half = len(numbers) // 2
+        first = self._halved(parameters, numbers[:half], weights[:half], alike, seen)
+        sums = [parameter.grad.clone() for parameter in parameters]
+        extras = first + self._halved(parameters, numbers[half:], weights[half:], alike, seen)
+        for parameter, other in zip(parameters, sums, strict=True):
+            parameter.grad = parameter.grad + other
+        return extras
+
+    def _attempted(
+        self,
+        parameters: list[torch.nn.Parameter],
+        numbers: Integers,
+        weights: Weights,
+        alike: Callable[[], AbstractContextManager[None]],
+    ) -> tuple[torch.Tensor, list[_Seen]] | None:
+        """The sums of examples, in chunks that fit in memory; None where anything fails."""
+        size = self.chunk or max(1, len(numbers))
+        while True:
+            try:
+                with alike():
+                    return self._summed(parameters, numbers, weights, size)
+            except KeyboardInterrupt:
+                raise
+            except torch.OutOfMemoryError:
+                if size <= 1:
+                    return None
+                self.chunk = size = -(-min(size, len(numbers)) // 2)
+            except BaseException:  # noqa: BLE001 -- whatever model and loss do
+                return None
+
+    def _summed(
+        self, parameters: list[torch.nn.Parameter], numbers: Integers, weights: Weights, size: int
+    ) -> tuple[torch.Tensor, list[_Seen]]:
         for parameter in parameters:
             parameter.grad = None
         device = parameters[0].device
         extras = torch.zeros(self._width, device=device)
-        losses, norms, unusable = [], [], 0
+        seen: list[_Seen] = []
         rule = self.clipping.rule(self.clips)
         for part, weight in _parts(weights, size):
             batch = self.data.take(numbers[part], device)
             with self._context(device):
                 made = self.gradients.clipped_sum(batch, _weighted(rule, weight))
             whole = made.norms if made.norms.dim() == 1 else made.norms.square().sum(0).sqrt()
-            extras += self._beside(made.losses, whole, weight)
+            losses, norms = (_filled(each, len(part)) for each in (made.losses, whole))
+            extras += self._beside(losses, norms, weight)
             if self.private is not None:
-                losses.append(made.losses.float().cpu())
-                norms.append(whole.float().cpu())
-                unusable += made.unusable
-        if self.private is not None and told:
-            self.private.note(torch.cat(losses), torch.cat(norms), unusable)
-        return extras
+                seen.append((losses.float().cpu(), norms.float().cpu()))
+        return extras, seen
 
     def _context(self, device: torch.device) -> Any:
         if self.precision is None:
@@ -316,6 +315,11 @@ def _parts(weights: Weights, size: int) -> Iterator[tuple[Integers, float]]:
         alike = np.flatnonzero(weights == weight)
         for start in range(0, len(alike), size):
             yield alike[start : start + size], float(weight)
+
+
+def _filled(numbers: torch.Tensor, length: int) -> torch.Tensor:
+    """The losses or norms of examples, and after them infinity for those that were left out."""
+    return torch.nn.functional.pad(numbers, (0, length - len(numbers)), value=torch.inf)
 
 
 def _weighted(rule: Rule, weight: float) -> Rule:

@@ -35,6 +35,7 @@ from defocus.learning.resuming import State, agreed, digest_of_run
 from defocus.learning.standing import Standing
 from defocus.learning.stepping import Stepper
 from defocus.learning.watching import Glance, Private, Watch, as_watch
+from defocus.learning.withholding import withheld
 from defocus.ledger import Ledger, Receipt
 from defocus.noise import Bits
 from defocus.noise.bits import source
@@ -92,6 +93,8 @@ class Trainer:
             as many whenever memory of a GPU runs out.
         precision: "float32", or "bfloat16" for mixed precision; parameters and sums stay in float32, which is checked,
             and noise has a margin for the rounding of products.
+        example: for a Dataset, one made-up item, ``(input, target)``: what has not its shapes and types counts as zero.
+            That of tensors and arrays, and of a Subset of a TensorDataset, is known; else a probe tells it.
         probe: made-up examples to check the model with, if it accepts none of those that are made up for it.
         purpose: why, for the ledger.
         who: by whom, for the ledger.
@@ -120,6 +123,7 @@ class Trainer:
         watch: Any = "paid",
         chunk: int | None = None,
         precision: str = "float32",
+        example: Any = None,
         probe: Batch | None = None,
         purpose: str = "train a model",
         who: str | None = None,
@@ -128,7 +132,7 @@ class Trainer:
         module = plain(model)
         names = checked_parameters(module)
         checked_optimizer(optimizer, module)
-        found = examples(data)
+        found = examples(data, example, probe)
         checked_unit(unit, users)
         units = Units(found.length, users)
         declared = checked_size(size, units.count, sampling)
@@ -145,7 +149,7 @@ class Trainer:
         groups = clipping.names if isinstance(clipping, PerLayer) else None
         self._tuned = partial(Gradients, module, loss, groups=groups)
         gradients = self._tuned()
-        one = found.take(np.zeros(1, np.int64), next(module.parameters()).device)
+        one = found.form(next(module.parameters()).device)
         together = self.plan.batch if chunk is None else min(self.plan.batch, count("chunk", chunk))
         check_independent(module, loss, gradients, one, probe, batch=together)
         if narrow is not None:
@@ -235,7 +239,9 @@ class Trainer:
             raise TrainingEndedError(
                 "This is not the batch whose turn it is.", fix="take batches from run.batches(), each one once."
             )
-        self._stepper.make(batch.step, batch.units, self._paid.key, self._paid.note)
+        problem = withheld(partial(self._stepper.make, batch.step, batch.units, self._paid.key, self._paid.note))
+        if problem is not None:
+            raise problem  # from here, where neither examples nor the key are at hand
         self._taken, self._offered = self._taken + 1, None  # its noise is drawn: whatever happens now, it is spent
         self._optimizer.step()
         self._end()

@@ -80,10 +80,19 @@ class Trial:
         self.apart = True
         self._gradients.one_by_one(why)
 
-    def after(self, before: Batch, batch: Batch) -> torch.Tensor:
-        """The loss of each example, when the model has seen another batch before."""
-        self._passed(before, 0)
-        return self._passed(batch, None).detach().float()
+    def after(self, before: Batch, batch: Batch) -> torch.Tensor | None:
+        """The loss of each example, when the model has seen another batch before; None if that one made it fail."""
+        return self._passed(batch, None).detach().float() if self.fed(before) else None
+
+    def fed(self, batch: Batch) -> bool:
+        """Whether a batch goes through the model, of whatever numbers it is."""
+        try:
+            self._passed(batch, 0)
+        except (DependentExamplesError, torch.OutOfMemoryError):
+            raise
+        except Exception:  # noqa: BLE001 -- a model that takes no such numbers
+            return False
+        return True
 
     def added(self, batch: Batch) -> tuple[torch.Tensor, Gradient]:
         """As a step would do it: the norm told of each example, and the sum of gradients of length one."""

@@ -16,6 +16,7 @@ from defocus.learning.gradients.mapped import Mapped
 from defocus.learning.gradients.onepass import OnePass
 from defocus.learning.gradients.reference import Looped
 from defocus.learning.gradients.watching import ChangedError, UnknownUseError
+from defocus.learning.snapshots import Snapshot
 
 __all__ = ["Gradients", "SlowGradientsWarning"]
 
@@ -53,7 +54,9 @@ class Gradients:
         batch of this example alone, over all trainable parameters of a group together; it is multiplied by the factor
         that the rule gives for its norm, so that an example adds at most ``factor * norm`` to a group in L2 norm, up to
         a relative 1e-3, also where its contributions cancel.
-        An example whose loss or gradient is not finite adds nothing and is counted.
+        An example whose loss or gradient is not finite adds nothing and is counted. What a pass leaves in the model and
+        in the loss is put back (:mod:`defocus.learning.snapshots`) before another pass, and before the next example
+        where they are passed one by one.
     Assumes:
         What the model makes of an example does not depend on the other examples of the batch. The rule looks at the
         norms of one example at a time. Parameters are not frozen or exchanged later on.
@@ -87,12 +90,13 @@ class Gradients:
             raise UnfitModelError(
                 "The model has no trainable parameter.", fix="set requires_grad of the parameters to be trained."
             )
+        self._model, self._loss, self._found = model, loss, Snapshot(model, loss=loss)
         self._parameters = trainable
         self._groups = _grouped(trainable, groups)
         self._choices = Choices(tuning)
         single = Losses(loss)
         self._ways: list[_Way] = [
-            OnePass(model, single, self._groups, self._choices, record=record),
+            OnePass(model, single, self._groups, self._choices, record=record, restored=self._restore),
             Mapped(model, single, self._groups),
             Looped(model, single, self._groups),
         ]
@@ -107,6 +111,17 @@ class Gradients:
 
     def clipped_sum(self, batch: Batch, rule: Rule) -> Clipped:
         """Add the clipped gradients of a batch to ``grad``, and tell losses and norms."""
+        self._found = Snapshot(self._model, self._found, loss=self._loss)
+        try:
+            return self._clipped_sum(batch, rule)
+        finally:
+            self._restore()
+
+    def _restore(self) -> None:
+        """Put back what passes left in the model and in the loss."""
+        self._found.restore()
+
+    def _clipped_sum(self, batch: Batch, rule: Rule) -> Clipped:
         examples = size(batch)
         if examples == 0:
             device = next(iter(self._parameters.values())).device
@@ -140,6 +155,7 @@ class Gradients:
             except Exception as error:  # whatever it is, a plainer way may do; the plainest one raises
                 if not self._restored(before):
                     raise
+                self._restore()
                 self._step_down(error)
         return self._ways[0].add(batch, rule)
 

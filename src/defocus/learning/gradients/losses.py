@@ -55,13 +55,13 @@ class Losses:
     """
 
     def __init__(self, loss: Loss) -> None:
-        self._loss = _called(loss)
+        self.loss = _called(loss)
         self._apart = _apart(loss)
         self._checked = False
 
     def one(self, output: Any, target: Any) -> torch.Tensor:
         """The loss of a batch of one example, as a scalar."""
-        value = self._loss(output, target)
+        value = self.loss(output, target)
         if not isinstance(value, torch.Tensor) or value.numel() != 1:
             raise UnfitModelError("The loss of one example is not one number.", fix=_FIX)
         return _floats(value).reshape(())
@@ -72,7 +72,7 @@ class Losses:
             apart = self._apart(output, target)
             if apart is not None and apart.dim() and apart.shape[0] == size:
                 return apart if apart.dim() == 1 else apart.flatten(1).mean(1)
-        value = self._loss(output, target)
+        value = self.loss(output, target)
         if not isinstance(value, torch.Tensor):
             raise UnfitModelError(f"The loss is not a tensor, but of type {type(value).__name__}.", fix=_FIX)
         if _floats(value).shape == (size,):

@@ -16,6 +16,7 @@ from defocus.learning.gradients.pieces.piece import weighted
 from defocus.learning.gradients.reference import Looped
 from defocus.learning.gradients.trusting import agrees
 from defocus.learning.gradients.watching import UnknownUseError
+from defocus.learning.snapshots import Snapshot
 
 __all__ = ["Mapped"]
 
@@ -45,7 +46,10 @@ class Mapped:
             self._trust(batch)
         total, losses, norms = size(batch), [], []
         added = {name: torch.zeros_like(p) for name, p in self._parameters.items()}
+        found_there = Snapshot(self._model, loss=self._losses.loss)
         for start in range(0, total, self._part):
+            if start:
+                found_there.restore()
             part = rows(batch, start, min(total, start + self._part))
             gradients, loss = self._gradients(part)
             squares = [

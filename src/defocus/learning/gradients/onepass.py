@@ -1,7 +1,7 @@
 """The fast way: one forward and one backward pass for the whole batch, and one product for each weight afterwards."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import final
 
@@ -46,6 +46,7 @@ class OnePass:
         choices: Choices,
         *,
         record: bool = True,
+        restored: Callable[[], None] = lambda: None,
     ) -> None:
         self._model, self._losses, self._groups, self._tools = model, losses, groups, Tools(choices)
         self._regions = Regions({name: p for group in groups for name, p in group.items()})
@@ -57,7 +58,8 @@ class OnePass:
         self._anchor = torch.zeros((), device=device, requires_grad=True)
         self._records = record and device.type == "cuda"
         self._formats = Formats(model, choices)
-        self._recorder = Recorder(model, self._regions, self._pass, choices.remembered)
+        self._recorder = Recorder(model, self._regions, self._tried, choices.remembered)
+        self._restored = restored
 
     def add(self, batch: Batch, rule: Rule) -> tuple[torch.Tensor, torch.Tensor, int]:
         """Add the clipped gradients to ``grad``; return losses (B,), norms (groups, B) and how many are unusable."""
@@ -66,7 +68,7 @@ class OnePass:
         if not self._trusted:
             self._trust(batch)
         if self._plan is not None:
-            batch = self._formats.best(batch, self._plan.seats, self._pass)
+            batch = self._formats.best(batch, self._plan.seats, self._tried)
         recording = self._recorder.find(batch) if self._records and self._plan is not None else None
         if recording is not None:
             losses, norms = recording.measure(batch)
@@ -89,10 +91,18 @@ class OnePass:
             with suppress(ChangedError):
                 found = self._backward(batch, self._plan, self._tools)
         if found is None:
+            self._restored()
             self._plan = plan(self._model, self._losses, self._regions, batch, self._anchor)
             found = self._backward(batch, self._plan, self._tools)
         tape, losses = found
         return tape, losses, tape.norms(len(self._groups), len(losses), losses.device)
+
+    def _tried(self, batch: Batch) -> tuple[Tape, torch.Tensor, torch.Tensor]:
+        """A pass before the one that counts, for which it leaves nothing in the model and in the loss."""
+        found = self._pass(batch)
+        if not (self._anchor.is_cuda and torch.cuda.is_current_stream_capturing()):
+            self._restored()
+        return found
 
     def _trust(self, batch: Batch) -> None:
         verdict = agrees(self._model, self._losses, self._regions.parameters, batch, self._sums)

@@ -23,6 +23,7 @@ from defocus.learning.gradients.losses import Losses
 from defocus.learning.gradients.places import LostError, Place
 from defocus.learning.gradients.regions import Regions
 from defocus.learning.gradients.watching import Plan, Seat, Sight, UnknownUseError, Watch
+from defocus.learning.snapshots import Snapshot
 
 __all__ = ["picked", "plan", "undisturbed"]
 
@@ -30,9 +31,9 @@ __all__ = ["picked", "plan", "undisturbed"]
 def plan(model: Module, losses: Losses, regions: Regions, batch: Batch, anchor: torch.Tensor) -> Plan:
     """Every use of a trainable parameter in the order of a forward pass, and the layout of what it meets."""
     other_one = _unlike_the_first(batch)
-    with torch.enable_grad(), undisturbed(model):
+    with torch.enable_grad(), undisturbed(model, losses):
         two, fewer, before = _look(model, losses, regions, picked(batch, [0, other_one]), anchor)
-    with torch.enable_grad(), undisturbed(model):
+    with torch.enable_grad(), undisturbed(model, losses):
         three, more, after = _look(model, losses, regions, picked(batch, [0, 0, other_one]), anchor)
     if not {id(each) for each in after.strangers} <= {id(each) for each in before.constants}:
         raise UnknownUseError  # made of the batch by something that is not seen
@@ -43,7 +44,7 @@ def plan(model: Module, losses: Losses, regions: Regions, batch: Batch, anchor: 
         raise UnknownUseError
     other: Sequence[Sight | None] = [None] * len(three)
     if any(_shares_an_axis(a.tensor, b.tensor) for a, b in zip(two, three, strict=True)):
-        with torch.enable_grad(), undisturbed(model):
+        with torch.enable_grad(), undisturbed(model, losses):
             other, _, _ = _look(model, losses, regions, picked(batch, [0, other_one, other_one]), anchor)
     seats = []
     for a, b, c in zip(two, three, other, strict=True):
@@ -53,7 +54,7 @@ def plan(model: Module, losses: Losses, regions: Regions, batch: Batch, anchor: 
         seats.append(Seat(a.what, a.names, layout))
     found = Plan(tuple(seats), calls)
     if any(b.place != seat.layout.place for b, seat in zip(three, seats, strict=True)):
-        with torch.enable_grad(), undisturbed(model):
+        with torch.enable_grad(), undisturbed(model, losses):
             _look(model, losses, regions, picked(batch, [0, 0, other_one]), anchor, expected=found)
     return found
 
@@ -72,17 +73,15 @@ def _unlike_the_first(batch: Batch) -> int:
 
 
 @contextmanager
-def undisturbed(model: Module) -> Iterator[None]:
-    """Leave buffers and random numbers as they were, whatever a trial run does to them."""
-    buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
+def undisturbed(model: Module, losses: Losses | None = None) -> Iterator[None]:
+    """Leave the model, the loss and random numbers as they were, whatever a trial run does to them."""
+    before = Snapshot(model, loss=None if losses is None else losses.loss)
     devices = sorted({p.device.index for p in model.parameters() if p.is_cuda})
     with torch.random.fork_rng(devices=devices):
         try:
             yield
         finally:
-            with torch.no_grad():
-                for buffer, was in buffers:
-                    buffer.copy_(was)
+            before.restore()
 
 
 def _look(

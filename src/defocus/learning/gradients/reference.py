@@ -9,6 +9,7 @@ from torch.nn import Module, Parameter
 from defocus.learning.gradients.batches import Batch, call, rows, size
 from defocus.learning.gradients.clipped import Rule, usable_factors
 from defocus.learning.gradients.losses import Losses
+from defocus.learning.snapshots import Snapshot
 
 __all__ = ["Looped", "gradients_one_by_one"]
 
@@ -16,9 +17,15 @@ __all__ = ["Looped", "gradients_one_by_one"]
 def gradients_one_by_one(
     model: Module, losses: Losses, parameters: Mapping[str, Parameter], batch: Batch
 ) -> Iterator[tuple[torch.Tensor, dict[str, torch.Tensor]]]:
-    """The loss of each example alone, and its gradient by the name of each parameter: zero where it is not used."""
+    """The loss of each example alone, and its gradient by the name of each parameter: zero where it is not used.
+
+    What an example leaves in the model or in the loss is put back before the next one.
+    """
     wanted = list(parameters.values())
+    found_there = Snapshot(model, loss=losses.loss)
     for i in range(size(batch)):
+        if i:
+            found_there.restore()
         inputs, target = rows(batch, i, i + 1)
         loss = losses.one(call(model, inputs), target)
         found = torch.autograd.grad(loss, wanted, allow_unused=True) if loss.requires_grad else [None] * len(wanted)

@@ -23,7 +23,7 @@ def agrees(model: Module, losses: Losses, parameters: Mapping[str, Parameter], b
     The model is in its own mode. Randomness is steady for the trial, since the two ways would draw different numbers.
     """
     two = picked(batch, [0, 1])
-    with undisturbed(model), Steady():
+    with undisturbed(model, losses), Steady():
         plain = [gradient for _, gradient in gradients_one_by_one(model, losses, parameters, two)]
         norms = torch.stack([torch.stack([g.float().norm() for g in each.values()]).norm() for each in plain])
         if not bool(torch.isfinite(norms).all()):
