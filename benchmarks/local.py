@@ -113,7 +113,7 @@ def peer_time(peer: str, name: str, people: int) -> float | None:
 def our_time(name: str, values: np.ndarray[Any, Any]) -> tuple[float, float]:
     from defocus import local
 
-    asked = local.oracle(name, SIZE, EPSILON)
+    asked = local.oracle(name, SIZE, EPSILON, outside="refuse")
     start = time.perf_counter()
     reports = asked.encode(values)
     middle = time.perf_counter()
@@ -167,7 +167,7 @@ def errors() -> list[dict[str, Any]]:
         squares, stated = [], []
         for run in range(RUNS):
             options = {"seed": run} if name in {"cms", "hcms"} else {"asked": 16} if name == "d-bit" else {}
-            asked = local.oracle(name, size, epsilon, **options)
+            asked = local.oracle(name, size, epsilon, outside="refuse", **options)
             squares.append(((asked.estimate(asked.encode(people)).counts - true) ** 2).mean())
             if isinstance(asked.design, Rappor):
                 found = rappor_regression(asked.design).variances(true.astype(float), *asked.design.bit_variances())
@@ -235,7 +235,7 @@ def streams() -> list[dict[str, Any]]:
 
     values, out = population(PEOPLE), []
     for name in ("k-rr", "hadamard", "pgr", "olh", "oue"):
-        asked = local.oracle(name, SIZE, EPSILON)
+        asked = local.oracle(name, SIZE, EPSILON, outside="refuse")
         messages = [asked.encode(values[i : i + 65_536]).to_bytes() for i in range(0, PEOPLE, 65_536)]
         rates = []
         for _ in range(5):

@@ -47,7 +47,7 @@ def amplification() -> list[dict[str, Any]]:
         cases = {
             "binary": Shuffled(RandomizedResponse(local), users),
             "16-ary": Shuffled(RandomizedResponse(local, 16), users),
-            "hadamard": amplified(design("hadamard", 1000, local), users),
+            "hadamard": amplified(design("hadamard", 1000, local, outside="refuse"), users),
             "any": Shuffled(Pure(local), users),
         }
         for name, event in cases.items():
@@ -71,8 +71,8 @@ def errors() -> list[dict[str, Any]]:
         n = 10**exponent
         values = np.arange(n) % 2
         truth = int(values.sum())
-        strength = local_epsilon(lambda e: design("k-rr", 2, e), n, EPSILON, DELTA)
-        single, alone = oracle("k-rr", 2, strength), oracle("k-rr", 2, EPSILON)
+        strength = local_epsilon(lambda e: design("k-rr", 2, e, outside="refuse"), n, EPSILON, DELTA)
+        single, alone = (oracle("k-rr", 2, e, outside="refuse") for e in (strength, EPSILON))
         several = MultiMessageSum(Interval(0, 1), n, EPSILON, DELTA, 8)
         runs = RUNS[n]
         found: dict[str, list[float]] = {"shuffle, one message": [], "shuffle, several": [], "local": []}
@@ -114,9 +114,9 @@ def protocols() -> list[dict[str, Any]]:
     n, size, runs, bits = 10_000, 16, 1000, seeded(7)
     values = np.arange(n) % 4
     truth = np.bincount(values, minlength=size)
-    strength = local_epsilon(lambda e: design("k-rr", size, e), n, EPSILON, DELTA)
-    single = oracle("k-rr", size, strength)
-    several = MultiMessageHistogram(Categories.of(size), n, EPSILON, DELTA)
+    strength = local_epsilon(lambda e: design("k-rr", size, e, outside="refuse"), n, EPSILON, DELTA)
+    single = oracle("k-rr", size, strength, outside="refuse")
+    several = MultiMessageHistogram(Categories.of(size, outside="refuse"), n, EPSILON, DELTA)
     numbers = np.linspace(0, 1, n)
     most = LARGEST_NUMERIC_EPSILON
     bit = mean("duchi", 0, 1, local_epsilon(lambda e: numeric("duchi", 0, 1, e), n, EPSILON, DELTA, at_most=most))

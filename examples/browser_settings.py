@@ -26,7 +26,7 @@ def collect(browsers: int = BROWSERS) -> tuple[np.ndarray[tuple[int], np.dtype[n
     asked = local.Oracle(DESIGN)
     pages = np.random.default_rng(0).choice(len(PAGES), size=browsers, p=SHARES)
     reports = asked.encode([PAGES[i] for i in pages])
-    return np.bincount(pages, minlength=len(PAGES)), asked.estimate(reports)
+    return np.bincount(pages, minlength=len(PAGES) + 1), asked.estimate(reports)  # the last page is any other
 
 
 def one_browser(days: int = 365) -> tuple[int, float, float]:

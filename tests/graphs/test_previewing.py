@@ -13,6 +13,7 @@ from defocus.answers.digits import Floats
 from defocus.graphs import GraphQuery, Network
 from defocus.graphs.noising import VectorNoise
 from defocus.graphs.questions import foretold, silent
+from defocus.graphs.recording import from_record, to_record
 from defocus.noise.testing import seeded
 
 NODES = 60
@@ -83,15 +84,55 @@ def test_a_preview_has_the_errors_and_intervals_of_the_release(
             assert {column.how for column in columns} == {method.how}
 
 
-@pytest.mark.parametrize(
+LEFT_OUT = pytest.mark.parametrize(
     ("name", "said", "settings", "lost"),
     [
         ("edges", PEOPLE, {"cap": 3}, "at each node, at most 3 of its edges count"),
         ("edges", PEOPLE, {}, "edges count up to a cap at each node, which is found; what is beyond it is lost"),
         ("triangles", PEOPLE, {"cap": 2}, "at each node, at most 2 of its triangles count"),
         ("degree_histogram", PEOPLE, {"at_most": 4}, "edges are left out where a node would have more than 4"),
+        ("degree_histogram", PEOPLE, {}, "edges are left out where a node would have more than a number that is found"),
+        (
+            "triangles",
+            PEOPLE,
+            {},
+            "triangles count up to a cap at each node, which is found; what is beyond it is lost",
+        ),
+        ("weights", WEIGHTS, {}, "weights are cut to their declared range"),
     ],
 )
+
+
+@LEFT_OUT
+def test_no_interval_that_leaves_something_out_is_called_one_of_the_truth(
+    opened: Callable[..., Network], name: str, said: dict[str, Any], settings: dict[str, Any], lost: str
+) -> None:
+    """Such intervals hold the truth with any probability at all: whoever reads one of them reads that with it."""
+    asked = getattr(opened(_interactions(), ends=("a", "b"), name="small", **said), name)(**settings)
+    preview, answer = asked.preview(epsilon=2), asked.release(epsilon=2)
+    for shown in (preview, answer):
+        assert "95 % interval" not in str(shown) + shown._repr_html_() + shown.explain()
+        assert "95 % of the noise only" in str(shown).split("\n")[0 if shown is answer else 1]
+        assert "95 % of the noise only" in shown._repr_html_()
+        assert shown.to_dict()["intervals"].startswith("the noise only, with 95 %; the truth may lie outside: ")
+        assert lost in shown.to_dict()["intervals"]
+        assert lost in shown.explain()
+    assert lost in answer.to_arrow().schema.metadata[b"defocus.intervals"].decode()
+    kept = from_record(to_record(answer), answer.receipt)
+    assert str(kept) == str(answer)
+    pages = answer.explain().replace("\n", " ")
+    assert "that is the noise alone, and the truth may lie outside" in " ".join(pages.split())
+    assert lost in answer.plot().get_suptitle()
+
+
+def test_an_interval_that_leaves_nothing_out_is_one_of_the_truth(opened: Callable[..., Network]) -> None:
+    answer = opened(_interactions(), ends=("a", "b"), name="small", **EDGES).edges().release(epsilon=2)
+    assert "95 % interval" in str(answer)
+    assert answer.to_dict()["intervals"] == "the truth, with 95 %"
+    assert "outside" not in answer.explain()
+
+
+@LEFT_OUT
 def test_what_no_interval_tells_is_printed(
     opened: Callable[..., Network], name: str, said: dict[str, Any], settings: dict[str, Any], lost: str
 ) -> None:

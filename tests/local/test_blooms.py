@@ -11,7 +11,7 @@ from defocus.noise.testing import seeded
 def test_no_label_is_mistaken_for_the_bucket_of_others() -> None:
     """Whatever it is called: the bucket's number is a label like any other."""
     for label in ("3", "other", "", "/", "0"):
-        asked = oracle("rappor", [label, "a", "b"], 4, outside="other")
+        asked = oracle("rappor", Categories(4, (label, "a", "b")), 4)
         found = asked.estimate(asked.encode([label, "zzz"] * 50, seeded(1)))
         assert len(found) == 4
         positions = bloom_positions(asked.domain, 16, 64, 2)
@@ -20,7 +20,7 @@ def test_no_label_is_mistaken_for_the_bucket_of_others() -> None:
 
 def test_a_device_hashes_its_own_category_and_not_all_of_them() -> None:
     """So a description of many candidates does not keep a phone busy: a million hashes take seconds."""
-    made = from_json(to_json(design("rappor", 1 << 16, 1, width=64, cohorts=64)))
+    made = from_json(to_json(design("rappor", (1 << 16) - 1, 1, width=64, cohorts=64)))
     before = bloom_positions.cache_info().misses
     assert len(Client(made).report(12_345)) > 10
     assert bloom_positions.cache_info().misses == before

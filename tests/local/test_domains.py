@@ -1,9 +1,11 @@
 import math
+import warnings
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.local.odd_values import ODD
 
 from defocus.errors import InvalidParameterError, OutOfDomainError
 from defocus.local.domains import LARGEST_DOMAIN, Categories, Interval, domain_from_wire
@@ -12,22 +14,55 @@ from defocus.local.domains import LARGEST_DOMAIN, Categories, Interval, domain_f
 @pytest.mark.parametrize("values", [[5], [-1], [2**62], [-(2**63)], np.array([2**64 - 1], np.uint64)])
 def test_a_number_outside_is_refused_without_being_quoted_or_counted_as_other(values: Any) -> None:
     with pytest.raises(OutOfDomainError) as refused:
-        Categories.of(5).codes(values)
+        Categories.of(5, outside="refuse").codes(values)
     assert str(values[0]) not in str(refused.value).replace("5 categories", "")
-    assert Categories.of(5, outside="other").codes(values).tolist() == [5]
+    assert Categories.of(5).codes(values).tolist() == [5]
 
 
 @pytest.mark.parametrize("values", [["b", "?"], ["b", 3], ["b", None], np.array(["b", ""])])
 def test_a_label_that_nothing_has_is_refused_or_counted_as_other(values: Any) -> None:
     with pytest.raises(OutOfDomainError):
-        Categories.of(["a", "b"]).codes(values)
-    assert Categories.of(["a", "b"], outside="other").codes(values).tolist() == [1, 2]
+        Categories.of(["a", "b"], outside="refuse").codes(values)
+    assert Categories.of(["a", "b"]).codes(values).tolist() == [1, 2]
 
 
 @pytest.mark.parametrize("values", [[0.5], ["0"], "01", [[1]], [True], [None], 3, [math.nan], [10**30]])
 def test_values_of_a_numbered_domain_are_whole_numbers(values: Any) -> None:
     with pytest.raises(InvalidParameterError):
-        Categories.of(5).codes(values)
+        Categories.of(5, outside="refuse").codes(values)
+
+
+def test_a_missing_value_that_turns_a_column_into_floats_changes_no_other_value() -> None:
+    """Pandas and polars write whole numbers as floats where one is missing."""
+    asked = Categories.of(3)
+    assert asked.codes(np.array([0, 2, 1])).tolist() == [0, 2, 1]
+    assert asked.codes(np.array([0.0, 2.0, math.nan])).tolist() == [0, 2, 3]
+    assert asked.codes(np.array([0, 2, None])).tolist() == [0, 2, 3]
+    assert asked.codes(np.ma.array([0, 2, 1], mask=[False, False, True])).tolist() == [0, 2, 3]
+    assert Interval(0, 4).positions(np.ma.array([0, 2, 4], mask=[False, False, True])).tolist() == [0, 0.5, 0]
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_no_value_changes_what_becomes_of_another(odd: str) -> None:
+    value: Any = ODD[odd]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert Categories.of(3).codes([2, value, 0]).tolist()[::2] == [2, 0]
+        assert Categories.of(["x", "y"]).codes(["y", value, "x"]).tolist() == [1, 2, 0]
+        assert Interval(0, 4).positions([3, value, 1]).tolist()[::2] == [0.75, 0.25]
+
+
+def test_values_are_read_as_what_they_are_and_never_by_their_own_code() -> None:
+    assert Categories.of(["a"]).codes([ODD["text that raises"]]).tolist() == [0]
+    assert Categories.of(3).codes([ODD["number that raises"], np.int8(2), 2.0, 1.5, "1"]).tolist() == [1, 2, 2, 3, 3]
+    huge = [ODD["huge"], ODD["huge negative"], ODD["huge number that raises"], ODD["ratio that raises"]]
+    assert Interval(0, 1).positions(huge).tolist() == [1, 0, 1, 1]
+
+
+def test_the_label_of_the_bucket_is_no_other_label() -> None:
+    with pytest.raises(InvalidParameterError, match=r"'other' is what[^\n]*\nTo fix: leave the label"):
+        Categories.of(["red", "other"])
+    assert Categories.of(["red", "other"], outside="refuse").codes(["other"]).tolist() == [1]
 
 
 NOTHING_OF_THE_DOMAIN = [0.5, "0", None, True, [1], {}, math.nan, math.inf, 2**63, 2**64, -(2**70), b"x", 1j, object()]
@@ -36,9 +71,9 @@ NOTHING_OF_THE_DOMAIN = [0.5, "0", None, True, [1], {}, math.nan, math.inf, 2**6
 @pytest.mark.parametrize("value", NOTHING_OF_THE_DOMAIN, ids=[f"{i}" for i in range(14)])
 def test_every_value_whatever_it_is_has_a_declared_outcome(value: Any) -> None:
     """Silence would be an outcome, too, and not a private one."""
-    assert Categories.of(3, outside="other").codes([value]).tolist() == [3]
-    assert Categories.of(3, outside="other").codes([1, value]).tolist() == [1, 3]
-    assert Categories.of(["a", "b"], outside="other").codes([value, "b"]).tolist() == [2, 1]
+    assert Categories.of(3).codes([value]).tolist() == [3]
+    assert Categories.of(3).codes([1, value]).tolist() == [1, 3]
+    assert Categories.of(["a", "b"]).codes([value, "b"]).tolist() == [2, 1]
     found = Interval(2, 4).positions([3, value]).tolist()
     assert found[0] == 0.5
     assert found[1] in (0, 1)
@@ -90,7 +125,7 @@ def test_nobody_is_an_answer() -> None:
 @pytest.mark.parametrize("domain", [0, 1, -3, True, 2.0, "abc", ["a"], ["a", "a"], [1, 2], None, LARGEST_DOMAIN + 1])
 def test_a_domain_without_meaning_is_refused(domain: Any) -> None:
     with pytest.raises(InvalidParameterError):
-        Categories.of(domain)
+        Categories.of(domain, outside="refuse")
 
 
 def test_rules_for_what_lies_outside_are_the_declared_ones() -> None:
@@ -122,7 +157,7 @@ def test_a_domain_survives_json(domain: Any) -> None:
 
 def test_refusals_name_the_rule_that_the_domain_has() -> None:
     with pytest.raises(OutOfDomainError, match="outside='other'") as refused:
-        Categories(5).codes([7])
+        Categories(5, outside="refuse").codes([7])
     assert "clip" not in str(refused.value)
     with pytest.raises(OutOfDomainError, match="outside='clip'") as refused:
         Interval(0, 1, "refuse").positions([7])

@@ -43,9 +43,10 @@ def test_a_table_shows_the_most_frequent_with_what_the_noise_leaves(estimate: Es
     lines = str(estimate).split("\n")
     assert lines[2].startswith("=1+1")
     assert lines[-1] == "unbiased, from 400 reports"
-    asked = oracle("oue", 100, 1)
+    asked = oracle("oue", 99, 1)
     many = str(asked.estimate(asked.encode(range(100), seeded(1)))).split("\n")
     assert "100 categories, the 20 most frequent are shown" in many
+    assert many[-1].endswith(" reports; category 99 is of all other values")
     assert len(many) == 24
 
 

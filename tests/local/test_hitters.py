@@ -7,6 +7,7 @@ import pytest
 from defocus.errors import AskedAgainError, InvalidParameterError
 from defocus.local import oracle as dp_oracle
 from defocus.local.domains import Categories
+from defocus.local.estimates import Estimate
 from defocus.local.hitters import Hitters, heavy_hitters
 from defocus.noise.testing import seeded
 from defocus.privacy import events
@@ -123,3 +124,8 @@ def test_what_noise_alone_makes_is_not_kept() -> None:
 def test_one_string_is_no_list_of_strings(given: Any) -> None:
     with pytest.raises(InvalidParameterError, match="one for each person"):
         heavy_hitters(given, alphabet="abc", length=3, epsilon=1)
+
+
+def test_the_string_other_is_a_string_and_not_the_bucket() -> None:
+    found = Estimate(np.array([900.0, 5.0, 2000.0]), np.full(3, 100.0), 3000, ("other", "apple"), others=True)
+    assert Hitters("aehloprt", 5, 1, step=5, keep=1).kept(found) == ["other"]

@@ -103,7 +103,7 @@ def test_the_mean_of_mixed_numbers_lies_in_its_interval() -> None:
 
 @pytest.mark.parametrize("name", NUMERIC_NAMES)
 def test_a_numeric_description_survives_json_and_messages_are_read(name: str) -> None:
-    made = mean(name, Fraction(1, 3), 2.5, 0.7, outside="refuse")
+    made = mean(name, Fraction(1, 3), 2.5, 0.7)
     again = Mean.from_json(made.to_json())
     assert again == made
     server = again.server()

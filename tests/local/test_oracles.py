@@ -17,7 +17,7 @@ from defocus.noise.testing import seeded
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "rappor"])
 def test_estimates_are_unbiased_and_have_the_stated_variance_and_no_other(name: str) -> None:
     """200 categories in 40 runs: the mean squared error over the theory is within 5 %, and 10 % more is excluded."""
-    asked, bits = small_oracle(name, 200, 1), seeded(17)
+    asked, bits = small_oracle(name, 200, 1, outside="refuse"), seeded(17)
     people = np.concatenate([np.zeros(400, np.int64), np.arange(2000) % 200])
     true = np.bincount(people, minlength=200)
     runs = np.array([asked.estimate(asked.encode(people, bits)).counts for _ in range(40)])
@@ -33,7 +33,7 @@ def test_estimates_are_unbiased_and_have_the_stated_variance_and_no_other(name: 
 
 @pytest.mark.statistical
 def test_regression_is_unbiased_and_has_the_stated_variance_and_no_other() -> None:
-    asked, bits = oracle("rappor", 20, 3, width=32, cohorts=8), seeded(4)
+    asked, bits = oracle("rappor", 20, 3, outside="refuse", width=32, cohorts=8), seeded(4)
     people = np.concatenate([np.zeros(4000, np.int64), np.arange(6000) % 20])
     true = np.bincount(people, minlength=20)
     assert isinstance(asked.design, Rappor)
@@ -49,7 +49,7 @@ def test_regression_is_unbiased_and_has_the_stated_variance_and_no_other() -> No
 
 @pytest.mark.parametrize("name", NAMES)
 def test_intervals_hold_the_truth_as_often_as_they_say(name: str) -> None:
-    asked, bits = small_oracle(name, 50, 2), seeded(3)
+    asked, bits = small_oracle(name, 50, 2, outside="refuse"), seeded(3)
     people = np.repeat(np.arange(50), np.arange(50) * 4)
     intervals = [asked.estimate(asked.encode(people, bits)).intervals(0.9) for _ in range(10)]
     true = np.arange(50) * 4

@@ -31,7 +31,7 @@ def test_isotonic_counts_never_rise_and_keep_their_sum(values: np.ndarray[tuple[
 
 @pytest.mark.statistical
 def test_processing_brings_estimates_closer_and_says_that_it_is_biased() -> None:
-    asked = oracle("oue", 200, 1)
+    asked = oracle("oue", 200, 1, outside="refuse")
     people = np.minimum(np.arange(20_000) // 100, 199) // 4
     true = np.bincount(people, minlength=200)
     plain = asked.estimate(asked.encode(people, seeded(2)))

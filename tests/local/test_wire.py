@@ -82,7 +82,7 @@ def test_every_fault_has_its_reason(made: Categorical) -> None:
 
 def test_a_report_that_no_client_makes_is_rejected_and_the_rest_of_its_batch_counted() -> None:
     for name, bad in (("k-rr", b"\x15"), ("oue", b"\0\0\x20")):
-        made = design(name, 21, 1)
+        made = design(name, 20, 1)
         good = Client(made).encode(np.arange(20), seeded(1))
         forged = wire.write(made, made.layout.payload(good.payload.tobytes() + bad))
         server = Server(made)
@@ -133,7 +133,7 @@ def test_no_records_raise_an_error(data: bytes) -> None:
 
 
 def test_a_record_that_no_client_makes_is_rejected() -> None:
-    made = design("k-rr", 21, 1)
+    made = design("k-rr", 20, 1)
     good = Client(made).report(3)
     server = Server(made)
     assert server.add_records(good + good[:-1] + b"\x15") == 1

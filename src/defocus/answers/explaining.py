@@ -26,10 +26,12 @@ def facts(
     thing: tuple[str, str] = ("group", "groups"),
     found: Sequence[str] = (),
     threshold: float | None = None,
+    biased: Sequence[str] = (),
 ) -> dict[str, Sequence[str]]:
     """What there is to say, by topic; each topic has one or more sentences.
 
-    ``thing`` is what one entry and several are called, and ``found`` are sentences that became known by paying.
+    ``thing`` is what one entry and several are called, ``found`` are sentences that became known by paying, and
+    ``biased`` are the rules whose bias no error and no interval tells.
     """
     terms, count = receipt.terms, len(columns[0].values)
     promised = wording.alone(receipt.event, terms, asked)
@@ -40,7 +42,7 @@ def facts(
         f"for one {wording.one(terms.unit)}": wording.odds(promised, terms.unit),
         "by rule": rules or ["nothing was bounded or clipped"],
         "noise": [f"{column.name}: {column.how}" for column in columns],
-        "exactness": [exactness(column, threshold, thing=thing[0]) for column in columns],
+        "exactness": [exactness(column, threshold, thing=thing[0], biased=biased) for column in columns],
         "found": found,
         "afterwards": processing or ["nothing but scaling and rounding was done to the noisy numbers"],
         "cost": [
@@ -59,8 +61,10 @@ def told(said: dict[str, Sequence[str]], *, html: bool) -> str:
     return html_facts(spoken) if html else text_facts(spoken)
 
 
-def exactness(column: AnswerColumn, threshold: float | None = None, *, thing: str = "group") -> str:
-    """How far off a column is, and how much of it is drowned in noise."""
+def exactness(
+    column: AnswerColumn, threshold: float | None = None, *, thing: str = "group", biased: Sequence[str] = ()
+) -> str:
+    """How far off a column is, how much of it is drowned in noise, and what is not known about that."""
     errors, half = _known(column.errors if column.absolute else column.spread), _known(column.half)
     said = []
     if errors.size:
@@ -72,9 +76,10 @@ def exactness(column: AnswerColumn, threshold: float | None = None, *, thing: st
         said.append(f"95 % within {brief(np.median(half))}{middle}")
     if not said:
         return f"{column.name}: how far off it is in value is not known"
+    only = f"; that is the noise alone, and the truth may lie outside: {'; '.join(biased)}" if biased else ""
     noisy = 0 if threshold is None else sum(flag is not True for flag in column.reliable(threshold))
     drowned = f"; in {noisy} of {len(column.values)} it is more than {100 * (threshold or 0):g} % of the value"
-    return f"{column.name}: {', '.join(said)}{drowned if noisy else ''}"
+    return f"{column.name}: {', '.join(said)}{drowned if noisy else ''}{only}"
 
 
 def _known(numbers: Floats) -> Floats:

@@ -32,9 +32,9 @@ __all__ = [
 _FORMULA = re.compile(r"'*(?:[\t\r\n]|\s*[=+\-@＝＋－＠])")
 
 
-def described(table: pa.Table, *, question: str, rules: Sequence[str], receipt: Receipt) -> pa.Table:
+def described(table: pa.Table, *, question: str, rules: Sequence[str], receipt: Receipt, **more: str) -> pa.Table:
     """The table with what it is about in the metadata of its schema, so that files explain themselves."""
-    about = {"question": question, "rules": "\n".join(rules), "charge": str(receipt)}
+    about = {"question": question, "rules": "\n".join(rules), "charge": str(receipt), **more}
     said = {f"defocus.{name}".encode(): spelt(text).encode() for name, text in about.items()}
     return table.replace_schema_metadata({**(table.schema.metadata or {}), **said})
 

@@ -50,11 +50,16 @@ def labels(keys: Keys, chosen: Sequence[int], *, whole: str = "all") -> list[str
     return [", ".join(plain(part, widest=24) for part in row) or whole for row in _rows(keys, chosen)]
 
 
-def cells(keys: Keys, columns: Sequence[AnswerColumn], threshold: float | None = None) -> Cells:
-    """What people read, shortened if long; a star marks a cell whose noise is above the threshold, if there is one."""
+def cells(
+    keys: Keys, columns: Sequence[AnswerColumn], threshold: float | None = None, *, interval: str = "95 % interval"
+) -> Cells:
+    """What people read, shortened if long; a star marks a cell whose noise is above the threshold, if there is one.
+
+    ``interval`` is what stands above the intervals, which may hold something else than the truth.
+    """
     room = "" if threshold is None else "  "
     heads = [plain(name) for name in keys]
-    heads += [text for column in columns for text in (f"{plain(column.name)}{room}", "95 % interval")]
+    heads += [text for column in columns for text in (f"{plain(column.name)}{room}", interval)]
     right = [_is_integer(values) for values in keys.values()] + [True] * (2 * len(columns))
     shown, left_out = shortened(len(columns[0].values))
     body = [[plain(part) for part in row] for row in _rows(keys, shown)]

@@ -12,7 +12,7 @@ from defocus.answers import explaining, exporting, plotting, showing, tabulating
 from defocus.answers.columns import AnswerColumn, named
 from defocus.errors import InvalidParameterError
 from defocus.graphs.questions import TIME, Result
-from defocus.graphs.wording import biased
+from defocus.graphs.wording import INTERVAL, NOISE_ONLY, beyond, biased, covered
 from defocus.ledger import Receipt
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event
@@ -95,7 +95,10 @@ class GraphAnswer:
     def to_arrow(self) -> pa.Table:
         """The keys, then x, x_error, x_low and x_high for each column x."""
         made = tabulating.arrow(self.keys, self.columns, None, exact=True)
-        return exporting.described(made, question=self.question, rules=self.rules, receipt=self.receipt)
+        holds = covered(self.rules)
+        return exporting.described(
+            made, question=self.question, rules=self.rules, receipt=self.receipt, intervals=holds
+        )
 
     def to_pandas(self) -> Any:
         """The table as a pandas DataFrame (extra ``frames``)."""
@@ -122,6 +125,7 @@ class GraphAnswer:
             "columns": {column.name: column.how for column in self.columns},
             "method": self.method,
             "confidence": 0.95,
+            "intervals": covered(self.rules),
             "rules": list(self.rules),
             "processing": list(self.result.processing),
             "notes": list(self.result.notes),
@@ -143,18 +147,19 @@ class GraphAnswer:
             asked=self.asked,
             thing=("entry", "entries"),
             found=self.result.notes,
+            biased=beyond(self.rules),
         )
         return explaining.told(said, html=html)
 
     def plot(self, column: str | None = None) -> Any:
-        """A matplotlib figure with 95 % intervals (extra ``plot``).
+        """A matplotlib figure with intervals, and what they do not hold (extra ``plot``).
 
         Single numbers are points, numbers along time are steps, numbers along many degrees or ranks a curve, and all
         others bars. All single numbers are drawn unless a ``column`` is named.
         """
         chosen = self.columns[0] if column is None else self[column]
         figure = self._drawn(chosen, self.columns if column is None else (chosen,))
-        figure.suptitle(plotting.literal(self.question), fontsize=10)
+        figure.suptitle(plotting.literal("\n".join((self.question, *biased(self.rules)))), fontsize=10)
         return figure
 
     def _drawn(self, chosen: AnswerColumn, all_of_them: Sequence[AnswerColumn]) -> Any:
@@ -170,13 +175,17 @@ class GraphAnswer:
         return plotting.bars(labels, [chosen], shown, by=", ".join(self.keys), things="entries")
 
     def __str__(self) -> str:
-        return showing.text_page(tabulating.cells(self.keys, self.columns), self._notes())
+        return showing.text_page(self._cells(), self._notes())
 
     def __repr__(self) -> str:
         return f"<answer: {self.question}>"
 
     def _repr_html_(self) -> str:
-        return showing.html_page(tabulating.cells(self.keys, self.columns), self._notes())
+        return showing.html_page(self._cells(), self._notes())
+
+    def _cells(self) -> showing.Cells:
+        interval = NOISE_ONLY if beyond(self.rules) else INTERVAL
+        return tabulating.cells(self.keys, self.columns, interval=interval)
 
     def _notes(self) -> list[str]:
         more = (*self.result.notes, *biased(self.rules), *self.result.processing, self.receipt.purpose)

@@ -9,7 +9,7 @@ from defocus.answers import showing
 from defocus.answers.digits import brief
 from defocus.answers.explaining import told
 from defocus.graphs.questions import Method, foretold
-from defocus.graphs.wording import biased
+from defocus.graphs.wording import NOISE_ONLY, beyond, biased, covered
 from defocus.ledger import Ledger, Remaining
 from defocus.privacy.budgets import Budget
 from defocus.release.charging import Replan
@@ -98,6 +98,7 @@ class GraphPreview:
                 for each in self.methods
             ],
             "confidence": 0.95,
+            "intervals": covered(self.rules),
             "rules": list(self.rules),
             "foretold": list(self.foretold),
             **self.prospect.to_dict(),
@@ -106,7 +107,9 @@ class GraphPreview:
     def explain(self, *, html: bool = False) -> str:
         """The preview in plain words."""
         others = [f"{each.name}: {each.how}" for each in self.methods if each is not self.method]
-        said = self.prospect.facts(rules=(*self.rules, *self.foretold), noise=[self.method.how], instead=others)
+        said = self.prospect.facts(
+            rules=(*self.rules, *self.foretold), noise=[self.method.how, *biased(self.rules)], instead=others
+        )
         return told({"question": [self.question], **said}, html=html)
 
     def __str__(self) -> str:
@@ -128,7 +131,8 @@ class GraphPreview:
             ]
             for each in self.methods
         ]
-        return ["", "method", "expected error", "95 % of the noise"], rows, [False, False, True, True]
+        noise = NOISE_ONLY if beyond(self.rules) else "95 % of the noise"
+        return ["", "method", "expected error", noise], rows, [False, False, True, True]
 
     def _notes(self) -> list[str]:
         return [*self.foretold, *biased(self.rules), *self.prospect.notes()]

@@ -2,7 +2,12 @@
 
 from collections.abc import Sequence
 
-__all__ = ["biased", "cap_found", "capped", "projected"]
+__all__ = ["INTERVAL", "NOISE_ONLY", "WEIGHTS_CUT", "beyond", "biased", "cap_found", "capped", "covered", "projected"]
+
+INTERVAL = "95 % interval"
+NOISE_ONLY = "95 % of the noise only"
+"""What stands above intervals, and above those that do not hold the truth as often, since edges are left out."""
+WEIGHTS_CUT = "weights are cut to their declared range"
 
 _CAPPED = "at each node, at most"
 _CAP_FOUND = "count up to a cap at each node, which is found"
@@ -32,5 +37,22 @@ def biased(rules: Sequence[str]) -> list[str]:
     >>> biased(["an edge from a node to itself is left out", capped(9, "edges")])
     ['not in the intervals: at each node, at most 9 of its edges count']
     """
-    found = [rule for rule in rules if any(words in rule for words in (_CAPPED, _CAP_FOUND, _PROJECTED))]
+    found = beyond(rules)
     return [f"not in the intervals: {'; '.join(found)}"] if found else []
+
+
+def beyond(rules: Sequence[str]) -> list[str]:
+    """The rules that take edges or parts of weights away: how much that is stays private."""
+    return [rule for rule in rules if any(words in rule for words in (_CAPPED, _CAP_FOUND, _PROJECTED, WEIGHTS_CUT))]
+
+
+def covered(rules: Sequence[str]) -> str:
+    """What intervals hold, and how often.
+
+    >>> covered([capped(9, "edges")])
+    'the noise only, with 95 %; the truth may lie outside: at each node, at most 9 of its edges count'
+    """
+    found = beyond(rules)
+    return (
+        f"the noise only, with 95 %; the truth may lie outside: {'; '.join(found)}" if found else "the truth, with 95 %"
+    )

@@ -31,11 +31,11 @@ class Choice:
         return f"<{self.oracle.name}: variance {self.variance:.4g} per report, {self.report_bytes} bytes>"
 
 
-def choices(domain: Any, epsilon: Number, *, outside: Literal["refuse", "other"] = "refuse") -> list[Choice]:
+def choices(domain: Any, epsilon: Number, *, outside: Literal["refuse", "other"] = "other") -> list[Choice]:
     """All oracles that can serve this domain, the least variance first.
 
     >>> choices(1000, 1)[0]
-    <subset: variance 3.673 per report, 125 bytes>
+    <subset: variance 3.673 per report, 126 bytes>
     """
     categories = Categories.of(domain, outside=outside)
     found = []
@@ -52,7 +52,7 @@ def best(
     domain: Any,
     epsilon: Number,
     *,
-    outside: Literal["refuse", "other"] = "refuse",
+    outside: Literal["refuse", "other"] = "other",
     most_bytes: int | None = None,
 ) -> Oracle:
     """The oracle with the shortest reports among those within 2 % of the least variance.

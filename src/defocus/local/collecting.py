@@ -57,7 +57,7 @@ def collect(
     ...     ledger = Ledger.open(pathlib.Path(folder) / "l.db", **phones)
     ...     receipt = collect(local.oracle("k-rr", 5, 1), ledger=ledger, purpose="favourite colour", reports=2)
     >>> receipt.event
-    Composed(parts=((RandomizedResponse(epsilon=1, categories=5), 2),))
+    Composed(parts=((RandomizedResponse(epsilon=1, categories=6), 2),))
     """
     event = collection_event(asked, reports=reports, values=values, changes_are_public=changes_are_public)
     if ledger.unit.adjacency is not Adjacency.REPLACE:

@@ -152,7 +152,7 @@ def _local(task: Task, n: int, epsilon: Number, size: int) -> Option:
     if task == "mean":
         oracle = best_mean(0, 1, spent)
         return Option("local", oracle.name, math.sqrt(n * oracle.worst_variance), 1.0, float(spent))
-    chosen = best(size, spent)
+    chosen = best(Categories(size), spent)
     return Option("local", chosen.name, math.sqrt(chosen.variance(n)), 1.0, float(spent))
 
 
@@ -163,13 +163,15 @@ def _largest(task: Task) -> int:
 def _single(task: Task, n: int, budget: Budget, size: int) -> Option:
     """One report each, randomised so little that shuffling makes up for it."""
     make: Callable[[Number], Design] = (
-        (lambda e: numeric("duchi", 0, 1, e)) if task == "mean" else (lambda e: design("k-rr", size, e))
+        (lambda e: numeric("duchi", 0, 1, e)) if task == "mean" else (lambda e: design("k-rr", Categories(size), e))
     )
     local = local_epsilon(make, n, budget.epsilon or 0, budget.delta, at_most=_largest(task), precision=_PRECISION)
     if task == "mean":
         made = numeric("duchi", 0, 1, local)
         return Option("shuffle", "one bit, shuffled", math.sqrt(n * made.worst_variance), 1.0, local)
-    return Option("shuffle", "k-rr, shuffled", math.sqrt(design("k-rr", size, local).variance(n)), 1.0, local)
+    return Option(
+        "shuffle", "k-rr, shuffled", math.sqrt(design("k-rr", Categories(size), local).variance(n)), 1.0, local
+    )
 
 
 def _multiple(task: Task, n: int, budget: Budget, size: int) -> Option:
@@ -177,7 +179,7 @@ def _multiple(task: Task, n: int, budget: Budget, size: int) -> Option:
     epsilon, delta = budget.epsilon or 0, budget.delta
     protocol: MultiMessageSum | MultiMessageHistogram
     if task == "histogram":
-        protocol = MultiMessageHistogram(Categories.of(size), n, epsilon, delta)
+        protocol = MultiMessageHistogram(Categories(size), n, epsilon, delta)
     else:
         levels = _MARKS if task == "count" else 0
         protocol = MultiMessageSum(Interval(0, 1), n, epsilon, delta, levels)

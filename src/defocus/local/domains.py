@@ -5,20 +5,32 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from numbers import Integral, Real
 from typing import Any, Literal, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from defocus.errors import InvalidParameterError, Number, OutOfDomainError, finite, whole
+from defocus.errors import InvalidParameterError, Number, OutOfDomainError, SilentDeviceError, finite, whole
 from defocus.local.numbers import canonical
 from defocus.privacy.wire import read_number, write_number
 
-__all__ = ["LARGEST_DOMAIN", "Categories", "Codes", "Domain", "Interval", "domain_from_wire", "listed"]
+__all__ = [
+    "LARGEST_DOMAIN",
+    "OTHER",
+    "Categories",
+    "Codes",
+    "Domain",
+    "Interval",
+    "domain_from_wire",
+    "listed",
+    "never_silent",
+    "plain_text",
+]
 
 Codes: TypeAlias = NDArray[np.int64]
 
+OTHER = "other"
+"""What the last category is called where values outside of the domain are counted."""
 LARGEST_DOMAIN = 1 << 28
 """A server keeps a few counts for each category, so there is a limit to how many it can have."""
 
@@ -32,18 +44,19 @@ class Categories:
 
     * ``outside="other"`` counts it in a public last category: whatever is no category, a number or text outside, None,
       or anything else. A report depends on its value only through the category, so the guarantee of the oracle holds
-      for *every* value.
-    * ``outside="refuse"`` raises before anything is drawn. The guarantee holds among the values of the domain only:
-      that a device is silent shows that its value is none of them. It is for domains that hold every value there is,
-      and for batches of one's own.
+      for *every* value, and the counts of all categories are unbiased.
+    * ``outside="refuse"`` raises before anything is drawn, and so tells of a value that it is none of the domain. It
+      is for simulations with public values, in batches; devices do not report under it (:func:`never_silent`).
 
-    >>> Categories.of(["red", "blue"], outside="other").codes(["blue", "pink"])
+    A category by number is a whole number, also as a float. No code of a value's own runs while it is read.
+
+    >>> Categories.of(["red", "blue"]).codes(["blue", "pink"])
     array([1, 2])
     """
 
     size: int
     labels: tuple[str, ...] | None = None
-    outside: Literal["refuse", "other"] = "refuse"
+    outside: Literal["refuse", "other"] = "other"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "size", whole("the size of the domain", self.size, at_least=2))
@@ -68,7 +81,7 @@ class Categories:
 
     @staticmethod
     def of(
-        domain: "int | Sequence[str] | Categories", *, outside: Literal["refuse", "other"] = "refuse"
+        domain: "int | Sequence[str] | Categories", *, outside: Literal["refuse", "other"] = "other"
     ) -> "Categories":
         """The domain of so many numbers, or of these labels; the bucket for others comes on top."""
         if isinstance(domain, Categories):
@@ -77,23 +90,22 @@ class Categories:
         if isinstance(domain, Sequence) and not isinstance(domain, str | bytes):
             if not all(isinstance(label, str) for label in domain):
                 raise InvalidParameterError("Labels of a domain are texts.", fix="pass a sequence of str, or a number.")
+            if extra and OTHER in domain:
+                raise InvalidParameterError(
+                    f"{OTHER!r} is what the category of all values that have no label is called.",
+                    fix=f"leave the label {OTHER!r} out: what is none of the others is counted there.",
+                )
             return Categories(len(domain) + extra, tuple(domain), outside)
         return Categories(whole("the size of the domain", domain, at_least=1) + extra, None, outside)
 
     def codes(self, values: Any) -> Codes:
         """The category of each value. This runs on the device; the error never quotes a value."""
         known, given = self.size - (self.outside == "other"), listed(values)
-        if self.labels is None:
-            codes = _whole_numbers(given)
-        else:
-            place = {label: i for i, label in enumerate(self.labels)}
-            items = given.tolist() if isinstance(given, np.ndarray) else given
-            codes = np.array([place.get(item, -1) if isinstance(item, str) else -1 for item in items], np.int64)
-        if not codes.size or 0 <= int(codes.min()) <= int(codes.max()) < known:
-            return codes
-        if self.outside == "refuse":
+        codes = _whole_numbers(given) if self.labels is None else _places(given, self.labels)
+        outside = (codes < 0) | (codes >= known)
+        if self.outside == "refuse" and outside.any():
             raise OutOfDomainError(self.described, rule="outside='other'")
-        return np.where((codes < 0) | (codes >= known), known, codes)
+        return np.where(outside, known, codes)
 
     @property
     def described(self) -> str:
@@ -117,7 +129,7 @@ class Interval:
 
     What lies outside follows a declared rule, the same for everybody. ``outside="clip"`` moves it to the nearer end,
     and what is no number at all (NaN, None, a text) to the low one, so that the guarantee of the oracle holds for
-    *every* value. ``outside="refuse"`` raises before anything is drawn; that a device is silent is then seen.
+    *every* value. ``outside="refuse"`` raises before anything is drawn, and is for simulations with public numbers.
     """
 
     low: Number
@@ -194,6 +206,8 @@ def _measured(number: Number) -> bool:
 
 def listed(values: Any) -> list[Any] | NDArray[Any]:
     """Values one by one, whatever they are; what is no list of values is refused."""
+    if isinstance(values, np.ma.MaskedArray):
+        values = values.tolist()  # with None for what is masked
     if hasattr(values, "__array__"):
         array = np.asarray(values)
         if array.ndim == 1:
@@ -208,48 +222,60 @@ def listed(values: Any) -> list[Any] | NDArray[Any]:
     )
 
 
-def _numbers(given: list[Any] | NDArray[Any], kinds: str) -> NDArray[Any] | None:
-    """All of them as one array, if numpy has them as numbers of one of these kinds; to numpy, True would be 1."""
-    if isinstance(given, list) and not {bool, np.bool_}.isdisjoint(map(type, given)):
-        return None
-    try:
-        array = np.asarray(given)
-    except (ValueError, TypeError, OverflowError):
-        return None
-    return array if array.ndim == 1 and array.dtype.kind in kinds else None
+def never_silent(domain: Domain) -> None:
+    """Refuse a domain under which a device would report some values and not others; before it looks at one."""
+    if domain.outside == "refuse":
+        raise SilentDeviceError
+
+
+def plain_text(item: Any, longest: int) -> str | None:
+    """The text of a str of at most so many characters, also of a subclass; None for whatever else there is."""
+    return str.__str__(item) if issubclass(type(item), str) and str.__len__(item) <= longest else None
+
+
+def _places(given: list[Any] | NDArray[Any], labels: tuple[str, ...]) -> Codes:
+    """The place of each text among the labels; -1 for whatever else there is."""
+    place: dict[str | None, int] = {label: i for i, label in enumerate(labels)}
+    longest = max(map(len, labels))
+    items = given.tolist() if isinstance(given, np.ndarray) else given
+    return np.array([place.get(plain_text(item, longest), -1) for item in items], np.int64)
 
 
 def _whole_numbers(given: list[Any] | NDArray[Any]) -> Codes:
     """Whole numbers as they are where they can be a category; -1 for whatever else there is."""
-    array = _numbers(given, "iu")
-    if array is None:
-        return np.array([_whole_number(item) for item in given], np.int64)
-    if array.dtype == np.uint64:
-        return np.where(array > np.uint64(LARGEST_DOMAIN), -1, array.astype(np.int64))
-    return array.astype(np.int64, copy=False)
-
-
-def _whole_number(item: Any) -> int:
-    if isinstance(item, bool) or not isinstance(item, Integral):
-        return -1
-    number = int(item)
-    return number if 0 <= number <= LARGEST_DOMAIN else -1
+    numbers = _real_numbers(given)
+    whole = (numbers >= 0) & (numbers <= LARGEST_DOMAIN) & (numbers == np.floor(numbers))
+    return np.where(whole, numbers, -1).astype(np.int64)
 
 
 def _real_numbers(given: list[Any] | NDArray[Any]) -> NDArray[np.float64]:
     """Numbers as floats; NaN for whatever else there is."""
-    array = _numbers(given, "iuf")
-    if array is None:
-        return np.array([_real_number(item) for item in given], np.float64)
-    return array.astype(np.float64)
+    if isinstance(given, np.ndarray) and given.dtype.kind in "iuf":
+        with np.errstate(all="ignore"):
+            return given.astype(np.float64)
+    return np.array([_real_number(item) for item in given], np.float64)
 
 
 def _real_number(item: Any) -> float:
-    if isinstance(item, bool | np.bool_) or not isinstance(item, Real | Decimal):
+    """The nearest float; NaN for what is no number, and for one that cannot be read, such as a Decimal that signals."""
+    try:
+        return _nearest(item, type(item))
+    except Exception:  # noqa: BLE001  # a value may refuse in any way, and has the same outcome
+        return math.nan
+
+
+def _nearest(item: Any, kind: type) -> float:
+    """By the methods of the classes that are named here, never by those of a subclass."""
+    if issubclass(kind, bool | np.timedelta64):
+        return math.nan
+    if issubclass(kind, np.integer | np.floating):
+        with np.errstate(all="ignore"):
+            return float(np.asarray(item, np.float64))
+    bases: tuple[Any, ...] = (float, int, Fraction, Decimal)
+    base = next((each for each in bases if issubclass(kind, each)), None)
+    if base is None:
         return math.nan
     try:
-        return float(item)
+        return float(base.__float__(item))
     except OverflowError:
-        return math.inf if item == abs(item) else -math.inf
-    except ValueError:  # a Decimal that signals
-        return math.nan
+        return math.inf if base.__gt__(item, 0) else -math.inf

@@ -15,7 +15,7 @@ from defocus.errors import InvalidParameterError, Number, probability
 from defocus.local.answering import CollectedAnswer
 from defocus.local.designs import Frequency, Rappor
 from defocus.local.designs.rappor import rappor_regression
-from defocus.local.domains import Categories
+from defocus.local.domains import OTHER, Categories
 from defocus.local.servers.states import State
 from defocus.local.servers.supports import supports
 
@@ -45,6 +45,8 @@ class Estimate(CollectedAnswer):
     """How many reports were rejected while these were counted."""
     collected: str = ""
     """By which oracle, and what each report promises."""
+    others: bool = False
+    """Whether the last category is of all values outside of the domain."""
 
     @property
     def unbiased(self) -> bool:
@@ -83,21 +85,22 @@ class Estimate(CollectedAnswer):
 
     def label(self, index: int) -> str | int:
         """What a category is called."""
-        if self.labels is None:
-            return index
-        return self.labels[index] if index < len(self.labels) else "other"
+        if self.others and index == len(self) - 1:
+            return OTHER
+        return index if self.labels is None else self.labels[index]
 
     @property
     def column(self) -> AnswerColumn:
         """The counts with standard errors and 95 % intervals; processed ones have neither."""
         unknown = np.full(len(self), np.nan)
         low, high = self.intervals() if self.unbiased else (unknown, unknown)
-        how = f"{self.processing}, from {self.reports} reports"
+        last = f"; category {len(self) - 1} is of all other values" if self.others and self.labels is None else ""
+        how = f"{self.processing}, from {self.reports} reports{last}"
         return AnswerColumn("count", self.counts, self.errors, low, high, integral=False, how=how)
 
     @property
     def categories(self) -> Sequence[str | int]:
-        """What every category is called, in order."""
+        """What every category is called, in order; by number where they have no labels, also the one of the others."""
         return range(len(self)) if self.labels is None else [self.label(i) for i in range(len(self))]
 
     @property
@@ -186,13 +189,15 @@ def estimate(state: State) -> Estimate:
 
 def _counted(state: State, counts: Array, variances: Array) -> Estimate:
     """The estimate; where nobody reported there is nothing to know variances from."""
+    domain = state.design.domain
     return Estimate(
         counts,
         variances if state.reports else np.full_like(variances, np.nan),
         state.reports,
-        state.design.domain.labels if isinstance(state.design.domain, Categories) else None,
+        domain.labels if isinstance(domain, Categories) else None,
         rejected=sum(state.rejected.values()),
         collected=state.design.promise,
+        others=domain.outside == OTHER,
     )
 
 

@@ -168,7 +168,7 @@ class Hitters:
         continued = [prefix + tail for prefix in chosen for tail in self._tails(group)]
         # After the end of a string there is nothing but the end.
         possible = [text for text in continued if END not in text.rstrip(END)]
-        return best(Categories.of(possible, outside="other"), self.epsilon)
+        return best(Categories(len(possible) + 1, tuple(possible), "other"), self.epsilon)
 
     def device(self, value: Any) -> PrefixClient:
         """One person's device, which answers one question and no second."""
@@ -183,8 +183,9 @@ class Hitters:
     def kept(self, estimate: Estimate) -> list[str]:
         """The prefixes to go on with: the most frequent, above a limit that noise passes about once a question."""
         bound = NormalDist().inv_cdf(1 - 1 / len(estimate)) * float(np.median(estimate.errors))
-        found = [(label, count) for label, count, _ in estimate.top(self.keep + 1) if count > bound]
-        return [str(label) for label, _ in found if label != "other"][: self.keep]
+        labels = estimate.labels or ()
+        order = np.argsort(-estimate.counts[: len(labels)], kind="stable")[: self.keep]
+        return [labels[i] for i in order.tolist() if estimate.counts[i] > bound]
 
     def _reach(self, group: int) -> int:
         return min((group + 1) * self.step, self.length)

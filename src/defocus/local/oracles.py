@@ -26,8 +26,8 @@ class Oracle:
 
     >>> colours = oracle("k-rr", ["red", "green", "blue"], epsilon=2)
     >>> reports = colours.encode(["red", "blue", "red"])
-    >>> len(colours.estimate(reports))
-    3
+    >>> colours.estimate(reports).categories
+    ['red', 'green', 'blue', 'other']
     """
 
     design: Categorical
@@ -105,11 +105,11 @@ class Oracle:
 
 
 def oracle(
-    name: str, domain: Any, epsilon: Number, *, outside: Literal["refuse", "other"] = "refuse", **options: Any
+    name: str, domain: Any, epsilon: Number, *, outside: Literal["refuse", "other"] = "other", **options: Any
 ) -> Oracle:
     """A frequency oracle by name, over ``domain`` (a number of categories, or their labels).
 
     >>> oracle("hadamard", 1000, 1)
-    Oracle(design=Hadamard(domain=Categories(size=1000, labels=None, outside='refuse'), epsilon=1))
+    Oracle(design=Hadamard(domain=Categories(size=1001, labels=None, outside='other'), epsilon=1))
     """
     return Oracle(design(name, domain, epsilon, outside=outside, **options))

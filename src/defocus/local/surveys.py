@@ -143,7 +143,7 @@ class Attributes:
         if isinstance(design, Frequency) and not design.collisions:
             spread = group_variances(design, estimate.reports, summed, math.prod(shape[i] for i in others))
         counts, variances = scaled_up(summed, spread, estimate.reports, everyone)
-        return replace(estimate, counts=counts, variances=variances, labels=None)
+        return replace(estimate, counts=counts, variances=variances, labels=None, others=False)
 
     def _column(self, columns: Mapping[str, Any], name: str) -> Any:
         if name not in columns:
@@ -156,7 +156,7 @@ def attributes(
     epsilon: Number,
     *,
     how: Literal["each", "pairs", "joint"] = "each",
-    outside: Literal["refuse", "other"] = "refuse",
+    outside: Literal["refuse", "other"] = "other",
 ) -> Attributes:
     """Describe a collection of several attributes of each person; ``outside`` as in :class:`Categories`."""
     if how not in ("each", "pairs", "joint"):
@@ -181,4 +181,4 @@ def _oracle(domains: Mapping[str, Categories], names: tuple[str, ...], epsilon: 
         raise InvalidParameterError(
             f"A table over {', '.join(names)} has {cells} cells, more than {_LARGEST}.", fix="ask about pairs or each."
         )
-    return best(cells, epsilon)
+    return best(cells, epsilon, outside="refuse")  # of cells, which are whole numbers by now

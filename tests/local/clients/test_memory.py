@@ -1,10 +1,12 @@
 import json
 import math
+from typing import Any
 
 import numpy as np
 import pytest
+from tests.local.odd_values import ODD
 
-from defocus.errors import InvalidParameterError, OutOfDomainError, UnmadeReportError, UnreadableDescriptionError
+from defocus.errors import InvalidParameterError, SilentDeviceError, UnmadeReportError, UnreadableDescriptionError
 from defocus.local import Memory, Oracle, Server, mean, oracle
 from defocus.local.designs import DBitFlip, Rappor, design, numeric
 from defocus.local.domains import Categories
@@ -51,7 +53,7 @@ def test_remembered_answers_estimate_as_well_as_fresh_ones() -> None:
         server.add(Memory(asked.design, bits=seeded(i)).report(x))
     found = asked.estimate(server)
     assert abs(found.mean - hours.mean()) < 4 * found.error
-    buckets = Oracle(DBitFlip(Categories.of(6), 2, asked=3))
+    buckets = Oracle(DBitFlip(Categories(6), 2, asked=3))
     counted = buckets.server()
     for i in range(3000):
         counted.add(Memory(buckets.design, bits=seeded(i)).report(i % 3))
@@ -71,10 +73,22 @@ def test_an_oracle_without_memory_is_refused() -> None:
         Memory(design("k-rr", 5, 1))
 
 
-def test_a_memory_refuses_values_outside_and_texts_that_are_none() -> None:
-    memory = Memory(design("rappor", ["a", "b"], 1))
-    with pytest.raises(OutOfDomainError):
-        memory.report("z")
+@pytest.mark.parametrize("odd", ODD)
+def test_a_memory_has_a_report_for_every_value_and_one_filter_for_all_outside(odd: str) -> None:
+    value: Any = ODD[odd]
+    for made in (design("rappor", ["x", "y"], 4), numeric("duchi", 0, 10, 2), design("d-bit", 8, 2, asked=3)):
+        memory, server = Memory(made, bits=seeded(1)), Server(made)
+        found = {len(memory.report(each)) for each in (value, value, None, "z")}
+        assert len(found) == 1
+        assert server.add(memory.report(value))
+        if isinstance(made, Rappor):
+            assert list(json.loads(memory.to_json())["kept"]["filters"]) == ["2"]
+
+
+def test_a_memory_refuses_rules_of_silence_and_texts_that_are_none() -> None:
+    for silent in (design("rappor", ["a", "b"], 1, outside="refuse"), numeric("duchi", 0, 1, 1, outside="refuse")):
+        with pytest.raises(SilentDeviceError):
+            Memory(silent)
     for text in ("", "{}", "[]", '{"design": 3}', Memory(numeric("duchi", 0, 1, 1)).to_json().replace("alpha", "beta")):
         with pytest.raises(UnreadableDescriptionError):
             Memory.from_json(text)

@@ -120,7 +120,7 @@ def test_texts_that_are_no_counts_are_refused_and_nothing_else() -> None:
 
 def test_counts_that_do_not_fit_into_64_bits_are_refused_and_do_not_wrap() -> None:
     made = design("k-rr", 5, 1)
-    many = State.from_bytes(forged(described(made), [2**59] * 5))
+    many = State.from_bytes(forged(described(made), [2**59] * 6))
     with pytest.raises(InvalidParameterError, match="64-bit"):
         many + many
     totals = numeric("laplace", 0, 1, 1)
@@ -132,10 +132,10 @@ def test_counts_that_do_not_fit_into_64_bits_are_refused_and_do_not_wrap() -> No
 def test_an_oracle_with_more_counts_than_memory_is_refused() -> None:
     for name in ("k-rr", "hadamard"):
         with pytest.raises(InvalidParameterError, match=r"counts[^\n]*\nTo fix"):
-            Server(design(name, 1 << 28, 1))
+            Server(design(name, (1 << 28) - 1, 1))
     for name in ("oue", "d-bit", "subset"):
         with pytest.raises(InvalidParameterError, match="bytes"):
-            design(name, 1 << 28, 1)
+            design(name, (1 << 28) - 1, 1)
 
 
 def test_a_nonce_is_used_up_by_a_report_and_not_by_garbage() -> None:

@@ -42,7 +42,7 @@ def test_every_report_supports_whom_it_should(design: LocalHashing | GeometryRes
 @pytest.mark.parametrize("name", ["olh", "pgr"])
 @pytest.mark.parametrize("epsilon", [0.25, 1, 2, 3, 4.5, 6, 9])
 def test_large_and_small_epsilons_are_served(name: str, epsilon: float) -> None:
-    asked = small_oracle(name, 40, epsilon)
+    asked = small_oracle(name, 40, epsilon, outside="refuse")
     people = np.arange(8000) % 40
     found = asked.estimate(asked.encode(people))
     assert (np.abs(found.counts - 200) < 6 * found.errors + 1e-6).all()

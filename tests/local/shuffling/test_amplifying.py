@@ -49,7 +49,7 @@ def test_designs_are_described_by_their_sets(name: str, inside: float, both: flo
 def test_what_is_not_two_level_counts_as_any_randomiser() -> None:
     assert local_event(numeric("hybrid", 0, 1, 1)) == Pure(1)
     assert local_event(numeric("duchi", 0, 1, 1)) == RandomizedResponse(1)
-    assert local_event(design("k-rr", 5, 1)) == RandomizedResponse(1, 5)
+    assert local_event(design("k-rr", 5, 1)) == RandomizedResponse(1, 6)
 
 
 @pytest.mark.parametrize("name", ["k-rr", "sue", "oue", "olh", "subset", "hadamard", "pgr", "cms", "hcms", "d-bit"])
@@ -86,7 +86,7 @@ def test_bad_questions_are_refused() -> None:
 @pytest.mark.parametrize("size", [3, 5, 6, 10, 100])
 def test_sets_of_all_categories_but_one_are_amplified_too(size: int) -> None:
     """No category is in neither of two such sets, exactly, which no pair of floats says for every size."""
-    event = local_event(design("subset", size, 1, members=size - 1))
+    event = local_event(design("subset", size, 1, outside="refuse", members=size - 1))
     assert isinstance(event, SubsetResponse)
     assert event.both == 2 * Fraction(event.inside) - 1
     assert epsilon_of(Shuffled(event, 100)) < 1

@@ -9,7 +9,7 @@ from defocus.local.shuffling import MultiMessageHistogram
 from defocus.noise.testing import seeded
 from defocus.privacy import account
 
-ASKED = MultiMessageHistogram(Categories.of(20), users=2000, epsilon=1, delta=1e-6)
+ASKED = MultiMessageHistogram(Categories(20), users=2000, epsilon=1, delta=1e-6)
 
 
 def test_the_event_keeps_what_was_promised() -> None:
@@ -35,7 +35,7 @@ def test_counts_are_unbiased_with_the_stated_error_and_no_other() -> None:
 
 
 def test_the_error_does_not_grow_with_the_users() -> None:
-    few, many = (MultiMessageHistogram(Categories.of(20), n, 1, 1e-6).error for n in (1000, 10**6))
+    few, many = (MultiMessageHistogram(Categories(20), n, 1, 1e-6).error for n in (1000, 10**6))
     assert many < 1.1 * few
 
 

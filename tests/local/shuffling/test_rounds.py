@@ -22,7 +22,7 @@ def test_a_round_travels_as_json_and_keeps_its_digest() -> None:
 
 def test_the_event_counts_on_the_threshold() -> None:
     described, _, _ = parties(users=500)
-    assert described.event == Shuffled(RandomizedResponse(2, 4), 500)
+    assert described.event == Shuffled(RandomizedResponse(2, 5), 500)
 
 
 def test_all_envelopes_are_equally_long() -> None:

@@ -1,9 +1,12 @@
 """The shuffler as a process: over HTTP on this machine."""
 
+import contextlib
 import http.client
 import socket
 import struct
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
 
 import pytest
@@ -13,6 +16,19 @@ from tests.waiting import HANGS
 from defocus.errors import InvalidParameterError, ShufflerUnavailableError
 from defocus.local import oracle
 from defocus.local.shuffling import Analyser, Service, acknowledge, ask, fetch, send, sending, serving
+from defocus.local.shuffling import service as module
+
+
+def connected(address: str) -> socket.socket:
+    return socket.create_connection((str(urlsplit(address).hostname), int(urlsplit(address).port or 0)), timeout=30)
+
+
+def dropped(client: socket.socket) -> bool:
+    """Whether the shuffler ends the connection without an answer."""
+    try:
+        return client.recv(1) == b""
+    except ConnectionError:
+        return True
 
 
 def asked(address: str, method: str, path: str, body: bytes | None = None, **headers: str) -> int:
@@ -114,6 +130,96 @@ def test_only_the_analyser_ends_a_round_by_saying_what_only_it_knows() -> None:
         assert fetch(where) is not None
         assert acknowledge(where, reader.receipt())
         assert service.finished.wait(HANGS)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"",
+        b"G",
+        b"POST /envelopes HTTP/1.1\r\nContent-Length: 1048576\r\n\r\nhalf",
+        b"GET / HTTP/1.1\r\nX: " + b"x" * 8000,
+        b"GET /batches/0 HTTP/1.1\r\n\r\n",
+    ],
+    ids=["idle", "a letter", "half a body", "half a head", "who does not read"],
+)
+def test_hundreds_of_connections_that_say_nothing_hold_up_nobody(said: bytes) -> None:
+    described, mixer, _ = parties(users=3)
+    envelopes = described.envelopes(oracle("k-rr", 4, 2).encode([1] * 2003))
+    with serving(mixer) as service, contextlib.ExitStack() as undo:
+        assert send(service.address, envelopes[:2000])["accepted"] == 2000
+        before = threading.active_count()
+        for _ in range(400):
+            client = undo.enter_context(connected(service.address))
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
+            with contextlib.suppress(ConnectionError):  # of those whose place others took already
+                client.sendall(said)
+        assert send(service.address, envelopes[2000:]) == {"accepted": 3, "rejected": 0}
+        assert ask(service.address) == described
+        assert threading.active_count() - before < 40
+        assert len(service._open) <= 128
+
+
+def test_whoever_has_waited_for_longest_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, mixer, _ = parties()
+    monkeypatch.setattr(module, "_CONNECTIONS", 4)
+    with serving(mixer) as service, contextlib.ExitStack() as undo:
+        clients = [undo.enter_context(connected(service.address)) for _ in range(4)]
+        assert ask(service.address) == mixer.round
+        assert dropped(clients[0])
+        for client in clients[1:]:
+            client.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            assert client.recv(15) == b"HTTP/1.1 200 OK"
+
+
+def test_a_request_that_is_worked_on_keeps_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, mixer, _ = parties()
+    monkeypatch.setattr(module, "_CONNECTIONS", 2)
+    begun, end = threading.Event(), threading.Event()
+
+    def take(_body: bytes) -> dict[str, int]:
+        begun.set()
+        end.wait(30)
+        return {"accepted": 1, "rejected": 0}
+
+    with serving(mixer) as service, ThreadPoolExecutor(1) as pool, contextlib.ExitStack() as undo:
+        monkeypatch.setattr(service, "take", take)
+        found = pool.submit(send, service.address, [b"envelope"])
+        assert begun.wait(30)
+        clients = [undo.enter_context(connected(service.address)) for _ in range(6)]
+        assert all(map(dropped, clients[:5]))
+        end.set()
+        assert found.result(30) == {"accepted": 1, "rejected": 0}
+
+
+def test_a_request_has_a_deadline_however_it_trickles_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, mixer, _ = parties()
+    monkeypatch.setattr(module, "_PATIENCE", 0.2)
+    with serving(mixer) as service, connected(service.address) as client:
+        client.settimeout(0.05)
+        for _ in range(200):
+            try:
+                client.sendall(b"x")
+                ended = client.recv(1) == b""
+            except TimeoutError:
+                continue
+            except ConnectionError:
+                ended = True
+            assert ended
+            break
+        else:
+            pytest.fail("a connection without a request was kept")
+        assert ask(service.address) == mixer.round
+    assert service.failures == 1
+
+
+def test_a_head_without_end_is_dropped_before_it_is_read() -> None:
+    _, mixer, _ = parties()
+    with serving(mixer) as service, connected(service.address) as client:
+        with contextlib.suppress(ConnectionError):
+            client.sendall(b"GET / HTTP/1.1\r\nX: " + b"x" * (1 << 22))
+        assert dropped(client)
+        assert asked(service.address, "POST", "/envelopes", None, **{"Transfer-Encoding": "chunked"}) == 411
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1", "example.org", "", "::1"])  # noqa: S104 - refused

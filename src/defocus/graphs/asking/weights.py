@@ -14,6 +14,7 @@ from defocus.graphs.noising import attempted
 from defocus.graphs.public import Public
 from defocus.graphs.questions import Method, Result
 from defocus.graphs.statistics.weights import KINDS, STEPS, WeightSums
+from defocus.graphs.wording import WEIGHTS_CUT
 from defocus.mechanisms import Gaussian, Laplace
 from defocus.noise import Bits
 from defocus.privacy.budgets import Budget
@@ -84,7 +85,8 @@ class WeightNoise:
     statistic: WeightSums
     mechanism: Laplace | Gaussian
     rules: tuple[str, ...] = (
-        "weights are cut to their declared range; what is missing or no number counts as zero",
+        WEIGHTS_CUT,
+        "a weight that is missing or no number counts as zero",
         "where an edge is listed more than once, its first line has its weight, and the others count as zero",
     )
 

@@ -7,7 +7,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from defocus.errors import Number, SilentDeviceError, UnmadeReportError
+from defocus.errors import Number, UnmadeReportError
 from defocus.local import wire
 from defocus.local.clients import (
     d_bit,
@@ -40,7 +40,7 @@ from defocus.local.designs.duchi import Duchi
 from defocus.local.designs.hybrid import Hybrid
 from defocus.local.designs.local_laplace import LocalLaplace
 from defocus.local.designs.window import Window
-from defocus.local.domains import Categories
+from defocus.local.domains import Categories, never_silent
 from defocus.local.layouts import Payload
 from defocus.local.reports import Reports
 from defocus.noise import Bits
@@ -75,8 +75,9 @@ class Client:
 
     Guarantee:
         Each report is epsilon-LDP in its value, with the design's exact law. Reports about one person compose: two of
-        them cost two epsilon. The nonce is random and independent of the value. This holds for every value
-        where the domain's rule is ``other`` or ``clip``; under ``refuse``, values outside are told by silence.
+        them cost two epsilon. The nonce is random and independent of the value. This holds for every value, whatever
+        it is: each has a report of the same length, and none is an error. (:meth:`encode` also serves simulations
+        under the rule ``refuse``; :meth:`report` and :meth:`from_json` refuse that rule itself, for any value.)
     Assumes:
         ``bits`` is uniform and independent across calls.
     """
@@ -87,15 +88,13 @@ class Client:
         object.__setattr__(self, "design", design_of(self.design))
 
     @staticmethod
-    def from_json(text: str | bytes, *, at_most: Number | None = None, never_silent: bool = False) -> "Client":
+    def from_json(text: str | bytes, *, at_most: Number | None = None) -> "Client":
         """The client of a description that came from elsewhere.
 
-        It is refused if a report costs more than ``at_most``, and, for a device that is to be ``never_silent``, if
-        values outside of the domain would not be reported.
+        It is refused if a report costs more than ``at_most``, or if values outside of the domain would not be reported.
         """
         design = from_json(text, at_most=at_most)
-        if never_silent and design.domain.outside == "refuse":
-            raise SilentDeviceError
+        never_silent(design.domain)
         return Client(design)
 
     def encode(self, values: Any, bits: Bits | None = None) -> Reports:
@@ -113,11 +112,15 @@ class Client:
     def report(self, value: Any, *, nonce: bool = False, bits: Bits | None = None) -> bytes:
         """One person's report as a message; with ``nonce``, a server can reject copies of it."""
         draw = source(bits)
-        payload = self.encode([value], draw).payload
+        payload = self._payload(value, draw)
         return wire.write(self.design, payload, nonce=wire.new_nonce(draw) if nonce else None, batch=False)
 
     def report_json(self, value: Any, *, nonce: bool = False, bits: Bits | None = None) -> str:
         """The same as JSON."""
         draw = source(bits)
-        payload = self.encode([value], draw).payload
+        payload = self._payload(value, draw)
         return wire.write_json(self.design, payload, nonce=wire.new_nonce(draw) if nonce else None)
+
+    def _payload(self, value: Any, bits: Bits) -> Payload:
+        never_silent(self.design.domain)
+        return self.encode([value], bits).payload

@@ -10,6 +10,7 @@ from defocus.local import wire
 from defocus.local.clients import d_bit, numeric, rappor
 from defocus.local.designs import DBitFlip, Describes, Design, Rappor, design_of, from_json, to_json
 from defocus.local.designs.duchi import STEPS, Duchi
+from defocus.local.domains import never_silent
 from defocus.local.layouts import Payload
 from defocus.noise import Bits, uniform
 from defocus.noise.bits import source
@@ -57,6 +58,7 @@ class Memory:
                 f"{design.name} has no memory: each of its reports costs epsilon anew.",
                 fix="use rappor, duchi or d-bit for repeated collection, or charge every report.",
             )
+        never_silent(design.domain)
         self.design: Rappor | Duchi | DBitFlip = design
         self._kept = _drawn(design, source(bits))
 

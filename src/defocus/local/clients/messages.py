@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from defocus.local.clients.numeric import on_grid
-from defocus.local.domains import Categories, Interval
+from defocus.local.domains import Categories, Interval, never_silent
 from defocus.local.layouts import Cells
 from defocus.noise import Bits, bernoulli, permutation
 from defocus.noise.bits import source
@@ -33,6 +33,9 @@ class SumClient:
     levels: int
     coins: int
     chance: Fraction
+
+    def __post_init__(self) -> None:
+        never_silent(self.domain)
 
     def report(self, value: Any, bits: Bits | None = None) -> tuple[bytes, ...]:
         """One person's messages, a byte each, in random order. Seal each by itself for the analyser."""
@@ -57,6 +60,9 @@ class HistogramClient:
 
     domain: Categories
     chance: Fraction
+
+    def __post_init__(self) -> None:
+        never_silent(self.domain)
 
     @property
     def length(self) -> int:

@@ -5,7 +5,7 @@ from typing import Any, final
 from defocus.errors import AskedAgainError, InvalidParameterError, Number, UnsuitableQuestionError, whole
 from defocus.local.clients.client import Client
 from defocus.local.designs import Design, from_json
-from defocus.local.domains import Categories
+from defocus.local.domains import Categories, plain_text
 from defocus.noise import Bits
 
 __all__ = ["END", "PrefixClient", "checked_question", "padded"]
@@ -16,8 +16,8 @@ END = "\0"
 
 def padded(value: Any, alphabet: str, length: int) -> str:
     """A string with its end marked; for whatever is no string of the alphabet, a text that no question names."""
-    known = isinstance(value, str) and len(value) <= length and set(value) <= set(alphabet)
-    return value + END * (length - len(value)) if known else ""
+    text = plain_text(value, length)
+    return "" if text is None or not set(text) <= set(alphabet) else text + END * (length - len(text))
 
 
 def checked_question(design: Design, *, alphabet: str, reach: int, epsilon: Number) -> Design:

@@ -31,7 +31,7 @@ class DBitFlip(Frequency):
         Ding, Kulkarni, Yekhanin (2017), Collecting telemetry data privately, Section 3.2.
 
     >>> round(DBitFlip(Categories.of(32), 1, asked=4).variance(1), 1)
-    47.9
+    49.5
     """
 
     domain: Categories

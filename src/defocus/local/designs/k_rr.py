@@ -30,7 +30,7 @@ class KRR(Frequency):
         Warner (1965); Kairouz, Bonawitz, Ramage (2016), Discrete distribution estimation under local privacy.
 
     >>> round(KRR(Categories.of(1000), 1).variance(1), 1)
-    338.9
+    339.3
     """
 
     domain: Categories

@@ -91,7 +91,7 @@ def design(
     domain: Any,
     epsilon: Number,
     *,
-    outside: Literal["refuse", "other"] = "refuse",
+    outside: Literal["refuse", "other"] = "other",
     **options: Any,
 ) -> Categorical:
     """The design of a frequency oracle by its name.

@@ -10,7 +10,7 @@
 ...     _ = mixer.accept(envelope)
 >>> batch = mixer.release()
 >>> len(asked.estimate(shuffling.Analyser(described, theirs).count(batch)))
-4
+5
 """
 
 from defocus.local.shuffling.amplifying import amplified, local_epsilon, local_event

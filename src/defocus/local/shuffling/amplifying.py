@@ -42,7 +42,7 @@ def amplified(design: Design | Describes, users: int, *, deployment: Deployment 
     >>> from defocus.local import oracle
     >>> event = amplified(oracle("k-rr", 2, 3).design, 10_000)
     >>> round(account(event, adjacency="replace").epsilon(1e-6), 3)
-    0.169
+    0.22
     """
     design = design_of(design)
     if deployment == "secure-aggregation":
@@ -102,7 +102,7 @@ def local_epsilon(
 
     >>> from defocus.local.designs import design
     >>> round(local_epsilon(lambda e: design("k-rr", 2, e), 10_000, 1, 1e-6), 1)
-    5.7
+    5.5
     """
     budget, largest = Budget(epsilon, delta), float(positive("at_most", at_most))
     count("users", users)

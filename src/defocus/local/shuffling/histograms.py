@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from defocus.errors import Number, TooFewUsersError, count, positive, probability, whole
 from defocus.local.clients import HistogramClient
-from defocus.local.domains import Categories
+from defocus.local.domains import OTHER, Categories
 from defocus.local.estimates import Estimate
 from defocus.local.shuffling.binomial_noise import chance_for, delta_of, replaced_event
 from defocus.noise import Bits, bernoulli, permutation
@@ -120,7 +120,8 @@ class MultiMessageHistogram:
         price = f"epsilon {float(self.epsilon):g}, delta {float(self.delta):g}"
         told = f"several messages each, shuffled among {n} users: {price}"
         variances = np.full(self.domain.size, float(n * self.chance * (1 - self.chance)))
-        return Estimate(counts, variances, n, self.domain.labels, collected=told)
+        others = self.domain.outside == OTHER
+        return Estimate(counts, variances, n, self.domain.labels, collected=told, others=others)
 
     def _enough(self, users: int) -> int:
         """Fewer users than were counted on hide each other less than was promised."""

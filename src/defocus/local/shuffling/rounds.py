@@ -8,6 +8,7 @@ from typing import Any, final
 from defocus.errors import DefocusError, InvalidParameterError, Number, UnreadableDescriptionError, count, whole
 from defocus.local import wire
 from defocus.local.designs import Design, design_of, from_json, to_json
+from defocus.local.domains import never_silent
 from defocus.local.layouts import Payload
 from defocus.local.reports import Reports
 from defocus.local.shuffling.amplifying import amplified
@@ -41,6 +42,7 @@ class Round:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "design", design_of(self.design))
+        never_silent(self.design.domain)
         count("users", self.users)
         for name in ("shuffler", "analyser"):
             if not isinstance(getattr(self, name), bytes) or len(getattr(self, name)) != 32:

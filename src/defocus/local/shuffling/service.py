@@ -7,18 +7,21 @@ GET     /batches/<i>     the i-th sealed batch, from 0; 404 while there is none
 POST    /batches/<i>     that the analyser has it, by a receipt that nobody else can make; 403 for others
 ======  ===============  ==========================================================================
 
-Addresses, headers and times of arrival are neither logged nor kept. Only addresses of this machine are served: a
-deployment puts its own transport, and whatever decides who may send, in front.
+Addresses, headers and times of arrival are neither logged nor kept. A connection carries one request; one that says
+nothing, or too slowly, holds up nobody else and is dropped, and memory for all of them is bounded. Only addresses of
+this machine are served: a deployment puts its own transport, and whatever decides who may send, in front.
 """
 
+import asyncio
 import hmac
 import ipaddress
 import json
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, final
+from http import HTTPStatus
+from typing import Any, TypeAlias, final
 
 from defocus.errors import InvalidParameterError, whole
 from defocus.local.shuffling.shuffler import Shuffler
@@ -27,8 +30,16 @@ __all__ = ["Service", "serving"]
 
 _LARGEST_BODY = 1 << 20
 """Bytes of one request; more would be held in memory before anything is checked."""
+_LONGEST_HEAD = 1 << 13
+"""Bytes of a request before its body."""
+_PIECE = 1 << 16
+"""Bytes of an answer that are written at once."""
 _PATIENCE = 10.0
-"""Seconds after which a connection that says nothing is dropped."""
+"""Seconds that one has for all of a request, and again for all of the answer, however they come."""
+_CONNECTIONS = 128
+"""Connections at once. One more takes the place of the one that has kept the shuffler waiting for longest."""
+_BYTES, _JSON = "application/octet-stream", "application/json"
+_Task: TypeAlias = "asyncio.Task[Any]"
 
 
 @final
@@ -46,31 +57,85 @@ class Service:
         self._lock = threading.Lock()
         self._wanted = batches
         self.finished = threading.Event()
-        self._server = _server((_loopback(host), _port(port)), self)
+        self._stopped = threading.Event()
+        self._socket = socket.create_server((_loopback(host), _port(port)), backlog=_CONNECTIONS)
+        self._address = self._socket.getsockname()
+        self._open = set[_Task]()
+        self._waiting = dict[_Task, None]()
+        """Those of them whose other side has to send or to read, the longest first."""
 
     @property
     def address(self) -> str:
         """Where it listens."""
-        host, port = self._server.server_address[:2]
-        return f"http://{host if isinstance(host, str) else host.decode()}:{port}"
+        host, port = self._address
+        return f"http://{host}:{port}"
 
     def run(self) -> None:
         """Serve until :meth:`stop`."""
-        self._server.serve_forever(poll_interval=0.1)
+        asyncio.run(self._serve())
 
     def stop(self) -> None:
-        """Serve no longer."""
-        self._server.shutdown()
-        self._server.server_close()
+        """Serve no longer; connections that are open are dropped."""
+        self._stopped.set()
+
+    async def _serve(self) -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda *_: self.failed())  # the library would write whose
+        server = await asyncio.start_server(self._connected, sock=self._socket, limit=_LONGEST_HEAD)
+        await asyncio.to_thread(self._stopped.wait)
+        server.close()
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One request of one connection. Who keeps it waiting is dropped in the end, or when others have no room."""
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101  # this is one
+        self._open.add(task)
+        self._waiting[task] = None
+        if len(self._open) > _CONNECTIONS:
+            longest = next(iter(self._waiting))
+            self._forget(longest)
+            longest.cancel()
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                asked = await _received(reader)
+            self._waiting.pop(task, None)
+            answer = await self._answer(*asked)
+            self._waiting[task] = None
+            async with asyncio.timeout(_PATIENCE):
+                await _sent(writer, *answer)
+            self.told()
+            writer.close()
+        except (Exception, asyncio.CancelledError):  # noqa: BLE001  # it broke off, it was dropped, or there is a fault
+            writer.transport.abort()
+            self.failed()
+        finally:
+            self._forget(task)
+
+    def _forget(self, task: "_Task") -> None:
+        self._open.discard(task)
+        self._waiting.pop(task, None)
+
+    async def _answer(self, method: str, path: str, body: bytes | int) -> tuple[int, bytes, str]:
+        """Status, body and type of the answer to a request, whose body is a status where it was not read."""
+        index = _batch_number(path)
+        if method == "GET" and path == "/":
+            return 200, self.shuffler.round.to_json().encode(), _JSON
+        if method == "GET":
+            found = None if index is None else self.batch(index)
+            return (404, b"", _BYTES) if found is None else (200, found, _BYTES)
+        if isinstance(body, int):
+            return body, b"", _BYTES
+        if index is not None:
+            return 200 if self.arrived(index, body) else 403, b"", _BYTES
+        return 200, json.dumps(await asyncio.to_thread(self.take, body)).encode(), _JSON
 
     def take(self, body: bytes) -> dict[str, int]:
         """Accept envelopes laid end to end, and make a batch when there are enough."""
         length = self.shuffler.round.envelope_length
         cut = [body[i : i + length] for i in range(0, len(body), length)]
         accepted = sum(self.shuffler.accept(one) is None for one in cut)
-        with self._lock:
-            batch = self.shuffler.release()
-            if batch is not None:
+        batch = self.shuffler.release()
+        if batch is not None:
+            with self._lock:
                 self._batches.append(batch)
         return {"accepted": accepted, "rejected": len(cut) - accepted}
 
@@ -118,61 +183,34 @@ def serving(shuffler: Shuffler, **how: Any) -> Iterator[Service]:
         thread.join()
 
 
-def _handler(service: Service) -> type[BaseHTTPRequestHandler]:
-    @final
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        server_version = "defocus-shuffler"
-        sys_version = ""
-        timeout = _PATIENCE
-
-        def do_GET(self) -> None:  # the name that http.server looks for
-            if self.path == "/":
-                self._answer(200, service.shuffler.round.to_json().encode(), "application/json")
-                return
-            index = _batch_number(self.path)
-            found = None if index is None else service.batch(index)
-            self._answer(404, b"") if found is None else self._answer(200, found)
-
-        def do_POST(self) -> None:  # the name that http.server looks for
-            length, index = self.headers.get("Content-Length", ""), _batch_number(self.path)
-            known = self.path == "/envelopes" or index is not None
-            if not known or not _is_small_number(length):
-                self.close_connection = True
-                self._answer(411 if known else 404, b"")
-            elif int(length) > _LARGEST_BODY:
-                self.close_connection = True
-                self._answer(413, b"")
-            elif index is not None:
-                self._answer(200 if service.arrived(index, self.rfile.read(int(length))) else 403, b"")
-                service.told()
-            else:
-                told = service.take(self.rfile.read(int(length)))
-                self._answer(200, json.dumps(told).encode(), "application/json")
-
-        def log_message(self, *_: object) -> None:
-            """Nothing about a sender is written anywhere."""
-
-        def _answer(self, status: int, body: bytes, kind: str = "application/octet-stream") -> None:
-            self.send_response(status)
-            self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-    return Handler
+async def _received(reader: asyncio.StreamReader) -> tuple[str, str, bytes | int]:
+    """Method, path and body of a request, or the status by which its body is refused; else a ValueError."""
+    first, *lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+    method, path, _ = first.split(" ")
+    lengths = [value.strip() for name, _, value in (line.partition(":") for line in lines) if _is_length(name)]
+    if method != "POST":
+        return method, path, 501
+    if path != "/envelopes" and _batch_number(path) is None:
+        return method, path, 404
+    if len(lengths) != 1 or not _is_small_number(lengths[0]):
+        return method, path, 411
+    length = int(lengths[0])
+    return method, path, await reader.readexactly(length) if length <= _LARGEST_BODY else 413
 
 
-def _server(where: tuple[str, int], service: Service) -> ThreadingHTTPServer:
-    @final
-    class Server(ThreadingHTTPServer):
-        daemon_threads = True
+def _is_length(name: str) -> bool:
+    return name.lower() in ("content-length", "transfer-encoding")
 
-        def handle_error(self, *_: object) -> None:
-            """A connection that broke off, or a fault: the library would write whose it was."""
-            service.failed()
 
-    return Server(where, _handler(service))
+async def _sent(writer: asyncio.StreamWriter, status: int, body: bytes, kind: str) -> None:
+    """Write an answer piece by piece, so that no copy of it waits for a slow reader, and wait until it has left."""
+    fields = f"Content-Type: {kind}\r\nContent-Length: {len(body)}\r\nConnection: close"
+    writer.transport.set_write_buffer_limits(0)
+    writer.write(f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n{fields}\r\n\r\n".encode())
+    for start in range(0, len(body), _PIECE):
+        writer.write(body[start : start + _PIECE])
+        await writer.drain()
+    await writer.drain()
 
 
 def _batch_number(path: str) -> int | None:
