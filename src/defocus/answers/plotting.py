@@ -120,7 +120,7 @@ def series(moments: Sequence[Any], column: AnswerColumn, *, by: str) -> Any:
     axes.set(xlabel=literal(by), ylabel=literal(column.name))
     axes.tick_params(axis="x", labelrotation=20)
     axes.grid(visible=True, alpha=0.3)
-    figure.supxlabel("band: 95 % intervals, one entry at a time", fontsize=7)
+    figure.supxlabel("band: 95 % intervals of the noise, one entry at a time", fontsize=7)
     return figure
 
 
@@ -143,7 +143,7 @@ def curve(places: Sequence[float], column: AnswerColumn, *, by: str) -> Any:
     axes.set(xlabel=literal(by), ylabel=literal(column.name))
     axes.grid(visible=True, alpha=0.3)
     beyond = f"; {left_out} more are zero" if left_out else ""
-    figure.supxlabel(f"band: 95 % intervals, one entry at a time{beyond}", fontsize=7)
+    figure.supxlabel(f"band: 95 % intervals of the noise, one entry at a time{beyond}", fontsize=7)
     return figure
 
 

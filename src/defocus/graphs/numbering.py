@@ -64,6 +64,13 @@ def _objects(side: Any) -> NDArray[Any]:
 
 
 def _number(value: Any) -> int | None:
+    try:
+        return _whole(value)
+    except Exception:  # noqa: BLE001  # an object may refuse in any way, and names no node then
+        return None
+
+
+def _whole(value: Any) -> int | None:
     if isinstance(value, bool | np.bool_):
         return None
     if isinstance(value, Integral):

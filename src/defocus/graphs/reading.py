@@ -189,6 +189,14 @@ def _numbered(more: EdgeColumns) -> EdgeColumns:
 
 def _columns(listed: list[Any]) -> EdgeColumns:
     """The ends of pairs. What is no pair has no ends, and is left out as an edge between missing nodes is."""
-    pairs = [tuple(pair) if isinstance(pair, tuple | list) and len(pair) >= 2 else (None, None) for pair in listed]
+    pairs = [_pair(one) for one in listed]
     left, right = ([pair[side] for pair in pairs] for side in (0, 1))
     return EdgeColumns(as_column(left), as_column(right))
+
+
+def _pair(one: Any) -> tuple[Any, ...]:
+    try:
+        ends = tuple(one) if isinstance(one, tuple | list) else ()
+    except Exception:  # noqa: BLE001  # an object may refuse in any way, also to say what it is
+        ends = ()
+    return ends if len(ends) >= 2 else (None, None)

@@ -33,6 +33,10 @@ _OPTIONS = (
     "auto_detect = false, header = false, nullstr = '', null_padding = true, ignore_errors = true,"
     " strict_mode = false, parallel = false, hive_partitioning = false"
 )
+_LINES = f"read_csv({_FILE}, columns = {{'line': 'VARCHAR'}}, delim = '\x1f', quote = '', escape = '', {_OPTIONS})"
+"""Every line as one text, whatever is in it."""
+_QUOTED = '"(?:[^"]|"")*"'
+"""A field between quotes, in which a quote is written twice."""
 
 
 class Read(Protocol):
@@ -121,14 +125,20 @@ def _headless(place: Path, separator: str) -> Read:
     def read(chosen: Sequence[str | None], *, rows: bool) -> pa.Table:
         if not rows:
             return _typed(chosen)
-        columns = ", ".join(f"'{name}': 'VARCHAR'" for name in PLACES)
-        signs = f"delim = '{separator}', quote = '\"', escape = '\"'"
-        lines = f"read_csv({_FILE}, columns = {{{columns}}}, {signs}, {_OPTIONS})"
-        # DuckDB casts while it reads, and drops what it cannot cast, unless a function stands in between.
-        wanted = _selected(chosen, lambda name: f"nullif({quoted(name)}, '')")
-        return _asked(place, f"SELECT {wanted} FROM {lines}")  # noqa: S608  # places only
+        # Each line is cut by itself: a quote that nobody closes would take all lines below with it.
+        each = f"regexp_extract_all('{separator}' || rtrim(line, '\r'), '{separator}(?:{_QUOTED}|[^{separator}]*)')"
+        fields = f"SELECT {each} AS fields FROM {_LINES}"  # noqa: S608
+        wanted = _selected(chosen, lambda name: f"nullif({_field(PLACES.index(name) + 1)}, '')")
+        return _asked(place, f"SELECT {wanted} FROM ({fields})")  # noqa: S608  # places only
 
     return read
+
+
+def _field(place: int) -> str:
+    """A field without the separator in front, and without quotes where it is between two."""
+    raw = f"substr(fields[{place}], 2)"
+    inside = f"replace(substr({raw}, 2, length({raw}) - 2), '\"\"', '\"')"
+    return f"CASE WHEN regexp_full_match({raw}, '{_QUOTED}') THEN {inside} ELSE {raw} END"
 
 
 def _blanks(place: Path, *, header: bool) -> tuple[list[str], Read]:
@@ -139,9 +149,7 @@ def _blanks(place: Path, *, header: bool) -> tuple[list[str], Read]:
     def read(chosen: Sequence[str | None], *, rows: bool) -> pa.Table:
         if not rows:
             return _typed(chosen)
-        columns = "columns = {'line': 'VARCHAR'}"
-        lines = f"read_csv({_FILE}, {columns}, delim = '\x1f', quote = '', escape = '', {_OPTIONS})"
-        fields = f"SELECT regexp_split_to_array(trim(line, ' \t\r'), '[ \t]+') AS fields FROM {lines}"  # noqa: S608
+        fields = f"SELECT regexp_split_to_array(trim(line, ' \t\r'), '[ \t]+') AS fields FROM {_LINES}"  # noqa: S608
         fields += " WHERE NOT starts_with(ltrim(line, ' \t'), '#')"
         fields += "" if first is None else f" AND trim(line, ' \t\r') <> {_text(first)}"
         wanted = _selected(chosen, lambda name: f"nullif(fields[{names.index(name) + 1}], '')")

@@ -39,12 +39,15 @@ def weights_of(column: Column | None) -> NDArray[np.float64] | None:
 
 
 def times_of(column: Column | None) -> NDArray[np.int64] | None:
-    """Times as whole microseconds, or the whole numbers they are; what is neither, or beyond 64 bits, is missing."""
+    """Times as whole microseconds, or the whole numbers they are; what is neither, or beyond 64 bits, is missing.
+
+    Whole numbers may be floats, as pandas writes them where one is missing: that must not decide what can be read.
+    """
     if column is None:
         return None
     if not isinstance(column, pa.Array) and column.dtype.kind == "O":
         return np.fromiter((_time(value) for value in column.tolist()), np.int64, len(column))
-    if not isinstance(column, pa.Array) and column.dtype.kind in "iu":
+    if not isinstance(column, pa.Array) and column.dtype.kind in "iuf":
         numbers, whole = whole_numbers(column)
         return np.where(whole, numbers, MISSING_TIME)
     if (counted := microseconds(column)) is not None:
@@ -53,7 +56,7 @@ def times_of(column: Column | None) -> NDArray[np.int64] | None:
         raise _no_times()
     if pa.types.is_null(column.type):
         return np.full(len(column), MISSING_TIME, np.int64)
-    if not pa.types.is_integer(column.type):
+    if not pa.types.is_integer(column.type) and not pa.types.is_floating(column.type):
         raise _no_times()
     numbers, whole = whole_numbers(pc.fill_null(column, 0).to_numpy(zero_copy_only=False))
     return np.where(whole & column.is_valid().to_numpy(zero_copy_only=False), numbers, MISSING_TIME)
@@ -64,21 +67,26 @@ def _no_times() -> UnfitDataError:
 
 
 def _weight(value: Any) -> float:
-    if isinstance(value, bool | np.bool_):
-        return math.nan
-    if not isinstance(value, int | float | np.integer | np.floating | Decimal | Fraction):
-        return math.nan
     try:
-        return float(value)
+        return _nearest(value)
+    except Exception:  # noqa: BLE001  # a value may refuse in any way, also to say what it is
+        return math.nan
+
+
+def _nearest(value: Any) -> float:
+    number = isinstance(value, int | float | np.integer | np.floating | Decimal | Fraction)
+    try:
+        return math.nan if isinstance(value, bool) or not number else float(value)
     except OverflowError:
         return math.inf if value > 0 else -math.inf
-    except Exception:  # noqa: BLE001  # a value may refuse in any way
-        return math.nan
 
 
 def _time(value: Any) -> int:
     """A whole number of 64 bits, or the microseconds of a date or a moment, by the same rule as names have."""
-    found = key(value.astype("datetime64[us]").item()) if isinstance(value, np.datetime64) else key(value)
+    try:
+        found = key(value.astype("datetime64[us]").item() if isinstance(value, np.datetime64) else value)
+    except Exception:  # noqa: BLE001  # a value may refuse in any way, also to say what it is
+        return MISSING_TIME
     if isinstance(found, tuple) and found[0] == "date":
         found = (int(found[1]) - dt.date(1970, 1, 1).toordinal()) * 86_400_000_000
     elif isinstance(found, tuple) and found[0] == "moment":
