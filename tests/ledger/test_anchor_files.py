@@ -226,8 +226,7 @@ def test_an_anchor_is_for_those_who_may_use_its_ledger(opened: Opener, where: st
 
 
 @pytest.mark.parametrize("where", ["postgresql"], indirect=True)
-def test_a_ledger_on_a_server_has_no_anchor_file_unless_told(opened: Opener, tmp_path: Path) -> None:
-    ledger = opened()
-    ledger.charge(Laplace(4), purpose="count")
-    assert not ledger.verify().anchored
+def test_a_ledger_on_a_server_has_no_anchor_file_unless_told(opened: Opener, where: str, tmp_path: Path) -> None:
+    opened().charge(Laplace(4), purpose="count")
+    assert not verify(where).anchored
     assert list(tmp_path.iterdir()) == []

@@ -88,6 +88,14 @@ class AnchorFile:
     like: Path | None = None
     """The ledger beside it, for whose readers and writers it is."""
 
+    @property
+    def anew(self) -> str:
+        """What an owner does who really means to begin again."""
+        return (
+            f"Only if the budget is really meant to start anew, remove {self.path} and its ledger by hand: what was"
+            " released stays released, and nothing counts it any more."
+        )
+
     def read(self) -> Anchor | None:
         """The anchor on file, or None if there is no such file."""
         try:

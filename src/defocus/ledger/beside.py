@@ -54,8 +54,8 @@ def beside(
             seen = [os.path.relpath(one, place.parent if home is None else home.parent) for one in (*lost, place)]
             written = [f'ledger="{one}"' if file is None else f'ledger = "{one}" in {file.name}' for one in seen]
             raise LedgerMismatchError(
-                f"There is no ledger {place.name} yet, but one for the same unit and budget that belongs to no other data"
-                f" there: {', '.join(seen[:-1]):.300}. If the data was renamed or moved, that is what was spent of it.",
+                f"There is no ledger {place.name} yet, but one for the same unit and budget that belongs to no other"
+                f" data there: {', '.join(seen[:-1]):.300}. If the data was renamed or moved, it says what was spent.",
                 fix=f"write {written[0]} if that one belongs to the data; if the data is new, {written[-1]}.",
             )
     return place

@@ -10,7 +10,7 @@ from defocus.ledger.entries import Entry
 from defocus.ledger.store import Session, Store, checked
 from defocus.ledger.verification import linked
 
-__all__ = ["Chain", "anchors", "anew"]
+__all__ = ["Chain", "anchors"]
 
 
 @final
@@ -55,7 +55,7 @@ class Chain:
                     f"The ledger {self.store.place.name} ends at entry {head.sequence} and no longer holds entry"
                     f" {anchor.sequence} as it was: an older copy was put back, or its history was rewritten.",
                     fix="put the newest copy back; nothing may be charged until the ledger holds that entry again."
-                    + anew(self.file),
+                    + (f" {self.file.anew}" if self.file else ""),
                 )
         self._seen = Anchor(entry.sequence, row.hash)
         return entry
@@ -91,13 +91,3 @@ class Chain:
 def anchors(known: Iterable[Anchor | None], file: AnchorFile | None) -> list[Anchor]:
     """Those anchors that there are, with the one on file."""
     return [anchor for anchor in (*known, file.read() if file else None) if anchor is not None]
-
-
-def anew(file: AnchorFile | None) -> str:
-    """What an owner does who really means to begin again."""
-    if file is None:
-        return ""
-    return (
-        f" Only if the budget is really meant to start anew, remove {file.path} and its ledger by hand: what was"
-        " released stays released, and nothing counts it any more."
-    )

@@ -8,14 +8,14 @@ from typing import Any, final
 
 from rich.table import Table
 
-from defocus.errors import InvalidParameterError, LedgerDamagedError, LedgerUnavailableError, Number
+from defocus.errors import InvalidParameterError, LedgerUnavailableError, Number
 from defocus.ledger import show
 from defocus.ledger.anchors import Anchor, AnchorFile, as_anchor
-from defocus.ledger.chain import Chain, anchors, anew
+from defocus.ledger.chain import Chain, anchors
 from defocus.ledger.charging import Account, checked_labels
 from defocus.ledger.entries import CHARGE, RELEASE, Entry, amounts_out, now
 from defocus.ledger.guards import Guard, Remaining
-from defocus.ledger.making import check_kinds, make, terms_of
+from defocus.ledger.making import check_kinds, is_there, make, terms_of
 from defocus.ledger.opening import anchor_file_of, place_of
 from defocus.ledger.parts import Parts
 from defocus.ledger.prices import Prices
@@ -124,7 +124,7 @@ class Ledger:
             file = anchor_file_of(anchor_file, store.place)
             # Making a ledger and starting its anchor file must look like one step to others who open it.
             with contextlib.nullcontext() if file is None or read_only else file.turn():
-                there = _is_there(store, file)
+                there = is_there(store, file)
                 if not there:
                     make(store, None if read_only else (dataset, unit, budget), who, parts=parts, by=by)
                 with store.session() as session:
@@ -144,11 +144,8 @@ class Ledger:
 
         One that was made and is gone is refused, as by :meth:`open`.
         """
-        store = Store(place_of(where, timeout=10.0, read_only=True))
-        try:
-            there = _is_there(store, anchor_file_of(anchor_file, store.place))
-        finally:
-            store.close()
+        with contextlib.closing(Store(place_of(where, timeout=10.0, read_only=True))) as store:
+            there = is_there(store, anchor_file_of(anchor_file, store.place))
         return cls.open(where, anchor_file=anchor_file, read_only=True) if there else None
 
     def charge(
@@ -379,30 +376,13 @@ class Ledger:
 
 def verify(where: str | Path, anchor: Any = None, *, anchor_file: str | Path | None = None) -> Verification:
     """Examine the ledger at ``where`` without opening it for use: works on a damaged one and says what is wrong."""
-    store = Store(place_of(where, timeout=10.0, read_only=True))
-    try:
+    with contextlib.closing(Store(place_of(where, timeout=10.0, read_only=True))) as store:
         file = anchor_file_of(anchor_file, store.place)
         if file is not None and not file.first_use and file.read() is None:
             raise LedgerUnavailableError(
                 f"There is no anchor file at {file.path}.", fix="check its path, or leave it out."
             )
         return examine(store, anchors([as_anchor(anchor)], file))
-    finally:
-        store.close()
-
-
-def _is_there(store: Store, file: AnchorFile | None) -> bool:
-    """Whether there is a ledger; refuses a place whose ledger is gone."""
-    known = None if file is None else file.read()  # read first: who makes a ledger writes the anchor last
-    if not store.place.missing() and store.exists():
-        return True
-    if file is not None and known is not None:
-        raise LedgerDamagedError(
-            f"The anchor file {file.path} vouches for a ledger of {known.sequence + 1} entries, but there is none at"
-            f" {store.place.name}: it was deleted or moved.",
-            fix=f"put the ledger back.{anew(file)}",
-        )
-    return False
 
 
 def _after(

@@ -3,6 +3,7 @@
 from typing import Any
 
 from defocus.errors import InvalidParameterError, LedgerDamagedError, LedgerUnavailableError
+from defocus.ledger.anchors import AnchorFile
 from defocus.ledger.entries import GENESIS, NO_HASH, Entry, now
 from defocus.ledger.guards import Guard
 from defocus.ledger.parts import Parts
@@ -14,7 +15,7 @@ from defocus.privacy.budgets import Budget
 from defocus.privacy.guidance import check_budget
 from defocus.privacy.units import Unit
 
-__all__ = ["check_kinds", "make", "terms_of"]
+__all__ = ["check_kinds", "is_there", "make", "terms_of"]
 
 
 def check_kinds(*, budget: object, unit: object, parts: object = None) -> None:
@@ -62,6 +63,20 @@ def make(
         tally=None if parts is None else Tally.start(guard),
     )
     store.create(first)
+
+
+def is_there(store: Store, file: AnchorFile | None) -> bool:
+    """Whether there is a ledger; refuses a place whose ledger is gone."""
+    known = None if file is None else file.read()  # read first: who makes a ledger writes the anchor last
+    if not store.place.missing() and store.exists():
+        return True
+    if file is not None and known is not None:
+        raise LedgerDamagedError(
+            f"The anchor file {file.path} vouches for a ledger of {known.sequence + 1} entries, but there is none at"
+            f" {store.place.name}: it was deleted or moved.",
+            fix=f"put the ledger back. {file.anew}",
+        )
+    return False
 
 
 def _nowhere(place: str, given: tuple[Any, Any, Any] | None) -> LedgerUnavailableError:
