@@ -12,8 +12,8 @@ import psycopg
 import pyarrow as pa
 import pytest
 from sqlglot import exp
-from tests.waiting import again_and_again
 from tests.tables.opening import unlooked
+from tests.waiting import again_and_again
 
 import defocus as dp
 from defocus import Budget, count, count_units, mean, median, user

@@ -53,14 +53,14 @@ def plain(name: str, query: exp.Expression | None) -> exp.Expression:
         view, and what it is there, depends on this row alone.
     """
     while isinstance(query, exp.Subquery | exp.Paren):
-        only(name, query, "this")
+        _only(name, query, "this")
         query = query.this
     if isinstance(query, exp.Union):
-        only(name, query, "this", "expression", "distinct")
+        _only(name, query, "this", "expression", "distinct")
         if query.args.get("distinct") is not False:
             raise refused(name, "it leaves out rows that are alike")
     elif isinstance(query, exp.Select):
-        only(name, query, "expressions", "from_", "where")
+        _only(name, query, "expressions", "from_", "where")
     else:
         raise refused(name, f"it holds {_word(query)}")
     return query
@@ -72,11 +72,11 @@ def single(name: str, select: exp.Expression) -> exp.Table | exp.Subquery:
     table = None if origin is None else origin.this
     if not isinstance(table, exp.Table | exp.Subquery):
         raise refused(name, f"it reads {_word(table)}")
-    only(name, table, "this", "db", "catalog", "alias")
+    _only(name, table, "this", "db", "catalog", "alias")
     return table
 
 
-def only(name: str, node: exp.Expression, *parts: str) -> None:
+def _only(name: str, node: exp.Expression, *parts: str) -> None:
     """Refuse a node that has parts beyond these."""
     for part, value in node.args.items():
         if value and part not in parts:
@@ -117,16 +117,16 @@ class Selection:
         elif isinstance(node, exp.Not):
             made = exp.Not(this=self.condition(node.this))
         elif isinstance(node, exp.Is) and isinstance(node.expression, exp.Null | exp.Boolean):
-            only(self.view, node, "this", "expression", "negate")
+            _only(self.view, node, "this", "expression", "negate")
             made = node.copy()
             made.set("this", self._value(node.this))
         elif isinstance(node, _COMPARISONS):
             made = self._compared(type(node), node.this, node.expression)
         elif isinstance(node, exp.In):
-            only(self.view, node, "this", "expressions")
+            _only(self.view, node, "this", "expressions")
             made = exp.or_(*(self._compared(exp.EQ, node.this, one) for one in node.expressions))
         elif isinstance(node, exp.Between):
-            only(self.view, node, "this", "low", "high")
+            _only(self.view, node, "this", "low", "high")
             ends = ((exp.GTE, node.args["low"]), (exp.LTE, node.args["high"]))
             made = exp.and_(*(self._compared(sign, node.this, end) for sign, end in ends))
         else:
@@ -141,10 +141,10 @@ class Selection:
         if constant(node):
             return node.copy()
         if isinstance(node, exp.Column):
-            only(self.view, node, "this", "table")
+            _only(self.view, node, "this", "table")
             return self.column(node)
         if isinstance(node, exp.Cast) and isinstance(_bare(node.this), exp.Column):
-            only(self.view, node, "this", "to", "safe")
+            _only(self.view, node, "this", "to", "safe")
             made = node.copy()
             made.set("this", self._value(node.this))
             return self.cast(made)
@@ -155,9 +155,9 @@ def stars(view: str, node: exp.Expression) -> bool:
     """Whether this stands for all columns, as they are."""
     found = isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star))
     if found:
-        only(view, node, "this", "table")
+        _only(view, node, "this", "table")
     if found and isinstance(node.this, exp.Star):
-        only(view, node.this)
+        _only(view, node.this)
     return found
 
 

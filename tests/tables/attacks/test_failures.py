@@ -17,8 +17,8 @@ import psycopg
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.waiting import again_and_again
 from tests.tables.opening import unlooked
+from tests.waiting import again_and_again
 
 import defocus as dp
 from defocus.engines.duckdb import DuckDbEngine
