@@ -7,9 +7,6 @@ READY := $(VENV)/.ready
 # Bytecode is kept, so that workers and the programs that tests start do not compile everything anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-# Two workers have a core each: threads of linear algebra would only wait for each other.
-export OMP_NUM_THREADS := 1
-
 .PHONY: demo test check suite fast slow lint types contracts docs bench format clean
 
 demo: $(READY)
@@ -35,7 +32,8 @@ contracts: $(READY)
 	$(BIN)/lint-imports
 
 # Workers take work from each other, so that none waits at the end; tests/conftest.py says in which order they begin.
-PYTEST := $(BIN)/pytest -n 2 --dist worksteal
+# Each has one core: threads of linear algebra would only wait for each other.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal
 
 suite: $(READY)
 	$(PYTEST) -m ''

@@ -86,7 +86,7 @@ def test_the_noise_of_a_score_is_what_was_charged_for() -> None:
     """The number told right, of 40 examples, gets a standard deviation of 5, and none of 4.5 or 5.5."""
     draws, deviation, net = 2000, 5.0, model()
     held = examples(data(n=40))
-    one = _One(make, data(), None, held, seeded(3))
+    one = _One(make, (data(), None, None), held, seeded(3))
     exact = one._score(net, 0.0)
     moved = np.array([one._score(net, deviation) - exact for _ in range(draws)]) * 40
     assert np.allclose(moved, np.round(moved), atol=1e-6)
