@@ -126,7 +126,7 @@ def test_what_waits_is_in_no_order() -> None:
             mixer.accept(envelope)
         first = mixer._key.open(each[0], b"envelope" + described.digest)
         places[mixer._held.index(first)] += 1
-    assert places.max() < 30  # 12 are expected, and 60 of 60 in the order of arrival
+    assert places.max() < 40  # 12 are expected, 40 happen once in 10^14, and 60 of 60 in the order of arrival
     assert reader.round == described
 
 
