@@ -44,14 +44,21 @@ class Attack:
     release: Mechanism
     pair: tuple[Any, Any]
     event: Event
+    paid: Event | None = None
+    """What the ledger should be charged, where that is a bound on ``event``."""
     charges: set[Event] = field(default_factory=set)
-    """What the ledger was really charged."""
+    """What the ledger was charged."""
     delta: float = 0.0
     """Where the claim is tested: epsilon at this delta, of the event that was charged."""
     repeated: Once | None = None
     """One run of ``release``, where that leaves out the plan and the ledger."""
     whole: Once | None = None
     """The same with everything."""
+
+    @property
+    def charged(self) -> Event:
+        """What the ledger should be charged."""
+        return self.event if self.paid is None else self.paid
 
     @property
     def claimed(self) -> float:
@@ -75,8 +82,11 @@ class Room:
     """Caught by few runs."""
     slight: tuple[Fault, ...] = ()
     """Caught by many."""
-    few: int = 4000
+    few: int = 2500
+    """Runs on each data set; none where few show too little."""
     many: int = 30_000
+    again: bool = False
+    """Whether a stage of the release is repeated."""
     near: float = 0.0
     """Which part of the charge many runs show at least: an attack that shows nothing tells nothing."""
 

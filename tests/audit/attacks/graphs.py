@@ -84,12 +84,12 @@ def node(folder: Path, _runs: int) -> Attack:
     return _attack(folder, Network.edges, (path, star), epsilon=1, unit=dp.node())
 
 
-HALF, QUARTER, SLIGHTLY = (less_noise(Fraction(1, part)) for part in (2, 4, Fraction(4, 3)))
+HALF, QUARTER, SLIGHTLY = less_noise(Fraction(1, 2)), less_noise(Fraction(1, 4)), less_noise(Fraction(2, 3))
 ROOMS = (
-    Room(name="edges", make=edges, faults=(HALF,), slight=(SLIGHTLY,), near=0.8),
-    Room(name="triangles", make=triangles, faults=(HALF,), slight=(SLIGHTLY,), near=0.8),
-    Room(name="triangles, noise follows", make=followed, faults=(HALF,)),
-    Room(name="degree histogram", make=histogram, faults=(HALF,)),
-    Room(name="degrees", make=degrees, faults=(HALF,)),
-    Room(name="edges, node privacy", make=node, faults=(HALF,)),
+    Room(name="edges", make=edges, faults=(HALF,), slight=(SLIGHTLY,), few=1500, many=10_000, near=0.7, again=True),
+    Room(name="triangles", make=triangles, faults=(HALF,), slight=(SLIGHTLY,), few=1500, many=10_000, near=0.7, again=True),
+    Room(name="triangles, noise follows", make=followed, faults=(), slight=(HALF,), few=0, many=2000, again=True),
+    Room(name="degree histogram", make=histogram, faults=(), slight=(HALF,), few=0, many=4000, near=0.5, again=True),
+    Room(name="degrees", make=degrees, faults=(), slight=(HALF,), few=0, many=4000, near=0.5, again=True),
+    Room(name="edges, node privacy", make=node, faults=(), slight=(QUARTER,), few=0, many=2000, again=True),
 )

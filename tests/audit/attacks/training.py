@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
 import torch
 from tests.audit.attacks.attack import Attack, Fault, Room
 from torch import nn
@@ -13,6 +12,7 @@ from defocus.audit import batched
 from defocus.learning import Trainer
 from defocus.learning.noising import Cryptographic
 from defocus.noise.testing import seeded
+from defocus.privacy.events import Approximate
 
 
 class Weights(nn.Module):
@@ -53,7 +53,7 @@ def step(folder: Path, runs: int) -> Attack:
     nobody, everybody = torch.tensor([runs]), torch.arange(runs + 1)
     return Attack(
         release=batched(release), pair=(nobody, everybody), event=trained(nobody)[0].plan.event, charges=charges,
-        delta=0.05,
+        paid=Approximate(8, 1e-5), delta=0.05,
     )  # fmt: skip
 
 
@@ -67,9 +67,4 @@ def less(part: float) -> Fault:
     return lambda patch: patch.setattr(Cryptographic, "add", add)
 
 
-def longer(patch: pytest.MonkeyPatch) -> None:
-    """Gradients are clipped to twice the length."""
-    patch.setattr("defocus.learning.clipping.Flat.__call__", None)
-
-
-ROOMS = (Room(name="one step", make=step, faults=(less(0.5),), slight=(less(0.75),), near=0.5),)
+ROOMS = (Room(name="one step", make=step, faults=(less(0.5),), slight=(less(0.75),), few=6000, near=0.5),)
