@@ -4,8 +4,8 @@ Two ways make thousands of runs cheap, and neither leaves anything out that a ru
 
 *Worlds.* A release about many groups (or entries, weights, people) that nobody shares is many runs at once: world
 i holds a few rows and, in the neighbouring data, one person more, who is in no other world. What is released
-about world i depends on its rows and its noise alone, so worlds are independent and alike, and restricted to world i the
-release owes its person what it was charged. The whole path is run, once for all of them.
+about world i depends on its rows and its noise alone, so worlds are independent and alike, and restricted to world i
+the release owes its person what it was charged. The whole path is run, once for all of them.
 
 *Repeated.* Where an answer is one number, the plan is made once and its data stage is run again and again. That it is
 the release is tested: given the same bits, it shows the same numbers as one that is planned, charged and recorded.
@@ -84,14 +84,14 @@ class Room:
     """Caught by many."""
     few: int = 2500
     """Runs on each data set; none where few show too little."""
-    many: int = 30_000
+    many: int = 20_000
     again: bool = False
     """Whether a stage of the release is repeated."""
     near: float = 0.0
     """Which part of the charge many runs show at least: an attack that shows nothing tells nothing."""
 
 
-def less_noise(part: Fraction | int) -> Fault:
+def less_noise(part: Fraction) -> Fault:
     """Every integer sampler draws with a scale that is this part of what was asked for."""
 
     def fault(patch: pytest.MonkeyPatch) -> None:

@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from tests.audit.attacks.attack import AMPLE, Attack, Room, less_noise
 
 import defocus as dp
 from defocus.graphs import Network
 from defocus.graphs.query import GraphQuery
 from defocus.graphs.questions import Result
+from defocus.mechanisms import Ramp
 from defocus.noise import Bits
 from defocus.noise.testing import seeded
 
@@ -84,12 +86,22 @@ def node(folder: Path, _runs: int) -> Attack:
     return _attack(folder, Network.edges, (path, star), epsilon=1, unit=dp.node())
 
 
+def lower_level(patch: pytest.MonkeyPatch) -> None:
+    """Noise follows an eighth of what it should."""
+    honest = Ramp.sample
+    patch.setattr(Ramp, "sample", lambda self, value, bits: honest(self, (value[0], value[1] // 8), bits))
+
+
 HALF, QUARTER, SLIGHTLY = less_noise(Fraction(1, 2)), less_noise(Fraction(1, 4)), less_noise(Fraction(2, 3))
 ROOMS = (
-    Room(name="edges", make=edges, faults=(HALF,), slight=(SLIGHTLY,), few=1500, many=10_000, near=0.7, again=True),
-    Room(name="triangles", make=triangles, faults=(HALF,), slight=(SLIGHTLY,), few=1500, many=10_000, near=0.7, again=True),
-    Room(name="triangles, noise follows", make=followed, faults=(), slight=(HALF,), few=0, many=2000, again=True),
-    Room(name="degree histogram", make=histogram, faults=(), slight=(HALF,), few=0, many=4000, near=0.5, again=True),
-    Room(name="degrees", make=degrees, faults=(), slight=(HALF,), few=0, many=4000, near=0.5, again=True),
-    Room(name="edges, node privacy", make=node, faults=(), slight=(QUARTER,), few=0, many=2000, again=True),
+    Room(name="edges", make=edges, faults=(HALF,), slight=(SLIGHTLY,), few=1500, many=8000, near=0.7, again=True),
+    Room(
+        name="triangles", make=triangles, faults=(HALF,), slight=(SLIGHTLY,), few=1500, many=8000, near=0.7, again=True
+    ),
+    Room(
+        name="triangles, noise follows", make=followed, faults=(), slight=(lower_level,), few=0, many=1500, again=True
+    ),
+    Room(name="degree histogram", make=histogram, faults=(), slight=(HALF,), few=0, many=2500, near=0.5, again=True),
+    Room(name="degrees", make=degrees, faults=(), slight=(HALF,), few=0, many=3000, near=0.1, again=True),
+    Room(name="edges, node privacy", make=node, faults=(), slight=(QUARTER,), few=0, many=1500, again=True),
 )

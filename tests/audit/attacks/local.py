@@ -19,7 +19,7 @@ from defocus.noise import Bits
 from defocus.noise.testing import seeded
 from defocus.privacy.events import Pure
 
-_SMALL: dict[str, dict[str, int]] = {
+_SMALL: dict[str, dict[str, Any]] = {
     "cms": {"rows": 1, "width": 16},
     "hcms": {"rows": 2, "width": 16},
     "d-bit": {"asked": 4},
@@ -43,7 +43,7 @@ def _values(name: str) -> tuple[float, float]:
     return (0, 24) if name in NUMERIC_NAMES else (0, 3)
 
 
-def _charged(folder: Path, asked: local.Oracle | local.Mean, **more: int) -> Any:
+def _charged(folder: Path, asked: local.Oracle | local.Mean, **more: Any) -> Any:
     people = dp.user("phone", replace=True)
     with dp.Ledger.open(folder / "phones.ledger", budget=dp.Budget(9), unit=people, dataset="phones") as ledger:
         return local.collect(asked, ledger=ledger, purpose="a survey", **more).event

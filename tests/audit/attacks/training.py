@@ -15,7 +15,7 @@ from defocus.noise.testing import seeded
 from defocus.privacy.events import Approximate
 
 
-class Weights(nn.Module):
+class Weights(nn.Module):  # type: ignore[misc]  # torch's classes are Any to the checker
     """A weight for each example, whose gradient is the target."""
 
     def __init__(self, number: int) -> None:
@@ -37,8 +37,9 @@ def step(folder: Path, runs: int) -> Attack:
 
     def trained(examples: torch.Tensor) -> tuple[Trainer, nn.Module]:
         model = Weights(runs + 1)
+        pulls = torch.full((len(examples), 1), 1e6)
         run = Trainer(
-            model, _pulled, torch.optim.SGD(model.parameters(), lr=1.0), (examples, torch.full((len(examples), 1), 1e6)),
+            model, _pulled, torch.optim.SGD(model.parameters(), lr=1.0), (examples, pulls),
             unit=dp.rows(), budget=dp.Budget(8, 1e-5), size=2 * runs, batch=runs, steps=1, bits=bits,
             ledger=folder / f"{len(list(folder.iterdir()))}.ledger",
         )  # fmt: skip
@@ -47,7 +48,7 @@ def step(folder: Path, runs: int) -> Attack:
     def release(examples: torch.Tensor, n: int) -> Any:
         run, model = trained(examples)
         result = run.fit(progress=False)
-        charges.add(result.receipt.event)
+        charges.update(() if result.receipt is None else (result.receipt.event,))
         return model.each.weight.detach().numpy()[:n, 0].astype(float) * runs
 
     nobody, everybody = torch.tensor([runs]), torch.arange(runs + 1)
