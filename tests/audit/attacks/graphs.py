@@ -1,0 +1,107 @@
+"""Graphs: an edge between two nodes that share all others, and a node joined to all others."""
+
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.audit.attacks.attack import AMPLE, Attack, Room, less_noise
+
+import defocus as dp
+from defocus.graphs import Network
+from defocus.graphs.query import GraphQuery
+from defocus.graphs.questions import Result
+from defocus.mechanisms import Ramp
+from defocus.noise import Bits
+from defocus.noise.testing import seeded
+
+Edges = list[tuple[int, int]]
+
+
+def _seen(result: Result) -> Any:
+    """Values and ends of intervals, which tell what was found on the way, such as a cap."""
+    return np.concatenate([np.r_[each.values, np.nan_to_num(each.low, nan=-1e6)] for each in result.columns])
+
+
+def _attack(
+    folder: Path, ask: Callable[[Network], GraphQuery], pair: tuple[Edges, Edges], *, epsilon: int, **facts: Any
+) -> Attack:
+    bits, charges = seeded(21), set()
+    opened = [
+        dp.open_graph(each, budget=AMPLE, ledger=folder / f"{i}.ledger", name="friends", **facts)
+        for i, each in enumerate(pair)
+    ]
+    queries = [ask(each) for each in opened]
+    method = queries[0].plan(epsilon=epsilon)
+
+    def repeated(which: int, drawn: Bits) -> Any:
+        with queries[which].data.steady() as data:
+            return _seen(method.run(data, drawn))
+
+    def whole(which: int, drawn: Bits) -> Any:
+        answer = queries[which].release(epsilon=epsilon, bits=drawn)
+        charges.add(answer.receipt.event)
+        return _seen(answer.result)
+
+    return Attack(
+        release=lambda which: repeated(which, bits), pair=(0, 1), event=method.event, charges=charges,
+        repeated=repeated, whole=whole,
+    )  # fmt: skip
+
+
+def _hubs(nodes: int) -> tuple[Edges, Edges]:
+    """Two nodes that are joined to all others, and in the second graph to each other."""
+    others: Edges = [(hub, other) for hub in (0, 1) for other in range(2, nodes)]
+    return others, [*others, (0, 1)]
+
+
+def edges(folder: Path, _runs: int) -> Attack:
+    return _attack(folder, Network.edges, _hubs(8), epsilon=1, unit=dp.edge(), nodes=8)
+
+
+def triangles(folder: Path, _runs: int) -> Attack:
+    return _attack(folder, Network.triangles, _hubs(8), epsilon=1, unit=dp.edge(), nodes=8)
+
+
+def followed(folder: Path, _runs: int) -> Attack:
+    """Noise that follows the graph: where there are more nodes, the default for triangles."""
+    return _attack(folder, Network.triangles, _hubs(60), epsilon=2, unit=dp.edge(), nodes=60)
+
+
+def histogram(folder: Path, _runs: int) -> Attack:
+    nobody: Edges = [(2, 3)]
+    return _attack(folder, Network.degree_histogram, (nobody, [*nobody, (0, 1)]), epsilon=1, unit=dp.edge(), nodes=6)
+
+
+def degrees(folder: Path, _runs: int) -> Attack:
+    return _attack(folder, Network.degrees, _hubs(6), epsilon=1, unit=dp.edge(), nodes=6)
+
+
+def node(folder: Path, _runs: int) -> Attack:
+    """A node that is joined to all others, where nobody else has so many neighbours."""
+    path: Edges = [(i, i + 1) for i in range(20)]
+    star: Edges = [*path, *[(99, i) for i in range(21)]]
+    return _attack(folder, Network.edges, (path, star), epsilon=1, unit=dp.node())
+
+
+def lower_level(patch: pytest.MonkeyPatch) -> None:
+    """Noise follows an eighth of what it should."""
+    honest = Ramp.sample
+    patch.setattr(Ramp, "sample", lambda self, value, bits: honest(self, (value[0], value[1] // 8), bits))
+
+
+HALF, QUARTER, SLIGHTLY = less_noise(Fraction(1, 2)), less_noise(Fraction(1, 4)), less_noise(Fraction(2, 3))
+ROOMS = (
+    Room(name="edges", make=edges, faults=(HALF,), slight=(SLIGHTLY,), few=1500, many=8000, near=0.7, again=True),
+    Room(
+        name="triangles", make=triangles, faults=(HALF,), slight=(SLIGHTLY,), few=1500, many=8000, near=0.7, again=True
+    ),
+    Room(
+        name="triangles, noise follows", make=followed, faults=(), slight=(lower_level,), few=0, many=1500, again=True
+    ),
+    Room(name="degree histogram", make=histogram, faults=(), slight=(HALF,), few=0, many=2500, near=0.5, again=True),
+    Room(name="degrees", make=degrees, faults=(), slight=(HALF,), few=0, many=3000, near=0.1, again=True),
+    Room(name="edges, node privacy", make=node, faults=(), slight=(QUARTER,), few=0, many=1500, again=True),
+)

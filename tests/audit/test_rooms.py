@@ -1,0 +1,94 @@
+"""The auditor attacks what users call, room by room: no release loses more than it was charged, and faults are caught.
+
+Confidence is shared between all audits, so that all of them together raise a false alarm with probability 1e-6 at
+most; seeds are fixed, so that a run that passed passes again.
+"""
+
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+from tests.audit.attacks import estimators, graphs, local, tables, training, workloads
+from tests.audit.attacks.attack import CONFIDENCE, Fault, Room, table
+
+from defocus.noise.testing import seeded
+
+PLACES: tuple[ModuleType, ...] = (tables, graphs, estimators, training, workloads, local)
+ROOMS: dict[str, Room] = {
+    f"{place.__name__.rsplit('.', 1)[1]}: {room.name}": room for place in PLACES for room in place.ROOMS
+}
+QUICK = [name for name, room in ROOMS.items() if room.few]
+FAULTS = [(name, i) for name in QUICK for i in range(len(ROOMS[name].faults))]
+SLIGHT = [(name, i) for name, room in ROOMS.items() for i in range(len(room.slight))]
+
+
+def caught(room: Room, fault: Fault, trials: int, folder: Path, patch: pytest.MonkeyPatch) -> bool:
+    attack = room.make(folder, trials)
+    fault(patch)
+    return attack.judged(trials).violation
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("name", QUICK)
+def test_no_release_is_seen_to_lose_more_than_it_was_charged(name: str, tmp_path: Path) -> None:
+    room = ROOMS[name]
+    attack = room.make(tmp_path, room.few)
+    finding = attack.judged(room.few)
+    assert not finding.violation, finding
+    assert not finding.notes
+    assert attack.charges <= {attack.charged}
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("name", "which"), FAULTS)
+def test_the_same_audit_catches_a_release_that_is_broken(
+    name: str, which: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room = ROOMS[name]
+    assert caught(room, room.faults[which], room.few, tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize("name", [name for name, room in ROOMS.items() if room.again])
+def test_what_is_repeated_is_the_release(name: str, tmp_path: Path) -> None:
+    """Given the same bits, the stage that is repeated shows what a release with its plan, charge and record shows."""
+    attack = ROOMS[name].make(tmp_path, 1)
+    assert attack.repeated is not None
+    assert attack.whole is not None
+    for seed, data in enumerate(attack.pair):
+        shown = attack.whole(data, seeded(seed))
+        np.testing.assert_array_equal(attack.repeated(data, seeded(seed)), shown)
+    assert attack.charges == {attack.charged}
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+@pytest.mark.parametrize("place", PLACES, ids=lambda place: str(place.__name__.rsplit(".", 1)[1]))
+def test_no_release_of_a_room_loses_more_and_most_come_near(place: ModuleType, tmp_path: Path) -> None:
+    found = {}
+    for i, room in enumerate(place.ROOMS):
+        folder = tmp_path / str(i)
+        folder.mkdir()
+        attack = room.make(folder, room.many)
+        found[room.name] = attack.judged(room.many)
+        assert attack.charges <= {attack.charged}
+    print(f"\n{table(found)}")  # noqa: T201  # what the audits show, for whoever looks: pytest -m slow -s
+    for room in place.ROOMS:
+        finding = found[room.name]
+        assert not finding.violation, finding
+        assert finding.epsilon_lower >= room.near * float(finding.claimed or 0), finding
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+@pytest.mark.parametrize(("name", "which"), SLIGHT)
+def test_many_runs_catch_slighter_faults(
+    name: str, which: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room = ROOMS[name]
+    assert caught(room, room.slight[which], room.many, tmp_path, monkeypatch)
+
+
+def test_all_audits_together_raise_hardly_ever_a_false_alarm() -> None:
+    audits = len(QUICK) + len(FAULTS) + len(ROOMS) + len(SLIGHT)
+    assert audits * (1 - CONFIDENCE) <= 1e-6
