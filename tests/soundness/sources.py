@@ -24,7 +24,7 @@ from tests.soundness.odd_rows import OddRow, odd_rows
 
 import defocus as dp
 
-__all__ = ["BASE", "COLUMNS", "WAYS", "Row", "Way", "both", "neighbours", "opened"]
+__all__ = ["BASE", "COLUMNS", "WAYS", "Row", "UNTYPED", "Way", "both", "neighbours", "opened"]
 
 Row = dict[str, Any]
 
@@ -89,12 +89,14 @@ class Way:
         return added if expressed or odd.wholly else None
 
 
-def _typed(name: str, value: Any) -> pa.Array:
-    return pa.array([value], TYPES[name])
+def _typed(name: str, value: Any) -> Any:
+    """The value as a typed column holds it."""
+    return pa.array([value], TYPES[name])[0]
 
 
 def table_of(rows: Sequence[Row]) -> pa.Table:
-    return pa.table({name: pa.array([row[name] for row in rows], kind) for name, kind in TYPES.items()})
+    held = {name: [_typed(name, row[name]) for row in rows] for name in COLUMNS}
+    return pa.table({name: pa.array(values, TYPES[name]) for name, values in held.items()})
 
 
 def _arrow(home: Path, rows: Sequence[Row], line: bytes | None) -> tuple[Any, dict[str, Any]]:
@@ -204,15 +206,21 @@ def _fill(connection: Any, rows: Sequence[Row]) -> None:
     connection.unregister("given")
 
 
-def _pandas_typed(home: Path, rows: Sequence[Row], line: bytes | None) -> tuple[Any, dict[str, Any]]:
-    del home, line
-    kinds = {"person": "int64", "k": "string", "x": "float64", "n": "Int64", "t": "datetime64[us]"}
-    return pd.DataFrame({name: pd.array([row[name] for row in rows], dtype=kinds[name]) for name in COLUMNS}), {}
+_PANDAS = {"person": "int64", "k": "string", "x": "float64", "n": "Int64", "t": "datetime64[us]"}
 
 
 def _pandas_fits(name: str, value: Any) -> Any:
-    kinds = {"person": "int64", "k": "string", "x": "float64", "n": "Int64", "t": "datetime64[us]"}
-    return pd.array([value], dtype=kinds[name])
+    """The value as a column of this type holds it."""
+    made = pd.array([value], dtype=_PANDAS[name])
+    if made.shape != (1,):
+        raise InexpressibleError
+    return made[0]
+
+
+def _pandas_typed(home: Path, rows: Sequence[Row], line: bytes | None) -> tuple[Any, dict[str, Any]]:
+    del home, line
+    held = {name: [_pandas_fits(name, row[name]) for row in rows] for name in COLUMNS}
+    return pd.DataFrame({name: pd.array(values, dtype=_PANDAS[name]) for name, values in held.items()}), {}
 
 
 def _objects(values: Sequence[Any]) -> Any:
@@ -255,12 +263,15 @@ _POLARS = {"person": pl.Int64, "k": pl.String, "x": pl.Float64, "n": pl.Int64, "
 def _polars_fits(name: str, value: Any) -> Any:
     if not isinstance(value, type(None) | bool | int | float | str | bytes | dt.date):
         raise InexpressibleError  # of other objects polars panics
-    return pl.Series(name, [value], dtype=_POLARS[name], strict=True)
+    if name == "t" and not isinstance(value, type(None) | dt.date):
+        raise InexpressibleError  # likewise of times that are too late
+    return pl.Series(name, [value], dtype=_POLARS[name], strict=True)[0]
 
 
 def _polars(home: Path, rows: Sequence[Row], line: bytes | None) -> tuple[Any, dict[str, Any]]:
     del home, line
-    made = {name: pl.Series(name, [row[name] for row in rows], dtype=kind) for name, kind in _POLARS.items()}
+    held = {name: [_polars_fits(name, row[name]) for row in rows] for name in COLUMNS}
+    made = {name: pl.Series(name, values, dtype=_POLARS[name]) for name, values in held.items()}
     return pl.DataFrame(made), {}
 
 
@@ -286,7 +297,6 @@ WAYS: Mapping[str, Way] = {
         Way("tsv", _tsv, _encoded, lines=True),
         Way("csv folder", _csv_folder, _encoded, lines=True),
         Way("csv glob", _csv_glob, _encoded, lines=True),
-        Way("csv without types", _csv_untyped, _encoded, lines=True),
         Way("duckdb file", _duckdb_file, _typed),
         Way("duckdb connection", _duckdb_connection, _typed),
         Way("pandas typed", _pandas_typed, _pandas_fits),
@@ -297,6 +307,8 @@ WAYS: Mapping[str, Way] = {
         Way("polars lazy", _polars_object, _polars_fits),
     )
 }
+
+UNTYPED = Way("csv without types", _csv_untyped, _encoded, lines=True)
 
 FACTS: dict[str, Any] = {"x": (0, 1), "n": (0, 4), "k": ["a", "b", "d"]}
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.soundness.sources import BASE, TYPES, WAYS, Added, Way, both, neighbours, opened, table_of
+from tests.soundness.sources import BASE, TYPES, UNTYPED, WAYS, Added, Way, both, neighbours, opened, table_of
 from tests.soundness.watching import Difference, attempt, compared, no_differences
 
 import defocus as dp
@@ -80,6 +80,14 @@ def usual(table: dp.tables.Table) -> Any:
 @pytest.mark.parametrize("way", WAYS)
 def test_no_row_is_told_by_any_way_to_open_a_table(way: str) -> None:
     no_differences(driven(WAYS[way], usual))
+
+
+def test_no_row_is_told_by_columns_without_a_type() -> None:
+    def texts(table: Any) -> Any:
+        made = table.derive(number="CAST(x AS double)", whole="CAST(n AS integer)", day="CAST(t AS date)")
+        return release(made.group_by("k").agg(x=dp.mean("number", 0, 1), n=dp.sum("whole", 0, 4), d=dp.count("day")))
+
+    no_differences(driven(UNTYPED, texts, columns={"k": ["a", "b"]}))
 
 
 # --- What can be asked ----------------------------------------------------------------------------------------------

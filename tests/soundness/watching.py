@@ -67,7 +67,7 @@ from defocus.privacy import events
 
 __all__ = ["TRIED", "Base", "Difference", "attempt", "compared", "machine", "modules", "no_differences", "plain"]
 
-_SAMPLERS = ("sample", "add", "keep", "locate", "bounded")
+_SAMPLERS = ("sample", "add", "keep", "locate", "bounded", "found")
 _APART = ("defocus.audit", "defocus.cli", "defocus.noise", "defocus.__main__")
 _FLOAT = 1e-3
 """How much further than planned a sum of floats may move: training does not promise its last digits."""
@@ -179,7 +179,8 @@ class Tape:
             far = allowed.exceeded(before.exact, entry.exact)
             if far is not None:
                 self.problems.append(f"draw {place}, {entry.seam} of {entry.mechanism}: {far}")
-        was, now = _shape(before.made), _shape(entry.made)
+        chosen = entry.seam.endswith(".found")  # how many are chosen is drawn; what they are is not
+        was, now = _shape(before.made, sized=not chosen), _shape(entry.made, sized=not chosen)
         if was != now:
             self.problems.append(f"draw {place}, {entry.seam} of {entry.mechanism}: {was} became {now}")
         return _copied(before.made)
@@ -199,10 +200,10 @@ def _copied(made: Any) -> Any:
     return made
 
 
-def _shape(made: Any) -> Any:
+def _shape(made: Any, *, sized: bool = True) -> Any:
     if isinstance(made, np.ndarray):
-        return type(made).__name__, str(made.dtype), made.shape
-    if isinstance(made, tuple | list):
+        return type(made).__name__, str(made.dtype), made.shape if sized else made.ndim
+    if isinstance(made, tuple | list) and sized:
         return type(made).__name__, [_shape(each) for each in made]
     return type(made).__name__
 
@@ -346,9 +347,7 @@ class _Noise(np.ndarray):  # type: ignore[type-arg]
         made = getattr(ufunc, method)(*bare, **named)
         others = [each for each in inputs if not isinstance(each, _Noise)]
         if ufunc is np.add and method == "__call__" and len(others) == 1 and _TAPE and not _TAPE[-1].deep:
-            limit = _charged(_TAPE[-1], self.scale)
-            mechanism: Any = _Drawn(self.scale) if limit is None else limit
-            return _TAPE[-1].meet("noise drawn ahead", mechanism, others[0], lambda _bits: made)
+            return _met(self, others[0], lambda: made)
         return made
 
 
@@ -356,6 +355,25 @@ class _Noise(np.ndarray):  # type: ignore[type-arg]
 @dataclass(frozen=True, slots=True)
 class _Drawn:
     scale: Any
+
+
+def _met(noise: _Noise, value: Any, make: Callable[[], Any]) -> Any:
+    """Noise that was drawn ahead meets exact values."""
+    charged = _charged(_TAPE[-1], noise.scale)
+    mechanism: Any = _Drawn(noise.scale) if charged is None else charged
+    return _TAPE[-1].meet("noise drawn ahead", mechanism, value, lambda _bits: make())
+
+
+def _adding(original: Callable[..., Any]) -> Callable[..., Any]:
+    """The sum that is cut to 64 bits, as a whole."""
+
+    @functools.wraps(original)
+    def add(value: Any, noise: Any) -> Any:
+        if not isinstance(noise, _Noise) or not _TAPE or _TAPE[-1].deep:
+            return original(value, noise)
+        return _met(noise, value, lambda: original(value, noise.view(np.ndarray)))
+
+    return add
 
 
 def _charged(tape: Tape, scale: tuple[str, Any] | None) -> Laplace | Gaussian | None:
@@ -429,6 +447,7 @@ def machine() -> Iterator[None]:
     """Everything that is needed to hold a run still, for as long as it takes."""
     from defocus.ledger import entries  # noqa: PLC0415 -- imported with all others
     from defocus.learning import noising  # noqa: PLC0415
+    from defocus.mechanisms.values import add  # noqa: PLC0415
     from defocus.noise import discrete_gaussian, discrete_laplace, system  # noqa: PLC0415
     from defocus.tables.running import Run  # noqa: PLC0415
     from defocus.workloads import streams_memory  # noqa: PLC0415
@@ -448,6 +467,7 @@ def machine() -> Iterator[None]:
                 {
                     discrete_gaussian: _direct("gaussian", discrete_gaussian),
                     discrete_laplace: _direct("laplace", discrete_laplace),
+                    add: _adding(add),
                     system: _system,
                     entries.now: lambda: "2026-01-01T00:00:00+00:00",
                 }
@@ -666,24 +686,31 @@ class Base:
         tape = Tape(self.tape, measured=self.measured, moves=moves)
         with _steady_home() as home:
             seen = _observed(lambda: act(home), tape)
-        found = list(tape.problems)
-        if len(tape.draws) < len(self.tape.draws):
+        found = list(tape.problems[:3])
+        failed = _first(self.seen.error, seen.error, "error")
+        if failed is not None:
+            before, after = len(self.tape.charges), len(tape.charges)
+            found.append(f"{failed}; after {after} entries in the ledger instead of {before}")
+        elif len(tape.draws) < len(self.tape.draws):
             found.append(f"{len(self.tape.draws)} draws became {len(tape.draws)}")
-        for name in ("error", "result", "warnings", "out", "err", "logs"):
+        for name in ("warnings", "out", "err", "logs") if failed else ("result", "warnings", "out", "err", "logs"):
             where = _first(getattr(self.seen, name), getattr(seen, name), name)
             if where is not None:
                 found.append(where)
-        for name in ("charges", "statements"):
-            before, after = getattr(self.tape, name), getattr(tape, name)
-            if len(before) != len(after):
-                found.append(f"{len(before)} {name} became {len(after)}")
-            elif (where := _first(before, after, name)) is not None:
+        for name in () if failed else ("charges", "statements"):
+            one, other = getattr(self.tape, name), getattr(tape, name)
+            if len(one) != len(other):
+                found.append(f"{len(one)} {name} became {len(other)}")
+            elif (where := _first(one, other, name)) is not None:
                 found.append(where)
         return [Difference(self.entry, odd, what) for what in found]
 
 
 TRIED: Counter[str] = Counter()
 """How many odd rows each entry point was tried with."""
+
+_RUNS = 40
+"""After so many runs in search of those that differ, enough are known."""
 
 _Odd = TypeVar("_Odd")
 
@@ -710,7 +737,12 @@ def compared(
     found = first.differences("(the same data again)", lambda home: drive(home, ()))
     TRIED[entry] += len(odds)
 
+    left = [_RUNS]
+
     def hunted(names: list[str]) -> list[Difference]:
+        left[0] -= 1
+        if left[0] < 0:
+            return []
         chosen = [odds[name] for name in names]
         label = names[0] if len(names) == 1 else f"{len(names)} together: {', '.join(names)}"[:200]
         differing = first.differences(label, lambda home: drive(home, chosen), moves=units(chosen))
@@ -721,6 +753,7 @@ def compared(
 
     names = list(odds)
     for piece in [[name] for name in names] if apart else [names] if names else []:
+        left[0] += apart
         found += hunted(piece)
     return found
 
