@@ -1,0 +1,226 @@
+"""Tables: every way to open one, and everything that can be asked, on neighbours that differ in odd rows."""
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.soundness.sources import BASE, TYPES, UNTYPED, WAYS, Added, Way, both, neighbours, opened, table_of
+from tests.soundness.watching import Difference, attempt, compared, no_differences
+
+import defocus as dp
+from defocus import tables
+from defocus.tables.aggregates import Aggregate
+
+SETTINGS: dict[str, Any] = {
+    "column": "x", "x": "x", "y": "n", "numerator": "x", "denominator": "n", "weight": "n",
+    "level": 0.5, "levels": [0.25, 0.75], "edges": [0, 0.5, 1], "buckets": 8,
+}  # fmt: skip
+"""What a parameter of an aggregate is given, by its name."""
+
+
+def aggregates() -> Iterator[tuple[str, Aggregate]]:
+    """Every function of the room that makes something to ask, with its usual parameters."""
+    for name in tables.__all__:
+        made = getattr(tables, name)
+        if inspect.isfunction(made) and "aggregates." in str(inspect.signature(made).return_annotation):
+            wanted = inspect.signature(made).parameters.values()
+            given = {each.name: SETTINGS[each.name] for each in wanted if each.name in SETTINGS}
+            quick = {"buckets": 8} if any(each.kind is each.VAR_KEYWORD for each in wanted) else {}
+            if "Distinct" in str(inspect.signature(made).return_annotation):
+                given["column"] = "k"  # floats are never quite equal
+            yield name, made(**given, **quick)
+
+
+ALL = dict(aggregates())
+
+
+def release(query: Any, **price: Any) -> Any:
+    """Everything that a question shows: its words, its preview and its plan, and the answer in every form."""
+    price = price or {"epsilon": 3}
+    return [
+        repr(query),
+        attempt(lambda: str(query.preview(**price))),
+        attempt(lambda: str(query.plan(**price))),
+        attempt(lambda: shown(query.release(**price))),
+    ]
+
+
+def shown(answer: Any) -> Any:
+    return [answer, str(answer), answer.explain(), answer.to_arrow(), answer.to_csv(), answer.to_json()]
+
+
+def driven(way: Way, ask: Callable[[Any], Any], *, apart: bool = False, **opening: Any) -> list[Difference]:
+    """One way to open and one thing to ask, on every neighbour."""
+
+    def drive(home: Path, added: Sequence[Added]) -> Any:
+        rows, line = both(added)
+        with opened(home, way, rows, line, **opening) as table:
+            return [str(table), repr(table), str(table.schema), ask(table)]
+
+    def by_rows(added: Sequence[Added]) -> int:
+        return sum(len(rows) + (line is not None) for rows, line in added)
+
+    entry = f"{way.name}, {getattr(ask, '__name__', ask)}"
+    found = []
+    for whose, odds in neighbours(way, apart=apart).items():
+        one = whose == "one person"
+        units: Callable[[Sequence[Added]], int] = by_rows if "unit" in opening else (lambda _: 1) if one else len
+        found += compared(entry, drive, odds, units=units, apart=apart)
+    return found
+
+
+def usual(table: dp.tables.Table) -> Any:
+    """Counts, means and quantiles of public groups, and what every kind of column is used for."""
+    made = table.derive(late="year(t)").where("n >= 0 OR n IS NULL").group_by("k")
+    return release(made.agg(rows=dp.count(), x=dp.mean("x"), n=dp.median("n", buckets=8), late=dp.sum("late", 0, 3000)))
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_no_row_is_told_by_any_way_to_open_a_table(way: str) -> None:
+    no_differences(driven(WAYS[way], usual))
+
+
+def test_no_row_is_told_by_columns_without_a_type() -> None:
+    def texts(table: Any) -> Any:
+        made = table.derive(number="CAST(x AS double)", whole="CAST(n AS integer)", day="CAST(t AS date)")
+        return release(made.group_by("k").agg(x=dp.mean("number", 0, 1), n=dp.sum("whole", 0, 4), d=dp.count("day")))
+
+    no_differences(driven(UNTYPED, texts, columns={"k": ["a", "b"]}))
+
+
+# --- What can be asked ----------------------------------------------------------------------------------------------
+
+
+def all_aggregates(table: Any) -> Any:
+    return release(table.group_by("k").agg(**ALL))
+
+
+def all_aggregates_with_gaussian_noise(table: Any) -> Any:
+    return release(table.group_by("k").agg(**ALL), epsilon=3, delta=1e-4)
+
+
+def found_groups(table: Any) -> Any:
+    return release(table.group_by("k", keys=None).agg(rows=dp.count(), x=dp.mean("x")), epsilon=3, delta=1e-4)
+
+
+def groups_by_every_kind(table: Any) -> Any:
+    counted = {"rows": dp.count(), "people": dp.count_units()}
+    return [
+        release(table.group_by("n", "k", keys={"n": [0, 1], "k": ["a", None]}).agg(**counted)),
+        release(table.group_by("n", keys=None).agg(**counted), epsilon=3, delta=1e-4),
+        attempt(lambda: release(table.group_by("t", keys=None).agg(**counted), epsilon=3, delta=1e-4)),
+        attempt(lambda: release(table.group_by("x", keys=None).agg(**counted), epsilon=3, delta=1e-4)),
+    ]
+
+
+def found_bounds(table: Any) -> Any:
+    found = {"x": dp.mean("x", bounds="find"), "n": dp.sum("n", bounds="find"), "t": dp.count_distinct("t")}
+    return release(table.agg(**found))
+
+
+def a_found_bound(table: Any) -> Any:
+    return release(table.bound(rows="find").group_by("k").agg(rows=dp.count(), x=dp.mean("x")))
+
+
+def a_bound_by_sampling(table: Any) -> Any:
+    return release(table.bound(rows=2, by="sampling").group_by("k").agg(people=dp.count_units()))
+
+
+def a_cube(table: Any) -> Any:
+    return release(table.declare(n=[0, 1, 2]).cube("k", "n"), epsilon=3)
+
+
+def sql(table: Any) -> Any:
+    texts = (
+        "SELECT k, COUNT(*) AS c, AVG(x) AS m FROM v GROUP BY k",
+        "SELECT COUNT(DISTINCT k) AS c, SUM(CASE WHEN x > 0.5 THEN n ELSE 0 END) AS s FROM v WHERE t > '2026-01-02'",
+        "SELECT upper(k) AS u, COUNT(*) AS c FROM v WHERE u IN ('A', 'B') GROUP BY u HAVING c > 0 ORDER BY c LIMIT 2",
+    )
+    return [
+        attempt(lambda text=text: shown(table.sql(text, epsilon=3, delta=1e-4))) for text in texts
+    ]  # type: ignore[misc]
+
+
+def expressions(table: Any) -> Any:
+    """Functions that could stumble over a value: casts, dates, logarithms, divisions, texts."""
+    texts = (
+        "CAST(k AS integer)", "CAST(k AS double)", "CAST(k AS date)", "CAST(x AS integer)", "CAST(t AS text)", "ln(x)",
+        "sqrt(x)", "1 / x", "n // n", "n % n", "x * 1e308", "n * n * n", "n + 9223372036854775807", "-n", "abs(n)",
+        "round(x, n)", "length(k)", "upper(k)", "substr(k, n, n)", "year(t)", "t - t", "x > n", "k || k", "exp(x)",
+        "power(x, n)", "coalesce(n, 0)", "k = 'a'", "k LIKE '%a'", "n IN (1, 2)", "x BETWEEN 0 AND 1",
+    )  # fmt: skip
+    known = {f"c{i}": text for i, text in enumerate(texts) if attempt(lambda: table.derive(c=text))[0] == "result"}  # noqa: B023
+    made = table.derive(**known)
+    either = " AND ".join(f"(({text}) IS NULL OR ({text}) IS NOT NULL)" for text in known.values())
+    counts = {f"n{name}": dp.count(name) for name in known}
+    return [list(known.values()), release(made.agg(**counts)), release(table.where(either).agg(rows=dp.count()))]
+
+
+def joins(table: Any) -> Any:
+    wards = {"k": ["a", "b"], "size": [1, 2]}
+    import pyarrow as pa  # noqa: PLC0415
+
+    joined = table.join(pa.table(wards), on="k")
+    return release(joined.agg(size=dp.sum("size", 0, 5), rows=dp.count("size")))
+
+
+def remaining(table: Any) -> Any:
+    release(table.agg(rows=dp.count()))
+    return [str(table.remaining()), table.ledger.words(), str(table), table.ledger.history()]
+
+
+def a_request(table: Any) -> Any:
+    query = table.group_by("k", keys=None).agg(rows=dp.count())
+    return [shown(query.release(epsilon=3, delta=1e-4, request="again")) for _ in range(2)]
+
+
+def a_report(table: Any) -> Any:
+    answer = table.group_by("k").agg(rows=dp.count()).release(epsilon=3)
+    where = Path(table.ledger.where).with_name("report.html")
+    dp.report(answer, where, title="a report", ledger=table.ledger)
+    return where.read_text("utf-8")
+
+
+QUESTIONS = (
+    all_aggregates, all_aggregates_with_gaussian_noise, found_groups, groups_by_every_kind, found_bounds,
+    a_found_bound, a_bound_by_sampling, a_cube, sql, joins, remaining, a_request, a_report,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("ask", QUESTIONS, ids=lambda ask: ask.__name__)
+def test_no_row_is_told_by_anything_that_is_asked(ask: Callable[[Any], Any]) -> None:
+    no_differences(driven(WAYS["arrow"], ask))
+
+
+@pytest.mark.parametrize("way", ["arrow", "csv"])
+def test_no_row_is_told_by_any_expression(way: str) -> None:
+    no_differences(driven(WAYS[way], expressions))
+
+
+def test_no_row_is_told_where_rows_are_protected() -> None:
+    no_differences(driven(WAYS["arrow"], all_aggregates, unit=dp.rows()))
+
+
+def test_no_row_is_told_by_parts() -> None:
+    def asked_of_a_part(table: Any) -> Any:
+        part = table.part("a")
+        return [str(part), release(part.agg(rows=dp.count())), str(part.remaining()), str(table.remaining())]
+
+    no_differences(driven(WAYS["parquet"], asked_of_a_part, unit=dp.rows(), parts="k", columns={"x": (0, 1)}))
+
+
+def test_no_row_is_told_by_another_private_table() -> None:
+    def joined(table: Any) -> Any:
+        return release(table.join("others", on="person").agg(x=dp.sum("z", 0, 1), rows=dp.count()))
+
+    others = table_of(BASE).select(["person", "x"]).rename_columns(["person", "z"])
+    no_differences(driven(WAYS["arrow"], joined, private={"others": others}))
+    assert TYPES
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["arrow", "csv", "pandas objects", "polars"])
+def test_no_row_is_told_by_itself(way: str) -> None:
+    no_differences(driven(WAYS[way], usual, apart=True))
