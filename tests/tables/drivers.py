@@ -144,7 +144,7 @@ def terminated(where: str, home: Path) -> dict[str, Any]:
         began = connection.execute("SELECT clock_timestamp()").fetchone()
 
     def enough() -> bool:
-        return sum(line[0] == "unavailable" for line in shown(home)) >= DRIVERS
+        return [line[0] for line in shown(home)].count("unavailable") >= DRIVERS
 
     def drive(seed: int) -> None:
         while True:
