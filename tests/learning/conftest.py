@@ -1,0 +1,11 @@
+"""What tests of runs share."""
+
+import pytest
+
+from defocus.learning import trainer as training
+
+
+@pytest.fixture
+def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make trainers without the checks of their models, which take most of the time of short runs."""
+    monkeypatch.setattr(training, "check_independent", lambda *_, **__: None)
