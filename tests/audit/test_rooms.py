@@ -4,6 +4,7 @@ Confidence is shared between all audits, so that all of them together raise a fa
 most; seeds are fixed, so that a run that passed passes again.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 from tests.audit.attacks import estimators, graphs, local, tables, training, workloads
 from tests.audit.attacks.attack import CONFIDENCE, Fault, Room, table
+from threadpoolctl import threadpool_limits
 
 from defocus.noise.testing import seeded
 
@@ -21,6 +23,13 @@ ROOMS: dict[str, Room] = {
 QUICK = [name for name, room in ROOMS.items() if room.few]
 FAULTS = [(name, i) for name in QUICK for i in range(len(ROOMS[name].faults))]
 SLIGHT = [(name, i) for name, room in ROOMS.items() for i in range(len(room.slight))]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread() -> Iterator[None]:
+    """Products of a few numbers are not worth a second thread, and wait for it long on a busy machine."""
+    with threadpool_limits(1):
+        yield
 
 
 def caught(room: Room, fault: Fault, trials: int, folder: Path, patch: pytest.MonkeyPatch) -> bool:

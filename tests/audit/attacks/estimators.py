@@ -14,10 +14,12 @@ from defocus.learning.estimators.base import PrivateEstimator
 from defocus.noise import Bits
 from defocus.noise.testing import seeded
 from defocus.privacy.calibration import calibrate
+from defocus.privacy.events import Event
 
-OTHERS = np.array([[0.2, 0.1], [-0.1, 0.3], [0.1, -0.2]])
-SIDES = np.array([0, 1, 0])
 Rows = tuple[Any, Any]
+FEW: Rows = np.array([[0.2, 0.1], [-0.1, 0.3], [0.1, -0.2]]), np.array([0, 1, 0])
+CROWD: Rows = np.repeat([[0.95, 0.95], [-0.95, -0.95]], 100, axis=0), np.repeat([1, 0], 100)
+"""Where results are quotients, a crowd keeps what they are divided by from zero."""
 
 
 class Remembered:
@@ -34,9 +36,10 @@ class Remembered:
         return self.found[key]
 
 
-def _attack(folder: Path, model: PrivateEstimator, row: list[float], side: float, *, at: float = 0.05) -> Attack:
-    bits, charges = seeded(51), set()
-    few, more = (OTHERS, SIDES), (np.vstack([OTHERS, row]), np.append(SIDES, side))
+def _attack(folder: Path, model: PrivateEstimator, others: Rows, row: list[float], side: float) -> Attack:
+    bits = seeded(51)
+    charges: set[Event] = set()
+    more = np.vstack([others[0], row]), np.append(others[1], side)
     ledger = dp.Ledger.open(folder / "fits.ledger", budget=AMPLE, unit=dp.rows(), dataset="patients")
     remembered = Remembered()
 
@@ -55,9 +58,9 @@ def _attack(folder: Path, model: PrivateEstimator, row: list[float], side: float
         charges.update(() if model.receipt_ is None else (model.receipt_.event,))
         return made
 
-    repeated(few, seeded(0))
+    repeated(others, seeded(0))
     return Attack(
-        release=lambda data: repeated(data, bits), pair=(few, more), event=model.event_, charges=charges, delta=at,
+        release=lambda data: repeated(data, bits), pair=(others, more), event=model.event_, charges=charges, delta=0.05,
         repeated=repeated, whole=whole,
     )  # fmt: skip
 
@@ -66,35 +69,36 @@ BUDGET, SMALLER = dp.Budget(5, 1e-6), dp.Budget(3, 1e-6)
 
 
 def logistic(folder: Path, _runs: int) -> Attack:
-    return _attack(folder, dp.learning.LogisticRegression(budget=SMALLER, classes=[0, 1]), [1e308, 0.0], 1)
+    return _attack(folder, dp.learning.LogisticRegression(budget=SMALLER, classes=[0, 1]), FEW, [1e308, 0.0], 1)
 
 
 def linear(folder: Path, _runs: int) -> Attack:
-    return _attack(folder, dp.learning.LinearRegression(budget=SMALLER), [1e308, 0.0], 1e308)
+    return _attack(folder, dp.learning.LinearRegression(budget=SMALLER), FEW, [1e308, 0.0], 1e308)
 
 
 def naive_bayes(folder: Path, _runs: int) -> Attack:
-    return _attack(folder, dp.learning.NaiveBayes(budget=BUDGET, classes=[0, 1]), [1e308, -1e308], 1)
+    return _attack(folder, dp.learning.NaiveBayes(budget=BUDGET, classes=[0, 1]), CROWD, [1e308, 1e308], 1)
 
 
 def k_means(folder: Path, _runs: int) -> Attack:
-    return _attack(folder, dp.learning.KMeans(2, budget=BUDGET), [1e308, 0.0], 0)
+    some = CROWD[0][::10], CROWD[1][::10]
+    return _attack(folder, dp.learning.KMeans(1, budget=BUDGET), some, [1e308, 1e308], 0)
 
 
 def pca(folder: Path, _runs: int) -> Attack:
-    return _attack(folder, dp.learning.PCA(1, budget=BUDGET), [1e308, 0.0], 0)
+    return _attack(folder, dp.learning.PCA(1, budget=BUDGET), CROWD, [1e308, -1e308], 0)
 
 
 def scaler(folder: Path, _runs: int) -> Attack:
-    return _attack(folder, dp.learning.StandardScaler(budget=BUDGET, bounds=(-1, 1)), [1e308, 1e308], 0)
+    return _attack(folder, dp.learning.StandardScaler(budget=BUDGET, bounds=(-1, 1)), CROWD, [1e308, 1e308], 0)
 
 
-TENTH, HALF = less_noise(Fraction(1, 10)), less_noise(Fraction(1, 2))
+TENTH, FIFTH = less_noise(Fraction(1, 10)), less_noise(Fraction(1, 5))
 ROOMS = (
     Room(name="logistic regression", make=logistic, faults=(), slight=(TENTH,), few=0, many=150, again=True),
     Room(name="linear regression", make=linear, faults=(), slight=(TENTH,), few=0, many=150, again=True),
-    Room(name="naive Bayes", make=naive_bayes, faults=(), slight=(HALF,), few=0, many=1500, again=True),
-    Room(name="k-means", make=k_means, faults=(), slight=(TENTH,), few=0, many=600, again=True),
-    Room(name="PCA", make=pca, faults=(TENTH,), slight=(HALF,), few=300, many=1500, again=True),
-    Room(name="standard scaler", make=scaler, faults=(), slight=(HALF,), few=0, many=1500, again=True),
+    Room(name="naive Bayes", make=naive_bayes, faults=(), slight=(FIFTH,), few=0, many=800, again=True),
+    Room(name="k-means", make=k_means, faults=(), slight=(TENTH,), few=0, many=300, again=True),
+    Room(name="PCA", make=pca, faults=(TENTH,), slight=(FIFTH,), few=300, many=800, again=True),
+    Room(name="standard scaler", make=scaler, faults=(), slight=(FIFTH,), few=0, many=800, again=True),
 )

@@ -12,7 +12,7 @@ from defocus.audit import batched
 from defocus.learning import Trainer
 from defocus.learning.noising import Cryptographic
 from defocus.noise.testing import seeded
-from defocus.privacy.events import Approximate
+from defocus.privacy.events import Approximate, Event
 
 
 class Weights(nn.Module):  # type: ignore[misc]  # torch's classes are Any to the checker
@@ -33,7 +33,8 @@ def _pulled(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
 
 def step(folder: Path, runs: int) -> Attack:
     """Each weight is a world: its example is drawn or not, its gradient clipped, noise added, the step taken."""
-    bits, charges = seeded(41), set()
+    bits = seeded(41)
+    charges: set[Event] = set()
 
     def trained(examples: torch.Tensor) -> tuple[Trainer, nn.Module]:
         model = Weights(runs + 1)
