@@ -88,7 +88,7 @@ def check_independent(
         trial = Trial(model, Losses(loss), gradients, again)
         try:
             pool = _together(trial, lambda: _judged(trial, one, probe, stream, device))
-            then = _together(trial, lambda: trial.seen(rows(pool, 0, 1), (0,)))
+            then = _first_of(trial, pool)
             seen = _together(trial, lambda: trial.peeks(rows(pool, 0, _KEPT)))
             others = [] if probe is not None else usable(trial, one, stream, seen.bounds)
             _together(trial, lambda: _look(trial, pool, others, looked=seen.python))
@@ -218,11 +218,20 @@ def _check_memory(trial: Trial, pool: Batch, others: list[Alone]) -> None:
             raise _recalling()
 
 
-def _check_history(trial: Trial, pool: Batch, then: Seen) -> None:
-    """Outside of the model and the loss, where nothing is put back, all that was tried must not have mattered.
+def _first_of(trial: Trial, pool: Batch) -> Seen | None:
+    """What the first example alone comes to before others are tried; None if a model fails on one, as will show."""
+    try:
+        return trial.seen(rows(pool, 0, 1), (0,))
+    except (DefocusError, torch.OutOfMemoryError):
+        raise
+    except Exception:  # noqa: BLE001 -- batch normalisation, for example
+        return None
 
-    ``then`` is what the first example came to when little else had been seen.
-    """
+
+def _check_history(trial: Trial, pool: Batch, then: Seen | None) -> None:
+    """Outside of the model and the loss, where nothing is put back, all that was tried must not have mattered."""
+    if then is None:
+        return
     one = rows(pool, 0, 1)
     for before in (one, *extremes(rows(pool, 0, _KEPT))):
         trial.fed(before)

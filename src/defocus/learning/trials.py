@@ -82,7 +82,10 @@ class Trial:
 
     def after(self, before: Batch, batch: Batch) -> torch.Tensor | None:
         """The loss of each example, when the model has seen another batch before; None if that one made it fail."""
-        return self._passed(batch, None).detach().float() if self.fed(before) else None
+        if not self.fed(before):
+            return None
+        self._again.seeded(0)  # what was drawn before is no memory
+        return self._passed(batch, None).detach().float()
 
     def fed(self, batch: Batch) -> bool:
         """Whether a batch goes through the model, of whatever numbers it is."""
