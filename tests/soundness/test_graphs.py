@@ -220,7 +220,7 @@ def test_no_edge_is_told_by_any_way_to_open_a_graph(way: str, tmp_path: Path) ->
 def test_no_edge_is_told_by_any_question(unit: str, tmp_path: Path) -> None:
     names = sorted(questions())
     assert len(names) >= 14
-    no_differences(tried("list", UNITS[unit], names, tmp_path / "try"))
+    no_differences(tried("list", UNITS[unit], FEW if "replaced" in unit else names, tmp_path / "try"))
 
 
 def test_no_edge_is_told_by_an_engine(tmp_path: Path) -> None:

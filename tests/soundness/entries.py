@@ -1,0 +1,185 @@
+"""Every public callable, found by looking; and what is known about each: a driver, or why it needs none.
+
+To add a driver: write a test that runs the callable on a base and on neighbours (``watching.compared``), and name the
+callable here under ``DRIVEN`` with the test that drives it. What is made of public facts alone is told by the types of
+its parameters; what the types do not tell is named in ``PUBLIC`` with the reason. Anything else fails a test by name.
+"""
+
+import importlib
+import inspect
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import typer
+
+import defocus
+
+__all__ = ["DRIVEN", "PUBLIC", "commands", "entries", "private"]
+
+_PRIVATE = frozenset(
+    "data X y x value values edges records table rows codes counts answers utilities model loss batch columns message "
+    "messages reports validation probe graph inputs targets losses norms left right leading estimate result".split()
+)
+"""Names of parameters under which private data may come in."""
+
+
+def rooms() -> list[str]:
+    """The public rooms."""
+    return [name for name in defocus.__all__ if inspect.ismodule(getattr(defocus, name))]
+
+
+def entries() -> Iterator[tuple[str, Any]]:
+    """Every public function, and every public method of a public class, each once, by its name in its room."""
+    seen: set[int] = set()
+    for room in [*rooms(), ""]:
+        home = importlib.import_module(f"defocus.{room}" if room else "defocus")
+        for name in home.__all__:
+            found = getattr(home, name)
+            if id(found) in seen or inspect.ismodule(found) or not callable(found):
+                continue
+            seen.add(id(found))
+            place = f"{room}.{name}" if room else name
+            if inspect.isclass(found):
+                if issubclass(found, BaseException):
+                    continue
+                yield place, found
+                for inner in sorted(vars_of(found)):
+                    method = getattr(found, inner)
+                    yield f"{place}.{inner}", method
+            else:
+                yield place, found
+
+
+def vars_of(made: type) -> set[str]:
+    """The names of the public methods of a class that are written in this package."""
+    found = set()
+    for each in made.__mro__:
+        if each.__module__.startswith("defocus"):
+            found |= {
+                name
+                for name, method in vars(each).items()
+                if not name.startswith("_")
+                and (inspect.isfunction(method) or isinstance(method, classmethod | staticmethod))
+            }
+    return found
+
+
+def private(found: Any) -> list[str]:
+    """The parameters through which private data may come in, by their names."""
+    try:
+        wanted = inspect.signature(found).parameters
+    except ValueError:
+        return []
+    return [name for name in wanted if name in _PRIVATE]
+
+
+def commands() -> Iterator[tuple[str, list[str]]]:
+    """Every command of the terminal, with its parameters."""
+    from defocus.cli.app import app  # noqa: PLC0415 -- it loads every command
+
+    def walk(command: Any, above: tuple[str, ...]) -> Iterator[tuple[str, list[str]]]:
+        inner = getattr(command, "commands", None)
+        if inner:
+            for name, each in inner.items():
+                yield from walk(each, (*above, name))
+        else:
+            yield " ".join(above), [each.name for each in command.params]
+
+    yield from walk(typer.main.get_command(app), ())
+
+
+_ESTIMATORS = ("AdditiveModel", "KMeans", "LinearRegression", "LogisticRegression", "NaiveBayes", "PCA", "StandardScaler")
+
+DRIVEN: Mapping[str, str] = {
+    "tables.open": "test_tables: every way to open",
+    "tables.Table": "test_tables",
+    "graphs.open_graph": "test_graphs: every way to open",
+    "graphs.Network": "test_graphs: every question by every method",
+    "graphs.GraphQuery": "test_graphs",
+    "release.release": "test_numbers: every mechanism",
+    "ledger.Ledger.record": "test_numbers, test_tables: what every release records",
+    "workloads.records": "test_numbers",
+    "workloads.Plan.release": "test_numbers",
+    "workloads.Running.add": "test_numbers",
+    "mechanisms.Grid.total": "test_numbers",
+    "mechanisms.Grid.contributions": "test_numbers",
+    "learning.Trainer": "test_training",
+    "learning.Trainer.step": "test_training: fit takes every step",
+    "learning.Gradients": "test_training",
+    "learning.Gradients.clipped_sum": "test_training",
+    "learning.Watch.vector": "test_training: watched by default",
+    **{f"learning.{name}.fit": "test_estimators" for name in _ESTIMATORS},
+    **{
+        f"mechanisms.{name}.{how}": "test_numbers: through release, which checks and samples"
+        for name in (
+            "AboveThreshold", "Exponential", "Gaussian", "Geometric", "Laplace", "PartitionSelection", "PermuteAndFlip",
+            "Quantiles", "RangeFinding", "ReportNoisyMax", "SubsetChoice",
+        )
+        for how in ("sample", "check", "keep", "locate", "stream")
+    },
+    **{
+        f"mechanisms.{name}.{how}": "test_graphs: the questions that use it"
+        for name in ("Ladder", "NoisyLocalSensitivity", "Ramp")
+        for how in ("sample", "check", "bounded")
+    },
+    "mechanisms.RandomizedResponse.sample": "test_local: k-rr",
+    "mechanisms.RandomizedResponse.check": "test_local: k-rr",
+    "local.Client.encode": "test_local",
+    "local.Client.report": "test_local",
+    "local.Client.report_json": "test_local",
+    "local.Oracle.encode": "test_local",
+    "local.Mean.encode": "test_local",
+    "local.Memory.report": "test_local",
+    "local.Memory.payload": "test_local",
+    "local.Attributes.encode": "test_local",
+    "local.Categories.codes": "test_local: every categorical client",
+    "local.Interval.positions": "test_local: every numeric client",
+    "local.Hitters.client": "test_local",
+    "local.Hitters.device": "test_local",
+    "local.heavy_hitters": "test_local",
+    **{f"graphs.{name}.exact": "test_graphs: the questions that use it" for name in (
+        "Degrees", "Edges", "Histogram", "Joint", "Stars", "Triangles", "Statistic")},
+    **{f"graphs.{name}": "test_graphs: in memory, every way to open builds one" for name in (
+        "build", "build_directed", "Stars.level", "Stars.widths", "Triangles.local")},
+}  # fmt: skip
+"""What takes private data, and where it is driven."""
+
+_APPLIED = "applies what was released to the caller's own rows; nothing of them is released"
+_RELEASED = "takes what was released, or reports that were randomised"
+_FACTS = "takes public facts"
+
+PUBLIC: Mapping[str, str] = {
+    **{f"learning.{name}.{how}": _APPLIED for name in _ESTIMATORS for how in (
+        "predict", "predict_proba", "predict_log_proba", "decision_function", "transform", "inverse_transform", "score")},
+    **{f"local.{name}": _RELEASED for name in (
+        "Oracle.estimate", "Mean.estimate", "Mean.distribution", "Server.add", "Server.add_many", "Server.add_records",
+        "Server.add_reports", "Server.merge", "State.from_bytes", "from_arrow", "to_arrow", "write_parquet", "process",
+        "Attributes.table", "Hitters.kept", "Estimate", "Reports", "Tables", "FrequentStrings", "MeanEstimate",
+        "collect")},
+    "mechanisms.RandomizedResponse.estimate": _RELEASED,
+    "mechanisms.RangeFinding.read": _RELEASED,
+    "mechanisms.Grid.decimal": _RELEASED,
+    "mechanisms.Grid.nearest": "takes public numbers",
+    "tables.report": _RELEASED,
+    "tables.AnswerColumn": _RELEASED,
+    "tables.Answer": _RELEASED,
+    "tables.Cube": "made by Table.cube of public facts",
+    "tables.Grouped": "made by Table.group_by of public facts",
+    "tables.Query": "made by agg of public facts",
+    "tables.Preview": _FACTS,
+    "tables.Bound": _FACTS,
+    "graphs.GraphAnswer": _RELEASED,
+    "graphs.Graph.neighbours": "the graph itself, which its owner holds; a network shows none",
+    "graphs.Graph": "likewise",
+    "graphs.DirectedGraph": "likewise",
+    "workloads.Answers": _RELEASED,
+    "workloads.Records": "made by records",
+    "release.Release": _RELEASED,
+    "ledger.Recorded": _RELEASED,
+    "ledger.Terms.read": _FACTS,
+    "learning.Searched": _RELEASED,
+    "audit.lower_bound": "made-up neighbours, which an auditor chooses",
+    "audit.search": "likewise",
+    "audit.batched": "likewise",
+}  # fmt: skip
+"""What has a parameter that sounds private and is not, and why."""

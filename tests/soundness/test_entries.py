@@ -1,0 +1,37 @@
+"""No public callable is forgotten: each has a driver, or says why it needs none."""
+
+from tests.soundness.entries import DRIVEN, PUBLIC, commands, entries, private
+
+COMMANDS = {
+    "query": "test_commands", "preview": "test_commands", "init": "test_commands", "check": "test_commands",
+    "graph": "test_commands", "train": "test_commands", "budget": "the ledger only", "history": "the ledger only",
+    "export": "what was released", "ledger show": "the ledger only", "ledger verify": "the ledger only",
+    "account": "public facts", "calibrate": "public facts", "advise": "public facts", "choose": "public facts",
+    "audit": "made-up neighbours", "estimate": "randomised reports", "shuffler": "sealed reports",
+    "predict": "applies what was released to the caller's own rows",
+}  # fmt: skip
+"""Every command, and where it is driven or why not."""
+
+
+def test_every_public_callable_has_a_driver_or_a_reason() -> None:
+    found = {name: private(each) for name, each in entries()}
+    forgotten = {name: wanted for name, wanted in found.items() if wanted and name not in DRIVEN and name not in PUBLIC}
+    assert not forgotten, "\n".join(
+        ["These take something that may be private, and nobody drives them:"]
+        + [f"  {name}({', '.join(wanted)})" for name, wanted in forgotten.items()]
+    )
+
+
+def test_every_command_has_a_driver_or_a_reason() -> None:
+    assert {name for name, _ in commands()} == set(COMMANDS)
+
+
+def test_nothing_is_named_that_is_not_there() -> None:
+    known = {name for name, _ in entries()}
+    families = ("mechanisms.", "learning.")
+    gone = [name for name in (*DRIVEN, *PUBLIC) if name not in known and not name.startswith(families)]
+    assert not gone
+
+
+def test_nothing_has_both_a_driver_and_a_reason() -> None:
+    assert not set(DRIVEN) & set(PUBLIC)
