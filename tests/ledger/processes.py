@@ -40,11 +40,7 @@ def race(where: str, home: Path) -> dict[str, Any]:
     def grab() -> None:
         os.close(start_write)
         os.read(start_read, 1)
-<<<<<<< HEAD
-        with opened(where, budget=Budget(1), anchor_file=home / "anchor", timeout=HANGS) as ledger:
-=======
-        with opened(where, budget=Budget(1), anchor_file=anchor, timeout=60) as ledger:
->>>>>>> ledger
+        with opened(where, budget=Budget(1), anchor_file=anchor, timeout=HANGS) as ledger:
             for _ in range(4):
                 try:
                     receipt = ledger.charge(Pure(Fraction(1, 16)), purpose="slice")

@@ -17,8 +17,7 @@ import defocus
 __all__ = ["DRIVEN", "PUBLIC", "commands", "entries", "private"]
 
 _PRIVATE = frozenset(
-    "data X y x value values edges records table rows codes counts answers utilities model loss batch columns message "
-    "messages reports validation probe graph inputs targets losses norms left right leading estimate result".split()
+    ["data", "X", "y", "x", "value", "values", "edges", "records", "table", "rows", "codes", "counts", "answers", "utilities", "model", "loss", "batch", "columns", "message", "messages", "reports", "validation", "probe", "graph", "inputs", "targets", "losses", "norms", "left", "right", "leading", "estimate", "result"]
 )
 """Names of parameters under which private data may come in."""
 
@@ -88,7 +87,15 @@ def commands() -> Iterator[tuple[str, list[str]]]:
     yield from walk(typer.main.get_command(app), ())
 
 
-_ESTIMATORS = ("AdditiveModel", "KMeans", "LinearRegression", "LogisticRegression", "NaiveBayes", "PCA", "StandardScaler")
+_ESTIMATORS = (
+    "AdditiveModel",
+    "KMeans",
+    "LinearRegression",
+    "LogisticRegression",
+    "NaiveBayes",
+    "PCA",
+    "StandardScaler",
+)
 
 DRIVEN: Mapping[str, str] = {
     "tables.open": "test_tables: every way to open",

@@ -24,7 +24,7 @@ from tests.soundness.odd_rows import OddRow, odd_rows
 
 import defocus as dp
 
-__all__ = ["BASE", "COLUMNS", "WAYS", "Row", "UNTYPED", "Way", "both", "neighbours", "opened"]
+__all__ = ["BASE", "COLUMNS", "UNTYPED", "WAYS", "Row", "Way", "both", "neighbours", "opened"]
 
 Row = dict[str, Any]
 

@@ -122,9 +122,7 @@ def odd_examples(kind: str) -> dict[str, Odd]:
     return found
 
 
-def fitted(
-    make: Callable[..., Any], kind: str, budget: dp.Budget
-) -> Callable[[Path, Sequence[Odd]], Any]:
+def fitted(make: Callable[..., Any], kind: str, budget: dp.Budget) -> Callable[[Path, Sequence[Odd]], Any]:
     """Fit, and show all that a fit shows."""
     build, _ = KINDS[kind]
 
@@ -162,7 +160,9 @@ def test_no_row_is_told_by_any_estimator(name: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_row_is_told_by_any_kind_of_rows(kind: str) -> None:
-    quick = [name for name in EVERY if name.startswith(("StandardScaler(bounds", "NaiveBayes(classes=[0, 1])", "PCA()"))]
+    quick = [
+        name for name in EVERY if name.startswith(("StandardScaler(bounds", "NaiveBayes(classes=[0, 1])", "PCA()"))
+    ]
     assert len(quick) == 3
     no_differences([each for name in quick for each in tried(name, kind)])
 

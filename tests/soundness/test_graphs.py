@@ -25,7 +25,11 @@ BASE: list[tuple[Any, ...]] = [("a", "b"), ("b", "c"), ("c", "a"), ("a", "d"), (
 
 GIVEN: Mapping[str, Any] = {"every": 1, "start": 0, "end": 4, "at_most": 3, "k": 2}
 """What a parameter of a question is given, by its name."""
-WORDS: Mapping[str, Sequence[Any]] = {"joint": ("edges", "triangles"), "ergm": ("edges",), "subgraph_counts": ("triangles",)}
+WORDS: Mapping[str, Sequence[Any]] = {
+    "joint": ("edges", "triangles"),
+    "ergm": ("edges",),
+    "subgraph_counts": ("triangles",),
+}
 """What a question with any number of words is given, by its name."""
 UNITS: Mapping[str, Any] = {
     "edge": dp.edge(), "node": dp.node(), "bounded node": dp.node(max_degree=3), "replaced edge": dp.edge(replace=True),

@@ -101,11 +101,12 @@ def test_no_example_is_told_by_clipped_sums() -> None:
         x, y = X.clone(), Y.clone()
         for i, (inputs, target) in enumerate(odd):
             x[i], y[i] = inputs, target
-        return attempt(lambda: type(Gradients(model(), torch.nn.CrossEntropyLoss()).clipped_sum((x, y), _to_one)).__name__)
+        return attempt(
+            lambda: type(Gradients(model(), torch.nn.CrossEntropyLoss()).clipped_sum((x, y), _to_one)).__name__
+        )
 
     no_differences(compared("Gradients.clipped_sum", drive, odd_examples()))
 
 
 def _to_one(norms: torch.Tensor) -> torch.Tensor:
     return 1 / norms.clamp(min=1)
-

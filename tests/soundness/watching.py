@@ -128,7 +128,9 @@ class Reach:
         if far <= most:
             return None
         times = float(far / most) ** (1 if self.norm == math.inf else 1 / self.norm)
-        return f"exact values moved {times:.6g} times as far as was charged for (L{self.norm:g} of {float(self.limit):g})"
+        return (
+            f"exact values moved {times:.6g} times as far as was charged for (L{self.norm:g} of {float(self.limit):g})"
+        )
 
 
 @final
@@ -445,8 +447,8 @@ def _system() -> Any:
 @contextlib.contextmanager
 def machine() -> Iterator[None]:
     """Everything that is needed to hold a run still, for as long as it takes."""
-    from defocus.ledger import entries  # noqa: PLC0415 -- imported with all others
     from defocus.learning import noising  # noqa: PLC0415
+    from defocus.ledger import entries  # noqa: PLC0415 -- imported with all others
     from defocus.mechanisms.values import add  # noqa: PLC0415
     from defocus.noise import discrete_gaussian, discrete_laplace, system  # noqa: PLC0415
     from defocus.tables.running import Run  # noqa: PLC0415
