@@ -97,6 +97,26 @@ def test_the_noise_of_a_score_is_what_was_charged_for() -> None:
     assert abs(spread / (0.9 * deviation) ** 2 - 1) > 4 * error
 
 
+class Choosy(nn.Linear):
+    """Fails on a batch with a large number, and remembers it."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if float(x.max()) > 1e6:
+            self.weight_of = -1.0
+            raise ValueError
+        return super().forward(x) * getattr(self, "weight_of", 1.0)
+
+
+def test_one_validation_example_on_which_the_model_fails_moves_the_score_by_one() -> None:
+    x, y = data(n=40)
+    net = Choosy(5, 2)
+    without = _One(make, (data(), None, None), examples((x[1:], y[1:])), seeded(3))._score(net, 0.0) * 39
+    odd = torch.cat([torch.full((1, 5), 1e7), x[1:]])
+    score = _One(make, (data(), None, None), examples((odd, y)), seeded(3))._score(net, 0.0) * 40
+    assert abs(score - without) <= 1 + 1e-6
+    assert not hasattr(net, "weight_of")
+
+
 def test_it_is_charged_before_the_first_run(tmp_path: Path) -> None:
     made: list[float] = []
 
