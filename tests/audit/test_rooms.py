@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from tests.audit.attacks import estimators, graphs, local, tables, training, workloads
 from tests.audit.attacks.attack import CONFIDENCE, Fault, Room, table
-from threadpoolctl import threadpool_limits
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # it has no types
 
 from defocus.noise.testing import seeded
 

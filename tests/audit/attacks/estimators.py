@@ -97,7 +97,7 @@ TENTH, FIFTH = less_noise(Fraction(1, 10)), less_noise(Fraction(1, 5))
 ROOMS = (
     Room(name="logistic regression", make=logistic, faults=(), slight=(TENTH,), few=0, many=150, again=True),
     Room(name="linear regression", make=linear, faults=(), slight=(TENTH,), few=0, many=150, again=True),
-    Room(name="naive Bayes", make=naive_bayes, faults=(), slight=(FIFTH,), few=0, many=800, again=True),
+    Room(name="naive Bayes", make=naive_bayes, faults=(), slight=(FIFTH,), few=0, many=500, again=True),
     Room(name="k-means", make=k_means, faults=(), slight=(TENTH,), few=0, many=300, again=True),
     Room(name="PCA", make=pca, faults=(TENTH,), slight=(FIFTH,), few=300, many=800, again=True),
     Room(name="standard scaler", make=scaler, faults=(), slight=(FIFTH,), few=0, many=800, again=True),

@@ -101,7 +101,7 @@ ROOMS = (
     Room(
         name="triangles, noise follows", make=followed, faults=(), slight=(lower_level,), few=0, many=1500, again=True
     ),
-    Room(name="degree histogram", make=histogram, faults=(), slight=(HALF,), few=0, many=2500, near=0.5, again=True),
+    Room(name="degree histogram", make=histogram, faults=(), slight=(HALF,), few=0, many=2500, near=0.4, again=True),
     Room(name="degrees", make=degrees, faults=(), slight=(HALF,), few=0, many=3000, near=0.1, again=True),
     Room(name="edges, node privacy", make=node, faults=(), slight=(QUARTER,), few=0, many=1500, again=True),
 )

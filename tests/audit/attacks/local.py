@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.audit.attacks.attack import Attack, Room
+from tests.audit.attacks.attack import Attack, Fault, Room
 
 import defocus as dp
 from defocus import local
 from defocus.audit import batched
-from defocus.local.clients import Client, Memory
+from defocus.local.clients import Client, Memory, rappor
 from defocus.local.clients.memory import _drawn
 from defocus.local.designs import Rappor, design, numeric
 from defocus.local.designs.registry import NAMES, NUMERIC_NAMES
@@ -32,8 +32,8 @@ _TIMES = 12
 
 
 def _asked(name: str, times: int = 1) -> local.Oracle | local.Mean:
-    """The oracle at epsilon 1, or so many times that; RAPPOR, whose single reports cost less, at 3."""
-    epsilon = (3 if name == "rappor" else 1) * times
+    """The oracle at epsilon 1, or so many times that; RAPPOR, whose single reports cost less, at 2."""
+    epsilon = (2 if name == "rappor" else 1) * times
     if name in NUMERIC_NAMES:
         return local.Mean(numeric(name, 0, 24, epsilon))
     return local.Oracle(design(name, 4, epsilon, **_SMALL.get(name, {})))
@@ -100,6 +100,12 @@ def forgetful(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Memory, "payload", payload)
 
 
+def bare(patch: pytest.MonkeyPatch) -> None:
+    """RAPPOR that remembers filters with hardly any noise."""
+    honest, loose = rappor.permanent, _asked("rappor", 8).design
+    patch.setattr(rappor, "permanent", lambda _design, cohort, codes, bits: honest(loose, cohort, codes, bits))
+
+
 _QUICK = ("k-rr", "oue", "pgr", "duchi", "laplace")
 
 
@@ -111,15 +117,15 @@ def _once(name: str) -> Room:
     )  # fmt: skip
 
 
-def _remembering(name: str, few: int = 0) -> Room:
-    faults, slight = ((forgetful,), ()) if few else ((), (forgetful,))
+def _remembering(name: str, fault: Fault, few: int = 0) -> Room:
+    faults, slight = ((fault,), ()) if few else ((), (fault,))
     made = partial(from_memory, name)
-    return Room(name=f"{name} from memory", make=made, faults=faults, slight=slight, few=few, many=1000)
+    return Room(name=f"{name} from memory", make=made, faults=faults, slight=slight, few=few, many=600)
 
 
 ROOMS = (
     *(_once(name) for name in (*NAMES, *NUMERIC_NAMES)),
-    _remembering("duchi", few=400),
-    _remembering("d-bit"),
-    _remembering("rappor"),
+    _remembering("duchi", forgetful, few=400),
+    _remembering("d-bit", forgetful),
+    _remembering("rappor", bare),
 )

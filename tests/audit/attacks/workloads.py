@@ -80,5 +80,5 @@ ROOMS = (
     Room(name="running sum", make=stream, faults=(HALF,), slight=(SLIGHTLY,), few=10_000, near=0.6),
     Room(name="every cell", make=cells, faults=(HALF,), slight=(SLIGHTLY,), few=20_000, near=0.8),
     Room(name="ranges", make=ranges, faults=(HALF,), few=1500, many=8000, near=0.5, again=True),
-    Room(name="marginals", make=marginals, faults=(), slight=(HALF,), few=0, many=4000, near=0.3, again=True),
+    Room(name="marginals", make=marginals, faults=(), slight=(HALF,), few=0, many=2500, near=0.3, again=True),
 )
