@@ -3,6 +3,7 @@
 import math
 import traceback
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from defocus import Budget, user
 from defocus.errors import BranchedRunError, ChangedModelError, StepFailedError
 from defocus.learning import Automatic, PerLayer, Quantile, Schedule, Watch, stepping
 from defocus.learning.gradients.pieces.bounding import _FINE, TOLD
+from defocus.learning.seeding import seeded
 from defocus.learning.stepping import _TF32, _parts
 
 
@@ -144,6 +146,9 @@ class Small:
 
     def __init__(self, gradients: Any, most: int, error: Exception | None = None) -> None:
         self._gradients, self._most, self._error = gradients, most, error or torch.OutOfMemoryError()
+
+    def kept(self) -> Any:
+        return self._gradients.kept()
 
     def clipped_sum(self, batch: Any, rule: Any) -> Any:
         found = self._gradients.clipped_sum(batch, rule)
@@ -314,3 +319,40 @@ def test_an_error_after_the_charge_carries_nothing_private(
             assert value is run or value is batch or value is problem  # what the user holds already
             assert repr(run._paid.key) not in repr(value)
     assert all(parameter.grad is None for parameter in run._stepper.parameters.values())
+
+
+def test_the_draws_for_others_are_those_without_an_example_that_fails(tmp_path: Path) -> None:
+    """Halves that start from one seed would drop the same of both, and the sum of the others would spread further."""
+    net = torch.nn.Sequential(torch.nn.Linear(5, 2), torch.nn.Dropout(0.5))
+    x, y = torch.ones(64, 5), torch.zeros(64, dtype=torch.long)
+    odd = y.clone()
+    odd[-1] = 2  # no class of the model: the loss fails
+    run = trainer(tmp_path, model=net, data=(x, y), watch="nothing")
+    stepper, sums = run._stepper, []
+    before = stepper.gradients.explain()
+    for labels in (y, odd):
+        stepper.data._tensors = (x, labels)
+        alike = partial(seeded, bytes(32), 0, 0, torch.device("cpu"))
+        stepper._added(list(stepper.parameters.values()), np.arange(64), alike)
+        sums.append(torch.cat([each.grad.flatten().clone() for each in stepper.parameters.values()]))
+    assert float((sums[0] - sums[1]).norm()) <= stepper.clips[0] * TOLD
+    assert stepper.gradients.explain() == before
+
+
+class _Reused(Dataset[Any]):
+    """Each item is read into the memory of the one before."""
+
+    def __init__(self, rows: torch.Tensor) -> None:
+        self.rows, self.memory = rows, torch.zeros(rows.shape[1])
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, i: int) -> Any:
+        return self.memory.copy_(self.rows[i]), 1
+
+
+def test_items_that_share_their_memory_are_still_items_of_their_own(tmp_path: Path) -> None:
+    rows = torch.arange(20.0).reshape(4, 5)
+    run = trainer(tmp_path, data=_Reused(rows), example=(torch.zeros(5), 0), batch=2)
+    assert torch.equal(run._stepper.data.take(np.arange(4))[0], rows)

@@ -17,7 +17,41 @@ import defocus
 __all__ = ["DRIVEN", "PUBLIC", "commands", "entries", "private"]
 
 _PRIVATE = frozenset(
-    ["data", "X", "y", "x", "value", "values", "edges", "records", "table", "rows", "codes", "counts", "answers", "utilities", "model", "loss", "batch", "columns", "message", "messages", "reports", "validation", "probe", "graph", "inputs", "targets", "losses", "norms", "left", "right", "leading", "estimate", "result"]
+    [
+        "data",
+        "X",
+        "y",
+        "x",
+        "value",
+        "values",
+        "edges",
+        "records",
+        "table",
+        "rows",
+        "codes",
+        "counts",
+        "answers",
+        "utilities",
+        "model",
+        "loss",
+        "batch",
+        "columns",
+        "message",
+        "messages",
+        "reports",
+        "validation",
+        "probe",
+        "graph",
+        "inputs",
+        "targets",
+        "losses",
+        "norms",
+        "left",
+        "right",
+        "leading",
+        "estimate",
+        "result",
+    ]
 )
 """Names of parameters under which private data may come in."""
 

@@ -184,7 +184,7 @@ def _fitted(item: Any, form: Any) -> Any:
         leaf = _plain(item)
         if leaf.shape != form.shape[1:] or not torch.can_cast(leaf.dtype, form.dtype):
             raise _unlike()
-        return leaf.to(form.device, form.dtype)
+        return leaf.to(form.device, form.dtype, copy=True)  # the dataset may use its memory again for the next item
     if isinstance(form, Mapping):
         if not isinstance(item, Mapping) or item.keys() != form.keys():
             raise _unlike()

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch.nn import Module
 
+from defocus.errors import StepFailedError
 from defocus.learning.clipping import Clipping, PerLayer, Quantile
 from defocus.learning.distributed import Ranks
 from defocus.learning.examples import Examples, Units, Weights
@@ -136,45 +137,50 @@ class Stepper:
         weights: Weights,
         alike: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext,
     ) -> torch.Tensor:
-        """Add clipped gradients up in ``grad``, chunk by chunk; return the sums beside them."""
-        seen: list[_Seen] = []
-        extras = self._halved(parameters, numbers, weights, alike, seen)
-        if self.private is not None:
-            losses, norms = (torch.cat(each) for each in zip(*seen, strict=True))
-            self.private.note(losses, norms, int(torch.isinf(norms).sum()))
-        return extras
+        """Add clipped gradients up in ``grad``, chunk by chunk; return the sums beside them.
 
-    def _halved(
+        An example on which model or loss fail by themselves counts as nothing, as one that is not finite does: what it
+        adds depends on it alone. The others are passed as if it were not there, under the seed of the step, so that
+        what torch draws for them has the law that it has without it. What a failure says may quote examples, so it is
+        told to nobody.
+        """
+        fits = np.arange(len(numbers))
+        with self.gradients.kept():
+            found = self._attempted(parameters, numbers, weights, alike)
+            if found is None:
+                fits = self._fitting(parameters, numbers, weights, alike, fits)
+                some = parameters, numbers[fits], weights[fits], alike
+                found = self._attempted(*some) or self._attempted(*some, size=1)
+        if found is None:
+            raise StepFailedError(
+                "The model or the loss failed on private examples, though on none of them alone. What it said is"
+                " withheld, since it may quote them. Nothing of the step was released, and the charge stays.",
+                fix="try both on made-up examples of every kind, and resume from a checkpoint.",
+            )
+        extras, seen = found
+        lost = np.delete(weights, fits)
+        worst = torch.full((len(lost),), torch.inf, device=parameters[0].device)
+        if self.private is not None:
+            losses, norms = (torch.cat([*each, worst.cpu()]) for each in zip(*seen, strict=True))
+            self.private.note(losses, norms, int(torch.isinf(norms).sum()))
+        return sum((self._beside(worst[:1], worst[:1], float(weight)) for weight in lost), extras)
+
+    def _fitting(
         self,
         parameters: list[torch.nn.Parameter],
         numbers: Integers,
         weights: Weights,
         alike: Callable[[], AbstractContextManager[None]],
-        seen: list[_Seen],
-    ) -> torch.Tensor:
-        """The same for all examples together or, where that fails, for one half after the other.
-
-        An example on which model or loss fail by themselves counts as nothing, as one that is not finite does: what it
-        adds depends on it alone. What a failure says may quote examples, so it is told to nobody.
-        """
-        found = self._attempted(parameters, numbers, weights, alike)
-        if found is not None:
-            extras, some = found
-            seen += some
-            return extras
-        if len(numbers) <= 1:
-            worst = torch.full((len(numbers),), torch.inf, device=parameters[0].device)
-            for parameter in parameters:
-                parameter.grad = torch.zeros_like(parameter)
-            seen.append((worst.cpu(), worst.cpu()))
-            return self._beside(worst, worst, float(weights.sum()))
-        half = len(numbers) // 2
-        first = self._halved(parameters, numbers[:half], weights[:half], alike, seen)
-        sums = [parameter.grad.clone() for parameter in parameters]
-        extras = first + self._halved(parameters, numbers[half:], weights[half:], alike, seen)
-        for parameter, other in zip(parameters, sums, strict=True):
-            parameter.grad = parameter.grad + other
-        return extras
+        places: Integers,
+    ) -> Integers:
+        """Those of the places on whose examples model and loss do not fail, found by halves."""
+        if self._attempted(parameters, numbers[places], weights[places], alike) is not None:
+            return places
+        half = len(places) // 2
+        halves = (places[:half], places[half:]) if half else ()
+        return np.concatenate(
+            [places[:0], *(self._fitting(parameters, numbers, weights, alike, each) for each in halves)]
+        )
 
     def _attempted(
         self,
@@ -182,9 +188,11 @@ class Stepper:
         numbers: Integers,
         weights: Weights,
         alike: Callable[[], AbstractContextManager[None]],
+        *,
+        size: int | None = None,
     ) -> tuple[torch.Tensor, list[_Seen]] | None:
-        """The sums of examples, in chunks that fit in memory; None where anything fails."""
-        size = self.chunk or max(1, len(numbers))
+        """The sums of examples, in chunks of ``size`` or such as fit in memory; None where anything fails."""
+        size = size or self.chunk or max(1, len(numbers))
         while True:
             try:
                 with alike():

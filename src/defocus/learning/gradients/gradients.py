@@ -1,7 +1,8 @@
 """The door of this room: the sum of a batch's clipped per-example gradients, by the fastest way that is right."""
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Protocol, final
 
 import torch
@@ -116,6 +117,15 @@ class Gradients:
             return self._clipped_sum(batch, rule)
         finally:
             self._restore()
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Whatever fails meanwhile, go on as before afterwards: no private example decides how others are computed."""
+        ways, reasons = list(self._ways), list(self._reasons)
+        try:
+            yield
+        finally:
+            self._ways, self._reasons = ways, reasons
 
     def _restore(self) -> None:
         """Put back what passes left in the model and in the loss."""
