@@ -127,7 +127,12 @@ def test_what_a_record_has_beyond_the_attributes_is_not_read(monkeypatch: pytest
             raise SystemExit
 
     read: list[Any] = []
-    monkeypatch.setattr(counting, "code", lambda value: (read.append(value), int(value))[1])
+
+    def noted(value: Any) -> int:
+        read.append(value)
+        return int(value)
+
+    monkeypatch.setattr(counting, "code", noted)
     made = counting.records([[0, 1], (1, 1, *[9] * 1000), np.full(1000, 1), Long([1, 2, 9])])
     assert counting.histogram(made, (2, 3)).tolist() == [0, 1, 0, 0, 2, 1]
     assert len(read) == 8

@@ -34,8 +34,8 @@ class Textual(float):
 class Exits:
     """Ends the process when it is asked what it is."""
 
-    @property
-    def __class__(self) -> Any:  # type: ignore[misc]
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
         raise SystemExit
 
 
