@@ -1,9 +1,17 @@
 """Data in its forms, and data of unknown size refused."""
 
+import datetime as dt
+import math
 from collections.abc import Iterator
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
+from uuid import UUID
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 import torch
 from torch import nn
@@ -257,7 +265,7 @@ def test_loaders_and_samplers_of_their_own_are_refused() -> None:
 def test_a_users_examples_share_a_weight_of_one() -> None:
     units = Units(6, ["b", "a", "b", "c", "b", "a"])
     assert units.count == 3
-    numbers, weights = units.examples_of(np.array([0, 1]))
+    numbers, weights = units.examples_of(np.array([1, 0]))
     assert sorted(numbers[:2].tolist()) == [1, 5]
     assert sorted(numbers[2:].tolist()) == [0, 2, 4]
     assert weights.tolist() == pytest.approx([0.5, 0.5, 1 / 3, 1 / 3, 1 / 3])
@@ -270,7 +278,58 @@ def test_without_users_each_example_is_a_unit() -> None:
     assert weights.tolist() == [1.0, 1.0]
 
 
-@pytest.mark.parametrize("users", [[1, 2], [[1] * 6], [0.5] * 6, [None] * 6])
-def test_users_that_name_nobody_are_refused(users: Any) -> None:
+class Unruly(int):
+    """Ends the process when two of it are compared."""
+
+    def __hash__(self) -> int:
+        raise SystemExit
+
+    def __eq__(self, _: object) -> bool:
+        raise SystemExit
+
+
+NOBODY = [None, math.nan, np.nan, pd.NA, pd.NaT, Decimal("sNaN"), [1, 2], {}, np.zeros(2), 1j, object()]
+SOMEBODY = [2.5, 2**64, -(10**400), "x", "1", b"1", True, Unruly(7), UUID(int=1), dt.date(2020, 1, 1), pd.Timestamp(0)]
+
+
+@pytest.mark.parametrize("odd", NOBODY + SOMEBODY, ids=lambda odd: type(odd).__name__)
+def test_no_user_changes_whose_the_other_examples_are(odd: Any) -> None:
+    """What is missing or names nobody leaves its example out; all else is a user."""
+    users = [5, "a", 5, odd, 6, "a"]
+    units = Units(6, users)
+    somebody = any(odd is each for each in SOMEBODY)
+    assert units.count == 3 + somebody
+    examples = [sorted(units.examples_of(np.array([unit]))[0].tolist()) for unit in range(units.count)]
+    assert examples == [[0, 2], [1, 5], *([[3]] if somebody else []), [4]]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        lambda cells: pd.Series(cells, dtype="Int64"),
+        lambda cells: pd.Series(cells, dtype="float64"),
+        lambda cells: pl.Series(cells, dtype=pl.UInt64),
+        lambda cells: pa.array(cells, pa.int32()),
+        lambda cells: pd.Series([None if cell is None else str(cell) for cell in cells], dtype="category"),
+        lambda cells: pl.Series([None if cell is None else str(cell) for cell in cells], dtype=pl.String),
+        lambda cells: np.array(cells, object),
+    ],
+)
+def test_a_missing_user_of_a_column_is_nobody(column: Any) -> None:
+    units = Units(4, column([1, None, 2, 1]))
+    assert units.count == 2
+    assert sorted(units.examples_of(np.array([0, 1]))[0].tolist()) == [0, 2, 3]
+    assert Units(2, column([None, None])).count == 0
+
+
+def test_equal_numbers_are_one_user_however_they_are_written() -> None:
+    assert Units(6, [1, 1.0, np.int8(1), Decimal(1), Fraction(2, 2), True]).count == 1
+    assert Units(3, ["1", 1, np.str_("1")]).count == 2
+
+
+@pytest.mark.parametrize(
+    "users", [[1, 2], [[1] * 6], "abcdef", {1, 2, 3, 4, 5, 6}, np.zeros((6, 1)), np.zeros(6, complex), 3]
+)
+def test_users_that_are_no_list_of_names_are_refused(users: Any) -> None:
     with pytest.raises(UnfitDataError, match="users="):
         Units(6, users)

@@ -59,6 +59,21 @@ def test_values_are_read_as_what_they_are_and_never_by_their_own_code() -> None:
     assert Interval(0, 1).positions(huge).tolist() == [1, 0, 1, 1]
 
 
+class _Half(Fraction):
+    @property
+    def numerator(self) -> int:
+        raise SystemExit
+
+
+class _Wide(np.longdouble):
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise SystemExit
+
+
+def test_fractions_and_wide_floats_of_other_classes_are_read_without_their_own_code() -> None:
+    assert Interval(0, 1).positions([_Half(1, 2), _Wide(0.25)]).tolist() == [0.5, 0.25]
+
+
 def test_the_label_of_the_bucket_is_no_other_label() -> None:
     with pytest.raises(InvalidParameterError, match=r"'other' is what[^\n]*\nTo fix: leave the label"):
         Categories.of(["red", "other"])

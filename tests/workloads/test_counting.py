@@ -117,3 +117,22 @@ def test_a_missing_code_of_a_column_is_zero_and_changes_no_other(frame: Any) -> 
 def test_types_and_shapes_that_are_no_codes_are_refused(codes: object) -> None:
     with pytest.raises(UnfitDataError, match="two-dimensional"):
         counting.records(codes)
+
+
+def test_what_a_record_has_beyond_the_attributes_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long one record is, reading it takes no longer, and its own way to iterate is not asked."""
+
+    class Long(list[int]):
+        def __iter__(self) -> Any:
+            raise SystemExit
+
+    read: list[Any] = []
+
+    def noted(value: Any) -> int:
+        read.append(value)
+        return int(value)
+
+    monkeypatch.setattr(counting, "code", noted)
+    made = counting.records([[0, 1], (1, 1, *[9] * 1000), np.full(1000, 1), Long([1, 2, 9])])
+    assert counting.histogram(made, (2, 3)).tolist() == [0, 1, 0, 0, 2, 1]
+    assert len(read) == 8

@@ -24,6 +24,21 @@ class Unruly(int):
     __hash__ = None  # type: ignore[assignment]
 
 
+class Textual(float):
+    """Rounds to what is no number."""
+
+    def __floor__(self) -> Any:
+        return "secret"
+
+
+class Exits:
+    """Ends the process when it is asked what it is."""
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        raise SystemExit
+
+
 @given(st.one_of(st.floats(), st.integers(), st.decimals(), st.complex_numbers(), st.text(), st.none(), st.binary()))
 def test_every_value_is_an_integer_of_64_bits_and_a_code(value: Any) -> None:
     for found in (entry(value), code(value)):
@@ -32,7 +47,11 @@ def test_every_value_is_an_integer_of_64_bits_and_a_code(value: Any) -> None:
 
 
 def test_no_value_fails_whatever_it_does() -> None:
-    assert entry(Unruly(3)) == code(Unruly(3)) == 0
+    """A class of its own changes nothing about a number, and what exits is no number."""
+    assert entry(Unruly(3)) == code(Unruly(3)) == 3
+    assert entry(Textual(2.5)) == 2
+    assert code(Textual(2)) == 2
+    assert entry(Exits()) == code(Exits()) == 0
     assert entry(Decimal("1e999999999")) == 2**63 - 1
 
 

@@ -469,3 +469,30 @@ def test_notes_tell_nothing_about_the_sums(ledger: Ledger) -> None:
     states = [PLAN.start(ledger=ledger, purpose="x", bits=seeded(1)).save() for _ in range(2)]
     assert len({state["salt"] for state in states}) == 2
     assert all(len(bytes.fromhex(state["salt"])) == 32 for state in states)
+
+
+def _of_postgresql(ledger: Ledger, *, sequence: int, digest: str) -> LedgerCodes:
+    """Where a ledger without a folder takes its notes."""
+    return LedgerCodes(ledger, f"{sequence}{digest}")
+
+
+@pytest.mark.parametrize("noted", ["beside", "inside"])
+@pytest.mark.parametrize("kept", [False, True])
+def test_who_holds_a_state_cannot_make_the_next_one(
+    kept: bool, noted: str, ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else it could be resumed again and again, and each time its steps be noised."""
+    if noted == "inside":
+        monkeypatch.setattr(streams, "codes_of", _of_postgresql)
+    path = tmp_path / "visits.state"
+    state = PLAN.start(ledger=ledger, purpose="visits", state_file=path if kept else None).save()
+    going = RunningSum.resume(path if kept else state, ledger=ledger)
+    going.add(1)
+    for file in (None, state["file"]):
+        made = sealed(state | {"number": state["number"] + 1, "file": file})
+        with pytest.raises(StreamStateError):
+            RunningSum.resume(made, ledger=ledger)
+    going.add(1)
+    salts = {state["salt"], (last := going.save())["salt"]}
+    assert len(salts) == 2
+    assert RunningSum.resume(path if kept else last, ledger=ledger).step == 2

@@ -11,6 +11,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, Sampler, Subs
 
 from defocus.errors import UnaccountedSamplingError, UnfitDataError
 from defocus.learning.gradients.batches import Batch
+from defocus.learning.users import numbered
 from defocus.noise.integers import Integers
 
 __all__ = ["Examples", "Units", "Weights", "examples"]
@@ -65,7 +66,10 @@ class Examples:
 
 @final
 class Units:
-    """Which examples belong to which protected unit: each to itself, or all of a user's to the user."""
+    """Which examples belong to which protected unit: each to itself, or all of a user's to the user.
+
+    An example that is nobody's is left out, as rows without a person are in tables.
+    """
 
     __slots__ = ("_members", "_starts", "count")
 
@@ -75,20 +79,11 @@ class Units:
         self._starts: Integers | None = None
         if users is None:
             return
-        labels = np.asarray(users)
-        if labels.ndim != 1 or len(labels) != length:
-            raise UnfitDataError(
-                "users= must name one user for each example.", fix="pass a one-dimensional array as long as the data."
-            )
-        if labels.dtype.kind not in "iuUSb":
-            raise UnfitDataError(
-                f"users= must hold whole numbers or texts, but is of type {labels.dtype}.",
-                fix="convert it, for example with users.astype(str).",
-            )
-        found, inverse = np.unique(labels, return_inverse=True)
-        self.count = len(found)
-        self._members = np.argsort(inverse, kind="stable").astype(np.int64)
-        self._starts = np.concatenate(([0], np.cumsum(np.bincount(inverse, minlength=len(found))))).astype(np.int64)
+        owners = np.array([-1 if owner is None else owner for owner in numbered(users, length)], np.int64)
+        self.count = int(owners.max(initial=-1)) + 1
+        order = np.argsort(owners, kind="stable")
+        self._members = order[np.count_nonzero(owners < 0) :]
+        self._starts = np.searchsorted(owners[self._members], np.arange(self.count + 1))
 
     def examples_of(self, units: Integers) -> tuple[Integers, Weights]:
         """The examples of these units, and the weight of each: one over how many its unit has."""

@@ -81,7 +81,8 @@ class Trainer:
         epochs: how often each unit is drawn on average; or say ``steps``.
         steps: how many steps the run has; or say ``epochs``.
         ledger: what is charged, or the path of one, which is made if there is none.
-        users: for ``unit=user(…)``, the user of each example. A user's examples are clipped one by one and averaged.
+        users: for ``unit=user(…)``, the user of each example. A user's examples are clipped one by one and averaged;
+            those without a user (None, NaN) are left out.
         size: the public number of units, if that of the data is not public.
         sampling: "poisson", "balls in bins", "shuffled" or "fixed size"; each is charged as what is proven for it.
         noise: None for the least that the budget allows; a :class:`~defocus.learning.levels.Schedule`; a

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias, final
 
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from defocus.errors import InvalidParameterError, Number, OutOfDomainError, SilentDeviceError, finite, whole
 from defocus.local.numbers import canonical
+from defocus.mechanisms.plain import guarded, plain
 from defocus.privacy.wire import read_number, write_number
 
 __all__ = [
@@ -258,24 +258,14 @@ def _real_numbers(given: list[Any] | NDArray[Any]) -> NDArray[np.float64]:
 
 def _real_number(item: Any) -> float:
     """The nearest float; NaN for what is no number, and for one that cannot be read, such as a Decimal that signals."""
-    try:
-        return _nearest(item, type(item))
-    except Exception:  # noqa: BLE001  # a value may refuse in any way, and has the same outcome
-        return math.nan
+    return guarded(_nearest, item, math.nan)
 
 
-def _nearest(item: Any, kind: type) -> float:
-    """By the methods of the classes that are named here, never by those of a subclass."""
-    if issubclass(kind, bool | np.timedelta64):
-        return math.nan
-    if issubclass(kind, np.integer | np.floating):
-        with np.errstate(all="ignore"):
-            return float(np.asarray(item, np.float64))
-    bases: tuple[Any, ...] = (float, int, Fraction, Decimal)
-    base = next((each for each in bases if issubclass(kind, each)), None)
-    if base is None:
+def _nearest(item: Any) -> float:
+    found = plain(item)
+    if found is None or isinstance(found, bool | str):
         return math.nan
     try:
-        return float(base.__float__(item))
+        return float(found)
     except OverflowError:
-        return math.inf if base.__gt__(item, 0) else -math.inf
+        return math.inf if found > 0 else -math.inf

@@ -10,6 +10,7 @@ import numpy as np
 
 from defocus.errors import MismatchedDomainError, UnfitDataError
 from defocus.mechanisms.columns import columns_of, declared, read_column
+from defocus.mechanisms.plain import guarded
 from defocus.workloads.entries import code, entries
 from defocus.workloads.strategy import IntArray
 
@@ -26,7 +27,7 @@ _MANY = 20_000
 class Records:
     """A table of codes: one row for each attribute, or a list of records of any length. Made by :func:`records`."""
 
-    columns: IntArray | list[tuple[int, ...]] = field(repr=False)
+    columns: IntArray | list[Any] = field(repr=False)
 
     @property
     def attributes(self) -> int:
@@ -52,7 +53,7 @@ def records(codes: Any) -> Records:
     if columns is not None:
         return Records(_stacked([_codes(column) for _, column in columns]))
     if not hasattr(codes, "dtype") and not hasattr(codes, "__array__"):
-        return Records([_record(each) for each in _listed(codes)])
+        return Records(_listed(codes))
     array = codes if isinstance(codes, np.ma.MaskedArray) else np.asarray(codes)
     if array.ndim != 2 or array.dtype.kind not in "iuO":
         raise _unfit()
@@ -79,14 +80,17 @@ def _stacked(columns: Any) -> IntArray:
     return np.stack(columns) if isinstance(columns, list) else columns
 
 
-def _record(record: Any) -> tuple[int, ...]:
-    """The codes of one record, whatever it is: a list of them, or one by itself."""
-    try:
-        if isinstance(record, list | tuple) or getattr(record, "ndim", 0) == 1:
-            return tuple(code(value) for value in record)
-    except Exception:  # noqa: BLE001, S110 # whatever a record does, it has no codes
-        pass
-    return (code(record),)
+def _record(record: Any, attributes: int) -> list[int]:
+    """The codes of one record, whatever it is: a list of them, or one by itself; none beyond the attributes is read."""
+    found = [code(value) for value in guarded(lambda each: _parts(each, attributes), record, [record])]
+    return found + [0] * (attributes - len(found))
+
+
+def _parts(record: Any, most: int) -> list[Any]:
+    for kind in (list, tuple):
+        if type.__subclasscheck__(kind, type(record)):
+            return list(kind.__getitem__(record, slice(most)))
+    return list(itertools.islice(record, most)) if getattr(record, "ndim", 0) == 1 else [record]
 
 
 def _listed(codes: Any) -> list[Any]:
@@ -196,7 +200,7 @@ def _inside(data: Records, sizes: tuple[int, ...]) -> list[Any]:
     narrow = np.int32 if max(sizes) < 1 << 31 else np.int64
     columns: Any = data.columns
     if isinstance(columns, list):
-        columns = [[each[i] if i < len(each) else 0 for each in columns] for i in range(len(sizes))]
+        columns = np.array([_record(each, len(sizes)) for each in columns], np.int64).reshape(-1, len(sizes)).T
     return [np.clip(column, 0, size - 1).astype(narrow) for column, size in zip(columns, sizes, strict=True)]
 
 

@@ -5,18 +5,15 @@ refused for that type, whatever is in it; what has none, as lists do, is read en
 """
 
 import math
-from decimal import Decimal
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
 from defocus.mechanisms.columns import read_column
+from defocus.mechanisms.plain import guarded, number
 from defocus.mechanisms.values import LARGEST, SMALLEST, IntVector, integers
 
 __all__ = ["code", "entries", "entry"]
-
-_NUMBERS: Any = (bool, np.bool_, Integral, Decimal, Real)
 
 
 def entries(values: Any, *, length: int | None = None) -> IntVector:
@@ -44,13 +41,7 @@ def entry(value: Any) -> int:
 
     Rounding down moves two numbers no further apart than the whole number above their distance.
     """
-    try:
-        if isinstance(value, _NUMBERS):
-            number: Any = value
-            return LARGEST if number >= LARGEST else SMALLEST if number <= SMALLEST else math.floor(number)
-    except Exception:  # noqa: BLE001, S110 # whatever an entry does, it is one that is no number
-        pass
-    return 0
+    return guarded(_entry, value, 0)
 
 
 def code(value: Any) -> int:
@@ -59,8 +50,14 @@ def code(value: Any) -> int:
     >>> [code(value) for value in (3, True, 2.0, 2.5, None, "3")]
     [3, 1, 2, 0, 0, 0]
     """
-    try:
-        number: Any = value
-        return entry(number) if isinstance(value, _NUMBERS) and number % 1 == 0 else 0
-    except Exception:  # noqa: BLE001 # the same
-        return 0
+    return guarded(_code, value, 0)
+
+
+def _entry(value: Any) -> int:
+    found: Any = number(value)
+    return LARGEST if found >= LARGEST else SMALLEST if found <= SMALLEST else math.floor(found)
+
+
+def _code(value: Any) -> int:
+    found: Any = number(value)
+    return 0 if isinstance(found, str) or found % 1 else _entry(found)

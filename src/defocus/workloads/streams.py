@@ -248,7 +248,6 @@ class RunningSum:
                 "single": self.entries is None,
                 "file": None if file is None else file.home,
                 "design": self._design.to_dict(),
-                "salt": source(None).words(4).tobytes().hex(),  # the system's bits: no secret is made of seeds
             }
             return _running(self._design, self._errors, header, file, drawn_from, codes=codes)
         except BaseException:
@@ -281,7 +280,7 @@ class RunningSum:
             number = int(kept["number"])
             with resting(kept, file):
                 take(ledger, digest=kept["hash"], number=number, who=who)
-            header = {name: kept[name] for name in ("charge", "hash", "single", "design", "salt")}
+            header = {name: kept[name] for name in ("charge", "hash", "single", "design")}
             header |= {"number": number + 1, "file": None if file is None else file.home}
             before = {"memory": memory, "last": kept["last"], "code": kept["checksum"]}
             return _running(made, Errors(made), header, file, drawn_from, codes=codes, **before)

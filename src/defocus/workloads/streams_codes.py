@@ -5,7 +5,9 @@ checksum of the newest state is noted elsewhere, before anybody sees a sum of th
 the one noted was edited, was resumed before, or is an older copy, and is refused. Checksums follow one another: only
 who comes from the newest state notes the next, whatever other processes, machines and copies do meanwhile.
 
-A state holds 32 random bytes of its own, so that its checksum tells nothing about the sums in it.
+Each state holds 32 random bytes that are drawn for it alone: its checksum tells nothing about the sums in it, and who
+holds a state cannot make the next one out of it. A stream without a file notes one state when it is resumed, which
+nobody is ever given, and the next when it is saved: in between there is none that could be resumed.
 
 Assumes:
     Nobody rewrites what is beside the ledger, as nobody rewrites the ledger itself. A ledger in an SQLite file has a

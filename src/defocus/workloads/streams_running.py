@@ -19,6 +19,7 @@ from defocus.errors import (
 )
 from defocus.mechanisms import Laplace
 from defocus.noise import Bits, discrete_gaussian, discrete_laplace
+from defocus.noise.bits import source
 from defocus.privacy.pages import html_facts
 from defocus.workloads.entries import entries
 from defocus.workloads.streams_codes import Codes
@@ -192,8 +193,10 @@ class Running:
         with self._lock:
             self._usable()
             state = self._state(None if self._last is None else self._last[1])
-            self._shut("was handed over by save()")
-            self._note(state["checksum"])
+            try:
+                self._keep(state)
+            finally:
+                self._shut("was handed over by save()")
         return state
 
     def close(self) -> None:
@@ -269,7 +272,9 @@ class Running:
         return taken
 
     def _state(self, last: list[float] | None) -> dict[str, Any]:
-        return sealed({**self._header, "memory": self._memory.dump(), "last": last})
+        """A state with a secret that is drawn for it alone, so that nobody makes it out of the one before."""
+        salt = source(None).words(4).tobytes().hex()  # the system's bits: no secret is made of seeds
+        return sealed({**self._header, "salt": salt, "memory": self._memory.dump(), "last": last})
 
     def _keep(self, state: dict[str, Any]) -> None:
         """Note a state as the newest, once it is on disk where there is a file for it."""
@@ -279,9 +284,8 @@ class Running:
             self._file.write(state, lambda: self._note(state["checksum"]))
 
     def _note(self, code: str) -> None:
-        if code != self._code:
-            self._codes.follow(self._code, code)
-            self._code = code
+        self._codes.follow(self._code, code)
+        self._code = code
 
     def _shut(self, why: str) -> None:
         self._closed = self._closed or why

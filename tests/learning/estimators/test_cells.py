@@ -120,11 +120,19 @@ class UnrulyNumber(float):
     __gt__ = __ge__ = __le__ = __lt__ = __int__ = __float__  # type: ignore[assignment]
 
 
+class Exits:
+    """Ends the process when it is looked at."""
+
+    @property
+    def ndim(self) -> int:
+        raise SystemExit
+
+
 def test_no_object_makes_a_row_or_a_cell_fail_whatever_it_does() -> None:
-    made = table([[1.0, 2.0], Unruly(), [Unruly(), UnrulyNumber(1)], [3.0, 4.0]])
-    assert np.isnan(made).tolist() == [[False] * 2, [True] * 2, [True] * 2, [False] * 2]
-    assert numbers([Unruly(), UnrulyNumber(1), [2.0], np.array(3.0)]).tolist()[2:] == [2, 3]
-    assert list(marks([Unruly(), UnrulyNumber(1), 1]).values) == [None, None, 1]
+    made = table([[1.0, 2.0], Unruly(), Exits(), [Unruly(), UnrulyNumber(1)], [Exits(), 4.0]])
+    assert np.isnan(made).tolist() == [[False] * 2, [True] * 2, [True] * 2, [True, False], [True, False]]
+    assert numbers([Unruly(), Exits(), UnrulyNumber(1), [2.0], np.array(3.0)]).tolist()[2:] == [1, 2, 3]
+    assert list(marks([Unruly(), Exits(), UnrulyNumber(1), 1]).values) == [None, None, 1, 1]
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,6 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from decimal import Decimal
-from numbers import Real
 from typing import Any, final
 
 import numpy as np
@@ -23,6 +21,7 @@ from sklearn.utils.validation import column_or_1d
 from defocus.errors import UnfitDataError
 from defocus.learning.estimators.balls import Floats, Matrix
 from defocus.mechanisms.columns import columns_of, declared, read_column
+from defocus.mechanisms.plain import Plain, guarded, number
 
 __all__ = ["Marks", "family", "mark", "marks", "numbers", "table"]
 
@@ -31,10 +30,6 @@ _TEXTS = ("str", "string", "large_string", "string_view", "utf8", "enum", "categ
 _ANYTHING = {"object"}
 _LEAST, _BEYOND = -(2**63), 2**64
 """Whole numbers of 64 bits, with a sign or without."""
-_KINDS: tuple[Any, ...] = (bool, np.bool_, Decimal, Real)
-_SPELT: Any = (str, *_KINDS)
-_PLAIN = {bool, int, float, str}
-"""What has nothing around it."""
 
 
 @final
@@ -106,18 +101,17 @@ def mark(cell: Any) -> int | float | str | None:
     """One label; equal numbers are one label, however they are written, and whole ones of 64 bits are exact."""
     if type(cell) is str or (type(cell) is int and _LEAST <= cell < _BEYOND):
         return cell
-    try:
-        value = cell if type(cell) in _PLAIN else _bare(cell)
-        if isinstance(value, str):
-            return str.__str__(value)
-        if isinstance(value, _KINDS):
-            if _LEAST <= value < _BEYOND:
-                whole = int(value)
-                return whole if whole == value else float(value)
-            return float(value) if isinstance(value, float | np.floating) and value == value else None  # noqa: PLR0124
-    except Exception:  # noqa: BLE001, S110 # whatever a label does, it is nobody's
-        pass
-    return None
+    return guarded(_mark, cell, None)
+
+
+def _mark(cell: Any) -> int | float | str | None:
+    value: Any = _bare(cell)
+    if value is None or isinstance(value, str):
+        return value
+    if _LEAST <= value < _BEYOND:
+        whole = int(value)
+        return whole if whole == value else float(value)
+    return value if isinstance(value, float) and not math.isnan(value) else None
 
 
 def _is_array(values: Any) -> bool:
@@ -167,11 +161,12 @@ def _rows(rows: list[Any]) -> Floats:
 
 def _row(row: Any) -> list[float] | None:
     """The cells of a row that is a list or like one; None for anything else."""
-    try:
-        if isinstance(row, list | tuple) or getattr(row, "ndim", 0) == 1:
-            return [cell if type(cell) is float else _number(cell) for cell in row]
-    except Exception:  # noqa: BLE001, S110 # whatever a row does, it is one that is no list
-        pass
+    return guarded(_listed, row, None)
+
+
+def _listed(row: Any) -> list[float] | None:
+    if isinstance(row, list | tuple) or getattr(row, "ndim", 0) == 1:
+        return [cell if type(cell) is float else _number(cell) for cell in row]
     return None
 
 
@@ -197,20 +192,22 @@ def _unfit(what: str, dtype: Any, fix: str) -> UnfitDataError:
     return UnfitDataError(f"{what} is of type {str(dtype)[:40]}, which does not fit.", fix=fix)
 
 
-def _bare(value: Any) -> Any:
+def _bare(cell: Any) -> Plain | None:
     """A cell without what is around it: a list of one, or an array of one number; an array of several fails."""
-    if isinstance(value, list | tuple) and len(value) == 1:
-        return value[0]
-    return value.item() if not isinstance(value, np.generic) and getattr(value, "ndim", 2) < 2 else value
+    found = number(cell)
+    if found is None and isinstance(cell, list | tuple) and len(cell) == 1:
+        return number(cell[0])
+    return number(cell.item()) if found is None and getattr(cell, "ndim", 2) < 2 else found
 
 
 def _number(cell: Any) -> float:
     """One cell as a number: NaN for what is none, infinity beyond the range of floats."""
+    return guarded(_nearest, cell, math.nan)
+
+
+def _nearest(cell: Any) -> float:
+    value: Any = _bare(cell)
     try:
-        value = cell if type(cell) in _PLAIN else _bare(cell)
-        try:
-            return float(value) if isinstance(value, _SPELT) else math.nan
-        except OverflowError:
-            return math.inf if value > 0 else -math.inf
-    except Exception:  # noqa: BLE001 # whatever a cell does, it is one that is no number
-        return math.nan
+        return math.nan if value is None else float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
