@@ -46,23 +46,18 @@ def query_of(name: str, text: str, dialect: str) -> exp.Expression:
 
 
 def plain(name: str, query: exp.Expression | None) -> exp.Expression:
-    """A query without brackets around it; anything else than SELECT … FROM … WHERE, or UNION ALL of these, is refused.
+    """A query without brackets around it; anything else than SELECT … FROM … WHERE is refused.
 
     Guarantee:
-        Nothing that samples, counts, orders and cuts, groups, joins or calls is accepted: whether a row is in the
-        view, and what it is there, depends on this row alone.
+        Nothing that samples, counts, orders and cuts, groups, joins, puts together or calls is accepted: a row is in
+        the view at most once, and whether it is and what it is there depends on this row alone.
     """
     while isinstance(query, exp.Subquery | exp.Paren):
         _only(name, query, "this")
         query = query.this
-    if isinstance(query, exp.Union):
-        _only(name, query, "this", "expression", "distinct")
-        if query.args.get("distinct") is not False:
-            raise refused(name, "it leaves out rows that are alike")
-    elif isinstance(query, exp.Select):
-        _only(name, query, "expressions", "from_", "where")
-    else:
+    if not isinstance(query, exp.Select):
         raise refused(name, f"it holds {_word(query)}")
+    _only(name, query, "expressions", "from_", "where")
     return query
 
 
