@@ -208,6 +208,10 @@ VIEWS = [
     "SELECT id, x FROM people WHERE NOT (s = 5) OR x < 3",
     "SELECT id, s = 5 AS x FROM people",
     "SELECT id, day AS x FROM people WHERE s < 4 OR day = s",
+    "SELECT id, x FROM people WHERE s",
+    "SELECT id, x FROM people WHERE NOT (s OR id = 1)",
+    "SELECT id, (s OR id = 1) AS x FROM people",
+    "SELECT id, s IS NOT TRUE AS x FROM people WHERE x",
 ]
 
 

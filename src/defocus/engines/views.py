@@ -90,19 +90,20 @@ class Selection:
     cast: Callable[[exp.Cast], exp.Expression]
     """A column in another type, or a refusal."""
     tried: Callable[[exp.Expression], exp.Expression]
-    """A comparison, made one that cannot fail where it could."""
+    """A comparison, or a cast to a truth value, made one that cannot fail where it could."""
 
     def item(self, node: exp.Expression) -> exp.Expression:
         """A column, a constant, a column in another type, or a condition."""
         node = _bare(node)
-        return self._value(node) if isinstance(node, exp.Column | exp.Cast) else self.condition(node)
+        is_value = isinstance(node, exp.Column | exp.Cast) or constant(node)
+        return self._value(node) if is_value else self.condition(node)
 
     def condition(self, node: exp.Expression) -> exp.Expression:
         """A condition on one row.
 
         Guarantee:
-            It is made of AND, OR, NOT, IS and comparisons of columns and constants. Comparisons are tried one by one,
-            so one that fails is NULL whatever order an engine takes them in.
+            It is made of AND, OR, NOT, IS, comparisons of columns and constants, and columns as truth values. These
+            and comparisons are tried one by one, so one that fails is NULL whatever order an engine takes them in.
         """
         node = _bare(node)
         made: exp.Expr
@@ -114,7 +115,8 @@ class Selection:
         elif isinstance(node, exp.Is) and isinstance(node.expression, exp.Null | exp.Boolean):
             _only(self.view, node, "this", "expression", "negate")
             made = node.copy()
-            made.set("this", self._value(node.this))
+            inner = self._value if isinstance(node.expression, exp.Null) else self.condition
+            made.set("this", inner(node.this))
         elif isinstance(node, _COMPARISONS):
             made = self._compared(type(node), node.this, node.expression)
         elif isinstance(node, exp.In):
@@ -125,7 +127,7 @@ class Selection:
             ends = ((exp.GTE, node.args["low"]), (exp.LTE, node.args["high"]))
             made = exp.and_(*(self._compared(sign, node.this, end) for sign, end in ends))
         else:
-            return self._value(node)
+            return self.tried(exp.cast(self._value(node), "boolean"))
         return exp.paren(made, copy=False)
 
     def _compared(self, sign: type[exp.Expression], one: exp.Expression, other: exp.Expression) -> exp.Expression:
