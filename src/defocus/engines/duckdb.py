@@ -290,7 +290,7 @@ def _functions(connection: Any) -> Counter[str]:
 @cache
 def _built_in() -> Counter[str]:
     """What :func:`_functions` finds on a connection on which nobody has made any."""
-    with duckdb.connect(":memory:", config=_CLOSED) as connection:
+    with duckdb.connect(":memory:") as connection:
         return _functions(connection)
 
 
