@@ -245,6 +245,39 @@ def test_a_given_connection_on_which_texts_equal_other_texts_is_refused_now_and_
     assert engine.run(sql("SELECT 'a' = 'A' AS x")).to_pylist() == [{"x": False}]
 
 
+@pytest.mark.parametrize(
+    "made",
+    [
+        "CREATE MACRO Least(x, y) AS x",
+        "CREATE TEMP MACRO sum(x) AS 5",
+        'CREATE MACRO "+"(x, y) AS x',
+        "CREATE MACRO duckdb_functions() AS TABLE SELECT 'x' AS function_name",
+        None,
+    ],
+)
+def test_a_given_connection_whose_functions_are_not_the_built_in_ones_is_refused_now_and_later(made: Any) -> None:
+    connection = duckdb.connect()
+    connection.execute("CREATE MACRO own(x) AS x + 1")
+    engine = DuckDbEngine(connection)
+    assert engine.run(sql("SELECT LEAST(5, 3) AS x")).to_pylist() == [{"x": 3}]
+    if made is None:
+        connection.create_function("least", lambda x, _: x, ["DOUBLE", "DOUBLE"], "DOUBLE")
+    else:
+        connection.execute(made)
+    for work in (lambda: engine.run(sql("SELECT LEAST(5, 3) AS x")), lambda: DuckDbEngine(connection)):
+        with pytest.raises(SourceError, match="name of a built-in one"):
+            work()
+
+
+def test_a_given_connection_with_types_that_are_not_of_arrow_is_refused_now_and_later() -> None:
+    connection = duckdb.connect()
+    engine = DuckDbEngine(connection)
+    connection.execute("SET arrow_lossless_conversion = true")
+    for work in (lambda: engine.run(sql("SELECT 1 AS x")), lambda: DuckDbEngine(connection)):
+        with pytest.raises(SourceError, match="RESET arrow_lossless_conversion"):
+            work()
+
+
 @pytest.mark.parametrize("collation", ["", "C", "POSIX", "binary"])
 def test_a_given_connection_that_compares_bytes_is_taken(collation: str) -> None:
     connection = duckdb.connect()

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyarrow import feather
 from tests.tables.opening import column, rows
 
 from defocus.engines.frames import _text, from_arrow, from_pandas, from_polars
@@ -170,12 +171,17 @@ def test_text_of_pandas_and_of_arrow_that_is_not_unicode_changes_no_other() -> N
         broken = pa.Array.from_buffers(kind, 3, bytes_.buffers())
         for table in (pa.table({"x": broken}), pa.table({"x": pa.DictionaryArray.from_arrays([0, 1, 2], broken)})):
             assert column(source(table)) == ["a", None, None]
+            assert column(source(pads.dataset(table))) == ["a", None, None]
 
 
-@pytest.mark.parametrize("sort", ["csv", "json", "union", "folders", "dictionaries", "filter", "types"])
+SORTS = ["csv", "json", "feather", "union", "memory", "twice", "folders", "dictionaries", "filter", "types"]
+
+
+@pytest.mark.parametrize("sort", SORTS)
 def test_a_dataset_whose_types_or_rows_are_found_while_reading_is_refused(sort: str, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("x\n1\n")
     (tmp_path / "t.json").write_text('{"x": 1}\n')
+    feather.write_feather(pa.table({"x": [1]}), tmp_path / "t.feather")
     for key in (1, 2):
         (tmp_path / f"k={key}").mkdir()
         pq.write_table(pa.table({"x": [key]}), tmp_path / f"k={key}" / "t.parquet")
@@ -183,13 +189,17 @@ def test_a_dataset_whose_types_or_rows_are_found_while_reading_is_refused(sort: 
     files = [str(tmp_path / f"k={key}" / "t.parquet") for key in (1, 2)]
     plain = pads.dataset(files)
     named = pads.partitioning(pa.schema([("k", pa.string())]), flavor="hive")
-    for fine in (plain, pads.dataset([plain, pads.dataset(files[:1])]), pads.dataset(files, partitioning=named)):
+    parts = pads.dataset([pads.dataset(one) for one in files])
+    for fine in (plain, parts, pads.dataset(files, partitioning=named)):
         assert "x" in source(fine).schema
     csv = pads.dataset(tmp_path / "t.csv", format="csv")
     made: dict[str, Any] = {
         "csv": lambda: csv,
         "json": lambda: pads.dataset(tmp_path / "t.json", format="json"),
+        "feather": lambda: pads.dataset(tmp_path / "t.feather", format="feather"),
         "union": lambda: pads.dataset([plain, csv]),
+        "memory": lambda: pads.dataset([plain, pads.dataset(pa.table({"x": [1]}))]),
+        "twice": lambda: pads.dataset([plain, pads.dataset(files[:1])]),
         "folders": lambda: pads.dataset(files, partitioning="hive"),
         "dictionaries": lambda: pads.dataset(
             files, partitioning=pads.HivePartitioning.discover(infer_dictionary=True), partition_base_dir=str(tmp_path)

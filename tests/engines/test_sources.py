@@ -205,11 +205,12 @@ def test_tables_of_two_connections_cannot_come_together() -> None:
     assert len(rows(same[2])) == 2
 
 
-def test_an_arrow_dataset_whose_types_duckdb_does_not_know_is_refused() -> None:
+def test_an_arrow_dataset_whose_types_duckdb_does_not_know_is_refused(tmp_path: Path) -> None:
     table = pa.table({"x": pa.array([1], pa.int64()).view(pa.timestamp("ms", "UTC"))})
+    pq.write_table(table, tmp_path / "t.parquet")
     with pytest.raises(SourceError, match="has the type timestamp"):
-        source(pads.dataset(table))
-    assert len(rows(source(table))) == 1
+        source(pads.dataset(tmp_path / "t.parquet"))
+    assert len(rows(source(table))) == len(rows(source(pads.dataset(table)))) == 1
 
 
 def test_constants_are_literals_of_their_kind() -> None:

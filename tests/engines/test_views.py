@@ -64,7 +64,6 @@ PLAIN = [
     "SELECT * FROM people WHERE id IN (1, 2, 3) OR x BETWEEN 1 AND 2 OR s IS NULL OR ok IS NOT TRUE",
     "SELECT * FROM people WHERE s IS DISTINCT FROM '4' AND id <> 3 AND x NOT IN (1, 2)",
     "SELECT * FROM (SELECT id AS a, s FROM people WHERE ok) AS q WHERE q.a > 10",
-    "SELECT * FROM people UNION ALL SELECT * FROM more UNION ALL (SELECT * FROM people WHERE id = 3)",
 ]
 
 
@@ -120,7 +119,7 @@ REFUSED = [
     "SELECT unnest([1, 2]) AS u, id FROM people",
     "SELECT * FROM people WHERE s LIKE '%x'",
     "SELECT * FROM people UNION SELECT * FROM more",
-    "SELECT id FROM people UNION ALL SELECT x FROM people",
+    "SELECT * FROM people UNION ALL SELECT * FROM people",
     "SELECT id FROM people UNION ALL BY NAME SELECT s FROM people",
     "SELECT * FROM people EXCEPT ALL SELECT * FROM more",
     "WITH q AS (SELECT * FROM people USING SAMPLE 5) SELECT * FROM q",
@@ -209,6 +208,10 @@ VIEWS = [
     "SELECT id, x FROM people WHERE NOT (s = 5) OR x < 3",
     "SELECT id, s = 5 AS x FROM people",
     "SELECT id, day AS x FROM people WHERE s < 4 OR day = s",
+    "SELECT id, x FROM people WHERE s",
+    "SELECT id, x FROM people WHERE NOT (s OR id = 1)",
+    "SELECT id, (s OR id = 1) AS x FROM people",
+    "SELECT id, s IS NOT TRUE AS x FROM people WHERE x",
 ]
 
 

@@ -5,8 +5,9 @@ import shutil
 import tempfile
 import threading
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar, final
 
@@ -61,6 +62,8 @@ _TURNS: "weakref.WeakKeyDictionary[Any, Any]" = weakref.WeakKeyDictionary()
 """One lock for each connection that was given, shared by all engines on it: it computes one thing at a time."""
 _BYTEWISE = {"", "c", "posix", "binary"}
 """Collations under which text equals only itself."""
+_FUNCTIONS = "SELECT function_name FROM system.main.duckdb_functions()"
+"""The names of all functions, operators and macros, once for each signature; it calls none that a user could make."""
 
 
 @final
@@ -71,8 +74,10 @@ class DuckDbEngine:
     extension, no Python variable. It spills to a directory that only this user can read and that goes away with it.
     A connection that was given keeps its own settings, and stays open when the engine is closed. It is refused, when it
     is given and before each computation, while its default collation lets one text equal another: columns are made to
-    compare bytes, but constants and public tables would not be, and one row would match several keys. So it is when a
-    table that it stores is no longer the one that was opened. Views are read as what they select, see :meth:`named`.
+    compare bytes, but constants and public tables would not be, and one row would match several keys. So it is while a
+    macro or function on it has the name of a built-in one, since nothing would be clipped if ``least`` were another
+    function; while it hands out types that Arrow does not know; and when a table that it stores is no longer the one
+    that was opened. Views are read as what they select, see :meth:`named`.
 
     Assumes:
         Parquet files are what they claim: text in them is UTF-8. A damaged file fails, whoever's row is damaged.
@@ -237,17 +242,30 @@ class DuckDbEngine:
     def _check_connection(self, doing: str) -> None:
         """Refuse a given connection that is not as it was; an own one stays as it is, and its tables are only read.
 
-        Text may equal other text on it, or a table may have become a view or have columns of other types.
+        Functions may be others than DuckDB's own, text may equal other text, results may have types that are not
+        Arrow's, or a table may have become a view or have columns of other types.
         """
         if not self._given:
             return
-        asked = "SELECT current_setting('default_collation')"
-        found = _quietly(doing, lambda: self._connection.sql(asked).fetchall()[0][0])
-        if str(found or "").lower() not in _BYTEWISE:
+        found = _quietly(doing, lambda: _functions(self._connection))
+        if any(found[name] != count for name, count in _built_in().items()):
+            raise SourceError(
+                "A macro or function on the DuckDB connection has the name of a built-in one, so what is computed there"
+                " is not what was asked.",
+                fix="drop or rename it, or pass a connection without it and without the extension that brought it.",
+            )
+        asked = "SELECT current_setting('default_collation'), current_setting('arrow_lossless_conversion')"
+        collation, lossless = _quietly(doing, lambda: self._connection.sql(asked).fetchall()[0])
+        if str(collation or "").lower() not in _BYTEWISE:
             raise SourceError(
                 "The default collation of the DuckDB connection makes different texts equal,"
                 " so one row could count under several keys.",
                 fix="run RESET default_collation on the connection and open the table again.",
+            )
+        if lossless:
+            raise SourceError(
+                "The DuckDB connection hands out types that are not Arrow's own.",
+                fix="run RESET arrow_lossless_conversion on the connection and open the table again.",
             )
         if self._read and not self._read.items() <= self._listed(TABLES).items():
             raise changed("DuckDB")
@@ -262,6 +280,18 @@ class DuckDbEngine:
         """How far the query is, or None before DuckDB knows."""
         percent = float(self._connection.query_progress())
         return None if percent < 0 else percent
+
+
+def _functions(connection: Any) -> Counter[str]:
+    """How many signatures the functions of each name have; DuckDB does not tell upper from lower case."""
+    return Counter(name.lower() for (name,) in connection.sql(_FUNCTIONS).fetchall())
+
+
+@cache
+def _built_in() -> Counter[str]:
+    """What :func:`_functions` finds on a connection on which nobody has made any."""
+    with duckdb.connect(":memory:") as connection:
+        return _functions(connection)
 
 
 def _attach(alias: str, path: Path) -> str:

@@ -54,12 +54,6 @@ class Selections:
 
     def _query(self, names: Names, query: exp.Expression | None, depth: int) -> exp.Expression:
         query = plain(names[2], query)
-        if isinstance(query, exp.Union):
-            first, second = (self._query(names, query.args[one], depth) for one in ("this", "expression"))
-            types = [[str(type_) for _, type_ in self.columns(one)] for one in (first, second)]
-            if types[0] != types[1]:
-                raise refused(names[2], "it puts columns of different types together")
-            return exp.union(first, second, distinct=False, copy=False)
         table = single(names[2], query)
         if isinstance(table, exp.Subquery):
             inner = self._query(names, table.this, depth)

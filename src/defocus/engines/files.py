@@ -56,7 +56,9 @@ class Files:
 
     Assumes:
         A CSV file was written by a program that quotes what must be quoted: the rows that differ between
-        neighbouring tables are rows as this reader sees them.
+        neighbouring tables are rows as this reader sees them. A carriage return that is not quoted ends a row, also
+        where lines end with LF, and DuckDB cannot be told otherwise; ``pandas.to_csv`` leaves it unquoted, so that a
+        record with one is two rows, unless it is called with ``quoting=csv.QUOTE_NONNUMERIC`` or ``QUOTE_ALL``.
     """
 
     paths: tuple[Path, ...]

@@ -11,11 +11,9 @@ import pyarrow.dataset as pads
 from defocus.engines.names import check_names
 from defocus.errors import SourceError
 
-__all__ = ["check_dataset", "from_arrow", "from_pandas", "from_polars", "library"]
+__all__ = ["from_arrow", "from_dataset", "from_pandas", "from_polars", "library"]
 
 
-_TELLING = {"ParquetFileFormat", "IpcFileFormat", "FeatherFileFormat", "OrcFileFormat"}
-"""Formats of files that say which types their columns have."""
 _TYPED = {"ArrowDtype", "BooleanDtype", "DatetimeTZDtype", "Float32Dtype", "Float64Dtype"} | {
     f"{sign}Int{bits}Dtype" for sign in ("", "U") for bits in (8, 16, 32, 64)
 }
@@ -33,8 +31,11 @@ def from_arrow(table: Any) -> Any:
     return pa.table({field.name: _plain(table.column(i)) for i, field in enumerate(table.schema)})
 
 
-def check_dataset(dataset: Any) -> Any:
-    """An Arrow dataset, if its files say the types of its columns, all alike, and DuckDB knows these."""
+def from_dataset(dataset: Any) -> Any:
+    """An Arrow dataset in memory as a table; one of Parquet files as it is, if all have the same known types."""
+    _check_pieces(dataset)
+    if isinstance(dataset, pads.InMemoryDataset):
+        return from_arrow(dataset.to_table())
     check_names(dataset.schema.names, "the Arrow dataset")
     for field in dataset.schema:
         kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
@@ -44,7 +45,6 @@ def check_dataset(dataset: Any) -> Any:
                 f"The column {field.name!r:.60} of the Arrow dataset has the type {str(kind)[:60]}.",
                 fix="leave it out, or pass a table: dataset.to_table().",
             )
-    _check_pieces(dataset)
     return dataset
 
 
@@ -54,8 +54,8 @@ def _check_pieces(dataset: Any) -> None:
     if what is not None:
         raise SourceError(
             f"The Arrow dataset {what}, so one row could decide about all.",
-            fix="open the files themselves, with types= where they say none, and use .where;"
-            " or write Parquet files of one schema, and name the types of partitions in the dataset.",
+            fix="open the files themselves, with types= where they say none, and use .where; or write Parquet files of"
+            " one schema, and name the types of partitions in the dataset; of Feather files pass .to_table().",
         )
 
 
@@ -66,10 +66,17 @@ def _doubts(dataset: Any) -> Iterator[str]:
         yield "takes types of columns from the names of folders"
     for part in getattr(dataset, "children", ()):
         yield from _doubts(part)
+    if isinstance(dataset, pads.InMemoryDataset):
+        return
     known = {field.name: field.type for field in dataset.schema}
+    paths: set[str] = set()
     for piece in dataset.get_fragments():
-        if isinstance(piece, pads.FileFragment) and type(piece.format).__name__ not in _TELLING:
-            yield f"is of the format {piece.format.default_extname[:20]}, in which types are read off rows"
+        if not isinstance(piece, pads.ParquetFileFragment):
+            yield "is not of Parquet files alone: elsewhere types are read off rows, or text need not be UTF-8"
+            return
+        if piece.path in paths:
+            yield "holds a file twice"
+        paths.add(piece.path)
         if any(known.get(field.name, field.type) != field.type for field in piece.physical_schema):
             yield "has columns whose type in a file is not that of the dataset"
 

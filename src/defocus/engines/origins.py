@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 
 from defocus.engines.files import Files, find
-from defocus.engines.frames import check_dataset, from_arrow, from_pandas, from_polars, library
+from defocus.engines.frames import from_arrow, from_dataset, from_pandas, from_polars, library
 from defocus.engines.kinds import Kind, Value
 from defocus.engines.postgresql import is_address
 from defocus.engines.spark_sessions import is_frame, is_master, is_session
@@ -151,7 +151,7 @@ def _frame(data: Any) -> tuple[Any, str]:
     if isinstance(data, pa.Table | pa.RecordBatch):
         return from_arrow(data), "an Arrow table"
     if isinstance(data, pads.Dataset):
-        return check_dataset(data), "an Arrow dataset"
+        return from_dataset(data), "an Arrow dataset"
     if isinstance(data, pa.RecordBatchReader | pads.Scanner):
         raise SourceError("A reader can be read only once, but each question reads.", fix="pass .read_all() of it.")
     if isinstance(data, duckdb.DuckDBPyRelation):

@@ -46,23 +46,18 @@ def query_of(name: str, text: str, dialect: str) -> exp.Expression:
 
 
 def plain(name: str, query: exp.Expression | None) -> exp.Expression:
-    """A query without brackets around it; anything else than SELECT … FROM … WHERE, or UNION ALL of these, is refused.
+    """A query without brackets around it; anything else than SELECT … FROM … WHERE is refused.
 
     Guarantee:
-        Nothing that samples, counts, orders and cuts, groups, joins or calls is accepted: whether a row is in the
-        view, and what it is there, depends on this row alone.
+        Nothing that samples, counts, orders and cuts, groups, joins, puts together or calls is accepted: a row is in
+        the view at most once, and whether it is and what it is there depends on this row alone.
     """
     while isinstance(query, exp.Subquery | exp.Paren):
         _only(name, query, "this")
         query = query.this
-    if isinstance(query, exp.Union):
-        _only(name, query, "this", "expression", "distinct")
-        if query.args.get("distinct") is not False:
-            raise refused(name, "it leaves out rows that are alike")
-    elif isinstance(query, exp.Select):
-        _only(name, query, "expressions", "from_", "where")
-    else:
+    if not isinstance(query, exp.Select):
         raise refused(name, f"it holds {_word(query)}")
+    _only(name, query, "expressions", "from_", "where")
     return query
 
 
@@ -95,19 +90,20 @@ class Selection:
     cast: Callable[[exp.Cast], exp.Expression]
     """A column in another type, or a refusal."""
     tried: Callable[[exp.Expression], exp.Expression]
-    """A comparison, made one that cannot fail where it could."""
+    """A comparison, or a cast to a truth value, made one that cannot fail where it could."""
 
     def item(self, node: exp.Expression) -> exp.Expression:
         """A column, a constant, a column in another type, or a condition."""
         node = _bare(node)
-        return self._value(node) if isinstance(node, exp.Column | exp.Cast) else self.condition(node)
+        is_value = isinstance(node, exp.Column | exp.Cast) or constant(node)
+        return self._value(node) if is_value else self.condition(node)
 
     def condition(self, node: exp.Expression) -> exp.Expression:
         """A condition on one row.
 
         Guarantee:
-            It is made of AND, OR, NOT, IS and comparisons of columns and constants. Comparisons are tried one by one,
-            so one that fails is NULL whatever order an engine takes them in.
+            It is made of AND, OR, NOT, IS, comparisons of columns and constants, and columns as truth values. These
+            and comparisons are tried one by one, so one that fails is NULL whatever order an engine takes them in.
         """
         node = _bare(node)
         made: exp.Expr
@@ -119,7 +115,8 @@ class Selection:
         elif isinstance(node, exp.Is) and isinstance(node.expression, exp.Null | exp.Boolean):
             _only(self.view, node, "this", "expression", "negate")
             made = node.copy()
-            made.set("this", self._value(node.this))
+            inner = self._value if isinstance(node.expression, exp.Null) else self.condition
+            made.set("this", inner(node.this))
         elif isinstance(node, _COMPARISONS):
             made = self._compared(type(node), node.this, node.expression)
         elif isinstance(node, exp.In):
@@ -130,7 +127,7 @@ class Selection:
             ends = ((exp.GTE, node.args["low"]), (exp.LTE, node.args["high"]))
             made = exp.and_(*(self._compared(sign, node.this, end) for sign, end in ends))
         else:
-            return self._value(node)
+            return self.tried(exp.cast(self._value(node), "boolean"))
         return exp.paren(made, copy=False)
 
     def _compared(self, sign: type[exp.Expression], one: exp.Expression, other: exp.Expression) -> exp.Expression:
