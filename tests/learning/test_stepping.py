@@ -353,6 +353,6 @@ class _Reused(Dataset[Any]):
 
 
 def test_items_that_share_their_memory_are_still_items_of_their_own(tmp_path: Path) -> None:
-    rows = torch.arange(20.0).reshape(4, 5)
-    run = trainer(tmp_path, data=_Reused(rows), example=(torch.zeros(5), 0), batch=2)
-    assert torch.equal(run._stepper.data.take(np.arange(4))[0], rows)
+    rows = torch.arange(320.0).reshape(64, 5)
+    run = trainer(tmp_path, data=_Reused(rows), example=(torch.zeros(5), 0))
+    assert torch.equal(run._stepper.data.take(np.arange(64))[0], rows)
