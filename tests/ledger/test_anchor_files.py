@@ -7,6 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.waiting import HANGS
@@ -16,7 +17,9 @@ from defocus.errors import (
     LedgerUnavailableError,
 )
 from defocus.ledger import Anchor, Ledger, verify
+from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Laplace, Pure
+from defocus.privacy.units import rows
 
 Opener = Callable[..., Ledger]
 
@@ -187,6 +190,18 @@ def test_links_and_relative_paths_lead_to_one_anchor(
     opened(where="link.ledger").charge(Laplace(4), purpose="count")
     assert [path.name for path in (tmp_path / "elsewhere").iterdir()] == ["link.ledger"]
     assert "\n2:" in Path(f"{where}.anchor").read_text()
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_link_in_the_place_of_a_ledger_does_not_leave_its_anchor_behind(tmp_path: Path, *, read_only: bool) -> None:
+    path = tmp_path / "visits.ledger"
+    terms: dict[str, Any] = {"budget": Budget(1), "unit": rows(), "dataset": "visits"}
+    Ledger.open(path, **terms).close()
+    path.rename(tmp_path / "gone")
+    path.symlink_to("nowhere")
+    with pytest.raises(LedgerDamagedError, match="vouches for a ledger of 1 entries, but there is none"):
+        Ledger.open(path, read_only=read_only, **terms)
+    assert not (tmp_path / "nowhere").exists()
 
 
 @SQLITE

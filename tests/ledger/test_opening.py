@@ -33,13 +33,13 @@ def test_a_link_is_followed_once_when_the_ledger_is_opened(tmp_path: Path) -> No
 @pytest.mark.parametrize("path", [3, "", b"a", "a\0b"])
 def test_an_anchor_file_must_be_a_path(path: Any) -> None:
     with pytest.raises(InvalidParameterError, match="anchor_file"):
-        anchor_file_of(path, SqliteFile(Path("a.ledger"), 1.0))
+        anchor_file_of(path, SqliteFile(Path("a.ledger"), 1.0), "a.ledger")
 
 
 @pytest.mark.parametrize("path", ["missing/anchor", ".", pytest.param("x" * 5000, id="long")])
 def test_an_anchor_file_needs_a_directory(tmp_path: Path, path: str) -> None:
     with pytest.raises(LedgerUnavailableError, match="To fix"):
-        anchor_file_of(tmp_path / path, SqliteFile(tmp_path / "a.ledger", 1.0))
+        anchor_file_of(tmp_path / path, SqliteFile(tmp_path / "a.ledger", 1.0), tmp_path / "a.ledger")
 
 
 def test_a_ring_of_links_is_refused(tmp_path: Path) -> None:

@@ -7,6 +7,8 @@ lies beside its data and is called after its file, folder or table: all who open
 import os
 import tomllib
 from collections.abc import Iterator
+from contextlib import closing, suppress
+from glob import glob
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +20,11 @@ from defocus.ledger.store import Store
 from defocus.privacy.budgets import Budget
 from defocus.privacy.units import Unit
 
-__all__ = ["beside"]
+__all__ = ["DATA", "beside"]
 
 _ENDING = ".ledger"
+DATA = (".parquet", ".pq", ".csv", ".tsv", ".txt", ".gz", ".duckdb", ".ddb", ".db", ".npz")
+"""How files end that can be opened as data; a notebook or a program of that name has no ledger."""
 
 
 def beside(
@@ -36,8 +40,12 @@ def beside(
     Data without one (several files, a server) has its ledger beside the dataset ``file``, if one describes it, called
     after the table or that file. Links are followed, so that one file has one ledger.
 
-    Where a new ledger would be made for this ``unit`` and ``budget`` although there is one for the same two in the
-    folder that nothing there claims, that is refused: the data was probably renamed.
+    Where a new ledger would be made, for a ``unit`` and a ``budget``, although one lies in the folder of the data, in
+    the one above or in the data itself that no other data there has, that is refused: the data was probably renamed,
+    moved or described in another way. Data is other data if it has no file in common with this, by whatever name.
+
+    Assumes:
+        A copy is other data, and so is data that was moved further: nobody can tell without reading rows.
 
     >>> beside("visits.csv.gz").name, beside("clinic.duckdb", table="main.stays").name, beside("visits/*.parquet")
     ('visits.ledger', 'stays.ledger', None)
@@ -46,16 +54,24 @@ def beside(
     at = own or (None if file is None else _real(file))
     if at is None:
         return None
-    place = at.with_name(_called(at.name if table is None else table.rpartition(".")[2]) + _ENDING)
+    place = at.with_name(_called(at.name if table is None else _last(table)) + _ENDING)
     if unit and budget and not os.path.lexists(place) and not os.path.lexists(anchor_path(place)):
         home = None if file is None else _real(file)
-        lost = sorted(set(_lost({at.parent, *([] if home is None else [home.parent])}, {own, home}, (unit, budget))))
+        folders = {
+            at.parent,
+            at.parent.parent,
+            *([at] if at.is_dir() else []),
+            *([] if home is None else [home.parent]),
+        }
+        mine = _files(data) | _files(home)
+        lost = sorted({one for folder in folders for one in _lost(folder, mine, table)})
         if lost:
-            seen = [os.path.relpath(one, place.parent if home is None else home.parent) for one in (*lost, place)]
+            seen = [os.path.relpath(one, None if home is None else home.parent) for one in (*lost, place)]
             written = [f'ledger="{one}"' if file is None else f'ledger = "{one}" in {file.name}' for one in seen]
             raise LedgerMismatchError(
-                f"There is no ledger {place.name} yet, but one for the same unit and budget that belongs to no other"
-                f" data there: {', '.join(seen[:-1]):.300}. If the data was renamed or moved, it says what was spent.",
+                f"There is no ledger {place.name} yet, but one that belongs to no other data there:"
+                f" {', '.join(seen[:-1]):.300}. If the data was renamed, moved or described anew, it says what was"
+                " spent.",
                 fix=f"write {written[0]} if that one belongs to the data; if the data is new, {written[-1]}.",
             )
     return place
@@ -77,43 +93,69 @@ def _called(name: str) -> str:
     return name.partition(".")[0] or name
 
 
-def _lost(folders: set[Path], mine: set[Path | None], terms: tuple[Unit, Budget]) -> Iterator[Path]:
-    """Ledgers with these terms, and anchors whose ledger is gone, that no data and no dataset file there claims."""
-    for folder in folders:
-        here = [path for path in folder.iterdir() if path not in mine] if folder.is_dir() else []
-        ledgers = {path for path in here if path.name.endswith(_ENDING)}
-        ledgers |= {path.with_name(path.name[:-7]) for path in here if path.name.endswith(f"{_ENDING}.anchor")}
-        claimed = {place for path in here if _ENDING not in path.name for place in _claimed(path, mine)}
-        yield from (path for path in ledgers - claimed if _may_be(path, terms))
+def _files(data: Any, home: Path = Path()) -> set[tuple[int, int]]:
+    """Which files and folders there are of some data, with what lies in the folders; links lead to the same file."""
+    found = set()
+    for one in data if isinstance(data, list | tuple) else [data]:
+        if isinstance(one, str | Path) and "://" not in str(one):
+            path = os.path.join(home, os.path.expanduser(one))  # noqa: PTH111, PTH118  # never raise
+            for each in [path] if os.path.exists(path) else glob(path, recursive=True):  # noqa: PTH110, PTH207
+                for file in (Path(each), *_inside(Path(each))):
+                    with suppress(OSError):
+                        found.add((file.stat().st_dev, file.stat().st_ino))
+    return found
 
 
-def _claimed(path: Path, mine: set[Path | None]) -> list[Path]:
-    """The ledgers that a data file, a folder or a dataset file has; none if it is about my own data."""
+def _inside(folder: Path) -> list[Path]:
+    """What lies in a folder that can be read."""
+    try:
+        return list(folder.iterdir()) if folder.is_dir() else []
+    except OSError:
+        return []
+
+
+def _lost(folder: Path, mine: set[tuple[int, int]], table: str | None) -> Iterator[Path]:
+    """Ledgers, and anchors whose ledger is gone, that no other data and no dataset file about such data there has."""
+    here = _inside(folder)
+    ledgers = {path for path in here if path.name.endswith(_ENDING)}
+    ledgers |= {path.with_name(path.name[:-7]) for path in here if path.name.endswith(f"{_ENDING}.anchor")}
+    if ledgers:
+        claimed = {place for path in here if _ENDING not in path.name for place in _claimed(path, mine, table)}
+        yield from (path for path in ledgers - claimed if anchor_path(path).exists() or _is_ledger(path))
+
+
+def _claimed(path: Path, mine: set[tuple[int, int]], table: str | None) -> list[Path]:
+    """The ledgers that a data file, a folder or a dataset file has; none if it is about my own data, or about none."""
+    there = _files(path)
+    if not there or there & mine:
+        return []
     names = [_called(path.name) + _ENDING]
     if path.suffix.lower() == ".toml":
         try:
             said = tomllib.loads(path.read_text("utf-8"))
         except (OSError, ValueError):
-            said = {}
+            return []
         words = {key: word for key, word in said.items() if isinstance(word, str)}
-        if _real(path.parent / words.get("data", "")) in mine:
+        files = _files(said.get("data"), path.parent)
+        if not files and "://" not in str(said.get("data")):
+            return []
+        if files & mine and _last(words.get("table")) == _last(table):
             return []
         names += [words["ledger"]] if "ledger" in words else []
-        names += [words[key].rpartition(".")[2] + _ENDING for key in ("name", "table") if key in words]
+        names += [_last(words[key]) + _ENDING for key in ("name", "table") if key in words]
+    elif not path.is_dir() and not path.name.lower().endswith(DATA):
+        return []
     return [_real(path.parent / name) for name in names]
 
 
-def _may_be(path: Path, terms: tuple[Unit, Budget]) -> bool:
-    """Whether a ledger was made for this unit and budget, or may have been: only its anchor is left."""
-    if not path.exists():
-        return True
+def _last(table: str | None) -> str:
+    return (table or "").rpartition(".")[2]
+
+
+def _is_ledger(path: Path) -> bool:
+    """Whether it is one of ours; others call their files so too."""
     try:
-        store = Store(place_of(path, timeout=10.0, read_only=True))
-        try:
-            with store.session() as session:
-                found = terms_of(session)
-                return (found.unit, found.budget) == terms
-        finally:
-            store.close()
+        with closing(Store(place_of(path, timeout=10.0, read_only=True))) as store, store.session() as session:
+            return terms_of(session) is not None
     except DefocusError:  # it is no ledger, or one that cannot be used either
         return False

@@ -121,7 +121,7 @@ class Ledger:
         check_kinds(budget=budget, unit=unit, parts=parts)
         store = Store(place_of(where, timeout=timeout, read_only=read_only))
         try:
-            file = anchor_file_of(anchor_file, store.place)
+            file = anchor_file_of(anchor_file, store.place, where)
             # Making a ledger and starting its anchor file must look like one step to others who open it.
             with contextlib.nullcontext() if file is None or read_only else file.turn():
                 there = is_there(store, file)
@@ -145,7 +145,7 @@ class Ledger:
         One that was made and is gone is refused, as by :meth:`open`.
         """
         with contextlib.closing(Store(place_of(where, timeout=10.0, read_only=True))) as store:
-            there = is_there(store, anchor_file_of(anchor_file, store.place))
+            there = is_there(store, anchor_file_of(anchor_file, store.place, where))
         return cls.open(where, anchor_file=anchor_file, read_only=True) if there else None
 
     def charge(
@@ -377,7 +377,7 @@ class Ledger:
 def verify(where: str | Path, anchor: Any = None, *, anchor_file: str | Path | None = None) -> Verification:
     """Examine the ledger at ``where`` without opening it for use: works on a damaged one and says what is wrong."""
     with contextlib.closing(Store(place_of(where, timeout=10.0, read_only=True))) as store:
-        file = anchor_file_of(anchor_file, store.place)
+        file = anchor_file_of(anchor_file, store.place, where)
         if file is not None and not file.first_use and file.read() is None:
             raise LedgerUnavailableError(
                 f"There is no anchor file at {file.path}.", fix="check its path, or leave it out."

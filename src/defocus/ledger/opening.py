@@ -1,5 +1,6 @@
 """Finding the place that a path or address names."""
 
+import os
 from pathlib import Path
 
 from defocus.errors import InvalidParameterError, LedgerUnavailableError
@@ -20,11 +21,17 @@ def place_of(where: str | Path, *, timeout: object, read_only: bool) -> Place:
     return SqliteFile(_resolved("ledger", where), seconds, read_only)
 
 
-def anchor_file_of(path: object, place: Place) -> AnchorFile | None:
-    """The anchor file at ``path``; unless told, one beside a ledger that is a file."""
+def anchor_file_of(path: object, place: Place, where: str | Path) -> AnchorFile | None:
+    """The anchor file at ``path``; unless told, one beside a ledger that is a file.
+
+    That is beside ``where``, the name that was given, if there is one, so that a link in the place of a ledger does not
+    leave its anchor behind; else beside the file that a link leads to.
+    """
     usual = None
     if isinstance(place, SqliteFile):
-        usual = AnchorFile(_resolved("anchor file", anchor_path(place.path)), first_use=True, like=place.path)
+        named = anchor_path(Path(where).expanduser())
+        file = _resolved("anchor file", named if os.path.lexists(named) else anchor_path(place.path))
+        usual = AnchorFile(file, first_use=True, like=place.path)
     if path is None or isinstance(path, AnchorFile):
         return path or usual
     if not isinstance(path, str | Path) or not str(path) or "\0" in str(path):
