@@ -107,6 +107,7 @@ DRIVEN: Mapping[str, str] = {
     "learning.Trainer.step": "test_training: fit takes every step",
     "learning.Gradients": "test_training",
     "learning.Gradients.clipped_sum": "test_training",
+    "learning.search": "test_training",
     "learning.Watch.vector": "test_training: watched by default",
     **{f"learning.{name}.fit": "test_estimators" for name in _ESTIMATORS},
     **{
@@ -178,6 +179,22 @@ PUBLIC: Mapping[str, str] = {
     "ledger.Recorded": _RELEASED,
     "ledger.Terms.read": _FACTS,
     "learning.Searched": _RELEASED,
+    **{f"errors.{name}": "checks a public parameter" for name in (
+        "count", "finite", "in_range", "non_negative", "positive", "probability", "storable", "whole")},
+    **{name: _FACTS for name in (
+        "graphs.Public", "learning.PerLayer", "learning.Suggestion", "learning.Suggestion.error_at", "learning.Watch",
+        "learning.suggest", "local.Comparison.of", "local.Option", "local.collection_event",
+        "mechanisms.RandomizedResponse.interval", "noise.bernoulli_exp", "privacy.Adjacency", "privacy.Budget.covers",
+        "privacy.Norm", "privacy.from_wire", "tables.Bound.of", "tables.Column", "tables.Column.value", "tables.Kind",
+        "tables.Preview.of", "tables.Schema", "tables.Table.bound", "tables.Table.cube", "tables.Table.derive",
+        "tables.Table.group_by", "tables.Table.part", "tables.correlation", "tables.covariance", "tables.histogram")},
+    **{name: _RELEASED for name in (
+        "local.Hitter", "mechanisms.Bounded", "mechanisms.Estimate", "tables.Answer.take", "tables.AnswerColumn.taken",
+        "workloads.Step")},
+    "mechanisms.Mechanism.check": "a protocol; those that have it are driven",
+    "mechanisms.Mechanism.sample": "likewise",
+    "workloads.Workload.answer": "exact answers for whoever holds the data; nothing is released",
+    "workloads.Marginals.answer": "likewise",
     "audit.lower_bound": "made-up neighbours, which an auditor chooses",
     "audit.search": "likewise",
     "audit.batched": "likewise",

@@ -327,6 +327,30 @@ def _torch_noise(original: Callable[..., Any]) -> Callable[..., Any]:
     return add
 
 
+def _scoring(original: Callable[..., Any]) -> Callable[..., Any]:
+    """The score of a model on private examples, with noise; on public ones it is public."""
+
+    @functools.wraps(original)
+    def score(self: Any, model: Any, deviation: float) -> Any:
+        if not _TAPE or _TAPE[-1].deep or not deviation:
+            return original(self, model, deviation)
+        return _TAPE[-1].meet("search score", None, None, lambda _bits: original(self, model, deviation))
+
+    return score
+
+
+def _binding(original: Callable[..., Any]) -> Callable[..., Any]:
+    """A secret that follows from exact sums under a secret key: as good as drawn at random."""
+
+    @functools.wraps(original)
+    def bound(key: bytes, step: int, sums: Any) -> Any:
+        if not _TAPE or _TAPE[-1].deep:
+            return original(key, step, sums)
+        return _TAPE[-1].meet(original.__name__, None, None, lambda _bits: original(key, step, sums))
+
+    return bound
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class _Sums:
@@ -446,7 +470,7 @@ def _system() -> Any:
 def machine() -> Iterator[None]:
     """Everything that is needed to hold a run still, for as long as it takes."""
     from defocus.ledger import entries  # noqa: PLC0415 -- imported with all others
-    from defocus.learning import noising  # noqa: PLC0415
+    from defocus.learning import noising, searching  # noqa: PLC0415
     from defocus.mechanisms.values import add  # noqa: PLC0415
     from defocus.noise import discrete_gaussian, discrete_laplace, system  # noqa: PLC0415
     from defocus.tables.running import Run  # noqa: PLC0415
@@ -462,12 +486,17 @@ def machine() -> Iterator[None]:
                 undo.enter_context(mock.patch.object(made, "advance", _advance(made.__dict__["advance"])))
         for made in (noising.Cryptographic, noising.Generated, noising.Correlated):
             undo.enter_context(mock.patch.object(made, "add", _torch_noise(made.add)))
+        for made in vars(searching).values():
+            if inspect.isclass(made) and "_score" in made.__dict__:
+                undo.enter_context(mock.patch.object(made, "_score", _scoring(made.__dict__["_score"])))
         undo.enter_context(
             _everywhere(
                 {
                     discrete_gaussian: _direct("gaussian", discrete_gaussian),
                     discrete_laplace: _direct("laplace", discrete_laplace),
                     add: _adding(add),
+                    noising.bound_to: _binding(noising.bound_to),
+                    noising.by_length: _binding(noising.by_length),
                     system: _system,
                     entries.now: lambda: "2026-01-01T00:00:00+00:00",
                 }
@@ -643,6 +672,8 @@ def _first(before: Any, after: Any, where: str = "") -> str | None:
     if type(before) is not type(after):
         return f"{where}: {_short(before)} became {_short(after)}"
     if isinstance(before, list):
+        if isinstance(before, _Plain) and before[:1] != after[:1]:
+            return f"{where}: {_short(before)} became {_short(after)}"
         if len(before) != len(after):
             return f"{where}: {_short(before)} became {_short(after)}"
         for place, (one, other) in enumerate(zip(before, after, strict=True)):
@@ -703,14 +734,11 @@ class Base:
                 found.append(f"{len(one)} {name} became {len(other)}")
             elif (where := _first(one, other, name)) is not None:
                 found.append(where)
-        return [Difference(self.entry, odd, what) for what in found]
+        return [Difference(self.entry, odd, "; ".join(found))] if found else []
 
 
 TRIED: Counter[str] = Counter()
 """How many odd rows each entry point was tried with."""
-
-_RUNS = 40
-"""After so many runs in search of those that differ, enough are known."""
 
 _Odd = TypeVar("_Odd")
 
@@ -724,12 +752,13 @@ def compared(
     apart: bool = False,
     measured: bool = True,
     works: bool = True,
+    runs: int = 40,
 ) -> list[Difference]:
     """Run the base once, see that it works and repeats itself, and compare neighbours with it.
 
     Odd rows are added together, since a run takes a while; if they are of several ``units``, each its own unless told,
     exact values may move so many times as far. Where something differs, halves are tried, and halves of those, until it
-    is known which rows do it. With ``apart`` every odd row is tried by itself at once.
+    is known which rows do it, or after so many ``runs`` enough of them. With ``apart`` every odd row is tried by itself.
     """
     first = Base(entry, lambda home: drive(home, ()), measured=measured)
     if works and first.seen.error is not None:
@@ -737,7 +766,7 @@ def compared(
     found = first.differences("(the same data again)", lambda home: drive(home, ()))
     TRIED[entry] += len(odds)
 
-    left = [_RUNS]
+    left = [runs]
 
     def hunted(names: list[str]) -> list[Difference]:
         left[0] -= 1
