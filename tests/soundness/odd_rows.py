@@ -148,7 +148,9 @@ LINES: Mapping[str, bytes] = {
 }
 
 
-_OTHERS = frozenset({"an empty line", "blanks", "only separators", "the header again", "a comment", "a byte order mark"})
+_OTHERS = frozenset(
+    {"an empty line", "blanks", "only separators", "the header again", "a comment", "a byte order mark"}
+)
 """Lines that are not about person 9."""
 
 

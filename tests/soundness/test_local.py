@@ -78,8 +78,9 @@ def test_no_value_is_told_by_surveys() -> None:
     def drive(home: Path, odd: Sequence[Any]) -> Any:
         del home
         k, n = (odd[0], odd[0]) if odd else ("a", 1)
-        made = attempt(lambda: {str(key): _form(each) for key, each in survey.encode({"k": ["a", k], "n": [1, n]}).reports.items()})
-        return made
+        return attempt(
+            lambda: {str(key): _form(each) for key, each in survey.encode({"k": ["a", k], "n": [1, n]}).reports.items()}
+        )
 
     no_differences(compared("local.attributes", drive, {odd: make() for odd, make in VALUES.items()}, apart=True))
 
@@ -128,4 +129,6 @@ def test_no_value_is_told_by_shuffled_messages(name: str) -> None:
             attempt(lambda: type(protocol.encode([usual, value])).__name__),
         ]
 
-    no_differences(compared(f"local.shuffling.{name}", drive, {odd: make() for odd, make in VALUES.items()}, apart=True))
+    no_differences(
+        compared(f"local.shuffling.{name}", drive, {odd: make() for odd, make in VALUES.items()}, apart=True)
+    )

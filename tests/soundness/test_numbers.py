@@ -88,7 +88,12 @@ def test_no_record_is_told_by_a_workload() -> None:
             )
             return [made, released, str(plan)]
 
-    odds: dict[str, Any] = {"an ordinary record": [1, 1], "a short record": [1], "a long record": [1, 1, 1], "none": None}
+    odds: dict[str, Any] = {
+        "an ordinary record": [1, 1],
+        "a short record": [1],
+        "a long record": [1, 1, 1],
+        "none": None,
+    }
     for name, make in VALUES.items():
         odds[f"{name} in a record"] = [1, make()]
         odds[f"{name} as a record"] = make()

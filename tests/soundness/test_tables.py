@@ -80,7 +80,21 @@ def usual(table: dp.tables.Table) -> Any:
     return release(made.agg(rows=dp.count(), x=dp.mean("x"), n=dp.median("n", buckets=8), late=dp.sum("late", 0, 3000)))
 
 
-@pytest.mark.parametrize("way", WAYS)
+OFTEN = (
+    "arrow",
+    "arrow dataset",
+    "parquet",
+    "csv",
+    "duckdb file",
+    "pandas text as objects",
+    "pandas objects",
+    "polars",
+)
+"""Ways that are tried each time; those that differ little from them take their turn with what is slow."""
+SLOW = [pytest.mark.slow]
+
+
+@pytest.mark.parametrize("way", [pytest.param(way, marks=[] if way in OFTEN else SLOW) for way in WAYS])
 def test_no_row_is_told_by_any_way_to_open_a_table(way: str) -> None:
     no_differences(driven(WAYS[way], usual))
 
@@ -141,9 +155,7 @@ def sql(table: Any) -> Any:
         "SELECT COUNT(DISTINCT k) AS c, SUM(CASE WHEN x > 0.5 THEN n ELSE 0 END) AS s FROM v WHERE t > '2026-01-02'",
         "SELECT upper(k) AS u, COUNT(*) AS c FROM v WHERE u IN ('A', 'B') GROUP BY u HAVING c > 0 ORDER BY c LIMIT 2",
     )
-    return [
-        attempt(lambda text=text: shown(table.sql(text, epsilon=3, delta=1e-4))) for text in texts
-    ]  # type: ignore[misc]
+    return [attempt(lambda text=text: shown(table.sql(text, epsilon=3, delta=1e-4))) for text in texts]  # type: ignore[misc]
 
 
 def expressions(table: Any) -> Any:
@@ -190,12 +202,17 @@ QUESTIONS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("ask", QUESTIONS, ids=lambda ask: ask.__name__)
+LONG = (all_aggregates_with_gaussian_noise, groups_by_every_kind, a_report)
+
+
+@pytest.mark.parametrize(
+    "ask", [pytest.param(ask, marks=SLOW if ask in LONG else []) for ask in QUESTIONS], ids=lambda ask: ask.__name__
+)
 def test_no_row_is_told_by_anything_that_is_asked(ask: Callable[[Any], Any]) -> None:
     no_differences(driven(WAYS["arrow"], ask))
 
 
-@pytest.mark.parametrize("way", ["arrow", "csv"])
+@pytest.mark.parametrize("way", ["arrow", pytest.param("csv", marks=SLOW)])
 def test_no_row_is_told_by_any_expression(way: str) -> None:
     no_differences(driven(WAYS[way], expressions))
 
@@ -227,9 +244,7 @@ def test_no_row_is_told_by_postgresql(server: str) -> None:
         held = table_of(rows).to_pydict()
         with psycopg.connect(server, autocommit=True) as connection, connection.cursor() as cursor:
             cursor.execute("DROP TABLE IF EXISTS soundness")
-            cursor.execute(
-                "CREATE TABLE soundness (person bigint, k text, x double precision, n bigint, t timestamp)"
-            )
+            cursor.execute("CREATE TABLE soundness (person bigint, k text, x double precision, n bigint, t timestamp)")
             with cursor.copy("COPY soundness FROM STDIN") as copy:
                 for row in zip(*held.values(), strict=True):
                     copy.write_row(row)

@@ -34,7 +34,7 @@ def tensors(x: torch.Tensor, y: torch.Tensor) -> Any:
     return x, y
 
 
-class _Examples(torch.utils.data.Dataset[Any]):
+class _Examples(torch.utils.data.Dataset[Any]):  # type: ignore[misc]  # torch's classes are Any to the checker
     def __init__(self, x: torch.Tensor, y: torch.Tensor) -> None:
         self.x, self.y = x, y
 
@@ -96,7 +96,9 @@ def test_no_example_is_told_by_any_kind_of_data(kind: str) -> None:
 @pytest.mark.parametrize("clip", CLIPS)
 def test_no_example_is_told_by_any_clipping(clip: str) -> None:
     moves: Callable[[Sequence[Any]], int] = lambda odd: 2 * len(odd)  # noqa: E731
-    no_differences(compared(f"Trainer, {clip}", trained("tensors", **CLIPS[clip]), odd_examples(), units=moves, runs=12))
+    no_differences(
+        compared(f"Trainer, {clip}", trained("tensors", **CLIPS[clip]), odd_examples(), units=moves, runs=12)
+    )
 
 
 def test_no_example_is_told_by_clipped_sums() -> None:
@@ -105,7 +107,9 @@ def test_no_example_is_told_by_clipped_sums() -> None:
         x, y = X.clone(), Y.clone()
         for i, (inputs, target) in enumerate(odd):
             x[i], y[i] = inputs, target
-        return attempt(lambda: type(Gradients(model(), torch.nn.CrossEntropyLoss()).clipped_sum((x, y), _to_one)).__name__)
+        return attempt(
+            lambda: type(Gradients(model(), torch.nn.CrossEntropyLoss()).clipped_sum((x, y), _to_one)).__name__
+        )
 
     no_differences(compared("Gradients.clipped_sum", drive, odd_examples()))
 
@@ -138,4 +142,3 @@ def test_no_example_is_told_by_a_search(held_private: bool) -> None:
 
 def _to_one(norms: torch.Tensor) -> torch.Tensor:
     return 1 / norms.clamp(min=1)
-

@@ -11,10 +11,16 @@ value and what was drawn. The second run, on the neighbour, is given the same dr
 - and since everything released was the same, *all* that can be seen must be the same, to the last bit: results, types,
   columns, keys, texts, errors, warnings, what is printed and logged, the charges, the statements that engines ran.
 
-That is the definition of differential privacy with adaptive composition, taken literally: condition on what was released
-so far, and the next step may depend on private data through a mechanism only. A difference is a side door.
+That is differential privacy under adaptive composition, taken literally: given what was released so far, the next step
+may depend on private data through a mechanism only. A difference is a side door.
 
-Noise that is drawn outside of every seam is reported too, so that a new way of adding noise cannot pass unseen.
+Noise that is drawn outside of these is marked, and where it is added to exact values is a seam as well, held to the
+sensitivity that was charged for noise of its scale. Noise that meets exact values in yet another way is not held: then
+results differ, and the test says so, until the place is named among the seams below.
+
+**To add an odd row**, write it into ``odd_rows.VALUES``; everything is then tried with it. **To add a driver**, write a
+function that runs the new entry point on the base and what was added to it, ``drive(home, odd) -> all that it shows``,
+pass it to :func:`compared` in a test, and name the entry point in ``entries.DRIVEN``.
 """
 
 import contextlib
@@ -128,7 +134,9 @@ class Reach:
         if far <= most:
             return None
         times = float(far / most) ** (1 if self.norm == math.inf else 1 / self.norm)
-        return f"exact values moved {times:.6g} times as far as was charged for (L{self.norm:g} of {float(self.limit):g})"
+        return (
+            f"exact values moved {times:.6g} times as far as was charged for (L{self.norm:g} of {float(self.limit):g})"
+        )
 
 
 @final
@@ -317,7 +325,7 @@ def _torch_noise(original: Callable[..., Any]) -> Callable[..., Any]:
                 _TAPE[-1].problems.append(f"draw {place}: sums of another shape")
             else:
                 far = float((earlier - exact).norm())
-                if not far <= _TAPE[-1].moves * (1 + _FLOAT):
+                if _TAPE[-1].measured and not far <= _TAPE[-1].moves * (1 + _FLOAT):
                     _TAPE[-1].problems.append(f"draw {place}: sums of gradients moved {far:.6g} times the noise")
             for total, public in zip(sums, made, strict=True):
                 total.copy_(torch.as_tensor(public))
@@ -358,7 +366,7 @@ class _Sums:
 
 
 @final
-class _Noise(np.ndarray):  # type: ignore[type-arg]
+class _Noise(np.ndarray):
     """Noise that was drawn outside of a mechanism: where it is added to exact values, that is a seam."""
 
     scale: Any = None
@@ -469,8 +477,8 @@ def _system() -> Any:
 @contextlib.contextmanager
 def machine() -> Iterator[None]:
     """Everything that is needed to hold a run still, for as long as it takes."""
-    from defocus.ledger import entries  # noqa: PLC0415 -- imported with all others
     from defocus.learning import noising, searching  # noqa: PLC0415
+    from defocus.ledger import entries  # noqa: PLC0415 -- imported with all others
     from defocus.mechanisms.values import add  # noqa: PLC0415
     from defocus.noise import discrete_gaussian, discrete_laplace, system  # noqa: PLC0415
     from defocus.tables.running import Run  # noqa: PLC0415
@@ -625,7 +633,7 @@ def attempt(act: Callable[[], Any]) -> Any:
         return _Plain(["error", told(problem)])
 
 
-def plain(made: Any) -> Any:  # noqa: C901, PLR0911 -- one line for each kind of thing
+def plain(made: Any) -> Any:  # noqa: C901, PLR0911, PLR0912 -- one line for each kind of thing
     """Anything as something that can be compared, with its types, shapes and every bit of its numbers."""
     if made is None or isinstance(made, bool | str | bytes | _Plain):
         return made
@@ -758,7 +766,7 @@ def compared(
 
     Odd rows are added together, since a run takes a while; if they are of several ``units``, each its own unless told,
     exact values may move so many times as far. Where something differs, halves are tried, and halves of those, until it
-    is known which rows do it, or after so many ``runs`` enough of them. With ``apart`` every odd row is tried by itself.
+    is known which rows do it, or enough of them after so many ``runs``. With ``apart`` each is tried by itself.
     """
     first = Base(entry, lambda home: drive(home, ()), measured=measured)
     if works and first.seen.error is not None:
