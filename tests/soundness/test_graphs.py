@@ -285,10 +285,11 @@ def test_every_question_is_answered_for_somebody() -> None:
     assert answered == set(questions())
 
 
-def test_no_edge_is_told_by_an_engine(tmp_path: Path) -> None:
-    asked = ["edges", "triangles"]
-    ways = ("csv", "parquet", "arrow", "frame")
-    no_differences([each for way in ways for each in tried(way, dp.edge(), asked, tmp_path / way, engine="duckdb")])
+@pytest.mark.parametrize(
+    "way", ["csv", "frame", *(pytest.param(w, marks=pytest.mark.slow) for w in ("parquet", "arrow"))]
+)
+def test_no_edge_is_told_by_an_engine(way: str, tmp_path: Path) -> None:
+    no_differences(tried(way, dp.edge(), ["edges", "triangles"], tmp_path / way, engine="duckdb"))
 
 
 @pytest.mark.slow

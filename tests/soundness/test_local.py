@@ -67,7 +67,7 @@ def tried(name: str) -> list[Difference]:
     return compared(f"local.{name}", reported(question, usual), odds, apart=True)
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] if "numbers" in n else []) for n in EVERY])
 def test_no_value_is_told_by_a_report(name: str) -> None:
     no_differences(tried(name))
 

@@ -202,7 +202,7 @@ QUESTIONS = (
 )  # fmt: skip
 
 
-LONG = (all_aggregates_with_gaussian_noise, groups_by_every_kind, a_report)
+LONG = (found_bounds, all_aggregates_with_gaussian_noise, groups_by_every_kind, a_report)
 
 
 @pytest.mark.parametrize(
