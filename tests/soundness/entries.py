@@ -58,7 +58,7 @@ _PRIVATE = frozenset(
 
 def rooms() -> list[str]:
     """The public rooms."""
-    return [name for name in defocus.__all__ if inspect.ismodule(getattr(defocus, name))]
+    return [name for name in dir(defocus) if inspect.ismodule(getattr(defocus, name))]
 
 
 def entries() -> Iterator[tuple[str, Any]]:
@@ -66,7 +66,7 @@ def entries() -> Iterator[tuple[str, Any]]:
     seen: set[int] = set()
     for room in [*rooms(), ""]:
         home = importlib.import_module(f"defocus.{room}" if room else "defocus")
-        for name in home.__all__:
+        for name in dir(home) if home is defocus else home.__all__:
             found = getattr(home, name)
             if id(found) in seen or inspect.ismodule(found) or not callable(found):
                 continue
@@ -148,6 +148,7 @@ DRIVEN: Mapping[str, str] = {
     "learning.Trainer.step": "test_training: fit takes every step",
     "learning.Gradients": "test_training",
     "learning.Gradients.clipped_sum": "test_training",
+    "learning.search": "test_training",
     "learning.Watch.vector": "test_training: watched by default",
     **{f"learning.{name}.fit": "test_estimators" for name in _ESTIMATORS},
     **{
@@ -191,7 +192,8 @@ _FACTS = "takes public facts"
 
 PUBLIC: Mapping[str, str] = {
     **{f"learning.{name}.{how}": _APPLIED for name in _ESTIMATORS for how in (
-        "predict", "predict_proba", "predict_log_proba", "decision_function", "transform", "inverse_transform", "score")},
+        "predict", "predict_proba", "predict_log_proba", "decision_function", "transform", "inverse_transform",
+            "score")},
     **{f"local.{name}": _RELEASED for name in (
         "Oracle.estimate", "Mean.estimate", "Mean.distribution", "Server.add", "Server.add_many", "Server.add_records",
         "Server.add_reports", "Server.merge", "State.from_bytes", "from_arrow", "to_arrow", "write_parquet", "process",
@@ -219,6 +221,21 @@ PUBLIC: Mapping[str, str] = {
     "ledger.Recorded": _RELEASED,
     "ledger.Terms.read": _FACTS,
     "learning.Searched": _RELEASED,
+    **{f"errors.{name}": "checks a public parameter" for name in (
+        "count", "finite", "in_range", "non_negative", "positive", "probability", "storable", "whole")},
+    **dict.fromkeys(("graphs.Public", "learning.PerLayer", "learning.Suggestion", "learning.Suggestion.error_at",
+        "learning.Watch", "learning.suggest", "local.Comparison.of", "local.Option", "local.collection_event",
+        "mechanisms.RandomizedResponse.interval", "noise.bernoulli_exp", "privacy.Adjacency",
+        "privacy.Budget.covers", "privacy.Norm", "privacy.from_wire", "tables.Bound.of", "tables.Column",
+        "tables.Column.value", "tables.Kind", "tables.Preview.of", "tables.Schema", "tables.Table.bound",
+        "tables.Table.cube", "tables.Table.derive", "tables.Table.group_by", "tables.Table.part",
+        "tables.correlation", "tables.covariance", "tables.histogram"), _FACTS),
+    **dict.fromkeys(("local.Hitter", "mechanisms.Bounded", "mechanisms.Estimate", "tables.Answer.take",
+        "tables.AnswerColumn.taken", "workloads.Step"), _RELEASED),
+    "mechanisms.Mechanism.check": "a protocol; those that have it are driven",
+    "mechanisms.Mechanism.sample": "likewise",
+    "workloads.Workload.answer": "exact answers for whoever holds the data; nothing is released",
+    "workloads.Marginals.answer": "likewise",
     "audit.lower_bound": "made-up neighbours, which an auditor chooses",
     "audit.search": "likewise",
     "audit.batched": "likewise",

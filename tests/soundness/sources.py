@@ -257,7 +257,7 @@ def _category_fits(name: str, value: Any) -> Any:
     return pd.Series(_objects(["a", value])).astype("category") if name == "k" else _pandas_fits(name, value)
 
 
-_POLARS = {"person": pl.Int64, "k": pl.String, "x": pl.Float64, "n": pl.Int64, "t": pl.Datetime("us")}
+_POLARS: dict[str, Any] = {"person": pl.Int64, "k": pl.String, "x": pl.Float64, "n": pl.Int64, "t": pl.Datetime("us")}
 
 
 def _polars_fits(name: str, value: Any) -> Any:
@@ -273,11 +273,6 @@ def _polars(home: Path, rows: Sequence[Row], line: bytes | None) -> tuple[Any, d
     held = {name: [_polars_fits(name, row[name]) for row in rows] for name in COLUMNS}
     made = {name: pl.Series(name, values, dtype=_POLARS[name]) for name, values in held.items()}
     return pl.DataFrame(made), {}
-
-
-def _polars_object(home: Path, rows: Sequence[Row], line: bytes | None) -> tuple[Any, dict[str, Any]]:
-    frame, _ = _polars(home, rows, line)
-    return frame.lazy(), {}
 
 
 def _anything(name: str, value: Any) -> Any:
@@ -304,7 +299,6 @@ WAYS: Mapping[str, Way] = {
         Way("pandas objects", _pandas_object, _anything),
         Way("pandas category", _pandas_category, _category_fits),
         Way("polars", _polars, _polars_fits),
-        Way("polars lazy", _polars_object, _polars_fits),
     )
 }
 

@@ -31,7 +31,7 @@ Odd = tuple[Sequence[Any], Any]
 
 def estimators() -> Iterator[tuple[str, Callable[..., Any]]]:
     """Every public estimator, in each way it says it can fit, with declared classes and with found ones."""
-    for name in learning.__all__:
+    for name in dir(learning):
         made = getattr(learning, name)
         if not (inspect.isclass(made) and issubclass(made, PrivateEstimator)):
             continue
@@ -40,12 +40,13 @@ def estimators() -> Iterator[tuple[str, Callable[..., Any]]]:
         home = next(each for each in modules() if each.__name__ == made.__module__)
         for way in getattr(home, "_WAYS", (None,)):
             for bounds in (None, (0, 1)):
-                for classes in ([0, 1], None) if "classes" in wanted else (None,):
+                found = (None,) if way in {None, "descent"} else ()  # the others need to know how many there are
+                for classes in ([0, 1], *found) if "classes" in wanted else (None,):
                     chosen = {**given, **({} if way is None else {"by": way})}
                     chosen |= {"classes": classes} if "classes" in wanted else {}
                     chosen |= {} if bounds is None else {"bounds": bounds}
                     words = ", ".join(f"{key}={value}" for key, value in chosen.items() if key not in SETTINGS)
-                    yield f"{name}({words})", lambda made=made, chosen=chosen, **more: made(**chosen, **more)  # type: ignore[misc]
+                    yield f"{name}({words})", lambda made=made, chosen=chosen, **more: made(**chosen, **more)
 
 
 EVERY = dict(estimators())
@@ -80,8 +81,9 @@ def _polars(rows: Sequence[Any]) -> Any:
 
 KINDS: Mapping[str, tuple[Callable[[Sequence[Any]], Any], Callable[[Any], Any]]] = {
     "array": (_array, float),
-    "float32": (lambda rows: _array(rows).astype(np.float32), float),
+    "float32": (lambda rows: np.clip(_array(rows), -3e38, 3e38).astype(np.float32), float),
     "list": (list, lambda value: value),
+    "rows of any length": (list, float),
     "objects": (_objects, lambda value: value),
     "frame of floats": (lambda rows: pd.DataFrame(_array(rows), columns=["a", "b"]), float),
     "frame of objects": (_frame, lambda value: value),
@@ -94,7 +96,7 @@ KINDS: Mapping[str, tuple[Callable[[Sequence[Any]], Any], Callable[[Any], Any]]]
 
 
 def _targets(values: Sequence[Any], kind: str) -> Any:
-    if kind in {"list", "frame of objects"}:
+    if kind in {"list", "rows of any length", "frame of objects"}:
         return list(values)
     if kind in {"objects", "frame of both"}:
         made = np.empty(len(values), dtype=object)
@@ -116,7 +118,7 @@ def odd_examples(kind: str) -> dict[str, Odd]:
             continue
         found[f"{name} as a feature"] = ([0.2, make()], 1)
         found[f"{name} as the target"] = ([0.2, 0.4], make())
-    if kind == "list":
+    if kind == "rows of any length":
         found |= {"a short row": ([0.2], 1), "a long row": ([0.2, 0.4, 0.6], 1), "no row": ([], 1)}
         found |= {"a row that is none": (0.5, 1), "a row of text": ("ab", 1)}  # type: ignore[dict-item]
     return found
@@ -132,6 +134,7 @@ def fitted(make: Callable[..., Any], kind: str, budget: dp.Budget) -> Callable[[
         with dp.Ledger.open(home / "v.ledger", **terms) as book:
             model = make(budget=budget, ledger=book)
             error = attempt(lambda: type(model.fit(rows, targets)).__name__)
+            assert error[0] == "result" or added, error
             shows = [each for each in ("released", "explain") if hasattr(model, each)]
             said = [attempt(getattr(model, each)) for each in shows]
             kept = {k: v for k, v in model.__getstate__().items() if k not in {"ledger", "bits"}}
@@ -149,25 +152,37 @@ def tried(name: str, kind: str, *, apart: bool = False) -> list[Difference]:
     entry = f"{name}, {kind}"
     # What objective perturbation rounds was made private by its random slope, so it may move by more than it says.
     measured = "objective" not in name
-    budget = dp.Budget(rho=1) if measured and "None" not in name else dp.Budget(3, 1e-4)  # the first is planned sooner
+    budget = dp.Budget(rho=1) if measured and "None" not in name else dp.Budget(30, 1e-3)  # the first is planned sooner
     return compared(entry, fitted(EVERY[name], kind, budget), odd_examples(kind), apart=apart, measured=measured)
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if "None, bounds" in name else []) for name in EVERY]
+)
 def test_no_row_is_told_by_any_estimator(name: str) -> None:
-    no_differences([each for kind in ("array", "list") for each in tried(name, kind)])
+    no_differences(tried(name, "list"))
+
+
+def takes(name: str, kind: str) -> bool:
+    """Whether an estimator says that it takes such rows."""
+    return kind != "sparse" or bool(EVERY[name]().__sklearn_tags__().input_tags.sparse)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_row_is_told_by_any_kind_of_rows(kind: str) -> None:
-    quick = [
-        name for name in EVERY if name.startswith(("StandardScaler(bounds", "NaiveBayes(classes=[0, 1])", "PCA()"))
-    ]
-    assert len(quick) == 3
-    no_differences([each for name in quick for each in tried(name, kind)])
+    few = (
+        "StandardScaler(bounds",
+        "NaiveBayes(classes=[0, 1])",
+        "LinearRegression(by=moments)",
+        "LogisticRegression(by=output, classes=[0, 1])",
+    )
+    chosen = [name for name in EVERY if name.startswith(few) and takes(name, kind)]
+    assert chosen
+    no_differences([each for name in chosen for each in tried(name, kind)])
 
 
-def test_no_single_row_moves_a_sum_further_than_was_charged() -> None:
+@pytest.mark.slow
+def test_no_single_row_moves_anything_further_than_was_charged() -> None:
     quick = {name.split("(")[0]: name for name in EVERY if "None" not in name}
     no_differences([each for name in quick.values() for each in tried(name, "array", apart=True)])
 
@@ -175,4 +190,4 @@ def test_no_single_row_moves_a_sum_further_than_was_charged() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_row_is_told_by_any_estimator_on_any_kind_of_rows(kind: str) -> None:
-    no_differences([each for name in EVERY for each in tried(name, kind)])
+    no_differences([each for name in EVERY if takes(name, kind) for each in tried(name, kind)])

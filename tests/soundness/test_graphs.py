@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import igraph
-import networkx
+import igraph  # type: ignore[import-untyped]
+import networkx as nx  # type: ignore[import-untyped]
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 import scipy.sparse
 from tests.soundness.odd_rows import VALUES
-from tests.soundness.watching import Difference, attempt, compared, no_differences
+from tests.soundness.watching import Base, Difference, attempt, compared, no_differences
 
 import defocus as dp
 from defocus.graphs import GraphQuery, Network
@@ -23,8 +23,12 @@ from defocus.graphs import GraphQuery, Network
 NODES = ["a", "b", "c", "d", "e", "f"]
 BASE: list[tuple[Any, ...]] = [("a", "b"), ("b", "c"), ("c", "a"), ("a", "d"), ("d", "e")]
 
-GIVEN: Mapping[str, Any] = {"every": 1, "start": 0, "end": 4, "at_most": 3, "k": 2}
-"""What a parameter of a question is given, by its name."""
+GIVEN: Mapping[str, dict[str, Any]] = {
+    "interactions": {"every": 1, "start": 0, "end": 4},
+    "communities": {"at_most": 3},
+    "top_degrees": {"k": 2},
+}
+"""What a question is given that a graph of six nodes needs."""
 WORDS: Mapping[str, Sequence[Any]] = {
     "joint": ("edges", "triangles"),
     "ergm": ("edges",),
@@ -36,6 +40,10 @@ UNITS: Mapping[str, Any] = {
 }  # fmt: skip
 
 
+PRICE: dict[str, Any] = {"epsilon": 2}
+FEW = ["edges", "degrees"]
+
+
 def questions() -> Iterator[str]:
     """Every method of a network that makes a question."""
     for name, method in inspect.getmembers(Network, inspect.isfunction):
@@ -44,9 +52,7 @@ def questions() -> Iterator[str]:
 
 
 def asked(network: Network, name: str) -> GraphQuery:
-    wanted = inspect.signature(getattr(network, name)).parameters
-    given = {key: GIVEN[key] for key, each in wanted.items() if key in GIVEN and each.default is each.empty}
-    query: GraphQuery = getattr(network, name)(*WORDS.get(name, ()), **given)
+    query: GraphQuery = getattr(network, name)(*WORDS.get(name, ()), **GIVEN.get(name, {}))
     return query
 
 
@@ -68,7 +74,7 @@ def shown(answer: Any) -> Any:
     return [str(answer), answer.explain(), answer.to_arrow(), answer.to_json()]
 
 
-Edge = tuple[Any, ...]
+Edge = Any
 
 
 def _columns(edges: Sequence[Edge]) -> tuple[list[Any], list[Any]]:
@@ -107,7 +113,7 @@ def _parquet(home: Path, edges: Sequence[Edge]) -> Any:
 def _networkx(home: Path, edges: Sequence[Edge]) -> Any:
     del home
     _columns(edges)
-    made = networkx.Graph()
+    made = nx.Graph()
     made.add_nodes_from(NODES)
     made.add_edges_from(edges)
     return made
@@ -193,7 +199,14 @@ def odd_edges(way: str, home: Path) -> dict[str, Any]:
 
 
 def tried(
-    way: str, unit: Any, names: Sequence[str], where: Path, *, apart: bool = False, engine: str | None = None
+    way: str,
+    unit: Any,
+    names: Sequence[str],
+    where: Path,
+    *,
+    apart: bool = False,
+    engine: str | None = None,
+    price: Any = PRICE,
 ) -> list[Difference]:
     put, nodes = WAYS[way]
     replaced = unit.adjacency is dp.privacy.Adjacency.REPLACE
@@ -204,7 +217,7 @@ def tried(
         told = {} if unit.kind == "node" else {"nodes": nodes}
         edges = [*BASE[len(added) :], *added] if replaced else [*BASE, *added]
         with dp.open_graph(put(home, edges), unit=unit, **book, **told, engine=engine) as network:
-            return everything(network, names, {"epsilon": 2, "delta": 1e-4})
+            return everything(network, names, price)
 
     entry = f"open_graph({way}{'' if engine is None else f', {engine}'}), {unit}"
     odds = odd_edges(way, where)
@@ -212,25 +225,71 @@ def tried(
     return compared(entry, drive, odds, apart=apart or replaced, measured=unit.kind == "edge")
 
 
-FEW = ["edges", "degrees"]
-
-
 @pytest.mark.parametrize("way", WAYS)
 def test_no_edge_is_told_by_any_way_to_open_a_graph(way: str, tmp_path: Path) -> None:
     no_differences(tried(way, dp.edge(), FEW, tmp_path / "try"))
 
 
-@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize(
+    "unit", ["edge", "node", "bounded node", pytest.param("replaced edge", marks=pytest.mark.slow)]
+)
 def test_no_edge_is_told_by_any_question(unit: str, tmp_path: Path) -> None:
     names = sorted(questions())
     assert len(names) >= 14
     no_differences(tried("list", UNITS[unit], FEW if "replaced" in unit else names, tmp_path / "try"))
 
 
-def test_no_edge_is_told_by_an_engine(tmp_path: Path) -> None:
-    asked = ["edges", "triangles"]
-    ways = ("csv", "parquet", "arrow", "frame")
-    no_differences([each for way in ways for each in tried(way, dp.edge(), asked, tmp_path / way, engine="duckdb")])
+@pytest.mark.slow
+def test_no_edge_is_told_by_any_question_that_needs_a_delta(tmp_path: Path) -> None:
+    no_differences(tried("list", dp.edge(), sorted(questions()), tmp_path, price={"epsilon": 2, "delta": 1e-4}))
+
+
+VALUED = [("a", "b", 0.5, 0), ("b", "c", 0.25, 1), ("c", "a", 1.0, 2), ("a", "d", 0.0, 3)]
+"""Edges with weights and times."""
+
+
+@pytest.mark.parametrize("unit", ["weight", "event"])
+def test_no_value_of_an_edge_is_told(unit: str) -> None:
+    protects, column = {"weight": (dp.weight(bound=1), "weights"), "event": (dp.event(), "time")}[unit]
+
+    def drive(home: Path, odd: Sequence[Any]) -> Any:
+        rows = [*VALUED] if not odd else [*(VALUED[:-1] if unit == "weight" else VALUED), ("a", "d", odd[0], odd[0])]
+        held = np.empty((len(rows), 2), dtype=object)
+        for i, row in enumerate(rows):
+            held[i, 0], held[i, 1] = row[2], row[3]
+        ends = {"from": [row[0] for row in rows], "to": [row[1] for row in rows]}
+        frame = pd.DataFrame({**ends, "value": held[:, 0] if unit == "weight" else held[:, 1]})
+        book: dict[str, Any] = {"budget": dp.Budget(1000, 1e-2), "ledger": home / "g.ledger", "name": "g"}
+        more: dict[str, Any] = {column: "value", "ends": ("from", "to")}
+        with dp.open_graph(frame, unit=protects, nodes=NODES, **book, **more) as network:
+            return everything(network, ["weights" if unit == "weight" else "interactions", "edges"], PRICE)
+
+    odds = {name: make() for name, make in VALUES.items()}
+    no_differences(compared(f"open_graph(frame, {column}=…), {protects}", drive, odds, apart=True))
+
+
+def test_every_question_is_answered_for_somebody() -> None:
+    """A question that everybody is refused is not tried at all."""
+    frame = pd.DataFrame(VALUED, columns=["from", "to", "w", "t"])
+    answered: set[str] = set()
+    for unit, more in ((dp.edge(), {}), (dp.weight(bound=1), {"weights": "w"}), (dp.event(), {"time": "t"})):
+
+        def drive(home: Path, unit: Any = unit, more: Any = more) -> Any:
+            book: dict[str, Any] = {"budget": dp.Budget(1000, 1e-2), "ledger": home / "g.ledger", "name": "g"}
+            with dp.open_graph(frame, unit=unit, nodes=NODES, ends=("from", "to"), **book, **more) as network:
+                for name in questions():
+                    if attempt(lambda name=name: asked(network, name).release(**PRICE))[0] == "result":  # type: ignore[misc]
+                        answered.add(name)
+
+        Base("questions", drive)
+    assert answered == set(questions())
+
+
+@pytest.mark.parametrize(
+    "way", ["csv", "frame", *(pytest.param(w, marks=pytest.mark.slow) for w in ("parquet", "arrow"))]
+)
+def test_no_edge_is_told_by_an_engine(way: str, tmp_path: Path) -> None:
+    no_differences(tried(way, dp.edge(), ["edges", "triangles"], tmp_path / way, engine="duckdb"))
 
 
 @pytest.mark.slow

@@ -67,7 +67,7 @@ def tried(name: str) -> list[Difference]:
     return compared(f"local.{name}", reported(question, usual), odds, apart=True)
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] if "numbers" in n else []) for n in EVERY])
 def test_no_value_is_told_by_a_report(name: str) -> None:
     no_differences(tried(name))
 
@@ -78,10 +78,9 @@ def test_no_value_is_told_by_surveys() -> None:
     def drive(home: Path, odd: Sequence[Any]) -> Any:
         del home
         k, n = (odd[0], odd[0]) if odd else ("a", 1)
-        made = attempt(
+        return attempt(
             lambda: {str(key): _form(each) for key, each in survey.encode({"k": ["a", k], "n": [1, n]}).reports.items()}
         )
-        return made
 
     no_differences(compared("local.attributes", drive, {odd: make() for odd, make in VALUES.items()}, apart=True))
 

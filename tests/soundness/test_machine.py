@@ -46,7 +46,7 @@ def an_error_after_the_charge(rows: Sequence[int], home: Path) -> Any:
 def a_cause(rows: Sequence[int], home: Path) -> Any:
     told(rows, home)
     try:
-        raise ValueError(str(rows))
+        raise ValueError(str(rows))  # noqa: TRY301
     except ValueError:
         raise dp.errors.UnfitDataError("it failed", fix="none")  # noqa: B904 -- what it carries along is the point
 

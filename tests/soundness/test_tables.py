@@ -5,6 +5,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import psycopg
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from tests.soundness.sources import BASE, TYPES, UNTYPED, WAYS, Added, Way, both, neighbours, opened, table_of
 from tests.soundness.watching import Difference, attempt, compared, no_differences
@@ -77,7 +80,21 @@ def usual(table: dp.tables.Table) -> Any:
     return release(made.agg(rows=dp.count(), x=dp.mean("x"), n=dp.median("n", buckets=8), late=dp.sum("late", 0, 3000)))
 
 
-@pytest.mark.parametrize("way", WAYS)
+OFTEN = (
+    "arrow",
+    "arrow dataset",
+    "parquet",
+    "csv",
+    "duckdb file",
+    "pandas text as objects",
+    "pandas objects",
+    "polars",
+)
+"""Ways that are tried each time; those that differ little from them take their turn with what is slow."""
+SLOW = [pytest.mark.slow]
+
+
+@pytest.mark.parametrize("way", [pytest.param(way, marks=[] if way in OFTEN else SLOW) for way in WAYS])
 def test_no_row_is_told_by_any_way_to_open_a_table(way: str) -> None:
     no_differences(driven(WAYS[way], usual))
 
@@ -158,8 +175,6 @@ def expressions(table: Any) -> Any:
 
 def joins(table: Any) -> Any:
     wards = {"k": ["a", "b"], "size": [1, 2]}
-    import pyarrow as pa  # noqa: PLC0415
-
     joined = table.join(pa.table(wards), on="k")
     return release(joined.agg(size=dp.sum("size", 0, 5), rows=dp.count("size")))
 
@@ -187,12 +202,17 @@ QUESTIONS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("ask", QUESTIONS, ids=lambda ask: ask.__name__)
+LONG = (found_bounds, all_aggregates_with_gaussian_noise, groups_by_every_kind, a_report)
+
+
+@pytest.mark.parametrize(
+    "ask", [pytest.param(ask, marks=SLOW if ask in LONG else []) for ask in QUESTIONS], ids=lambda ask: ask.__name__
+)
 def test_no_row_is_told_by_anything_that_is_asked(ask: Callable[[Any], Any]) -> None:
     no_differences(driven(WAYS["arrow"], ask))
 
 
-@pytest.mark.parametrize("way", ["arrow", "csv"])
+@pytest.mark.parametrize("way", ["arrow", pytest.param("csv", marks=SLOW)])
 def test_no_row_is_told_by_any_expression(way: str) -> None:
     no_differences(driven(WAYS[way], expressions))
 
@@ -216,6 +236,41 @@ def test_no_row_is_told_by_another_private_table() -> None:
     others = table_of(BASE).select(["person", "x"]).rename_columns(["person", "z"])
     no_differences(driven(WAYS["arrow"], joined, private={"others": others}))
     assert TYPES
+
+
+def test_no_row_is_told_by_postgresql(server: str) -> None:
+    def put(home: Path, rows: Sequence[Any], line: bytes | None) -> tuple[Any, dict[str, Any]]:
+        del home, line
+        held = table_of(rows).to_pydict()
+        with psycopg.connect(server, autocommit=True) as connection, connection.cursor() as cursor:
+            cursor.execute("DROP TABLE IF EXISTS soundness")
+            cursor.execute("CREATE TABLE soundness (person bigint, k text, x double precision, n bigint, t timestamp)")
+            with cursor.copy("COPY soundness FROM STDIN") as copy:
+                for row in zip(*held.values(), strict=True):
+                    copy.write_row(row)
+        return server, {"table": "soundness"}
+
+    def fits(name: str, value: Any) -> Any:
+        """What Arrow can hold and PostgreSQL too: no NUL, no time after the year 9999 that Python cannot write."""
+        held = pa.array([value], TYPES[name]).to_pylist()[0]
+        if isinstance(held, str) and "\x00" in held:
+            raise ValueError
+        return held
+
+    no_differences(driven(Way("postgresql", put, fits), usual))
+
+
+@pytest.mark.slow
+def test_no_row_is_told_by_spark(spark: Any) -> None:
+    def put(home: Path, rows: Sequence[Any], line: bytes | None) -> tuple[Any, dict[str, Any]]:
+        del line
+        pq.write_table(table_of(rows), home / "v.parquet")
+        return spark.read.parquet(str(home / "v.parquet")), {}
+
+    def fits(name: str, value: Any) -> Any:
+        return pa.array([value], TYPES[name]).to_pylist()[0]
+
+    no_differences(driven(Way("spark", put, fits), usual))
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from tests.soundness.odd_rows import VALUES
 from tests.soundness.watching import attempt, compared, no_differences
 
 import defocus as dp
-from defocus.learning import Automatic, Gradients, PerLayer, Quantile, Trainer
+from defocus.learning import Automatic, Gradients, PerLayer, Quantile, Trainer, search
 
 X, Y = data(24, 5)
 
@@ -34,7 +34,7 @@ def tensors(x: torch.Tensor, y: torch.Tensor) -> Any:
     return x, y
 
 
-class _Examples(torch.utils.data.Dataset[Any]):
+class _Examples(torch.utils.data.Dataset[Any]):  # type: ignore[misc]  # torch's classes are Any to the checker
     def __init__(self, x: torch.Tensor, y: torch.Tensor) -> None:
         self.x, self.y = x, y
 
@@ -66,7 +66,7 @@ def trained(kind: str, **more: Any) -> Callable[[Path, Sequence[Any]], Any]:
         for i, (inputs, target) in enumerate(odd):
             x[i], y[i] = inputs, target
         net = model()
-        given: dict[str, Any] = {"clip": 1.0, "batch": 24, "steps": 3, "noise": 1.0, "unit": dp.rows(), **more}
+        given: dict[str, Any] = {"clip": 1.0, "batch": 24, "steps": 2, "noise": 1.0, "unit": dp.rows(), **more}
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
 
         def run() -> Any:
@@ -82,17 +82,23 @@ def trained(kind: str, **more: Any) -> Callable[[Path, Sequence[Any]], Any]:
     return drive
 
 
-@pytest.mark.parametrize("kind", KINDS)
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize("kind", ["tensors", pytest.param("arrays", marks=SLOW), pytest.param("dataset", marks=SLOW)])
 def test_no_example_is_told_by_any_kind_of_data(kind: str) -> None:
     # One example in the place of another is one that goes and one that comes.
     moves: Callable[[Sequence[Any]], int] = lambda odd: 2 * len(odd)  # noqa: E731
-    no_differences(compared(f"Trainer, {kind}", trained(kind), odd_examples(), units=moves))
+    no_differences(compared(f"Trainer, {kind}", trained(kind), odd_examples(), units=moves, runs=12))
 
 
+@SLOW
 @pytest.mark.parametrize("clip", CLIPS)
 def test_no_example_is_told_by_any_clipping(clip: str) -> None:
     moves: Callable[[Sequence[Any]], int] = lambda odd: 2 * len(odd)  # noqa: E731
-    no_differences(compared(f"Trainer, {clip}", trained("tensors", **CLIPS[clip]), odd_examples(), units=moves))
+    no_differences(
+        compared(f"Trainer, {clip}", trained("tensors", **CLIPS[clip]), odd_examples(), units=moves, runs=12)
+    )
 
 
 def test_no_example_is_told_by_clipped_sums() -> None:
@@ -106,6 +112,32 @@ def test_no_example_is_told_by_clipped_sums() -> None:
         )
 
     no_differences(compared("Gradients.clipped_sum", drive, odd_examples()))
+
+
+@SLOW
+@pytest.mark.parametrize("held_private", [False, True])
+def test_no_example_is_told_by_a_search(held_private: bool) -> None:
+    def drive(home: Path, odd: Sequence[Any]) -> Any:
+        x, y = X.clone(), Y.clone()
+        for i, (inputs, target) in enumerate(odd):
+            x[i], y[i] = inputs, target
+
+        def make(rate: float) -> Any:
+            net = model()
+            return net, torch.nn.CrossEntropyLoss(), torch.optim.SGD(net.parameters(), lr=rate)
+
+        def run() -> Any:
+            found = search(
+                make, (X, Y) if held_private else (x, y), settings=[0.1], validation=(x, y) if held_private else (X, Y),
+                budget=dp.Budget(20, 1e-3), batch=24, steps=1, unit=dp.rows(), ledger=home / "s.ledger", runs=2,
+                private_validation=held_private,
+            )  # fmt: skip
+            return [str(found.setting), found.score, str(found.event)]
+
+        return attempt(run)
+
+    words = "private" if held_private else "public"
+    no_differences(compared(f"search, {words} validation", drive, odd_examples(), measured=False, runs=6))
 
 
 def _to_one(norms: torch.Tensor) -> torch.Tensor:

@@ -11,10 +11,16 @@ value and what was drawn. The second run, on the neighbour, is given the same dr
 - and since everything released was the same, *all* that can be seen must be the same, to the last bit: results, types,
   columns, keys, texts, errors, warnings, what is printed and logged, the charges, the statements that engines ran.
 
-That is the definition of differential privacy with adaptive composition, taken literally: condition on what was released
-so far, and the next step may depend on private data through a mechanism only. A difference is a side door.
+That is differential privacy under adaptive composition, taken literally: given what was released so far, the next step
+may depend on private data through a mechanism only. A difference is a side door.
 
-Noise that is drawn outside of every seam is reported too, so that a new way of adding noise cannot pass unseen.
+Noise that is drawn outside of these is marked, and where it is added to exact values is a seam as well, held to the
+sensitivity that was charged for noise of its scale. Noise that meets exact values in yet another way is not held: then
+results differ, and the test says so, until the place is named among the seams below.
+
+**To add an odd row**, write it into ``odd_rows.VALUES``; everything is then tried with it. **To add a driver**, write a
+function that runs the new entry point on the base and what was added to it, ``drive(home, odd) -> all that it shows``,
+pass it to :func:`compared` in a test, and name the entry point in ``entries.DRIVEN``.
 """
 
 import contextlib
@@ -319,7 +325,7 @@ def _torch_noise(original: Callable[..., Any]) -> Callable[..., Any]:
                 _TAPE[-1].problems.append(f"draw {place}: sums of another shape")
             else:
                 far = float((earlier - exact).norm())
-                if not far <= _TAPE[-1].moves * (1 + _FLOAT):
+                if _TAPE[-1].measured and not far <= _TAPE[-1].moves * (1 + _FLOAT):
                     _TAPE[-1].problems.append(f"draw {place}: sums of gradients moved {far:.6g} times the noise")
             for total, public in zip(sums, made, strict=True):
                 total.copy_(torch.as_tensor(public))
@@ -329,6 +335,30 @@ def _torch_noise(original: Callable[..., Any]) -> Callable[..., Any]:
     return add
 
 
+def _scoring(original: Callable[..., Any]) -> Callable[..., Any]:
+    """The score of a model on private examples, with noise; on public ones it is public."""
+
+    @functools.wraps(original)
+    def score(self: Any, model: Any, deviation: float) -> Any:
+        if not _TAPE or _TAPE[-1].deep or not deviation:
+            return original(self, model, deviation)
+        return _TAPE[-1].meet("search score", None, None, lambda _bits: original(self, model, deviation))
+
+    return score
+
+
+def _binding(original: Callable[..., Any]) -> Callable[..., Any]:
+    """A secret that follows from exact sums under a secret key: as good as drawn at random."""
+
+    @functools.wraps(original)
+    def bound(key: bytes, step: int, sums: Any) -> Any:
+        if not _TAPE or _TAPE[-1].deep:
+            return original(key, step, sums)
+        return _TAPE[-1].meet(original.__name__, None, None, lambda _bits: original(key, step, sums))
+
+    return bound
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class _Sums:
@@ -336,7 +366,7 @@ class _Sums:
 
 
 @final
-class _Noise(np.ndarray):  # type: ignore[type-arg]
+class _Noise(np.ndarray):
     """Noise that was drawn outside of a mechanism: where it is added to exact values, that is a seam."""
 
     scale: Any = None
@@ -447,7 +477,7 @@ def _system() -> Any:
 @contextlib.contextmanager
 def machine() -> Iterator[None]:
     """Everything that is needed to hold a run still, for as long as it takes."""
-    from defocus.learning import noising  # noqa: PLC0415
+    from defocus.learning import noising, searching  # noqa: PLC0415
     from defocus.ledger import entries  # noqa: PLC0415 -- imported with all others
     from defocus.mechanisms.values import add  # noqa: PLC0415
     from defocus.noise import discrete_gaussian, discrete_laplace, system  # noqa: PLC0415
@@ -464,12 +494,17 @@ def machine() -> Iterator[None]:
                 undo.enter_context(mock.patch.object(made, "advance", _advance(made.__dict__["advance"])))
         for made in (noising.Cryptographic, noising.Generated, noising.Correlated):
             undo.enter_context(mock.patch.object(made, "add", _torch_noise(made.add)))
+        for made in vars(searching).values():
+            if inspect.isclass(made) and "_score" in made.__dict__:
+                undo.enter_context(mock.patch.object(made, "_score", _scoring(made.__dict__["_score"])))
         undo.enter_context(
             _everywhere(
                 {
                     discrete_gaussian: _direct("gaussian", discrete_gaussian),
                     discrete_laplace: _direct("laplace", discrete_laplace),
                     add: _adding(add),
+                    noising.bound_to: _binding(noising.bound_to),
+                    noising.by_length: _binding(noising.by_length),
                     system: _system,
                     entries.now: lambda: "2026-01-01T00:00:00+00:00",
                 }
@@ -598,7 +633,7 @@ def attempt(act: Callable[[], Any]) -> Any:
         return _Plain(["error", told(problem)])
 
 
-def plain(made: Any) -> Any:  # noqa: C901, PLR0911 -- one line for each kind of thing
+def plain(made: Any) -> Any:  # noqa: C901, PLR0911, PLR0912 -- one line for each kind of thing
     """Anything as something that can be compared, with its types, shapes and every bit of its numbers."""
     if made is None or isinstance(made, bool | str | bytes | _Plain):
         return made
@@ -645,6 +680,8 @@ def _first(before: Any, after: Any, where: str = "") -> str | None:
     if type(before) is not type(after):
         return f"{where}: {_short(before)} became {_short(after)}"
     if isinstance(before, list):
+        if isinstance(before, _Plain) and before[:1] != after[:1]:
+            return f"{where}: {_short(before)} became {_short(after)}"
         if len(before) != len(after):
             return f"{where}: {_short(before)} became {_short(after)}"
         for place, (one, other) in enumerate(zip(before, after, strict=True)):
@@ -705,14 +742,11 @@ class Base:
                 found.append(f"{len(one)} {name} became {len(other)}")
             elif (where := _first(one, other, name)) is not None:
                 found.append(where)
-        return [Difference(self.entry, odd, what) for what in found]
+        return [Difference(self.entry, odd, "; ".join(found))] if found else []
 
 
 TRIED: Counter[str] = Counter()
 """How many odd rows each entry point was tried with."""
-
-_RUNS = 40
-"""After so many runs in search of those that differ, enough are known."""
 
 _Odd = TypeVar("_Odd")
 
@@ -726,12 +760,13 @@ def compared(
     apart: bool = False,
     measured: bool = True,
     works: bool = True,
+    runs: int = 40,
 ) -> list[Difference]:
     """Run the base once, see that it works and repeats itself, and compare neighbours with it.
 
     Odd rows are added together, since a run takes a while; if they are of several ``units``, each its own unless told,
     exact values may move so many times as far. Where something differs, halves are tried, and halves of those, until it
-    is known which rows do it. With ``apart`` every odd row is tried by itself at once.
+    is known which rows do it, or enough of them after so many ``runs``. With ``apart`` each is tried by itself.
     """
     first = Base(entry, lambda home: drive(home, ()), measured=measured)
     if works and first.seen.error is not None:
@@ -739,7 +774,7 @@ def compared(
     found = first.differences("(the same data again)", lambda home: drive(home, ()))
     TRIED[entry] += len(odds)
 
-    left = [_RUNS]
+    left = [runs]
 
     def hunted(names: list[str]) -> list[Difference]:
         left[0] -= 1
