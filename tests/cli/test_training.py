@@ -170,7 +170,7 @@ def test_arrays_are_trained_by_a_network_with_a_report(defocus: Callable[..., An
     assert "on the public examples" in ran.json["accuracy"]
     kept = torch.load(people / "model.pt", weights_only=True)
     assert kept["0.weight"].shape == (8, 1, 3, 3)
-    with Ledger.open(people / "people.ledger", read_only=True) as ledger:
+    with Ledger.open(people / "x.ledger", read_only=True) as ledger:
         assert ledger.dataset == "people"
 
 

@@ -7,6 +7,7 @@ import torch
 from tests.learning.making import model, parameters, trainer
 from torch import nn
 
+from defocus.errors import StepFailedError
 from defocus.learning.seeding import seeded
 
 KEY = bytes(32)
@@ -43,7 +44,7 @@ def test_a_step_that_failed_is_taken_again_with_the_same_dropout(tmp_path: Path)
     batch = next(run.batches())
     noise = run._stepper.noise
     run._stepper.noise = None  # type: ignore[assignment]  # so that it fails once its sum is there
-    with pytest.raises(AttributeError):
+    with pytest.raises(StepFailedError):
         run.step(batch)
     run._stepper.noise = noise
     torch.rand(3)

@@ -2,7 +2,7 @@
 
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -102,7 +102,7 @@ def forgetful(patch: pytest.MonkeyPatch) -> None:
 
 def bare(patch: pytest.MonkeyPatch) -> None:
     """RAPPOR that remembers filters with hardly any noise."""
-    honest, loose = rappor.permanent, _asked("rappor", 8).design
+    honest, loose = rappor.permanent, cast("Rappor", _asked("rappor", 8).design)
     patch.setattr(rappor, "permanent", lambda _design, cohort, codes, bits: honest(loose, cohort, codes, bits))
 
 
