@@ -50,11 +50,15 @@ def test_a_ledger_that_nothing_claims_may_be_that_of_renamed_data(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     lost = made(tmp_path / "visits.ledger")
-    for terms in (TERMS, TERMS | {"unit": user("patient")}, TERMS | {"budget": Budget(2)}):
+    for terms in (TERMS, TERMS | {"budget": Budget(2)}):
         with pytest.raises(LedgerMismatchError, match=r"stays\.ledger yet.*visits\.ledger") as refused:
             beside("stays.csv", **terms)
         assert 'ledger="visits.ledger"' in refused.value.fix
     assert beside(tmp_path / "stays.csv") == tmp_path / "stays.ledger"
+    assert beside(tmp_path / "stays.csv", **TERMS | {"unit": user("patient")}) == tmp_path / "stays.ledger"
+    lost.write_bytes(b"garbled")
+    with pytest.raises(LedgerMismatchError, match=r"visits\.ledger"):
+        beside(tmp_path / "stays.csv", **TERMS)
     lost.unlink()  # its anchor still says that there was one
     with pytest.raises(LedgerMismatchError, match=r"visits\.ledger"):
         beside(tmp_path / "stays.csv", **TERMS)

@@ -40,9 +40,10 @@ def beside(
     Data without one (several files, a server) has its ledger beside the dataset ``file``, if one describes it, called
     after the table or that file. Links are followed, so that one file has one ledger.
 
-    Where a new ledger would be made, for a ``unit`` and a ``budget``, although one lies in the folder of the data, in
-    the one above or in the data itself that no other data there has, that is refused: the data was probably renamed,
-    moved or described in another way. Data is other data if it has no file in common with this, by whatever name.
+    Where a new ledger would be made, for a ``unit`` and a ``budget``, although one for that unit lies in the folder of
+    the data, in the one above or in the data itself that no other data there has, that is refused, whatever its budget
+    is: the data was probably renamed, moved or described in another way. Data is other data if it has no file in common
+    with this, by whatever name.
 
     Assumes:
         A copy is other data, and so is data that was moved further: nobody can tell without reading rows.
@@ -64,12 +65,12 @@ def beside(
             *([] if home is None else [home.parent]),
         }
         mine = _files(data) | _files(home)
-        lost = sorted({one for folder in folders for one in _lost(folder, mine, table)})
+        lost = sorted({one for folder in folders for one in _lost(folder, mine, table) if _may_be(one, unit)})
         if lost:
             seen = [os.path.relpath(one, None if home is None else home.parent) for one in (*lost, place)]
             written = [f'ledger="{one}"' if file is None else f'ledger = "{one}" in {file.name}' for one in seen]
             raise LedgerMismatchError(
-                f"There is no ledger {place.name} yet, but one that belongs to no other data there:"
+                f"There is no ledger {place.name} yet, but one for the same unit that belongs to no other data there:"
                 f" {', '.join(seen[:-1]):.300}. If the data was renamed, moved or described anew, it says what was"
                 " spent.",
                 fix=f"write {written[0]} if that one belongs to the data; if the data is new, {written[-1]}.",
@@ -121,7 +122,7 @@ def _lost(folder: Path, mine: set[tuple[int, int]], table: str | None) -> Iterat
     ledgers |= {path.with_name(path.name[:-7]) for path in here if path.name.endswith(f"{_ENDING}.anchor")}
     if ledgers:
         claimed = {place for path in here if _ENDING not in path.name for place in _claimed(path, mine, table)}
-        yield from (path for path in ledgers - claimed if anchor_path(path).exists() or _is_ledger(path))
+        yield from ledgers - claimed
 
 
 def _claimed(path: Path, mine: set[tuple[int, int]], table: str | None) -> list[Path]:
@@ -152,10 +153,10 @@ def _last(table: str | None) -> str:
     return (table or "").rpartition(".")[2]
 
 
-def _is_ledger(path: Path) -> bool:
-    """Whether it is one of ours; others call their files so too."""
+def _may_be(path: Path, unit: Unit) -> bool:
+    """Whether a ledger was made for this unit, or may have been: its anchor is there and it cannot be read."""
     try:
         with closing(Store(place_of(path, timeout=10.0, read_only=True))) as store, store.session() as session:
-            return terms_of(session) is not None
-    except DefocusError:  # it is no ledger, or one that cannot be used either
-        return False
+            return terms_of(session).unit == unit
+    except DefocusError:  # others call their files so too
+        return anchor_path(path).exists()
