@@ -192,7 +192,7 @@ def test_networks_are_refused_what_cannot_be_before_anything_is_charged_and_resu
         refused = defocus("train", write(people, "x.npz", rest.replace(old, new)), "--preview")
         assert refused.code in {1, 2}
         assert words in " ".join(refused.err.split())
-    assert not (people / "people.ledger").exists()
+    assert not (people / "x.ledger").exists()
     place = write(people, "x.npz", rest)
     assert defocus("train", place, "--json").code == 0
     other = defocus("train", write(people, "x.npz", rest.replace("0.01", "0.02")), "--force")
