@@ -167,12 +167,16 @@ def test_a_missing_value_out_of_bounds_is_refused() -> None:
         Grid(1).total([], low=0, high=1, missing=5)
 
 
-@pytest.mark.parametrize(
-    "values", ["12", 5, None, [True], ["1"], [[1.0]], np.zeros((2, 2)), np.array(["a"]), {1.0: 2}, [1j]]
-)
-def test_records_that_are_not_numbers_are_refused(values: Any) -> None:
+@pytest.mark.parametrize("values", ["12", 5, None, np.zeros((2, 2)), {1.0: 2}])
+def test_what_is_no_vector_of_records_is_refused(values: Any) -> None:
     with pytest.raises(UnfitDataError):
         Grid(1).contributions(values, low=0, high=1)
+
+
+@pytest.mark.parametrize("odd", [True, "1", [1.0], 1j, b"1", None, math.nan, {}, Decimal("sNaN")], ids=repr)
+def test_a_record_that_is_no_number_is_missing_and_changes_no_other(odd: Any) -> None:
+    found = Grid(1).contributions([3, odd, 2], low=0, high=5, missing=1)
+    assert np.asarray(found).tolist() == Grid(1).contributions([3, 1, 2], low=0, high=5).tolist()
 
 
 @pytest.mark.parametrize("value", [0.5, math.nan, [0.5], Decimal("0.5"), True])

@@ -104,7 +104,7 @@ def test_it_is_an_exponential_mechanism() -> None:
     assert Ladder(epsilon=0.5, cap=3, typical=1).event == events.Exponential(0.5)
 
 
-@pytest.mark.parametrize("bad", [(1,), 5, (1.0, 2.0), (True, 1), "ab", None, (2**63, 1)], ids=repr)
+@pytest.mark.parametrize("bad", [(1,), 5, (1.0, 2.0), (True, 1), "ab", None], ids=repr)
 def test_data_without_a_rung_is_refused(bad: Any) -> None:
     m = Ladder(epsilon=1, cap=5, typical=1)
     for act in (m.check, m.sample):

@@ -112,7 +112,7 @@ def test_the_interval_holds_for_the_bound_that_came() -> None:
     assert m.error == pytest.approx((293 + m.margin) / (1 - float(m.share or 0)), rel=1e-3)
 
 
-@pytest.mark.parametrize("bad", [(1,), (1, 2, 3), 5, (1.0, 2.0), (True, 1), "ab", None, (2**63, 1)], ids=repr)
+@pytest.mark.parametrize("bad", [(1,), (1, 2, 3), 5, (1.0, 2.0), (True, 1), "ab", None], ids=repr)
 def test_data_that_is_not_a_value_and_a_level_is_refused(bad: Any) -> None:
     m = NoisyLocalSensitivity(epsilon=1, delta=1e-6, cap=9, typical=1)
     for act in (m.check, m.sample):

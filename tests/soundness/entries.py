@@ -191,6 +191,7 @@ _RELEASED = "takes what was released, or reports that were randomised"
 _FACTS = "takes public facts"
 
 PUBLIC: Mapping[str, str] = {
+    "workloads.Running": "made by RunningSum.start and resume, which are driven",
     **{f"learning.{name}.{how}": _APPLIED for name in _ESTIMATORS for how in (
         "predict", "predict_proba", "predict_log_proba", "decision_function", "transform", "inverse_transform",
             "score")},

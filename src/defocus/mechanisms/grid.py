@@ -25,13 +25,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from numbers import Rational, Real
+from numbers import Rational
 from typing import Any, TypeAlias, final, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from defocus.errors import InvalidParameterError, NotExactError, Number, UnfitDataError, count, finite, positive
+from defocus.mechanisms.plain import guarded, number
 from defocus.mechanisms.values import IntVector, saturate
 
 __all__ = ["Grid", "Values"]
@@ -215,16 +216,15 @@ def _records(values: object) -> NDArray[np.float64]:
 
 
 def _record(x: object) -> float:
-    if x is None:
+    """One record as a float: missing where it is no number, infinite where floats do not reach."""
+    return guarded(_as_float, x, math.nan)
+
+
+def _as_float(x: object) -> float:
+    found = number(x)
+    if isinstance(found, str | bool | None):
         return math.nan
-    if isinstance(x, bool | np.bool_) or not isinstance(x, Real | Decimal):
-        raise UnfitDataError(
-            f"A record has type {type(x).__name__}, which is not a number.",
-            fix="pass ints, floats, Decimals or Fractions; None or NaN for a missing value.",
-        )
-    if isinstance(x, Decimal) and x.is_nan():
-        return math.nan  # float() refuses a signalling one, and an error that depends on data is a leak
     try:
-        return float(x)
+        return float(found)
     except OverflowError:
-        return math.inf if x > Fraction(0) else -math.inf
+        return math.inf if found > 0 else -math.inf

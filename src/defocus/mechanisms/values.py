@@ -4,10 +4,8 @@ Noise is added as if the sum were unbounded, and the sum is then cut to 64 bits.
 function of the noisy sum alone, so it is post-processing: whether it happened says nothing that
 the noisy sum did not. No error depends on how large a 64-bit value is.
 
-Values that do not fit in 64 bits are refused like strings are: they are outside the domain of
-every mechanism. An engine that sums 64-bit integers cannot produce them; whoever sums Python
-integers must cut the sum to 64 bits first (a cut moves neighbouring sums no further apart), as
-:meth:`defocus.mechanisms.Grid.total` does, because an error that depends on data is a leak.
+A value that does not fit in 64 bits is cut to them, before the noise as well: a cut moves neighbouring
+values no further apart, and an error that depends on data would be a leak. Types are refused.
 """
 
 from collections.abc import Sequence
@@ -79,9 +77,7 @@ def _vector(value: object) -> IntVector:
         for item in items:
             if isinstance(item, bool | np.bool_) or not isinstance(item, Integral):
                 raise _refusal(type(item))
-        if any(not SMALLEST <= item <= LARGEST for item in items):
-            raise _too_wide()
-        array = np.array([int(item) for item in items], dtype=np.int64)
+        array = np.array([saturate(int(item)) for item in items], dtype=np.int64)
     if array.dtype.kind not in "iu":
         raise _refusal(array.dtype)
     array = np.atleast_1d(array)
@@ -92,8 +88,8 @@ def _vector(value: object) -> IntVector:
         )
     if not array.size:
         raise UnfitDataError("The data is an empty vector.", fix="release at least one number.")
-    if array.dtype.kind == "u" and array.dtype.itemsize == 8 and bool((array > np.uint64(LARGEST)).any()):
-        raise _too_wide()
+    if array.dtype.kind == "u":
+        array = np.minimum(array, np.uint64(LARGEST))
     return array.astype(np.int64)
 
 
@@ -119,11 +115,4 @@ def _refusal(kind: object) -> UnfitDataError:
     return UnfitDataError(
         f"A mechanism releases integers, but the data has type {name}.",
         fix="pass an int, a sequence of ints or a numpy array of integers; count booleans with sum().",
-    )
-
-
-def _too_wide() -> UnfitDataError:
-    return UnfitDataError(
-        "The data does not fit in 64 bits.",
-        fix="declare bounds and cut every sum to them before it is released, or use a coarser Grid.",
     )

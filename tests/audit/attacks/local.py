@@ -102,7 +102,7 @@ def forgetful(patch: pytest.MonkeyPatch) -> None:
 
 def bare(patch: pytest.MonkeyPatch) -> None:
     """RAPPOR that remembers filters with hardly any noise."""
-    honest, loose = rappor.permanent, cast("Rappor", _asked("rappor", 8).design)
+    honest, loose = rappor.permanent, cast("Rappor", _asked("rappor", 16).design)
     patch.setattr(rappor, "permanent", lambda _design, cohort, codes, bits: honest(loose, cohort, codes, bits))
 
 
