@@ -1,4 +1,4 @@
-"""One machine for each test, and the number of what was tried at the end."""
+"""One machine for each file of tests, and the number of what was tried at the end."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,7 @@ import pytest
 from tests.soundness.watching import TRIED, machine
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def held() -> Iterator[None]:
     """Everything that is random is held still."""
     with machine():

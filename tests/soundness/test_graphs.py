@@ -241,19 +241,20 @@ def test_no_edge_is_told_by_any_question(unit: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_no_edge_is_told_by_any_question_that_needs_a_delta(tmp_path: Path) -> None:
-    no_differences(tried("list", dp.edge(), sorted(questions()), tmp_path, price={"epsilon": 2, "delta": 1e-4}))
+    no_differences(tried("list", dp.edge(), [*FEW, "triangles"], tmp_path, price={"epsilon": 2, "delta": 1e-4}))
 
 
 VALUED = [("a", "b", 0.5, 0), ("b", "c", 0.25, 1), ("c", "a", 1.0, 2), ("a", "d", 0.0, 3)]
 """Edges with weights and times."""
 
 
-@pytest.mark.parametrize("unit", ["weight", "event"])
+@pytest.mark.parametrize("unit", ["event", pytest.param("weight", marks=pytest.mark.slow)])
 def test_no_value_of_an_edge_is_told(unit: str) -> None:
     protects, column = {"weight": (dp.weight(bound=1), "weights"), "event": (dp.event(), "time")}[unit]
 
     def drive(home: Path, odd: Sequence[Any]) -> Any:
-        rows = [*VALUED] if not odd else [*(VALUED[:-1] if unit == "weight" else VALUED), ("a", "d", odd[0], odd[0])]
+        more_rows = [("a", "d", value, value) for value in odd]
+        rows = [*(VALUED[:-1] if odd and unit == "weight" else VALUED), *more_rows]
         held = np.empty((len(rows), 2), dtype=object)
         for i, row in enumerate(rows):
             held[i, 0], held[i, 1] = row[2], row[3]
@@ -265,7 +266,7 @@ def test_no_value_of_an_edge_is_told(unit: str) -> None:
             return everything(network, ["weights" if unit == "weight" else "interactions", "edges"], PRICE)
 
     odds = {name: make() for name, make in VALUES.items()}
-    no_differences(compared(f"open_graph(frame, {column}=…), {protects}", drive, odds, apart=True))
+    no_differences(compared(f"open_graph(frame, {column}=…), {protects}", drive, odds, apart=unit == "weight"))
 
 
 def test_every_question_is_answered_for_somebody() -> None:
@@ -293,6 +294,6 @@ def test_no_edge_is_told_by_an_engine(way: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", ["list", "csv", "frame", "txt"])
+@pytest.mark.parametrize("way", ["list"])
 def test_no_edge_is_told_by_itself(way: str, tmp_path: Path) -> None:
     no_differences(tried(way, dp.edge(), FEW, tmp_path / "try", apart=True))

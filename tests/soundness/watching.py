@@ -187,9 +187,9 @@ class Tape:
             far = allowed.exceeded(before.exact, entry.exact)
             if far is not None:
                 self.problems.append(f"draw {place}, {entry.seam} of {entry.mechanism}: {far}")
-        chosen = entry.seam.endswith(".found")  # how many are chosen is drawn; what they are is not
+        chosen = entry.seam.endswith(".found")  # how many are chosen is drawn; of which type they are is not
         was, now = _shape(before.made, sized=not chosen), _shape(entry.made, sized=not chosen)
-        if was != now:
+        if was != now and not (chosen and self.moves > 1):  # of many rows that say the same, some are chosen
             self.problems.append(f"draw {place}, {entry.seam} of {entry.mechanism}: {was} became {now}")
         return _copied(before.made)
 
