@@ -168,14 +168,12 @@ class OddRow:
     """Whether it is about somebody else than all the other odd rows are, who are one person."""
 
 
-def odd_rows(columns: tuple[str, ...], person: str | None, *, apart: bool = False) -> list[OddRow]:
-    """Every odd row of a table with these columns: the person odd, and everything else odd; ``apart``, each column."""
+def odd_rows(columns: tuple[str, ...], person: str | None) -> list[OddRow]:
+    """Every odd row of a table with these columns: the person odd, and everything else odd."""
     others = tuple(name for name in columns if name != person)
     places: list[tuple[str, tuple[str, ...]]] = [("all but the person", others)]
     if person is not None:
         places.append((person, (person,)))
-    if apart:
-        places += [(name, (name,)) for name in others]
     found = [
         OddRow(f"{what} in {where}", ({name: make() for name in names},), wholly=False, apart=person in names)
         for what, make in VALUES.items()

@@ -318,11 +318,11 @@ Added = tuple[tuple[Row, ...], bytes | None]
 """Rows, or a line, that a neighbour has beside the base."""
 
 
-def neighbours(way: Way, *, apart: bool = False) -> dict[str, dict[str, Added]]:
+def neighbours(way: Way) -> dict[str, dict[str, Added]]:
     """The odd rows that this way can hold: those of one more person, and those that are each of another."""
     one: dict[str, Added] = {}
     each: dict[str, Added] = {}
-    for odd in odd_rows(COLUMNS, "person", apart=apart):
+    for odd in odd_rows(COLUMNS, "person"):
         added = way.rows(odd)
         if added is not None:
             (each if odd.apart else one)[odd.name] = (tuple(added), odd.line)

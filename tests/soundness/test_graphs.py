@@ -241,7 +241,7 @@ def test_no_edge_is_told_by_any_question(unit: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_no_edge_is_told_by_any_question_that_needs_a_delta(tmp_path: Path) -> None:
-    no_differences(tried("list", dp.edge(), sorted(questions()), tmp_path, price={"epsilon": 2, "delta": 1e-4}))
+    no_differences(tried("list", dp.edge(), [*FEW, "triangles"], tmp_path, price={"epsilon": 2, "delta": 1e-4}))
 
 
 VALUED = [("a", "b", 0.5, 0), ("b", "c", 0.25, 1), ("c", "a", 1.0, 2), ("a", "d", 0.0, 3)]

@@ -67,7 +67,7 @@ def driven(way: Way, ask: Callable[[Any], Any], *, apart: bool = False, **openin
 
     entry = f"{way.name}, {getattr(ask, '__name__', ask)}"
     found = []
-    for whose, odds in neighbours(way, apart=apart).items():
+    for whose, odds in neighbours(way).items():
         one = whose == "one person"
         units: Callable[[Sequence[Added]], int] = by_rows if "unit" in opening else (lambda _: 1) if one else len
         found += compared(entry, drive, odds, units=units, apart=apart)
@@ -275,4 +275,7 @@ def test_no_row_is_told_by_spark(spark: Any) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["csv"])
 def test_no_row_is_told_by_itself(way: str) -> None:
-    no_differences(driven(WAYS[way], usual, apart=True))
+    def counted(table: Any) -> Any:
+        return attempt(lambda: table.group_by("k").agg(rows=dp.count(), x=dp.mean("x")).release(epsilon=3))
+
+    no_differences(driven(WAYS[way], counted, apart=True))

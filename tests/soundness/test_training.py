@@ -51,7 +51,6 @@ KINDS: Mapping[str, Callable[[torch.Tensor, torch.Tensor], Any]] = {
     "dataset": _Examples,
 }
 CLIPS: Mapping[str, dict[str, Any]] = {
-    "fixed": {},
     "automatic": {"clip": Automatic()},
     "quantile": {"clip": Quantile()},
     "per layer": {"clip": PerLayer(0.5)},
