@@ -192,7 +192,7 @@ def test_a_negative_level_counts_as_zero_and_huge_values_are_cut() -> None:
     assert all(0 < m.sample((top, 2**40), seeded(i)) <= top for i in range(20))
 
 
-@pytest.mark.parametrize("value", [(1,), (1, 2, 3), 5, (1.0, 2.0), (True, 1), "ab", None, (2**63, 1)], ids=repr)
+@pytest.mark.parametrize("value", [(1,), (1, 2, 3), 5, (1.0, 2.0), (True, 1), "ab", None], ids=repr)
 def test_data_that_is_not_a_value_and_a_level_is_refused(value: Any) -> None:
     m = Ramp(epsilon=1, typical=1)
     for act in (m.check, m.sample):

@@ -100,7 +100,7 @@ def test_losing_more_than_the_interval_is_rare() -> None:
     assert np.mean(losses) <= m.error
 
 
-@pytest.mark.parametrize("bad", [[1, 2], 5, [1.0] * 4, [True] * 4, "abcd", None, [2**63, 1, 1, 1]], ids=repr)
+@pytest.mark.parametrize("bad", [[1, 2], 5, [1.0] * 4, [True] * 4, "abcd", None], ids=repr)
 def test_data_that_is_not_one_number_for_each_candidate_is_refused(bad: Any) -> None:
     m = SubsetChoice(epsilon=1, candidates=4, size=2)
     for act in (m.check, m.sample):
