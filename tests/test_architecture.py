@@ -22,6 +22,7 @@ DECLARED = {
     "learning/seeding.py": "what torch draws for dropout, seeded from Bits, so that a step can be repeated",
     "noise/bits.py": "the source of random bits itself",
     "graphs/keys.py": "the type of a name that is a UUID: none is drawn",
+    "learning/users.py": "the type of a user who is a UUID: none is drawn",
     "ledger/terms.py": "the identity of a new ledger",
     "workloads/p_identity.py": "a public starting point of a search: no privacy rests on it",
 }
