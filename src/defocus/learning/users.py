@@ -5,8 +5,8 @@ from typing import Any
 from uuid import UUID
 
 from defocus.errors import UnfitDataError
+from defocus.errors.plain import Plain, guarded, number
 from defocus.mechanisms.columns import declared, read_column
-from defocus.mechanisms.plain import Plain, guarded, number
 
 __all__ = ["numbered"]
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from defocus.errors import InvalidParameterError, Number, OutOfDomainError, SilentDeviceError, finite, whole
+from defocus.errors.plain import guarded, plain
 from defocus.local.numbers import canonical
-from defocus.mechanisms.plain import guarded, plain
 from defocus.privacy.wire import read_number, write_number
 
 __all__ = [

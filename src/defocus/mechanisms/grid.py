@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from defocus.errors import InvalidParameterError, NotExactError, Number, UnfitDataError, count, finite, positive
-from defocus.mechanisms.plain import guarded, number
+from defocus.errors.plain import guarded, number
 from defocus.mechanisms.values import IntVector, saturate
 
 __all__ = ["Grid", "Values"]

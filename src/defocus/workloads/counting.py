@@ -9,8 +9,8 @@ from typing import Any, final
 import numpy as np
 
 from defocus.errors import MismatchedDomainError, UnfitDataError
+from defocus.errors.plain import guarded
 from defocus.mechanisms.columns import columns_of, declared, read_column
-from defocus.mechanisms.plain import guarded
 from defocus.workloads.entries import code, entries
 from defocus.workloads.strategy import IntArray
 

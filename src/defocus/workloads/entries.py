@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from defocus.errors.plain import guarded, number
 from defocus.mechanisms.columns import read_column
-from defocus.mechanisms.plain import guarded, number
 from defocus.mechanisms.values import LARGEST, SMALLEST, IntVector, integers
 
 __all__ = ["code", "entries", "entry"]

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import column_or_1d
 
 from defocus.errors import UnfitDataError
+from defocus.errors.plain import Plain, guarded, number
 from defocus.learning.estimators.balls import Floats, Matrix
 from defocus.mechanisms.columns import columns_of, declared, read_column
-from defocus.mechanisms.plain import Plain, guarded, number
 
 __all__ = ["Marks", "family", "mark", "marks", "numbers", "table"]
 
