@@ -35,7 +35,7 @@ sys.path[:0] = [str(HERE / "learning_parts")]
 from models import make  # noqa: E402 -- beside this file
 
 from defocus.learning.gradients import Gradients  # noqa: E402
-from defocus.learning.gradients.formats import channels_last  # noqa: E402
+from defocus.learning.gradients.memory_format import channels_last  # noqa: E402
 
 DEVICE = next((a[9:] for a in sys.argv if a.startswith("--device=")), "cpu")
 QUICK = "--quick" in sys.argv
@@ -68,7 +68,7 @@ def without_privacy_channels_last(model: nn.Module, x: torch.Tensor, y: torch.Te
 def noise_on(device: str, randomness: str) -> Callable[[list[torch.Tensor]], None]:
     """The trainer's own noise on a CPU; on a GPU the like of it, since its packages may be missing there."""
     if device == "cpu":
-        from defocus.learning.noising import noise_of
+        from defocus.learning.noise import noise_of
 
         noise, turn = noise_of(randomness, torch.device(device)), iter(range(10**9))
         return lambda sums: noise.add(sums, [1.0] * len(sums), next(turn).to_bytes(32, "little"))

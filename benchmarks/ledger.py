@@ -25,9 +25,8 @@ from typing import Any
 
 from defocus import Budget, rows
 from defocus.ledger import Entry, Ledger
-from defocus.ledger.entries import CHARGE, amounts_out, now
-from defocus.ledger.guards import Guard
-from defocus.ledger.storing import stored_event
+from defocus.ledger.entries import CHARGE, amounts_out, now, stored_event
+from defocus.ledger.filter import Guard
 from defocus.privacy.events import DiscreteGaussian, Event, Pure
 
 ENTRIES, BLOCKS, TURNS = 10_000, 12, 20

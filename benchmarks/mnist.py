@@ -4,7 +4,7 @@ Features are fixed wavelets (nothing in them is learned), normalised within each
 DP-SGD in large Poisson batches; what is tested is the average of the last parameters, which is post-processing.
 ``--sweep`` compares settings first, on 10 000 training images held out, and tests the best; such a search is not
 private by itself: it says what is possible at this epsilon with known settings
-(:func:`defocus.learning.search` pays for one).
+(:func:`defocus.learning.hyperparameters` pays for one).
 
     python benchmarks/mnist.py FOLDER [--device cuda] [--model linear] [--runs 3] [--out results.json]
 

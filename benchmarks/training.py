@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from defocus.learning.levels import Schedule
-from defocus.learning.noising import Cryptographic, bound_to
+from defocus.learning.noise import Cryptographic, bound_to
+from defocus.learning.noise_schedule import Schedule
 from defocus.learning.sampling import BallsInBins, Poisson, Sampling, planned
 from defocus.privacy import Budget, calibrate, tightest
 

@@ -86,7 +86,7 @@ def hdmm_family(gram: Any, steps: int = 400) -> tuple[Any, float]:
     """What HDMM optimises for Laplace noise, from a random start, by the gradient of this project, on full matrices."""
     from scipy.optimize import minimize
 
-    from defocus.workloads.grams import Gram
+    from defocus.workloads.optimum import Gram
     from defocus.workloads.p_identity import _value
 
     n, scale = len(gram), float(np.trace(gram))

@@ -124,7 +124,7 @@ def figure(plain: float, found: Sequence[float]) -> Any:
 
 def main(where: str | None = None) -> None:
     """Run the trial, print what was learned and what privacy cost, and draw the plot if told where."""
-    unit = dp.event(replace=True)
+    unit = dp.item(replace=True)
     with (
         tempfile.TemporaryDirectory() as home,
         dp.Ledger.open(f"{home}/trial.ledger", budget=dp.Budget(1), unit=unit, dataset="trial") as book,

@@ -36,7 +36,7 @@ from rich.table import Table
 
 import defocus as dp
 from defocus.mechanisms import Gaussian, Grid, Laplace
-from defocus.privacy.rounding import root_up
+from defocus.privacy.numbers import root_up
 
 GROUP, PLACES, LINKED = 2500, 200, (17, 60, 121)
 GRID = Grid(Fraction(1, 1000))

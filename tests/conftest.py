@@ -16,7 +16,7 @@ import pytest
 from hypothesis import settings
 from tests.repeatable import Repeatable
 
-from defocus.engines.spark_sessions import find_java, pyspark
+from defocus.engines.spark.sessions import find_java, pyspark
 
 settings.register_profile("steady", derandomize=True, deadline=None, print_blob=False, max_examples=50)
 settings.register_profile("explore", deadline=None, max_examples=1000)

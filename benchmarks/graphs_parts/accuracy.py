@@ -20,11 +20,12 @@ import numpy as np
 
 from defocus import Budget, edge, node
 from defocus.graphs import Graph, Public, build
-from defocus.graphs.asking import AskCommunities, AskHistogram, AskPageRank, AskStars, AskTop, AskTriangles
 from defocus.graphs.data import Data
 from defocus.graphs.inference import rising
-from defocus.graphs.node import CapRule, capped_edges_twice, choosing
-from defocus.graphs.questions import chosen
+from defocus.graphs.node import CapRule, capped_edges_twice
+from defocus.graphs.node import caps as node_caps
+from defocus.graphs.question import chosen
+from defocus.graphs.questions import AskCommunities, AskHistogram, AskPageRank, AskStars, AskTop, AskTriangles
 from defocus.graphs.statistics import Histogram, PageRank, Stars, Triangles
 from defocus.mechanisms import Laplace
 from defocus.noise.testing import seeded
@@ -139,7 +140,7 @@ def node_edges(graph: Graph, runs: int, epsilon: float = 1.0) -> dict[str, Any]:
     cap, as optima of a linear program are in its right side, and the caps are close.
     """
     exact, rule, bits, count = graph.edges, CapRule(), seeded(1), capped_counts(graph)
-    with patch.object(choosing, "capped_edges_twice", lambda _graph, cap: round(2 * count(cap))):
+    with patch.object(node_caps, "capped_edges_twice", lambda _graph, cap: round(2 * count(cap))):
         searches = [rule.find(graph, epsilon, bits) for _ in range(runs)]
     tried = [search.cap for search in searches]
     errors = [expected(exact - count(s.cap), s.cap / epsilon / float(1 - s.spent)) / exact for s in searches]

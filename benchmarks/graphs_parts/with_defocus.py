@@ -15,8 +15,8 @@ import numpy as np
 from data import load
 
 import defocus as dp
-from defocus.graphs.building import build
-from defocus.graphs.kernels.ranking import ranked
+from defocus.graphs.data import build
+from defocus.graphs.kernels.rows import ranked
 from defocus.graphs.kernels.triangles import most_common_neighbours, triangle_count
 
 

@@ -22,7 +22,7 @@ from data import parquet
 from protocol import busy_seconds
 
 import defocus as dp
-from defocus.graphs.kernels.stars import leading_pairs
+from defocus.graphs.kernels.triangles import leading_pairs
 from defocus.graphs.statistics import Triangles
 
 ENGINES: dict[str, dict[str, Any]] = {
@@ -33,7 +33,7 @@ ENGINES: dict[str, dict[str, Any]] = {
 
 def spark() -> Any:
     """A session on two cores, with as many partitions as a graph of this size needs."""
-    from defocus.engines.spark_sessions import find_java, pyspark
+    from defocus.engines.spark.sessions import find_java, pyspark
 
     find_java()
     builder = pyspark().SparkSession.builder.master("local[2]").config("spark.driver.memory", "3g")

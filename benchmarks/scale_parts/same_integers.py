@@ -20,13 +20,13 @@ import pyarrow as pa
 from places import loaded, server, session
 
 from defocus.engines.sources import source
-from defocus.tables.bounding import Bound
-from defocus.tables.chance import Chance
+from defocus.tables.contribution import Bound
 from defocus.tables.keys import Keys
-from defocus.tables.measuring import Measuring
+from defocus.tables.measurement import Measuring
 from defocus.tables.rows import Rows
+from defocus.tables.sampling import RowSampler
 from defocus.tables.splits import PRESENCE, Scaled, Split
-from defocus.tables.weighing import published
+from defocus.tables.weights import published
 
 GRID = 2**20
 KEYS = Keys(pa.table({"grp": np.arange(100)}))
@@ -51,7 +51,7 @@ def asked(rows: Rows) -> dict[str, Any]:
     found = {}
     for bounded, bound in BOUNDS.items():
         with published(rows, ("grp",), KEYS, bound) as groups:
-            for name, compute in questions(Measuring(groups, GRID, Chance("a fixed key", "sums"))):
+            for name, compute in questions(Measuring(groups, GRID, RowSampler("a fixed key", "sums"))):
                 start = time.perf_counter()
                 numbers = np.concatenate([np.asarray(each).ravel() for each in compute()])
                 digest = hashlib.sha256(numbers.astype("<i8").tobytes()).hexdigest()

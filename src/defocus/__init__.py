@@ -12,6 +12,6 @@ True
 Rooms are opened when they are first asked for, so that importing this page stays quick.
 """
 
-from defocus.doors import opened
+from defocus.lazy_imports import lazy
 
-__getattr__, __dir__, __all__ = opened(__name__)
+__getattr__, __dir__, __all__ = lazy(__name__)

@@ -14,7 +14,7 @@ from defocus.graphs import open_graph as open_graph
 from defocus.ledger import Ledger as Ledger
 from defocus.privacy.budgets import Budget as Budget
 from defocus.privacy.units import edge as edge
-from defocus.privacy.units import event as event
+from defocus.privacy.units import item as item
 from defocus.privacy.units import node as node
 from defocus.privacy.units import rows as rows
 from defocus.privacy.units import user as user

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from defocus.audit import Finding, Pair, batched, lower_bound, neighbours, search
-from defocus.audit.auditing import Setting, audit
+from defocus.audit.audit import Setting, audit
 from defocus.errors import InvalidParameterError
 from defocus.noise import discrete_laplace
 from defocus.noise.testing import seeded

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from defocus import Budget, rows, user
-from defocus.cli.training_data import NO_CLASS, arrays
-from defocus.cli.training_files import read
+from defocus.cli.training.files import read
+from defocus.cli.training.networks import NO_CLASS, arrays
 from defocus.ledger import Ledger
 
 TOP = 'name = "people"\n[unit]\nrows = true\n[budget]\nepsilon = 3\ndelta = 1e-5\n'

@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import defocus as dp
-from defocus.engines.spark_sessions import find_java, pyspark
+from defocus.engines.spark.sessions import find_java, pyspark
 from defocus.errors import QuestionFailedError
 from defocus.noise.testing import seeded
 

@@ -17,7 +17,7 @@ from sqlglot import exp, parse_one
 from tests.waiting import again_and_again
 
 from defocus.engines import DuckDbEngine, Engine, integers
-from defocus.engines.kinds import Kind
+from defocus.engines.schema import Kind
 from defocus.errors import EngineError, SourceError
 
 names = st.text(min_size=1, max_size=12).filter(lambda name: "\0" not in name and not name.isspace())

@@ -17,8 +17,8 @@ from tests.waiting import again_and_again
 
 import defocus as dp
 from defocus import Budget, count, count_units, mean, median, user
-from defocus.engines.kinds import Kind
 from defocus.engines.postgresql import PostgreSqlEngine
+from defocus.engines.schema import Kind
 from defocus.engines.sources import source
 from defocus.errors import EngineError, NotDeclaredError, QuestionFailedError, SourceError
 from defocus.noise.testing import seeded

@@ -1,4 +1,7 @@
+"""Tables that live in different places have no engine in common."""
+
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import duckdb
@@ -9,9 +12,9 @@ import pytest
 from sqlglot import exp
 from tests.tables.opening import SORTS, column, made, rows, write_csv
 
-from defocus.engines.columns import Column
-from defocus.engines.kinds import Kind
-from defocus.engines.sources import fits, literal, source, together
+from defocus.engines.origins import origin_of
+from defocus.engines.schema import Column, Kind
+from defocus.engines.sources import engine_for, fits, literal, source, together
 from defocus.errors import InvalidParameterError, SourceError, UnknownColumnError, WrongKindError
 
 TYPES = {"id": "integer", "name": "text", "days": "number"}
@@ -220,3 +223,18 @@ def test_constants_are_literals_of_their_kind() -> None:
     assert not fits(1, Kind.BOOLEAN)
     assert fits(1, Kind.NUMBER)
     assert not fits("x", Kind.OTHER)
+
+
+def test_servers_of_spark_connect_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pq.write_table(pa.table({"x": [1]}), tmp_path / "visits.parquet")
+    kind = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})
+
+    def connected(endpoint: str) -> Any:
+        session: Any = kind()
+        session.client = SimpleNamespace(_builder=SimpleNamespace(endpoint=endpoint))
+        return origin_of(tmp_path / "visits.parquet", engine=session)
+
+    monkeypatch.setattr("defocus.engines.sources.SparkEngine", lambda session, own: (session, own))
+    engine_for([connected("one:15002"), connected("one:15002")])
+    with pytest.raises(SourceError, match="different Sparks"):
+        engine_for([connected("one:15002"), connected("two:15002")])

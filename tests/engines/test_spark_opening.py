@@ -10,10 +10,9 @@ from tests.engines.visits import opened
 
 import defocus as dp
 from defocus import Budget, count, count_units, mean, median, user
-from defocus.engines import spark_sessions
-from defocus.engines.choosing import engine_for
 from defocus.engines.origins import origin_of
-from defocus.engines.sources import source
+from defocus.engines.sources import engine_for, source
+from defocus.engines.spark import sessions
 from defocus.errors import DatasetFileError, NotDeclaredError, SourceError
 from defocus.noise.testing import seeded
 
@@ -93,7 +92,7 @@ def test_what_cannot_be_is_refused(spark: Any, visits: Any, tmp_path: Path, monk
         dp.open(visits, unit=user("patient"), budget=Budget(1))
     monkeypatch.setattr("importlib.import_module", absent)
     with pytest.raises(SourceError, match="needs the package pyspark") as caught:
-        spark_sessions.pyspark()
+        sessions.pyspark()
     assert "defocus[spark]" in str(caught.value)
 
 

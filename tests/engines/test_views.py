@@ -14,7 +14,7 @@ import pytest
 from tests.tables.opening import column, rows, write_csv
 
 import defocus as dp
-from defocus.engines.duckdb_views import Selections
+from defocus.engines.duckdb.views import Selections
 from defocus.engines.sources import source
 from defocus.errors import QuestionFailedError, SourceError
 from defocus.noise.testing import seeded

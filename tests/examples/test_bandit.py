@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from defocus import Budget, Ledger, event
+from defocus import Budget, Ledger, item
 from defocus.noise.testing import seeded
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "bandit.py"
@@ -39,7 +39,7 @@ def test_another_outcome_moves_one_number_by_one_for_the_same_noise(example: dic
 
 
 def test_a_run_is_charged_once_before_its_first_patient(example: dict[str, Any], tmp_path: Path) -> None:
-    with Ledger.open(tmp_path / "a", budget=Budget(1), unit=event(replace=True), dataset="trial") as book:
+    with Ledger.open(tmp_path / "a", budget=Budget(1), unit=item(replace=True), dataset="trial") as book:
 
         def outcomes(_arm: int, _times: int) -> int:
             assert sum(entry.kind == "charge" for entry in book.entries()) == 1

@@ -1,17 +1,19 @@
 """Every registered statistic is checked on all small graphs; and the checker notices a statistic that lies."""
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 
-from defocus import Budget, edge, node, rows
+from defocus import Budget, edge, item, node, rows, weight
 from defocus.errors import InvalidParameterError
-from defocus.graphs import Certificate, Entry, Graph, Public, Reach
-from defocus.graphs.certificates import Finding, all_directed, all_graphs, neighbours, without_node
-from defocus.graphs.noising import noises, numbers
-from defocus.graphs.statistics import ENTRIES, Edges, Joint
+from defocus.graphs import Certificate, Entry, Graph, Public, Sensitivity
+from defocus.graphs.certificates import MOMENTS, Finding, all_directed, all_graphs, neighbours, without_node
+from defocus.graphs.global_noise import noises, numbers
+from defocus.graphs.statistics import ENTRIES, Edges, Interactions, Joint, WeightSums
+from defocus.graphs.statistics.weights import STEPS, steps_of
 
 NODES = [entry for entry in ENTRIES if entry.certificate.units[0].kind == "node"]
 _FAST = {"edge": 5, "node": 4, "weight": 2, "event": 2}
@@ -19,7 +21,7 @@ _FAST = {"edge": 5, "node": 4, "weight": 2, "event": 2}
 
 @dataclass(frozen=True)
 class Said:
-    """The number of edges, with whatever reach it says."""
+    """The number of edges, with whatever sensitivity it says."""
 
     l1: int
     l2_squared: int
@@ -32,8 +34,8 @@ class Said:
     def length(self, _public: Public) -> int:
         return 1
 
-    def reach(self, _public: Public) -> Reach:
-        return Reach(self.l1, self.l2_squared)
+    def sensitivity(self, _public: Public) -> Sensitivity:
+        return Sensitivity(self.l1, self.l2_squared)
 
 
 @dataclass(frozen=True)
@@ -48,8 +50,8 @@ class Highest:
     def length(self, _public: Public) -> int:
         return 1
 
-    def reach(self, _public: Public) -> Reach:
-        return Reach(9, 81)
+    def sensitivity(self, _public: Public) -> Sensitivity:
+        return Sensitivity(9, 81)
 
 
 def judged(certificate: Certificate, finding: Finding) -> None:
@@ -183,3 +185,52 @@ def test_what_is_no_statistic_cannot_be_registered() -> None:
 def test_a_certificate_without_a_unit_of_graphs_is_refused(units: Any) -> None:
     with pytest.raises(InvalidParameterError, match="a unit of edges, nodes, weights or events"):
         Certificate(statistics=(Edges(),), units=units)
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A statistic with a fault, which says what the right one says."""
+
+    right: Any
+    fault: Any
+    name: str = "wrong"
+
+    def exact(self, data: Any) -> Any:
+        return self.fault(data)
+
+    def length(self, public: Public) -> int:
+        return int(self.right.length(public))
+
+    def sensitivity(self, public: Public) -> Sensitivity:
+        found: Sensitivity = self.right.sensitivity(public)
+        return found
+
+
+def uncut(data: Any) -> Any:
+    return np.array([np.rint(np.nan_to_num(data.pairs.weights) / 3 * STEPS).sum()], np.int64)
+
+
+def both_ends(data: Any) -> Any:
+    return np.array([2 * steps_of(data.pairs, Fraction(3)).sum()], np.int64)
+
+
+@pytest.mark.parametrize("fault", [uncut, both_ends])
+def test_weights_that_are_not_cut_or_count_twice_are_caught(fault: Any) -> None:
+    wrong = Wrong(WeightSums("total", Fraction(3)), fault)
+    findings = list(Certificate(statistics=(wrong,), units=(weight(bound=3),)).findings(largest=2))
+    assert findings
+    assert not any(finding.holds for finding in findings)
+
+
+def test_interactions_that_are_in_two_steps_are_caught() -> None:
+    wrong = Wrong(Interactions((0, 5, 10)), lambda data: np.cumsum(Interactions((0, 5, 10)).exact(data)))
+    for unit in (item(), item(replace=True)):
+        found = list(Certificate(statistics=(wrong,), units=(unit,)).findings(largest=2))
+        assert [finding.holds for finding in found] == [unit == item(replace=True)]
+        assert found[0].l1 == 2
+
+
+def test_moments_lie_in_and_around_the_steps() -> None:
+    known = [moment for moment in MOMENTS if 0 <= moment < 10]
+    assert {moment < 5 for moment in known} == {True, False}
+    assert len(MOMENTS) > len(known) + 1

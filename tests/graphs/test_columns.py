@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from tests.graphs.conftest import NAMES, TABLE
 
-from defocus import event, node, weight
+from defocus import item, node, weight
 from defocus.errors import InvalidParameterError
 from defocus.graphs import Network
 
@@ -93,7 +93,7 @@ def test_every_weight_and_every_time_has_an_outcome(opened: Callable[..., Networ
         assert weights is not None
         assert weights[[0, 2]].tolist() == [1.0, 2.5]
     for data in with_values("t", [1, odd, 5]):
-        times = opened(data, time="t", unit=event()).data.pairs.times
+        times = opened(data, time="t", unit=item()).data.pairs.times
         assert times is not None
         assert times[[0, 2]].tolist() == [1, 5]
 
@@ -139,7 +139,7 @@ def test_numbers_of_numpy_are_weights(opened: Callable[..., Network]) -> None:
 def test_times_beyond_64_bits_are_missing(opened: Callable[..., Network], times: Any) -> None:
     columns = {"u": ["ada"] * 3, "v": ["bob"] * 3, "t": times}
     frame = pa.table(columns) if isinstance(times, pa.Array) else pd.DataFrame(columns)
-    found = opened(frame, time="t", unit=event()).data.pairs.times
+    found = opened(frame, time="t", unit=item()).data.pairs.times
     assert found is not None
     assert found.tolist() == [1, -(2**63), 5]
 

@@ -113,9 +113,9 @@ def opened(data: Any, folder: Path, **said: Any) -> Network:
 
 
 def moved(statistic: Any, one: Network, other: Network) -> bool:
-    reach = statistic.reach(one.public)
+    sensitivity = statistic.sensitivity(one.public)
     far = statistic.exact(one.data.graph).astype(object) - statistic.exact(other.data.graph).astype(object)
-    return bool(sum(abs(far)) > reach.l1 or sum(far * far) > reach.l2_squared)
+    return bool(sum(abs(far)) > sensitivity.l1 or sum(far * far) > sensitivity.l2_squared)
 
 
 def small_graph(generator: random.Random) -> tuple[list[Any], list[list[Any]]]:

@@ -9,10 +9,10 @@ import math
 import numpy as np
 import pytest
 
-from defocus import Budget, edge, event, node, weight
+from defocus import Budget, edge, item, node, weight
 from defocus.graphs import Public
-from defocus.graphs.asking import AskEdges, AskInteractions, AskWeights
 from defocus.graphs.certificates import all_graphs
+from defocus.graphs.questions import AskEdges, AskInteractions, AskWeights
 from defocus.graphs.statistics import Degrees, Triangles
 from defocus.mechanisms import Laplace
 from defocus.privacy import events
@@ -48,10 +48,10 @@ def test_releasing_degrees_directly_is_better_by_a_quarter_of_n_minus_one(n: int
 def test_one_weight_moves_sums_by_its_bound_and_one_event_a_series_by_one() -> None:
     (method,) = AskWeights().methods(Public(weight(bound=7), 5), Budget(1))
     assert method.error == pytest.approx(7, rel=1e-6), "the scale of noise for epsilon 1 is the sensitivity"
-    (series,) = AskInteractions(1, 0, 365).methods(Public(event(), 5), Budget(1))
+    (series,) = AskInteractions(1, 0, 365).methods(Public(item(), 5), Budget(1))
     assert series.event == events.DiscreteLaplace(1, 1)
 
 
 def test_mean_absolute_error_of_triangles_is_the_sensitivity_over_epsilon() -> None:
-    noise = Laplace.calibrated(epsilon=0.5, sensitivity=Triangles().reach(PUBLIC).l1)
+    noise = Laplace.calibrated(epsilon=0.5, sensitivity=Triangles().sensitivity(PUBLIC).l1)
     assert noise.error == pytest.approx(48 / 0.5, rel=1e-3)

@@ -22,8 +22,8 @@ from defocus.errors import (
     UnsupportedEventError,
 )
 from defocus.graphs import GraphAnswer, Network, Public, open_graph
-from defocus.graphs.kernels import compiling
-from defocus.graphs.questions import Question, Result, silent
+from defocus.graphs.kernels import compiler
+from defocus.graphs.question import Question, Result, silent
 from defocus.ledger import Ledger
 from defocus.noise.testing import seeded
 from defocus.privacy.events import Approximate, Pure
@@ -160,7 +160,7 @@ def test_without_numba_nothing_is_charged(friends: Network, monkeypatch: pytest.
     def missing(name: str) -> None:
         raise ModuleNotFoundError(name)
 
-    monkeypatch.setattr(compiling, "import_module", missing)
+    monkeypatch.setattr(compiler, "import_module", missing)
     with pytest.raises(MissingExtraError, match="numba"):
         friends.edges().release(epsilon=1)
     assert len(friends.ledger) == 1

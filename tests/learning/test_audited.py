@@ -10,8 +10,7 @@ from torch import nn
 
 from defocus import Budget, audit, rows
 from defocus.learning import Trainer
-from defocus.learning.noising import Cryptographic, Noise
-from defocus.learning.streams import new_key
+from defocus.learning.noise import Cryptographic, Noise, new_key
 from defocus.noise.testing import seeded
 from defocus.privacy import account
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from defocus.errors import InvalidParameterError
-from defocus.learning.clipping import Automatic, Fixed, PerLayer, Quantile, as_clipping
+from defocus.learning.clipping import AdaptiveClipping, AutomaticClipping, FixedClipping, PerLayerClipping, as_clipping
 
 lengths = st.floats(0, 1e30, allow_nan=False)
 clips = st.floats(1e-6, 1e6)
@@ -18,7 +18,12 @@ clips = st.floats(1e-6, 1e6)
 @given(norm=lengths, clip=clips)
 def test_no_rule_lets_a_gradient_be_longer_than_the_clip(norm: float, clip: float) -> None:
     norms = torch.tensor([norm])
-    for rule in (Fixed(clip), Automatic(clip), Quantile(initial=clip), PerLayer({"a": clip}, (("a.w",),))):
+    for rule in (
+        FixedClipping(clip),
+        AutomaticClipping(clip),
+        AdaptiveClipping(initial=clip),
+        PerLayerClipping({"a": clip}, (("a.w",),)),
+    ):
         factor = rule.rule(rule.start())(norms)
         assert float(factor[0]) >= 0
         assert float(factor[0]) * float(norms[0]) <= clip * (1 + 1e-5)
@@ -26,28 +31,28 @@ def test_no_rule_lets_a_gradient_be_longer_than_the_clip(norm: float, clip: floa
 
 def test_short_gradients_are_left_alone_and_normalised_ones_are_not() -> None:
     norms = torch.tensor([0.5, 2.0, math.inf])
-    assert Fixed(1).rule((1.0,))(norms).tolist() == [1.0, 0.5, 0.0]
-    assert Automatic(1, 0.5).rule((1.0,))(norms).tolist() == pytest.approx([1.0, 0.4, 0.0])
+    assert FixedClipping(1).rule((1.0,))(norms).tolist() == [1.0, 0.5, 0.0]
+    assert AutomaticClipping(1, 0.5).rule((1.0,))(norms).tolist() == pytest.approx([1.0, 0.4, 0.0])
 
 
 def test_layers_are_cut_apart_and_their_clips_add_up_as_lengths() -> None:
     names = ["a.weight", "a.bias", "b.c.weight"]
-    even = PerLayer(3.0).grouped(names)
+    even = PerLayerClipping(3.0).grouped(names)
     assert even.names == (("a.weight", "a.bias"), ("b.c.weight",))
     assert even.total() == pytest.approx(3.0)
-    named = PerLayer({"a": 3.0, "b": 4.0}).grouped(names)
+    named = PerLayerClipping({"a": 3.0, "b": 4.0}).grouped(names)
     assert named.start() == (3.0, 4.0)
     assert named.total() == 5.0
     factors = named.rule(named.start())(torch.tensor([[1.0, 6.0], [8.0, 1.0]]))
     assert factors.tolist() == [[1.0, 0.5], [0.5, 1.0]]
     with pytest.raises(InvalidParameterError, match=r"b\.c\.weight is in no group"):
-        PerLayer({"a": 1.0}).grouped(names)
+        PerLayerClipping({"a": 1.0}).grouped(names)
     with pytest.raises(InvalidParameterError, match="No trainable parameter is in the group 'c'"):
-        PerLayer({"a": 1.0, "b": 1.0, "c": 1.0}).grouped(names)
+        PerLayerClipping({"a": 1.0, "b": 1.0, "c": 1.0}).grouped(names)
 
 
 def test_the_clip_moves_towards_its_quantile() -> None:
-    rule = Quantile(0.5, rate=0.2)
+    rule = AdaptiveClipping(0.5, rate=0.2)
     assert rule.moved(1.0, 0.9) < 1.0 < rule.moved(1.0, 0.1)
     assert rule.moved(1.0, 0.5) == 1.0
     assert rule.moved(1.0, 1e300) == rule.moved(1.0, 2.0)  # a noisy share can be anything
@@ -55,15 +60,21 @@ def test_the_clip_moves_towards_its_quantile() -> None:
 
 
 def test_a_number_means_fixed_clipping() -> None:
-    assert as_clipping(2) == Fixed(2)
-    assert as_clipping(Automatic()) == Automatic()
+    assert as_clipping(2) == FixedClipping(2)
+    assert as_clipping(AutomaticClipping()) == AutomaticClipping()
 
 
 @pytest.mark.parametrize("bad", [0, -1, math.nan, math.inf, True, "1", None, 1e300, 1e-300])
 def test_clips_that_bound_nothing_are_refused(bad: Any) -> None:
     with pytest.raises(InvalidParameterError):
         as_clipping(bad)
-    for rule in (Fixed, Automatic, PerLayer, lambda x: Quantile(initial=x), lambda x: PerLayer({"a": x})):
+    for rule in (
+        FixedClipping,
+        AutomaticClipping,
+        PerLayerClipping,
+        lambda x: AdaptiveClipping(initial=x),
+        lambda x: PerLayerClipping({"a": x}),
+    ):
         with pytest.raises(InvalidParameterError):
             rule(bad)
 
@@ -71,12 +82,12 @@ def test_clips_that_bound_nothing_are_refused(bad: Any) -> None:
 @pytest.mark.parametrize("bad", [{}, {1: 1.0}])
 def test_layers_need_names(bad: Any) -> None:
     with pytest.raises(InvalidParameterError, match="names of modules"):
-        PerLayer(bad)
+        PerLayerClipping(bad)
 
 
 @pytest.mark.parametrize(
     "rule",
-    [Fixed(1), Automatic(), Quantile(), PerLayer(1.0).grouped(["a.b", "c.d"])],
+    [FixedClipping(1), AutomaticClipping(), AdaptiveClipping(), PerLayerClipping(1.0).grouped(["a.b", "c.d"])],
     ids=lambda rule: type(rule).__name__,
 )
 def test_every_rule_says_what_it_does(rule: Any) -> None:

@@ -28,10 +28,10 @@ from defocus.errors import (
     UnfitDataError,
     UnfitModelError,
 )
-from defocus.learning import Automatic, Banded, PerLayer, Quantile, Schedule
-from defocus.learning.noising import Cryptographic
+from defocus.learning import AdaptiveClipping, AutomaticClipping, Banded, PerLayerClipping, Schedule
+from defocus.learning.metrics import PrivateMetrics
+from defocus.learning.noise import Cryptographic
 from defocus.learning.progress import _exact
-from defocus.learning.watching import Private
 from defocus.noise.testing import seeded
 from defocus.privacy import Approximate, Gaussian, Sampled
 
@@ -229,10 +229,10 @@ def test_examples_that_are_computed_together_are_not_clipped_together(tmp_path: 
 @pytest.mark.parametrize(
     "more",
     [
-        {"clip": Automatic()},
-        {"clip": Quantile(initial=0.1)},
-        {"clip": PerLayer(1.0)},
-        {"clip": PerLayer({"0": 1.0, "2": 0.5})},
+        {"clip": AutomaticClipping()},
+        {"clip": AdaptiveClipping(initial=0.1)},
+        {"clip": PerLayerClipping(1.0)},
+        {"clip": PerLayerClipping({"0": 1.0, "2": 0.5})},
         {"noise": Schedule.linear(2, 1, levels=2)},
         {"noise": Banded(2), "budget": Budget(50, 1e-5)},
         {"noise": Banded(2, groups=3), "budget": Budget(50, 1e-5)},
@@ -297,7 +297,7 @@ def test_virtual_batches_change_nothing_but_rounding(tmp_path: Path) -> None:
 
 def test_adaptive_clipping_finds_the_scale_of_the_norms(tmp_path: Path) -> None:
     run = trainer(
-        tmp_path, data=data(3000), batch=1000, steps=60, clip=Quantile(initial=30.0, rate=0.3), watch="private",
+        tmp_path, data=data(3000), batch=1000, steps=60, clip=AdaptiveClipping(initial=30.0, rate=0.3), watch="private",
         optimizer=lambda ps: torch.optim.SGD(ps, lr=1e-6), budget=Budget(1000, 1e-5),
     )  # fmt: skip
     run.fit(progress=False)
@@ -424,8 +424,8 @@ def test_exact_progress_says_that_it_is_private(tmp_path: Path, capsys: pytest.C
     run = trainer(tmp_path, watch="private", steps=3)
     run.fit()
     assert "PRIVATE, for the data's owner only" in run.explain()
-    assert _exact(run.private or Private()).startswith("PRIVATE: loss")
-    assert _exact(Private()) == ""
+    assert _exact(run.private or PrivateMetrics()).startswith("PRIVATE: loss")
+    assert _exact(PrivateMetrics()) == ""
     assert capsys.readouterr().out
 
 

@@ -17,7 +17,7 @@ from defocus.errors import (
     InvalidParameterError,
 )
 from defocus.ledger import Ledger, entries, verify
-from defocus.ledger.guards import Guard
+from defocus.ledger.filter import Guard
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import NOTHING, Approximate, DiscreteLaplace, Event, Laplace, Pure
 from defocus.privacy.units import rows

@@ -8,13 +8,13 @@ from defocus.ledger import Ledger, Parts
 from defocus.ledger.parts import MOST_PARTS, key_of, labels_of
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Laplace, Pure
-from defocus.privacy.units import Unit, edge, event, node, rows, user, weight
+from defocus.privacy.units import Unit, edge, item, node, rows, user, weight
 
 DAYS = Parts("day", "date", "rows")
 HOSPITALS = Parts("hospital", "text", "people")
 
 
-@pytest.mark.parametrize("unit", [rows(), event()])
+@pytest.mark.parametrize("unit", [rows(), item()])
 def test_a_row_is_in_one_part(unit: Unit) -> None:
     assert DAYS.check(unit) is DAYS
 
@@ -27,7 +27,7 @@ def test_a_person_is_in_one_part_only_if_the_owner_says_so() -> None:
         HOSPITALS.check(rows())
 
 
-@pytest.mark.parametrize("unit", [rows(replace=True), event(replace=True), weight(bound=1), edge(replace=True)])
+@pytest.mark.parametrize("unit", [rows(replace=True), item(replace=True), weight(bound=1), edge(replace=True)])
 def test_a_unit_that_is_replaced_could_move_to_another_part(unit: Unit) -> None:
     with pytest.raises(InvalidParameterError, match="may move from one part to another"):
         DAYS.check(unit)

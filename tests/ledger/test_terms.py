@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from defocus.errors import InvalidParameterError, LedgerDamagedError, LedgerMismatchError
 from defocus.ledger.terms import Terms
 from defocus.privacy.budgets import Budget
-from defocus.privacy.units import Unit, edge, event, node, rows, user, weight
+from defocus.privacy.units import Unit, edge, item, node, rows, user, weight
 
 numbers = st.fractions(min_value=Fraction(1, 1000), max_value=100) | st.floats(0.001, 100) | st.integers(1, 100)
 budgets = (
@@ -18,7 +18,7 @@ budgets = (
     | st.builds(lambda mu: Budget(mu=mu), numbers)
 )
 units = st.sampled_from(
-    [rows(), rows(replace=True), user("patient"), edge(), node(max_degree=7), event(), weight(bound=Fraction(1, 3))]
+    [rows(), rows(replace=True), user("patient"), edge(), node(max_degree=7), item(), weight(bound=Fraction(1, 3))]
 )
 
 

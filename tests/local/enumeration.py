@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from defocus.local.blooms import bloom_positions
 from defocus.local.clients import geometry_response, hadamard, hashing, k_rr, sketch
 from defocus.local.designs import (
     KRR,
@@ -31,7 +30,7 @@ from defocus.local.designs import (
     Unary,
 )
 from defocus.local.designs.unary import UnaryLaw
-from defocus.local.sketching import sketch_hashes
+from defocus.local.hashes import bloom_positions, sketch_hashes
 
 Law = dict[int, Fraction]
 

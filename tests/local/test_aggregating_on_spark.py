@@ -6,10 +6,9 @@ import pytest
 from tests.local.making import small
 
 from defocus.local import mean
-from defocus.local.aggregating import count_files
+from defocus.local.aggregation import count_files, write_parquet
 from defocus.local.clients import Client
 from defocus.local.designs import Design
-from defocus.local.files import write_parquet
 from defocus.local.servers import Server
 from defocus.noise.testing import seeded
 

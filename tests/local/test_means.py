@@ -10,9 +10,8 @@ from defocus.errors import InvalidParameterError, OutOfDomainError
 from defocus.local import Mean, mean
 from defocus.local.clients.numeric import on_grid, window_cell
 from defocus.local.designs import NUMERIC_NAMES, from_json, numeric, to_json
-from defocus.local.designs.duchi import STEPS, Duchi
 from defocus.local.designs.hybrid import Hybrid
-from defocus.local.designs.window import Window
+from defocus.local.designs.numeric import STEPS, Duchi, Window
 from defocus.local.domains import Interval
 from defocus.local.levels import growth
 from defocus.local.means import moments

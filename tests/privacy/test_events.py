@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from defocus import mechanisms, privacy
 from defocus.errors import InvalidParameterError
 from defocus.privacy import (
     ACCOUNTANTS,
@@ -35,6 +36,7 @@ from defocus.privacy import (
     account,
     compose,
 )
+from defocus.privacy.events import described
 
 positives = st.floats(0.5, 50) | st.integers(1, 50) | st.fractions(Fraction(1, 2), 50, max_denominator=100)
 single: st.SearchStrategy[Event] = st.one_of(
@@ -261,3 +263,19 @@ def test_a_single_event_stays_itself_and_equal_ones_are_counted() -> None:
 
 def test_counts_of_repetitions_never_overflow() -> None:
     assert 10**30 * Gaussian(1) + 10**30 * Gaussian(1) == (2 * 10**30) * Gaussian(1)
+
+
+@pytest.mark.parametrize(
+    ("thing", "words"),
+    [
+        (privacy.Laplace(20), "the event privacy.Laplace"),
+        (privacy.Laplace, "the class Laplace"),
+        (mechanisms.Laplace(scale=2), "the mechanism Laplace"),
+        (mechanisms.Laplace, "the class Laplace"),
+        (2 * privacy.Laplace(20), "the event privacy.Composed"),
+        ("laplace", "str"),
+        (None, "NoneType"),
+    ],
+)
+def test_things_of_the_same_name_are_told_apart(thing: Any, words: str) -> None:
+    assert described(thing) == words

@@ -16,10 +16,12 @@ from hypothesis import strategies as st
 from scipy.special import ndtr
 
 from defocus.errors import InvalidParameterError, UnsupportedEventError
+from defocus.privacy import classical, filters
 from defocus.privacy.accounting import rdp
+from defocus.privacy.accounting.renyi.conversion import epsilon_at
 from defocus.privacy.budgets import Budget
 from defocus.privacy.calibration import calibrate
-from defocus.privacy.elementary import PureSum, RenyiSum
+from defocus.privacy.elementary_filters import GaussianSum, PureSum, RenyiSum
 from defocus.privacy.events import (
     NOTHING,
     Approximate,
@@ -596,3 +598,18 @@ def test_the_delta_that_is_left_fits_to_the_last(by: str, delta: float) -> None:
         refused = rule.compare(spent, Approximate(0.1, left * (1 + 1e-6)))
         assert refused.measure == "delta"
         assert refused.difference > 0
+
+
+def test_the_shares_of_delta_add_up_to_the_budget() -> None:
+    total = filters._SLACK_SHARE + filters._GAUSSIAN_SHARE + sum(share for _, share in filters._RENYI_SHARES)
+    assert total == 1.0
+
+
+def test_each_limit_is_what_its_share_of_delta_buys() -> None:
+    rule = filter_for(Budget(2, 1e-6))
+    _, gaussian, *renyi = rule.parts
+    assert isinstance(gaussian, GaussianSum)
+    assert classical.log_delta(math.sqrt(gaussian.limit), 2 - 1e-9) <= math.log(1e-6 * filters._GAUSSIAN_SHARE)
+    for part, (_, share) in zip(renyi, filters._RENYI_SHARES, strict=True):
+        assert isinstance(part, RenyiSum)
+        assert epsilon_at(np.array([part.limit]), np.array([part.order]), 1e-6 * share)[0] <= 2 * (1 + 1e-11)

@@ -26,7 +26,7 @@ from defocus.privacy import (
     account,
 )
 from defocus.privacy.accounting import zcdp
-from defocus.privacy.losses import checked_delta, checked_epsilon
+from defocus.privacy.losses import checked_delta, checked_epsilon, least_delta
 
 ALPHAS = [0.0, 1e-9, 1e-4, 0.01, 0.05, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 1 - 1e-9, 1.0]
 
@@ -243,3 +243,15 @@ def test_what_an_accountant_does_not_know_it_says_and_names_one_that_does(
 def test_an_enormous_loss_is_never_reported_as_none(rho: float) -> None:
     """Orders that round to one have no divergence; once that was read as epsilon zero."""
     assert zcdp.epsilon_from_rho(rho, 1e-5) >= rho
+
+
+@given(st.floats(0.01, 700))
+def test_the_delta_found_is_enough_and_hardly_more(epsilon: float) -> None:
+    found = least_delta(lambda delta: -math.log(delta), epsilon)
+    assert -math.log(found) <= epsilon
+    assert abs(-math.log(found) - epsilon) <= 1e-9
+
+
+def test_where_none_is_enough_the_answer_is_one() -> None:
+    assert least_delta(lambda _: 2.0, 1.0) == 1.0
+    assert least_delta(lambda _: 0.0, 1.0) <= 1e-300

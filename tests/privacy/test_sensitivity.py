@@ -1,80 +1,64 @@
-"""How far one unit moves a statistic: exact, and with the numbers of the documents this system answers."""
+"""Exact sensitivities: integers in, bounds out that are never too small."""
 
-import dataclasses
-import math
 import pickle
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from defocus.errors import InvalidParameterError
-from defocus.privacy import Norm, Sensitivity
+from defocus.privacy import Sensitivity
+
+SIZES = st.integers(1, 10**12)
 
 
-@given(st.floats(1e-300, 1e300) | st.integers(1) | st.fractions(Fraction(1, 10**9)), st.sampled_from(Norm))
-def test_a_bound_is_kept_exactly(bound: Any, norm: Norm) -> None:
-    sensitivity = Sensitivity(norm, bound)
-    assert sensitivity.bound == bound
-    assert type(sensitivity.bound) is Fraction
-    assert sensitivity == Sensitivity(norm.value, Fraction(bound))
+@given(SIZES, st.integers(1, 10**24))
+def test_the_l2_norm_is_never_below_its_square_and_hardly_above(l1: int, square: int) -> None:
+    root = Fraction(Sensitivity(l1, square).l2)
+    assert root * root >= square
+    assert root * root <= square * (1 + Fraction(1, 10**14))
+
+
+@given(SIZES, SIZES, SIZES, SIZES)
+def test_sensitivities_add_up(a: int, b: int, c: int, d: int) -> None:
+    both = Sensitivity(a, b) + Sensitivity(c, d)
+    assert (both.l1, both.l2_squared) == (a + c, b + d)
+
+
+@given(SIZES, SIZES, st.integers(1, 5))
+def test_several_changes_move_it_so_many_times_as_far(l1: int, square: int, times: int) -> None:
+    many = Sensitivity(l1, square).times(times)
+    assert (many.l1, many.l2_squared) == (times * l1, times**2 * square)
+
+
+@given(st.fractions(Fraction(1, 10**6), 10**6))
+def test_a_rational_norm_is_kept_exactly(l2: Fraction) -> None:
+    sensitivity = Sensitivity(7, l2**2)
+    assert sensitivity.l2 == l2
     assert pickle.loads(pickle.dumps(sensitivity)) == sensitivity  # noqa: S301  # our own bytes
 
 
-def test_norms_are_named_and_told_apart() -> None:
-    assert [str(norm) for norm in Norm] == ["L1", "L2", "Linf"]
-    assert Sensitivity("L1", 1) == Sensitivity(Norm.L1, 1) != Sensitivity("L2", 1)
+def test_the_l2_norm_is_at_most_the_l1_norm_by_default() -> None:
+    assert Sensitivity(3).l2 == 3
+    assert repr(Sensitivity(3, Fraction(18, 2))) == "Sensitivity(l1=3, l2_squared=9)"
 
 
-def moves(statistic: Any, data: Any, neighbours: Any, order: float) -> float:
-    """The largest movement seen over neighbours: never above a true sensitivity."""
-    return max(float(np.linalg.norm(np.atleast_1d(statistic(data) - statistic(other)), order)) for other in neighbours)
+@given(SIZES)
+def test_replacing_moves_what_can_only_rise_by_the_root_of_two(l1: int) -> None:
+    replaced = Sensitivity(l1).replaced()
+    assert replaced.l1 == 2 * l1
+    assert 2 * l1**2 <= replaced.l2_squared <= 2 * l1**2 * (1 + Fraction(1, 10**14))
 
 
-def test_counts_and_stays_move_by_what_the_documents_say() -> None:
-    """Visits with at most m per patient: event level 1, user level m; days of at most 30 a visit: 30 and 30 m."""
-    m, longest = 3, 30
-    visits = [(patient, longest) for patient in range(4) for _ in range(m)]
-    one_visit = [visits[:i] + visits[i + 1 :] for i in range(len(visits))]
-    one_patient = [[visit for visit in visits if visit[0] != patient] for patient in range(4)]
-    days = lambda table: sum(stay for _, stay in table)  # noqa: E731 - a statistic, named for the lines below
-    assert moves(len, visits, one_visit, 1) == Sensitivity(Norm.L1, 1).bound
-    assert moves(len, visits, one_patient, 1) == Sensitivity(Norm.L1, m).bound
-    assert moves(days, visits, one_visit, 1) == Sensitivity(Norm.L1, longest).bound
-    assert moves(days, visits, one_patient, 1) == Sensitivity(Norm.L1, longest * m).bound
+@pytest.mark.parametrize("l1", [0, -1, True, 1.5, "2", None, 2**63, float("nan")])
+def test_an_l1_norm_that_is_no_count_is_refused(l1: Any) -> None:
+    with pytest.raises(InvalidParameterError, match="l1"):
+        Sensitivity(l1, 1)
 
 
-def test_accuracies_and_clipped_means_move_by_what_the_documents_say() -> None:
-    """Accuracy on m examples: 1/m; mean of n vectors clipped to C: 2C/n, one replaced; clipped sum: C, one removed."""
-    m = 20
-    right = np.ones(m)
-    wrong = [np.where(np.arange(m) == i, 0, right) for i in range(m)]
-    assert moves(np.mean, right, wrong, 1) == pytest.approx(float(Sensitivity(Norm.L1, Fraction(1, m)).bound))
-    n, clip = 8, 2.5
-    vectors = np.tile([clip, 0.0], (n, 1))
-    flipped = vectors.copy()
-    flipped[0] = [-clip, 0.0]
-    replaced = Sensitivity(Norm.L2, Fraction(2 * Fraction(clip), n))
-    assert moves(lambda v: v.mean(axis=0), vectors, [flipped], 2) == pytest.approx(float(replaced.bound))
-    removed = Sensitivity(Norm.L2, clip)
-    assert moves(lambda v: v.sum(axis=0), vectors, [vectors[1:]], 2) == pytest.approx(float(removed.bound))
-
-
-@pytest.mark.parametrize("bad", [0, -1, math.nan, math.inf, True, "1", None, 1j], ids=repr)
-def test_a_bound_is_a_positive_number(bad: Any) -> None:
-    with pytest.raises(InvalidParameterError, match=r"(?s)bound must .*To fix"):
-        Sensitivity(Norm.L1, bad)
-
-
-@pytest.mark.parametrize("bad", ["l1", "L3", "", None, 1, [Norm.L1]], ids=repr)
-def test_a_norm_that_does_not_exist_is_refused(bad: Any) -> None:
-    with pytest.raises(InvalidParameterError, match=r"(?s)no norm called.*To fix: use one of L1, L2, Linf"):
-        Sensitivity(bad, 1)
-
-
-def test_a_sensitivity_cannot_be_changed() -> None:
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        Sensitivity(Norm.L1, 1).bound = Fraction(2)  # type: ignore[misc]
+@pytest.mark.parametrize("norm", [0, -1, True, "2", float("nan"), float("inf")])
+def test_an_l2_norm_that_is_not_a_positive_number_is_refused(norm: Any) -> None:
+    with pytest.raises(InvalidParameterError, match="l2_squared"):
+        Sensitivity(1, norm)

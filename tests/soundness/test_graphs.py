@@ -250,7 +250,7 @@ VALUED = [("a", "b", 0.5, 0), ("b", "c", 0.25, 1), ("c", "a", 1.0, 2), ("a", "d"
 
 @pytest.mark.parametrize("unit", ["event", pytest.param("weight", marks=pytest.mark.slow)])
 def test_no_value_of_an_edge_is_told(unit: str) -> None:
-    protects, column = {"weight": (dp.weight(bound=1), "weights"), "event": (dp.event(), "time")}[unit]
+    protects, column = {"weight": (dp.weight(bound=1), "weights"), "event": (dp.item(), "time")}[unit]
 
     def drive(home: Path, odd: Sequence[Any]) -> Any:
         more_rows = [("a", "d", value, value) for value in odd]
@@ -273,7 +273,7 @@ def test_every_question_is_answered_for_somebody() -> None:
     """A question that everybody is refused is not tried at all."""
     frame = pd.DataFrame(VALUED, columns=["from", "to", "w", "t"])
     answered: set[str] = set()
-    for unit, more in ((dp.edge(), {}), (dp.weight(bound=1), {"weights": "w"}), (dp.event(), {"time": "t"})):
+    for unit, more in ((dp.edge(), {}), (dp.weight(bound=1), {"weights": "w"}), (dp.item(), {"time": "t"})):
 
         def drive(home: Path, unit: Any = unit, more: Any = more) -> Any:
             book: dict[str, Any] = {"budget": dp.Budget(1000, 1e-2), "ledger": home / "g.ledger", "name": "g"}

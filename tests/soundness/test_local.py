@@ -86,7 +86,7 @@ def test_no_value_is_told_by_surveys() -> None:
 
 
 def test_no_value_is_told_by_heavy_hitters() -> None:
-    protocol = local.Hitters("abc", 2, 1)
+    protocol = local.HeavyHitters("abc", 2, 1)
 
     def drive(home: Path, odd: Sequence[Any]) -> Any:
         del home
@@ -105,7 +105,7 @@ def test_no_value_is_told_by_heavy_hitters() -> None:
             ),
         ]
 
-    no_differences(compared("local.Hitters", drive, {odd: make() for odd, make in VALUES.items()}, apart=True))
+    no_differences(compared("local.HeavyHitters", drive, {odd: make() for odd, make in VALUES.items()}, apart=True))
 
 
 MESSAGES: Mapping[str, tuple[Any, Any]] = {

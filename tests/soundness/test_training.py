@@ -11,7 +11,7 @@ from tests.soundness.odd_rows import VALUES
 from tests.soundness.watching import attempt, compared, no_differences
 
 import defocus as dp
-from defocus.learning import Automatic, Gradients, PerLayer, Quantile, Trainer, search
+from defocus.learning import AdaptiveClipping, AutomaticClipping, Gradients, PerLayerClipping, Trainer, search
 
 X, Y = data(24, 5)
 
@@ -51,9 +51,9 @@ KINDS: Mapping[str, Callable[[torch.Tensor, torch.Tensor], Any]] = {
     "dataset": _Examples,
 }
 CLIPS: Mapping[str, dict[str, Any]] = {
-    "automatic": {"clip": Automatic()},
-    "quantile": {"clip": Quantile()},
-    "per layer": {"clip": PerLayer(0.5)},
+    "automatic": {"clip": AutomaticClipping()},
+    "quantile": {"clip": AdaptiveClipping()},
+    "per layer": {"clip": PerLayerClipping(0.5)},
     "shuffled": {"sampling": "shuffled", "batch": 12},
     "no watch": {"watch": None},
 }

@@ -477,12 +477,13 @@ def _system() -> Any:
 @contextlib.contextmanager
 def machine() -> Iterator[None]:
     """Everything that is needed to hold a run still, for as long as it takes."""
-    from defocus.learning import noising, searching  # noqa: PLC0415
+    from defocus.learning import hyperparameters as searching  # noqa: PLC0415
+    from defocus.learning import noise as learning_noise  # noqa: PLC0415
     from defocus.ledger import entries  # noqa: PLC0415 -- imported with all others
-    from defocus.mechanisms.values import add  # noqa: PLC0415
+    from defocus.mechanisms.parameters import add  # noqa: PLC0415
     from defocus.noise import discrete_gaussian, discrete_laplace, system  # noqa: PLC0415
-    from defocus.tables.running import Run  # noqa: PLC0415
-    from defocus.workloads import streams_memory  # noqa: PLC0415
+    from defocus.tables.execution import Run  # noqa: PLC0415
+    from defocus.workloads.streams import run as streams_memory  # noqa: PLC0415
 
     modules()
     with contextlib.ExitStack() as undo:
@@ -492,7 +493,7 @@ def machine() -> Iterator[None]:
         for made in vars(streams_memory).values():
             if inspect.isclass(made) and "advance" in made.__dict__ and not getattr(made, "_is_protocol", False):
                 undo.enter_context(mock.patch.object(made, "advance", _advance(made.__dict__["advance"])))
-        for made in (noising.Cryptographic, noising.Generated, noising.Correlated):
+        for made in (learning_noise.Cryptographic, learning_noise.Generated, learning_noise.Correlated):
             undo.enter_context(mock.patch.object(made, "add", _torch_noise(made.add)))
         for made in vars(searching).values():
             if inspect.isclass(made) and "_score" in made.__dict__:
@@ -503,8 +504,8 @@ def machine() -> Iterator[None]:
                     discrete_gaussian: _direct("gaussian", discrete_gaussian),
                     discrete_laplace: _direct("laplace", discrete_laplace),
                     add: _adding(add),
-                    noising.bound_to: _binding(noising.bound_to),
-                    noising.by_length: _binding(noising.by_length),
+                    learning_noise.bound_to: _binding(learning_noise.bound_to),
+                    learning_noise.by_length: _binding(learning_noise.by_length),
                     system: _system,
                     entries.now: lambda: "2026-01-01T00:00:00+00:00",
                 }

@@ -25,7 +25,7 @@ import defocus as dp
 from defocus.errors import BudgetExceededError, DefocusError, LedgerError, NotRecordedError
 from defocus.ledger import Ledger
 from defocus.tables import Table
-from defocus.tables.running import Run
+from defocus.tables.execution import Run
 
 SLICE = Fraction(1, 8)
 DRIVERS = 4

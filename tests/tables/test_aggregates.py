@@ -9,7 +9,15 @@ import pytest
 from defocus.errors import DefocusError, InvalidParameterError
 from defocus.tables import aggregates as ask
 
-BOUNDED: list[Any] = [ask.sum, ask.mean, ask.variance, ask.std, ask.median, ask.min, ask.max]
+BOUNDED: list[Any] = [
+    ask.sum,
+    ask.mean,
+    ask.variance,
+    ask.std,
+    ask.median,
+    ask.min,
+    ask.max,
+]
 WRONG = [
     (1, 1),
     (2, 1),

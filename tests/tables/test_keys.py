@@ -8,8 +8,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from defocus.engines.columns import Column
-from defocus.engines.kinds import Kind
+from defocus.engines.schema import Column, Kind
 from defocus.errors import DefocusError, InvalidParameterError, NotDeclaredError, WrongKindError
 from defocus.tables.keys import EVERYTHING, declared_keys, key_columns, public_keys
 

@@ -10,7 +10,7 @@ import pytest
 import defocus as dp
 from defocus.errors import DefocusError, InvalidParameterError, UnknownColumnError
 from defocus.ledger import Ledger
-from defocus.tables.bounding import DEFAULT_ROWS, Bound
+from defocus.tables.contribution import DEFAULT_ROWS, Bound
 from defocus.tables.table import Table
 
 DATA = pa.table({"u": [1, 2], "k": ["a", "b"], "x": [1.0, 2.0], "b": [True, False], "l": [[1], [2]]})

@@ -16,13 +16,13 @@ from tests.tables.reference import Row, Shape, World
 
 from defocus.engines.duckdb import DuckDbEngine
 from defocus.engines.engine import Engine
-from defocus.tables.bounding import Bound
-from defocus.tables.chance import Chance
+from defocus.tables.contribution import Bound
 from defocus.tables.keys import EVERYTHING, Keys, public_keys
-from defocus.tables.measuring import Measuring
+from defocus.tables.measurement import Measuring
 from defocus.tables.rows import Rows
+from defocus.tables.sampling import RowSampler
 from defocus.tables.splits import Scaled, Split
-from defocus.tables.weighing import numbered
+from defocus.tables.weights import numbered
 
 TYPES = {"u": pa.int64(), "k": pa.string(), "y": pa.int64(), "x": pa.float64(), "z": pa.float64(), "s": pa.string()}
 HOSTILE = ["a", "A", "", "é", "e\u0301", "a'; DROP TABLE t; --", '"', "NULL", "\n", "患者", "v1:1"]
@@ -100,7 +100,7 @@ def measuring(world: World, statement: str = "") -> Measuring:
     """What the engine would measure in a world."""
     rows = rows_of(world.rows, world.unit)
     groups = numbered(rows, world.by, keys_of(world, rows), bound_of(world))
-    return Measuring(groups, world.grid, Chance(world.key, statement))
+    return Measuring(groups, world.grid, RowSampler(world.key, statement))
 
 
 def split_of(shape: Shape) -> Split:

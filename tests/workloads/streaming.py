@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from defocus.workloads.streams_factors import Factor, Tree
-from defocus.workloads.streams_memory import FactorMemory, TreeMemory
+from defocus.workloads.streams.run import FactorMemory, TreeMemory
+from defocus.workloads.streams.strategies import Factor, Tree
 
 FACTORS: list[dict[str, Any]] = [
     {},

@@ -3,10 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from defocus.workloads.atoms import Array, Atom, Identity, Total
-from defocus.workloads.grams import Gram
-from defocus.workloads.optimum import flattest, least_total, singular_values
-from defocus.workloads.ordered import Prefix, Ranges
+from defocus.workloads.optimum import Gram, flattest, least_total, singular_values
+from defocus.workloads.queries import Array, Atom, Identity, Prefix, Ranges, Total
 
 
 @settings(max_examples=25)

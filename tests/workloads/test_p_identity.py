@@ -1,13 +1,14 @@
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.optimize import check_grad
 
 from defocus import Budget
 from defocus import workloads as w
-from defocus.workloads.atoms import Array, Identity
-from defocus.workloads.grams import Gram
-from defocus.workloads.ordered import Prefix, Ranges
-from defocus.workloads.p_identity import _value, p_identity
+from defocus.workloads.optimum import Gram
+from defocus.workloads.p_identity import _value, best_trees, p_identity
+from defocus.workloads.queries import Array, Identity, Prefix, Ranges
 
 
 def test_the_gradient_of_the_p_identity_is_right() -> None:
@@ -54,3 +55,38 @@ def test_ranges_of_two_thousand_cells_beat_the_tree_of_eight_branches() -> None:
     ours = w.plan(w.ranges(2048), budget)
     theirs = w.plan(w.ranges(2048), budget, strategy=w.strategy(plain_tree(2048, 8)))
     assert ours.error.total < 0.75 * theirs.error.total  # it was 1.48 times as large
+
+
+def error(rows: Any, gram: Any) -> float:
+    """The total variance at L1 sensitivity one, of single cells with these sums beside them."""
+    full = np.vstack([np.eye(len(gram)), rows])
+    reach = float(np.abs(full).sum(axis=0).max())
+    return reach**2 * float(np.trace(gram @ np.linalg.inv(full.T @ full)))
+
+
+@pytest.mark.parametrize("n", [64, 81])
+def test_on_a_power_of_its_branches_the_error_of_a_tree_is_the_closed_form(n: int) -> None:
+    gram = Ranges(n).gram()
+    exact = [tree for tree in best_trees(gram, 99) if n % tree.widths[-1] == 0]
+    assert exact
+    for tree in exact:
+        assert tree.error == pytest.approx(error(tree.rows(), gram), rel=2e-2)  # faint levels are left out
+
+
+@pytest.mark.parametrize("n", [37, 100, 200])
+def test_on_other_domains_the_closed_form_is_a_bound(n: int) -> None:
+    gram = Prefix(n).gram()
+    for tree in best_trees(gram, 99):
+        assert error(tree.rows(), gram) <= 1.02 * tree.error
+        assert tree.rows().shape == (tree.sums, n)
+
+
+def test_weighted_levels_are_better_than_even_ones() -> None:
+    gram = Ranges(256).gram()
+    tree = best_trees(gram, 1)[0]
+    even = np.where(tree.rows() > 0, 1.0, 0.0)
+    assert error(tree.rows(), gram) < error(even, gram)
+
+
+def test_where_single_cells_are_asked_no_tree_is_worth_it() -> None:
+    assert best_trees(Identity(64).gram(), 3) == []

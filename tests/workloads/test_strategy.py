@@ -13,8 +13,7 @@ from defocus import Budget, rows, user
 from defocus import workloads as w
 from defocus.privacy.units import Unit
 from defocus.workloads import matrices
-from defocus.workloads.marginal_planning import laplace_design, residual_design
-from defocus.workloads.marginal_strategies import MarginalStrategy
+from defocus.workloads.marginal_strategies import MarginalStrategy, laplace_design, residual_design
 from defocus.workloads.matrices import MatrixStrategy, column_norms
 from defocus.workloads.products import ProductStrategy
 from defocus.workloads.strategy import Norms, Strategy, l1_sensitivity, l2_sensitivity

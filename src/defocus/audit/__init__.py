@@ -10,7 +10,7 @@
 from defocus.audit.findings import Finding
 from defocus.audit.lower_bounds import Pairs, lower_bound, search
 from defocus.audit.neighbours import Pair, neighbours
-from defocus.audit.running import batched
+from defocus.audit.runs import batched
 from defocus.audit.target import Target
 from defocus.audit.targets import attack, targets
 

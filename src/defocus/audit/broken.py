@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from defocus.audit.neighbours import Pair, neighbours
-from defocus.audit.running import batched
+from defocus.audit.runs import batched
 from defocus.audit.target import Target
 from defocus.noise import Bits, discrete_gaussian, discrete_laplace, system, uniform
 

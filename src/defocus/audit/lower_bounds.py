@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from defocus.audit.auditing import Setting, audit
+from defocus.audit.audit import Setting, audit
 from defocus.audit.findings import Finding
 from defocus.audit.neighbours import Pair, neighbours
-from defocus.audit.running import Batched, Mechanism
+from defocus.audit.runs import Batched, Mechanism
 from defocus.errors import InvalidParameterError, Number, non_negative, positive, probability, whole
 
 __all__ = ["Pairs", "lower_bound", "search"]

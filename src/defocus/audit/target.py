@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import final
 
 from defocus.audit.neighbours import Pair
-from defocus.audit.running import Mechanism
+from defocus.audit.runs import Mechanism
 
 __all__ = ["Target"]
 

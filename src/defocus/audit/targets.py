@@ -5,8 +5,8 @@ from types import MappingProxyType
 
 from defocus.audit.broken import broken
 from defocus.audit.findings import Finding
-from defocus.audit.honest import honest
 from defocus.audit.lower_bounds import search
+from defocus.audit.own_mechanisms import honest
 from defocus.audit.target import Target
 from defocus.errors import UnknownTargetError
 from defocus.noise import Bits

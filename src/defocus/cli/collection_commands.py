@@ -42,12 +42,12 @@ def choose(
     as_json: Json = False,
 ) -> None:
     """Compare a trusted collector, a shuffler and no trust at all, and recommend one."""
-    from defocus.cli import choosing  # noqa: PLC0415 # a command loads what it needs
+    from defocus.cli import collection  # noqa: PLC0415 # a command loads what it needs
 
-    question = choosing.Asked(
+    question = collection.Asked(
         task=task.value, users=users, epsilon=epsilon, delta=delta, categories=categories, error=error
     )
-    choosing.show(question, plot=plot, as_json=as_json)
+    collection.show_choice(question, plot=plot, as_json=as_json)
 
 
 @commands.command()
@@ -67,9 +67,9 @@ def estimate(
     as_json: Json = False,
 ) -> None:
     """Count reports where they lie, and estimate how many people are in each category, or the mean."""
-    from defocus.cli import estimating  # noqa: PLC0415 # a command loads what it needs
+    from defocus.cli import collection  # noqa: PLC0415 # a command loads what it needs
 
-    estimating.run(
+    collection.run_estimate(
         oracle,
         reports,
         processing=None if processing is None else processing.value,
@@ -92,6 +92,6 @@ def shuffler(
     batches: Annotated[int | None, typer.Option(help="Leave once the analyser acknowledged so many batches.")] = None,
 ) -> None:
     """Run a shuffler on this machine: it forgets who sent a report, and seals batches for the analyser."""
-    from defocus.cli import shuffling  # noqa: PLC0415 # a command loads what it needs
+    from defocus.cli import collection  # noqa: PLC0415 # a command loads what it needs
 
-    shuffling.run(oracle, users=users, analyser=analyser, out=out, port=port, batches=batches)
+    collection.run_shuffler(oracle, users=users, analyser=analyser, out=out, port=port, batches=batches)

@@ -1,4 +1,4 @@
-"""``defocus graph``: the command and its options. Its work is in graphing.py, loaded when it is called."""
+"""``defocus graph``: the command and its options. Its work is in graph_command.py, loaded when it is called."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -75,10 +75,10 @@ def graph(
     as_json: Json = False,
 ) -> None:
     """Ask a private graph: charged first, then computed, then shown. With --preview it is free."""
-    from defocus.cli import graphing  # noqa: PLC0415 # a command loads what it needs
+    from defocus.cli import graph as graph_command  # noqa: PLC0415 # a command loads what it needs
 
-    graphing.ask(
-        graphing.Opening(
+    graph_command.ask(
+        graph_command.Opening(
             data=data,
             unit=None if unit is None else unit.value,
             nodes=nodes,
@@ -96,7 +96,7 @@ def graph(
             time=time,
             bound=bound,
         ),
-        graphing.Asked(
+        graph_command.Asked(
             question=question,
             settings=tuple(settings or ()),
             by=by,
@@ -106,5 +106,5 @@ def graph(
             who=who,
             request=request,
         ),
-        graphing.Shown(out=out, plot=plot, preview=preview, explain=explain, as_json=as_json),
+        graph_command.Shown(out=out, plot=plot, preview=preview, explain=explain, as_json=as_json),
     )

@@ -23,9 +23,9 @@ def budget(
     as_json: Json = False,
 ) -> None:
     """Print what is left of the budget, and how it burnt down."""
-    from defocus.cli import budgets  # noqa: PLC0415 # a command loads what it needs
+    from defocus.cli import budget as budget_command  # noqa: PLC0415 # a command loads what it needs
 
-    budgets.show(dataset, part=part, plot=plot, as_json=as_json)
+    budget_command.show(dataset, part=part, plot=plot, as_json=as_json)
 
 
 @commands.command()

@@ -7,13 +7,12 @@ from defocus.cli.terminal import console, facts, plain, table, to_json
 from defocus.errors import LedgerUnavailableError, count
 from defocus.ledger import Ledger
 from defocus.ledger import verify as examine
+from defocus.ledger.display import COLUMNS, MOST_EVENTS, NUMBERS, Prices, cells
 from defocus.ledger.entries import CHARGE
-from defocus.ledger.guards import Guard
-from defocus.ledger.prices import MOST_EVENTS, Prices
-from defocus.ledger.show import COLUMNS, NUMBERS, cells
-from defocus.privacy.guidance import spoken_delta
-from defocus.tables.comparing import ledger_of
-from defocus.tables.datasets import read
+from defocus.ledger.filter import Guard
+from defocus.privacy.calibration import spoken_delta
+from defocus.tables.dataset_check import ledger_of
+from defocus.tables.dataset_file import read
 
 __all__ = ["ledger_at", "show", "verify"]
 

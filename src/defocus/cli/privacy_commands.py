@@ -23,13 +23,13 @@ def account(
     as_json: Json = False,
 ) -> None:
     """Print every accountant's epsilon for an event, side by side."""
-    from defocus.cli import accounting  # noqa: PLC0415 # a command loads what it needs
+    from defocus.cli import privacy  # noqa: PLC0415 # a command loads what it needs
 
-    accounting.show(
+    privacy.show_account(
         expression,
         delta=delta,
         by=[name.value for name in by or ()],
-        adjacency=accounting.Adjacency[adjacency.name],
+        adjacency=privacy.Adjacency[adjacency.name],
         as_json=as_json,
         plot=plot,
     )
@@ -54,14 +54,14 @@ def calibrate(
     as_json: Json = False,
 ) -> None:
     """Find the least noise that meets a budget."""
-    from defocus.cli import calibrating  # noqa: PLC0415 # a command loads what it needs
+    from defocus.cli import privacy  # noqa: PLC0415 # a command loads what it needs
 
-    calibrating.show(
+    privacy.show_calibration(
         expression,
-        budget=calibrating.budget(epsilon=epsilon, delta=delta, rho=rho, mu=mu),
+        budget=privacy.budget(epsilon=epsilon, delta=delta, rho=rho, mu=mu),
         by=None if by is None else by.value,
         adaptive=adaptive,
-        adjacency=calibrating.Adjacency[adjacency.name],
+        adjacency=privacy.Adjacency[adjacency.name],
         as_json=as_json,
     )
 
@@ -85,13 +85,13 @@ def advise(
     as_json: Json = False,
 ) -> None:
     """Say which mechanism errs least at a budget, and why."""
-    from defocus.cli import advising  # noqa: PLC0415 # a command loads what it needs
+    from defocus.cli import privacy  # noqa: PLC0415 # a command loads what it needs
 
-    budget = advising.budget(epsilon=epsilon, delta=delta, rho=rho, usual=0.0, choices="--epsilon and --rho")
+    budget = privacy.budget(epsilon=epsilon, delta=delta, rho=rho, usual=0.0, choices="--epsilon and --rho")
     if candidates is None:
-        advising.show_numbers(budget=budget, dimension=dimension, l1=l1, l2=l2, linf=linf, as_json=as_json)
+        privacy.show_numbers(budget=budget, dimension=dimension, l1=l1, l2=l2, linf=linf, as_json=as_json)
     else:
-        advising.show_choice(budget=budget, candidates=candidates, l1=l1, monotone=monotone, as_json=as_json)
+        privacy.show_choice(budget=budget, candidates=candidates, l1=l1, monotone=monotone, as_json=as_json)
 
 
 @commands.command()
@@ -113,11 +113,11 @@ def audit(
     as_json: Json = False,
 ) -> None:
     """Attack a mechanism: a sound lower bound on the epsilon it really loses. Exit code 1 on a violation."""
-    from defocus.cli import auditing  # noqa: PLC0415 # a command loads what it needs
+    from defocus.cli import audit as audits  # noqa: PLC0415 # a command loads what it needs
 
     if listing or name is None:
-        auditing.show_list(as_json=as_json)
+        audits.show_list(as_json=as_json)
         raise typer.Exit(0 if listing else 2)
-    target = auditing.find(name, claimed=claimed, delta=delta, pairs=pairs)
-    found = auditing.show(target, trials=trials, confidence=confidence, seconds=seconds, plot=plot, as_json=as_json)
+    target = audits.find(name, claimed=claimed, delta=delta, pairs=pairs)
+    found = audits.show(target, trials=trials, confidence=confidence, seconds=seconds, plot=plot, as_json=as_json)
     raise typer.Exit(1 if found.violation else 0)

@@ -44,9 +44,9 @@ def init(
     force: Annotated[bool, typer.Option("--force", metavar="", help="Replace the file if there is one.")] = False,
 ) -> None:
     """Write a first dataset file from the schema of the data; no row is looked at. Exit code 1 if it is incomplete."""
-    from defocus.cli import drafting  # noqa: PLC0415 # a command loads what it needs
+    from defocus.cli import draft  # noqa: PLC0415 # a command loads what it needs
 
-    done = drafting.init(
+    done = draft.init(
         data, out=out, table=table, name=name, unit=unit, by_rows=by_rows, epsilon=epsilon, delta=delta, force=force
     )
     raise typer.Exit(0 if done else 1)
@@ -55,9 +55,9 @@ def init(
 @commands.command()
 def check(dataset: Dataset = FILE) -> None:
     """Say whether a dataset file is complete and fits the schema of its data, and its ledger. Exit code 1 if not."""
-    from defocus.cli import drafting  # noqa: PLC0415 # a command loads what it needs
+    from defocus.cli import draft  # noqa: PLC0415 # a command loads what it needs
 
-    raise typer.Exit(0 if drafting.validate(dataset) else 1)
+    raise typer.Exit(0 if draft.validate(dataset) else 1)
 
 
 @commands.command()
@@ -82,9 +82,9 @@ def query(
     as_json: Json = False,
 ) -> None:
     """Release the answer to a question: charged first, then computed, then shown."""
-    from defocus.cli import asking  # noqa: PLC0415 # a command loads what it needs
+    from defocus.cli import questions  # noqa: PLC0415 # a command loads what it needs
 
-    asking.query(
+    questions.query(
         question,
         dataset=dataset,
         epsilon=epsilon,
@@ -118,9 +118,9 @@ def preview(
     as_json: Json = False,
 ) -> None:
     """Say how exact an answer would be and what it would cost. Free; no row is looked at."""
-    from defocus.cli import asking  # noqa: PLC0415 # a command loads what it needs
+    from defocus.cli import questions  # noqa: PLC0415 # a command loads what it needs
 
-    asking.preview(
+    questions.preview(
         question,
         dataset=dataset,
         epsilon=epsilon,
@@ -142,6 +142,6 @@ def export(
     dataset: Dataset = FILE,
 ) -> None:
     """Write an answer that was kept. It was paid for and is public, so this is free."""
-    from defocus.cli import asking  # noqa: PLC0415 # a command loads what it needs
+    from defocus.cli import questions  # noqa: PLC0415 # a command loads what it needs
 
-    asking.export(request, dataset=dataset, out=out)
+    questions.export(request, dataset=dataset, out=out)

@@ -11,10 +11,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from defocus.answers.showing import visible as plain
+from defocus.answers.tables import visible as plain
 from defocus.cli.remedies import in_options
 from defocus.errors import DefocusError
-from defocus.privacy.digits import at_least, at_most
+from defocus.privacy.numbers import at_least, at_most
 
 __all__ = ["above", "below", "console", "facts", "plain", "table", "tell", "to_json"]
 

@@ -64,6 +64,6 @@ def predict(
     as_json: Json = False,
 ) -> None:
     """Predict with a trained model. Free: the data that it was trained on is not looked at."""
-    from defocus.cli import predicting  # noqa: PLC0415 # a command loads what it needs
+    from defocus.cli import prediction  # noqa: PLC0415 # a command loads what it needs
 
-    predicting.predict(model, data, out=out, keep=keep or [], probabilities=probabilities, as_json=as_json)
+    prediction.predict(model, data, out=out, keep=keep or [], probabilities=probabilities, as_json=as_json)

@@ -9,8 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from sqlglot import exp
 
-from defocus.engines.columns import Schema
-from defocus.engines.kinds import Kind
+from defocus.engines.schema import Kind, Schema
 from defocus.errors import EngineError
 
 __all__ = ["Engine", "integers"]

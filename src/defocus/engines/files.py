@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from sqlglot import exp
 
-from defocus.engines.names import check_names
+from defocus.engines.schema import check_names
 from defocus.errors import SourceError
 
 __all__ = ["Files", "find"]

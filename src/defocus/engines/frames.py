@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as pads
 
-from defocus.engines.names import check_names
+from defocus.engines.schema import check_names
 from defocus.errors import SourceError
 
 __all__ = ["from_arrow", "from_dataset", "from_pandas", "from_polars", "library"]

@@ -12,9 +12,9 @@ import pyarrow.dataset as pads
 
 from defocus.engines.files import Files, find
 from defocus.engines.frames import from_arrow, from_dataset, from_pandas, from_polars, library
-from defocus.engines.kinds import Kind, Value
 from defocus.engines.postgresql import is_address
-from defocus.engines.spark_sessions import is_frame, is_master, is_session
+from defocus.engines.schema import Kind, Value
+from defocus.engines.spark.sessions import is_frame, is_master, is_session
 from defocus.errors import SourceError
 
 __all__ = ["Origin", "origin_of"]

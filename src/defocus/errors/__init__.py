@@ -61,7 +61,6 @@
     └── MissingExtraError (ImportError)
 """
 
-from defocus.errors.audit import UnknownTargetError
 from defocus.errors.base import DefocusError, InvalidParameterError, MissingExtraError
 from defocus.errors.checks import (
     Number,
@@ -74,61 +73,62 @@ from defocus.errors.checks import (
     storable,
     whole,
 )
-from defocus.errors.graphs import UnknownQuestionError
-from defocus.errors.learning import (
-    BranchedRunError,
-    ChangedModelError,
-    CheckpointError,
-    DependentExamplesError,
-    LostProcessError,
-    StepFailedError,
-    TrainingEndedError,
-    UnaccountedSamplingError,
-    UnfitModelError,
-)
-from defocus.errors.ledger import (
+from defocus.errors.core import (
     BudgetExceededError,
+    CannotCalibrateError,
+    ExpressionError,
+    FormulaOutOfRangeError,
     LedgerBusyError,
     LedgerDamagedError,
     LedgerError,
     LedgerMismatchError,
     LedgerUnavailableError,
-)
-from defocus.errors.local import (
-    AskedAgainError,
-    EpsilonTooLargeError,
-    MismatchedOracleError,
-    OutOfDomainError,
-    SilentDeviceError,
-    UnmadeReportError,
-    UnreadableDescriptionError,
-    UnsuitableQuestionError,
-)
-from defocus.errors.mechanisms import NotExactError, UnfitDataError
-from defocus.errors.noise import NoiseOverflowError, NotBitsError
-from defocus.errors.privacy import (
-    CannotCalibrateError,
-    ExpressionError,
-    FormulaOutOfRangeError,
+    NoiseOverflowError,
+    NotBitsError,
+    NotExactError,
+    NotRecordedError,
+    QuestionFailedError,
+    ReleaseFailedError,
+    UnfitDataError,
     UnsupportedEventError,
 )
-from defocus.errors.release import NotRecordedError, QuestionFailedError, ReleaseFailedError
-from defocus.errors.shuffling import NotShuffledError, SealError, ShufflerUnavailableError, TooFewUsersError
-from defocus.errors.streams import StreamEndedError, StreamStateError
-from defocus.errors.tables import (
+from defocus.errors.rooms import (
+    AskedAgainError,
+    BranchedRunError,
+    ChangedModelError,
+    CheckpointError,
     DatasetFileError,
+    DependentExamplesError,
     EngineError,
+    EpsilonTooLargeError,
+    LostProcessError,
+    MismatchedDomainError,
+    MismatchedOracleError,
     NotDeclaredError,
     NotFinishedError,
+    NotShuffledError,
+    OutOfDomainError,
+    SealError,
+    ShufflerUnavailableError,
+    SilentDeviceError,
     SourceError,
+    StepFailedError,
+    StreamEndedError,
+    StreamStateError,
+    TooFewUsersError,
+    TrainingEndedError,
+    UnaccountedSamplingError,
+    UnanswerableWorkloadError,
+    UnfitModelError,
     UnknownColumnError,
+    UnknownQuestionError,
+    UnknownTargetError,
+    UnmadeReportError,
+    UnmeasuredTablesError,
+    UnreadableDescriptionError,
+    UnsuitableQuestionError,
     UnsupportedSqlError,
     WrongKindError,
-)
-from defocus.errors.workloads import (
-    MismatchedDomainError,
-    UnanswerableWorkloadError,
-    UnmeasuredTablesError,
     WrongSensitivityError,
 )
 

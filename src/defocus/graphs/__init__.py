@@ -9,17 +9,16 @@ exact sensitivity, checked on all small graphs by its certificate: see :mod:`def
 """
 
 from defocus.graphs.answers import GraphAnswer
-from defocus.graphs.building import build, build_directed
-from defocus.graphs.certificates import Certificate, Finding
+from defocus.graphs.certificates import Certificate, Entry, Finding
+from defocus.graphs.data import build, build_directed
 from defocus.graphs.graph import DirectedGraph, Graph
 from defocus.graphs.network import Network
-from defocus.graphs.opening import open_graph
-from defocus.graphs.previewing import GraphPreview
+from defocus.graphs.open import open_graph
+from defocus.graphs.preview import GraphPreview
 from defocus.graphs.public import Public
 from defocus.graphs.query import GraphQuery
-from defocus.graphs.reach import Reach
-from defocus.graphs.registry import Entry
 from defocus.graphs.statistics import ENTRIES, Degrees, Edges, Histogram, Joint, Stars, Statistic, Triangles
+from defocus.privacy.sensitivity import Sensitivity
 
 __all__ = [
     "ENTRIES",
@@ -37,7 +36,7 @@ __all__ = [
     "Joint",
     "Network",
     "Public",
-    "Reach",
+    "Sensitivity",
     "Stars",
     "Statistic",
     "Triangles",

@@ -1,25 +1,97 @@
-"""The answer to a question about a graph: noisy numbers, with everything needed to read them."""
+"""Rules that take edges away, which no interval tells: how they are worded, and how they are known again."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any, final
 
+import numpy as np
 import pyarrow as pa
 
-from defocus.answers import explaining, exporting, plotting, showing, tabulating
+from defocus.answers import explanation, export, plots
+from defocus.answers import tables as answer_tables
 from defocus.answers.columns import AnswerColumn, named
+from defocus.answers.record import asked_in, asked_out, columns_in, columns_out, reading
+from defocus.answers.tables import spelt
 from defocus.errors import InvalidParameterError
-from defocus.graphs.questions import TIME, Result
-from defocus.graphs.wording import INTERVAL, NOISE_ONLY, beyond, biased, covered
+from defocus.graphs.question import TIME, Result
 from defocus.ledger import Receipt
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event
-from defocus.release import wording
-from defocus.release.promises import Promise
+from defocus.release import guarantee
+from defocus.release.guarantee import Promise
 
-__all__ = ["GraphAnswer", "checked_result"]
+__all__ = [
+    "INTERVAL",
+    "NOISE_ONLY",
+    "WEIGHTS_CUT",
+    "GraphAnswer",
+    "beyond",
+    "biased",
+    "cap_found",
+    "capped",
+    "checked_result",
+    "covered",
+    "from_record",
+    "projected",
+    "to_record",
+]
+
+
+INTERVAL = "95 % interval"
+NOISE_ONLY = "95 % of the noise only"
+"""What stands above intervals, and above those that do not hold the truth as often, since edges are left out."""
+WEIGHTS_CUT = "weights are cut to their declared range"
+
+_CAPPED = "at each node, at most"
+_CAP_FOUND = "count up to a cap at each node, which is found"
+_PROJECTED = "are left out where a node would have more than"
+
+
+def capped(most: int, what: str) -> str:
+    """A cap on what counts at a node."""
+    return f"{_CAPPED} {most} of its {what} count"
+
+
+def cap_found(what: str) -> str:
+    """The same, where the cap is found."""
+    return f"{what} {_CAP_FOUND}; what is beyond it is lost"
+
+
+def projected(most: object) -> str:
+    """Edges beyond a largest degree."""
+    return f"edges {_PROJECTED} {most}"
+
+
+def biased(rules: Sequence[str]) -> list[str]:
+    """What takes edges away by rule, which no interval tells: a line, if there is anything.
+
+    Answers keep their rules as sentences, so they are known by the words that the functions above put into them.
+
+    >>> biased(["an edge from a node to itself is left out", capped(9, "edges")])
+    ['not in the intervals: at each node, at most 9 of its edges count']
+    """
+    found = beyond(rules)
+    return [f"not in the intervals: {'; '.join(found)}"] if found else []
+
+
+def beyond(rules: Sequence[str]) -> list[str]:
+    """The rules that take edges or parts of weights away: how much that is stays private."""
+    return [rule for rule in rules if any(words in rule for words in (_CAPPED, _CAP_FOUND, _PROJECTED, WEIGHTS_CUT))]
+
+
+def covered(rules: Sequence[str]) -> str:
+    """What intervals hold, and how often.
+
+    >>> covered([capped(9, "edges")])
+    'the noise only, with 95 %; the truth may lie outside: at each node, at most 9 of its edges count'
+    """
+    found = beyond(rules)
+    return (
+        f"the noise only, with 95 %; the truth may lie outside: {'; '.join(found)}" if found else "the truth, with 95 %"
+    )
 
 
 @final
@@ -80,7 +152,7 @@ class GraphAnswer:
 
         None if no accountant can say.
         """
-        return wording.alone(self.event, self.receipt.terms, self.asked)
+        return guarantee.alone(self.event, self.receipt.terms, self.asked)
 
     def __len__(self) -> int:
         return len(self.columns[0].values)
@@ -94,33 +166,31 @@ class GraphAnswer:
 
     def to_arrow(self) -> pa.Table:
         """The keys, then x, x_error, x_low and x_high for each column x."""
-        made = tabulating.arrow(self.keys, self.columns, None, exact=True)
+        made = answer_tables.arrow(self.keys, self.columns, None, exact=True)
         holds = covered(self.rules)
-        return exporting.described(
-            made, question=self.question, rules=self.rules, receipt=self.receipt, intervals=holds
-        )
+        return export.described(made, question=self.question, rules=self.rules, receipt=self.receipt, intervals=holds)
 
     def to_pandas(self) -> Any:
         """The table as a pandas DataFrame (extra ``frames``)."""
-        return exporting.frame(self.to_arrow(), "pandas")
+        return export.frame(self.to_arrow(), "pandas")
 
     def to_polars(self) -> Any:
         """The table as a polars DataFrame (extra ``frames``)."""
-        return exporting.frame(self.to_arrow(), "polars")
+        return export.frame(self.to_arrow(), "polars")
 
     def to_parquet(self, path: str | Path) -> None:
         """The table as a Parquet file."""
-        exporting.write_parquet(self.to_arrow(), path)
+        export.write_parquet(self.to_arrow(), path)
 
     def to_csv(self, path: str | Path | None = None) -> str:
         """The table as CSV text, written to ``path`` if given. Names are disarmed: see :func:`exporting.disarmed`."""
-        return exporting.csv_text(self.to_arrow(), path)
+        return export.csv_text(self.to_arrow(), path)
 
     def to_dict(self) -> dict[str, Any]:
         """The whole answer with JSON types only; numbers that are not finite as null."""
         return {
             "question": self.question,
-            "rows": exporting.json_rows(self.to_arrow()),
+            "rows": export.json_rows(self.to_arrow()),
             "keys": list(self.keys),
             "columns": {column.name: column.how for column in self.columns},
             "method": self.method,
@@ -134,11 +204,11 @@ class GraphAnswer:
 
     def to_json(self, path: str | Path | None = None) -> str:
         """The whole answer as JSON text, written to ``path`` if given."""
-        return exporting.json_text(self.to_dict(), path)
+        return export.json_text(self.to_dict(), path)
 
     def explain(self, *, html: bool = False) -> str:
         """The answer in plain words: question, protection, odds, rules, noise, exactness, cost and what is left."""
-        said = explaining.facts(
+        said = explanation.facts(
             question=self.question,
             columns=self.columns,
             receipt=self.receipt,
@@ -149,7 +219,7 @@ class GraphAnswer:
             found=self.result.notes,
             biased=beyond(self.rules),
         )
-        return explaining.told(said, html=html)
+        return explanation.told(said, html=html)
 
     def plot(self, column: str | None = None) -> Any:
         """A matplotlib figure with intervals, and what they do not hold (extra ``plot``).
@@ -159,37 +229,37 @@ class GraphAnswer:
         """
         chosen = self.columns[0] if column is None else self[column]
         figure = self._drawn(chosen, self.columns if column is None else (chosen,))
-        figure.suptitle(plotting.literal("\n".join((self.question, *biased(self.rules)))), fontsize=10)
+        figure.suptitle(plots.literal("\n".join((self.question, *biased(self.rules)))), fontsize=10)
         return figure
 
     def _drawn(self, chosen: AnswerColumn, all_of_them: Sequence[AnswerColumn]) -> Any:
         if not self.keys:
-            return plotting.points([each.name for each in all_of_them], all_of_them)
+            return plots.points([each.name for each in all_of_them], all_of_them)
         if list(self.keys) == [TIME] and len(self) > 1:
-            return plotting.series(self.keys[TIME], chosen, by=TIME)
+            return plots.series(self.keys[TIME], chosen, by=TIME)
         along = [name for name, values in self.keys.items() if isinstance(values, range) and name != "node"]
-        if along and len(self) > plotting.MOST:
-            return plotting.curve(self.keys[along[0]], chosen, by=along[0])
-        shown = plotting.drawn(chosen)
-        labels = tabulating.labels(self.keys, shown, whole=chosen.name)
-        return plotting.bars(labels, [chosen], shown, by=", ".join(self.keys), things="entries")
+        if along and len(self) > plots.MOST:
+            return plots.curve(self.keys[along[0]], chosen, by=along[0])
+        shown = plots.drawn(chosen)
+        labels = answer_tables.labels(self.keys, shown, whole=chosen.name)
+        return plots.bars(labels, [chosen], shown, by=", ".join(self.keys), things="entries")
 
     def __str__(self) -> str:
-        return showing.text_page(self._cells(), self._notes())
+        return answer_tables.text_page(self._cells(), self._notes())
 
     def __repr__(self) -> str:
         return f"<answer: {self.question}>"
 
     def _repr_html_(self) -> str:
-        return showing.html_page(self._cells(), self._notes())
+        return answer_tables.html_page(self._cells(), self._notes())
 
-    def _cells(self) -> showing.Cells:
+    def _cells(self) -> answer_tables.Cells:
         interval = NOISE_ONLY if beyond(self.rules) else INTERVAL
-        return tabulating.cells(self.keys, self.columns, interval=interval)
+        return answer_tables.cells(self.keys, self.columns, interval=interval)
 
     def _notes(self) -> list[str]:
         more = (*self.result.notes, *biased(self.rules), *self.result.processing, self.receipt.purpose)
-        return tabulating.notes(self.columns, None, more, things="entries")
+        return answer_tables.notes(self.columns, None, more, things="entries")
 
 
 def checked_result(result: object) -> Result:
@@ -202,3 +272,54 @@ def checked_result(result: object) -> Result:
             "The columns and keys of a result differ in length.", fix="give one key for each entry."
         )
     return result
+
+
+_LONG = 10**1000
+"""Whole numbers from here on are kept as text: JSON is read with limits of its own."""
+
+
+def to_record(answer: GraphAnswer) -> dict[str, Any]:
+    """The answer with JSON types only. Names of nodes that are neither text nor numbers are kept as text."""
+    return {
+        "kind": "graph",
+        "keys": {name: _keys(values) for name, values in answer.keys.items()},
+        "columns": columns_out(answer.columns),
+        "question": answer.question,
+        "rules": list(answer.rules),
+        "method": answer.method,
+        "processing": list(answer.result.processing),
+        "notes": list(answer.result.notes),
+        "asked": asked_out(answer.asked),
+    }
+
+
+def from_record(record: Any, receipt: Receipt) -> GraphAnswer:
+    """The answer that :func:`to_record` wrote down, with the receipt that paid for it."""
+    with reading(receipt, "a graph"):
+        keys = {name: _listed(values) for name, values in record["keys"].items()}
+        columns = columns_in(record["columns"], absolute=True)
+        result = Result(columns, keys, tuple(record["processing"]), tuple(record["notes"]))
+        asked = asked_in(record.get("asked"))
+        return GraphAnswer(result, record["question"], receipt, tuple(record["rules"]), record["method"], asked)
+
+
+def _listed(values: Any) -> Any:
+    if isinstance(values, dict) and "moments" in values:
+        return [datetime.fromisoformat(text) for text in values["moments"]]
+    return range(*values["range"]) if isinstance(values, dict) else list(values)
+
+
+def _keys(values: Any) -> Any:
+    if isinstance(values, range):
+        return {"range": [values.start, values.stop, values.step]}
+    listed = values.to_pylist() if hasattr(values, "to_pylist") else list(values)
+    if listed and all(type(x) is datetime and x.tzinfo is None for x in listed):
+        return {"moments": [x.isoformat() for x in listed]}
+    return [_plain(x) for x in listed]
+
+
+def _plain(value: Any) -> Any:
+    if value is None or isinstance(value, bool):
+        return value
+    short = isinstance(value, int | np.integer) and abs(int(value)) < _LONG
+    return int(value) if short else spelt(value)

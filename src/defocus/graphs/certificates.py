@@ -1,6 +1,7 @@
-"""Sensitivities checked by brute force, on all labelled graphs that are small enough."""
+"""All small lists of edges with weights or times, and how far neighbours among them differ: for certificates."""
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, final
@@ -9,12 +10,88 @@ import numpy as np
 from numpy.typing import NDArray
 
 from defocus.errors import InvalidParameterError, in_range
+from defocus.graphs.data import MISSING_TIME, Data, Pairs
 from defocus.graphs.graph import DirectedGraph, Graph
-from defocus.graphs.lists import event_steps, weight_steps
 from defocus.graphs.public import Public
+from defocus.graphs.statistic import Statistic
 from defocus.privacy.units import Adjacency, Unit
 
-__all__ = ["Certificate", "Finding", "all_directed", "all_graphs", "neighbours", "without_node"]
+__all__ = [
+    "MOMENTS",
+    "Certificate",
+    "Entry",
+    "Finding",
+    "all_directed",
+    "all_graphs",
+    "event_steps",
+    "neighbours",
+    "weight_steps",
+    "without_node",
+]
+
+
+MOMENTS = (MISSING_TIME, -7, 0, 5, 10)
+"""When an interaction may have been: not known, before the start, in the first step, in the second, after the end."""
+
+
+def weight_steps(statistic: Any, nodes: int, unit: Unit) -> Iterator[NDArray[np.int64]]:
+    """How far the vectors of two lists differ of which one weight is replaced, for all lists of two lines.
+
+    Ends are all pairs of nodes, or nobody; weights are zero, half the bound, the bound, above it, and no number.
+    """
+    bound = float(unit.bound or 0)
+    weights = (0.0, 0.5 * bound, bound, 9 * bound, float("nan"))
+    for ends in itertools.product(_ends(nodes), repeat=2):
+        every = np.array([[statistic.exact(_data(nodes, ends, weights=(a, b))) for b in weights] for a in weights])
+        for one, other in itertools.combinations(range(len(weights)), 2):
+            yield every[one] - every[other]
+            yield every[:, one] - every[:, other]
+
+
+def event_steps(statistic: Any, nodes: int, unit: Unit) -> Iterator[NDArray[np.int64]]:
+    """How far the vectors of two lists differ of which one has one line more, or another line; of up to two lines."""
+    lines = list(itertools.product(_ends(nodes), MOMENTS))
+
+    def vector(*listed: tuple[tuple[int, int], int]) -> NDArray[np.int64]:
+        found: NDArray[np.int64] = statistic.exact(
+            _data(nodes, [ends for ends, _ in listed], times=[moment for _, moment in listed])
+        )
+        return found
+
+    alone = np.array([vector(one) for one in lines])
+    if unit.adjacency is Adjacency.REPLACE:
+        for each in alone:
+            yield alone - each
+        return
+    yield alone - vector()
+    for place, one in enumerate(lines):
+        both = np.array([vector(one, other) for other in lines[:: max(1, nodes)]])
+        yield both - alone[place]
+        yield both - alone[:: max(1, nodes)]
+
+
+@cache
+def _ends(nodes: int) -> tuple[tuple[int, int], ...]:
+    """All pairs of nodes, the same one twice too; -1 is nobody."""
+    return tuple(itertools.product(range(-1, nodes), range(-1, nodes)))
+
+
+def _data(
+    nodes: int,
+    ends: Sequence[tuple[int, int]],
+    *,
+    weights: Sequence[float] | None = None,
+    times: Sequence[int] | None = None,
+) -> Data:
+    left, right = (np.array([pair[side] for pair in ends], np.int64) for side in (0, 1))
+    made = Pairs(
+        left,
+        right,
+        None if weights is None else np.array(weights, np.float64),
+        None if times is None else np.array(times, np.int64),
+    )
+    return Data(lambda: (made, range(nodes)))
+
 
 _LARGEST = {"edge": 6, "node": 5, "weight": 3, "event": 3}
 """Up to how many nodes all graphs are looked at: 32 768 graphs of 6 nodes, 1 024 of 5; or all lists of two lines.
@@ -139,7 +216,7 @@ def without_node(graph: Graph, node: int) -> Graph:
 
 def _finding(statistic: Any, unit: Unit, nodes: int, *, directed: bool) -> Finding:
     public = Public(unit, None if unit.kind == "node" else nodes, directed=directed)
-    said = statistic.reach(public)
+    said = statistic.sensitivity(public)
     if unit.kind == "node":
         steps = (_node_steps if unit.adjacency is Adjacency.ADD_REMOVE else _swapped_nodes)(statistic, nodes)
     elif unit.kind in {"weight", "event"}:
@@ -209,3 +286,34 @@ def _rows(joined: NDArray[np.bool_]) -> Iterator[tuple[NDArray[np.int64], NDArra
     ends = np.cumsum(offsets[:, -1])
     for g in range(graphs):
         yield offsets[g].copy(), targets[ends[g] - offsets[g, -1] : ends[g]].copy()
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A kind of statistic and the certificate of its sensitivity. The list of all is ``statistics.ENTRIES``.
+
+    >>> Entry("guesswork", object, None)
+    Traceback (most recent call last):
+    ...
+    defocus.errors.base.InvalidParameterError: The statistic 'guesswork' has no certificate.
+    To fix: pass Certificate(statistics=…, units=…), which says what is checked on all small graphs.
+    """
+
+    name: str
+    make: Callable[..., Any]
+    certificate: Certificate
+
+    def __post_init__(self) -> None:
+        certificate: object = self.certificate
+        if not isinstance(certificate, Certificate):
+            raise InvalidParameterError(
+                f"The statistic {self.name!r:.60} has no certificate.",
+                fix="pass Certificate(statistics=…, units=…), which says what is checked on all small graphs.",
+            )
+        for statistic in certificate.statistics:
+            if not isinstance(statistic, Statistic):
+                raise InvalidParameterError(
+                    f"{type(statistic).__name__} is not a statistic of a graph.",
+                    fix="give it name, exact(graph), length(public) and sensitivity(public).",
+                )

@@ -1,19 +1,137 @@
-"""The private data of an open graph, read and arranged when it is first needed: after a charge."""
+"""The list of edges as node numbers, with weights and times where there are any."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, final
+from dataclasses import dataclass
+from typing import Any, TypeAlias, final
 
+import numpy as np
+from numpy.typing import NDArray
 from sqlglot import exp
 
 from defocus.engines.engine import Engine
-from defocus.errors import EngineError
-from defocus.graphs.building import build, build_directed
+from defocus.errors import EngineError, InvalidParameterError, UnfitDataError, whole
 from defocus.graphs.distributed.graph import EngineArcs, EngineGraph
-from defocus.graphs.graph import DirectedGraph, Graph
-from defocus.graphs.pairs import Pairs
+from defocus.graphs.graph import MOST_NODES, DirectedGraph, Graph
+from defocus.graphs.kernels.rows import directed_rows, undirected_rows
+from defocus.graphs.node_names import node_numbers
 
-__all__ = ["Data"]
+__all__ = ["MISSING_TIME", "RULES", "Data", "Ends", "Pairs", "build", "build_directed", "checked_nodes"]
+
+
+MISSING_TIME = -(2**63)
+"""Stands for a time that is missing."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Pairs:
+    """One entry for each line of the data. Ends that are no node are -1; all rules about them are held later.
+
+    ``weights`` are as they were given, as floats; ``times`` are whole microseconds since 1970, or whatever whole
+    numbers the data counts time in, or :data:`MISSING_TIME`.
+    """
+
+    left: NDArray[np.int64]
+    right: NDArray[np.int64]
+    weights: NDArray[np.float64] | None = None
+    times: NDArray[np.int64] | None = None
+
+    def __post_init__(self) -> None:
+        kinds: dict[str, tuple[Any, Any]] = {
+            "left": (self.left, np.int64),
+            "right": (self.right, np.int64),
+            "weights": (self.weights, np.float64),
+            "times": (self.times, np.int64),
+        }
+        for name, (array, kind) in kinds.items():
+            if array is None and name in {"weights", "times"}:
+                continue
+            if not isinstance(array, np.ndarray) or array.dtype != kind or array.shape != (len(self.left),):
+                raise UnfitDataError(
+                    f"The {name} of a list of edges do not fit the edges.", fix="give one for each edge."
+                )
+            array.setflags(write=False)
+
+    def first_of_each(self, *, directed: bool) -> NDArray[np.bool_]:
+        """Which lines are the first about their edge; those with an end that is no node, or with two equal, are not.
+
+        Depends on the ends alone. Where edges have no direction, (a, b) and (b, a) are one edge.
+
+        >>> two = Pairs(np.array([0, 1, 0, -1]), np.array([1, 0, 1, 2]))
+        >>> two.first_of_each(directed=False).tolist(), two.first_of_each(directed=True).tolist()
+        ([True, False, False, False], [True, True, False, False])
+        """
+        known = np.flatnonzero((self.left >= 0) & (self.right >= 0) & (self.left != self.right))
+        ends = np.stack([self.left[known], self.right[known]])
+        if not directed:
+            ends.sort(axis=0)
+        order = np.lexsort((known, ends[1], ends[0]))
+        ends = ends[:, order]
+        new = np.ones(len(known), np.bool_)
+        new[1:] = (ends[:, 1:] != ends[:, :-1]).any(axis=0)
+        first = np.zeros(len(self), np.bool_)
+        first[known[order[new]]] = True
+        return first
+
+    def __len__(self) -> int:
+        return len(self.left)
+
+    def __repr__(self) -> str:
+        return "<a private list of edges>"
+
+
+Ends: TypeAlias = Sequence[int] | NDArray[np.integer[Any]]
+
+RULES = (
+    "an edge that is listed more than once counts once",
+    "an edge from a node to itself is left out",
+    "an edge with an end that is missing, or is not one of the nodes, is left out",
+)
+"""What happens to pairs that a simple graph on the given nodes cannot hold."""
+
+
+def build(nodes: int, left: Ends, right: Ends) -> Graph:
+    """The undirected graph on nodes 0, 1, … ``nodes`` - 1 with an edge for each pair of ends.
+
+    Guarantee:
+        A pair adds at most the one edge it names: adding or removing all copies of one edge in the list adds or
+        removes that edge and changes nothing else. The order of pairs, and of the ends in a pair, does not matter.
+
+    >>> build(4, [0, 1, 1, 2, 9], [1, 0, 1, 3, 0]).pairs()
+    (array([0, 2], dtype=int32), array([1, 3], dtype=int32))
+    """
+    count = checked_nodes(nodes)
+    offsets, targets = undirected_rows(count, *_ends(left, right))
+    return Graph(count, offsets, targets)
+
+
+def build_directed(nodes: int, left: Ends, right: Ends) -> DirectedGraph:
+    """The directed graph with an arc from ``left`` to ``right`` for each pair."""
+    count = checked_nodes(nodes)
+    offsets, targets = directed_rows(count, *_ends(left, right))
+    return DirectedGraph(count, offsets, targets)
+
+
+def checked_nodes(value: object) -> int:
+    """A number of nodes that fits; none at all is fine."""
+    count = whole("nodes", value)
+    if count > MOST_NODES:
+        raise InvalidParameterError(
+            f"A graph has at most {MOST_NODES} nodes here, but nodes is "
+            + (f"{count}." if count < 10**30 else "far more."),
+            fix="number the nodes 0, 1, 2, … without gaps, or list their names: nodes=[…].",
+        )
+    return count
+
+
+def _ends(left: Any, right: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    ends = [node_numbers(side) for side in (left, right)]
+    if len(ends[0]) != len(ends[1]):
+        raise UnfitDataError(
+            "The two lists of ends differ in length.", fix="give one left and one right end for each edge."
+        )
+    return ends[0], ends[1]
 
 
 @final

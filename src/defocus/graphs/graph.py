@@ -45,14 +45,14 @@ class Undirected(Protocol):
 @final
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Graph:
-    """An undirected simple graph: no loops, no double edges. Made by :func:`~defocus.graphs.building.build`.
+    """An undirected simple graph: no loops, no double edges. Made by :func:`~defocus.graphs.data.build`.
 
     The neighbours of node ``i`` are ``targets[offsets[i]:offsets[i + 1]]``, in rising order. Each edge is stored
     at both of its ends. The arrays cannot be written to.
 
     Everything here is private, except for ``nodes`` under edge privacy. Nothing of it is printed.
 
-    >>> from defocus.graphs.building import build
+    >>> from defocus.graphs.data import build
     >>> path = build(3, [0, 1], [1, 2])
     >>> path.edges, path.degrees.tolist(), path.neighbours(1).tolist()
     (2, [1, 2, 1], [0, 2])
@@ -82,22 +82,22 @@ class Graph:
 
     def triangles(self) -> int:
         """How many triples of nodes are joined to each other."""
-        from defocus.graphs.kernels.ranking import ranked  # noqa: PLC0415  # kernels are made for graphs
+        from defocus.graphs.kernels.rows import ranked  # noqa: PLC0415  # kernels are made for graphs
         from defocus.graphs.kernels.triangles import triangle_count  # noqa: PLC0415
 
         return triangle_count(ranked(self))
 
     def triangles_and_level(self) -> tuple[int, int]:
         """How many triangles there are, and how far one edge can move their number around this graph."""
-        from defocus.graphs.kernels.ranking import ranked  # noqa: PLC0415  # likewise
+        from defocus.graphs.kernels.rows import ranked  # noqa: PLC0415  # likewise
         from defocus.graphs.kernels.triangles import most_common_neighbours, triangle_count  # noqa: PLC0415
 
         by_size = ranked(self)
         return triangle_count(by_size), most_common_neighbours(by_size)
 
     def leading_pairs(self) -> list[tuple[int, int]]:
-        """The pairs that decide how far stars move: see :func:`~defocus.graphs.kernels.stars.leading_pairs`."""
-        from defocus.graphs.kernels.stars import leading_pairs  # noqa: PLC0415  # likewise
+        """The pairs that decide how far stars move: see :func:`~defocus.graphs.kernels.triangles.leading_pairs`."""
+        from defocus.graphs.kernels.triangles import leading_pairs  # noqa: PLC0415  # likewise
 
         return leading_pairs(self)
 

@@ -5,9 +5,14 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, final
 
-from defocus.answers.showing import line
+from defocus.answers.tables import line
 from defocus.errors import InvalidParameterError, Number, UnknownQuestionError
-from defocus.graphs.asking import (
+from defocus.graphs.data import Data
+from defocus.graphs.distributed.open import supported
+from defocus.graphs.public import Public
+from defocus.graphs.query import GraphQuery
+from defocus.graphs.question import Checking, Question
+from defocus.graphs.questions import (
     AskClustering,
     AskCommunities,
     AskDegrees,
@@ -24,14 +29,9 @@ from defocus.graphs.asking import (
     AskTriangles,
     AskWeights,
 )
-from defocus.graphs.data import Data
-from defocus.graphs.distributed.opening import supported
-from defocus.graphs.public import Public
-from defocus.graphs.query import GraphQuery
-from defocus.graphs.questions import Checking, Question
 from defocus.graphs.statistic import Statistic
 from defocus.graphs.statistics import Edges, Joint, Stars, Triangles
-from defocus.graphs.statistics.named import NAMES, named
+from defocus.graphs.statistics.joint import NAMES, named
 from defocus.ledger import Ledger, Remaining
 
 __all__ = ["Network"]
@@ -40,7 +40,7 @@ __all__ = ["Network"]
 @final
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Network:
-    """A private graph with its ledger. Made by :func:`~defocus.graphs.opening.open_graph`.
+    """A private graph with its ledger. Made by :func:`~defocus.graphs.open.open_graph`.
 
     Every question is free to preview: ``g.triangles().preview(epsilon=0.5)``. Releasing it charges the ledger first.
     """

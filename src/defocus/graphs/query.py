@@ -4,21 +4,19 @@ from dataclasses import dataclass, replace
 from typing import final
 
 from defocus.errors import Number
-from defocus.graphs.answers import GraphAnswer, checked_result
-from defocus.graphs.building import RULES
-from defocus.graphs.data import Data
-from defocus.graphs.distributed.opening import supported
-from defocus.graphs.kernels.compiling import ready
-from defocus.graphs.previewing import GraphPreview
+from defocus.graphs.answers import GraphAnswer, checked_result, from_record, to_record
+from defocus.graphs.data import RULES, Data
+from defocus.graphs.distributed.open import supported
+from defocus.graphs.kernels.compiler import ready
+from defocus.graphs.preview import GraphPreview
 from defocus.graphs.public import Public
-from defocus.graphs.questions import Method, Question, chosen
-from defocus.graphs.recording import from_record, to_record
+from defocus.graphs.question import Method, Question, chosen
 from defocus.ledger import Ledger, Receipt
 from defocus.noise import Bits
 from defocus.noise.bits import source as bits_of
-from defocus.release.answering import released
-from defocus.release.charging import spendable
+from defocus.release.charge import spendable
 from defocus.release.purposes import allowed
+from defocus.release.question import released
 
 __all__ = ["GraphQuery"]
 

@@ -1,4 +1,4 @@
-"""What every statistic of a graph offers."""
+"""A statistic of a graph: a vector of whole numbers, and its sensitivity."""
 
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
@@ -7,9 +7,10 @@ from numpy.typing import NDArray
 
 from defocus.errors import InvalidParameterError
 from defocus.graphs.public import Public
-from defocus.graphs.reach import Reach
+from defocus.privacy.sensitivity import Sensitivity
 
-__all__ = ["IntVector", "Statistic", "edge_reach"]
+__all__ = ["IntVector", "Statistic", "edge_sensitivity"]
+
 
 IntVector: TypeAlias = NDArray[np.int64]
 
@@ -19,8 +20,8 @@ class Statistic(Protocol):
     """A vector of whole numbers that a graph has, and how far one unit can move it.
 
     Guarantee:
-        :meth:`reach` and :meth:`length` depend on public facts only. Between neighbours under the unit of
-        ``public`` the vector moves by at most :meth:`reach`; every statistic in the registry has a certificate
+        :meth:`sensitivity` and :meth:`length` depend on public facts only. Between neighbours under the unit of
+        ``public`` the vector moves by at most :meth:`sensitivity`; every statistic in the registry has a certificate
         that says where this was checked on all small graphs.
     """
 
@@ -34,12 +35,12 @@ class Statistic(Protocol):
     def length(self, public: Public) -> int:
         """How many entries the vector has."""
 
-    def reach(self, public: Public) -> Reach:
+    def sensitivity(self, public: Public) -> Sensitivity:
         """How far one unit can move the vector; a refusal where no useful bound is known."""
 
 
-def edge_reach(public: Public, one: Reach, *, name: str) -> Reach:
-    """The reach under edge privacy, from that of one edge added or removed.
+def edge_sensitivity(public: Public, one: Sensitivity, *, name: str) -> Sensitivity:
+    """The sensitivity under edge privacy, from that of one edge added or removed.
 
     Replacing one edge by another is two such changes, so it moves the vector at most twice as far. This is
     sound, and for statistics that an added edge can only raise it is not attained.

@@ -5,10 +5,10 @@ What needs PyTorch or scikit-learn is opened when it is first asked for, so that
 
 from typing import Any
 
-from defocus.doors import opened
 from defocus.errors import MissingExtraError
+from defocus.lazy_imports import lazy
 
-_ask, __dir__, __all__ = opened(__name__)
+_ask, __dir__, __all__ = lazy(__name__)
 
 _PACKAGES = {"torch": "torch", "sklearn": "scikit-learn"}
 

@@ -10,8 +10,8 @@ is over.
 
 Settings, data and ledger are compared with those of the run, and others are refused. Steps that were taken after a
 checkpoint are taken again, and must come to the same sums: they get the same noise, and tell nothing new. Any other
-sum is refused, since a second run would have to be charged: see :mod:`defocus.learning.logs`. A checkpoint belongs to
-the log of its run, and is of no use without it.
+sum is refused, since a second run would have to be charged: see :mod:`defocus.learning.run_log`. A checkpoint belongs
+to the log of its run, and is of no use without it.
 
 Sums come out as they did where arithmetic repeats itself: on a CPU with as many threads as before, for shapes of
 batches that were seen before the checkpoint (for new ones the fastest way to add up is measured anew, and ways round
@@ -35,7 +35,7 @@ import numpy as np
 import torch
 
 from defocus.errors import CheckpointError, DefocusError
-from defocus.ledger.disk import sync_directory
+from defocus.ledger.lock import sync_directory
 
 __all__ = ["check_place", "key_in", "load", "save", "tree_in", "tree_out"]
 

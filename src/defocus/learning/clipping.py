@@ -15,7 +15,7 @@ import torch
 
 from defocus.errors import InvalidParameterError, Number, in_range, positive
 
-__all__ = ["Automatic", "Clipping", "Fixed", "PerLayer", "Quantile", "as_clipping"]
+__all__ = ["AdaptiveClipping", "AutomaticClipping", "Clipping", "FixedClipping", "PerLayerClipping", "as_clipping"]
 
 
 class Clipping(ABC):
@@ -43,7 +43,7 @@ class Clipping(ABC):
 
 @final
 @dataclass(frozen=True, slots=True)
-class Fixed(Clipping):
+class FixedClipping(Clipping):
     """Longer gradients are cut to ``norm``, shorter ones are left as they are.
 
     Reference:
@@ -73,7 +73,7 @@ class Fixed(Clipping):
 
 @final
 @dataclass(frozen=True, slots=True)
-class Automatic(Clipping):
+class AutomaticClipping(Clipping):
     """Every gradient is brought to length about ``norm``: g·norm/(|g| + stability).
 
     Only the learning rate is left to tune.
@@ -109,7 +109,7 @@ class Automatic(Clipping):
 
 @final
 @dataclass(frozen=True, slots=True)
-class Quantile(Clipping):
+class AdaptiveClipping(Clipping):
     r"""The clip follows a quantile of the norms, found privately on the way.
 
     After each step the noisy share b of contributions that were not longer than the clip C moves it:
@@ -160,7 +160,7 @@ class Quantile(Clipping):
 
 @final
 @dataclass(frozen=True, slots=True)
-class PerLayer(Clipping):
+class PerLayerClipping(Clipping):
     """Groups of parameters are clipped apart, each to a norm of its own; one unit moves all of them together.
 
     ``norms`` maps the first words of parameters' names to clips, for example ``{"encoder": 1.0, "head": 0.5}``; the
@@ -179,14 +179,15 @@ class PerLayer(Clipping):
         if isinstance(self.norms, dict):
             if not self.norms or not all(isinstance(name, str) for name in self.norms):
                 raise InvalidParameterError(
-                    "PerLayer needs the names of modules with their clips.", fix='write PerLayer({"encoder": 1.0}).'
+                    "PerLayerClipping needs the names of modules with their clips.",
+                    fix='write PerLayer({"encoder": 1.0}).',
                 )
             for norm in self.norms.values():
-                _norm("a clip of PerLayer", norm)
+                _norm("a clip of PerLayerClipping", norm)
         else:
-            _norm("the clip of PerLayer", self.norms)
+            _norm("the clip of PerLayerClipping", self.norms)
 
-    def grouped(self, parameters: Sequence[str]) -> "PerLayer":
+    def grouped(self, parameters: Sequence[str]) -> "PerLayerClipping":
         """The same for the parameters of these names."""
         groups: dict[str, list[str]] = {}
         for name in parameters:
@@ -208,7 +209,7 @@ class PerLayer(Clipping):
         each = {home: self.norms[home] if isinstance(self.norms, dict) else self.norms for home in groups}
         if not isinstance(self.norms, dict):
             each = {home: float(self.norms) / math.sqrt(len(groups)) for home in groups}
-        return PerLayer(each, tuple(tuple(names) for names in groups.values()))
+        return PerLayerClipping(each, tuple(tuple(names) for names in groups.values()))
 
     def start(self) -> tuple[float, ...]:
         """See the base class."""
@@ -236,7 +237,7 @@ class PerLayer(Clipping):
 
 def as_clipping(clip: object) -> Clipping:
     """A rule, or the fixed one that a number means."""
-    return clip if isinstance(clip, Clipping) else Fixed(positive("clip", clip))
+    return clip if isinstance(clip, Clipping) else FixedClipping(positive("clip", clip))
 
 
 def _cut(clip: float) -> Callable[[torch.Tensor], torch.Tensor]:

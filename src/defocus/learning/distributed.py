@@ -20,8 +20,8 @@ import torch
 from torch import distributed
 
 from defocus.errors import InvalidParameterError, LostProcessError, UnfitModelError
-from defocus.learning.streams import KEY_BYTES
-from defocus.noise.integers import Integers
+from defocus.learning.noise import KEY_BYTES
+from defocus.noise.ranges import Integers
 
 __all__ = ["Ranks", "plain"]
 

@@ -6,8 +6,8 @@ from typing import final
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
-from defocus.learning.planning import Plan
-from defocus.learning.watching import Glance, Private
+from defocus.learning.accountant import Plan
+from defocus.learning.metrics import NoisyMetrics, PrivateMetrics
 
 __all__ = ["Progress", "Silent"]
 
@@ -41,7 +41,7 @@ class Progress:
     ) -> None:
         self._bar.stop()
 
-    def show(self, taken: int, glance: Glance | None, private: Private | None) -> None:
+    def show(self, taken: int, glance: NoisyMetrics | None, private: PrivateMetrics | None) -> None:
         """Show the state after ``taken`` steps."""
         if taken % max(1, self._plan.steps // _TIMES) == 0 or taken == self._plan.steps:
             self._epsilon = self._plan.epsilon_after(taken)
@@ -65,11 +65,11 @@ class Silent:
     ) -> None:
         pass
 
-    def show(self, taken: int, glance: Glance | None, private: Private | None) -> None:
+    def show(self, taken: int, glance: NoisyMetrics | None, private: PrivateMetrics | None) -> None:
         """Show nothing."""
 
 
-def _exact(private: Private) -> str:
+def _exact(private: PrivateMetrics) -> str:
     if not private.losses:
         return ""
     low, middle, high = private.quantiles[-1]

@@ -10,37 +10,36 @@ import numpy as np
 import torch
 
 from defocus.errors import InvalidParameterError, Number, TrainingEndedError, count
-from defocus.learning.beginning import (
+from defocus.learning.accountant import Plan, plan
+from defocus.learning.charge import Payment
+from defocus.learning.checkpoints import check_place
+from defocus.learning.clipping import PerLayerClipping, as_clipping
+from defocus.learning.data import Units, examples
+from defocus.learning.distributed import Ranks, plain
+from defocus.learning.failures import withheld
+from defocus.learning.gradients import Gradients
+from defocus.learning.gradients.batches import Batch
+from defocus.learning.gradients.losses import Loss
+from defocus.learning.metrics import Metrics, NoisyMetrics, PrivateMetrics, as_metrics
+from defocus.learning.model_check import check_independent, check_sums_are_wide
+from defocus.learning.model_guard import ModelGuard
+from defocus.learning.noise import Correlated, noise_of
+from defocus.learning.progress import Progress, Silent
+from defocus.learning.result import Sample, TrainingResult, explained
+from defocus.learning.resume import State, agreed, digest_of_run
+from defocus.learning.setup import (
     checked_optimizer,
     checked_parameters,
     checked_precision,
     checked_size,
     checked_unit,
 )
-from defocus.learning.checkpoints import check_place
-from defocus.learning.clipping import PerLayer, as_clipping
-from defocus.learning.distributed import Ranks, plain
-from defocus.learning.examples import Units, examples
-from defocus.learning.explaining import explained
-from defocus.learning.gradients import Gradients
-from defocus.learning.gradients.batches import Batch
-from defocus.learning.gradients.losses import Loss
-from defocus.learning.independence import check_independent, check_sums_are_wide
-from defocus.learning.noising import Correlated, noise_of
-from defocus.learning.paying import Payment
-from defocus.learning.planning import Plan, plan
-from defocus.learning.progress import Progress, Silent
-from defocus.learning.results import Sample, Trained
-from defocus.learning.resuming import State, agreed, digest_of_run
-from defocus.learning.standing import Standing
-from defocus.learning.stepping import Stepper
-from defocus.learning.watching import Glance, Private, Watch, as_watch
-from defocus.learning.withholding import withheld
+from defocus.learning.step import Stepper
 from defocus.ledger import Ledger, Receipt
 from defocus.noise import Bits
 from defocus.noise.bits import source
 from defocus.privacy.budgets import Budget
-from defocus.privacy.pages import html_lines
+from defocus.privacy.html import html_lines
 from defocus.privacy.units import Unit
 
 __all__ = ["Trainer"]
@@ -59,13 +58,13 @@ class Trainer:
         says, from a cryptographic stream; the sum of clipped gradients gets Gaussian noise, and is divided by a public
         number. The run cannot take more steps than were paid for, also when it is resumed.
         One charge pays for one run, however often and by whomever it is resumed: no step is released from two
-        different sums, and no two processes go on with it at once. See :mod:`defocus.learning.logs`.
+        different sums, and no two processes go on with it at once. See :mod:`defocus.learning.run_log`.
     Assumes:
         The number of units (``size``) is public: it decides the rate of sampling. Unless declared, the number of
         examples or users in the data is taken for it, as is usual. The loss is a sum or mean of one term for each
         example, and an example's term does not depend on the others: what can be checked of that is checked at set-up
-        on made-up examples. The model and the optimizer stay what they were then (:mod:`defocus.learning.standing`).
-        For what floating point does not promise, see :mod:`defocus.learning.noising`.
+        on made-up examples. The model and the optimizer stay what they were then (:mod:`defocus.learning.model_guard`).
+        For what floating point does not promise, see :mod:`defocus.learning.noise`.
     Reference:
         Abadi et al. (2016), Deep learning with differential privacy; Ponomareva et al. (2023), How to DP-fy ML.
 
@@ -85,11 +84,11 @@ class Trainer:
             those without a user (None, NaN) are left out.
         size: the public number of units, if that of the data is not public.
         sampling: "poisson", "balls in bins", "shuffled" or "fixed size"; each is charged as what is proven for it.
-        noise: None for the least that the budget allows; a :class:`~defocus.learning.levels.Schedule`; a
-            :class:`~defocus.learning.levels.Banded` strategy for correlated noise; or the ratio itself.
+        noise: None for the least that the budget allows; a :class:`~defocus.learning.noise_schedule.Schedule`; a
+            :class:`~defocus.learning.noise_schedule.Banded` strategy for correlated noise; or the ratio itself.
         randomness: "cryptographic" (the default on a CPU) or "generator" (the default elsewhere).
         watch: what the progress shows of losses and norms: "paid" (1 % of the precision of each step), "private"
-            (exact, for the data's owner only), "nothing", or a :class:`~defocus.learning.watching.Watch`.
+            (exact, for the data's owner only), "nothing", or a :class:`~defocus.learning.metrics.Watch`.
         chunk: how many examples are computed at a time; larger batches are made of several. All unless told, and half
             as many whenever memory of a GPU runs out.
         precision: "float32", or "bfloat16" for mixed precision; parameters and sums stay in float32, which is checked,
@@ -139,15 +138,15 @@ class Trainer:
         declared = checked_size(size, units.count, sampling)
         narrow = checked_precision(precision)
         clipping = as_clipping(clip)
-        if isinstance(clipping, PerLayer):
+        if isinstance(clipping, PerLayerClipping):
             clipping = clipping.grouped(names)
-        watched = as_watch(watch)
+        watched = as_metrics(watch)
         asked: dict[str, Any] = {"unit": unit, "budget": budget, "size": declared, "batch": batch, "epochs": epochs}
         asked |= {"steps": steps, "sampling": sampling, "noise": noise, "clipping": clipping, "watch": watched}
         self.plan: Plan = plan(**asked)
         """What the run will do and owe; free to look at."""
         ranks = Ranks()
-        groups = clipping.names if isinstance(clipping, PerLayer) else None
+        groups = clipping.names if isinstance(clipping, PerLayerClipping) else None
         self._tuned = partial(Gradients, module, loss, groups=groups)
         gradients = self._tuned()
         one = found.form(next(module.parameters()).device)
@@ -159,7 +158,7 @@ class Trainer:
         made = noise_of(randomness, next(module.parameters()).device)
         self._stepper = Stepper(
             model=module,
-            standing=Standing(module, optimizer),
+            standing=ModelGuard(module, optimizer),
             gradients=gradients,
             plan=self.plan,
             clipping=clipping,
@@ -170,10 +169,10 @@ class Trainer:
             chunk=None if chunk is None else count("chunk", chunk),
             precision=narrow,
             clips=clipping.start(),
-            glance=Glance(watched, batch=self.plan.batch)
-            if isinstance(watched, Watch) and self.plan.shares[2]
+            glance=NoisyMetrics(watched, batch=self.plan.batch)
+            if isinstance(watched, Metrics) and self.plan.shares[2]
             else None,
-            private=Private() if watched == "private" else None,
+            private=PrivateMetrics() if watched == "private" else None,
         )
         self._optimizer, self._declared = optimizer, size is not None
         known = "declared" if self._declared else "taken as public"
@@ -195,7 +194,7 @@ class Trainer:
         return self._paid.receipt
 
     @property
-    def private(self) -> Private | None:
+    def private(self) -> PrivateMetrics | None:
         """With ``watch="private"``: exact losses and norms, *for the data's owner only*."""
         return self._stepper.private
 
@@ -253,7 +252,7 @@ class Trainer:
         checkpoint: str | Path | None = None,
         every: int | None = None,
         progress: bool = True,
-    ) -> Trained:
+    ) -> TrainingResult:
         """Take all steps that are left, and tell how it went.
 
         Args:
@@ -280,10 +279,10 @@ class Trainer:
                     self.save(checkpoint)
         return self.result()
 
-    def result(self) -> Trained:
+    def result(self) -> TrainingResult:
         """What was done and what it cost."""
         self._end()
-        return Trained(
+        return TrainingResult(
             plan=self.plan,
             steps=self._taken,
             epsilon=self.epsilon(),

@@ -2,14 +2,13 @@
 
 from defocus.ledger.anchors import Anchor
 from defocus.ledger.entries import Entry
-from defocus.ledger.guards import Remaining
+from defocus.ledger.filter import Remaining, Tally
 from defocus.ledger.ledger import Ledger, verify
 from defocus.ledger.parts import Parts
 from defocus.ledger.receipts import Receipt, Recorded
-from defocus.ledger.tallies import Tally
 from defocus.ledger.terms import Terms
 from defocus.ledger.verification import Verification
-from defocus.privacy.sequences import FixedSequence
+from defocus.privacy.composition import FixedSequence
 
 __all__ = [
     "Anchor",

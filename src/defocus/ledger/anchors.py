@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any, final
 
 from defocus.errors import InvalidParameterError, LedgerDamagedError, LedgerUnavailableError
-from defocus.ledger.disk import sync_directory, take_after
-from defocus.ledger.turns import turn
+from defocus.ledger.lock import file_lock, sync_directory, take_after
 
 __all__ = ["Anchor", "AnchorFile", "anchor_path", "as_anchor"]
 
@@ -115,7 +114,7 @@ class AnchorFile:
 
     def advance(self, anchor: Anchor) -> None:
         """Put ``anchor`` on file unless a later one is there already."""
-        with self.turn():
+        with self.lock():
             known = self.read()
             if known is None or known.sequence < anchor.sequence:
                 self.replace(anchor)
@@ -127,11 +126,11 @@ class AnchorFile:
 
     def write(self, anchor: Anchor) -> None:
         """Put ``anchor`` on file, whatever was there."""
-        with self.turn():
+        with self.lock():
             self.replace(anchor)
 
     def replace(self, anchor: Anchor) -> None:
-        """Write a temporary file, flush it, rename it over the old one, flush the directory, in one's turn."""
+        """Write a temporary file, flush it, rename it over the old one, flush the directory, under the lock."""
         temporary = self.path.with_name(f"{self.path.name}.new")
         try:
             temporary.unlink(missing_ok=True)  # what a killed process, perhaps of another account, left
@@ -153,9 +152,9 @@ class AnchorFile:
         return handle
 
     @contextlib.contextmanager
-    def turn(self) -> Iterator[None]:
+    def lock(self) -> Iterator[None]:
         """Keep every other writer of this file waiting."""
-        waiting = turn(self.path, exclusive=True, timeout=None, like=self.like)
+        waiting = file_lock(self.path, exclusive=True, timeout=None, like=self.like)
         try:
             waiting.__enter__()
         except OSError as error:

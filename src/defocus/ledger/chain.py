@@ -1,6 +1,7 @@
 """The end of a ledger's chain: what all decisions rest on, checked against everything known about it."""
 
 import contextlib
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import final
 
@@ -9,8 +10,10 @@ from defocus.ledger.anchors import Anchor, AnchorFile
 from defocus.ledger.entries import Entry
 from defocus.ledger.store import Session, Store, checked
 from defocus.ledger.verification import linked
+from defocus.privacy.events import Event, compose
+from defocus.privacy.wire import from_wire
 
-__all__ = ["Chain", "anchors"]
+__all__ = ["Chain", "anchors", "heaviest_events"]
 
 
 @final
@@ -91,3 +94,23 @@ class Chain:
 def anchors(known: Iterable[Anchor | None], file: AnchorFile | None) -> list[Anchor]:
     """Those anchors that there are, with the one on file."""
     return [anchor for anchor in (*known, file.read() if file else None) if anchor is not None]
+
+
+def heaviest_events(charges: Iterable[Entry]) -> Event:
+    """The events of all charges; of those that name parts, each as often as in the part that had it most often.
+
+    Guarantee:
+        It holds every release that anybody's own share of the run holds, as often or more often, so it loses no less.
+    """
+    everybody: list[Event] = []
+    parts: dict[str, Counter[Event]] = {}
+    for entry in charges:
+        event, labels = from_wire(entry.content["event"]), entry.parts
+        if not labels:
+            everybody.append(event)
+        for label in labels:
+            parts.setdefault(label, Counter())[event] += 1
+    most: Counter[Event] = Counter()
+    for counted in parts.values():
+        most |= counted
+    return compose([*everybody, *most.elements()])

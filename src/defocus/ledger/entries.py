@@ -5,17 +5,24 @@ hash is SHA-256 over a tag and the body. The body holds the sequence number and 
 entry before it, so each hash vouches for everything that came before.
 """
 
+import dataclasses
 import hashlib
 import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from fractions import Fraction
+from numbers import Integral, Real
 from types import MappingProxyType
 from typing import Any, final
 
-from defocus.errors import LedgerDamagedError
-from defocus.ledger.tallies import Tally
+import numpy as np
+
+from defocus.errors import DefocusError, InvalidParameterError, LedgerDamagedError
+from defocus.ledger.filter import Tally
+from defocus.privacy.events import Event, described
+from defocus.privacy.wire import from_wire, to_wire, write_number
 
 __all__ = [
     "CHARGE",
@@ -27,9 +34,13 @@ __all__ = [
     "amounts_out",
     "canonical",
     "digest",
+    "fingerprint",
     "now",
+    "plain",
     "read_body",
+    "stored_event",
 ]
+
 
 GENESIS, CHARGE, RELEASE = "genesis", "charge", "release"
 NO_HASH = "0" * 64
@@ -190,3 +201,109 @@ def _tally_in(value: Any) -> Tally:
 
 def _unreadable(why: str) -> LedgerDamagedError:
     return LedgerDamagedError(f"An entry cannot be read: {why}.", fix="restore the ledger from a trusted copy.")
+
+
+_LARGEST = 1 << 20
+
+
+def plain(value: Any) -> Any:
+    """``value`` with JSON types only, for keeping in the ledger; refused if that would change it or be too large.
+
+    >>> plain((3, Fraction(1, 2), np.array([1, 2])))
+    [3, '1/2', [1, 2]]
+    """
+    kept = _plain(value, 0)
+    try:
+        size = len(canonical(kept))
+    except ValueError:
+        raise _unkept("it holds a number that is not finite or is too long") from None
+    if size > _LARGEST:
+        raise _unkept(f"it takes {size} characters, and at most {_LARGEST} are kept")
+    return kept
+
+
+def fingerprint(value: Any) -> str:
+    """SHA-256 of a released value: equal values have equal digests, whatever container they came in.
+
+    >>> fingerprint([1, 2]) == fingerprint(np.array([1, 2]))
+    True
+    """
+    try:
+        text = canonical(_plain(value, 0))
+    except (InvalidParameterError, ValueError):
+        text = _described(value)
+    return hashlib.sha256(b"defocus released value 1\n" + text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _described(value: Any) -> str:
+    """What is left to take a digest of when a value has no JSON form; it must not fail, the value is paid for."""
+    name = type(value).__name__
+    try:
+        return f"{name} {value:x}" if isinstance(value, int) else f"{name} {value!r}"
+    except Exception:  # noqa: BLE001  # a repr may raise anything
+        return name
+
+
+def _plain(value: Any, depth: int) -> Any:
+    if depth > 20:
+        raise _unkept("it is nested too deeply")
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, np.ndarray | np.generic):
+        return _plain(value.tolist(), depth + 1)
+    if isinstance(value, Real):
+        return _number(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+        return {key: _plain(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item, depth + 1) for item in value]
+    raise _unkept(f"it is a {type(value).__name__}")
+
+
+def _number(value: Real) -> int | float | str:
+    if isinstance(value, Integral):
+        return int(value)
+    written: str | float = write_number(value) if isinstance(value, Fraction) else float(value)
+    return written
+
+
+def _unkept(why: str) -> InvalidParameterError:
+    return InvalidParameterError(
+        f"The released value cannot be kept in the ledger: {why}.",
+        fix="record it without keep=True (its digest is recorded), and keep the value itself elsewhere.",
+    )
+
+
+_LONGEST = 1 << 20
+
+
+def stored_event(event: object) -> Any:
+    """The event with JSON types only, read back once to be sure that it will mean the same.
+
+    >>> from defocus.privacy.events import Laplace
+    >>> stored_event(Laplace(2))
+    {'kind': 'Laplace', 'ratio': 2}
+    """
+    if not isinstance(event, Event):
+        raise InvalidParameterError(
+            f"A ledger is charged with an event, but got {described(event)}.",
+            fix="pass for example privacy.Laplace(2), or mechanism.event.",
+        )
+    try:
+        wire: Any = to_wire(event)
+        size, same = len(canonical(wire)), from_wire(wire) == event
+    except DefocusError:
+        raise
+    except (TypeError, ValueError, OverflowError):
+        wire, size, same = None, 0, False
+    if not same:
+        raise InvalidParameterError(
+            "The event holds a number that cannot be stored exactly.", fix="use int, float or Fraction of usual size."
+        )
+    if size > _LONGEST:
+        raise InvalidParameterError(
+            f"The event takes {size} characters, and at most {_LONGEST} are kept.", fix="charge it in several parts."
+        )
+    return wire

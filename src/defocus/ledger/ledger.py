@@ -9,29 +9,24 @@ from typing import Any, final
 from rich.table import Table
 
 from defocus.errors import InvalidParameterError, LedgerUnavailableError, Number
-from defocus.ledger import show
+from defocus.ledger import display
 from defocus.ledger.anchors import Anchor, AnchorFile, as_anchor
-from defocus.ledger.chain import Chain, anchors
-from defocus.ledger.charging import Account, checked_labels
-from defocus.ledger.entries import CHARGE, RELEASE, Entry, amounts_out, now
-from defocus.ledger.guards import Guard, Remaining
-from defocus.ledger.making import check_kinds, is_there, make, terms_of
-from defocus.ledger.opening import anchor_file_of, place_of
+from defocus.ledger.chain import Chain, anchors, heaviest_events
+from defocus.ledger.charge import Account, checked_labels
+from defocus.ledger.creation import anchor_file_of, check_kinds, is_there, make, place_of, terms_of
+from defocus.ledger.display import Prices
+from defocus.ledger.entries import CHARGE, RELEASE, Entry, amounts_out, fingerprint, now, plain, stored_event
+from defocus.ledger.filter import Guard, Remaining, Tally
 from defocus.ledger.parts import Parts
-from defocus.ledger.prices import Prices
 from defocus.ledger.receipts import Receipt, Recorded
 from defocus.ledger.store import Store, checked
-from defocus.ledger.storing import stored_event
-from defocus.ledger.summing import heaviest_events
-from defocus.ledger.tallies import Tally
 from defocus.ledger.terms import Terms
 from defocus.ledger.text import line, whoever
-from defocus.ledger.values import fingerprint, plain
 from defocus.ledger.verification import Verification, examine
 from defocus.privacy.budgets import Budget
+from defocus.privacy.calibration import spoken_delta
+from defocus.privacy.composition import FixedSequence, fixed_sequence_bound
 from defocus.privacy.events import Event
-from defocus.privacy.guidance import spoken_delta
-from defocus.privacy.sequences import FixedSequence, fixed_sequence_bound
 from defocus.privacy.units import Unit
 from defocus.privacy.wire import from_wire
 
@@ -123,7 +118,7 @@ class Ledger:
         try:
             file = anchor_file_of(anchor_file, store.place, where)
             # Making a ledger and starting its anchor file must look like one step to others who open it.
-            with contextlib.nullcontext() if file is None or read_only else file.turn():
+            with contextlib.nullcontext() if file is None or read_only else file.lock():
                 there = is_there(store, file)
                 if not there:
                     make(store, None if read_only else (dataset, unit, budget), who, parts=parts, by=by)
@@ -327,7 +322,7 @@ class Ledger:
     def table(self, *, newest: int = 20) -> Table:
         """The newest entries for a terminal, with the epsilon of each charge by itself and the budget used by then."""
         entries = self._newest(newest)
-        return show.table(self._summary(), entries, Prices.of(self._terms, entries))
+        return display.table(self._summary(), entries, Prices.of(self._terms, entries))
 
     def close(self) -> None:
         """Give up the connections. The ledger itself stays."""
@@ -349,7 +344,7 @@ class Ledger:
 
     def _repr_html_(self) -> str:
         entries = self._newest(20)
-        return show.page(self._summary(), entries, Prices.of(self._terms, entries))
+        return display.page(self._summary(), entries, Prices.of(self._terms, entries))
 
     def __reduce__(self) -> Any:
         raise InvalidParameterError(
@@ -359,7 +354,7 @@ class Ledger:
     def _summary(self) -> Mapping[str, str]:
         tally = self.tally()
         divided = "" if tally is None else tally.words(self._guard)
-        return show.summary(self._terms, self.remaining(), self.where, len(self), divided)
+        return display.summary(self._terms, self.remaining(), self.where, len(self), divided)
 
     def _labels(self, parts: Iterable[str] | None) -> tuple[str, ...]:
         return self._parts if parts is None else checked_labels(parts, self._terms)

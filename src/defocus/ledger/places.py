@@ -42,12 +42,12 @@ class Place(ABC):
         """Something that changes when the whole ledger is swapped for another; refuses a place that is gone."""
 
     @abstractmethod
-    def turn(self, *, write: bool) -> AbstractContextManager[None]:
+    def lock(self, *, write: bool) -> AbstractContextManager[None]:
         """Keep others away from a transaction where the database's own locks do not suffice."""
 
     @abstractmethod
     def begin(self, connection: Connection, *, write: bool) -> None:
-        """Begin a transaction; a writing one waits for its turn, up to the timeout."""
+        """Begin a transaction; a writing one waits for the lock, up to the timeout."""
 
     @abstractmethod
     def exists(self, connection: Connection) -> bool:

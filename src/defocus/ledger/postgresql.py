@@ -88,7 +88,7 @@ class PostgresqlSchema(Place):
         """Nothing: a server's tables are not swapped by renaming a file."""
         return None
 
-    def turn(self, *, write: bool) -> AbstractContextManager[None]:
+    def lock(self, *, write: bool) -> AbstractContextManager[None]:
         """Nothing: the server's locks belong to its sessions."""
         del write
         return nullcontext()

@@ -6,7 +6,7 @@ from typing import Any, final
 from defocus.ledger.anchors import Anchor
 from defocus.ledger.entries import Entry, amounts_in, amounts_out
 from defocus.ledger.terms import Terms
-from defocus.privacy.costs import Cost
+from defocus.privacy.composition import Cost
 from defocus.privacy.events import Event
 from defocus.privacy.wire import to_wire
 

@@ -17,7 +17,7 @@ the old one is noticed instead of written past.
 Locks are the file system's: keep the file on a local disk. Network file systems often lie about
 locks; use PostgreSQL there. SQLite's locks vanish when anything else in the process opens and
 closes the file, so each transaction also holds a lock of its own on ``<ledger>.lock``
-(:mod:`defocus.ledger.turns`), which stays there, empty.
+(:mod:`defocus.ledger.lock`), which stays there, empty.
 
 A new ledger and its lock file can be read and written by their owner only. To share a ledger between accounts, give
 both files to a group, or use PostgreSQL.
@@ -35,7 +35,7 @@ from sqlalchemy import Connection, Engine, QueuePool, create_engine, event
 from sqlalchemy.exc import DisconnectionError, SQLAlchemyError
 
 from defocus.errors import LedgerBusyError, LedgerDamagedError, LedgerError, LedgerUnavailableError
-from defocus.ledger.disk import sync_directory
+from defocus.ledger.lock import file_lock, lock_path, sync_directory
 from defocus.ledger.places import Place
 from defocus.ledger.schema import (
     DIVIDED_FORMAT,
@@ -46,7 +46,6 @@ from defocus.ledger.schema import (
     TRIGGERS,
     sqlite_triggers,
 )
-from defocus.ledger.turns import lock_path, turn
 
 __all__ = ["SqliteFile"]
 
@@ -110,7 +109,7 @@ class SqliteFile(Place):
         """Remove the blank journal, unless someone else is using it."""
         if self.read_only:
             return
-        with contextlib.suppress(sqlite3.Error, OSError), turn(self.path, exclusive=True, timeout=0) as had:
+        with contextlib.suppress(sqlite3.Error, OSError), file_lock(self.path, exclusive=True, timeout=0) as had:
             if had:
                 connection.execute("PRAGMA busy_timeout=0").close()
                 connection.execute("PRAGMA journal_mode=DELETE").close()
@@ -148,10 +147,10 @@ class SqliteFile(Place):
         return status.st_dev, status.st_ino
 
     @contextlib.contextmanager
-    def turn(self, *, write: bool) -> Iterator[None]:
-        """Hold the lock beside the file for the whole transaction; see :mod:`defocus.ledger.turns`."""
+    def lock(self, *, write: bool) -> Iterator[None]:
+        """Hold the lock beside the file for the whole transaction; see :mod:`defocus.ledger.lock`."""
         try:
-            waiting = turn(self.path, exclusive=write, timeout=self.timeout)
+            waiting = file_lock(self.path, exclusive=write, timeout=self.timeout)
             had = waiting.__enter__()
         except OSError as error:
             if self.read_only:  # a directory that cannot be written to has no writers either

@@ -201,7 +201,7 @@ class Store:
 
     @contextlib.contextmanager
     def _transaction(self, engine: Engine, *, write: bool) -> Iterator[Connection]:
-        with self.place.turn(write=write), engine.connect() as opened:
+        with self.place.lock(write=write), engine.connect() as opened:
             connection = opened.execution_options(isolation_level="AUTOCOMMIT")
             self.place.begin(connection, write=write)
             try:

@@ -7,12 +7,11 @@ from typing import Any, NamedTuple, final
 
 from defocus.errors import DefocusError, LedgerBusyError, LedgerDamagedError
 from defocus.ledger.anchors import Anchor
-from defocus.ledger.charging import Account
+from defocus.ledger.charge import Account
 from defocus.ledger.entries import CHARGE, GENESIS, NO_HASH, RELEASE, Entry, amounts_in, digest
-from defocus.ledger.guards import Amounts, Guard
+from defocus.ledger.filter import Amounts, Guard, Tally
 from defocus.ledger.parts import key_of
 from defocus.ledger.store import Row, Session, Store, checked
-from defocus.ledger.tallies import Tally
 from defocus.ledger.terms import Terms
 from defocus.privacy.wire import from_wire
 

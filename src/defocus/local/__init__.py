@@ -8,6 +8,6 @@
 True
 """
 
-from defocus.doors import opened
+from defocus.lazy_imports import lazy
 
-__getattr__, __dir__, __all__ = opened(__name__)
+__getattr__, __dir__, __all__ = lazy(__name__)

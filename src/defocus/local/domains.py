@@ -1,4 +1,4 @@
-"""What a value may be: public facts that a device and a server agree on before anything is collected."""
+"""One way to write each number, so that equal descriptions are the same text on every machine."""
 
 import math
 from collections.abc import Sequence
@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from defocus.errors import InvalidParameterError, Number, OutOfDomainError, SilentDeviceError, finite, whole
 from defocus.errors.plain import guarded, plain
-from defocus.local.numbers import canonical
 from defocus.privacy.wire import read_number, write_number
 
 __all__ = [
@@ -21,11 +20,33 @@ __all__ = [
     "Codes",
     "Domain",
     "Interval",
+    "canonical",
     "domain_from_wire",
     "listed",
     "never_silent",
     "plain_text",
 ]
+
+
+_EXACT = 1 << 53
+"""Below this, every JSON reader holds an integer exactly."""
+
+
+def canonical(value: Number) -> Number:
+    """The same number as an int, a float or a Fraction, whichever comes first and holds it; ints below 2**53 only.
+
+    >>> from fractions import Fraction
+    >>> canonical(1.0), canonical(Fraction(1, 2)), canonical(Fraction(1, 3))
+    (1, 0.5, Fraction(1, 3))
+    """
+    if value == int(value) and -_EXACT < value < _EXACT:
+        return int(value)
+    try:
+        near = float(value)
+    except OverflowError:
+        return value
+    return near if near == value else value
+
 
 Codes: TypeAlias = NDArray[np.int64]
 
@@ -63,7 +84,7 @@ class Categories:
         if self.size > LARGEST_DOMAIN:
             raise InvalidParameterError(
                 f"A domain of {self.size} categories is too large to count: at most {LARGEST_DOMAIN} are.",
-                fix="find frequent values first (defocus.local.heavy_hitters), or hash them into fewer categories.",
+                fix="find frequent values first (defocus.local.frequent_strings), or hash them into fewer categories.",
             )
         if self.outside not in ("refuse", "other"):
             raise InvalidParameterError(

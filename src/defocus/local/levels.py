@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from defocus.errors import InvalidParameterError, Number, in_range
-from defocus.local.numbers import canonical
+from defocus.local.domains import canonical
 from defocus.noise import Bits
 from defocus.noise.bits import Words
 from defocus.noise.enclosures import exp_bounds

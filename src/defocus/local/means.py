@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 
 from defocus.answers.columns import AnswerColumn
 from defocus.errors import InvalidParameterError, Number, probability
-from defocus.local.answering import CollectedAnswer
+from defocus.local.aggregation import Countable, counted
+from defocus.local.answers import CollectedAnswer
 from defocus.local.clients import Client
-from defocus.local.counting import Countable, counted
 from defocus.local.designs import Numeric, from_json, numeric, to_json
-from defocus.local.designs.local_laplace import LocalLaplace
-from defocus.local.designs.window import Window
+from defocus.local.designs.numeric import LocalLaplace, Window
 from defocus.local.domains import Interval
 from defocus.local.reports import Reports
 from defocus.local.servers import Server, State

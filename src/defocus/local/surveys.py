@@ -8,12 +8,11 @@ from typing import Any, Literal, final
 import numpy as np
 
 from defocus.errors import InvalidParameterError, Number
-from defocus.local.choosing import best
 from defocus.local.designs import Frequency
 from defocus.local.domains import Categories
 from defocus.local.estimates import Estimate, group_variances, scaled_up
 from defocus.local.levels import checked_epsilon
-from defocus.local.oracles import Oracle
+from defocus.local.oracles import Oracle, best
 from defocus.local.reports import Reports
 from defocus.noise import Bits, uniform
 from defocus.noise.bits import source

@@ -12,21 +12,16 @@ integers: :class:`Grid` brings fractional records there and back.
 
 from defocus.mechanisms.above_threshold import AboveThreshold, Answer, Crossings
 from defocus.mechanisms.advice import Advice, Candidate, advise, advise_choice
-from defocus.mechanisms.exponential import Exponential
 from defocus.mechanisms.gaussian import Gaussian
-from defocus.mechanisms.geometric import Geometric
 from defocus.mechanisms.grid import Grid
-from defocus.mechanisms.ladder import Ladder
-from defocus.mechanisms.laplace import Laplace
-from defocus.mechanisms.local_sensitivity import Bounded, NoisyLocalSensitivity
+from defocus.mechanisms.instance_based import Bounded, Ladder, NoisyLocalSensitivity, Ramp
+from defocus.mechanisms.laplace import Geometric, Laplace
 from defocus.mechanisms.mechanism import Mechanism
 from defocus.mechanisms.partition_selection import PartitionSelection
-from defocus.mechanisms.permute_and_flip import PermuteAndFlip
 from defocus.mechanisms.quantiles import Located, Quantiles
-from defocus.mechanisms.ramp import Ramp
 from defocus.mechanisms.randomized_response import Estimate, RandomizedResponse
 from defocus.mechanisms.ranges import RangeFinding
-from defocus.mechanisms.report_noisy_max import ReportNoisyMax
+from defocus.mechanisms.selection import Exponential, PermuteAndFlip, ReportNoisyMax
 from defocus.mechanisms.subsets import SubsetChoice
 
 __all__ = [

@@ -8,10 +8,9 @@ from typing import ClassVar, NamedTuple, final
 import numpy as np
 
 from defocus.errors import InvalidParameterError, Number, count, positive
-from defocus.mechanisms import previews
-from defocus.mechanisms.parameters import scale_for
+from defocus.mechanisms import error_laws
+from defocus.mechanisms.parameters import LARGEST, SMALLEST, Integers, integers, saturate, scale_for
 from defocus.mechanisms.selection import checked_flag
-from defocus.mechanisms.values import LARGEST, SMALLEST, Integers, integers, saturate
 from defocus.noise import Bits, discrete_laplace
 from defocus.privacy import events
 
@@ -114,12 +113,12 @@ class AboveThreshold:
     @property
     def error(self) -> float:
         """The expected absolute difference of the noises in one comparison."""
-        return previews.sum_error(*self.scales)
+        return error_laws.sum_error(*self.scales)
 
     def interval(self, confidence: Number) -> int:
         """How far from the threshold an answer must be for its comparison to be right with this ``confidence``."""
         first, second = self.scales
-        return previews.half_width(lambda width: previews.sum_tail(first, second, width), confidence)
+        return error_laws.half_width(lambda width: error_laws.sum_tail(first, second, width), confidence)
 
     def check(self, answers: object) -> None:
         """Refuse anything but 64-bit integers."""

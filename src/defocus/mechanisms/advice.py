@@ -7,17 +7,14 @@ from html import escape
 from typing import Any, final
 
 from defocus.errors import CannotCalibrateError, InvalidParameterError, Number, UnsupportedEventError, count, positive
-from defocus.mechanisms.exponential import Exponential
 from defocus.mechanisms.gaussian import Gaussian
 from defocus.mechanisms.laplace import Laplace
 from defocus.mechanisms.mechanism import Mechanism
 from defocus.mechanisms.parameters import checked_budget
-from defocus.mechanisms.permute_and_flip import PermuteAndFlip
-from defocus.mechanisms.report_noisy_max import ReportNoisyMax
-from defocus.mechanisms.selection import checked_flag
+from defocus.mechanisms.selection import Exponential, PermuteAndFlip, ReportNoisyMax, checked_flag
 from defocus.privacy.budgets import Budget
-from defocus.privacy.pages import html_table
-from defocus.privacy.rounding import root_up
+from defocus.privacy.html import html_table
+from defocus.privacy.numbers import root_up
 
 __all__ = ["Advice", "Candidate", "advise", "advise_choice"]
 

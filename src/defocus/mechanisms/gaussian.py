@@ -5,9 +5,16 @@ from dataclasses import dataclass
 from typing import Self, final, overload
 
 from defocus.errors import CannotCalibrateError, InvalidParameterError, Number, UnsupportedEventError, count, positive
-from defocus.mechanisms import previews
-from defocus.mechanisms.parameters import checked_budget, noise_scale, not_by_epsilon
-from defocus.mechanisms.values import Integers, IntVector, add, integers
+from defocus.mechanisms import error_laws
+from defocus.mechanisms.parameters import (
+    Integers,
+    IntVector,
+    add,
+    checked_budget,
+    integers,
+    noise_scale,
+    not_by_epsilon,
+)
 from defocus.noise import Bits, discrete_gaussian
 from defocus.privacy import events
 from defocus.privacy.budgets import Budget
@@ -102,19 +109,19 @@ class Gaussian:
     @property
     def error(self) -> float:
         """The expected absolute error of one entry."""
-        return previews.gaussian_error(self.sigma)
+        return error_laws.gaussian_error(self.sigma)
 
     @property
     def variance(self) -> float:
         """The variance, and mean squared error, of one entry."""
-        return previews.gaussian_variance(self.sigma)
+        return error_laws.gaussian_variance(self.sigma)
 
     def interval(self, confidence: Number) -> int:
         """A half-width that holds one entry's error with probability of at least ``confidence``.
 
         The least one for sigma up to 200, and at most one step more above.
         """
-        return previews.half_width(lambda width: previews.gaussian_tail(self.sigma, width), confidence)
+        return error_laws.half_width(lambda width: error_laws.gaussian_tail(self.sigma, width), confidence)
 
     def check(self, value: object) -> None:
         """Refuse anything but ``dimension`` 64-bit integers."""

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from defocus.errors import InvalidParameterError, NotExactError, Number, UnfitDataError, count, finite, positive
 from defocus.errors.plain import guarded, number
-from defocus.mechanisms.values import IntVector, saturate
+from defocus.mechanisms.parameters import IntVector, saturate
 
 __all__ = ["Grid", "Values"]
 

@@ -10,9 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from defocus.errors import CannotCalibrateError, Number, count, in_range, positive, probability, whole
-from defocus.mechanisms.parameters import outside
+from defocus.mechanisms.parameters import Integers, integers, outside
 from defocus.mechanisms.selection import checked_flag
-from defocus.mechanisms.values import Integers, integers
 from defocus.noise import Bits
 from defocus.noise.bits import Words, source
 from defocus.noise.enclosures import exp_bounds

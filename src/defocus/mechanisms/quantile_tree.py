@@ -18,8 +18,7 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 from defocus.errors import Number
-from defocus.mechanisms.parameters import scale_for
-from defocus.mechanisms.values import IntVector, add
+from defocus.mechanisms.parameters import IntVector, add, scale_for
 from defocus.noise import Bits, discrete_laplace
 from defocus.privacy import events
 

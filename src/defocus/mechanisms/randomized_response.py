@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from defocus.errors import Number, count, in_range, whole
-from defocus.mechanisms.parameters import outside
-from defocus.mechanisms.values import Integers, IntVector, integers
+from defocus.mechanisms.parameters import Integers, IntVector, integers, outside
 from defocus.noise import Bits, uniform
 from defocus.noise.bits import source
 from defocus.noise.coins import coins

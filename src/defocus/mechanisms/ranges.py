@@ -11,10 +11,9 @@ from typing import ClassVar, final
 import numpy as np
 
 from defocus.errors import InvalidParameterError, Number, count, finite, in_range, positive, probability
-from defocus.mechanisms import previews
-from defocus.mechanisms.parameters import outside, scale_for
+from defocus.mechanisms import error_laws
+from defocus.mechanisms.parameters import Integers, add, integers, outside, scale_for
 from defocus.mechanisms.selection import checked_flag
-from defocus.mechanisms.values import Integers, add, integers
 from defocus.noise import Bits, discrete_laplace
 from defocus.privacy import events
 
@@ -106,11 +105,11 @@ class RangeFinding:
     @property
     def error(self) -> float:
         """The expected absolute error of one noisy count."""
-        return previews.laplace_error(self.scale)
+        return error_laws.laplace_error(self.scale)
 
     def interval(self, confidence: Number) -> int:
         """The half-width that the error of one noisy count stays within."""
-        return previews.half_width(lambda width: previews.laplace_tail(self.scale, width), confidence)
+        return error_laws.half_width(lambda width: error_laws.laplace_tail(self.scale, width), confidence)
 
     def missed(self, confidence: Number) -> float:
         """With probability ``confidence``, at most this much more weight than ``share`` of all lies outside the range.
@@ -170,7 +169,7 @@ def _sums(scale: Number, n: int, beyond: float) -> list[float]:
     moment = 2 * np.log(-np.expm1(-rate)) - np.log(-np.expm1(theta - rate)) - np.log(-np.expm1(-theta - rate))
     times = np.arange(1, n + 1)[:, np.newaxis]
     bounds: list[float] = ((times * moment - math.log(beyond)) / theta).min(axis=1).tolist()
-    single = previews.half_width(lambda width: previews.laplace_tail(scale, width) / 2, 1 - beyond)
+    single = error_laws.half_width(lambda width: error_laws.laplace_tail(scale, width) / 2, 1 - beyond)
     return [min(bounds[0], float(single)), *bounds[1:]]
 
 

@@ -11,13 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from defocus.errors import InvalidParameterError, Number, count
-from defocus.mechanisms.parameters import checked_rate, outside
+from defocus.mechanisms.parameters import Integers, checked_rate, integers, outside
 from defocus.mechanisms.selection import checked_flag
-from defocus.mechanisms.values import Integers, integers
 from defocus.noise import Bits, permutation
 from defocus.noise.bits import source
-from defocus.noise.intervals import NOTHING, Enclosed, aligned, exponential, plus, times
-from defocus.noise.weights import enclosed_choice
+from defocus.noise.enclosures import NOTHING, Enclosed, aligned, exponential, plus, times
+from defocus.noise.reals import enclosed_choice
 from defocus.privacy import events
 
 __all__ = ["SubsetChoice"]

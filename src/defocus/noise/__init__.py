@@ -13,8 +13,7 @@ more bits are drawn and the enclosure is tightened until they are.
 from defocus.noise.bits import Bits, system
 from defocus.noise.choice import exponential_choice
 from defocus.noise.coins import bernoulli, bernoulli_exp
-from defocus.noise.gaussian import discrete_gaussian
-from defocus.noise.laplace import discrete_laplace
+from defocus.noise.discrete import discrete_gaussian, discrete_laplace
 from defocus.noise.ranges import permutation, uniform
 
 __all__ = [

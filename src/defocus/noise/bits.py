@@ -148,7 +148,7 @@ def source(bits: object) -> Bits:
     >>> source(42)
     Traceback (most recent call last):
     ...
-    defocus.errors.noise.NotBitsError: bits must be a source of cryptographic random bits, but it is of type int.
+    defocus.errors.core.NotBitsError: bits must be a source of cryptographic random bits, but it is of type int.
     To fix: leave bits out; a test that needs repeatable noise passes defocus.noise.testing.seeded(seed).
     """
     if bits is None:

@@ -19,8 +19,7 @@ import numpy as np
 from scipy.special import erfcx, ndtr
 
 from defocus.errors import FormulaOutOfRangeError, InvalidParameterError, Number, non_negative, positive, probability
-from defocus.privacy.rounding import above, below
-from defocus.privacy.searching import turning
+from defocus.privacy.numbers import above, below, bisect
 
 __all__ = [
     "classical_gaussian_sigma",
@@ -165,7 +164,7 @@ def epsilon_of(mu: float, delta: float) -> float:
             low = max(0.0, tried)
             break
         high = tried
-    return turning(lambda e: log_delta(mu, e) <= target, low, high, relative=2**-46).yes
+    return bisect(lambda e: log_delta(mu, e) <= target, low, high, relative=2**-46).yes
 
 
 def _fall(mu: float, epsilon: float) -> float:
@@ -194,7 +193,7 @@ def mu_for(epsilon: float, delta: float) -> float:
     high = 2 * low
     while high < math.inf and log_delta(high, epsilon) <= target:
         low, high = high, 2 * high
-    return turning(lambda mu: log_delta(mu, epsilon) <= target, high, low, relative=2**-46).yes
+    return bisect(lambda mu: log_delta(mu, epsilon) <= target, high, low, relative=2**-46).yes
 
 
 def _textbook_ratio(epsilon: float, delta: float) -> float:

@@ -42,6 +42,7 @@ __all__ = [
     "Shuffled",
     "SubsetResponse",
     "compose",
+    "described",
     "parts_of",
 ]
 
@@ -398,3 +399,20 @@ def _inner(event: Any) -> None:
             f"Sampling and selection need the event that runs inside, but got {type(event).__name__}.",
             fix="write for example Sampled(Gaussian(1.0), rate=0.01).",
         )
+
+
+def described(thing: object) -> str:
+    """The kind of ``thing``, told apart from others of the same name. Its value is private and not shown.
+
+    >>> from defocus.privacy.events import Laplace
+    >>> described(Laplace), described(Laplace(20)), described(3)
+    ('the class Laplace', 'the event privacy.Laplace', 'int')
+    """
+    name = type(thing).__name__
+    if isinstance(thing, type):
+        return f"the class {thing.__name__}"
+    if isinstance(thing, Event):
+        return f"the event privacy.{name}"
+    if isinstance(getattr(type(thing), "event", None), property) and callable(getattr(thing, "sample", None)):
+        return f"the mechanism {name}"
+    return name

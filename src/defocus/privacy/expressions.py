@@ -58,7 +58,7 @@ def parse(text: str) -> Event:
     >>> parse("gausian(1)")
     Traceback (most recent call last):
     ...
-    defocus.errors.privacy.ExpressionError: There is no event called gausian, at position 1:
+    defocus.errors.core.ExpressionError: There is no event called gausian, at position 1:
         gausian(1)
         ^
     To fix: did you mean gaussian?

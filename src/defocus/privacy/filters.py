@@ -1,11 +1,13 @@
-r"""Privacy filters: does the next release, chosen after seeing all earlier answers, still fit in the budget?
+r"""How much of a budget each elementary filter gets: shares of delta, orders, and the limits they buy.
+
+Privacy filters: does the next release, chosen after seeing all earlier answers, still fit in the budget?
 
 Composition theorems for fixed sequences need not hold when later privacy parameters depend on earlier answers. A
 filter is a rule that may be asked before each release, and keeps the budget for every analyst who obeys it.
 
 The default filter of an (epsilon, delta) budget is a *union* of elementary ones
-(:mod:`defocus.privacy.elementary`): a release is admitted if at least one elementary filter still admits the whole
-run, this release included. So Gaussian, pure, sampled and mixed runs each get the bound that suits them.
+(:mod:`defocus.privacy.elementary_filters`): a release is admitted if at least one elementary filter still admits the
+whole run, this release included. So Gaussian, pure, sampled and mixed runs each get the bound that suits them.
 
 Guarantee:
     The union with shares :math:`\delta_j` is :math:`(\varepsilon, \sum_j\delta_j)`-DP. Proof. Let P, Q be the laws of
@@ -44,23 +46,103 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple, final
+from functools import lru_cache
+from typing import NamedTuple, TypeAlias, final
 
-from defocus.errors import InvalidParameterError, UnsupportedEventError
+import numpy as np
+
+from defocus.errors import InvalidParameterError, Number, UnsupportedEventError
+from defocus.privacy import classical
+from defocus.privacy.accounting.basic import spend
+from defocus.privacy.accounting.renyi.conversion import epsilon_at
 from defocus.privacy.accounting.shuffling import replaced_only
-from defocus.privacy.accounting.spends import spend
+from defocus.privacy.accounting.zcdp import rho_for
 from defocus.privacy.budgets import Budget
-from defocus.privacy.costs import Comparison, Cost, Remaining
-from defocus.privacy.elementary import Elementary, price
-from defocus.privacy.events import Event, Gaussian, Pure, parts_of
-from defocus.privacy.limits import makers
-from defocus.privacy.naming import described
-from defocus.privacy.planning import least_allowed
-from defocus.privacy.rounding import above, product_up, sum_up
-from defocus.privacy.searching import turning
+from defocus.privacy.composition import Comparison, Cost, Remaining
+from defocus.privacy.elementary_filters import ConcentratedSum, Elementary, GaussianSum, PureSum, RenyiSum, price
+from defocus.privacy.events import Event, Gaussian, Pure, described, parts_of
+from defocus.privacy.numbers import above, below, bisect, least_allowed, product_up, sum_up
 from defocus.privacy.units import Adjacency
 
-__all__ = ["Comparison", "Cost", "Filter", "Remaining", "filter", "rules"]
+__all__ = ["Comparison", "Cost", "Filter", "Made", "Remaining", "filter", "makers", "rules"]
+
+
+_ROOM = 1 + 1e-9
+"""A budget the owner states in decimals is kept to one part in a billion, so that ten charges of 0.1 fit in 1."""
+
+_BLUR = 1e-9
+"""The part of epsilon set aside for the difference between discrete and continuous Gaussians."""
+
+_SLACK_SHARE, _GAUSSIAN_SHARE = 1 / 8, 3 / 8
+_RENYI_SHARES = ((1.0, 3 / 16), (0.8, 1 / 8), (0.6, 1 / 8), (2.0, 1 / 16))
+"""Orders, as multiples of (the best order for Gaussian runs − 1), and their shares of delta."""
+
+Made: TypeAlias = tuple[float, tuple[Elementary, ...], float]
+"""What the deltas of releases may add up to; the elementary filters; and what deltas may add up to instead where the
+first release exceeds that, if it decides."""
+
+
+def makers(budget: Budget) -> dict[str, Callable[[], Made]]:
+    """The filters a budget can have, by name."""
+    if budget.rho is not None:
+        limit = _limit(budget.rho)
+        return dict.fromkeys(("union", "zcdp"), lambda: (0.0, (ConcentratedSum(limit),), 0.0))
+    if budget.mu is not None:
+        squared = min(below(budget.mu), 1e150) ** 2 * _ROOM
+        return dict.fromkeys(("union", "gaussian"), lambda: (0.0, (GaussianSum(squared),), 0.0))
+    epsilon, delta = below(budget.epsilon or 0), below(budget.delta)
+    pure = PureSum(_limit(epsilon))
+    if delta == 0:
+        return dict.fromkeys(("union", "basic"), lambda: (0.0, (pure,), 0.0))
+
+    def union(whole: float) -> Made:
+        gaussian = _gaussian(epsilon, _GAUSSIAN_SHARE * delta)
+        renyi = (_renyi(epsilon, share * delta, factor) for factor, share in _RENYI_SHARES)
+        return _SLACK_SHARE * delta, (pure, gaussian, *renyi), whole
+
+    return {
+        "union": lambda: union(0.0),
+        "first": lambda: union(delta * _ROOM),
+        "basic": lambda: (delta * _ROOM, (pure,), 0.0),
+        "renyi": lambda: (0.0, (_renyi(epsilon, delta, 1.0),), 0.0),
+        "zcdp": lambda: (0.0, (ConcentratedSum(rho_for(epsilon, delta)),), 0.0),
+        "gaussian": lambda: (0.0, (_gaussian(epsilon, delta),), 0.0),
+    }
+
+
+def _limit(allowed: Number) -> float:
+    """What may add up to so much; always finite, so that an infinite cost never fits."""
+    return min(below(allowed) * _ROOM, 1e308)
+
+
+@lru_cache(maxsize=1024)
+def _gaussian(epsilon: float, delta: float) -> GaussianSum:
+    blur = _BLUR * min(1.0, epsilon)
+    limit = classical.mu_for(epsilon - blur, delta * math.exp(-blur)) ** 2 * (1 - 1e-12)
+    return GaussianSum(limit, limit / blur)
+
+
+@lru_cache(maxsize=1024)
+def _renyi(epsilon: float, delta: float, factor: float) -> RenyiSum:
+    """At ``factor`` times the order that admits the longest Gaussian run."""
+
+    def room(t: float) -> float:
+        order = 1 + math.exp(t)
+        return -_rest(epsilon, delta, order) / order
+
+    low, high = -6.0, 20.0
+    points = [low + (high - low) * i / 400 for i in range(401)]
+    order = 1 + factor * math.exp(min(points, key=room))
+    if order > 16:
+        order = float(round(order))
+    return RenyiSum(max(0.0, _rest(epsilon, delta, order)), order)
+
+
+def _rest(epsilon: float, delta: float, order: float) -> float:
+    """What is left of epsilon for the divergence once the conversion is paid."""
+    at = np.array([order])
+    return (epsilon - float(epsilon_at(np.zeros(1), at, delta)[0])) * (1 - 1e-12)
+
 
 _USED_UP = 1 - 2e-9
 """A run this close to a limit has used it up: what is left is no more than the tolerance."""
@@ -268,7 +350,7 @@ class Filter:
         low, high = -21.0, 21.0
         if not allowed(math.exp(low)):
             return 0.0
-        return math.exp(turning(lambda t: allowed(math.exp(t)), high, low, width=1e-10).yes)
+        return math.exp(bisect(lambda t: allowed(math.exp(t)), high, low, width=1e-10).yes)
 
     def _checked(self, spent: Cost) -> tuple[float, ...]:
         if len(spent.amounts) != 1 + len(self.parts):

@@ -33,7 +33,7 @@ from defocus.privacy.events import (
     SubsetResponse,
     compose,
 )
-from defocus.privacy.rounding import PAD, above
+from defocus.privacy.numbers import PAD, above
 
 __all__ = ["group", "user_level"]
 

@@ -2,13 +2,14 @@
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import NamedTuple
 
 from defocus.errors import DefocusError, Number, non_negative, probability
-from defocus.privacy.rounding import PAD, above, below
-from defocus.privacy.searching import least
+from defocus.privacy.numbers import PAD, above, below, bisect, least
 
-__all__ = ["Interval", "Loss", "checked_delta", "checked_epsilon"]
+__all__ = ["Interval", "Loss", "checked_delta", "checked_epsilon", "least_delta"]
+
 
 _ROUNDING = 1e-15
 """More than the rounding of a difference of probabilities."""
@@ -118,3 +119,14 @@ def checked_epsilon(epsilon: Number) -> float:
 
 def _lacks(loss: Loss, what: str, fix: str) -> DefocusError:
     return DefocusError(f"The {loss.accountant} accountant does not give {what}.", fix=fix)
+
+
+_SMALLEST = -744.0
+
+
+def least_delta(epsilon_at: Callable[[float], float], epsilon: float) -> float:
+    """The least delta found with ``epsilon_at(delta) <= epsilon``: checked, not interpolated; one if there is none."""
+    high = math.log1p(-(2.0**-53))
+    if epsilon_at(math.exp(high)) > epsilon:
+        return 1.0
+    return math.exp(bisect(lambda t: epsilon_at(math.exp(t)) <= epsilon, _SMALLEST, high, width=1e-10).yes)

@@ -20,7 +20,7 @@ from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event
 from defocus.privacy.filters import Cost, Filter
 from defocus.privacy.filters import filter as filter_for
-from defocus.privacy.rounding import below
+from defocus.privacy.numbers import below
 from defocus.privacy.units import Adjacency
 
 __all__ = ["Odometer", "odometer"]

@@ -14,8 +14,7 @@ from fractions import Fraction
 
 from defocus.errors import InvalidParameterError, Number, finite, positive
 from defocus.privacy.events import Event, Selected
-from defocus.privacy.rounding import above, below
-from defocus.privacy.searching import turning
+from defocus.privacy.numbers import above, below, bisect
 
 __all__ = ["expected_runs", "pure_selection_epsilon", "select"]
 
@@ -39,7 +38,7 @@ def select(event: Event, *, runs: Number, eta: Number = 0) -> Selected:
     Selected(event, Fraction(1, 2), eta)  # refuses an eta for which there is no law, before it is searched
     low, high = -690.0, -1e-14  # the logarithm of gamma: the mean falls as gamma grows
     shape = above(finite("eta", eta))
-    gamma = math.exp(turning(lambda t: not _mean(math.exp(t), shape) > wished, low, high, steps=200).yes)
+    gamma = math.exp(bisect(lambda t: not _mean(math.exp(t), shape) > wished, low, high, steps=200).yes)
     chosen = Selected(event, gamma, eta)
     if not math.isclose(_mean(gamma, shape), wished, rel_tol=1e-6):
         raise InvalidParameterError(

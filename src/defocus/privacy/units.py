@@ -6,7 +6,7 @@ from typing import Any, final
 
 from defocus.errors import InvalidParameterError, Number, count, positive, storable
 
-__all__ = ["Adjacency", "Unit", "edge", "event", "node", "rows", "user", "weight"]
+__all__ = ["Adjacency", "Unit", "edge", "item", "node", "rows", "user", "weight"]
 
 
 _KINDS = ("rows", "user", "edge", "node", "event", "weight")
@@ -86,7 +86,7 @@ def node(*, max_degree: int | None = None, replace: bool = False) -> Unit:
     return Unit("node", bound=bound, adjacency=_adjacency(replace=replace))
 
 
-def event(*, replace: bool = False) -> Unit:
+def item(*, replace: bool = False) -> Unit:
     """Protect one event of a stream or temporal graph."""
     return Unit("event", adjacency=_adjacency(replace=replace))
 

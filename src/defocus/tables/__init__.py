@@ -4,8 +4,7 @@ A table is opened, a question is built from it, previewed for free, and released
 """
 
 from defocus.answers.columns import AnswerColumn
-from defocus.engines.columns import Column, Schema
-from defocus.engines.kinds import Kind
+from defocus.engines.schema import Column, Kind, Schema
 from defocus.tables.aggregates import (
     correlation,
     count,
@@ -26,14 +25,14 @@ from defocus.tables.aggregates import (
     weighted_mean,
 )
 from defocus.tables.answers import Answer
-from defocus.tables.bounding import Bound
+from defocus.tables.contribution import Bound
 from defocus.tables.cubes import Cube
-from defocus.tables.dividing import parts
-from defocus.tables.opening import open  # noqa: A004  # reads as dp.open
-from defocus.tables.previewing import Preview, PreviewColumn
+from defocus.tables.open import open  # noqa: A004  # reads as dp.open
+from defocus.tables.parts import parts
+from defocus.tables.power import Power, power
+from defocus.tables.preview import Preview, PreviewColumn
 from defocus.tables.query import Query
-from defocus.tables.reporting import report
-from defocus.tables.sizing import Power, power
+from defocus.tables.report import report
 from defocus.tables.table import Grouped, Table
 
 __all__ = [

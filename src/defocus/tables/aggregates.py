@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias, final
 
-from defocus.engines.columns import bounds as checked_bounds
+from defocus.engines.schema import bounds as checked_bounds
 from defocus.errors import InvalidParameterError, Number, finite, probability, whole
 from defocus.errors import count as counted
 
@@ -61,7 +61,7 @@ class Argument:
 @final
 @dataclass(frozen=True, slots=True)
 class Statistic:
-    """Something that follows from sums: ``operation`` is a name in :data:`~defocus.tables.moments.MOMENTS`."""
+    """Something that follows from sums: ``operation`` is a name in :data:`~defocus.tables.estimates.MOMENTS`."""
 
     operation: str
     arguments: tuple[Argument, ...] = ()

@@ -1,7 +1,9 @@
-"""The answer to a question about a table: noisy numbers by group, with everything needed to read them."""
+"""What the columns of an answer are called."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from datetime import date, datetime
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, final
 
@@ -9,18 +11,56 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from defocus.answers import explaining, exporting, plotting, showing, tabulating
+from defocus.answers import explanation, export, plots
+from defocus.answers import tables as answer_tables
 from defocus.answers.columns import AnswerColumn, checked_names, named
+from defocus.answers.record import asked_in, asked_out, columns_in, columns_out, reading
 from defocus.errors import InvalidParameterError, positive, whole
 from defocus.ledger import Receipt
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event
-from defocus.release import wording
-from defocus.release.promises import Promise
-from defocus.tables.dividing import without_folder
-from defocus.tables.ordering import in_order
+from defocus.release import guarantee
+from defocus.release.guarantee import Promise
+from defocus.tables.aggregates import Aggregate, Histogram, Quantile
+from defocus.tables.parts import without_folder
 
-__all__ = ["PICKED", "Answer"]
+__all__ = ["PICKED", "Answer", "from_record", "in_order", "nothing", "titles", "to_record"]
+
+
+def titles(name: str, aggregate: Aggregate) -> list[str]:
+    """The columns that an aggregate fills."""
+    if isinstance(aggregate, Quantile) and not aggregate.single:
+        return [f"{name}_{_percent(level)}" for level in aggregate.levels]
+    if isinstance(aggregate, Histogram):
+        pairs = zip(aggregate.edges, aggregate.edges[1:], strict=False)
+        return [f"{name}_{low:g}_to_{high:g}" for low, high in pairs]
+    return [name]
+
+
+def nothing(name: str, aggregate: Aggregate) -> list[AnswerColumn]:
+    """The columns of an answer in which no group was found."""
+    empty = np.zeros(0)
+    return [
+        AnswerColumn(title, empty, empty, empty, empty, integral=False, how="no group was found")
+        for title in titles(name, aggregate)
+    ]
+
+
+def _percent(level: Fraction) -> str:
+    return f"{float(100 * level):g}".replace(".", "_")
+
+
+def in_order(keys: pa.Table, *, as_given: bool) -> tuple[pa.Table, Any]:
+    """Keys of plain types, each once, and the rows they came from: in the order of the keys, or as they were given."""
+    for i, field in enumerate(keys.schema):
+        if pa.types.is_dictionary(field.type):
+            keys = keys.set_column(i, field.name, keys.column(i).cast(field.type.value_type))
+    if keys.group_by(keys.column_names).aggregate([]).num_rows != keys.num_rows:
+        raise InvalidParameterError("A key appears twice in an answer.", fix="name each group once.")
+    order = pa.array(range(keys.num_rows), pa.int64())
+    if not as_given:
+        order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in keys.column_names])
+    return keys.take(order).combine_chunks(), order.to_numpy()
 
 
 PICKED = "of groups picked by their noisy values, fewer than 95 % of the intervals hold"
@@ -94,7 +134,7 @@ class Answer:
 
         None if no accountant can say.
         """
-        return wording.alone(self.event, self.receipt.terms, self.asked)
+        return guarantee.alone(self.event, self.receipt.terms, self.asked)
 
     def __len__(self) -> int:
         return len(self.columns[0].values)
@@ -145,30 +185,30 @@ class Answer:
 
         Rounded counts are integers. What the answer is about is in the metadata of the schema.
         """
-        made = tabulating.arrow(self._keyed, self.columns, self.threshold, exact=exact)
-        return exporting.described(made, question=self.question, rules=self.rules, receipt=self.receipt)
+        made = answer_tables.arrow(self._keyed, self.columns, self.threshold, exact=exact)
+        return export.described(made, question=self.question, rules=self.rules, receipt=self.receipt)
 
     def to_pandas(self, *, exact: bool = True) -> Any:
         """The table as a pandas DataFrame (extra ``frames``)."""
-        return exporting.frame(self.to_arrow(exact=exact), "pandas")
+        return export.frame(self.to_arrow(exact=exact), "pandas")
 
     def to_polars(self, *, exact: bool = True) -> Any:
         """The table as a polars DataFrame (extra ``frames``)."""
-        return exporting.frame(self.to_arrow(exact=exact), "polars")
+        return export.frame(self.to_arrow(exact=exact), "polars")
 
     def to_parquet(self, path: str | Path, *, exact: bool = True) -> None:
         """The table as a Parquet file."""
-        exporting.write_parquet(self.to_arrow(exact=exact), path)
+        export.write_parquet(self.to_arrow(exact=exact), path)
 
     def to_csv(self, path: str | Path | None = None, *, exact: bool = False) -> str:
         """The table as CSV text, written to ``path`` if given. Text is disarmed: see :func:`exporting.disarmed`."""
-        return exporting.csv_text(self.to_arrow(exact=exact), path)
+        return export.csv_text(self.to_arrow(exact=exact), path)
 
     def to_dict(self, *, exact: bool = True) -> dict[str, Any]:
         """The whole answer with JSON types only."""
         return {
             "question": self.question,
-            "groups": exporting.json_rows(self.to_arrow(exact=exact)),
+            "groups": export.json_rows(self.to_arrow(exact=exact)),
             "keys": self.keys.column_names,
             "columns": {column.name: column.how for column in self.columns},
             "confidence": 0.95,
@@ -180,11 +220,11 @@ class Answer:
 
     def to_json(self, path: str | Path | None = None, *, exact: bool = True) -> str:
         """The whole answer as JSON text, written to ``path`` if given."""
-        return exporting.json_text(self.to_dict(exact=exact), path)
+        return export.json_text(self.to_dict(exact=exact), path)
 
     def explain(self, *, html: bool = False) -> str:
         """The answer in plain words: question, protection, odds, rules, noise, exactness, cost and what is left."""
-        said = explaining.facts(
+        said = explanation.facts(
             question=self.question,
             columns=self.columns,
             receipt=self.receipt,
@@ -193,27 +233,86 @@ class Answer:
             asked=self.asked,
             threshold=self.threshold,
         )
-        return explaining.told(said, html=html)
+        return explanation.told(said, html=html)
 
     def plot(self, column: str | None = None) -> Any:
         """A matplotlib figure: bars with intervals, of one column or of all (extra ``plot``)."""
         chosen = self.columns if column is None else (self[column],)
-        shown = plotting.drawn(chosen[0])
-        labels = tabulating.labels(self._keyed, shown)
-        return plotting.bars(labels, chosen, shown, threshold=self.threshold, by=", ".join(self.keys.column_names))
+        shown = plots.drawn(chosen[0])
+        labels = answer_tables.labels(self._keyed, shown)
+        return plots.bars(labels, chosen, shown, threshold=self.threshold, by=", ".join(self.keys.column_names))
 
     def __str__(self) -> str:
-        return showing.text_page(tabulating.cells(self._keyed, self.columns, self.threshold), self._notes())
+        return answer_tables.text_page(answer_tables.cells(self._keyed, self.columns, self.threshold), self._notes())
 
     def _repr_html_(self) -> str:
-        return showing.html_page(tabulating.cells(self._keyed, self.columns, self.threshold), self._notes())
+        return answer_tables.html_page(answer_tables.cells(self._keyed, self.columns, self.threshold), self._notes())
 
     @property
-    def _keyed(self) -> tabulating.Keys:
+    def _keyed(self) -> answer_tables.Keys:
         return dict(zip(self.keys.column_names, self.keys.columns, strict=True))
 
     def _notes(self) -> list[str]:
         """What to write below the numbers: also what takes rows away, which no interval tells."""
         bounding = [f"not in the intervals: {rule}" for rule in self.rules if "counts with at most" in rule]
         more = (*bounding[:1], *without_folder(self.rules), *self.processing, self.receipt.purpose)
-        return tabulating.notes(self.columns, self.threshold, more)
+        return answer_tables.notes(self.columns, self.threshold, more)
+
+
+_TYPES = {
+    str(kind): kind
+    for kind in (pa.bool_(), pa.int64(), pa.int32(), pa.string(), pa.date32(), pa.timestamp("us"), pa.null())
+}
+
+
+def to_record(answer: Answer) -> dict[str, Any]:
+    """The answer with JSON types only, for :meth:`~defocus.ledger.Ledger.record`; nothing of it is lost.
+
+    Keys of other types than a question can have are kept as text.
+    """
+    keys = answer.keys
+    return {
+        "keys": [
+            {"name": name, "type": _type(column.type), "values": [_out(value) for value in column.to_pylist()]}
+            for name, column in zip(keys.column_names, keys.columns, strict=True)
+        ],
+        "columns": columns_out(answer.columns),
+        "question": answer.question,
+        "rules": list(answer.rules),
+        "threshold": answer.threshold,
+        "processing": list(answer.processing),
+        "arranged": answer.arranged,
+        "asked": asked_out(answer.asked),
+    }
+
+
+def from_record(record: Any, receipt: Receipt) -> Answer:
+    """The answer that :func:`to_record` wrote down, with the receipt that paid for it."""
+    with reading(receipt, "a table"):
+        keys = {key["name"]: _array(key["type"], key["values"]) for key in record["keys"]}
+        return Answer(
+            keys=pa.table(keys),
+            columns=columns_in(record["columns"], absolute=False),
+            question=record["question"],
+            receipt=receipt,
+            rules=tuple(record["rules"]),
+            threshold=record["threshold"],
+            processing=tuple(record["processing"]),
+            arranged=record["arranged"],
+            asked=asked_in(record.get("asked")),
+        )
+
+
+def _type(kind: pa.DataType) -> str:
+    return str(kind) if str(kind) in _TYPES else str(pa.string())
+
+
+def _array(kind: str, values: list[Any]) -> pa.Array:
+    read = {"date32[day]": date.fromisoformat, "timestamp[us]": datetime.fromisoformat}.get(kind)
+    return pa.array([x if x is None or read is None else read(x) for x in values], _TYPES[kind])
+
+
+def _out(value: Any) -> Any:
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    return value.isoformat() if isinstance(value, date) else str(value)

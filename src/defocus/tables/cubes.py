@@ -11,26 +11,25 @@ import pyarrow as pa
 
 from defocus import workloads
 from defocus.answers.columns import AnswerColumn
-from defocus.engines.columns import Column
+from defocus.engines.schema import Column
 from defocus.errors import InvalidParameterError, NotDeclaredError, Number, whole
 from defocus.ledger import Ledger, Receipt
 from defocus.noise import Bits
 from defocus.noise.bits import source as bits_of
-from defocus.release.answering import released
-from defocus.release.charging import spendable
+from defocus.release.charge import spendable
 from defocus.release.purposes import allowed
-from defocus.tables.answers import Answer
-from defocus.tables.bounding import Bound
-from defocus.tables.chance import Chance
-from defocus.tables.dividing import part_rules
+from defocus.release.question import released
+from defocus.tables.answers import Answer, from_record, to_record
+from defocus.tables.contribution import Bound
+from defocus.tables.execution import rehearse
 from defocus.tables.keys import Keys, declared_keys
-from defocus.tables.measuring import Measuring
-from defocus.tables.previewing import Preview, PreviewColumn
-from defocus.tables.recording import from_record, to_record
-from defocus.tables.rehearsing import rehearse
+from defocus.tables.measurement import Measuring
+from defocus.tables.parts import part_rules
+from defocus.tables.preview import Preview, PreviewColumn
 from defocus.tables.rows import Rows
+from defocus.tables.sampling import RowSampler
 from defocus.tables.splits import PRESENCE
-from defocus.tables.weighing import published
+from defocus.tables.weights import published
 
 __all__ = ["Cube"]
 
@@ -121,7 +120,7 @@ class Cube:
         rehearse(self.rows, [column.name for column in self.columns], ())
 
         def compute(receipt: Receipt) -> Answer:
-            noisy = planned.measurement.sample(self._histogram(Chance.drawn(drawn_from)), drawn_from)
+            noisy = planned.measurement.sample(self._histogram(RowSampler.drawn(drawn_from)), drawn_from)
             values = planned.measurement.strategy.answers(planned.workload, noisy) / _GRID
             errors, half = np.sqrt(planned.variances()) / _GRID, planned.intervals(0.95) / _GRID
             count = AnswerColumn(
@@ -144,7 +143,7 @@ class Cube:
             read=from_record,
         )
 
-    def _histogram(self, chance: Chance) -> Any:
+    def _histogram(self, chance: RowSampler) -> Any:
         keys = self._domain()
         assert keys is not None  # noqa: S101  # checked when the cube was made
         with published(self.rows, tuple(column.name for column in self.columns), keys, self.bound) as groups:

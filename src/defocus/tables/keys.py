@@ -8,8 +8,7 @@ from typing import Any, final
 
 import pyarrow as pa
 
-from defocus.engines.columns import Column
-from defocus.engines.kinds import Kind
+from defocus.engines.schema import Column, Kind
 from defocus.errors import InvalidParameterError, NotDeclaredError, WrongKindError
 
 __all__ = ["DECLARED", "EVERYTHING", "Keys", "declared_keys", "key_columns", "public_keys"]

@@ -13,25 +13,22 @@ from defocus.mechanisms import Quantiles
 from defocus.noise import Bits
 from defocus.noise.bits import source as bits_of
 from defocus.privacy.units import Adjacency
-from defocus.release.answering import released
-from defocus.release.charging import spendable
+from defocus.release.charge import spendable
 from defocus.release.purposes import allowed
+from defocus.release.question import released
 from defocus.tables.aggregates import Aggregate, Distinct, Statistic, Units
-from defocus.tables.answers import Answer
-from defocus.tables.arranging import Arrangement
-from defocus.tables.bounding import Bound
-from defocus.tables.chance import Chance
+from defocus.tables.answers import Answer, from_record, titles, to_record
+from defocus.tables.contribution import Bound
+from defocus.tables.engine_plan import statements
+from defocus.tables.estimates import Noisy, expected, read
+from defocus.tables.execution import Run, rehearse, texts
 from defocus.tables.keys import Keys
-from defocus.tables.physical import statements
-from defocus.tables.planning import Plan, keys_need_delta, plan
-from defocus.tables.previewing import SIZES, Preview, PreviewColumn
-from defocus.tables.reading import Noisy, expected, read
-from defocus.tables.recording import from_record, to_record
-from defocus.tables.rehearsing import rehearse, texts
+from defocus.tables.measurement_plan import MeasurementPlan
+from defocus.tables.planner import Plan, keys_need_delta, plan
+from defocus.tables.preview import SIZES, Preview, PreviewColumn
 from defocus.tables.rows import Rows
-from defocus.tables.running import Run
-from defocus.tables.titling import titles
-from defocus.tables.wording import question, rules
+from defocus.tables.sampling import RowSampler
+from defocus.tables.words import question, rules
 
 __all__ = ["Query"]
 
@@ -51,7 +48,7 @@ class Query:
     bound: Bound | None
     by: tuple[str, ...]
     keys: Keys | None
-    arrangement: Arrangement
+    arrangement: MeasurementPlan
     weights: Mapping[str, Number]
     purposes: tuple[str, ...] | None = None
     proposed: bool = False
@@ -140,7 +137,7 @@ class Query:
         rehearse(self.rows, self.by, texts(self.arrangement.aggregates))
 
         def compute(receipt: Receipt) -> Answer:
-            run = Run(planned, self.rows, self.by, self.bound, drawn_from, Chance.drawn(drawn_from), progress)
+            run = Run(planned, self.rows, self.by, self.bound, drawn_from, RowSampler.drawn(drawn_from), progress)
             keys, columns, found = run.answer(self.keys)
             return Answer(keys.table, columns, self.question, receipt, (*words, *found), asked=asked)
 

@@ -9,11 +9,9 @@ from typing import final
 
 from sqlglot import exp
 
-from defocus.engines.columns import Column, Schema
 from defocus.engines.engine import Engine
 from defocus.engines.files import Files
-from defocus.engines.kinds import Kind
-from defocus.engines.names import lasting
+from defocus.engines.schema import Column, Kind, Schema, lasting
 from defocus.engines.syntax import column, named, rows_of
 from defocus.errors import InvalidParameterError, UnsupportedSqlError, WrongKindError
 from defocus.tables.expressions import Expression, expression
@@ -32,7 +30,7 @@ _MOST_TEXTS, _MOST_EXTRA = 2_048, 131_072
 @final
 @dataclass(frozen=True, slots=True)
 class Division:
-    """What divides the rows into parts, and which parts these rows are; see :mod:`defocus.tables.dividing`."""
+    """What divides the rows into parts, and which parts these rows are; see :mod:`defocus.tables.parts`."""
 
     column: str
     kind: str

@@ -5,19 +5,18 @@ from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, final
 
-from defocus.engines.columns import Schema
+from defocus.engines.schema import Schema
 from defocus.errors import InvalidParameterError, Number
 from defocus.ledger import Ledger, Remaining
 from defocus.noise import Bits
 from defocus.tables.aggregates import Aggregate, Distinct, Histogram, Quantile, Statistic, Units
 from defocus.tables.answers import Answer
-from defocus.tables.arranging import arrange
-from defocus.tables.bounding import DEFAULT_ROWS, Bound, fitting
+from defocus.tables.contribution import DEFAULT_ROWS, Bound, fitting
 from defocus.tables.cubes import Cube
-from defocus.tables.dividing import restricted
-from defocus.tables.joining import join_private, join_public
+from defocus.tables.joins import join_private, join_public
 from defocus.tables.keys import DECLARED, EVERYTHING, Keys, declared_keys, key_columns, public_keys
-from defocus.tables.parts_left import whats_left
+from defocus.tables.measurement_plan import plan_measurements
+from defocus.tables.parts import restricted, whats_left
 from defocus.tables.query import Query
 from defocus.tables.rows import Rows
 from defocus.tables.sql import Catalogue, SqlQuery, read
@@ -264,7 +263,7 @@ def _query(table: Table, by: tuple[str, ...], keys: Keys | None, aggregates: Map
         bound=bound,
         by=by,
         keys=keys,
-        arrangement=arrange(table.rows, aggregates),
+        arrangement=plan_measurements(table.rows, aggregates),
         weights=weights,
         purposes=table.purposes,
         proposed=table.contribution is None and bound is not None,

@@ -10,14 +10,13 @@ True
 """
 
 from defocus.workloads.answers import Answers
-from defocus.workloads.counting import Records, records
-from defocus.workloads.describing import explicit, identity, kron, prefix, ranges, total, union
-from defocus.workloads.given import GivenStrategy, strategy
+from defocus.workloads.builders import explicit, identity, kron, prefix, ranges, total, union
 from defocus.workloads.marginals import Marginals, marginals
-from defocus.workloads.planning import plan
-from defocus.workloads.plans import Error, Plan
+from defocus.workloads.plan import Error, Plan
+from defocus.workloads.planner import GivenStrategy, plan, strategy
+from defocus.workloads.record_counts import Records, records
 from defocus.workloads.streams import RunningSum
-from defocus.workloads.streams_running import Running, Step
+from defocus.workloads.streams.run import Running, Step
 from defocus.workloads.workload import Workload
 
 __all__ = [

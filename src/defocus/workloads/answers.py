@@ -1,4 +1,4 @@
-"""Answers: what was reconstructed from a release, with intervals around it."""
+"""Making estimates plausible: declared post-processing, which costs nothing and adds bias."""
 
 import math
 from collections.abc import Sequence
@@ -8,18 +8,35 @@ from typing import final
 import numpy as np
 
 from defocus.errors import InvalidParameterError, MismatchedDomainError, Number
-from defocus.privacy.pages import html_facts
+from defocus.privacy.html import html_facts
 from defocus.release import Release
-from defocus.workloads.atoms import Array
 from defocus.workloads.marginal_strategies import MarginalStrategy
 from defocus.workloads.marginals import Marginals
 from defocus.workloads.matrices import MatrixStrategy
 from defocus.workloads.measurement import Measurement
-from defocus.workloads.postprocessing import without_negatives
 from defocus.workloads.products import ProductStrategy
+from defocus.workloads.queries import Array
 from defocus.workloads.workload import Workload
 
-__all__ = ["Answers"]
+__all__ = ["Answers", "without_negatives"]
+
+
+def without_negatives(counts: Array) -> Array:
+    """The nearest counts of the same total that are not negative; all zero if the total is not positive.
+
+    Euclidean projection to a simplex: a common amount is taken off and what falls below zero is zero.
+
+    >>> without_negatives(np.array([3.0, -1.0, 2.0])).tolist()
+    [2.5, 0.0, 1.5]
+    """
+    total = float(counts.sum())
+    if total <= 0:
+        return np.zeros_like(counts)
+    ordered = np.sort(counts)[::-1]
+    taken = (np.cumsum(ordered) - total) / np.arange(1, len(ordered) + 1)
+    last = int(np.flatnonzero(ordered > taken)[-1])
+    kept: Array = np.maximum(counts - taken[last], 0.0)
+    return kept
 
 
 @final

@@ -11,7 +11,7 @@ import numpy as np
 
 from defocus.errors.plain import guarded, number
 from defocus.mechanisms.columns import read_column
-from defocus.mechanisms.values import LARGEST, SMALLEST, IntVector, integers
+from defocus.mechanisms.parameters import LARGEST, SMALLEST, IntVector, integers
 
 __all__ = ["code", "entries", "entry"]
 

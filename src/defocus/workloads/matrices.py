@@ -9,8 +9,8 @@ import numpy as np
 from scipy.linalg import blas, lapack
 
 from defocus.errors import UnanswerableWorkloadError
-from defocus.workloads.atoms import Array
-from defocus.workloads.counting import histogram
+from defocus.workloads.queries import Array
+from defocus.workloads.record_counts import histogram
 from defocus.workloads.strategy import Design, IntArray, Norms
 from defocus.workloads.workload import Workload
 

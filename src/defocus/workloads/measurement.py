@@ -10,10 +10,10 @@ from defocus.errors import Number
 from defocus.mechanisms import Gaussian, Laplace
 from defocus.noise import Bits, discrete_gaussian, discrete_laplace
 from defocus.privacy.events import Event
-from defocus.workloads.atoms import Array
-from defocus.workloads.counting import checked
 from defocus.workloads.intervals import laplace_factor, normal_factor
 from defocus.workloads.marginals import Marginals
+from defocus.workloads.queries import Array
+from defocus.workloads.record_counts import checked
 from defocus.workloads.strategy import IntArray, Strategy
 from defocus.workloads.workload import Workload
 

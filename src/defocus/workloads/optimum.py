@@ -1,4 +1,6 @@
-r"""The best strategy for Gaussian noise, by its convex dual.
+r"""Gram matrices with what is known of their structure: what strategies are optimised for.
+
+The best strategy for Gaussian noise, by its convex dual.
 
 With :math:`V = \sum_q w_q q q^T` and :math:`X = A^T A`, the weighted total variance per unit of squared sensitivity
 is :math:`\mathrm{tr}(V X^{-1})` subject to :math:`X_{jj} \le 1`: convex in X. For multipliers u > 0,
@@ -22,17 +24,64 @@ Thakurta (2022), Improved differential privacy for SGD via optimal private linea
 fixed point).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import final
 
 import numpy as np
 
-from defocus.workloads.atoms import Array, Tridiagonal
-from defocus.workloads.grams import Gram
-from defocus.workloads.telling import Tell, quiet
+from defocus.workloads.progress import Tell, quiet
+from defocus.workloads.queries import Array, Atom, Explicit, Tridiagonal
 
-__all__ = ["Optimum", "flattest", "least_total", "singular_values"]
+__all__ = ["Gram", "Optimum", "flattest", "least_total", "singular_values"]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Gram:
+    """The sum over queries q of weight(q) q qᵀ, a quick product with it, and its inverse where that is tridiagonal."""
+
+    matrix: Array = field(repr=False)
+    times: Callable[[Array], Array] = field(repr=False)
+    inverse: Tridiagonal | None = field(default=None, repr=False)
+    structured: bool = False
+    """Whether products take a time in proportion to the length of a row."""
+
+    def __len__(self) -> int:
+        return len(self.matrix)
+
+    @staticmethod
+    def of(matrix: Array) -> "Gram":
+        """A matrix of which nothing is known."""
+        return Gram(matrix, lambda x: x @ matrix)
+
+    @staticmethod
+    def mixed(parts: Iterable[tuple[float, Atom]]) -> "Gram":
+        """Queries on one attribute, each set of them with a weight.
+
+        >>> from defocus.workloads.queries import Prefix
+        >>> Gram.mixed([(1.0, Prefix(2)), (3.0, Prefix(2))]).matrix.tolist()
+        [[8.0, 4.0], [4.0, 4.0]]
+        """
+        weights: dict[Atom, float] = {}
+        for weight, atom in parts:
+            weights[atom] = weights.get(atom, 0.0) + weight
+        matrix: Array = reduce(np.add, [weight * atom.gram() for atom, weight in weights.items()])
+        if any(isinstance(atom, Explicit) for atom in weights):
+            return Gram.of(matrix)
+
+        def times(x: Array) -> Array:
+            product: Array = reduce(np.add, [weight * atom.times_gram(x) for atom, weight in weights.items()])
+            return product
+
+        if len(weights) > 1:
+            return Gram(matrix, times, structured=True)
+        ((atom, weight),) = weights.items()
+        inverse = atom.gram_inverse()
+        scaled = None if inverse is None else (inverse[0] / weight, inverse[1] / weight)
+        return Gram(matrix, times, scaled, structured=True)
+
 
 _RIDGE = 1e-12
 """Directions that no query asks about are measured this faintly, so that every strategy has full rank."""

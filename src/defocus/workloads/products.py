@@ -9,10 +9,10 @@ from typing import Any, final
 import numpy as np
 
 from defocus.errors import InvalidParameterError
-from defocus.workloads.atoms import Array, Atom, Identity, Total
-from defocus.workloads.counting import histogram
-from defocus.workloads.grams import Gram
 from defocus.workloads.matrices import MatrixStrategy, refined
+from defocus.workloads.optimum import Gram
+from defocus.workloads.queries import Array, Atom, Identity, Total
+from defocus.workloads.record_counts import histogram
 from defocus.workloads.strategy import Design, IntArray, Norms
 from defocus.workloads.workload import LARGEST_DENSE, Workload, along
 

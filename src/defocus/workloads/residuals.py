@@ -22,8 +22,8 @@ from functools import reduce
 
 import numpy as np
 
-from defocus.workloads.atoms import Array
 from defocus.workloads.marginals import Marginals
+from defocus.workloads.queries import Array
 
 __all__ = [
     "cell_variances",

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from defocus.errors import InvalidParameterError, Number
 from defocus.privacy.units import Adjacency, Unit
-from defocus.workloads.atoms import Array
+from defocus.workloads.queries import Array
 
 __all__ = ["Design", "IntArray", "Norms", "Strategy", "covers", "l1_sensitivity", "l2_sensitivity"]
 

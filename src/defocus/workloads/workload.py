@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from defocus.errors import InvalidParameterError, Number, positive
-from defocus.workloads.atoms import Array, Atom
+from defocus.workloads.queries import Array, Atom
 
 __all__ = ["LARGEST_DENSE", "Term", "Workload", "along", "checked_weights", "factor_of", "kron_of"]
 

@@ -22,7 +22,7 @@ import pytest
 
 from defocus import Budget, noise
 from defocus.audit import Finding, Pair, lower_bound
-from defocus.audit.running import Mechanism
+from defocus.audit.runs import Mechanism
 from defocus.noise import Bits
 from defocus.privacy import account
 from defocus.privacy.events import Event

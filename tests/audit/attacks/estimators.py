@@ -9,7 +9,7 @@ import pytest
 from tests.audit.attacks.attack import AMPLE, Attack, Room, less_noise
 
 import defocus as dp
-from defocus.learning.estimators import spending
+from defocus.learning.estimators import fit_budget
 from defocus.learning.estimators.base import PrivateEstimator
 from defocus.noise import Bits
 from defocus.noise.testing import seeded
@@ -50,7 +50,7 @@ def _attack(folder: Path, model: PrivateEstimator, others: Rows, row: list[float
 
     def repeated(data: Rows, drawn: Bits) -> Any:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(spending, "calibrate", remembered)
+            patch.setattr(fit_budget, "calibrate", remembered)
             return fitted(data, drawn)
 
     def whole(data: Rows, drawn: Bits) -> Any:

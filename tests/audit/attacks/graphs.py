@@ -12,7 +12,7 @@ from tests.audit.attacks.attack import AMPLE, Attack, Room, less_noise
 import defocus as dp
 from defocus.graphs import Network
 from defocus.graphs.query import GraphQuery
-from defocus.graphs.questions import Result
+from defocus.graphs.question import Result
 from defocus.mechanisms import Ramp
 from defocus.noise import Bits
 from defocus.noise.testing import seeded

@@ -16,9 +16,9 @@ from defocus.engines.syntax import whole as literal
 from defocus.mechanisms import PartitionSelection
 from defocus.noise import Bits
 from defocus.noise.testing import seeded
-from defocus.tables.chance import Chance
 from defocus.tables.cubes import _GRID
 from defocus.tables.query import Query
+from defocus.tables.sampling import RowSampler
 from defocus.tables.table import Table
 
 _KEYS = 2
@@ -123,10 +123,10 @@ def cube(folder: Path, runs: int) -> Attack:
     cubes = [each.cube("key", "level") for each in tables]
     planned = cubes[0].plan(epsilon=1)
     measurement, charges, bits = planned.measurement, set(), seeded(13)
-    counted = [each._histogram(Chance.drawn(bits)) for each in cubes]
+    counted = [each._histogram(RowSampler.drawn(bits)) for each in cubes]
 
     def repeated(which: int, drawn: Bits) -> Any:
-        Chance.drawn(drawn)
+        RowSampler.drawn(drawn)
         noisy = measurement.sample(counted[which], drawn)
         return np.sort(measurement.strategy.answers(planned.workload, noisy) / _GRID)
 
@@ -143,7 +143,7 @@ def cube(folder: Path, runs: int) -> Attack:
 
 def unbounded(patch: pytest.MonkeyPatch) -> None:
     """A person's rows all count in full."""
-    patch.setattr("defocus.tables.weighing._share", lambda total, _number, at_least: literal(total // at_least))
+    patch.setattr("defocus.tables.weights._share", lambda total, _number, at_least: literal(total // at_least))
 
 
 def every_key(patch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from torch import nn
 import defocus as dp
 from defocus.audit import batched
 from defocus.learning import Trainer
-from defocus.learning.noising import Cryptographic
+from defocus.learning.noise import Cryptographic
 from defocus.noise.testing import seeded
 from defocus.privacy.events import Approximate, Event
 

@@ -7,7 +7,7 @@ import numpy as np
 from defocus import Budget, edge
 from defocus.graphs import Graph, Public, build
 from defocus.graphs.data import Data
-from defocus.graphs.questions import Method, Result
+from defocus.graphs.question import Method, Result
 from defocus.noise.testing import seeded
 from defocus.privacy.accounting import tightest
 from defocus.privacy.units import Adjacency, Unit

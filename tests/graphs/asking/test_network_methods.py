@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import defocus as dp
-from defocus import edge, event, node
+from defocus import edge, item, node
 from defocus.errors import DefocusError, UnknownQuestionError
 
 
@@ -77,7 +77,7 @@ def test_weights_and_interactions_need_their_units(friends: Any) -> None:
         (node(), False, lambda g: g.communities(at_most=2)),
         (node(), False, lambda g: g.ergm()),
         (node(), False, lambda g: g.subgraph_counts("stars_2")),
-        (event(), False, lambda g: g.edges()),
+        (item(), False, lambda g: g.edges()),
     ],
 )
 def test_questions_of_other_graphs_are_refused_when_they_are_made(
@@ -116,7 +116,7 @@ def test_weights_and_interactions_are_asked_of_frames(tmp_path: Path) -> None:
         frame, unit=dp.weight(bound=5), weights="kg", ledger=tmp_path / "w.ledger", name="w", **common
     ) as network:
         assert network.weights().release(epsilon=90).value == pytest.approx(8, abs=2)
-    with dp.open_graph(frame, unit=dp.event(), time="at", ledger=tmp_path / "t.ledger", name="t", **common) as network:
+    with dp.open_graph(frame, unit=dp.item(), time="at", ledger=tmp_path / "t.ledger", name="t", **common) as network:
         series = network.interactions(every="1d", start="2024-01-01", end="2024-01-04").release(epsilon=90)
         assert series.value.tolist() == [2, 0, 1]
 

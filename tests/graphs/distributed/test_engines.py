@@ -24,7 +24,7 @@ from tests.graphs.distributed.worlds import (
 from defocus import Budget, edge
 from defocus.engines.engine import integers
 from defocus.graphs import Triangles, open_graph
-from defocus.graphs.distributed import statements
+from defocus.graphs.distributed import edges
 
 pytestmark = pytest.mark.slow
 
@@ -85,8 +85,8 @@ def test_spark_counts_as_memory_does(spark: Any, tmp_path: Path) -> None:
     with both(data, tmp_path, engine=spark, nodes=8) as (here, there):
         assert there.public.engine == "Spark"
         triangles, level = Triangles().local(here.data.graph)
-        assert rows(there.data.graph, statements.triangles) == [(triangles,)]
-        assert rows(there.data.graph, lambda ends: statements.shared(ends, 0)) == [(level,)]
+        assert rows(there.data.graph, edges.triangles) == [(triangles,)]
+        assert rows(there.data.graph, lambda ends: edges.shared(ends, 0)) == [(level,)]
 
 
 def rows(graph: Any, ask: Callable[[Any], Any]) -> list[tuple[int, ...]]:

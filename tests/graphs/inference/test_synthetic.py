@@ -8,8 +8,8 @@ import pytest
 
 from defocus import Budget, edge
 from defocus.errors import DefocusError
-from defocus.graphs import Network, open_graph
-from defocus.graphs.inference import synthetic_graph
+from defocus.graphs import Network, build, open_graph
+from defocus.graphs.inference import synthetic_graph, to_networkx
 from defocus.graphs.inference.synthetic import _poisson
 from defocus.noise.testing import seeded
 
@@ -98,3 +98,16 @@ def test_a_histogram_is_not_taken_for_degrees(friends: Network) -> None:
         synthetic_graph(counts)
     assert synthetic_graph(counts, counts=True, bits=seeded(1)).nodes == pytest.approx(60, abs=2)
     assert synthetic_graph(counts, counts=False, bits=seeded(1)).nodes == len(counts)
+
+
+def test_nodes_and_edges_arrive_with_their_names() -> None:
+    made = to_networkx(build(4, [0, 1], [1, 2]), ["a", "b", "c", "d"])
+    assert sorted(made.nodes) == ["a", "b", "c", "d"]
+    assert {frozenset(pair) for pair in made.edges} == {frozenset("ab"), frozenset("bc")}
+    assert sorted(to_networkx(build(3, [0], [2])).edges) == [(0, 2)]
+
+
+@pytest.mark.parametrize("labels", [["a"], ["a", "a", "b"], []])
+def test_labels_that_do_not_tell_nodes_apart_are_refused(labels: list[str]) -> None:
+    with pytest.raises(DefocusError, match="as many different labels"):
+        to_networkx(build(3, [0], [2]), labels)

@@ -1,11 +1,15 @@
 """Rows by counting, beside sets of pairs."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from defocus.graphs.kernels.rows import directed_rows, undirected_rows
+from defocus.errors import InvalidParameterError
+from defocus.graphs import Graph, build
+from defocus.graphs.certificates import all_graphs, without_node
+from defocus.graphs.kernels.rows import directed_rows, projected, projected_degrees, undirected_rows
 
 PAIRS = st.lists(st.tuples(st.integers(-3, 12), st.integers(-3, 12)), max_size=80)
 
@@ -34,3 +38,45 @@ def test_undirected_rows_are_those_of_the_set_of_edges(nodes: int, pairs: list[t
 def test_directed_rows_are_those_of_the_set_of_arcs(nodes: int, pairs: list[tuple[int, int]]) -> None:
     fine = {(u, v) for u, v in pairs if u != v and 0 <= u < nodes and 0 <= v < nodes}
     assert split(directed_rows(nodes, *ends(pairs))) == rows_of(nodes, fine)
+
+
+def plainly(graph: Graph, most: int) -> list[tuple[int, int]]:
+    degrees = [0] * graph.nodes
+    kept = []
+    for u, v in zip(*(side.tolist() for side in graph.pairs()), strict=True):
+        if degrees[u] < most and degrees[v] < most:
+            degrees[u] += 1
+            degrees[v] += 1
+            kept.append((u, v))
+    return kept
+
+
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_edges_are_kept_while_both_ends_have_room(most: int) -> None:
+    for graph in all_graphs(5):
+        after = projected(graph, most)
+        assert list(zip(*(side.tolist() for side in after.pairs()), strict=True)) == plainly(graph, most)
+        assert np.array_equal(after.degrees, projected_degrees(graph, most))
+
+
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_a_node_that_leaves_moves_the_degrees_of_others_by_the_cap_in_all(most: int) -> None:
+    furthest = 0
+    for graph in all_graphs(5):
+        before = projected_degrees(graph, most)
+        for node in range(5):
+            moved = np.abs(np.delete(before, node) - projected_degrees(without_node(graph, node), most))
+            furthest = max(furthest, int(moved.sum()))
+    assert furthest == most
+
+
+def test_a_cap_above_every_degree_changes_nothing() -> None:
+    graph = build(5, [0, 0, 0, 0], [1, 2, 3, 4])
+    assert projected(graph, 10**12).edges == 4
+    assert projected_degrees(graph, 4).tolist() == [4, 1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("most", [0, -1, True, 1.5, "3", 2**63])
+def test_a_cap_that_is_no_count_is_refused(most: object) -> None:
+    with pytest.raises(InvalidParameterError, match="most"):
+        projected_degrees(build(2, [0], [1]), most)  # type: ignore[arg-type]  # the refusal is the test

@@ -10,8 +10,8 @@ import pytest
 from defocus import Budget, edge
 from defocus.errors import DefocusError
 from defocus.graphs import Public
-from defocus.graphs.asking import AskLabellings
 from defocus.graphs.certificates import all_graphs, neighbours
+from defocus.graphs.questions import AskLabellings
 from defocus.graphs.statistics.blocks import Blocks
 
 

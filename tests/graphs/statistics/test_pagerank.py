@@ -77,14 +77,14 @@ def test_no_edge_of_larger_graphs_moves_ranks_further_than_the_bound(alpha: floa
 @pytest.mark.parametrize("alpha", [0.5, 0.85])
 def test_rounding_is_counted_and_small(n: int, alpha: float) -> None:
     rank = PageRank(alpha)
-    said = float(rank.reach(Public(edge(), n)).l1 * rank.grain(n))
+    said = float(rank.sensitivity(Public(edge(), n)).l1 * rank.grain(n))
     assert bound(alpha, n) * 1.0005 < said < bound(alpha, n) * 1.01
     assert rank._steps > 60 / -math.log2(alpha) - 1
     assert 1 / float(rank.grain(n)) < 2**62
 
 
 def test_a_replaced_edge_counts_twice() -> None:
-    one, two = (PageRank(0.5).reach(Public(edge(replace=r), 50)).l1 for r in (False, True))
+    one, two = (PageRank(0.5).sensitivity(Public(edge(replace=r), 50)).l1 for r in (False, True))
     assert two == 2 * one
 
 
@@ -98,9 +98,9 @@ def test_other_graphs_are_refused() -> None:
     rank = PageRank(Fraction(1, 2))
     for public in (Public(edge(), 1), Public(edge(), 10**7), Public(edge(), 50, directed=True)):
         with pytest.raises(DefocusError, match="offered for undirected graphs"):
-            rank.reach(public)
+            rank.sensitivity(public)
     with pytest.raises(DefocusError):
-        rank.reach(Public(node(), None))
+        rank.sensitivity(Public(node(), None))
 
 
 def test_a_graph_without_edges_ranks_all_alike() -> None:

@@ -9,9 +9,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from defocus.learning.estimators import noisy_gradients
+from defocus.learning.estimators import descent
 from defocus.mechanisms import Gaussian
-from defocus.mechanisms.values import add
+from defocus.mechanisms.parameters import add
 from defocus.noise import Bits
 
 
@@ -41,7 +41,7 @@ class Watched:
 def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
     """What the mechanisms are asked and answer; they are left as they are. Gradients draw their noise ahead."""
     seen, ahead = Watched(), list[Gaussian]()
-    drawn, sampled = noisy_gradients._fresh, Gaussian.sample
+    drawn, sampled = descent._fresh, Gaussian.sample
 
     def sample(self: Gaussian, value: Any, bits: Any = None) -> Any:
         noisy = sampled(self, value, bits)
@@ -58,8 +58,8 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
         return noisy
 
     monkeypatch.setattr(Gaussian, "sample", sample)
-    monkeypatch.setattr(noisy_gradients, "_fresh", fresh)
-    monkeypatch.setattr(noisy_gradients, "add", added)
+    monkeypatch.setattr(descent, "_fresh", fresh)
+    monkeypatch.setattr(descent, "add", added)
     return seen
 
 

@@ -1,9 +1,18 @@
 """Accelerated descent: it arrives, averages noise as well as one look would, and takes its ridge from noise alone."""
 
+from itertools import islice
+
 import numpy as np
 import pytest
 
-from defocus.learning.estimators.descent import course, descended
+from defocus import Budget, rows
+from defocus.learning.estimators.descent import PULL, ROW_BITS, UNIT, Loss, course, descended, gradient_plan, optimum
+from defocus.learning.estimators.descent import _fresh as fresh
+from defocus.learning.estimators.fit_budget import FitBudget
+from defocus.learning.estimators.grid import Ball, Held
+from defocus.mechanisms import Gaussian
+from defocus.noise.testing import seeded
+from defocus.privacy.events import DiscreteGaussian, parts_of
 
 
 def test_without_noise_it_arrives_at_the_minimum() -> None:
@@ -60,3 +69,33 @@ def test_it_stays_finite_where_the_curvature_was_bounded_too_low() -> None:
     found = descended(lambda w: 1e6 * w + 1.0, (2, 1), course(1.0, 1.0, 51, width=2, spread=2.0))
     assert np.isfinite(found).all()
     assert np.abs(found).max() <= 2**12
+
+
+def test_a_plan_charges_every_gradient_and_the_lengths_once() -> None:
+    plan = gradient_plan(FitBudget(Budget(1, 1e-6), None, rows()), 12, 40)
+    charged = {
+        int(part.sensitivity): times for part, times in parts_of(plan.event) if isinstance(part, DiscreteGaussian)
+    }
+    assert charged == {2**26: 40, 2**13: 1}
+
+
+def test_noise_is_fresh_for_every_release() -> None:
+    drawn = list(islice(fresh(Gaussian(sigma=1000, sensitivity=5, dimension=3), seeded(1)), 10_000))
+    assert len({tuple(each.tolist()) for each in drawn}) > 9_990
+    together = np.array(drawn) / 1000.0
+    assert np.abs(np.corrcoef(together[:-1, 0], together[1:, 0])[0, 1]) < 0.05
+
+
+def test_the_optimum_of_a_square_is_found() -> None:
+    rng = np.random.default_rng(0)
+    held = Held(Ball(1.0, ROW_BITS).hold(rng.uniform(-0.7, 0.7, (5000, 2))))
+    aims = held.times(np.array([[0.6], [-0.3]])) / 2**ROW_BITS
+
+    def pulls(scores: np.ndarray) -> np.ndarray:
+        found: np.ndarray = np.trunc(np.clip(scores / UNIT - aims, -1, 1) * PULL)
+        return found
+
+    loss = Loss(pulls, columns=1, step=1 / PULL, bend=1.0, spread=0.5)
+    plan = gradient_plan(FitBudget(Budget(2, 1e-6), None, rows()), 2, 200)
+    w = optimum(held, loss, plan, steps=200, ridge=None, bits=seeded(1))
+    assert w.ravel() == pytest.approx([0.6, -0.3], abs=0.03)

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from defocus import Budget
 from defocus.errors import InvalidParameterError
 from defocus.learning import LinearRegression
+from defocus.learning.estimators.descent import PULL
 from defocus.learning.estimators.linear import shortfalls
-from defocus.learning.estimators.residuals import PULL
 from defocus.noise.testing import seeded
 
 

@@ -15,9 +15,9 @@ from sklearn.pipeline import make_pipeline
 from defocus import Budget, Ledger, rows
 from defocus.errors import InvalidParameterError, UnfitDataError
 from defocus.learning import LogisticRegression, StandardScaler
-from defocus.learning.estimators import noisy_gradients
-from defocus.learning.estimators.balls import Ball, Held
-from defocus.learning.estimators.residuals import PULL, pulls
+from defocus.learning.estimators import descent
+from defocus.learning.estimators.descent import PULL, pulls
+from defocus.learning.estimators.grid import Ball, Held
 from defocus.noise.testing import seeded
 from defocus.privacy.accounting import account
 from defocus.privacy.events import DiscreteGaussian, parts_of
@@ -38,16 +38,16 @@ def test_a_row_moves_the_gradient_by_at_most_the_bound_at_any_coefficients(
 ) -> None:
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(7, 3)) * rng.choice([0.01, 1.0, 1e6], size=(7, 1))
-    held = Ball(1.0, noisy_gradients.ROW_BITS, 0.25).hold(X)
+    held = Ball(1.0, descent.ROW_BITS, 0.25).hold(X)
     y = rng.integers(0, classes, size=7)
     w = np.rint(rng.normal(size=(4, 1 if classes == 2 else classes)) * size * 2**16)
 
     def gradient(k: int) -> Any:
         rows = Held(held[:k])
-        return rows.tallied(pulls(rows.times(w), y[:k], unit=2 ** (noisy_gradients.ROW_BITS + 16), classes=classes))
+        return rows.tallied(pulls(rows.times(w), y[:k], unit=2 ** (descent.ROW_BITS + 16), classes=classes))
 
     moved = (gradient(7) - gradient(6)).astype(object)
-    assert (moved**2).sum() <= (2**noisy_gradients.ROW_BITS * PULL) ** 2
+    assert (moved**2).sum() <= (2**descent.ROW_BITS * PULL) ** 2
 
 
 def test_a_fit_releases_as_many_gradients_as_it_was_charged_for(watched: Any) -> None:

@@ -23,7 +23,7 @@ from defocus.learning import (
     NaiveBayes,
     StandardScaler,
 )
-from defocus.learning.estimators.spending import Purse
+from defocus.learning.estimators.fit_budget import FitBudget
 from defocus.noise.testing import seeded
 from defocus.privacy.accounting import account
 from defocus.privacy.events import DiscreteGaussian, parts_of
@@ -113,13 +113,13 @@ def test_noise_has_the_scale_that_was_charged_and_no_other(name: str, watched: A
 def test_what_is_set_while_a_fit_lasts_changes_nothing_that_it_releases(
     unfitted: Any, watched: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spend, model = Purse.spend, clone(unfitted).set_params(bits=seeded(20))
+    spend, model = FitBudget.spend, clone(unfitted).set_params(bits=seeded(20))
 
-    def meddled(self: Purse, *given: Any, **told: Any) -> Any:  # as another thread may, once the price is known
+    def meddled(self: FitBudget, *given: Any, **told: Any) -> Any:  # as another thread may, once the price is known
         model.set_params(**{name: 7 for name in model.get_params() if name not in {"bounds", "norm"}})
         return spend(self, *given, **told)
 
-    monkeypatch.setattr(Purse, "spend", meddled)
+    monkeypatch.setattr(FitBudget, "spend", meddled)
     model.fit(np.zeros((50, 2)), np.arange(50) % 2)
     assert model.bits == 7
     assert charged(model) == Counter((by.sigma, by.sensitivity) for by in watched.asked)

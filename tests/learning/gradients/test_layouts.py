@@ -4,8 +4,9 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import nn
 
-from defocus.learning.gradients.layouts import Layout, compare
+from defocus.learning.gradients.layouts import Layout, Regions, compare
 
 
 @given(shape=st.lists(st.integers(1, 4), min_size=0, max_size=3), axis=st.integers(0, 3))
@@ -47,3 +48,32 @@ def test_a_layout_fits_the_number_of_examples_it_was_made_for() -> None:
     assert Layout(1, 2).fits(torch.Size([3, 10]), 5)
     assert not Layout(1, 2).fits(torch.Size([3, 10]), 4)
     assert not Layout(2).fits(torch.Size([3, 10]), 4)
+
+
+def test_parameters_and_their_views_are_regions_and_nothing_else_is() -> None:
+    weight, other = nn.Parameter(torch.randn(4, 6)), nn.Parameter(torch.randn(3))
+    regions = Regions({"weight": weight})
+    assert regions.find(weight) == regions.whole("weight")
+    part = regions.find(weight[1:3, ::2].t())
+    assert part is not None
+    assert (part.shape, part.stride, part.offset) == ((3, 2), (2, 6), 6)
+    assert part.places().tolist() == [6, 12, 8, 14, 10, 16]
+    for stranger in (other, weight.detach(), weight * 1, weight.detach()[1:], torch.zeros(2), None, "weight"):
+        assert regions.find(stranger) is None
+
+
+def test_what_is_added_to_a_view_lands_in_its_place() -> None:
+    weight = nn.Parameter(torch.zeros(3, 4))
+    regions = Regions({"weight": weight})
+    view = regions.find(weight[1:, 1:3].t())
+    assert view is not None
+    for _ in range(2):
+        regions.add(view, torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    assert weight.grad.tolist() == [[0, 0, 0, 0], [0, 2, 6, 0], [0, 4, 8, 0]]
+
+
+def test_a_gradient_lies_in_memory_as_its_parameter_does() -> None:
+    weight = nn.Parameter(torch.randn(4, 3, 2, 2).contiguous(memory_format=torch.channels_last))
+    regions = Regions({"weight": weight})
+    regions.add(regions.whole("weight"), torch.ones(4, 3, 2, 2))
+    assert weight.grad.stride() == weight.stride()

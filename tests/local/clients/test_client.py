@@ -10,7 +10,7 @@ from tests.local.making import small_oracle
 from tests.local.odd_values import ODD
 
 from defocus.errors import EpsilonTooLargeError, OutOfDomainError, SilentDeviceError, UnmadeReportError
-from defocus.local import Client, Hitters, Mean, Oracle, mean, oracle
+from defocus.local import Client, HeavyHitters, Mean, Oracle, mean, oracle
 from defocus.local.clients import HistogramClient, SumClient
 from defocus.local.clients import client as module
 from defocus.local.clients.numeric import on_grid
@@ -58,7 +58,7 @@ def test_every_device_reports_whatever_it_holds_and_nothing_else_can_be_seen(odd
         counts = HistogramClient(Categories.of(5), Fraction(1, 2))
         assert len(sums.report(value)) == 7
         assert len(counts.report(value, seeded(1))) == len(counts.report(0, seeded(1)))
-        prefixes = Hitters("ab", 2, 1)
+        prefixes = HeavyHitters("ab", 2, 1)
         question = prefixes.oracle(0, []).to_json()
         assert len(prefixes.device(value).report(0, question)) == len(prefixes.device("ab").report(0, question))
 

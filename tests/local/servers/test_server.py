@@ -12,8 +12,8 @@ from defocus.errors import InvalidParameterError, MismatchedOracleError, Unreada
 from defocus.local.clients import Client
 from defocus.local.designs import NAMES, Design, design, numeric, to_json
 from defocus.local.servers import Server, State
-from defocus.local.servers.states import _MAGIC
-from defocus.local.servers.transforms import walsh
+from defocus.local.servers.counts import _MAGIC
+from defocus.local.servers.supports import walsh
 from defocus.noise.testing import seeded
 
 

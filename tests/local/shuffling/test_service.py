@@ -15,8 +15,9 @@ from tests.waiting import HANGS
 
 from defocus.errors import InvalidParameterError, ShufflerUnavailableError
 from defocus.local import oracle
-from defocus.local.shuffling import Analyser, Service, acknowledge, ask, fetch, send, sending, serving
+from defocus.local.shuffling import Analyser, Service, acknowledge, ask, fetch, send, serving
 from defocus.local.shuffling import service as module
+from defocus.local.shuffling import service as sending
 
 
 def connected(address: str) -> socket.socket:

@@ -17,14 +17,14 @@ from defocus.mechanisms import Gaussian, Quantiles, RangeFinding
 from defocus.privacy.budgets import Budget
 from defocus.privacy.units import rows, user
 from defocus.tables.aggregates import Distinct, Histogram, Quantile
-from defocus.tables.chance import Chance
-from defocus.tables.measuring import Measuring
-from defocus.tables.noises import CellNoise
-from defocus.tables.planning import Plan
+from defocus.tables.measurement import Measuring
+from defocus.tables.noise import CellNoise
+from defocus.tables.planner import Plan
 from defocus.tables.query import Query
+from defocus.tables.sampling import RowSampler
 from defocus.tables.splits import Scaled
 from defocus.tables.table import Table
-from defocus.tables.weighing import numbered
+from defocus.tables.weights import numbered
 
 Vector = npt.NDArray[np.int64]
 
@@ -45,7 +45,7 @@ def exact(query: Query, plan: Plan, key: str = "k") -> dict[str, Vector]:
     """Every vector that noise is added to, or that a choice is made from, by the name of its noise."""
     assert query.keys is not None
     groups = numbered(query.rows, query.by, query.keys, query.bound)
-    engine = Measuring(groups, plan.grid, Chance(key))
+    engine = Measuring(groups, plan.grid, RowSampler(key))
     cells = engine.cells(plan.arrangement.splits) if plan.arrangement.splits else []
     found = {f"split {i}": each for i, each in enumerate(cells)}
     for name, aggregate in plan.arrangement.aggregates:
@@ -57,7 +57,7 @@ def exact(query: Query, plan: Plan, key: str = "k") -> dict[str, Vector]:
         elif isinstance(aggregate, Distinct):
             found[name] = engine.distinct(aggregate.text, aggregate.at_most)
         elif name in plan.others:
-            found[name] = Measuring(groups, plan.people_grid, Chance(key)).people()
+            found[name] = Measuring(groups, plan.people_grid, RowSampler(key)).people()
     found |= {f"bounds of {text}": engine.spread(text, finding) for text, finding in plan.findings.items()}
     return {name: vector.ravel() for name, vector in found.items()}
 

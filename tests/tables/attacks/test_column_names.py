@@ -11,7 +11,7 @@ import defocus as dp
 from defocus.mechanisms import Laplace
 from defocus.tables import Table
 from defocus.tables.aggregates import Aggregate
-from defocus.tables.noises import CellNoise
+from defocus.tables.noise import CellNoise
 
 HOSTILE = ["split 0", "split 1", "bounds of x", "column n", "keys", "contributions", "('split', 0)"]
 ASKED: list[Aggregate] = [

@@ -267,7 +267,7 @@ def test_whatever_fails_after_the_charge_says_nothing(tmp_path: Path, monkeypatc
     def fail(*_: Any, **__: Any) -> None:
         raise ZeroDivisionError("Jane Doe, born 1970")
 
-    monkeypatch.setattr("defocus.tables.measuring.Measuring.cells", fail)
+    monkeypatch.setattr("defocus.tables.measurement.Measuring.cells", fail)
     with opened(tmp_path, frame(BASE), budget=dp.Budget(1)) as table:
         with pytest.raises(QuestionFailedError) as failed:
             table.agg(n=dp.count()).release(epsilon=1)

@@ -9,7 +9,7 @@ import duckdb
 import psycopg
 from sqlglot import exp
 
-from defocus.engines.postgresql_dialect import lowered
+from defocus.engines.postgresql.dialect import lowered
 from defocus.tables import Kind
 from defocus.tables.expressions import Expression
 

@@ -1,11 +1,8 @@
 """Making released numbers consistent: post-processing, which costs nothing and never sees the data."""
 
+from defocus.graphs.inference.degrees import falling, graphical, is_graphical, plausible_counts, realised, rising
 from defocus.graphs.inference.ergm import ErgmFit, fit_ergm, simulate_ergm
-from defocus.graphs.inference.graphical import graphical, is_graphical, realised
-from defocus.graphs.inference.handing import to_networkx
-from defocus.graphs.inference.isotonic import falling, rising
-from defocus.graphs.inference.plausible import plausible_counts
-from defocus.graphs.inference.synthetic import SyntheticGraph, synthetic_graph
+from defocus.graphs.inference.synthetic import SyntheticGraph, synthetic_graph, to_networkx
 
 __all__ = [
     "ErgmFit",

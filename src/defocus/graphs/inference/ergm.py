@@ -8,9 +8,9 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from defocus.answers.digits import Floats
+from defocus.answers.columns import Floats
 from defocus.errors import InvalidParameterError, whole
-from defocus.graphs.kernels.compiling import compiled
+from defocus.graphs.kernels.compiler import compiled
 from defocus.noise import Bits
 
 __all__ = ["MOST_NODES", "TERMS", "ErgmFit", "fit_ergm", "simulate_ergm"]

@@ -1,23 +1,47 @@
-"""A synthetic graph from released degrees, to work with as if it were the real one."""
+"""Handing a synthetic graph to the library that people work with."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from defocus.errors import InvalidParameterError
+from defocus.errors import InvalidParameterError, MissingExtraError
 from defocus.graphs.answers import GraphAnswer
-from defocus.graphs.building import build
+from defocus.graphs.data import build
 from defocus.graphs.graph import Graph
-from defocus.graphs.inference.graphical import graphical
-from defocus.graphs.inference.handing import to_networkx
+from defocus.graphs.inference.degrees import graphical
 from defocus.noise import Bits
 from defocus.noise.bits import source
 
-__all__ = ["SyntheticGraph", "synthetic_graph"]
+__all__ = ["SyntheticGraph", "synthetic_graph", "to_networkx"]
+
+
+def to_networkx(graph: Graph, labels: Sequence[Any] | None = None) -> Any:
+    """A networkx graph of a synthetic graph. Nothing is added: give it released or synthetic graphs only.
+
+    >>> from defocus.graphs.inference import realised
+    >>> len(to_networkx(realised([2, 2, 2]), ["ada", "bob", "cyd"]))
+    3
+    """
+    try:
+        networkx = import_module("networkx")
+    except ImportError as error:
+        raise MissingExtraError("Handing over a graph", package="networkx", extra="graph") from error
+    names = range(graph.nodes) if labels is None else labels
+    if len(names) != graph.nodes or len(set(names)) != graph.nodes:
+        raise InvalidParameterError(
+            f"A graph of {graph.nodes} nodes needs as many different labels.", fix="pass one label for each node."
+        )
+    left, right = graph.pairs()
+    made = networkx.Graph()
+    made.add_nodes_from(names)
+    made.add_edges_from((names[i], names[j]) for i, j in zip(left.tolist(), right.tolist(), strict=True))
+    return made
+
 
 _SHORT = 30
 """So few numbers may look like anything."""

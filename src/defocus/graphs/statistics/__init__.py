@@ -1,7 +1,7 @@
 """Statistics of graphs, one file each, all registered with a certificate that the test suite runs."""
 
 from defocus.errors import InvalidParameterError
-from defocus.graphs.registry import Entry
+from defocus.graphs.certificates import Entry
 from defocus.graphs.statistic import IntVector, Statistic
 from defocus.graphs.statistics import (
     arcs,

@@ -6,12 +6,11 @@ from typing import Any, final
 import numpy as np
 
 from defocus.errors import InvalidParameterError, count
-from defocus.graphs.certificates import Certificate
+from defocus.graphs.certificates import Certificate, Entry
 from defocus.graphs.public import Public
-from defocus.graphs.reach import Reach
-from defocus.graphs.registry import Entry
-from defocus.graphs.statistic import IntVector, edge_reach
+from defocus.graphs.statistic import IntVector, edge_sensitivity
 from defocus.graphs.statistics.edges import Edges
+from defocus.privacy.sensitivity import Sensitivity
 from defocus.privacy.units import edge
 
 __all__ = ["ENTRY", "ArcDegrees", "ArcHistogram", "checked_side"]
@@ -37,8 +36,8 @@ class ArcDegrees:
         no two vectors further apart.
 
     >>> from defocus import edge
-    >>> ArcDegrees("in").reach(Public(edge(), 100, directed=True))
-    Reach(l1=1, l2_squared=1)
+    >>> ArcDegrees("in").sensitivity(Public(edge(), 100, directed=True))
+    Sensitivity(l1=1, l2_squared=1)
     """
 
     side: str = "out"
@@ -61,10 +60,10 @@ class ArcDegrees:
         """As many as there are nodes."""
         return _several(public.n)
 
-    def reach(self, public: Public) -> Reach:
+    def sensitivity(self, public: Public) -> Sensitivity:
         """One end of one arc."""
         _several(public.n)
-        return edge_reach(public, Reach(1, 1), name=self.name)
+        return edge_sensitivity(public, Sensitivity(1, 1), name=self.name)
 
 
 @final
@@ -107,10 +106,10 @@ class ArcHistogram:
         """One entry for each degree."""
         return self.last(public) + (not self.cumulative)
 
-    def reach(self, public: Public) -> Reach:
+    def sensitivity(self, public: Public) -> Sensitivity:
         """One node moves up by one."""
         self.last(public)
-        return edge_reach(public, Reach(1, 1) if self.cumulative else Reach(2, 2), name=self.name)
+        return edge_sensitivity(public, Sensitivity(1, 1) if self.cumulative else Sensitivity(2, 2), name=self.name)
 
 
 def _several(nodes: int) -> int:

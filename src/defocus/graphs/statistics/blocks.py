@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from defocus.errors import InvalidParameterError, Number, probability
-from defocus.graphs.certificates import Certificate
+from defocus.graphs.certificates import Certificate, Entry
 from defocus.graphs.graph import Graph
 from defocus.graphs.public import Public
-from defocus.graphs.reach import Reach
-from defocus.graphs.registry import Entry
-from defocus.graphs.statistic import IntVector, edge_reach
+from defocus.graphs.statistic import IntVector, edge_sensitivity
+from defocus.privacy.sensitivity import Sensitivity
 from defocus.privacy.units import edge
 
 __all__ = ["ENTRY", "Blocks", "Likelihood"]
@@ -127,14 +126,14 @@ class Likelihood:
         """One number."""
         return 1
 
-    def reach(self, public: Public) -> Reach:
+    def sensitivity(self, public: Public) -> Sensitivity:
         """The odds of one edge at the end of the range, and rounding."""
         if len(self.labels) < public.n:
             raise InvalidParameterError(
                 f"There are {len(self.labels)} labels for {public.n} nodes.", fix="pass one label for each node."
             )
         most = math.floor(Blocks(self.labels[: public.n], self.least).sensitivity * _GRAIN)
-        return edge_reach(public, Reach(most, most * most), name=self.name)
+        return edge_sensitivity(public, Sensitivity(most, most * most), name=self.name)
 
 
 ENTRY = Entry(

@@ -6,20 +6,19 @@ from typing import Any, final
 import numpy as np
 
 from defocus.errors import InvalidParameterError, count, in_range
-from defocus.graphs.certificates import Certificate
-from defocus.graphs.node.flows import capped_edges_twice
+from defocus.graphs.certificates import Certificate, Entry
+from defocus.graphs.node.caps import capped_edges_twice
 from defocus.graphs.node.programs import GRAIN, LARGEST, capped_triangles
 from defocus.graphs.public import Public
-from defocus.graphs.reach import Reach
-from defocus.graphs.registry import Entry
 from defocus.graphs.statistic import IntVector
+from defocus.privacy.sensitivity import Sensitivity
 from defocus.privacy.units import node
 
-__all__ = ["ENTRY", "TRIANGLES", "CappedEdges", "CappedTriangles", "node_reach"]
+__all__ = ["ENTRY", "TRIANGLES", "CappedEdges", "CappedTriangles", "node_sensitivity"]
 
 
-def node_reach(public: Public, one: Reach, *, name: str) -> Reach:
-    """The reach under node privacy, from that of one node added or removed; replacing one is two such changes."""
+def node_sensitivity(public: Public, one: Sensitivity, *, name: str) -> Sensitivity:
+    """The sensitivity under node privacy, from that of one node added or removed; replacing one is two such changes."""
     if public.unit.kind != "node":
         raise InvalidParameterError(
             f"{name} is for graphs that protect nodes, and this one protects {public.unit}.",
@@ -35,13 +34,13 @@ class CappedEdges:
 
     Guarantee:
         Node privacy: :math:`\Delta_1 = \Delta_2 = 2D`, attained by a node that joins D others; see
-        :func:`~defocus.graphs.node.flows.capped_edges_twice`. With ``cap`` the largest degree, D is the
+        :func:`~defocus.graphs.node.caps.capped_edges_twice`. With ``cap`` the largest degree, D is the
         sensitivity of the number of edges itself, and a target M of its mean squared error is met at
         :math:`\varepsilon = D\sqrt{2/M}`.
 
     >>> from defocus import node
-    >>> CappedEdges(50).reach(Public(node(), None))
-    Reach(l1=100, l2_squared=10000)
+    >>> CappedEdges(50).sensitivity(Public(node(), None))
+    Sensitivity(l1=100, l2_squared=10000)
     """
 
     cap: int
@@ -62,9 +61,9 @@ class CappedEdges:
         """One number."""
         return 1
 
-    def reach(self, public: Public) -> Reach:
+    def sensitivity(self, public: Public) -> Sensitivity:
         """A node counts for at most its cap."""
-        return node_reach(public, Reach(2 * self.cap, 4 * self.cap**2), name=self.name)
+        return node_sensitivity(public, Sensitivity(2 * self.cap, 4 * self.cap**2), name=self.name)
 
 
 @final
@@ -95,10 +94,10 @@ class CappedTriangles:
         """One number."""
         return 1
 
-    def reach(self, public: Public) -> Reach:
+    def sensitivity(self, public: Public) -> Sensitivity:
         """A node counts for at most its cap, and for the rounding."""
         most = GRAIN * self.cap + 3
-        return node_reach(public, Reach(most, most * most), name=self.name)
+        return node_sensitivity(public, Sensitivity(most, most * most), name=self.name)
 
 
 ENTRY = Entry(

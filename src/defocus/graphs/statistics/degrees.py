@@ -6,11 +6,10 @@ from typing import Any, final
 import numpy as np
 
 from defocus.errors import InvalidParameterError
-from defocus.graphs.certificates import Certificate
+from defocus.graphs.certificates import Certificate, Entry
 from defocus.graphs.public import Public
-from defocus.graphs.reach import Reach
-from defocus.graphs.registry import Entry
-from defocus.graphs.statistic import IntVector, edge_reach
+from defocus.graphs.statistic import IntVector, edge_sensitivity
+from defocus.privacy.sensitivity import Sensitivity
 from defocus.privacy.units import edge
 
 __all__ = ["ENTRY", "Degrees"]
@@ -29,8 +28,8 @@ class Degrees:
         Hay, Li, Miklau, Jensen (2009), Accurate estimation of the degree distribution of private networks.
 
     >>> from defocus import edge
-    >>> Degrees().reach(Public(edge(), 100))
-    Reach(l1=2, l2_squared=2)
+    >>> Degrees().sensitivity(Public(edge(), 100))
+    Sensitivity(l1=2, l2_squared=2)
     """
 
     ranked: bool = False
@@ -48,10 +47,10 @@ class Degrees:
         """As many as there are nodes."""
         return _some(public.n)
 
-    def reach(self, public: Public) -> Reach:
+    def sensitivity(self, public: Public) -> Sensitivity:
         """The two ends of one edge."""
         _some(public.n)
-        return edge_reach(public, Reach(2, 2), name=self.name)
+        return edge_sensitivity(public, Sensitivity(2, 2), name=self.name)
 
 
 def _some(nodes: int) -> int:

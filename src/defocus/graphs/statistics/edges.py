@@ -5,11 +5,10 @@ from typing import Any, final
 
 import numpy as np
 
-from defocus.graphs.certificates import Certificate
+from defocus.graphs.certificates import Certificate, Entry
 from defocus.graphs.public import Public
-from defocus.graphs.reach import Reach
-from defocus.graphs.registry import Entry
-from defocus.graphs.statistic import IntVector, edge_reach
+from defocus.graphs.statistic import IntVector, edge_sensitivity
+from defocus.privacy.sensitivity import Sensitivity
 from defocus.privacy.units import edge
 
 __all__ = ["ENTRY", "Edges"]
@@ -26,8 +25,8 @@ class Edges:
         a target M is met at :math:`\varepsilon = \sqrt{2/M}`.
 
     >>> from defocus import edge
-    >>> Edges().reach(Public(edge(), 100))
-    Reach(l1=1, l2_squared=1)
+    >>> Edges().sensitivity(Public(edge(), 100))
+    Sensitivity(l1=1, l2_squared=1)
     """
 
     @property
@@ -43,9 +42,9 @@ class Edges:
         """One number."""
         return 1
 
-    def reach(self, public: Public) -> Reach:
+    def sensitivity(self, public: Public) -> Sensitivity:
         """One edge is one edge."""
-        return edge_reach(public, Reach(1, 1), name=self.name)
+        return edge_sensitivity(public, Sensitivity(1, 1), name=self.name)
 
 
 ENTRY = Entry("edges", Edges, Certificate(statistics=(Edges(),), units=(edge(),)))

@@ -6,11 +6,10 @@ from typing import Any, final
 import numpy as np
 
 from defocus.errors import InvalidParameterError, count
-from defocus.graphs.certificates import Certificate
+from defocus.graphs.certificates import Certificate, Entry
 from defocus.graphs.public import Public
-from defocus.graphs.reach import Reach
-from defocus.graphs.registry import Entry
-from defocus.graphs.statistic import IntVector, edge_reach
+from defocus.graphs.statistic import IntVector, edge_sensitivity
+from defocus.privacy.sensitivity import Sensitivity
 from defocus.privacy.units import edge
 
 __all__ = ["ENTRY", "Histogram"]
@@ -34,7 +33,7 @@ class Histogram:
 
     >>> from defocus import edge
     >>> public = Public(edge(), 100)
-    >>> Histogram().reach(public).l1, Histogram(cumulative=True).reach(public).l1
+    >>> Histogram().sensitivity(public).l1, Histogram(cumulative=True).sensitivity(public).l1
     (4, 2)
     """
 
@@ -71,10 +70,10 @@ class Histogram:
         """One entry for each degree."""
         return self.last(public) + (not self.cumulative)
 
-    def reach(self, public: Public) -> Reach:
+    def sensitivity(self, public: Public) -> Sensitivity:
         """Two nodes move up by one."""
         self.last(public)
-        return edge_reach(public, Reach(2, 4) if self.cumulative else Reach(4, 8), name=self.name)
+        return edge_sensitivity(public, Sensitivity(2, 4) if self.cumulative else Sensitivity(4, 8), name=self.name)
 
 
 ENTRY = Entry(

@@ -5,13 +5,12 @@ from typing import Any, final
 
 import numpy as np
 
-from defocus.graphs.certificates import Certificate
-from defocus.graphs.node.choosing import hirsch
+from defocus.graphs.certificates import Certificate, Entry
+from defocus.graphs.node.caps import hirsch
 from defocus.graphs.public import Public
-from defocus.graphs.reach import Reach
-from defocus.graphs.registry import Entry
 from defocus.graphs.statistic import IntVector
-from defocus.graphs.statistics.capped import node_reach
+from defocus.graphs.statistics.capped import node_sensitivity
+from defocus.privacy.sensitivity import Sensitivity
 from defocus.privacy.units import node
 
 __all__ = ["ENTRY", "Hubs"]
@@ -23,11 +22,11 @@ class Hubs:
     r"""The largest H such that H nodes have a degree of at least H: what a search for a cap begins with.
 
     Guarantee:
-        Node privacy: :math:`\Delta_1 = \Delta_2 = 1`, attained; see :func:`~defocus.graphs.node.choosing.hirsch`.
+        Node privacy: :math:`\Delta_1 = \Delta_2 = 1`, attained; see :func:`~defocus.graphs.node.caps.hirsch`.
 
     >>> from defocus import node
-    >>> Hubs().reach(Public(node(), None))
-    Reach(l1=1, l2_squared=1)
+    >>> Hubs().sensitivity(Public(node(), None))
+    Sensitivity(l1=1, l2_squared=1)
     """
 
     @property
@@ -43,9 +42,9 @@ class Hubs:
         """One number."""
         return 1
 
-    def reach(self, public: Public) -> Reach:
+    def sensitivity(self, public: Public) -> Sensitivity:
         """A node is one of the hubs at most, and takes one edge from each of the others."""
-        return node_reach(public, Reach(1, 1), name=self.name)
+        return node_sensitivity(public, Sensitivity(1, 1), name=self.name)
 
 
 ENTRY = Entry("hubs", Hubs, Certificate(statistics=(Hubs(),), units=(node(),)))

@@ -7,13 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from defocus.errors import InvalidParameterError
-from defocus.graphs.certificates import Certificate
-from defocus.graphs.pairs import MISSING_TIME, Pairs
+from defocus.graphs.certificates import Certificate, Entry
+from defocus.graphs.data import MISSING_TIME, Pairs
 from defocus.graphs.public import Public
-from defocus.graphs.reach import Reach
-from defocus.graphs.registry import Entry
 from defocus.graphs.statistic import IntVector
-from defocus.privacy.units import Adjacency, event
+from defocus.privacy.sensitivity import Sensitivity
+from defocus.privacy.units import Adjacency, item
 
 __all__ = ["ENTRY", "Interactions", "counted"]
 
@@ -29,8 +28,8 @@ class Interactions:
         :math:`\Delta_2^2 = 2`. Interactions outside of the steps, without a time, of a node with itself, or with an
         end that is no node are left out.
 
-    >>> Interactions((0, 5, 10)).reach(Public(event(), 4))
-    Reach(l1=1, l2_squared=1)
+    >>> Interactions((0, 5, 10)).sensitivity(Public(item(), 4))
+    Sensitivity(l1=1, l2_squared=1)
     """
 
     bounds: tuple[int, ...]
@@ -48,14 +47,14 @@ class Interactions:
         """One count for each step."""
         return len(self.bounds) - 1
 
-    def reach(self, public: Public) -> Reach:
+    def sensitivity(self, public: Public) -> Sensitivity:
         """One interaction."""
         if public.unit.kind != "event":
             raise InvalidParameterError(
                 f"Interactions are asked of graphs that protect events, and this one protects {public.unit}.",
-                fix='open it with unit=dp.event() and time="name of the column".',
+                fix='open it with unit=dp.item() and time="name of the column".',
             )
-        return Reach(2, 2) if public.unit.adjacency is Adjacency.REPLACE else Reach(1, 1)
+        return Sensitivity(2, 2) if public.unit.adjacency is Adjacency.REPLACE else Sensitivity(1, 1)
 
 
 def counted(pairs: Pairs, bounds: NDArray[np.int64]) -> IntVector:
@@ -72,5 +71,5 @@ def counted(pairs: Pairs, bounds: NDArray[np.int64]) -> IntVector:
 ENTRY = Entry(
     "interactions",
     Interactions,
-    Certificate(statistics=(Interactions((0, 5, 10)),), units=(event(), event(replace=True))),
+    Certificate(statistics=(Interactions((0, 5, 10)),), units=(item(), item(replace=True))),
 )

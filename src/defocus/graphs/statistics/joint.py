@@ -1,6 +1,7 @@
 """Several statistics as one vector, so that one noise serves for all."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
@@ -9,19 +10,18 @@ from typing import Any, final
 import numpy as np
 
 from defocus.errors import InvalidParameterError
-from defocus.graphs.certificates import Certificate
+from defocus.graphs.certificates import Certificate, Entry
 from defocus.graphs.public import Public
-from defocus.graphs.reach import Reach
-from defocus.graphs.registry import Entry
 from defocus.graphs.statistic import IntVector, Statistic
 from defocus.graphs.statistics.degrees import Degrees
 from defocus.graphs.statistics.edges import Edges
 from defocus.graphs.statistics.histogram import Histogram
 from defocus.graphs.statistics.stars import Stars
 from defocus.graphs.statistics.triangles import Triangles
+from defocus.privacy.sensitivity import Sensitivity
 from defocus.privacy.units import edge
 
-__all__ = ["ENTRY", "Joint"]
+__all__ = ["ENTRY", "NAMES", "Joint", "named"]
 
 
 @final
@@ -30,16 +30,16 @@ class Joint:
     r"""The entries of all ``parts``, one after the other.
 
     Guarantee:
-        The reach is the sum of those of the parts, in L1 and in squared L2. For edges, degrees, histograms, stars
+        The sensitivity is the sum of those of the parts, in L1 and in squared L2. For edges, degrees, histograms, stars
         and triangles this is exact, because one pair of graphs moves all of them as far as they go: the complete
         graph, with and without one edge. Its two ends then have the same degree n − 2 and share all other nodes. So
         edges with the degree histogram have :math:`\Delta_1 = 1 + 4 = 5`; and edges, 2-stars and triangles, the
         statistics of an exponential random graph model, :math:`\Delta_1 = 1 + (2n-4) + (n-2) = 3n - 5`.
 
     >>> from defocus import edge
-    >>> Joint((Edges(), Histogram())).reach(Public(edge(), 100)).l1
+    >>> Joint((Edges(), Histogram())).sensitivity(Public(edge(), 100)).l1
     5
-    >>> Joint((Edges(), Stars(2), Triangles())).reach(Public(edge(), 100)).l1 == 3 * 100 - 5
+    >>> Joint((Edges(), Stars(2), Triangles())).sensitivity(Public(edge(), 100)).l1 == 3 * 100 - 5
     True
     """
 
@@ -68,9 +68,9 @@ class Joint:
         """All entries together."""
         return sum(part.length(public) for part in self.parts)
 
-    def reach(self, public: Public) -> Reach:
-        """What the parts reach, together."""
-        return reduce(add, (part.reach(public) for part in self.parts))
+    def sensitivity(self, public: Public) -> Sensitivity:
+        """That of the parts, together."""
+        return reduce(add, (part.sensitivity(public) for part in self.parts))
 
 
 ENTRY = Entry(
@@ -86,3 +86,28 @@ ENTRY = Entry(
         smallest=4,
     ),
 )
+
+
+_KNOWN: dict[str, Callable[[], Any]] = {
+    "edges": Edges,
+    "triangles": Triangles,
+    "degree_histogram": Histogram,
+    "degrees": Degrees,
+}
+_STARS = re.compile(r"stars_([0-9]{1,2})")
+NAMES = (*_KNOWN, "stars_2")
+"""Names that are known; any other number of leaves goes as well."""
+
+
+def named(name: object) -> Any:
+    """The statistic of this name; None where there is none.
+
+    >>> named("stars_3"), named("squares")
+    (Stars(k=3), None)
+    """
+    if not isinstance(name, str):
+        return None
+    stars = _STARS.fullmatch(name)
+    if stars:
+        return Stars(int(stars[1]))
+    return _KNOWN[name]() if name in _KNOWN else None

@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from defocus.errors import InvalidParameterError, Number, in_range
-from defocus.graphs.certificates import Certificate
+from defocus.graphs.certificates import Certificate, Entry
 from defocus.graphs.public import Public
-from defocus.graphs.reach import Reach
-from defocus.graphs.registry import Entry
-from defocus.graphs.statistic import IntVector, edge_reach
+from defocus.graphs.statistic import IntVector, edge_sensitivity
+from defocus.privacy.sensitivity import Sensitivity
 from defocus.privacy.units import edge
 
 __all__ = ["ENTRY", "USUAL", "PageRank"]
@@ -74,7 +73,7 @@ class PageRank:
     >>> from defocus import edge
     >>> rank = PageRank(Fraction(1, 2))
     >>> public = Public(edge(), 10_000)
-    >>> round(float(rank.reach(public).l1 * rank.grain(10_000)) * 10_000, 2)
+    >>> round(float(rank.sensitivity(public).l1 * rank.grain(10_000)) * 10_000, 2)
     2.0
     """
 
@@ -113,7 +112,7 @@ class PageRank:
         """As many as there are nodes."""
         return public.n
 
-    def reach(self, public: Public) -> Reach:
+    def sensitivity(self, public: Public) -> Sensitivity:
         """Two rows of the transition matrix change."""
         n = public.n
         if not 2 <= n <= _MOST_NODES or public.directed:
@@ -124,7 +123,7 @@ class PageRank:
         alpha = Fraction(self.damping)
         wrong = 2 * alpha**self._steps + (n + 8) * _ROUND / (1 - alpha) + 4 * _ROUND
         most = math.ceil((self._movement(n) + 2 * wrong) / self.grain(n)) + n
-        return edge_reach(public, Reach(most, most * most), name=self.name)
+        return edge_sensitivity(public, Sensitivity(most, most * most), name=self.name)
 
     def _movement(self, nodes: int) -> Fraction:
         alpha = Fraction(self.damping)

@@ -6,13 +6,12 @@ from typing import Any, final
 import numpy as np
 
 from defocus.errors import count
-from defocus.graphs.certificates import Certificate
-from defocus.graphs.kernels.projecting import projected_degrees
+from defocus.graphs.certificates import Certificate, Entry
+from defocus.graphs.kernels.rows import projected_degrees
 from defocus.graphs.public import Public
-from defocus.graphs.reach import Reach
-from defocus.graphs.registry import Entry
 from defocus.graphs.statistic import IntVector
-from defocus.graphs.statistics.capped import node_reach
+from defocus.graphs.statistics.capped import node_sensitivity
+from defocus.privacy.sensitivity import Sensitivity
 from defocus.privacy.units import node
 
 __all__ = ["ENTRY", "ProjectedHistogram"]
@@ -38,7 +37,7 @@ class ProjectedHistogram:
         Day, Li, Lyu (2016), Publishing graph degree distribution with node differential privacy, Lemmas 8 and 9.
 
     >>> from defocus import node
-    >>> ProjectedHistogram(20, cumulative=True).reach(Public(node(), None)).l1
+    >>> ProjectedHistogram(20, cumulative=True).sensitivity(Public(node(), None)).l1
     21
     """
 
@@ -62,12 +61,12 @@ class ProjectedHistogram:
         """One entry for each degree up to the bound."""
         return self.most + 1
 
-    def reach(self, public: Public) -> Reach:
+    def sensitivity(self, public: Public) -> Sensitivity:
         """One node leaves, and as many others as it had edges move. Nodes without an edge must be known."""
         public.need_all_nodes()
         t = self.most
-        one = Reach(t + 1, t * t + 1) if self.cumulative else Reach(2 * t + 1, t * t + (t + 1) ** 2)
-        return node_reach(public, one, name=self.name)
+        one = Sensitivity(t + 1, t * t + 1) if self.cumulative else Sensitivity(2 * t + 1, t * t + (t + 1) ** 2)
+        return node_sensitivity(public, one, name=self.name)
 
 
 ENTRY = Entry(

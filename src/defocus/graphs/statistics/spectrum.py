@@ -9,12 +9,11 @@ from typing import Any, final
 import numpy as np
 
 from defocus.errors import InvalidParameterError, count, in_range
-from defocus.graphs.certificates import Certificate
+from defocus.graphs.certificates import Certificate, Entry
 from defocus.graphs.graph import Graph
 from defocus.graphs.public import Public
-from defocus.graphs.reach import Reach
-from defocus.graphs.registry import Entry
-from defocus.graphs.statistic import IntVector, edge_reach
+from defocus.graphs.statistic import IntVector, edge_sensitivity
+from defocus.privacy.sensitivity import Sensitivity
 from defocus.privacy.units import edge
 
 __all__ = ["ENTRY", "MOST_NODES", "SENSITIVITY", "Gap", "checked_size", "gaps", "singular_values"]
@@ -87,8 +86,8 @@ class Gap:
         Edge privacy: at most :data:`SENSITIVITY`, 1010 thousandths. What is chosen by these utilities needs no more,
         since each of them moves by at most that.
 
-    >>> Gap(1, 1.5).reach(Public(edge(), 100))
-    Reach(l1=1010, l2_squared=1020100)
+    >>> Gap(1, 1.5).sensitivity(Public(edge(), 100))
+    Sensitivity(l1=1010, l2_squared=1020100)
     """
 
     k: int
@@ -112,11 +111,11 @@ class Gap:
         """One number."""
         return 1
 
-    def reach(self, public: Public) -> Reach:
+    def sensitivity(self, public: Public) -> Sensitivity:
         """One singular value moves by one, and is rounded. Graphs that have fewer values, or too many, are refused."""
         checked_size(public.n, self.k)
         most = math.ceil(SENSITIVITY * _GRAIN)
-        return edge_reach(public, Reach(most, most * most), name=self.name)
+        return edge_sensitivity(public, Sensitivity(most, most * most), name=self.name)
 
 
 ENTRY = Entry(

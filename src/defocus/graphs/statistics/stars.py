@@ -7,13 +7,12 @@ from typing import Any, final
 import numpy as np
 
 from defocus.errors import InvalidParameterError, whole
-from defocus.graphs.certificates import Certificate
+from defocus.graphs.certificates import Certificate, Entry
 from defocus.graphs.graph import Undirected
 from defocus.graphs.public import Public
-from defocus.graphs.reach import Reach
-from defocus.graphs.registry import Entry
-from defocus.graphs.statistic import IntVector, edge_reach
-from defocus.mechanisms.values import saturate
+from defocus.graphs.statistic import IntVector, edge_sensitivity
+from defocus.mechanisms.parameters import saturate
+from defocus.privacy.sensitivity import Sensitivity
 from defocus.privacy.units import edge
 
 __all__ = ["ENTRY", "Stars"]
@@ -34,7 +33,7 @@ class Stars:
         further apart.
 
     >>> from defocus import edge
-    >>> Stars(2).reach(Public(edge(), 100)).l1, Stars(3).reach(Public(edge(), 100)).l1
+    >>> Stars(2).sensitivity(Public(edge(), 100)).l1, Stars(3).sensitivity(Public(edge(), 100)).l1
     (196, 9506)
     """
 
@@ -84,7 +83,7 @@ class Stars:
         """One number."""
         return 1
 
-    def reach(self, public: Public) -> Reach:
+    def sensitivity(self, public: Public) -> Sensitivity:
         """Both ends are joined to everyone else."""
         if public.n <= self.k:
             raise InvalidParameterError(
@@ -97,7 +96,7 @@ class Stars:
                 f"The number of {self.name} in a graph of {public.n} nodes can move by more than 64 bits hold.",
                 fix="pass a smaller k.",
             )
-        return edge_reach(public, Reach(most, most * most), name=self.name)
+        return edge_sensitivity(public, Sensitivity(most, most * most), name=self.name)
 
 
 def _root(number: int, power: int) -> int:

@@ -6,12 +6,11 @@ from typing import Any, final
 import numpy as np
 
 from defocus.errors import InvalidParameterError
-from defocus.graphs.certificates import Certificate
+from defocus.graphs.certificates import Certificate, Entry
 from defocus.graphs.graph import Undirected
 from defocus.graphs.public import Public
-from defocus.graphs.reach import Reach
-from defocus.graphs.registry import Entry
-from defocus.graphs.statistic import IntVector, edge_reach
+from defocus.graphs.statistic import IntVector, edge_sensitivity
+from defocus.privacy.sensitivity import Sensitivity
 from defocus.privacy.units import edge
 
 __all__ = ["ENTRY", "Triangles"]
@@ -32,8 +31,8 @@ class Triangles:
         Nissim, Raskhodnikova, Smith (2007), Smooth sensitivity and sampling in private data analysis, Section 3.3.
 
     >>> from defocus import edge
-    >>> Triangles().reach(Public(edge(), 100))
-    Reach(l1=98, l2_squared=9604)
+    >>> Triangles().sensitivity(Public(edge(), 100))
+    Sensitivity(l1=98, l2_squared=9604)
     """
 
     @property
@@ -53,14 +52,14 @@ class Triangles:
         """One number."""
         return 1
 
-    def reach(self, public: Public) -> Reach:
+    def sensitivity(self, public: Public) -> Sensitivity:
         """All other nodes are common neighbours."""
         if public.n < 3:
             raise InvalidParameterError(
                 f"A graph of {public.n} nodes has no triangles, whatever its edges are.",
                 fix="open a graph of at least three nodes.",
             )
-        return edge_reach(public, Reach(public.n - 2, (public.n - 2) ** 2), name=self.name)
+        return edge_sensitivity(public, Sensitivity(public.n - 2, (public.n - 2) ** 2), name=self.name)
 
 
 ENTRY = Entry("triangles", Triangles, Certificate(statistics=(Triangles(),), units=(edge(),), smallest=3))

@@ -7,12 +7,11 @@ from typing import Any, final
 import numpy as np
 
 from defocus.errors import InvalidParameterError
-from defocus.graphs.certificates import Certificate
-from defocus.graphs.pairs import Pairs
+from defocus.graphs.certificates import Certificate, Entry
+from defocus.graphs.data import Pairs
 from defocus.graphs.public import Public
-from defocus.graphs.reach import Reach
-from defocus.graphs.registry import Entry
 from defocus.graphs.statistic import IntVector
+from defocus.privacy.sensitivity import Sensitivity
 from defocus.privacy.units import weight
 
 __all__ = ["ENTRY", "KINDS", "STEPS", "WeightSums", "steps_of"]
@@ -46,7 +45,8 @@ class WeightSums:
         all weights; for strengths it is in the sums of its two ends: :math:`\Delta_1 = 2B`,
         :math:`\Delta_2 = \sqrt2 B`. An edge from a node to itself counts nowhere.
 
-    >>> WeightSums("strength", Fraction(1)).reach(Public(weight(bound=1), 3)) == Reach(2 * STEPS, 2 * STEPS**2)
+    >>> sensitivity = WeightSums("strength", Fraction(1)).sensitivity(Public(weight(bound=1), 3))
+    >>> sensitivity == Sensitivity(2 * STEPS, 2 * STEPS**2)
     True
     """
 
@@ -79,7 +79,7 @@ class WeightSums:
             raise InvalidParameterError("There is one weight for each line.", fix="ask for their sums.")
         return 1 if self.kind == "total" else public.n
 
-    def reach(self, public: Public) -> Reach:
+    def sensitivity(self, public: Public) -> Sensitivity:
         """One weight goes from zero to the bound, in one sum or in two."""
         if public.unit.kind != "weight":
             raise InvalidParameterError(
@@ -87,7 +87,7 @@ class WeightSums:
                 fix='open it with unit=dp.weight(bound=…) and weights="name of the column".',
             )
         sums = KINDS[self.kind]
-        return Reach(sums * STEPS, sums * STEPS * STEPS)
+        return Sensitivity(sums * STEPS, sums * STEPS * STEPS)
 
 
 ENTRY = Entry(

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from defocus.errors import InvalidParameterError
-from defocus.learning.estimators.spending import Plan, Purse, purse
+from defocus.learning.estimators.fit_budget import FitBudget, Plan, fit_budget
 from defocus.ledger import Ledger
 from defocus.noise import Bits
 from defocus.noise.bits import source
@@ -57,15 +57,17 @@ class PrivateEstimator(BaseEstimator, ABC):
     def fit(self, X: Any, y: Any = None) -> Any:
         """Charge, then fit."""
 
-    def _told(self) -> tuple[Self, Purse, Bits]:
+    def _told(self) -> tuple[Self, FitBudget, Bits]:
         """The parameters as they are now, what a fit may spend, and where its noise comes from.
 
         A fit goes by this copy alone: were a parameter set while it lasts, it would do other things than it paid for.
         """
         told: Self = clone(self)
-        return told, purse(told.budget, told.ledger), source(told.bits)
+        return told, fit_budget(told.budget, told.ledger), source(told.bits)
 
-    def _spend(self, plan: Plan, means: Purse, compute: Callable[[], _Made], written: Callable[[_Made], Any]) -> _Made:
+    def _spend(
+        self, plan: Plan, means: FitBudget, compute: Callable[[], _Made], written: Callable[[_Made], Any]
+    ) -> _Made:
         """What ``compute`` makes, once the event of the plan is charged."""
         why = f"fit {type(self).__name__}" if self.purpose is None else self.purpose
         made, self.receipt_ = means.spend(plan.event, compute, purpose=why, who=self.who, written=written)

@@ -14,14 +14,14 @@ from sklearn.cluster import KMeans as Plain
 from sklearn.utils.validation import check_is_fitted
 
 from defocus.errors import count
-from defocus.learning.estimators.balls import Ball, Floats, squares
 from defocus.learning.estimators.base import PrivateEstimator
-from defocus.learning.estimators.bounding import held, outward, scaled
-from defocus.learning.estimators.noisy_gradients import noised
-from defocus.learning.estimators.seeing import seen
-from defocus.learning.estimators.spending import Sum, planned
+from defocus.learning.estimators.bounds import held, outward, scaled
+from defocus.learning.estimators.descent import noised
+from defocus.learning.estimators.fit_budget import Sum, planned
+from defocus.learning.estimators.grid import Ball, Floats, squares
+from defocus.learning.estimators.inputs import seen
 from defocus.mechanisms import Gaussian
-from defocus.mechanisms.values import IntVector
+from defocus.mechanisms.parameters import IntVector
 
 __all__ = ["KMeans", "assigned", "starts", "summed_up"]
 

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from defocus.errors import InvalidParameterError, NotDeclaredError, UnfitDataError
-from defocus.learning.estimators.cells import Marks, family, mark, marks
-from defocus.learning.estimators.spending import Purse
+from defocus.learning.estimators.fit_budget import FitBudget
+from defocus.learning.estimators.inputs import Marks, family, mark, marks
 from defocus.mechanisms import PartitionSelection
 from defocus.noise import Bits
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import NOTHING, Event
-from defocus.privacy.rounding import below
+from defocus.privacy.numbers import below
 
 __all__ = ["Labels", "labels", "none_found", "numbered"]
 
@@ -55,7 +55,7 @@ class Labels:
         """How many classes there may be."""
         return _MOST_FOUND if self.declared is None else len(self.declared)
 
-    def left(self, purse: Purse) -> Purse:
+    def left(self, purse: FitBudget) -> FitBudget:
         """What finding them leaves of a purse: epsilons and deltas are added up."""
         budget = purse.budget
         if self.selection is None or budget.epsilon is None:
@@ -82,7 +82,7 @@ class Labels:
         return _retyped(values[self.selection.keep(counts, bits)] if len(values) else values)[:_MOST_FOUND]
 
 
-def labels(declared: object, purse: Purse) -> Labels:
+def labels(declared: object, purse: FitBudget) -> Labels:
     """How the classes are known to an estimator with this parameter."""
     if declared is not None:
         if isinstance(declared, str | bytes | dict) or not hasattr(declared, "__len__"):

@@ -8,12 +8,10 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from defocus.errors import InvalidParameterError, count, in_range, positive
-from defocus.learning.estimators.balls import Ball, Floats, Held, Matrix, tallied
 from defocus.learning.estimators.base import PrivateEstimator
-from defocus.learning.estimators.bounding import bounds_of, held, in_units_of_data, scaled
-from defocus.learning.estimators.cells import numbers
-from defocus.learning.estimators.moments import moment_error, moment_sum, noisy_moments
-from defocus.learning.estimators.noisy_gradients import (
+from defocus.learning.estimators.bounds import bounds_of, held, in_units_of_data, scaled
+from defocus.learning.estimators.descent import (
+    PULL,
     ROW_BITS,
     UNIT,
     Loss,
@@ -21,9 +19,18 @@ from defocus.learning.estimators.noisy_gradients import (
     noised,
     optimum,
 )
-from defocus.learning.estimators.residuals import PULL
-from defocus.learning.estimators.seeing import seen, seen_with
-from defocus.learning.estimators.spending import Plan, Sum, planned
+from defocus.learning.estimators.fit_budget import Plan, Sum, planned
+from defocus.learning.estimators.grid import (
+    Ball,
+    Floats,
+    Held,
+    Matrix,
+    moment_error,
+    moment_sum,
+    noisy_moments,
+    tallied,
+)
+from defocus.learning.estimators.inputs import numbers, seen, seen_with
 from defocus.noise import Bits
 
 __all__ = ["LinearRegression", "shortfalls"]

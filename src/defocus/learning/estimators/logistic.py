@@ -9,15 +9,25 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from defocus.errors import InvalidParameterError, count, positive
-from defocus.learning.estimators.balls import Ball, Floats, Held, Rows
 from defocus.learning.estimators.base import PrivateEstimator
-from defocus.learning.estimators.bounding import held, in_units_of_data, scaled
+from defocus.learning.estimators.bounds import held, in_units_of_data, scaled
+from defocus.learning.estimators.descent import (
+    PULL,
+    ROW_BITS,
+    UNIT,
+    Loss,
+    decisions,
+    gradient_plan,
+    largest,
+    optimum,
+    probabilities,
+    pulls,
+)
+from defocus.learning.estimators.fit_budget import FitBudget, Plan
+from defocus.learning.estimators.grid import Ball, Floats, Held, Rows
+from defocus.learning.estimators.inputs import seen, seen_with
 from defocus.learning.estimators.labels import Labels, labels, none_found, numbered
-from defocus.learning.estimators.noisy_gradients import ROW_BITS, UNIT, Loss, gradient_plan, optimum
 from defocus.learning.estimators.perturbation import Perturbation, objective, output
-from defocus.learning.estimators.residuals import PULL, decisions, largest, probabilities, pulls
-from defocus.learning.estimators.seeing import seen, seen_with
-from defocus.learning.estimators.spending import Plan, Purse
 from defocus.noise import Bits
 
 __all__ = ["LogisticRegression", "descent_plan", "fitted_by_descent"]
@@ -150,7 +160,7 @@ class LogisticRegression(ClassifierMixin, PrivateEstimator):
         return tags
 
 
-def descent_plan(means: Purse, known: Labels, width: int, steps: int) -> Plan:
+def descent_plan(means: FitBudget, known: Labels, width: int, steps: int) -> Plan:
     """What finding classes, and then gradients for as many as there may be, owe together."""
     plan = gradient_plan(known.left(means), width * (1 if known.most == 2 else known.most), steps)
     return Plan(plan.noises, plan.event + known.event)

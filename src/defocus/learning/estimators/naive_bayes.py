@@ -12,14 +12,14 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from defocus.errors import InvalidParameterError, whole
-from defocus.learning.estimators.balls import Floats
 from defocus.learning.estimators.base import PrivateEstimator
-from defocus.learning.estimators.bounding import bounds_of
+from defocus.learning.estimators.bounds import bounds_of
+from defocus.learning.estimators.descent import noised
+from defocus.learning.estimators.fit_budget import Plan, Sum, planned
+from defocus.learning.estimators.grid import Floats
+from defocus.learning.estimators.inputs import seen, seen_with
 from defocus.learning.estimators.labels import labels, none_found, numbered
-from defocus.learning.estimators.noisy_gradients import noised
-from defocus.learning.estimators.seeing import seen, seen_with
-from defocus.learning.estimators.spending import Plan, Sum, planned
-from defocus.privacy.rounding import root_up
+from defocus.privacy.numbers import root_up
 
 __all__ = ["NaiveBayes"]
 

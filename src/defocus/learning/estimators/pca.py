@@ -8,13 +8,12 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from defocus.errors import InvalidParameterError, count
-from defocus.learning.estimators.balls import Ball, Floats, tallied
 from defocus.learning.estimators.base import PrivateEstimator
-from defocus.learning.estimators.bounding import outward, scaled
-from defocus.learning.estimators.moments import moment_sum, noisy_moments
-from defocus.learning.estimators.noisy_gradients import noised
-from defocus.learning.estimators.seeing import seen
-from defocus.learning.estimators.spending import Sum, planned
+from defocus.learning.estimators.bounds import outward, scaled
+from defocus.learning.estimators.descent import noised
+from defocus.learning.estimators.fit_budget import Sum, planned
+from defocus.learning.estimators.grid import Ball, Floats, moment_sum, noisy_moments, tallied
+from defocus.learning.estimators.inputs import seen
 
 __all__ = ["PCA"]
 

@@ -49,9 +49,9 @@ from scipy.optimize import brentq, minimize
 from scipy.special import expit, log_ndtr, ndtr
 
 from defocus.errors import CannotCalibrateError, InvalidParameterError, NotDeclaredError
-from defocus.learning.estimators.balls import Floats, Matrix, squares
+from defocus.learning.estimators.fit_budget import FitBudget, Plan, Sum, planned
+from defocus.learning.estimators.grid import Floats, Matrix, squares
 from defocus.learning.estimators.labels import Labels, numbered
-from defocus.learning.estimators.spending import Plan, Purse, Sum, planned
 from defocus.mechanisms import Gaussian
 from defocus.noise import Bits
 from defocus.privacy.events import Approximate, Event
@@ -98,7 +98,7 @@ class Perturbation:
         return classes, np.stack([solve(unit, sign, bits) for sign in signs], axis=1)
 
 
-def output(means: Purse, known: Labels, width: int, ridge: float | None) -> Perturbation:
+def output(means: FitBudget, known: Labels, width: int, ridge: float | None) -> Perturbation:
     """Minimise, round, add noise."""
     problems = _problems(known, ridge)
     rounding = math.ceil(4 * _GAMMA * _STEPS + math.sqrt(width))
@@ -126,7 +126,7 @@ def output(means: Purse, known: Labels, width: int, ridge: float | None) -> Pert
     return Perturbation(plan, known, prepare)
 
 
-def objective(means: Purse, known: Labels, width: int, ridge: float | None) -> Perturbation:
+def objective(means: FitBudget, known: Labels, width: int, ridge: float | None) -> Perturbation:
     """Add a random linear term, minimise, round, add noise for what the solver left."""
     problems = _problems(known, ridge)
     if means.replace:

@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from defocus.learning.estimators.balls import Floats
 from defocus.learning.estimators.base import PrivateEstimator
-from defocus.learning.estimators.bounding import Bounds, bounds_of
-from defocus.learning.estimators.seeing import seen
-from defocus.learning.estimators.spending import Purse, Sum, planned
+from defocus.learning.estimators.bounds import Bounds, bounds_of
+from defocus.learning.estimators.fit_budget import FitBudget, Sum, planned
+from defocus.learning.estimators.grid import Floats
+from defocus.learning.estimators.inputs import seen
 from defocus.mechanisms import Gaussian, RangeFinding
 from defocus.noise import Bits
 from defocus.privacy.events import NOTHING, DiscreteGaussian
-from defocus.privacy.rounding import root_up
+from defocus.privacy.numbers import root_up
 
 __all__ = ["StandardScaler"]
 
@@ -126,7 +126,7 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
         return found
 
 
-def _finder(means: Purse, width: int) -> RangeFinding:
+def _finder(means: FitBudget, width: int) -> RangeFinding:
     r"""What finds the bounds of each feature, for :data:`_FINDING` of the budget.
 
     Discrete Laplace noise for epsilon' is :math:`\varepsilon'^2/2`-zCDP, so d of them at

@@ -9,15 +9,14 @@ import torch
 from torch.nn import Module, Parameter
 
 from defocus.errors import DefocusError, InvalidParameterError, UnfitModelError
-from defocus.learning.gradients.batches import Batch, size
-from defocus.learning.gradients.choosing import Choices
-from defocus.learning.gradients.clipped import Clipped, Rule
+from defocus.learning.gradients.batches import Batch, Clipped, Rule, size
+from defocus.learning.gradients.hooks import ChangedError, UnknownUseError
 from defocus.learning.gradients.losses import Loss, Losses
-from defocus.learning.gradients.mapped import Mapped
 from defocus.learning.gradients.onepass import OnePass
 from defocus.learning.gradients.reference import Looped
-from defocus.learning.gradients.watching import ChangedError, UnknownUseError
-from defocus.learning.snapshots import Snapshot
+from defocus.learning.gradients.strategy import Choices
+from defocus.learning.gradients.vmap import Mapped
+from defocus.learning.model_guard import Snapshot
 
 __all__ = ["Gradients", "SlowGradientsWarning"]
 
@@ -56,7 +55,7 @@ class Gradients:
         that the rule gives for its norm, so that an example adds at most ``factor * norm`` to a group in L2 norm, up to
         a relative 1e-3, also where its contributions cancel.
         An example whose loss or gradient is not finite adds nothing and is counted. What a pass leaves in the model and
-        in the loss is put back (:mod:`defocus.learning.snapshots`) before another pass, and before the next example
+        in the loss is put back (:mod:`defocus.learning.model_guard`) before another pass, and before the next example
         where they are passed one by one.
     Assumes:
         What the model makes of an example does not depend on the other examples of the batch. The rule looks at the

@@ -8,20 +8,17 @@ from typing import final
 import torch
 from torch.nn import Module, Parameter
 
-from defocus.learning.gradients.batches import Batch, call, size
-from defocus.learning.gradients.capturing import Recorder
-from defocus.learning.gradients.choosing import Choices
-from defocus.learning.gradients.clipped import Rule, usable_factors
-from defocus.learning.gradients.formats import Formats
+from defocus.learning.gradients.batches import Batch, Rule, call, size, usable_factors
+from defocus.learning.gradients.cuda_graphs import Recorder
 from defocus.learning.gradients.handlers import HANDLERS
+from defocus.learning.gradients.hooks import ChangedError, Plan, UnknownUseError, Watch
+from defocus.learning.gradients.layouts import Regions
 from defocus.learning.gradients.losses import Losses
-from defocus.learning.gradients.probing import plan
-from defocus.learning.gradients.reference import Looped
-from defocus.learning.gradients.regions import Regions
+from defocus.learning.gradients.memory_format import Formats
+from defocus.learning.gradients.probes import plan
+from defocus.learning.gradients.reference import Looped, agrees
+from defocus.learning.gradients.strategy import Choices, Tools
 from defocus.learning.gradients.tape import Tape
-from defocus.learning.gradients.tools import Tools
-from defocus.learning.gradients.trusting import agrees
-from defocus.learning.gradients.watching import ChangedError, Plan, UnknownUseError, Watch
 
 __all__ = ["OnePass"]
 

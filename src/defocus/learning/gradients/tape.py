@@ -7,12 +7,12 @@ from typing import final
 
 import torch
 
+from defocus.learning.gradients.layouts import Regions
 from defocus.learning.gradients.pieces import Direct, Piece, joined
-from defocus.learning.gradients.pieces.bounding import bounded
 from defocus.learning.gradients.pieces.direct import Several
+from defocus.learning.gradients.pieces.norm_bounds import bounded
 from defocus.learning.gradients.pieces.piece import Rough
-from defocus.learning.gradients.regions import Regions
-from defocus.learning.gradients.tools import Tools
+from defocus.learning.gradients.strategy import Tools
 
 __all__ = ["Tape"]
 

@@ -8,7 +8,6 @@
 
 from defocus.local.clients.client import Client
 from defocus.local.clients.memory import Memory
-from defocus.local.clients.messages import HistogramClient, SumClient
-from defocus.local.clients.prefixes import PrefixClient
+from defocus.local.clients.messages import HistogramClient, PrefixClient, SumClient
 
 __all__ = ["Client", "HistogramClient", "Memory", "PrefixClient", "SumClient"]

@@ -36,10 +36,8 @@ from defocus.local.designs import (
     design_of,
     from_json,
 )
-from defocus.local.designs.duchi import Duchi
 from defocus.local.designs.hybrid import Hybrid
-from defocus.local.designs.local_laplace import LocalLaplace
-from defocus.local.designs.window import Window
+from defocus.local.designs.numeric import Duchi, LocalLaplace, Window
 from defocus.local.domains import Categories, never_silent
 from defocus.local.layouts import Payload
 from defocus.local.reports import Reports

@@ -7,8 +7,7 @@ from numpy.typing import NDArray
 
 from defocus.local.designs import GeometryResponse
 from defocus.local.domains import Codes
-from defocus.local.fields import Elements, field
-from defocus.local.geometry import Columns, coordinates, points, rank, vectors
+from defocus.local.finite_fields import Columns, Elements, coordinates, field, points, rank, vectors
 from defocus.local.layouts import Payload
 from defocus.noise import Bits
 from defocus.noise.bits import Words

@@ -5,8 +5,7 @@ from numpy.typing import NDArray
 
 from defocus.local.designs import LocalHashing
 from defocus.local.domains import Codes
-from defocus.local.fields import Elements, field
-from defocus.local.geometry import coordinates
+from defocus.local.finite_fields import Elements, coordinates, field
 from defocus.local.layouts import Payload
 from defocus.noise import Bits
 from defocus.noise.bits import Words

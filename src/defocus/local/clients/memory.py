@@ -9,7 +9,7 @@ from defocus.errors import InvalidParameterError, UnmadeReportError, UnreadableD
 from defocus.local import wire
 from defocus.local.clients import d_bit, numeric, rappor
 from defocus.local.designs import DBitFlip, Describes, Design, Rappor, design_of, from_json, to_json
-from defocus.local.designs.duchi import STEPS, Duchi
+from defocus.local.designs.numeric import STEPS, Duchi
 from defocus.local.domains import never_silent
 from defocus.local.layouts import Payload
 from defocus.noise import Bits, uniform

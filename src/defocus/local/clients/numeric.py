@@ -3,10 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from defocus.local.designs.duchi import STEPS, Duchi
 from defocus.local.designs.hybrid import Hybrid
-from defocus.local.designs.local_laplace import LocalLaplace
-from defocus.local.designs.window import Window
+from defocus.local.designs.numeric import STEPS, Duchi, LocalLaplace, Window
 from defocus.local.layouts import Payload
 from defocus.noise import Bits, discrete_laplace
 from defocus.noise.bits import Words

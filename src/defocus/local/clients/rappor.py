@@ -3,10 +3,10 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from defocus.local.blooms import bloom_bits
 from defocus.local.clients.unary import noisy_bits
 from defocus.local.designs import Rappor
 from defocus.local.domains import Codes
+from defocus.local.hashes import bloom_bits
 from defocus.local.layouts import Payload
 from defocus.noise import Bits, uniform
 from defocus.noise.bits import Words

@@ -6,8 +6,8 @@ from defocus.local.clients import hadamard
 from defocus.local.clients.unary import encoded
 from defocus.local.designs import CountMeanSketch, HadamardSketch
 from defocus.local.domains import Codes
+from defocus.local.hashes import sketch_hashes
 from defocus.local.layouts import Payload
-from defocus.local.sketching import sketch_hashes
 from defocus.noise import Bits, uniform
 from defocus.noise.bits import Words
 

@@ -1,16 +1,12 @@
 """Public descriptions of local randomisers: everything that a client and a server must agree on."""
 
-from defocus.local.designs.d_bit import DBitFlip
+from defocus.local.designs.categorical import KRR, DBitFlip, Hadamard, SubsetSelection
 from defocus.local.designs.design import VERSION, Categorical, Describes, Design, Frequency, design_of
 from defocus.local.designs.geometry_response import GeometryResponse
-from defocus.local.designs.hadamard import Hadamard
-from defocus.local.designs.hashing import LocalHashing
-from defocus.local.designs.k_rr import KRR
+from defocus.local.designs.hashing import CountMeanSketch, HadamardSketch, LocalHashing
 from defocus.local.designs.numeric import Numeric
 from defocus.local.designs.rappor import Rappor
 from defocus.local.designs.registry import NAMES, NUMERIC_NAMES, design, from_json, numeric, to_json
-from defocus.local.designs.sketch import CountMeanSketch, HadamardSketch
-from defocus.local.designs.subset import SubsetSelection
 from defocus.local.designs.unary import Unary
 
 __all__ = [

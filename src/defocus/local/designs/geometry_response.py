@@ -9,8 +9,7 @@ from typing import Any, final
 from defocus.errors import InvalidParameterError, Number, whole
 from defocus.local.designs.design import Frequency, Overlap
 from defocus.local.domains import Categories
-from defocus.local.fields import field, prime_power
-from defocus.local.geometry import points
+from defocus.local.finite_fields import field, points, prime_power
 from defocus.local.layouts import Cells
 from defocus.local.levels import Levels
 

@@ -8,9 +8,7 @@ from typing import Any, final
 import numpy as np
 
 from defocus.errors import Number
-from defocus.local.designs.duchi import Duchi
-from defocus.local.designs.numeric import Guesses, Numeric
-from defocus.local.designs.window import Window
+from defocus.local.designs.numeric import Duchi, Guesses, Numeric, Window
 from defocus.local.domains import Interval
 from defocus.local.layouts import Cells
 

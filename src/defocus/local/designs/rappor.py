@@ -9,9 +9,9 @@ from typing import Any, final
 import numpy as np
 
 from defocus.errors import InvalidParameterError, Number, whole
-from defocus.local.blooms import bloom_matrix
 from defocus.local.designs.design import Categorical
 from defocus.local.domains import Categories
+from defocus.local.hashes import bloom_matrix
 from defocus.local.layouts import BitRows
 from defocus.local.levels import growth
 from defocus.local.regression import Regression

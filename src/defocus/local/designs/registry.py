@@ -13,21 +13,14 @@ from defocus.errors import (
     UnreadableDescriptionError,
     positive,
 )
-from defocus.local.designs.d_bit import DBitFlip
+from defocus.local.designs.categorical import KRR, DBitFlip, Hadamard, SubsetSelection
 from defocus.local.designs.design import Categorical, Design
-from defocus.local.designs.duchi import Duchi
 from defocus.local.designs.geometry_response import GeometryResponse
-from defocus.local.designs.hadamard import Hadamard
-from defocus.local.designs.hashing import LocalHashing
+from defocus.local.designs.hashing import CountMeanSketch, HadamardSketch, LocalHashing
 from defocus.local.designs.hybrid import Hybrid
-from defocus.local.designs.k_rr import KRR
-from defocus.local.designs.local_laplace import LocalLaplace
-from defocus.local.designs.numeric import Numeric
+from defocus.local.designs.numeric import Duchi, LocalLaplace, Numeric, Window
 from defocus.local.designs.rappor import Rappor
-from defocus.local.designs.sketch import CountMeanSketch, HadamardSketch
-from defocus.local.designs.subset import SubsetSelection
 from defocus.local.designs.unary import Unary
-from defocus.local.designs.window import Window
 from defocus.local.domains import Categories, Interval, domain_from_wire
 from defocus.privacy.wire import read_number
 

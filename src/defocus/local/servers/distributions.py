@@ -4,8 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from defocus.errors import whole
-from defocus.local.designs.window import Window
-from defocus.local.servers.tallies import Tally
+from defocus.local.designs.numeric import Window
+from defocus.local.servers.counts import Tally
 
 __all__ = ["expectation_maximisation", "transitions"]
 

@@ -10,8 +10,7 @@ from defocus.local import wire
 from defocus.local.designs import Describes, Design, design_of, from_json
 from defocus.local.layouts import Payload
 from defocus.local.reports import Reports
-from defocus.local.servers.states import State
-from defocus.local.servers.tallies import count_reports, no_reports
+from defocus.local.servers.counts import State, count_reports, no_reports
 
 __all__ = ["Server"]
 

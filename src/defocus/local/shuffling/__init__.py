@@ -13,13 +13,12 @@
 5
 """
 
-from defocus.local.shuffling.amplifying import amplified, local_epsilon, local_event
+from defocus.local.shuffling.amplification import amplified, local_epsilon, local_event
 from defocus.local.shuffling.analyser import Analyser, Opened
+from defocus.local.shuffling.envelopes import Key, seal
 from defocus.local.shuffling.histograms import HistogramServer, MultiMessageHistogram
 from defocus.local.shuffling.rounds import Round
-from defocus.local.shuffling.sealing import Key, seal
-from defocus.local.shuffling.sending import acknowledge, ask, fetch, send
-from defocus.local.shuffling.service import Service, serving
+from defocus.local.shuffling.service import Service, acknowledge, ask, fetch, send, serving
 from defocus.local.shuffling.shuffler import Shuffler
 from defocus.local.shuffling.sums import MultiMessageSum, SumServer
 

@@ -5,8 +5,8 @@ from typing import final
 
 from defocus.errors import InvalidParameterError, SealError
 from defocus.local.servers import Server
+from defocus.local.shuffling.envelopes import Key
 from defocus.local.shuffling.rounds import VERSION, Round, receipt
-from defocus.local.shuffling.sealing import Key
 
 __all__ = ["Analyser", "Opened"]
 

@@ -19,7 +19,7 @@ from defocus.errors import CannotCalibrateError, Number
 from defocus.privacy import events
 from defocus.privacy.accounting.shuffling.binomials import Floats, Window, binomial
 from defocus.privacy.losses import checked_delta, checked_epsilon
-from defocus.privacy.searching import turning
+from defocus.privacy.numbers import bisect
 
 __all__ = ["chance_for", "delta_of", "replaced_event"]
 
@@ -62,7 +62,7 @@ def chance_for(trials: int, shifts: tuple[int, ...], epsilon: Number, delta: Num
             f"{float(delta):g}.",
             fix="gather more users, let each toss more coins, or allow a larger epsilon or delta.",
         )
-    return Fraction(round(math.exp(turning(hides, 0.0, top, width=1e-4).yes)), _SCALE)
+    return Fraction(round(math.exp(bisect(hides, 0.0, top, width=1e-4).yes)), _SCALE)
 
 
 def replaced_event(epsilon: Number, delta: float, users: int) -> events.Event:

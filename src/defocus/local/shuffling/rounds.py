@@ -11,8 +11,8 @@ from defocus.local.designs import Design, design_of, from_json, to_json
 from defocus.local.domains import never_silent
 from defocus.local.layouts import Payload
 from defocus.local.reports import Reports
-from defocus.local.shuffling.amplifying import amplified
-from defocus.local.shuffling.sealing import GROWTH, Key, seal
+from defocus.local.shuffling.amplification import amplified
+from defocus.local.shuffling.envelopes import GROWTH, Key, seal
 from defocus.privacy import events
 
 __all__ = ["VERSION", "Round", "receipt"]

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Literal, TypeAlias, final
 
 from defocus.errors import InvalidParameterError, SealError, count
+from defocus.local.shuffling.envelopes import Key, seal
 from defocus.local.shuffling.rounds import VERSION, Round, receipt
-from defocus.local.shuffling.sealing import Key, seal
 from defocus.noise import Bits, permutation, uniform
 
 __all__ = ["REASONS", "Reason", "Shuffler"]

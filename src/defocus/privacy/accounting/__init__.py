@@ -12,9 +12,8 @@ from collections.abc import Callable
 
 from defocus.errors import InvalidParameterError, Number, UnsupportedEventError
 from defocus.privacy.accounting import advanced, basic, gdp, pld, rdp, zcdp
-from defocus.privacy.events import Approximate, Event, parts_of
+from defocus.privacy.events import Approximate, Event, described, parts_of
 from defocus.privacy.losses import Loss
-from defocus.privacy.naming import described
 from defocus.privacy.units import Adjacency
 
 __all__ = ["ACCOUNTANTS", "account", "advanced", "basic", "gdp", "pld", "rdp", "tightest", "tightest_at", "zcdp"]

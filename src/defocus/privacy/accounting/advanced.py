@@ -16,13 +16,11 @@ from dataclasses import dataclass
 from typing import Literal, final
 
 from defocus.errors import FormulaOutOfRangeError, InvalidParameterError, Number
-from defocus.privacy.accounting.basic import fixed_delta
-from defocus.privacy.accounting.inversion import least_delta
+from defocus.privacy.accounting.basic import Spend, fixed_delta, spends
 from defocus.privacy.accounting.shuffling import replaced_only
-from defocus.privacy.accounting.spends import Spend, spends
 from defocus.privacy.events import Event
-from defocus.privacy.losses import Loss, checked_delta, checked_epsilon
-from defocus.privacy.rounding import PAD, above
+from defocus.privacy.losses import Loss, checked_delta, checked_epsilon, least_delta
+from defocus.privacy.numbers import PAD, above
 from defocus.privacy.units import Adjacency
 
 __all__ = ["AdvancedLoss", "account"]

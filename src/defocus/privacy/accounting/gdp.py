@@ -18,7 +18,7 @@ from defocus.errors import Number, UnsupportedEventError
 from defocus.privacy import classical, magnitudes
 from defocus.privacy.events import Composed, DiscreteGaussian, Event, Gaussian, Sampled, SampledBatch
 from defocus.privacy.losses import Interval, Loss, checked_delta, checked_epsilon
-from defocus.privacy.rounding import root_up
+from defocus.privacy.numbers import root_up
 from defocus.privacy.units import Adjacency
 
 __all__ = ["GaussianLoss", "account", "squared_mu"]

@@ -37,8 +37,7 @@ from defocus.privacy.events import (
 )
 from defocus.privacy.losses import Loss, checked_delta, checked_epsilon
 from defocus.privacy.magnitudes import largest_loss, squared_mu
-from defocus.privacy.rounding import PAD, above, times_up
-from defocus.privacy.searching import least
+from defocus.privacy.numbers import PAD, above, least, times_up
 from defocus.privacy.units import Adjacency
 
 __all__ = ["ConcentratedLoss", "account", "delta_from_rho", "epsilon_from_rho", "rho_for", "rho_of"]

@@ -20,7 +20,7 @@ What happens at the edges, the same for every row:
 * ``DATE_DIFF`` counts the boundaries that were crossed; weeks begin on Monday; ``dow`` is 0 on Sunday.
 """
 
-from defocus.tables.expressions.constants import constant
-from defocus.tables.expressions.reading import Expression, expression, typed
+from defocus.tables.expressions.reader import Expression, expression, typed
+from defocus.tables.expressions.terms import constant
 
 __all__ = ["Expression", "constant", "expression", "typed"]

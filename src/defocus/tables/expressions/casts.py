@@ -5,13 +5,12 @@ from functools import partial
 
 from sqlglot import exp
 
-from defocus.engines.kinds import Kind
+from defocus.engines.schema import Kind
 from defocus.errors import UnsupportedSqlError, WrongKindError
-from defocus.tables.expressions.literals import moment
-from defocus.tables.expressions.lowering import attempt, cast, double, in_calendar, integer
+from defocus.tables.expressions.guards import attempt, cast, double, in_calendar, integer
 from defocus.tables.expressions.operators import Handler, Read
 from defocus.tables.expressions.refusals import only
-from defocus.tables.expressions.terms import Term, made, of
+from defocus.tables.expressions.terms import Term, made, moment, of
 from defocus.tables.expressions.texts import as_text
 
 __all__ = ["CASTS"]

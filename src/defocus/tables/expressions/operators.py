@@ -5,18 +5,23 @@ from typing import Any, TypeAlias
 
 from sqlglot import exp
 
-from defocus.engines.kinds import Kind
+from defocus.engines.schema import Kind
 from defocus.errors import UnsupportedSqlError, WrongKindError
-from defocus.tables.expressions.filters import (
+from defocus.tables.expressions.guards import (
+    cast,
+    coerced,
+    double,
     filtering_all,
     filtering_among,
     filtering_between,
     filtering_comparison,
+    integer,
+    settled,
+    unified,
+    without,
 )
-from defocus.tables.expressions.literals import literal, negated
-from defocus.tables.expressions.lowering import cast, coerced, double, integer, settled, unified, without
 from defocus.tables.expressions.refusals import only
-from defocus.tables.expressions.terms import Term, known, made, null, of
+from defocus.tables.expressions.terms import Term, known, literal, made, negated, null, of
 
 __all__ = ["OPERATORS", "Handler", "Read", "numeric"]
 

@@ -1,15 +1,158 @@
-"""A typed piece of SQL, with what is known about the values it can take."""
+"""Public values as SQL: a constant is always a literal, never a piece of a query."""
 
+import math
+import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import date, datetime
+from numbers import Integral
 from typing import Any, final
 
 from sqlglot import exp
 
-from defocus.engines.kinds import Kind, Value
-from defocus.errors import UnsupportedSqlError
-from defocus.tables.expressions.constants import as_kind, constant
+from defocus.engines.schema import Kind, Value
+from defocus.errors import InvalidParameterError, UnsupportedSqlError, WrongKindError, finite
+from defocus.tables.expressions.parser import refuse_unwritable
 
-__all__ = ["Term", "known", "made", "null", "of"]
+__all__ = [
+    "DATES",
+    "SMALLEST_INTEGER",
+    "TIMESTAMPS",
+    "Term",
+    "as_kind",
+    "constant",
+    "known",
+    "literal",
+    "made",
+    "moment",
+    "negated",
+    "null",
+    "of",
+    "sql_type",
+]
+
+
+SMALLEST_INTEGER, _LARGEST_INTEGER = -(2**63), 2**63 - 1
+DATES = (date(1, 1, 1), date(9999, 12, 31))
+TIMESTAMPS = (datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999999))  # noqa: DTZ001 a moment without a zone
+_TYPES = {
+    Kind.BOOLEAN: exp.DataType.Type.BOOLEAN,
+    Kind.INTEGER: exp.DataType.Type.BIGINT,
+    Kind.NUMBER: exp.DataType.Type.DOUBLE,
+    Kind.TEXT: exp.DataType.Type.TEXT,
+    Kind.DATE: exp.DataType.Type.DATE,
+    Kind.TIMESTAMP: exp.DataType.Type.TIMESTAMPNTZ,
+}
+
+
+def sql_type(kind: Kind) -> exp.DataType:
+    """The type in which engines hold a kind."""
+    return exp.DataType(this=_TYPES[kind], nested=False)
+
+
+def constant(value: Value, kind: Kind) -> exp.Expression:
+    """A public value as a literal of its kind; None is NULL.
+
+    >>> constant("O'Hara", Kind.TEXT).sql("duckdb")
+    "'O''Hara'"
+    >>> constant(date(2024, 2, 29), Kind.DATE).sql("duckdb")
+    "CAST('2024-02-29' AS DATE)"
+    """
+    kept: Any = as_kind(value, kind)
+    if kind is Kind.BOOLEAN and kept is not None:
+        return exp.Boolean(this=kept)
+    if kind is Kind.TEXT and kept is not None:
+        return exp.Literal.string(kept)
+    if kind is Kind.INTEGER and kept not in {None, SMALLEST_INTEGER}:
+        digits = exp.Literal.number(str(abs(kept)))
+        return exp.Neg(this=digits) if kept < 0 else digits
+    written = exp.Null() if kept is None else exp.Literal.string(str(kept))
+    return exp.Cast(this=written, to=sql_type(kind))
+
+
+def as_kind(value: Any, kind: Kind) -> Value:
+    """The value as Python holds its kind, or a refusal: no rounding, no guessing, no NaN.
+
+    >>> as_kind(3, Kind.NUMBER)
+    3.0
+    """
+    read, wanted = _READERS.get(kind, (_nothing, "another kind"))
+    kept = None if value is None else read(value)
+    if kept is None and (value is not None or kind is Kind.OTHER):
+        raise WrongKindError(f"A constant for {kind} was given as {type(value).__name__}.", fix=f"pass {wanted}.")
+    return kept
+
+
+def _nothing(_: Any) -> None:
+    return None
+
+
+def _boolean(value: Any) -> bool | None:
+    return bool(value) if type(value).__name__ in {"bool", "bool_"} else None
+
+
+def _integer(value: Any) -> int | None:
+    if not isinstance(value, Integral) or _boolean(value) is not None:
+        return None
+    if not SMALLEST_INTEGER <= int(value) <= _LARGEST_INTEGER:
+        raise InvalidParameterError(
+            f"An integer constant has {int(value).bit_length()} bits.", fix="use integers between -2**63 and 2**63 - 1."
+        )
+    return int(value)
+
+
+def _number(value: Any) -> float | None:
+    if _boolean(value) is not None or isinstance(value, str):
+        return None
+    number = finite("a constant", value)
+    try:
+        kept = float(number)
+    except OverflowError:
+        kept = math.inf
+    if kept != number or math.isinf(kept):
+        raise InvalidParameterError(
+            "A constant is not exactly a 64-bit float.", fix="round it first, as float(value), or use fewer digits."
+        )
+    return kept + 0.0  # -0.0 is 0
+
+
+def _text(value: Any) -> str | None:
+    if not isinstance(value, str):
+        return None
+    refuse_unwritable("A constant", value)
+    return str(value)
+
+
+def _date(value: Any) -> date | None:
+    if not isinstance(value, date) or isinstance(value, datetime):
+        return None
+    return date(value.year, value.month, value.day)
+
+
+def _moment(value: Any) -> datetime | None:
+    if not isinstance(value, datetime):
+        return None
+    if value.tzinfo is not None:
+        raise InvalidParameterError(
+            "A constant is a moment with a time zone.",
+            fix="pass value.astimezone(timezone.utc).replace(tzinfo=None): tables are read in UTC.",
+        )
+    if getattr(value, "nanosecond", 0):
+        raise InvalidParameterError("A constant is finer than a microsecond.", fix="round it to microseconds.")
+    return datetime(  # noqa: DTZ001 a moment without a zone
+        value.year, value.month, value.day, value.hour, value.minute, value.second, value.microsecond
+    )
+
+
+_READERS: dict[Kind, tuple[Callable[[Any], Value], str]] = {
+    Kind.BOOLEAN: (_boolean, "True or False"),
+    Kind.INTEGER: (_integer, "an int"),
+    Kind.NUMBER: (_number, "a finite float or an int"),
+    Kind.TEXT: (_text, "a str"),
+    Kind.DATE: (_date, "a datetime.date"),
+    Kind.TIMESTAMP: (_moment, "a datetime.datetime without a time zone"),
+}
+
 
 _MOST_WORK = 2_000
 _MOST_TEXTS, _MOST_EXTRA = 64, 16_384
@@ -27,7 +170,7 @@ class Term:
     data has in the row plus ``extra`` bytes, also where it is made of derived columns, and ``between`` bounds all
     texts made on the way together, so that no row makes an engine run out of memory. ``fixed`` terms are
     constants, and ``value`` is theirs. ``bare`` is a column without its guard, and ``where`` a cheaper condition
-    that is true on the same rows; see :mod:`defocus.tables.expressions.filters`.
+    that is true on the same rows; see :mod:`defocus.tables.expressions.guards`.
     """
 
     kind: Kind | None
@@ -111,3 +254,50 @@ def made(
 def known(term: Term, **facts: Any) -> Term:
     """The term with facts that its parts do not show."""
     return replace(term, **facts)
+
+
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+_MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?", re.ASCII)
+_WHOLE = re.compile(r"0*(\d{1,20})", re.ASCII)
+
+
+def literal(node: exp.Literal) -> Term:
+    """A text or a number; numbers with a point or an exponent are floats."""
+    return of(node.name, Kind.TEXT) if node.is_string else _number_literal(node.name, negative=False)
+
+
+def negated(node: exp.Literal) -> Term:
+    """A number after a minus sign, so that the smallest integer can be written."""
+    return _number_literal(node.name, negative=True)
+
+
+def moment(text: str, kind: Kind) -> Term:
+    """A date or a time written as text."""
+    written = text.strip(" ")
+    try:
+        if _DATE.fullmatch(written):
+            day = date.fromisoformat(written)
+            return of(day if kind is Kind.DATE else datetime(day.year, day.month, day.day), kind)  # noqa: DTZ001 zoneless
+        if kind is Kind.TIMESTAMP and _MOMENT.fullmatch(written):
+            return of(datetime.fromisoformat(written), kind)
+    except ValueError:
+        pass
+    example = "'2024-02-29'" if kind is Kind.DATE else "'2024-02-29 13:45:00'"
+    raise InvalidParameterError(
+        f"{text[:40]!r} is not a {kind} of the years 1 to 9999.",
+        fix=f"write it as {example}, without a time zone (UTC is meant).",
+    )
+
+
+def _number_literal(digits: str, *, negative: bool) -> Term:
+    if whole := _WHOLE.fullmatch(digits):
+        return of(-int(whole[1]) if negative else int(whole[1]), Kind.INTEGER)
+    try:
+        value = math.inf if digits.isdigit() else float(digits)
+    except ValueError:
+        value = math.inf
+    if math.isinf(value):
+        raise InvalidParameterError(
+            f"The number {digits[:40]} is beyond 64-bit integers and floats.", fix="write it with fewer digits."
+        )
+    return of(-value if negative else value, Kind.NUMBER)

@@ -2,9 +2,9 @@
 
 from sqlglot import exp
 
-from defocus.engines.kinds import Kind
+from defocus.engines.schema import Kind
 from defocus.errors import InvalidParameterError, UnsupportedSqlError, WrongKindError
-from defocus.tables.expressions.lowering import cast
+from defocus.tables.expressions.guards import cast
 from defocus.tables.expressions.operators import Handler, Read
 from defocus.tables.expressions.refusals import only
 from defocus.tables.expressions.terms import Term, made, of

@@ -8,6 +8,6 @@ what is refused depends on the text and the schema, never on a row.
 
 from defocus.tables.sql.query import SqlQuery
 from defocus.tables.sql.relations import Catalogue
-from defocus.tables.sql.selecting import read
+from defocus.tables.sql.select import read
 
 __all__ = ["Catalogue", "SqlQuery", "read"]

@@ -10,10 +10,9 @@ from typing import Any, TypeAlias
 
 from sqlglot import exp
 
-from defocus.engines.columns import Column, Schema
-from defocus.engines.kinds import Kind
+from defocus.engines.schema import Column, Kind, Schema
 from defocus.errors import Number
-from defocus.tables.expressions.literals import literal, negated
+from defocus.tables.expressions.terms import literal, negated
 
 __all__ = ["clamp", "interval", "number", "part"]
 

@@ -5,13 +5,11 @@ from typing import Any
 
 from sqlglot import exp
 
-from defocus.engines.columns import Column
-from defocus.engines.kinds import Kind
+from defocus.engines.schema import Column, Kind
 from defocus.errors import InvalidParameterError, WrongKindError
-from defocus.tables.expressions.constants import as_kind
-from defocus.tables.expressions.literals import literal, moment, negated
+from defocus.tables.expressions.terms import as_kind, literal, moment, negated
 from defocus.tables.sql.bounds import part
-from defocus.tables.sql.parsing import canonical
+from defocus.tables.sql.parser import canonical
 
 __all__ = ["conjuncts", "domain", "listed"]
 

@@ -15,13 +15,12 @@ from defocus.noise import Bits
 from defocus.tables.aggregates import Aggregate
 from defocus.tables.answers import Answer
 from defocus.tables.keys import Keys
-from defocus.tables.planning import Plan
-from defocus.tables.previewing import Preview, PreviewColumn
+from defocus.tables.planner import Plan
+from defocus.tables.preview import Preview, PreviewColumn
 from defocus.tables.query import Query
 from defocus.tables.rows import Rows
-from defocus.tables.sql.finishing import Finish, Output
-from defocus.tables.sql.formulas import linear, references
-from defocus.tables.wording import printable
+from defocus.tables.sql.postprocessing import Finish, Output, linear, references
+from defocus.tables.words import printable
 
 __all__ = ["Ask", "SqlQuery"]
 

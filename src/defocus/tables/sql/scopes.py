@@ -9,12 +9,12 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
-from defocus.engines.columns import Column, Schema
+from defocus.engines.schema import Column, Schema
 from defocus.errors import InvalidParameterError, UnknownColumnError, UnsupportedSqlError
 from defocus.tables.rows import Rows
 from defocus.tables.sql.bounds import interval
 from defocus.tables.sql.domains import conjuncts, domain
-from defocus.tables.sql.parsing import DIALECT, written
+from defocus.tables.sql.parser import DIALECT, written
 
 __all__ = ["Named", "Scope", "matching", "plain", "unused"]
 

@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import nn
 
-from defocus.learning.gradients.choosing import Choices
 from defocus.learning.gradients.losses import Losses
 from defocus.learning.gradients.onepass import OnePass
+from defocus.learning.gradients.strategy import Choices
 
 
 @pytest.mark.parametrize("way", ["ghost", "instantiated"])

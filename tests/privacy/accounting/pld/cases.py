@@ -7,11 +7,9 @@ import mpmath as mp
 from tests.privacy.accounting.pld import oracles
 from tests.privacy.accounting.pld.oracles import Law, Real
 
-from defocus.privacy.accounting.pld.atoms import Atoms
-from defocus.privacy.accounting.pld.continuous import BoundedRange, GaussianProfile, LaplaceProfile
 from defocus.privacy.accounting.pld.discrete import DiscreteGaussianProfile, DiscreteLaplaceProfile
 from defocus.privacy.accounting.pld.lowering import lower
-from defocus.privacy.accounting.pld.profiles import Profile
+from defocus.privacy.accounting.pld.profiles import Atoms, BoundedRange, GaussianProfile, LaplaceProfile, Profile
 from defocus.privacy.accounting.pld.sampling import Batched, Reversed, SampledProfile
 from defocus.privacy.events import Approximate, Event, RandomizedResponse
 from defocus.privacy.units import Adjacency

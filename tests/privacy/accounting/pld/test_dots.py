@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 from tests.privacy.accounting.pld.cases import CASES, Case
 from tests.privacy.accounting.pld.oracles import Real
 
-from defocus.privacy.accounting.pld import dots, plan
-from defocus.privacy.accounting.pld.continuous import GaussianProfile, LaplaceProfile
+from defocus.privacy.accounting.pld import dots, loss
 from defocus.privacy.accounting.pld.dots import Dots, connect, lattice
-from defocus.privacy.accounting.pld.profiles import Floats, U
+from defocus.privacy.accounting.pld.profiles import Floats, GaussianProfile, LaplaceProfile, U
 from defocus.privacy.accounting.pld.sampling import Reversed, SampledProfile
 
 SMALL = [case for case in CASES if case.profile.top > 1e-4]
@@ -73,7 +72,7 @@ def test_any_grid_at_all_gives_a_measure_that_dominates(case: Case, places: list
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_all_mass_is_kept_and_none_is_negative(case: Case) -> None:
-    measure = connect(case.profile, plan._thinned(case.profile.grid(0.1, -40.0)), 3)
+    measure = connect(case.profile, loss._thinned(case.profile.grid(0.1, -40.0)), 3)
     total = mp.fsum(p for _, p in stored(measure)) + measure.lost
     assert 1 - measure.shortfall - 1e-12 <= total <= 1 + 1e-9
     assert measure.times == 3

@@ -5,6 +5,7 @@ from fractions import Fraction
 from typing import Any
 
 import mpmath as mp
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,8 +13,22 @@ from tests.privacy.accounting.pld import oracles
 
 from defocus.errors import DefocusError, InvalidParameterError
 from defocus.privacy.accounting.pld import PldLoss, account
+from defocus.privacy.accounting.pld import loss as direction
 from defocus.privacy.accounting.pld import loss as losses
-from defocus.privacy.accounting.pld.direction import both_ways
+from defocus.privacy.accounting.pld import loss as planning
+from defocus.privacy.accounting.pld.loss import (
+    both_ways,
+    coarse_for,
+    delta_above,
+    epsilon_above,
+    epsilon_below,
+    epsilon_near,
+    plan_at,
+    plan_for,
+)
+from defocus.privacy.accounting.pld.lowering import Term, lower
+from defocus.privacy.accounting.pld.profiles import Curve, Floats, GaussianProfile, LaplaceProfile
+from defocus.privacy.accounting.pld.sampling import Reversed
 from defocus.privacy.events import (
     NOTHING,
     Approximate,
@@ -463,3 +478,155 @@ def test_faint_sampled_noise_is_bounded_in_both_directions(ratio: int) -> None:
     lower, upper = account(387 * Sampled(Gaussian(ratio), 0.01)).interval(1.5e-12)
     assert 0.9 / ratio < lower <= upper < 1.2 / ratio
     assert upper - lower < 1e-4 * upper
+
+
+def terms_of(event: Event) -> list[Term]:
+    return lower(event, Adjacency.ADD_REMOVE)
+
+
+def test_symmetric_events_are_looked_at_from_one_side_only() -> None:
+    assert len(both_ways(terms_of(3 * Laplace(1) + Gaussian(1)))) == 1
+    there, back = both_ways(terms_of(3 * Sampled(Laplace(1), 0.1) + Gaussian(1)))
+    assert [term.times for term in there] == [term.times for term in back]
+    assert all(isinstance(term.profile, Reversed) for term in back)
+
+
+@pytest.mark.parametrize("mu", [1e-3, 1.0, 50.0])
+@pytest.mark.parametrize("delta", [0.3, 1e-5, 1e-100, 1e-280])
+def test_a_single_release_is_bracketed_to_the_last_digits(mu: float, delta: float) -> None:
+    term = [Term(GaussianProfile(mu), 1, GaussianProfile(mu), None)]
+    true = oracles.gaussian_epsilon(mu, delta)
+    low, high = epsilon_below(term, delta, 1e-5), epsilon_above(term, delta, 1e-5)
+    assert low <= true <= high
+    assert high - low <= 1e-9 * high + 1e-14
+
+
+def test_a_profile_that_cannot_be_computed_is_never_taken_for_a_safe_one() -> None:
+    """NaN compares as false, so each comparison must be one that fails towards refusing."""
+
+    class Broken:
+        at_infinity = 0.0
+        symmetric = True
+        atomic = False
+        top = math.inf
+        bottom = -math.inf
+
+        def curve(self, l: Floats) -> Curve:
+            return Curve(np.full_like(l, np.nan), np.full_like(l, np.nan), np.ones_like(l))
+
+    assert direction._crossing(Broken(), 0.5, 1.0) == math.inf  # type: ignore[arg-type]  # only the curve is asked
+    assert direction._crossing(Broken(), 0.5, -1.0) == 0.0  # type: ignore[arg-type]  # only the curve is asked
+
+
+def test_unbounded_losses_that_stay_above_delta_have_no_epsilon() -> None:
+    single = terms_of(Approximate(1, 1e-3))
+    assert epsilon_above(single, 0.9e-3, 1e-5) == math.inf
+    assert epsilon_above(single, 1.1e-3, 1e-5) <= 1.0
+    assert delta_above(single, 50.0, 1e-5) == pytest.approx(1e-3)
+
+
+@pytest.mark.parametrize("delta", [0.9, 0.3])
+def test_where_delta_covers_everything_epsilon_is_zero(delta: float) -> None:
+    terms = terms_of(10 * Laplace(10))
+    assert epsilon_above(terms, delta, 1e-5) == 0.0
+    assert epsilon_below(terms, delta, 1e-5) == 0.0
+
+
+def test_counts_beyond_what_rounding_allows_are_given_up_not_guessed() -> None:
+    terms = [Term(LaplaceProfile(1e-12), 2**60, LaplaceProfile(1e-12), None)]
+    assert epsilon_above(terms, 1e-5, 1e-5) == math.inf
+    assert epsilon_below(terms, 1e-5, 1e-5) == 0.0
+    assert delta_above(terms, 1.0, 1e-5) == 1.0
+
+
+def test_delta_at_an_epsilon_beyond_all_losses_is_next_to_nothing() -> None:
+    terms = terms_of(10 * Sampled(Gaussian(1), 0.1))
+    for epsilon in (1e3, 1e6, 1e18, 1e300):
+        assert 0 <= delta_above(terms, epsilon, 1e-5) < 1e-200
+
+
+@pytest.mark.parametrize("delta", [1e-3, 1e-8, 1e-30])
+def test_estimates_are_close(delta: float) -> None:
+    for event in (400 * Sampled(Gaussian(1), 0.02), 50 * Laplace(3), Gaussian(1), Pure(1)):
+        terms = terms_of(event)
+        sure = max(epsilon_above(way, delta, 1e-5) for way in both_ways(terms))
+        assert epsilon_near(terms, delta) == pytest.approx(sure, rel=0.03)
+
+
+def test_each_direction_of_a_sampled_gaussian_is_bounded_by_itself() -> None:
+    for rate, sigma in ((0.3, 1.0), (0.01, 0.7)):
+        law = oracles.sampled_law(oracles.gaussian(1 / sigma), rate)
+        single = terms_of(Sampled(Gaussian(sigma), rate))
+        removed, added = both_ways(single)
+        for epsilon in (0.0, 0.01, 0.3):
+            assert delta_above(removed, epsilon, 1e-5) == pytest.approx(float(law.excess(epsilon)), rel=1e-9)
+            back = float(mp.exp(epsilon) * law.excess(-epsilon))
+            assert delta_above(added, epsilon, 1e-5) == pytest.approx(back, rel=1e-9, abs=1e-14)
+
+
+TERMS = lower(300 * Sampled(Gaussian(1.0), 0.05) + 50 * Laplace(4), Adjacency.ADD_REMOVE)
+
+
+@pytest.mark.parametrize("tolerance", [1e-3, 1e-4, 1e-5])
+def test_the_estimated_error_meets_the_tolerance(tolerance: float) -> None:
+    plan = plan_for(TERMS, 1e-6, tolerance)
+    assert plan is not None
+    assert planning._error(plan.dots, plan.found.theta) <= 1.01 * tolerance * plan.found.epsilon
+    assert plan.accuracy <= tolerance * plan.found.epsilon
+
+
+def test_a_finer_tolerance_makes_a_finer_grid() -> None:
+    coarse, fine = (plan_for(TERMS, 1e-6, tolerance) for tolerance in (1e-3, 1e-5))
+    assert coarse is not None
+    assert fine is not None
+    assert fine.step < coarse.step
+    assert len(fine.indices[0]) > len(coarse.indices[0])
+
+
+def test_losses_are_exact_multiples_of_the_step() -> None:
+    plan = plan_for(TERMS, 1e-6, 1e-4)
+    assert plan is not None
+    assert math.frexp(plan.step)[0] * 32 == int(math.frexp(plan.step)[0] * 32)
+    for dots, indices in zip(plan.dots, plan.indices, strict=True):
+        places = np.rint(dots.losses / plan.step)
+        assert np.all(places * plan.step == dots.losses)
+        assert set(places.astype(int).tolist()) <= set(indices.tolist())
+
+
+def test_delta_below_the_mass_at_infinity_has_no_plan() -> None:
+    terms = lower(10 * Approximate(0.1, 1e-6) + Laplace(1), Adjacency.ADD_REMOVE)
+    assert plan_for(terms, 0.9e-5, 1e-4) is None
+    assert plan_for(terms, 1.1e-5, 1e-4) is not None
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 1.0, 15.0, 60.0])
+def test_a_plan_at_an_epsilon_reaches_the_tail_asked_for(epsilon: float) -> None:
+    plan = plan_at(TERMS, epsilon, 1e-4)
+    lost = sum(dots.times * dots.lost for dots in plan.dots)
+    assert lost <= 1e-4 * math.exp(plan.found.log_delta)
+
+
+def test_steps_are_rounded_down_to_five_bits() -> None:
+    for step in (0.1, 1 / 3, 1e-7, 0.999, 1.0):
+        short = planning._short(step)
+        assert step * (1 - 1 / 16) <= short <= step
+        assert (short / 2 ** math.floor(math.log2(short)) * 32).is_integer()
+
+
+def test_points_that_all_but_coincide_are_dropped() -> None:
+    thinned = planning._thinned(np.array([0.0, 1e-12, 0.50000001, 0.50000001 + 1e-10, 1 - 1e-9, 1.0]))
+    assert thinned.tolist() == pytest.approx([0.0, 0.5, 1.0, 1.0], abs=1e-7)
+    assert thinned[-1] == 1.0
+    assert planning._thinned(np.array([2.0])).tolist() == [2.0]
+
+
+def test_a_direction_whose_losses_crowd_at_their_end_still_has_a_plan() -> None:
+    """The unit being added: all of its largest losses lie just below -log(1-q)."""
+    terms = lower(400 * Sampled(Gaussian(1), 0.02), Adjacency.ADD_REMOVE)
+    assert plan_for(both_ways(terms)[1], 1e-30, 1e-5) is not None
+
+
+def test_coarse_dots_keep_what_is_asked_in_sight() -> None:
+    dots = coarse_for(TERMS, math.log(1e-30))
+    assert [part.times for part in dots] == [term.times for term in TERMS]
+    assert sum(part.times * part.lost for part in dots) < 1e-33

@@ -15,10 +15,9 @@ from tests.privacy.accounting.pld import oracles
 
 from defocus.errors import DefocusError, InvalidParameterError, UnsupportedEventError
 from defocus.privacy.accounting.pld import account
-from defocus.privacy.accounting.pld.atoms import Atoms
-from defocus.privacy.accounting.pld.continuous import GaussianProfile, LaplaceProfile
 from defocus.privacy.accounting.pld.discrete import DiscreteGaussianProfile, DiscreteLaplaceProfile
 from defocus.privacy.accounting.pld.lowering import lower, smoothed
+from defocus.privacy.accounting.pld.profiles import Atoms, GaussianProfile, LaplaceProfile
 from defocus.privacy.accounting.pld.sampling import Batched, SampledProfile
 from defocus.privacy.events import (
     NOTHING,

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from defocus.errors import UnsupportedEventError
 from defocus.privacy.accounting.renyi import curve
+from defocus.privacy.accounting.renyi.curves import log_bernoulli, log_expm1, log_sum
 from defocus.privacy.events import (
     NOTHING,
     Approximate,
@@ -24,6 +25,7 @@ from defocus.privacy.events import (
     Laplace,
     Pure,
     RandomizedResponse,
+    Shuffled,
 )
 from defocus.privacy.units import Adjacency
 
@@ -154,3 +156,65 @@ def test_an_approximate_guarantee_has_no_divergence() -> None:
 def test_an_unknown_event_is_refused_by_name() -> None:
     with pytest.raises(UnsupportedEventError, match=r"cannot express Event[\s\S]*To fix"):
         at(Event(), 2)
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    st.one_of(st.floats(1.0001, 2000), st.floats(-2000, -0.0001)),
+    st.one_of(st.floats(-12, 2), st.floats(-3, 300)),
+    st.booleans(),
+)
+def test_bernoulli_s_excess_keeps_its_digits(beta: float, size: float, negative: bool) -> None:
+    base = (-(10**size) if negative else 10**size) if size <= 2 else size
+    if base < -3:
+        return
+    with mp.workdps(80):
+        u = mp.expm1(mp.mpf(base))
+        truth = mp.log(mp.power(1 + u, beta) - 1 - mp.mpf(beta) * u)
+    found = float(log_bernoulli(np.array(beta), np.array(base)))
+    assert abs(found - truth) <= 1e-11 + 1e-14 * abs(truth)
+
+
+@given(st.floats(1e-300, 1e300))
+def test_log_expm1_never_overflows(x: float) -> None:
+    found = float(log_expm1(np.array(x)))
+    with mp.workdps(40):
+        truth = x if x > 1000 else float(mp.log(mp.expm1(mp.mpf(x))))
+    assert math.isclose(found, truth, rel_tol=1e-13, abs_tol=1e-13)
+
+
+def test_sums_of_nothing_vanish() -> None:
+    assert log_sum(np.zeros(0)) == -np.inf
+    assert log_sum(np.array([-np.inf, -np.inf])) == -np.inf
+    assert np.allclose(log_sum(np.array([[1000.0, 1000.0], [0.0, -np.inf]])), [1000 + math.log(2), 0.0])
+
+
+ORDERS = np.array([1.01, 1.5, 2.0, 8.0, 64.0])
+
+
+def test_one_user_has_the_divergence_of_the_report_itself() -> None:
+    found = curve(Shuffled(Pure(1), 1), ORDERS, Adjacency.REPLACE)
+    truth = curve(Pure(1), ORDERS, Adjacency.REPLACE)
+    assert np.all(found >= truth * (1 - 1e-12))
+    assert np.all(found <= truth * 1.01)
+
+
+def test_many_users_have_nearly_the_divergence_of_a_gaussian() -> None:
+    """Its variance of the loss is (e^ε-1)²/(e^ε n); half of that times the order."""
+    users = 100_000
+    found = curve(Shuffled(RandomizedResponse(1), users), ORDERS, Adjacency.REPLACE)
+    limit = ORDERS / 2 * math.expm1(1) ** 2 / (math.e * users)
+    assert np.all(found >= limit * 0.99)
+    assert np.all(found <= limit * 1.03)
+
+
+def test_divergences_rise_with_the_order_up_to_the_local_epsilon() -> None:
+    orders = np.geomspace(1.01, 1e8, 60)
+    found = curve(Shuffled(Pure(2), 500), orders, Adjacency.REPLACE)
+    assert np.all(np.diff(found) >= -1e-9 * found[:-1])
+    assert found[-1] == pytest.approx(2)
+
+
+def test_a_user_added_or_removed_is_refused() -> None:
+    with pytest.raises(UnsupportedEventError, match="can be counted"):
+        curve(Shuffled(Pure(2), 500), ORDERS, Adjacency.ADD_REMOVE)

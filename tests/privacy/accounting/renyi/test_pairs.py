@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from defocus.privacy.accounting.renyi import curve
+from defocus.privacy.accounting.renyi.curves import log_bernoulli, log_sum
 from defocus.privacy.accounting.renyi.pairs import HalfPair, half_pair
-from defocus.privacy.accounting.renyi.special import log_bernoulli, log_sum
 from defocus.privacy.events import (
     Composed,
     Concentrated,

@@ -4,7 +4,7 @@ from fractions import Fraction
 import pytest
 
 from defocus.errors import UnsupportedEventError
-from defocus.privacy.accounting.shuffling.reports import reports_of
+from defocus.privacy.accounting.shuffling.reports import replaced_only, reports_of
 from defocus.privacy.events import (
     DiscreteLaplace,
     Event,
@@ -13,8 +13,13 @@ from defocus.privacy.events import (
     Laplace,
     Pure,
     RandomizedResponse,
+    Sampled,
+    SampledBatch,
+    Selected,
+    Shuffled,
     SubsetResponse,
 )
+from defocus.privacy.units import Adjacency
 
 
 @pytest.mark.parametrize(
@@ -45,3 +50,24 @@ def test_randomised_response_is_a_subset_response_that_names_one_value() -> None
 def test_noise_without_a_largest_loss_is_refused() -> None:
     with pytest.raises(UnsupportedEventError, match="pure local epsilon"):
         reports_of(Gaussian(1))
+
+
+SHUFFLED = Shuffled(Pure(1), 100)
+
+
+@pytest.mark.parametrize("event", [SHUFFLED, 3 * SHUFFLED + Gaussian(1), Selected(SHUFFLED, 0.1)])
+def test_shuffled_reports_anywhere_need_a_value_that_is_replaced(event: Shuffled) -> None:
+    replaced_only(event, Adjacency.REPLACE)
+    with pytest.raises(UnsupportedEventError, match="can be counted"):
+        replaced_only(event, Adjacency.ADD_REMOVE)
+
+
+def test_other_events_may_have_any_neighbours() -> None:
+    for adjacency in Adjacency:
+        replaced_only(Sampled(Gaussian(1), 0.1) + Pure(1), adjacency)
+
+
+def test_a_poisson_sample_has_a_size_that_depends_on_one_user() -> None:
+    replaced_only(SampledBatch(SHUFFLED, 100, 200), Adjacency.REPLACE)
+    with pytest.raises(UnsupportedEventError, match="Poisson"):
+        replaced_only(Sampled(SHUFFLED, 0.1), Adjacency.REPLACE)

@@ -4,23 +4,23 @@ from typing import Any
 
 from defocus.learning.gradients.handlers import (
     attention,
-    broadcasting,
-    convolving,
+    broadcast,
+    convolution,
     embedding,
-    multiplying,
-    normalising,
+    linear,
+    normalisation,
     recurrent,
 )
-from defocus.learning.gradients.watching import Handler
+from defocus.learning.gradients.hooks import Handler
 
 __all__ = ["HANDLERS"]
 
 HANDLERS: dict[Any, Handler] = {
-    **multiplying.HANDLERS,
-    **convolving.HANDLERS,
+    **linear.HANDLERS,
+    **convolution.HANDLERS,
     **embedding.HANDLERS,
-    **normalising.HANDLERS,
-    **broadcasting.HANDLERS,
+    **normalisation.HANDLERS,
+    **broadcast.HANDLERS,
     **recurrent.HANDLERS,
     **attention.HANDLERS,
 }

@@ -6,7 +6,7 @@ from typing import Any
 
 from torch.nn import functional as F  # noqa: N812 -- its name everywhere
 
-from defocus.learning.gradients.watching import Handler, Watch
+from defocus.learning.gradients.hooks import Handler, Watch
 
 __all__ = ["HANDLERS"]
 

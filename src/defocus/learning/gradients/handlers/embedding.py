@@ -7,11 +7,11 @@ import torch
 from torch.nn import functional as F  # noqa: N812 -- its name everywhere
 
 from defocus.errors import UnfitModelError
-from defocus.learning.gradients.handlers.multiplying import bare
+from defocus.learning.gradients.handlers.linear import bare
+from defocus.learning.gradients.hooks import Handler, Watch
 from defocus.learning.gradients.layouts import Layout
 from defocus.learning.gradients.pieces import Lookup
 from defocus.learning.gradients.tape import Tape
-from defocus.learning.gradients.watching import Handler, Watch
 
 __all__ = ["HANDLERS"]
 

@@ -11,10 +11,10 @@ from typing import Any, TypeAlias
 import torch
 from torch.nn import functional as F  # noqa: N812 -- its name everywhere
 
-from defocus.learning.gradients.handlers.multiplying import bare
+from defocus.learning.gradients.handlers.linear import bare
+from defocus.learning.gradients.hooks import Handler, UnknownUseError, Watch
 from defocus.learning.gradients.pieces import Direct, Outer
 from defocus.learning.gradients.tape import Tape
-from defocus.learning.gradients.watching import Handler, UnknownUseError, Watch
 
 __all__ = ["HANDLERS"]
 

@@ -15,13 +15,17 @@ from typing import TypeAlias, final
 import torch
 from torch.nn import functional as F  # noqa: N812 -- its name everywhere
 
-from defocus.learning.gradients.pieces.bounding import bounded, part_width, rounding, written_margin
-from defocus.learning.gradients.pieces.multipliers import convolution_rounding
-from defocus.learning.gradients.pieces.outer import met
+from defocus.learning.gradients.layouts import Region
+from defocus.learning.gradients.pieces.norm_bounds import (
+    bounded,
+    convolution_rounding,
+    part_width,
+    rounding,
+    written_margin,
+)
+from defocus.learning.gradients.pieces.outer import Product, fastest, met
 from defocus.learning.gradients.pieces.piece import Piece, Rough, product, squared_norms, weighted, wide
-from defocus.learning.gradients.pieces.small import Product, fastest
-from defocus.learning.gradients.regions import Region
-from defocus.learning.gradients.tools import Tools
+from defocus.learning.gradients.strategy import Tools
 
 __all__ = ["Convolution", "Shape"]
 

@@ -9,20 +9,35 @@ too long for exact ghost norms are written out in any case, in parts that are no
 Reference:
     Goodfellow (2015), arXiv 1510.01799, for T = 1; Li, Tramèr, Liang, Hashimoto (2022), arXiv 2110.05679, for the ghost
     norm; Bu, Wang, Zha, Karypis (2023), arXiv 2210.00038, for keeping both factors until the clipping is known.
+
+Products of many small matrices, and their norms, while these are in the cache.
+
+Libraries are made for large matrices and differ by half in small ones, so that which is faster is measured: torch's, or
+numpy's, which comes with another one.
 """
 
+from collections.abc import Callable
 from math import sqrt
-from typing import final
+from typing import TypeAlias, final
 
+import numpy as np
 import torch
 
-from defocus.learning.gradients.pieces.bounding import bounded, part_width, reach, rounding, written, written_margin
-from defocus.learning.gradients.pieces.multipliers import total_rounding
+from defocus.learning.gradients.layouts import Region
+from defocus.learning.gradients.pieces.norm_bounds import (
+    bounded,
+    part_width,
+    reach,
+    rounding,
+    total_rounding,
+    written,
+    written_margin,
+)
 from defocus.learning.gradients.pieces.piece import Piece, Rough, dot, matrix, product, squared_norms, weighted
-from defocus.learning.gradients.regions import Region
-from defocus.learning.gradients.tools import Tools
+from defocus.learning.gradients.strategy import Tools
 
-__all__ = ["FAINT", "Outer", "met"]
+__all__ = ["FAINT", "Outer", "Product", "fastest", "met"]
+
 
 FAINT = 2.0**-125
 """How much of the square of one number, or of a product of two, may vanish below the least float of 32 bits.
@@ -172,3 +187,32 @@ def met(left: torch.Tensor, right: torch.Tensor, features: tuple[int, int]) -> t
     )
     lost = first.sum(1) * sqrt(faint[1]) + second.sum(1) * sqrt(faint[0])
     return dot(left, right) + lost.square_(), (first * second).sum(1)
+
+
+Product: TypeAlias = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor], None]
+"""From two tensors (B, n, m) and (B, m, k), and room for their product (B, n, k) and its norms, of one or more of B."""
+
+_SMALL = 2**18
+"""Products of no more multiplications are made by one thread, whatever the library."""
+
+
+def _by_torch(a: torch.Tensor, b: torch.Tensor, product: torch.Tensor, norms: torch.Tensor) -> None:
+    torch.bmm(a, b, out=product)
+    torch.linalg.vector_norm(product.view(len(norms), -1), dim=1, out=norms)
+
+
+def _by_numpy(a: torch.Tensor, b: torch.Tensor, product: torch.Tensor, norms: torch.Tensor) -> None:
+    with np.errstate(all="ignore"):  # what is not finite is found later, and told to nobody
+        found = np.matmul(a.numpy(), b.numpy(), out=product.numpy()).reshape(len(norms), -1)
+        np.sqrt(np.vecdot(found, found), out=norms.numpy())
+
+
+def fastest(a: torch.Tensor, b: torch.Tensor, product: torch.Tensor, norms: torch.Tensor, tools: Tools) -> Product:
+    """Which way is faster for matrices of this shape and order."""
+    ways: dict[str, Product] = {"torch": _by_torch}
+    if a.device.type == "cpu" and a[0].numel() * b.shape[2] <= _SMALL:
+        ways["numpy"] = _by_numpy
+    shapes = f"{tuple(a.shape[1:])}x{b.shape[2]} {a.stride(2) == 1} {b.stride(2) == 1}"
+    work = f"small products {shapes} {a.dtype} {a.device.type}"
+    rehearsals = {name: lambda way=way: way(a, b, product, norms) for name, way in ways.items()}
+    return ways[tools.choices.pick(work, rehearsals)]

@@ -7,7 +7,7 @@ from typing import final
 
 import torch
 
-from defocus.learning.gradients.regions import Region
+from defocus.learning.gradients.layouts import Region
 
 __all__ = ["RUN", "Piece", "Rough", "dot", "matrix", "product", "squared_norms", "weighted", "wide"]
 

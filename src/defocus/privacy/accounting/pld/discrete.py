@@ -7,8 +7,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from defocus.privacy.accounting.pld.atoms import Atoms
-from defocus.privacy.accounting.pld.profiles import Curve, Floats, Tails, U
+from defocus.privacy.accounting.pld.profiles import Atoms, Curve, Floats, Tails, U
 
 __all__ = ["DiscreteGaussianProfile", "DiscreteLaplaceProfile"]
 

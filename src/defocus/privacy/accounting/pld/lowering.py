@@ -11,15 +11,12 @@ from typing import NamedTuple
 
 from defocus.errors import InvalidParameterError, Number, UnsupportedEventError
 from defocus.privacy import events
-from defocus.privacy.accounting.pld.atoms import Atoms
-from defocus.privacy.accounting.pld.continuous import BoundedRange, GaussianProfile, LaplaceProfile
 from defocus.privacy.accounting.pld.discrete import DiscreteGaussianProfile, DiscreteLaplaceProfile
-from defocus.privacy.accounting.pld.profiles import Profile
-from defocus.privacy.accounting.pld.sampling import Batched, SampledProfile
-from defocus.privacy.accounting.pld.shuffled import ShuffledProfile
+from defocus.privacy.accounting.pld.profiles import Atoms, BoundedRange, GaussianProfile, LaplaceProfile, Profile
+from defocus.privacy.accounting.pld.sampling import Batched, SampledProfile, ShuffledProfile
 from defocus.privacy.accounting.shuffling import amplification, replaced_only
 from defocus.privacy.magnitudes import Bounded, largest_loss
-from defocus.privacy.rounding import above, below, nearest
+from defocus.privacy.numbers import above, below, nearest
 from defocus.privacy.units import Adjacency
 
 __all__ = ["Smoothed", "Term", "lower", "smoothed"]

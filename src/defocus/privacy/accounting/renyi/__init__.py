@@ -4,8 +4,8 @@
 sampling and private selection included.
 """
 
-from defocus.privacy.accounting.renyi import sampling, selection, shuffled
+from defocus.privacy.accounting.renyi import sampling, selection
 from defocus.privacy.accounting.renyi.conversion import delta_at, epsilon_at, textbook_epsilon_at
 from defocus.privacy.accounting.renyi.curves import Floats, curve
 
-__all__ = ["Floats", "curve", "delta_at", "epsilon_at", "sampling", "selection", "shuffled", "textbook_epsilon_at"]
+__all__ = ["Floats", "curve", "delta_at", "epsilon_at", "sampling", "selection", "textbook_epsilon_at"]

@@ -11,8 +11,8 @@ Reference:
 
 import numpy as np
 
-from defocus.privacy.accounting.renyi.special import Floats
-from defocus.privacy.rounding import PAD
+from defocus.privacy.accounting.renyi.curves import Floats
+from defocus.privacy.numbers import PAD
 
 __all__ = ["delta_at", "epsilon_at", "textbook_delta_at", "textbook_epsilon_at"]
 

@@ -1,4 +1,6 @@
-r"""The Rényi divergence of each event at given orders, and its composition: divergences add.
+r"""Small differences of large numbers, computed without the difference.
+
+The Rényi divergence of each event at given orders, and its composition: divergences add.
 
 Every formula starts from :math:`M - 1`, the moment :math:`M = E_Q[(P/Q)^\alpha]` less one, written as a sum of
 positive terms, so that the divergence :math:`\log(M)/(\alpha-1)` keeps its digits for losses as small as
@@ -6,6 +8,19 @@ floats can express. Results carry a relative pad of 1e-12 upwards.
 
 Reference:
     Mironov (2017), Rényi differential privacy, Propositions 1 and 6.
+
+The Rényi divergence of shuffled reports, from the polygon that lies above their profile.
+
+With :math:`\delta(l)` the profile of either direction, the moment of order :math:`\alpha` is
+
+.. math:: M = 1 + \alpha(\alpha-1)\int_0^\infty \bigl(e^{(\alpha-1)l} + e^{-\alpha l}\bigr)\,\delta(l)\,dl.
+
+Between corners, h apart, the polygon falls linearly in :math:`e^l` by some d. It exceeds the chord in l by no more
+than an eighth of :math:`h^2` times its second derivative, that is :math:`dhe^h/8`. Both ends are raised by so much, and
+the integrals of chords against exponentials are positive sums.
+
+Reference:
+    Sason, Verdú (2016), f-divergence inequalities, Theorem 11: divergences as integrals of hockey-stick ones.
 """
 
 import math
@@ -13,9 +28,10 @@ from fractions import Fraction
 from functools import singledispatch
 
 import numpy as np
+from numpy.typing import NDArray
 
 from defocus.errors import Number, UnsupportedEventError
-from defocus.privacy.accounting.renyi.special import Floats, log_expm1
+from defocus.privacy.accounting.shuffling import amplification, replaced_only
 from defocus.privacy.events import (
     Approximate,
     Composed,
@@ -28,13 +44,62 @@ from defocus.privacy.events import (
     Laplace,
     Pure,
     RandomizedResponse,
+    Shuffled,
     SubsetResponse,
 )
 from defocus.privacy.magnitudes import largest_loss, squared_mu
-from defocus.privacy.rounding import PAD, above
+from defocus.privacy.numbers import PAD, above
 from defocus.privacy.units import Adjacency
 
-__all__ = ["Floats", "concentrated", "curve", "divergence", "pure"]
+__all__ = ["Floats", "concentrated", "curve", "divergence", "log_bernoulli", "log_expm1", "log_sum", "pure"]
+
+
+Floats = NDArray[np.float64]
+
+_SMALL, _TERMS, _LARGE = 0.05, 14, 30.0
+
+
+def log_expm1(x: Floats) -> Floats:
+    """log(e^x − 1) for x > 0, whatever its size."""
+    with np.errstate(divide="ignore"):
+        return x + np.log(-np.expm1(-x))
+
+
+def log_sum(x: Floats) -> Floats:
+    """The logarithm of the sum of e^x along the last axis; minus infinity for an empty or vanishing sum."""
+    if x.shape[-1] == 0:
+        return np.full(x.shape[:-1], -np.inf)
+    largest = np.max(x, axis=-1, keepdims=True)
+    largest = np.where(np.isfinite(largest), largest, 0.0)
+    with np.errstate(divide="ignore", over="ignore"):
+        total: Floats = largest[..., 0] + np.log(np.sum(np.exp(x - largest), axis=-1))
+    return total
+
+
+def log_bernoulli(beta: Floats, base: Floats) -> Floats:
+    r"""The logarithm of :math:`(1+u)^\beta - 1 - \beta u`, which Bernoulli's inequality makes non-negative.
+
+    For beta above 1 or below 0, with ``base`` = log(1 + u); both are broadcast. With :math:`v = (\beta-1)\log(1+u)`
+    and :math:`s = u/(1+u)` it is :math:`(1+u)\,(e^v - 1 - (\beta-1)s)`: the Taylor series where everything is
+    small, this form where it is not (its sibling :math:`e^{\beta\log(1+u)} - 1 - \beta u` for beta near zero), and
+    the same divided by :math:`e^v` where that would overflow.
+    """
+    beta, base = np.broadcast_arrays(beta, base)
+    power = beta - 1
+    v = power * base
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore", under="ignore"):
+        u, s = np.expm1(base), -np.expm1(-base)
+        near_one = np.expm1(np.minimum(v, _LARGE)) - power * s
+        near_zero = np.expm1(np.minimum(beta * base, _LARGE)) * (1 - s) - beta * s
+        plain = base + np.log(np.where(np.abs(beta) < 0.5, near_zero, near_one))
+        steep = base + v + np.log1p(-np.exp(-v) * (1 + power * s))
+        series = np.ones_like(v)
+        for k in range(_TERMS, 1, -1):
+            series = 1 + (beta - k) / (k + 1) * u * series
+        small = np.log(np.abs(beta * power) / 2) + 2 * np.log(np.abs(u)) + np.log(series)
+        tiny = np.abs(u) * (2 + np.abs(beta)) < _SMALL
+    return np.where(tiny, small, np.where(v > _LARGE, steep, plain))
+
 
 _ROUNDING = 2.0**-48
 
@@ -207,3 +272,34 @@ def _log_rest(x: Floats) -> Floats:
         plain = np.log(np.expm1(np.minimum(x, 30.0)) - x)
         steep = x + np.log1p(-(1 + x) * np.exp(-x))
     return np.where(np.abs(x) < 0.1, small, np.where(x > 30, steep, plain))
+
+
+@curve.register
+def _(event: Shuffled, orders: Floats, adjacency: Adjacency) -> Floats:
+    replaced_only(event, adjacency)
+    found = amplification(event)
+    if found is None:
+        return np.zeros_like(orders)
+    low, high = found.losses[:-1], found.losses[1:]
+    width = high - low
+    fall = found.log_deltas[:-1] + np.log(width / 8) + width
+    start, end = (np.logaddexp(corner, fall) for corner in (found.log_deltas[:-1], found.log_deltas[1:]))
+    order = orders[:, None]
+    with np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore"):
+        rising, falling = (order - 1) * width, order * width
+        up = (order - 1) * high + np.logaddexp(start + _log_late(rising), end + _log_early(rising))
+        down = -order * low + np.logaddexp(start + _log_early(falling), end + _log_late(falling))
+        excess = log_sum(np.logaddexp(up, down) + np.log(width)) + np.log(orders) + np.log(orders - 1) + 1e-10
+    return divergence(np.where(np.isnan(excess), np.inf, excess), orders, ceiling=found.epsilon)
+
+
+def _log_early(x: Floats) -> Floats:
+    """The logarithm of the integral of (1−s)e^(−xs) over [0, 1]: (x − 1 + e^−x)/x²."""
+    series = 0.5 - x / 6 * (1 - x / 4 * (1 - x / 5 * (1 - x / 6)))
+    return np.asarray(np.log(np.where(x < 0.01, series, (x + np.expm1(-x)) / np.maximum(x * x, 1e-300))))
+
+
+def _log_late(x: Floats) -> Floats:
+    """The logarithm of the integral of s·e^(−xs) over [0, 1]: (1 − (1+x)e^−x)/x²."""
+    series = 0.5 - x / 3 * (1 - 3 * x / 8 * (1 - 4 * x / 15 * (1 - 5 * x / 24)))
+    return np.asarray(np.log(np.where(x < 0.01, series, (-np.expm1(-x) - x * np.exp(-x)) / np.maximum(x * x, 1e-300))))

@@ -15,7 +15,7 @@ from typing import final
 
 import numpy as np
 
-from defocus.privacy.accounting.renyi.special import Floats
+from defocus.privacy.accounting.renyi.curves import Floats
 from defocus.privacy.events import (
     Composed,
     DiscreteLaplace,
@@ -29,7 +29,7 @@ from defocus.privacy.events import (
     parts_of,
 )
 from defocus.privacy.magnitudes import largest_loss, squared_mu
-from defocus.privacy.rounding import above
+from defocus.privacy.numbers import above
 
 __all__ = ["HalfPair", "half_pair", "merged"]
 

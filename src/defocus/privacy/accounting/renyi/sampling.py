@@ -29,9 +29,8 @@ import numpy as np
 from scipy.special import gammaln
 
 from defocus.errors import Number, UnsupportedEventError
-from defocus.privacy.accounting.renyi.curves import curve, divergence
+from defocus.privacy.accounting.renyi.curves import Floats, curve, divergence, log_bernoulli, log_expm1, log_sum
 from defocus.privacy.accounting.renyi.pairs import HalfPair, half_pair, merged
-from defocus.privacy.accounting.renyi.special import Floats, log_bernoulli, log_expm1, log_sum
 from defocus.privacy.events import (
     DiscreteGaussian,
     Event,
@@ -42,7 +41,7 @@ from defocus.privacy.events import (
     parts_of,
 )
 from defocus.privacy.magnitudes import squared_mu
-from defocus.privacy.rounding import PAD, above
+from defocus.privacy.numbers import PAD, above
 from defocus.privacy.units import Adjacency
 
 __all__ = ["amplified"]

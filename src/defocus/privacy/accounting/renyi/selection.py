@@ -25,10 +25,9 @@ from collections.abc import Callable
 import numpy as np
 
 from defocus.privacy.accounting.renyi.conversion import delta_at
-from defocus.privacy.accounting.renyi.curves import curve
-from defocus.privacy.accounting.renyi.special import Floats
+from defocus.privacy.accounting.renyi.curves import Floats, curve
 from defocus.privacy.events import Event, Selected, SelectedPoisson
-from defocus.privacy.rounding import PAD, above, below
+from defocus.privacy.numbers import PAD, above, below
 from defocus.privacy.selection import expected_runs
 from defocus.privacy.units import Adjacency
 

@@ -17,7 +17,7 @@ from defocus.privacy.accounting.shuffling import binary, blanket
 from defocus.privacy.accounting.shuffling.binomials import Floats
 from defocus.privacy.accounting.shuffling.reports import Reports, reports_of
 from defocus.privacy.events import RandomizedResponse, Shuffled
-from defocus.privacy.rounding import PAD
+from defocus.privacy.numbers import PAD
 
 __all__ = ["Amplification", "amplification"]
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 
-from defocus.privacy.searching import turning
+from defocus.privacy.numbers import bisect
 
 __all__ = ["Floats", "Window", "binomial", "lower_half"]
 
@@ -108,7 +108,7 @@ def _mean(first: tuple[int, float], second: tuple[int, float], tilt: float) -> f
 
 def _tilt_towards(goal: float, first: tuple[int, float], second: tuple[int, float], most: float) -> float:
     """The tilt that moves the mean to about ``goal``."""
-    return turning(lambda tilt: _mean(first, second, tilt) <= goal, -1.0, most, steps=60).yes
+    return bisect(lambda tilt: _mean(first, second, tilt) <= goal, -1.0, most, steps=60).yes
 
 
 def _tilted(

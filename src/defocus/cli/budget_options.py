@@ -1,0 +1,37 @@
+"""The budget that the options of a command describe, refused in the words of the terminal."""
+
+from defocus.errors import InvalidParameterError
+from defocus.privacy.budgets import Budget
+from defocus.privacy.calibration import check_budget
+
+__all__ = ["DELTA", "budget"]
+
+DELTA = 1e-6
+"""The delta that goes with --epsilon, and the one epsilon is given at, unless told."""
+
+
+def budget(
+    *,
+    epsilon: float | None,
+    delta: float | None,
+    rho: float | None,
+    mu: float | None = None,
+    usual: float = DELTA,
+    choices: str = "--epsilon, --rho and --mu",
+) -> Budget:
+    """The budget of one of the ``choices``; an epsilon without a delta gets the ``usual`` one.
+
+    >>> budget(epsilon=1, delta=None, rho=None)
+    Budget(epsilon=1, delta=1e-06)
+    """
+    given = [f"--{name}" for name, value in (("epsilon", epsilon), ("rho", rho), ("mu", mu)) if value is not None]
+    if len(given) != 1:
+        raise InvalidParameterError(
+            f"A budget is one of {choices}, but got {' and '.join(given) or 'none'}.",
+            fix="add for example --epsilon 1 --delta 1e-6, or --rho 0.5.",
+        )
+    if epsilon is None and delta:
+        raise InvalidParameterError(f"A budget of {given[0]} has no delta.", fix="leave --delta out.")
+    if epsilon is None:
+        return Budget(rho=rho, mu=mu)
+    return check_budget(Budget(epsilon, usual if delta is None else delta))

@@ -1,0 +1,205 @@
+"""``defocus choose``: central, shuffled or local, with the error and the trust of each."""
+
+import contextlib
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+from defocus.cli.privacy import ready, save
+from defocus.cli.questions import show, write, writer
+from defocus.cli.terminal import console, table, to_json
+from defocus.errors import DefocusError, InvalidParameterError
+from defocus.local.aggregation import count_files
+from defocus.local.answers import CollectedAnswer
+from defocus.local.designs import Categorical, Design, Numeric, from_json
+from defocus.local.estimates import Process
+from defocus.local.means import Mean
+from defocus.local.oracles import Oracle
+from defocus.local.servers import State
+from defocus.local.shuffling import Key, Round, Service, Shuffler
+from defocus.local.trust_models import Comparison, Option, Task, compare
+from defocus.privacy.numbers import roughly
+
+__all__ = ["Asked", "curve", "described", "run_estimate", "run_shuffler", "show_choice"]
+
+
+_SIZES = (100, 1000, 10_000, 100_000, 1_000_000)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What is to be estimated, of how many, at which price."""
+
+    task: Task
+    users: int
+    epsilon: float
+    delta: float | None
+    categories: int
+    error: float | None
+
+    def compared(self, users: int | None = None) -> Comparison:
+        """The options, for another number of users if told."""
+        n = self.users if users is None else users
+        return compare(n, self.epsilon, self.task, delta=self.delta, categories=self.categories)
+
+
+def show_choice(asked: Asked, *, plot: Path | None, as_json: bool) -> None:
+    """Print the options, the least error first, and which one is recommended."""
+    if plot is not None:
+        ready(plot)
+    found = asked.compared()
+    chosen = found.recommend(error=asked.error)
+    if plot is not None:
+        save(curve(asked), plot)
+    if as_json:
+        to_json(
+            {
+                "task": found.task,
+                "users": found.users,
+                "epsilon": float(found.epsilon),
+                "delta": float(found.delta),
+                "sampling_error": found.sampling_error,
+                "options": [_written(option) for option in found.options],
+                "left_out": list(found.left_out),
+                "recommended": _written(chosen),
+            }
+        )
+        return
+    screen = console()
+    heads = ["model", "method", "error", "of users", "messages"]
+    rows = [
+        (o.model, o.method, roughly(o.error), f"{o.error / found.users:.2%}", f"{o.messages:.3g}")
+        for o in found.options
+    ]
+    screen.print(f"{found.task} of {found.users} users, epsilon {found.epsilon:g}, delta {float(found.delta):g}")
+    screen.print(table(heads, rows, numbers=heads[2:]))
+    for option in (found.of(model) for model in dict.fromkeys(o.model for o in found.options)):
+        screen.print(f"{option.model} trusts {option.trust}.")
+    for why in found.left_out:
+        screen.print(f"Left out: {why}")
+    screen.print(f"Recommended: {chosen.model}, {chosen.method}. {_why(asked, found, chosen)}")
+
+
+def curve(asked: Asked) -> Any:
+    """A figure of each model's error against the number of users: the root of n, seen."""
+    from defocus.cli.privacy import figure_of  # noqa: PLC0415 # matplotlib is loaded only by who plots
+
+    lines: dict[str, list[tuple[int, float]]] = {}
+    for n in _SIZES:
+        found = asked.compared(n)
+        for model in dict.fromkeys(option.model for option in found.options):
+            lines.setdefault(model, []).append((n, found.of(model).error))
+        lines.setdefault("sampling", []).append((n, found.sampling_error))
+    return figure_of(lines, x="users", y=f"standard error at epsilon {asked.epsilon:g}")
+
+
+def _why(asked: Asked, found: Comparison, chosen: Option) -> str:
+    limit = found.sampling_error if asked.error is None else asked.error
+    name = "the sampling error of so many users" if asked.error is None else "the error asked for"
+    if chosen.error <= limit:
+        return f"It needs the least trust of those within {name}, {roughly(limit)}."
+    return f"None is within {name}, {roughly(limit)}; this one errs least."
+
+
+def _written(option: Option) -> dict[str, Any]:
+    return {
+        "model": option.model,
+        "method": option.method,
+        "error": option.error,
+        "trust": option.trust,
+        "messages": option.messages,
+        "local_epsilon": option.local_epsilon,
+    }
+
+
+_LONGEST = 1 << 26
+
+
+def run_estimate(
+    oracle: Path,
+    reports: Sequence[str],
+    *,
+    processing: Process | None,
+    engine: str | None,
+    out: Path | None,
+    plot: Path | None,
+    explain: bool,
+    as_json: bool,
+) -> None:
+    """Count the reports where they lie, estimate, and show."""
+    if out is not None:
+        writer(out)
+    if plot is not None:
+        ready(plot)
+    design = described(oracle)
+    answer = _estimated(design, count_files(design, list(reports), engine=engine), processing)
+    if out is not None:
+        write(answer, out)
+    if plot is not None:
+        save(answer.plot(), plot)
+    show(answer, explain=explain, as_json=as_json)
+
+
+def described(oracle: Path) -> Design:
+    """The description in a file."""
+    with oracle.open("rb") as file:
+        return from_json(file.read(_LONGEST))
+
+
+def _estimated(design: Design, counted: State, processing: Process | None) -> CollectedAnswer:
+    if isinstance(design, Numeric):
+        if processing is not None:
+            raise InvalidParameterError(
+                "A processing is for counts, but this oracle is about numbers.", fix="leave processing= out."
+            )
+        return Mean(design).estimate(counted)
+    assert isinstance(design, Categorical)  # noqa: S101 # designs are of one kind or the other
+    return Oracle(design).estimate(counted, processing=processing)
+
+
+_KEY = 32
+"""Bytes of a public key."""
+
+
+def run_shuffler(oracle: Path, *, users: int, analyser: str, out: Path, port: int, batches: int | None) -> None:
+    """Make the round, write it, and serve. The private key exists in this process only, and ends with it."""
+    key, reader, design = Key.generate(), *_given(oracle, analyser)
+    described = Round(design, users, key.public, reader)
+    service = Service(Shuffler(described, key), port=port, batches=batches)
+    out.write_text(described.to_json(), encoding="utf-8")
+    screen = console()
+    screen.print(f"Shuffling at {service.address} (the round is in {out})", soft_wrap=True)
+    serving = threading.Thread(target=service.run, daemon=True)
+    serving.start()
+    try:
+        service.finished.wait()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        service.stop()
+    rejected = sum(service.shuffler.rejected.values())
+    screen.print(f"Stopped after {service.made} batches; {rejected} envelopes were rejected.")
+
+
+def _given(oracle: Path, analyser: str) -> tuple[bytes, Design]:
+    """The analyser's key and the design; where both are wrong, both are told."""
+    key, design, faults = b"", None, list[DefocusError]()
+    with contextlib.suppress(ValueError):
+        key = bytes.fromhex(analyser)
+    if len(key) != _KEY:
+        wrong = f"The analyser's public key has {2 * _KEY} hexadecimal digits, but this is none."
+        faults.append(InvalidParameterError(wrong, fix="pass Key.public.hex() of the analyser."))
+    try:
+        design = described(oracle)
+    except DefocusError as error:
+        faults.append(error)
+    if design is not None and not faults:
+        return key, design
+    if len(faults) == 1:
+        raise faults[0]
+    raise InvalidParameterError(
+        "\n".join(fault.what for fault in faults), fix=" And ".join(fault.fix for fault in faults)
+    )

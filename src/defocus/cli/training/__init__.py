@@ -1,0 +1,83 @@
+"""``defocus train``: reading a file, training what it asks for, writing the model and reporting."""
+
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from defocus import learning
+from defocus.cli.terminal import console, facts, plain, to_json
+from defocus.cli.training.estimators import ESTIMATORS, table, write
+from defocus.cli.training.files import EXAMPLES, NETWORKS, Training, opened, price, read, tried
+from defocus.cli.training.networks import arrays
+from defocus.errors import InvalidParameterError, UnfitDataError
+
+__all__ = ["draft", "train"]
+
+
+def draft(kind: str) -> None:
+    """Print a file to begin with."""
+    console().print(EXAMPLES[kind], soft_wrap=True, end="")
+
+
+def train(config: Path | None, *, preview: bool, quiet: bool, force: bool, as_json: bool) -> None:
+    """Do what the file says, or only say it."""
+    if config is None:
+        raise InvalidParameterError(
+            "It is not said what to train.", fix="name a file; defocus train --example table prints one."
+        )
+    asked = read(config)
+    if not asked.out.parent.is_dir():
+        raise InvalidParameterError("There is no folder for the model.", fix='make it, or write another out = "…".')
+    if asked.out.exists() and not force:
+        raise InvalidParameterError(
+            f"There is a model at {asked.out.name!r:.100} already; nothing was charged.",
+            fix='write another out = "…", or add --force to write over it.',
+        )
+    if asked.kind in NETWORKS:
+        from defocus.cli.training.networks import networked  # noqa: PLC0415 # torch is loaded only for networks
+
+        found = networked(asked, *arrays(asked, asked.data), preview=preview, progress=not (quiet or as_json))
+    else:
+        found = _estimated(asked, preview=preview)
+    if as_json:
+        to_json(found)
+    else:
+        console().print(facts((name, plain(words)) for name, words in found.items()), soft_wrap=True)
+
+
+def _estimated(asked: Training, *, preview: bool) -> Mapping[str, Any]:
+    """An estimator of the table."""
+    name = ESTIMATORS[asked.kind]
+    features, target = table(asked, asked.data)
+    test = None if asked.test is None else table(asked, asked.test)
+    ends = [list(end) for end in zip(*asked.features.values(), strict=True)]
+    given: dict[str, Any] = {**asked.settings, "bounds": ends, "budget": asked.budget}
+    if asked.range is not None:
+        given["target"] = asked.range
+    elif asked.values and asked.supervised:
+        given["classes"] = list(range(len(asked.values)))
+    if test is not None and asked.values and asked.supervised and (test[1] < 0).all():
+        raise UnfitDataError(
+            "No public row has a declared class, so private ones hardly would; nothing was charged.",
+            fix="write values = […] as they are written in the data, and check the public rows.",
+        )
+    told: dict[str, Any] = {
+        "model": f"{name} of {len(asked.features)} feature{'s' * (len(asked.features) != 1)}",
+        "protected": str(asked.unit),
+    }
+    kind = partial(getattr(learning, name), purpose=f"train {name}", **given)
+    if preview:
+        with tried(asked) as ledger:  # a fit to made-up rows is refused where that to private ones would be
+            model = kind(ledger=ledger).fit(np.zeros((2, len(asked.features))), np.zeros(2))
+        return {**told, "cost": price(asked, model.event_, "the fit")}
+    with opened(asked) as ledger:
+        model = kind(ledger=ledger)
+        model.fit(features, target) if asked.supervised else model.fit(features)
+        told |= {"cost": str(asked.budget), "charged": str(model.receipt_), "left": str(ledger.remaining())}
+    write(asked.out, name, asked.features, asked.values, model.released())
+    if test is not None and asked.supervised:
+        told["score"] = f"{model.score(*test):.4f} on the public rows"
+    return {**told, "written": str(asked.out)}

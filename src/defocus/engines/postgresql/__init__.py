@@ -1,0 +1,367 @@
+"""PostgreSQL: the rows stay in the server, and only integers for each group leave it."""
+
+import contextlib
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, TypeVar, final
+
+import pyarrow as pa
+from sqlglot import exp
+
+from defocus.engines.calls import quietly
+from defocus.engines.postgresql.dialect import lowered
+from defocus.engines.postgresql.types import Typed, convert
+from defocus.engines.postgresql.views import definition
+from defocus.engines.schema import CANONICAL, Column, Kind, Schema, unique
+from defocus.engines.syntax import native, rows_of
+from defocus.engines.views import Names, changed
+from defocus.errors import DefocusError, EngineError, SourceError
+
+__all__ = ["PostgreSqlEngine", "is_address"]
+
+_T = TypeVar("_T")
+_SCHEMES = ("postgresql://", "postgres://")
+_OLDEST = 170000
+_SETTINGS = MappingProxyType(
+    {
+        "application_name": "defocus",
+        "client_min_messages": "error",
+        "DateStyle": "ISO, YMD",
+        "TimeZone": "UTC",
+        "extra_float_digits": "1",
+        "standard_conforming_strings": "on",
+        "search_path": "pg_catalog",
+        "default_transaction_read_only": "on",
+    }
+)
+"""What the meaning of a query must not depend on, and that nothing may be written."""
+_BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_REASONS: tuple[tuple[tuple[str, ...], str, str], ...] = (
+    (("57014",), "it was cancelled, or took too long", "ask again; what was charged before stays charged."),
+    (("53",), "memory, disk space or connections ran out", "give the server more, or ask when it is less busy."),
+    (("42501", "28"), "this user may not read the table", "GRANT SELECT on it to the user in the address."),
+    (("08", "57P"), "the connection was lost", "check that the server runs, and open the table again."),
+    (
+        ("42", "3F", "0A"),
+        "it does not understand the query, or a table is gone",
+        "open the table again; if that does not help, report the question that was asked.",
+    ),
+)
+"""Reasons that say nothing about a value, by the beginning of the state. Everything else is one reason."""
+_ARROW = {
+    "bool": pa.bool_(),
+    **dict.fromkeys(("int2", "int4", "int8"), pa.int64()),
+    **dict.fromkeys(("float4", "float8"), pa.float64()),
+    "numeric": pa.decimal128(38, 0),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us"),
+}
+
+
+def is_address(data: object) -> bool:
+    """Whether this names a PostgreSQL database.
+
+    >>> is_address("postgresql://reader@host/hospital"), is_address("visits.parquet")
+    (True, False)
+    """
+    return isinstance(data, str) and data.startswith(_SCHEMES)
+
+
+@final
+class PostgreSqlEngine:
+    """PostgreSQL 17 or later, on a connection of its own that can only read.
+
+    Every statement runs in a transaction that is read only; within :meth:`snapshot` all of them see the same rows,
+    whatever others write meanwhile. Public tables travel with each statement as parameters, so neither the right to
+    make temporary tables nor a primary server is needed.
+
+    Assumes:
+        The server computes floats as IEEE 754 says, which it does on every usual machine. What a view or a policy on
+        rows shows to this user is the table: the guarantee is about those rows. Nobody replaces a view while a
+        statement runs; between statements it is noticed.
+    """
+
+    name = "PostgreSQL"
+    dialect = "postgres"
+    reads_once = False
+
+    def __init__(self, address: str, *, timeout: float | None = None) -> None:
+        self._address = address
+        self._timeout = timeout
+        self._turn = threading.RLock()
+        self._held: list[Any] = []
+        """The connection, if there is one, where it can be closed without the engine."""
+        self._finish = weakref.finalize(self, _give_back, self._held)
+        self._within = 0
+        self._published: dict[str, pa.Table] = {}
+        self._closed = False
+        self._types: dict[int, tuple[str, str]] = {}
+        self._read: dict[Names, list[Any]] = {}
+        """The tables and views that are read, and what the catalogue said of them."""
+        with self._turn:
+            _quietly("connect", self._connect)
+
+    def __repr__(self) -> str:
+        return "PostgreSqlEngine(…)"
+
+    def _connect(self) -> Any:
+        if self._closed:
+            raise EngineError("The table was closed.", fix="open the table again.")
+        if not self._held or self._held[0].closed:
+            settings = dict(_SETTINGS)
+            if self._timeout is not None:
+                settings["statement_timeout"] = str(max(1, round(self._timeout * 1000)))
+            self._held[:] = [_connected(self._address, settings)]
+        return self._held[0]
+
+    def named(self, names: Names) -> exp.Table:
+        """A stored table or a view that is a plain selection; anything else is refused. See :func:`definition`."""
+        with self._turn:
+            self._read[names] = self._defined(names)
+        parts = [exp.to_identifier(part, quoted=True) for part in names]
+        return exp.Table(this=parts[2], db=parts[1], catalog=parts[0])
+
+    def _defined(self, names: Names) -> list[Any]:
+        def ask(text: str, values: Sequence[Any]) -> list[Any]:
+            with self._connect().cursor() as cursor:
+                return list(cursor.execute(text, list(values)).fetchall())
+
+        return _quietly("list the tables", lambda: definition(ask, names[1], names[2]))
+
+    def schema(self, relation: exp.Expression) -> Schema:
+        """The columns of a relation, read without looking at a row."""
+        return Schema(Column(name, type_.kind) for name, type_ in self._columns(relation))
+
+    def canonical(self, relation: exp.Expression, kinds: Mapping[str, Kind]) -> exp.Select:
+        """The same rows with every column in the one type its kind has everywhere."""
+        columns = self._columns(relation)
+        Schema(Column(name, type_.kind) for name, type_ in columns)  # refuses names that cannot be told apart
+        made = [convert(name, type_, kinds.get(name, type_.kind)) for name, type_ in columns]
+        return exp.select(*made).from_(rows_of(relation), copy=False)
+
+    def finer(self, relation: exp.Expression) -> frozenset[str]:  # noqa: ARG002  # it is so for every relation
+        """None: moments are stored in microseconds, and numbers with a fraction name nobody."""
+        return frozenset()
+
+    def run(self, select: exp.Expression, *, progress: Callable[[float], None] | None = None) -> pa.Table:
+        """Compute. PostgreSQL does not say how far it is, so ``progress`` is not called."""
+        del progress
+        statement, values = self._statement(select)
+        with self._turn:
+            return _quietly("compute", lambda: self._checked(statement, values))
+
+    def written(self, select: exp.Expression) -> str:
+        """The statement that :meth:`run` would send."""
+        return self._statement(select)[0]
+
+    @contextlib.contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """All statements within see the same rows. A connection that is lost within is not made again."""
+        with self._turn:
+            if not self._within:
+                _quietly("begin", self._begin)
+            self._within += 1
+            try:
+                yield
+            finally:
+                self._within -= 1
+                if not self._within:
+                    self._end()
+
+    @contextlib.contextmanager
+    def kept(self, select: exp.Select) -> Iterator[exp.Select]:
+        """The query itself: within a snapshot it finds the same rows each time."""
+        with self.snapshot():
+            yield select
+
+    def publish(self, name: str, table: pa.Table) -> exp.Table:
+        """Keep a table that travels with every statement that names it, until it is withdrawn."""
+        known = unique(name)
+        with self._turn:
+            self._published[known] = table
+        return exp.Table(this=exp.to_identifier(known, quoted=True))
+
+    def withdraw(self, table: exp.Table) -> None:
+        """Forget a table that was published."""
+        with self._turn:
+            self._published.pop(table.name, None)
+
+    def cancel(self) -> None:
+        """Stop what is running, from another thread."""
+        for connection in list(self._held):
+            with contextlib.suppress(Exception):
+                connection.cancel_safe(timeout=10)
+
+    def close(self) -> None:
+        """Close the connection."""
+        with self._turn:
+            self._closed = True
+            self._published.clear()
+            self._finish()
+
+    def _begin(self) -> None:
+        """Begin to see one state of the rows. A connection that died while nobody asked is made again, once."""
+        connection = self._connect()
+        try:
+            connection.execute(_BEGIN)
+        except Exception:
+            if not connection.closed:
+                raise
+            self._connect().execute(_BEGIN)
+
+    def _end(self) -> None:
+        """End the transaction, and the connection if that fails."""
+        for connection in [one for one in self._held if not one.closed]:
+            try:
+                connection.execute("ROLLBACK")
+            except Exception:  # noqa: BLE001 - whatever it is, it may quote a value
+                connection.close()
+
+    def _statement(self, select: exp.Expression) -> tuple[str, list[Any]]:
+        """The text of a query in PostgreSQL's terms, with the public tables it names as parameters."""
+        tree = lowered(select)
+        named = dict.fromkeys(table.name for table in tree.find_all(exp.Table) if not table.args.get("db"))
+        values: list[Any] = []
+        for name in [name for name in named if name in self._published]:
+            known = self._published[name]
+            assert isinstance(tree, exp.Select | exp.SetOperation)  # noqa: S101  # what engines are asked
+            tree = tree.with_(exp.to_identifier(name, quoted=True), as_=_unnested(known, len(values)), copy=False)
+            values += [column.to_pylist() for column in known.columns]
+        return tree.sql(self.dialect, identify=True), values
+
+    def _checked(self, statement: str, values: Sequence[Any]) -> pa.Table:
+        """What a statement finds, in tables and views that are as they were when they were opened."""
+        if self._within and (not self._held or self._held[0].closed):
+            raise _refusal("08000", "compute")
+        for names, found in self._read.items():
+            with contextlib.suppress(SourceError):
+                if self._defined(names) == found:
+                    continue
+            raise changed("PostgreSQL")
+        return self._fetched(statement, values)
+
+    def _fetched(self, statement: str, values: Sequence[Any]) -> pa.Table:
+        with self._connect().cursor() as cursor:
+            cursor.execute(statement, list(values) or None)
+            names = [column.name for column in cursor.description]
+            types = [_ARROW.get(type_.name, pa.string()) for _, type_ in self._typed(cursor.description)]
+            rows = cursor.fetchall()
+        columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
+        arrays = [pa.array(list(column), type_) for column, type_ in zip(columns, types, strict=True)]
+        return pa.Table.from_arrays(arrays, names=names)
+
+    def _columns(self, relation: exp.Expression) -> list[tuple[str, Typed]]:
+        empty = exp.select("*").from_(rows_of(relation), copy=False).limit(0)
+        statement, values = self._statement(empty)
+        with self._turn:
+            return _quietly("read the schema", lambda: self._described(statement, values))
+
+    def _described(self, statement: str, values: Sequence[Any]) -> list[tuple[str, Typed]]:
+        with self._connect().cursor() as cursor:
+            cursor.execute(statement, list(values) or None)
+            return self._typed(cursor.description)
+
+    def _typed(self, description: Sequence[Any]) -> list[tuple[str, Typed]]:
+        unknown = [column.type_code for column in description if column.type_code not in self._types]
+        if unknown:
+            asked = "SELECT oid, typname, typcategory FROM pg_catalog.pg_type WHERE oid = ANY($1::oid[])"
+            with self._connect().cursor() as cursor:
+                for oid, name, category in cursor.execute(asked, [unknown]).fetchall():
+                    builtin = oid < _FIRST_OWN
+                    self._types[oid] = (name if builtin else "", category)
+        return [(column.name, Typed(*self._types[column.type_code], column.scale)) for column in description]
+
+
+_FIRST_OWN = 16384
+"""Types with lower numbers are PostgreSQL's own; somebody may have made another "text"."""
+
+
+def _connected(address: str, settings: Mapping[str, str]) -> Any:
+    try:
+        import psycopg  # noqa: PLC0415  # an extra: only those who use PostgreSQL need it
+    except ImportError:
+        psycopg = None  # type: ignore[assignment]  # refused below, without the failure as its context
+    if psycopg is None:
+        raise SourceError("PostgreSQL needs the package psycopg.", fix='pip install "defocus[postgresql]"')
+    connection = psycopg.connect(
+        address, autocommit=True, prepare_threshold=None, cursor_factory=psycopg.RawCursor, client_encoding="utf8"
+    )
+    if connection.info.server_version < _OLDEST or connection.info.parameter_status("server_encoding") != "UTF8":
+        connection.close()
+        raise SourceError(
+            "Tables are read from PostgreSQL 17 or later, with databases in UTF-8.",
+            fix="upgrade the server, or copy the table to Parquet and open that.",
+        )
+    try:
+        for setting, value in settings.items():
+            connection.execute("SELECT pg_catalog.set_config($1, $2, false)", [setting, value])
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _give_back(held: list[Any]) -> None:
+    for connection in held:
+        with contextlib.suppress(Exception):
+            connection.close()
+
+
+def _unnested(table: pa.Table, before: int) -> exp.Select:
+    """The rows of a public table from one parameter for each column, numbered after those before."""
+    types = [CANONICAL[_kind_of(column.type)] for column in table.columns]
+    arrays = [
+        exp.Cast(
+            this=exp.Parameter(this=exp.Literal.number(before + i + 1)),
+            to=exp.DataType.build(f"{type_}[]", dialect="postgres"),
+        )
+        for i, type_ in enumerate(types)
+    ]
+    names = [exp.to_identifier(name, quoted=True) for name in table.column_names]
+    columns: list[exp.Expression] = [exp.Column(this=name.copy()) for name in names]
+    shown = [
+        exp.Alias(this=exp.Collate(this=column, expression=exp.to_identifier("C", quoted=True)), alias=name.copy())
+        if type_ == "TEXT"
+        else column
+        for column, name, type_ in zip(columns, names, types, strict=True)
+    ]
+    rows = exp.Unnest(expressions=arrays, alias=exp.TableAlias(this=exp.to_identifier("u", quoted=True), columns=names))
+    return native(exp.select(*shown).from_(rows, copy=False))  # type: ignore[return-value]  # the same select
+
+
+def _kind_of(type_: pa.DataType) -> Kind:
+    checks: tuple[tuple[Callable[[pa.DataType], bool], Kind], ...] = (
+        (pa.types.is_boolean, Kind.BOOLEAN),
+        (pa.types.is_integer, Kind.INTEGER),
+        (pa.types.is_floating, Kind.NUMBER),
+        (pa.types.is_date, Kind.DATE),
+        (pa.types.is_timestamp, Kind.TIMESTAMP),
+    )
+    return next((kind for check, kind in checks if check(type_)), Kind.TEXT)
+
+
+def _quietly(doing: str, work: Callable[[], _T]) -> _T:
+    return quietly(work, lambda error: _refusal(_state(error), doing))
+
+
+def _state(error: Exception) -> str:
+    """The state that the server told, or that of a lost connection, or nothing."""
+    state = getattr(error, "sqlstate", None)
+    return "08000" if type(error).__name__ == "OperationalError" and state is None else state or ""
+
+
+def _refusal(state: str, doing: str) -> DefocusError:
+    if doing == "connect":
+        return SourceError(
+            "PostgreSQL could not be reached with this address. It is not repeated, since it may hold a password.",
+            fix="check host, port, database, user and password; psql with the same address should connect.",
+        )
+    for beginnings, what, fix in _REASONS:
+        if state.startswith(beginnings):
+            return EngineError(f"PostgreSQL could not {doing}: {what}.", fix=fix)
+    return EngineError(
+        f"PostgreSQL could not {doing}. What it said is not repeated, because it may quote the data.",
+        fix="check that the table can be read with psql and the same address.",
+    )

@@ -1,0 +1,151 @@
+"""Every difference between what the core writes and what PostgreSQL means by it, as a change of the tree.
+
+The core builds trees whose meaning is DuckDB's. Most of it sqlglot writes in PostgreSQL's words; what is left:
+
+* floats that overflow or vanish (:mod:`~defocus.engines.postgresql.floats`), remainders, powers, halves;
+* casts that may fail (:mod:`~defocus.engines.postgresql.types`);
+* text, which is compared by its bytes: the collation "C", but upper and lower case as Unicode says;
+* whole division, SHA-256, and counts of days and hours between moments.
+
+An operation whose arguments cannot be told (:mod:`~defocus.engines.rewriting`) is refused, so none is left
+unguarded by mistake.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from sqlglot import exp
+
+from defocus.engines.postgresql import floats, types
+from defocus.engines.rewriting import FLOAT, INTEGER, NUMERIC, TEXT_TYPES, Kinds, Rule, lower
+from defocus.engines.syntax import constant, fill, is_mild
+from defocus.errors import EngineError
+
+__all__ = ["lowered"]
+
+_DType = exp.DataType.Type
+_SECONDS = {"HOUR": 3600, "MINUTE": 60, "SECOND": 1}
+
+
+def lowered(tree: exp.Expression) -> exp.Expression:
+    """The same meaning in PostgreSQL's terms; the tree that was given stays as it is.
+
+    >>> half = exp.IntDiv(this=exp.cast(exp.Literal.number(7), "bigint"), expression=exp.column("n", quoted=True))
+    >>> lowered(half).sql("postgres")
+    'CAST(7 AS BIGINT) / "n"'
+    """
+    return lower(tree, _RULES)
+
+
+def _arithmetic(on_floats: Callable[[exp.Expression, exp.Expression], exp.Expression]) -> Rule:
+    """An operation with an own way on floats, which on integers is the same everywhere."""
+
+    def rule(node: Any, kinds: Kinds) -> exp.Expression:
+        both = {*kinds["this"], *kinds["expression"]}
+        if FLOAT in both:
+            return floats.mild(node) if is_mild(node) else on_floats(node.this, node.expression)
+        if both <= {INTEGER}:
+            return exp.Paren(this=node)
+        raise EngineError(
+            "A part of the question mixes numbers in a way that PostgreSQL is not known to compute alike.",
+            fix="report the question that was asked.",
+        )
+
+    return rule
+
+
+def _remainder(node: exp.Mod, kinds: Kinds) -> exp.Expression:
+    """The remainder of floats; of anything else it is that of integers, since the database has no other."""
+    if FLOAT in {*kinds["this"], *kinds["expression"]}:
+        return floats.mod(node.this, node.expression)
+    return exp.Paren(this=node)
+
+
+def _whole_quotient(node: exp.IntDiv, _: Kinds) -> exp.Expression:
+    """Division of integers, which rounds toward zero there too."""
+    return exp.Div(this=node.this, expression=node.expression, typed=True, safe=False)
+
+
+def _rounded(node: exp.Round, _: Kinds) -> exp.Expression:
+    decimals = node.args.get("decimals")
+    return floats.rounded(node.this, 0 if decimals is None else int(constant(decimals) or 0))
+
+
+def _attempt(node: exp.TryCast, kinds: Kinds) -> exp.Expression:
+    """A cast that is NULL where it fails, by what it is from and to."""
+    to, (given,) = node.to.this, kinds["this"]
+    if to in TEXT_TYPES:
+        return _cast(exp.Cast(this=node.this, to=node.to), kinds)
+    if given == FLOAT and NUMERIC.get(to) == INTEGER:
+        return floats.to_integer(node.this)
+    if given in {FLOAT, INTEGER}:
+        return exp.Cast(this=node.this, to=node.to)
+    return _READERS[to](node.this)
+
+
+_READERS: dict[Any, Callable[[exp.Expression], exp.Expression]] = {
+    _DType.BIGINT: types.to_integer,
+    _DType.DOUBLE: types.to_float,
+    _DType.DATE: types.to_date,
+    _DType.TIMESTAMP: types.to_timestamp,
+    _DType.TIMESTAMPNTZ: types.to_timestamp,
+    _DType.BOOLEAN: types.to_boolean,
+}
+
+
+def _cast(node: exp.Cast, _: Kinds) -> exp.Expression:
+    return _bytewise(node) if node.to.this in TEXT_TYPES else node
+
+
+def _bytewise(node: exp.Expression, collation: str = "C") -> exp.Expression:
+    """A text that is compared by its bytes."""
+    loose = isinstance(node, exp.Binary | exp.Unary | exp.Case) and not isinstance(node, exp.Paren)
+    named = exp.to_identifier(collation, quoted=True)
+    return exp.Paren(this=exp.Collate(this=exp.Paren(this=node) if loose else node, expression=named))
+
+
+def _case(node: exp.Expression, _: Kinds) -> exp.Expression:
+    """LOWER and UPPER of each character by itself."""
+    return _bytewise(type(node)(this=_bytewise(node.this, "pg_c_utf8")))
+
+
+def _literal(node: exp.Literal, _: Kinds) -> exp.Expression:
+    return _bytewise(node) if node.is_string else node
+
+
+def _hash(node: exp.SHA2, _: Kinds) -> exp.Expression:
+    written = _call("CONVERT_TO", node.this, exp.Literal.string("UTF8"))
+    return _bytewise(_call("ENCODE", _call("SHA256", written), exp.Literal.string("hex")))
+
+
+def _call(name: str, *arguments: exp.Expression) -> exp.Expression:
+    return exp.Anonymous(this=name, expressions=list(arguments))
+
+
+def _between_moments(node: exp.DateDiff, _: Kinds) -> exp.Expression:
+    """The days between two dates, or the hours, minutes or seconds between two moments that begin one."""
+    unit = node.args["unit"].name
+    if unit == "DAY":
+        return fill("CAST(a - b AS BIGINT)", a=node.this, b=node.expression)
+    seconds = "EXTRACT(EPOCH FROM a) - EXTRACT(EPOCH FROM b)"
+    return fill(f"CAST(({seconds}) / {_SECONDS[unit]} AS BIGINT)", a=node.this, b=node.expression)
+
+
+_RULES: dict[type[exp.Expression], Rule] = {
+    exp.Add: _arithmetic(floats.add),
+    exp.Sub: _arithmetic(floats.sub),
+    exp.Mul: _arithmetic(floats.mul),
+    exp.Div: _arithmetic(floats.div),
+    exp.Mod: _remainder,
+    exp.IntDiv: _whole_quotient,
+    exp.Round: _rounded,
+    exp.Exp: lambda node, _: floats.exponential(node.this),
+    exp.Pow: lambda node, _: floats.power(node.this, node.expression),
+    exp.TryCast: _attempt,
+    exp.Cast: _cast,
+    exp.Lower: _case,
+    exp.Upper: _case,
+    exp.Literal: _literal,
+    exp.SHA2: _hash,
+    exp.DateDiff: _between_moments,
+}

@@ -1,0 +1,250 @@
+"""The kinds of value that a question can be about, the same on every engine."""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime
+from enum import StrEnum
+from typing import Any, TypeAlias, final
+
+from defocus.errors import InvalidParameterError, Number, SourceError, UnknownColumnError, WrongKindError, finite
+from defocus.noise import system
+
+__all__ = ["CANONICAL", "Column", "Kind", "Schema", "Value", "bounds", "check_names", "lasting", "unique"]
+
+
+Value: TypeAlias = bool | int | float | str | date | datetime | None
+"""What a key or a public constant may be."""
+
+
+class Kind(StrEnum):
+    """What a column or an expression holds. Every kind may also hold NULL."""
+
+    BOOLEAN = "boolean"
+    INTEGER = "integer"
+    NUMBER = "number"
+    """A 64-bit float; decimals are read as such."""
+    TEXT = "text"
+    DATE = "date"
+    TIMESTAMP = "timestamp"
+    """A moment without a time zone; moments with one are read in UTC."""
+    OTHER = "other"
+    """Anything else: lists, blobs, intervals. Such a column may be there, but no question can be about it."""
+
+    @property
+    def numeric(self) -> bool:
+        """Whether arithmetic is defined."""
+        return self in {Kind.INTEGER, Kind.NUMBER}
+
+    @property
+    def countable(self) -> bool:
+        """Whether values can be keys of groups: anything but floats, which are never quite equal."""
+        return self not in {Kind.NUMBER, Kind.OTHER}
+
+
+CANONICAL = {
+    Kind.BOOLEAN: "BOOLEAN",
+    Kind.INTEGER: "BIGINT",
+    Kind.NUMBER: "DOUBLE",
+    Kind.TEXT: "TEXT",
+    Kind.DATE: "DATE",
+    Kind.TIMESTAMP: "TIMESTAMP",
+}
+"""The one type that each kind has everywhere, by a name that every engine knows."""
+
+
+_LARGEST = 1e75
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column by name, what it holds, and what its owner declared about it without looking at the data.
+
+    >>> Column("days", Kind.NUMBER).declared((0, 30))
+    Column(name='days', kind=<Kind.NUMBER: 'number'>, low=0, high=30, values=None)
+    """
+
+    name: str
+    kind: Kind
+    low: Number | None = None
+    high: Number | None = None
+    values: tuple[Value, ...] | None = None
+    growth: tuple[int, int] | None = field(default=None, repr=False)
+    """How long a derived text can be: so many times the longest of the data in the row, and so many bytes more."""
+
+    def declared(self, fact: Any) -> "Column":
+        """The column with public bounds, a tuple ``(low, high)``, or a public domain, a list of values."""
+        if isinstance(fact, tuple) and len(fact) == 2 and self.kind.numeric:
+            low, high = bounds(self.name, *fact)
+            return replace(self, low=low, high=high)
+        if isinstance(fact, list) and fact and self.kind.countable:
+            return replace(self, values=self._domain(fact))
+        raise InvalidParameterError(
+            f"What was declared about the {self.kind} column {self.name!r} is not understood.",
+            fix="give a tuple (low, high) for a numeric column, or a list of values for one with a public domain.",
+        )
+
+    def value(self, value: Any, what: str = "value") -> Any:
+        """A public value of the column, exactly; text is never read as a number. None stands for a missing one."""
+        plain = value.item() if hasattr(value, "item") else value
+        if plain is not None and not self._holds(plain):
+            raise WrongKindError(
+                f"A {what} of {self.name!r:.60} is {value!r:.60}, but the column is of kind {self.kind}.",
+                fix=f"give {what}s of kind {self.kind}.",
+            )
+        return plain
+
+    def _holds(self, plain: object) -> bool:
+        if self.kind is Kind.BOOLEAN:
+            return isinstance(plain, bool)
+        if self.kind is Kind.INTEGER:
+            return isinstance(plain, int) and not isinstance(plain, bool) and -(2**63) <= plain < 2**63
+        if self.kind is Kind.DATE:
+            return isinstance(plain, date) and not isinstance(plain, datetime)
+        if self.kind is Kind.TIMESTAMP:
+            return isinstance(plain, datetime) and plain.tzinfo is None
+        return self.kind is Kind.TEXT and isinstance(plain, str) and _encodable(plain)
+
+    def _domain(self, values: list[Any]) -> tuple[Value, ...]:
+        found = [self.value(value) for value in values]
+        if None in found:
+            raise InvalidParameterError(
+                f"The domain of {self.name!r:.60} holds None, which is no value: empty keys stand for all of them.",
+                fix='leave it out; to see rows without a value as a group, pass keys=["A", None] to group_by.',
+            )
+        if len(set(found)) != len(found):
+            raise InvalidParameterError(f"The domain of {self.name} names a value twice.", fix="name each value once.")
+        return tuple(found)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The columns of a table. Names are matched exactly, and two that differ in case only are refused.
+
+    >>> Schema([Column("age", Kind.INTEGER)])["age"].kind
+    <Kind.INTEGER: 'integer'>
+    """
+
+    columns: tuple[Column, ...]
+
+    def __init__(self, columns: Iterable[Column]) -> None:
+        object.__setattr__(self, "columns", tuple(columns))
+        seen: dict[str, str] = {}
+        for column in self.columns:
+            folded = column.name.casefold()
+            if folded in seen:
+                raise SourceError(
+                    "The table has two columns that engines cannot tell apart:"
+                    f" {seen[folded]!r:.60} and {column.name!r:.60}.",
+                    fix="rename one of them.",
+                )
+            seen[folded] = column.name
+
+    def __getitem__(self, name: str) -> Column:
+        column = self.get(name)
+        if column is None:
+            raise UnknownColumnError(name, self.names)
+        return column
+
+    def get(self, name: str) -> Column | None:
+        """The column, or None if there is none of that name."""
+        return next((column for column in self.columns if column.name == name), None)
+
+    def __contains__(self, name: object) -> bool:
+        return any(column.name == name for column in self.columns)
+
+    def __iter__(self) -> Iterator[Column]:
+        return iter(self.columns)
+
+    @property
+    def names(self) -> list[str]:
+        """The names, in the order of the table."""
+        return [column.name for column in self.columns]
+
+    def usable(self, name: str) -> Column:
+        """The column, if a question can be about it."""
+        column = self[name]
+        if column.kind is Kind.OTHER:
+            raise WrongKindError(
+                f"The column {name!r} holds values that no question can be about.",
+                fix="cast it to a number, text or a date before the table is opened.",
+            )
+        return column
+
+    def declare(self, facts: Mapping[str, Any]) -> "Schema":
+        """The schema with more declared facts: ``{"days": (0, 30), "ward": ["A", "B"]}``."""
+        changed = {name: self.usable(name).declared(fact) for name, fact in facts.items()}
+        return Schema(changed.get(column.name, column) for column in self.columns)
+
+
+def bounds(name: str, low: object, high: object) -> tuple[Number, Number]:
+    """Bounds that are still apart as the floats in which engines compute, and whose fourth powers are floats too."""
+    ends = finite(f"a bound of {name}", low), finite(f"a bound of {name}", high)
+    usual = all(-_LARGEST <= end <= _LARGEST for end in ends)
+    if not usual or float(ends[1]) - float(ends[0]) < 1 / _LARGEST:
+        raise InvalidParameterError(
+            f"The bounds of {name!r:.60} are {ends[0]!s:.40} and {ends[1]!s:.40}; as floats, low must be below high.",
+            fix="declare (low, high) that hold for most values, without looking at the data.",
+        )
+    return ends
+
+
+def _encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in text
+
+
+_LONGEST = 1000
+_TOKEN = re.compile(r" [0-9a-f]{32}\b")
+
+
+def unique(name: str) -> str:
+    """A name that begins as the given one and is unlike any other: what follows is drawn at random."""
+    return f"{name} {system().integer(128):032x}"
+
+
+def lasting(text: str) -> str:
+    """A text with the names that :func:`unique` made as they were before, and so the same each time.
+
+    >>> lasting(f"SELECT * FROM {unique('visits')}")
+    'SELECT * FROM visits'
+    """
+    return _TOKEN.sub("", text)
+
+
+def check_names(names: Iterable[object], where: str) -> list[str]:
+    """The names of a table's columns, if they can be told apart by every engine and by people.
+
+    >>> check_names(["age", "Age"], "visits.csv")
+    Traceback (most recent call last):
+    ...
+    defocus.errors.rooms.SourceError: Two columns of visits.csv look the same: 'age' and 'Age'.
+    To fix: rename one of them.
+    """
+    seen: dict[str, str] = {}
+    for name in names:
+        if not isinstance(name, str):
+            raise SourceError(
+                f"A column of {where} is called {name!r:.40}, which is not text.", fix="name every column with text."
+            )
+        if not name.strip() or len(name) > _LONGEST or any(unicodedata.category(c) in {"Cc", "Cs"} for c in name):
+            raise SourceError(
+                f"A column of {where} has a name that cannot be written: {name!a:.60}.",
+                fix=f"give it a name of 1 to {_LONGEST} characters without control characters.",
+            )
+        folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
+        if folded in seen:
+            raise SourceError(
+                f"Two columns of {where} look the same: {seen[folded]!r:.60} and {name!r:.60}.",
+                fix="rename one of them.",
+            )
+        seen[folded] = name
+    if not seen:
+        raise SourceError(f"There is no column in {where}.", fix="check that this is the right table.")
+    return list(seen.values())

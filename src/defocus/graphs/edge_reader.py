@@ -1,0 +1,202 @@
+"""Edges from whatever holds them: files, frames, arrays, sparse matrices, and the graphs of other libraries."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from defocus.errors import InvalidParameterError, SourceError, UnknownColumnError
+from defocus.graphs.edge_files import file_source, frame_columns
+from defocus.graphs.edge_sources import UNTYPED, EdgeColumns, EdgeSource
+from defocus.graphs.node_names import as_column
+
+__all__ = ["source"]
+
+
+def source(
+    data: Any,
+    *,
+    ends: Sequence[str] | None = None,
+    weights: str | None = None,
+    time: str | None = None,
+    table: str | None = None,
+    header: bool | None = None,
+) -> EdgeSource:
+    """The source that ``data`` is. Types, names and schemas are looked at; no edge is.
+
+    Args:
+        data: a path, a frame, two columns, a list of pairs, a sparse matrix, or a graph of networkx or igraph.
+        ends: the names of the two columns that hold the ends of edges.
+        weights: the name of the column, or edge attribute, of weights.
+        time: likewise of times.
+        table: which table of a database.
+        header: whether the first line of a file of text has the names of its columns.
+    """
+    _check_header(header, file=isinstance(data, str | Path))
+    if isinstance(data, str | Path):
+        return file_source(data, ends=ends, weights=weights, time=time, table=table, header=header)
+    library = type(data).__module__.partition(".")[0]
+    if library in {"pandas", "polars", "pyarrow"}:
+        return _frame(data, library, ends=ends, weights=weights, time=time)
+    if library == "networkx":
+        return _networkx(data, weights=weights, time=time)
+    if library == "igraph":
+        return _igraph(data, weights=weights, time=time)
+    for name, given in (("ends", ends), ("time", time)):
+        if given is not None:
+            raise SourceError(f"{name}= names columns, and this data has none.", fix="pass a frame or a file.")
+    if library == "scipy" and hasattr(data, "tocoo"):
+        return _sparse(data, weighted=weights is not None)
+    if weights is not None:
+        raise SourceError("weights= names a column, and this data has none.", fix="pass a frame or a file.")
+    return _pairs(data)
+
+
+def _check_header(header: object, *, file: bool) -> None:
+    if header is not None and not isinstance(header, bool):
+        raise InvalidParameterError("header must be True or False.", fix="pass header=False, or leave it out.")
+    if header is not None and not file:
+        raise SourceError("Only files of text have a header.", fix="leave header= out.")
+
+
+def _frame(data: Any, library: str, *, ends: Sequence[str] | None, weights: str | None, time: str | None) -> EdgeSource:
+    kind = type(data).__name__
+    if library == "polars" and kind != "DataFrame":
+        raise SourceError(
+            f"A polars {kind} is computed only when it is read, and could change between questions.",
+            fix="pass .collect() of it, or the path of the file it reads.",
+        )
+    if library == "pyarrow" and isinstance(data, pa.RecordBatch):
+        data = pa.Table.from_batches([data])
+    if library == "pyarrow" and not isinstance(data, pa.Table):
+        raise SourceError(f"An Arrow {kind} is not a table.", fix="pass a table: dataset.to_table().")
+    if library == "pandas" and kind != "DataFrame":
+        raise SourceError(f"A pandas {kind} is not a table.", fix="pass a DataFrame.")
+    names = [str(name) for name in (data.column_names if library == "pyarrow" else data.columns)]
+    chosen = frame_columns(names, ends=ends, weights=weights, time=time)
+
+    def column(name: str, *, rows: bool) -> Any:
+        if library == "pandas":
+            whole = data.iloc[:, names.index(name)]
+            return as_column(whole if rows else whole.iloc[:0])
+        whole = data.column(name) if library == "pyarrow" else data.get_column(name)
+        return as_column(whole if rows else whole[:0])
+
+    def read() -> EdgeColumns:
+        return EdgeColumns(*(None if name is None else column(name, rows=True) for name in chosen))
+
+    head = EdgeColumns(*(None if name is None else column(name, rows=False) for name in chosen))
+    return EdgeSource(f"{library} table", None, head, read, ends=chosen[:2])
+
+
+def _networkx(data: Any, *, weights: str | None, time: str | None) -> EdgeSource:
+    if not hasattr(data, "edges") or not hasattr(data, "is_directed"):
+        raise SourceError(f"A networkx {type(data).__name__} is not a graph.", fix="pass a networkx Graph or DiGraph.")
+
+    def read() -> EdgeColumns:
+        listed = [(u, v, d) for u, v, d in data.edges(data=True)]
+        left, right = (as_column([edge[side] for edge in listed]) for side in (0, 1))
+        more = (None if name is None else as_column([d.get(name) for _, _, d in listed]) for name in (weights, time))
+        return EdgeColumns(left, right, *more)
+
+    return EdgeSource("networkx graph", None, UNTYPED, read, lambda: list(data.nodes), bool(data.is_directed()))
+
+
+def _igraph(data: Any, *, weights: str | None, time: str | None) -> EdgeSource:
+    if not hasattr(data, "get_edgelist"):
+        raise SourceError(f"An igraph {type(data).__name__} is not a graph.", fix="pass an igraph Graph.")
+    named = "name" in data.vs.attributes()
+    for name in (weights, time):
+        if name is not None and name not in data.es.attributes():
+            raise UnknownColumnError(name, data.es.attributes())
+
+    def labels() -> Sequence[Any]:
+        return list(data.vs["name"]) if named else range(data.vcount())
+
+    def read() -> EdgeColumns:
+        pairs = np.asarray(data.get_edgelist(), dtype=np.int64).reshape(-1, 2)
+        left, right = pairs[:, 0], pairs[:, 1]
+        more = [None if name is None else as_column(data.es[name]) for name in (weights, time)]
+        if not named:
+            return EdgeColumns(left, right, *more)
+        names = as_column(labels())
+        return EdgeColumns(names[left], names[right], *more)
+
+    head = UNTYPED if named else _numbered(UNTYPED)
+    return EdgeSource("igraph graph", None, head, read, labels, bool(data.is_directed()))
+
+
+def _sparse(data: Any, *, weighted: bool) -> EdgeSource:
+    """Entries that are not zero are edges, from row to column; with weights, every entry that is stored."""
+    if len(data.shape) != 2 or data.shape[0] != data.shape[1]:
+        raise SourceError(
+            "The matrix of a graph has as many rows as columns, and this one does not.",
+            fix="pass a square matrix, or a list of edges.",
+        )
+    if weighted and data.format in {"dia", "dok", "lil"}:  # these drop an edge whose weight is zero
+        raise SourceError(
+            f"A matrix in the format {data.format} does not tell an edge of weight zero from no edge.",
+            fix="pass a matrix in the format coo or csr, with an entry for every edge.",
+        )
+
+    def read() -> EdgeColumns:
+        entries = data.tocoo()
+        there = np.ones(len(entries.data), np.bool_) if weighted else entries.data != 0
+        left, right = (np.asarray(side, dtype=np.int64)[there] for side in (entries.row, entries.col))
+        return EdgeColumns(left, right, np.asarray(entries.data)[there] if weighted else None)
+
+    head = _numbered(EdgeColumns(None, None, np.zeros(0, data.dtype)))
+    return EdgeSource("sparse matrix", None, head, read, lambda: range(data.shape[0]))
+
+
+def _pairs(data: Any) -> EdgeSource:
+    """Two columns, which a tuple always is; an array with two columns; or a list or set of pairs."""
+    if isinstance(data, np.ndarray):
+        if data.ndim != 2 or data.shape[1] != 2:
+            raise SourceError(
+                f"An array of edges has two columns, but this has the shape {data.shape[1:] or 'of a list'} in a row.",
+                fix="pass an array of shape (edges, 2).",
+            )
+        head = EdgeColumns(data[:0, 0], data[:0, 1])
+        return EdgeSource("array", None, head, lambda: EdgeColumns(data[:, 0].copy(), data[:, 1].copy()))
+    if isinstance(data, tuple):
+        if len(data) != 2:
+            raise SourceError(
+                "A tuple of edges is two columns, left and right ends, and this one does not have two entries.",
+                fix="pass a list of pairs: list(edges); or two columns of the same length: (left, right).",
+            )
+        sides = [as_column(side) for side in data]
+        if len(sides[0]) != len(sides[1]):
+            raise SourceError(
+                "The two columns of ends differ in length.", fix="give one left and one right end for each edge."
+            )
+        head = EdgeColumns(*(side[:0] for side in sides))
+        return EdgeSource("two columns", None, head, lambda: EdgeColumns(*sides))
+    if not isinstance(data, list | set | frozenset):
+        raise SourceError(
+            f"Edges cannot be read from {type(data).__name__}.",
+            fix="pass a path, a frame, an array, a list of pairs, a sparse matrix, or a graph of networkx or igraph.",
+        )
+    return EdgeSource("list of pairs", None, UNTYPED, lambda: _columns(list(data)))
+
+
+def _numbered(more: EdgeColumns) -> EdgeColumns:
+    """The head of a source whose ends are numbers."""
+    return EdgeColumns(np.zeros(0, np.int64), np.zeros(0, np.int64), more.weights, more.times)
+
+
+def _columns(listed: list[Any]) -> EdgeColumns:
+    """The ends of pairs. What is no pair has no ends, and is left out as an edge between missing nodes is."""
+    pairs = [_pair(one) for one in listed]
+    left, right = ([pair[side] for pair in pairs] for side in (0, 1))
+    return EdgeColumns(as_column(left), as_column(right))
+
+
+def _pair(one: Any) -> tuple[Any, ...]:
+    try:
+        ends = tuple(one) if isinstance(one, tuple | list) else ()
+    except Exception:  # noqa: BLE001  # an object may refuse in any way, also to say what it is
+        ends = ()
+    return ends if len(ends) >= 2 else (None, None)

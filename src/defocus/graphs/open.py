@@ -1,0 +1,282 @@
+"""Opening a private graph: its edges, its public nodes, its unit, and the ledger that answers for it."""
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from defocus.errors import InvalidParameterError, NotDeclaredError
+from defocus.graphs.data import RULES, Data, Pairs, checked_nodes
+from defocus.graphs.distributed.open import EngineEdges, engine_edges, in_engine
+from defocus.graphs.edge_reader import source
+from defocus.graphs.edge_sources import EdgeColumns, EdgeSource
+from defocus.graphs.edge_values import times_of, weights_of
+from defocus.graphs.kernels.compiler import ready
+from defocus.graphs.ledgers import Holding, booked, called, place_of
+from defocus.graphs.network import Network
+from defocus.graphs.node_names import Lines, Names, is_text, listed_in
+from defocus.graphs.public import Public
+from defocus.ledger import Ledger
+from defocus.ledger.creation import check_kinds
+from defocus.privacy.budgets import Budget
+from defocus.privacy.units import Unit
+from defocus.release.purposes import declared
+
+__all__ = ["AS_LISTED", "open_graph"]
+
+AS_LISTED = "as listed"
+"""Says that the set of nodes is public, and is that of the nodes in the data. On a terminal it has a hyphen."""
+
+_LEAST, _MOST = Fraction(10) ** -200, Fraction(10) ** 200
+"""Between which bounds of weights can be, so that no step of theirs vanishes or overflows."""
+
+_KINDS = ("edge", "node", "weight", "event")
+
+
+def open_graph(
+    data: Any,
+    *,
+    unit: Unit | None = None,
+    budget: Budget | None = None,
+    nodes: Any = None,
+    ledger: Ledger | str | Path | None = None,
+    name: str | None = None,
+    ends: Sequence[str] | None = None,
+    directed: bool | None = None,
+    weights: str | None = None,
+    time: str | None = None,
+    table: str | None = None,
+    header: bool | None = None,
+    purposes: str | Sequence[str] | None = None,
+    anchor_file: str | Path | None = None,
+    engine: Any = None,
+    memory: str | None = None,
+    threads: int | None = None,
+) -> Network:
+    """Open a graph about people. No edge is looked at, unless the nodes are said to be public as listed.
+
+    Args:
+        data: a Parquet, CSV, TSV or DuckDB file, or a list of edges between blanks (.txt); a pandas, polars or Arrow
+            table; an array, two columns or a list of pairs; a sparse matrix; or a graph of networkx or igraph. In an
+            engine also folders and lists of files, a DuckDB connection, a PostgreSQL address, or a Spark data frame or
+            session.
+        unit: what one person is: ``dp.edge()``, ``dp.node()``, ``dp.weight(bound=…)`` or ``dp.item()``.
+        budget: how much may ever be lost about one of them, by all releases together.
+        nodes: the public nodes: how many, numbered 0, 1, 2, …; or a list of their names; or "as listed", which says
+            that those in the data are public. Under node privacy, the list of all nodes, which is private; without
+            one, nodes that have no edge are not known.
+        ledger: where every charge is written down: a path, a PostgreSQL URL or an open ledger. Beside the data unless
+            told. Where it exists, it must have been made for the same unit, budget and data, read in the same way: an
+            edge between other columns, or one with a direction, is another edge.
+        name: what the data is called in the ledger; the name of the file unless told.
+        ends: the two columns that hold the ends of an edge, such as ("from_id", "to_id").
+        directed: whether edges have a direction; False also takes the direction from edges that have one.
+        weights: the column, or edge attribute, of weights.
+        time: likewise of times.
+        table: which table of a database.
+        header: whether the first line of a file of text has the names of its columns. Unless told, it has in .csv and
+            .tsv, where it must not look like an edge, and has not in .txt. Without one, columns are called by their
+            place: "1" and "2" are the ends, and weights="3" the third.
+        purposes: what the data may be used for; then every release must name one of them.
+        anchor_file: a file that notices a deleted ledger or an older copy; beside the ledger unless told, better on
+            another disk.
+        engine: where edges are counted if they shall not be read into memory: ``"duckdb"``, a Spark session or where
+            Spark runs (``"spark://host:7077"``, ``"local[4]"``, ``"spark"``), or ``"postgresql"``. Use it for edges
+            that are larger than memory, or that are in a database; in memory, counting is faster. Only some questions
+            can be asked there, of graphs that protect edges.
+        memory: how much memory the engine may use, such as "2GB".
+        threads: how many threads the engine may use.
+
+    >>> import tempfile
+    >>> from defocus import Budget, edge
+    >>> home = tempfile.TemporaryDirectory()
+    >>> friends = [("ada", "bob"), ("bob", "cyd"), ("cyd", "ada"), ("ada", "dan")]
+    >>> g = open_graph(friends, unit=edge(), budget=Budget(2), nodes=["ada", "bob", "cyd", "dan", "eve"],
+    ...                ledger=f"{home.name}/friends.ledger", name="friends")
+    >>> print(g)
+    friends: 5 public nodes, undirected
+    protects one edge, added or removed; left: ...
+    >>> g.edges().preview(epsilon=0.5).error
+    1.919...
+    >>> g.close()
+    >>> home.cleanup()
+    """
+    if unit is not None and not isinstance(unit, Unit):
+        raise InvalidParameterError(
+            f"unit must be a unit, but it is {type(unit).__name__}.",
+            fix="write unit=dp.edge(), dp.node(), dp.weight(bound=…) or dp.item().",
+        )
+    check_kinds(budget=budget, unit=unit)
+    with ExitStack() as undo:
+        there = _there(data, engine, undo, ends=ends, table=table, memory=memory, threads=threads)
+        said: dict[str, Any] = {"ends": ends, "weights": weights, "time": time, "table": table, "header": header}
+        opened = there.described if there else source(data, **said)
+        if there is not None and header is not None:
+            raise InvalidParameterError(
+                "header= is for files that are read into memory, and these edges stay in an engine.",
+                fix="leave engine= out; or write the edges to Parquet.",
+            )
+        one_way = _direction(directed, opened)
+        allowed = declared(purposes)
+        title = called(name, opened, ledger)
+        holding = Holding(title, opened.ends, directed=one_way)
+        place = place_of(data, table, unit, budget) if ledger is None else ledger
+        if there is None:
+            ready()
+        book = None
+        if unit is None:  # then only a ledger that is there can say whom it protects
+            book = booked(place, holding, undo, anchor_file, unit=None, budget=budget)
+            unit = book.unit
+        _checked_unit(unit, weights=weights, time=time)
+        if there is not None:
+            there.check(unit, weights=weights, time=time)
+        for convert, column in ((weights_of, opened.head.weights), (times_of, opened.head.times)):
+            convert(column)  # types are refused before a ledger is made
+        names, read = _nodes(nodes, unit, opened)
+        private = Data(read) if there is None or names is None else there.data(names, directed=one_way)
+        if book is None:
+            book = booked(place, holding, undo, anchor_file, unit=unit, budget=budget)
+        public = Public(
+            unit,
+            None if unit.kind == "node" or names is None else len(names.labels),
+            directed=one_way,
+            listed=unit.kind != "node" or opened.listed is not None or not (nodes is None or isinstance(nodes, str)),
+            named="" if unit.kind == "node" or names is None else names.digest(),
+            columns=(*(ends or ()), weights, time, table),
+            engine="" if there is None else there.source.engine.name,
+            lines=opened.written,
+        )
+        network = Network(private, public, book, title, _rules(unit, public, directed=one_way), allowed)
+        undo.pop_all()
+    return network
+
+
+def _there(
+    data: Any,
+    engine: Any,
+    undo: ExitStack,
+    *,
+    memory: str | None,
+    threads: int | None,
+    **said: Any,
+) -> EngineEdges | None:
+    """The edges in an engine, if that is where they stay."""
+    if in_engine(data, engine):
+        made = engine_edges(data, engine, memory=memory, threads=threads, **said)
+        undo.callback(made.source.engine.close)
+        return made
+    if memory is not None or threads is not None:
+        raise InvalidParameterError(
+            "memory= and threads= are for an engine, and none was named: edges are read into memory.",
+            fix='pass engine="duckdb" as well, or leave them out.',
+        )
+    return None
+
+
+def _direction(directed: object, opened: EdgeSource) -> bool:
+    if directed is not None and not isinstance(directed, bool):
+        raise InvalidParameterError(
+            f"directed must be True or False, but it is {directed!r:.60}.", fix="pass directed=True or leave it out."
+        )
+    if directed is None and opened.directed:
+        raise NotDeclaredError(
+            f"The edges of this {opened.kind} have a direction, and nobody said whether it counts.",
+            fix="pass directed=True, or directed=False to leave the direction out.",
+        )
+    if directed and opened.directed is False:
+        raise InvalidParameterError(
+            f"The edges of this {opened.kind} have no direction.", fix="leave directed= out, or pass a directed graph."
+        )
+    return bool(directed)
+
+
+def _checked_unit(unit: Unit, *, weights: str | None, time: str | None) -> None:
+    if unit.kind not in _KINDS:
+        raise InvalidParameterError(
+            f"A graph protects edges, nodes, weights or events, not {unit}.",
+            fix="pass unit=dp.edge() or unit=dp.node().",
+        )
+    if unit.kind == "weight" and not _LEAST <= Fraction(unit.bound or 0) <= _MOST:
+        raise InvalidParameterError(
+            "The bound of weights is too large or too small for floating-point numbers.",
+            fix="measure weights in another unit, so that their bound is near 1.",
+        )
+    for kind, given, what in (("weight", weights, "weights="), ("event", time, "time=")):
+        if unit.kind == kind and given is None:
+            raise NotDeclaredError(
+                f"This graph protects {unit}, and no column of them is named.", fix=f'pass {what}"name of the column".'
+            )
+
+
+def _nodes(
+    nodes: Any, unit: Unit, opened: EdgeSource
+) -> tuple[Names | None, Callable[[], tuple[Pairs, Sequence[Any]]]]:
+    """The public names, if they are public, and how edges are read into numbers."""
+    private = unit.kind == "node"
+    if nodes is None and unit.kind in {"edge", "weight"}:
+        raise NotDeclaredError(
+            f"This graph protects {unit}, so its nodes are public, and nobody said what they are.",
+            fix='pass nodes=4039 if they are numbered from 0, a list of their names, or nodes="as listed" to say that'
+            " those in the data are public.",
+        )
+    if isinstance(nodes, str) and nodes.replace("-", " ") != AS_LISTED:
+        raise InvalidParameterError(
+            f"nodes cannot be {nodes!r:.60}.", fix='pass a number, a list of names, or nodes="as listed".'
+        )
+    if isinstance(nodes, str) and unit.kind == "weight" and opened.written:
+        raise NotDeclaredError(
+            "A line of text that cannot be read is left out, so which nodes are listed may depend on weights.",
+            fix="list the nodes: nodes=[…]; or pass the edges as Parquet or a frame.",
+        )
+    if private and not isinstance(nodes, str) and isinstance(nodes, int | np.integer):
+        raise InvalidParameterError(
+            f"This graph protects {unit}, so how many nodes there are is private, and nodes cannot be a number.",
+            fix="leave nodes= out, or pass the list of all nodes, which stays private.",
+        )
+    if nodes is None or isinstance(nodes, str):
+        found = _listed(opened, ordered=private or nodes is None)
+        return (None if private or nodes is None else found()[0]), lambda: _read(*found())
+    counted = isinstance(nodes, int | np.integer | float | bool)
+    names = Names(checked_nodes(nodes) if counted else nodes, written=_written(nodes, opened), ordered=private)
+    if not private:  # else whether it is refused would tell about the names
+        for side in (opened.head.left, opened.head.right):
+            names.check(side)
+    return names, lambda: _read(names, opened.read())
+
+
+def _listed(opened: EdgeSource, *, ordered: bool) -> Callable[[], tuple[Names, EdgeColumns]]:
+    """The nodes that the source lists or its edges name, and the edges; read once."""
+    kept: list[tuple[Names, EdgeColumns]] = []
+
+    def found() -> tuple[Names, EdgeColumns]:
+        if not kept:
+            columns, written = opened.read(), opened.written
+            own = opened.listed
+            listed = listed_in(columns.left, columns.right, written=written) if own is None else own()
+            kept.append((Names(listed, written=written, ordered=ordered), columns))
+        return kept[0]
+
+    return found
+
+
+def _written(nodes: Any, opened: EdgeSource) -> bool:
+    """Whether text may stand for whole numbers: by the types of the ends, never by a name."""
+    texts = all(is_text(side) for side in (opened.head.left, opened.head.right))
+    return opened.written or (isinstance(nodes, Lines) and not texts)
+
+
+def _read(names: Names, columns: EdgeColumns) -> tuple[Pairs, Sequence[Any]]:
+    left, right = (names.numbers(side) for side in (columns.left, columns.right))
+    return Pairs(left, right, weights_of(columns.weights), times_of(columns.times)), names.labels
+
+
+def _rules(unit: Unit, public: Public, *, directed: bool) -> tuple[str, ...]:
+    """How edges are read, in sentences."""
+    if unit.kind in {"weight", "event"}:
+        return RULES[1:]
+    way = () if not directed else ("edges have a direction: one from a to b is not one from b to a",)
+    known = () if public.listed else ("nodes without an edge are not known, and do not count",)
+    return (*RULES, *way, *known)

@@ -1,0 +1,174 @@
+"""The one charge of a run: before it nothing is drawn, and what is drawn after it is noted."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, final
+
+import torch
+
+from defocus.errors import CheckpointError, InvalidParameterError
+from defocus.learning.accountant import Plan, plan
+from defocus.learning.distributed import Ranks
+from defocus.learning.noise import new_key
+from defocus.learning.resume import State, ended
+from defocus.learning.run_log import Log, folder_beside, log_beside
+from defocus.ledger import Ledger, Receipt
+from defocus.ledger.text import line
+from defocus.noise import Bits
+from defocus.privacy.budgets import Budget
+from defocus.privacy.events import Event
+from defocus.privacy.units import Unit
+from defocus.release.charge import admitted, charged
+
+__all__ = ["Payment", "ledger_of"]
+
+
+@final
+class Payment:
+    """What a run is charged, once and as a whole, the key that it draws from, and the log of its steps.
+
+    The ledger is made when it is charged, so that looking at a run leaves nothing behind; one that is there already is
+    opened at once, so that what does not fit it is told early. Of several processes the first one pays and notes; the
+    others wait, and fail with it.
+    """
+
+    __slots__ = (
+        "_about",
+        "_asked",
+        "_bits",
+        "_charged",
+        "_ended",
+        "_ledger",
+        "_place",
+        "_plan",
+        "_ranks",
+        "_who",
+        "key",
+        "log",
+        "receipt",
+    )
+
+    def __init__(
+        self, place: object, made: Plan, asked: Mapping[str, Any], ranks: Ranks, bits: Bits, *, about: str, who: Any
+    ) -> None:
+        self._place, self._plan, self._asked, self._ranks, self._bits = place, made, asked, ranks, bits
+        self._about, self._who = about, who
+        self._ledger = self._opened(make=False)
+        self._charged = self._ended = False
+        self.key: bytes | None = None
+        self.receipt: Receipt | None = None
+        self.log: Log | None = None
+
+    def begin(self) -> bytes:
+        """Charge the run, once, and only then draw its key and open its log."""
+        if self.key is not None:
+            return self.key
+        if not self._charged:
+            self.receipt = self._ranks.together(self._charge, "charge the run")
+            self._charged = True
+        key = self._ranks.shared(new_key(self._bits))
+        self.log = self._ranks.together(lambda: self._begun(key), "open the log of the run")
+        self.key = key
+        return key
+
+    def prospect(self) -> str:
+        """Whether the ledger would cover the run now, in words; empty where there is no ledger yet."""
+        if self._ledger is None:
+            return ""
+        if admitted(self._plan.event, self._plan.budget, self._ledger) is not None:
+            return "The ledger covers it."
+        return f"The ledger does NOT cover it; what is left: {self._ledger.remaining()}."
+
+    def note(self, step: int, digest: bytes) -> None:
+        """Note a step before its noise is drawn."""
+        log = self.log
+        self._ranks.together(lambda: None if log is None else log.note(step, digest), "note the step")
+
+    def end(self, model: torch.nn.Module) -> None:
+        """Note the end of the run in the ledger, once, and let go of its log."""
+        if self._ended or not self._charged:
+            return
+        if self.receipt is not None and self._ledger is not None and self.log is not None:
+            self.log.sync()
+            ended(self._ledger, self.receipt, model)
+        self.close()
+        self._ended = True
+
+    @property
+    def ended(self) -> bool:
+        """Whether the end of the run was noted."""
+        return self._ended
+
+    def close(self) -> None:
+        """Let go of the log."""
+        if self.log is not None:
+            self.log.close()
+
+    def resume(self, state: State, path: str | Path) -> tuple[dict[str, Any], dict[str, str]]:
+        """Take over what a checkpoint says was paid and drawn, and return what else is in it; see :class:`State`."""
+        try:
+            found = self._ranks.together(lambda: self._loaded(state, path), "resume the run")
+            self._ranks.agree(state.key[:-4] + state.taken.to_bytes(4, "little"), "checkpoint")
+        except BaseException:
+            if state.log is not None:
+                state.log.close()
+            raise
+        self.key, self.receipt, self.log, self._charged = state.key, state.receipt, state.log, True
+        return found
+
+    def _loaded(self, state: State, path: str | Path) -> tuple[dict[str, Any], dict[str, str]]:
+        self._ledger = self._opened(make=False)
+        if self._ledger is None and self._ranks.first:
+            raise CheckpointError(
+                "The run of this checkpoint was not charged to this ledger, which does not exist.",
+                fix="resume it with the ledger that it was charged to.",
+            )
+        return state.load(path, self._ledger)
+
+    def _charge(self) -> Receipt | None:
+        self._ledger = self._opened(make=True)
+        if self._ledger is None:
+            return None
+        folder_beside(self._ledger)  # where steps will be noted: what is wrong with it costs nothing
+        made, about = self._plan, line("purpose", self._about)
+        return charged(made.event, made.budget, self._ledger, self._replan, purpose=about, who=self._who, request=None)
+
+    def _replan(self, delta: float | None) -> Event:
+        if delta is None:
+            return self._plan.event
+        return plan(**{**self._asked, "budget": Budget(self._plan.budget.epsilon, delta)}).event
+
+    def _begun(self, key: bytes) -> Log | None:
+        if self._ledger is None or self.receipt is None:
+            return None
+        return Log.begin(log_beside(self._ledger, self.receipt), self.receipt, key, most=self._plan.steps)
+
+    def _opened(self, *, make: bool) -> Ledger | None:
+        if not self._ranks.first or not (make or _is_there(self._place)):
+            return None
+        return ledger_of(self._place, self._plan.unit, self._plan.budget)
+
+
+def _is_there(ledger: object) -> bool:
+    """Whether a ledger need not be made: it is open, on a server, or a file that exists."""
+    return not isinstance(ledger, str | Path) or "://" in str(ledger) or Path(ledger).exists()
+
+
+def ledger_of(ledger: object, unit: Unit, budget: Budget) -> Ledger:
+    """The ledger to charge, opened if it is a path, and made if it does not exist."""
+    if isinstance(ledger, str | Path):
+        new: dict[str, Any] = (
+            {} if _is_there(ledger) else {"budget": budget, "unit": unit, "dataset": Path(ledger).stem or "data"}
+        )
+        ledger = Ledger.open(ledger, **new)
+    if not isinstance(ledger, Ledger):
+        raise InvalidParameterError(
+            f"A run is charged to a Ledger, but got {type(ledger).__name__}.",
+            fix='pass ledger="visits.ledger", or one that is open: Ledger.open(path, …).',
+        )
+    if ledger.unit != unit:
+        raise InvalidParameterError(
+            f"The run protects {unit}, but the ledger protects {ledger.unit}; nothing was charged.",
+            fix="pass unit=ledger.unit, or charge a ledger of the same unit.",
+        )
+    return ledger

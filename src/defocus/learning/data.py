@@ -1,0 +1,230 @@
+"""The private data of a run: examples that can be taken by their numbers, each of one unit."""
+
+from collections.abc import Mapping, Sized
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch.utils import _pytree as trees
+from torch.utils.data import DataLoader, Dataset, IterableDataset, Sampler, Subset, TensorDataset
+
+from defocus.errors import UnaccountedSamplingError, UnfitDataError
+from defocus.learning.gradients.batches import Batch
+from defocus.learning.users import numbered
+from defocus.noise.ranges import Integers
+
+__all__ = ["Examples", "Units", "Weights", "examples"]
+
+Weights = npt.NDArray[np.float64]
+"""How much each example counts."""
+
+_FIX = "pass (inputs, targets), tensors or arrays with one example in each row, or a torch Dataset with a length."
+
+
+@final
+class Examples:
+    """Examples of a known number and a public form, taken in batches of inputs and targets.
+
+    Guarantee:
+        What one item of a dataset is decides about that item alone. It counts if it has the declared form: the same
+        mappings and tuples, tensors, arrays or numbers of the same shapes, of types that the declared ones can hold.
+        Whatever else it is, or raises when it is read, it is left out.
+    Assumes:
+        An item of a dataset depends on its number, and on generators that all share, not on items read before.
+    """
+
+    __slots__ = ("_dataset", "_form", "_tensors", "length")
+
+    def __init__(self, length: int, form: Batch, *, tensors: Any = None, dataset: Any = None) -> None:
+        self.length, self._form, self._tensors, self._dataset = length, form, tensors, dataset
+
+    def form(self, device: torch.device | None = None) -> Batch:
+        """A batch of one example that has the form of all and is zero: made of public facts."""
+        return _moved(self._form, device)
+
+    def take(self, numbers: Integers, device: torch.device | None = None) -> Batch:
+        """The examples of these numbers that have the declared form, on the device; an empty batch for none."""
+        if self._dataset is None:
+            index = torch.from_numpy(np.ascontiguousarray(numbers))
+            return _moved(trees.tree_map(lambda leaf: leaf[index.to(leaf.device)], self._tensors), device)
+        read = (self._read(int(i)) for i in numbers)
+        items = [item for item in read if item is not None]
+        if not items:
+            return _moved(trees.tree_map(lambda leaf: leaf[:0], self._form), device)
+        return _moved(trees.tree_map(lambda *column: torch.stack(column), *items), device)
+
+    def _read(self, number: int) -> Batch | None:
+        try:
+            found: Batch = _fitted(_pair(self._dataset[number]), self._form)
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # noqa: BLE001 -- whatever one item is or does, it says nothing about the others
+            return None
+        return found
+
+
+@final
+class Units:
+    """Which examples belong to which protected unit: each to itself, or all of a user's to the user.
+
+    An example that is nobody's is left out, as rows without a person are in tables.
+    """
+
+    __slots__ = ("_members", "_starts", "count")
+
+    def __init__(self, length: int, users: object = None) -> None:
+        self.count = length
+        self._members: Integers | None = None
+        self._starts: Integers | None = None
+        if users is None:
+            return
+        owners = np.array([-1 if owner is None else owner for owner in numbered(users, length)], np.int64)
+        self.count = int(owners.max(initial=-1)) + 1
+        order = np.argsort(owners, kind="stable")
+        self._members = order[np.count_nonzero(owners < 0) :]
+        self._starts = np.searchsorted(owners[self._members], np.arange(self.count + 1))
+
+    def examples_of(self, units: Integers) -> tuple[Integers, Weights]:
+        """The examples of these units, and the weight of each: one over how many its unit has."""
+        if self._members is None or self._starts is None or not len(units):
+            return units, np.ones(len(units))
+        parts = [self._members[self._starts[unit] : self._starts[unit + 1]] for unit in units]
+        return np.concatenate(parts), np.concatenate([np.full(len(part), 1 / len(part)) for part in parts])
+
+
+def examples(data: object, example: object = None, probe: Batch | None = None) -> Examples:
+    """Private data in one of its forms: (inputs, targets), or a torch Dataset of known length.
+
+    The form of an example is public: arrays have one, and that of the items of a Dataset is declared, by one that is
+    made up or by a probe. No item is read to find out: that one would decide what becomes of all the others.
+    """
+    if isinstance(data, DataLoader):
+        kind = type(data.sampler).__name__
+        raise UnaccountedSamplingError(
+            f"A DataLoader draws batches on its own, with a {kind}, and what it draws is not what would be charged.",
+            fix="pass its dataset, data=loader.dataset; batches are drawn by sampling= and batch=.",
+        )
+    if isinstance(data, Sampler):
+        raise UnaccountedSamplingError(
+            "data= is a sampler. Batches are drawn by Defocus, so that what is charged is what ran.",
+            fix="pass the dataset; weights belong in the loss, where clipping bounds them.",
+        )
+    if isinstance(data, TensorDataset):
+        return _tensors(_pair(data.tensors))
+    if isinstance(data, tuple | list) and len(data) == 2 and not isinstance(data, Dataset):
+        return _tensors((data[0], data[1]))
+    if isinstance(data, IterableDataset) or not isinstance(data, Sized) or not hasattr(data, "__getitem__"):
+        raise UnfitDataError(
+            f"The data, of type {type(data).__name__}, has no known size or cannot be read by number, so no rate of"
+            " sampling can be charged for it.",
+            fix=_FIX,
+        )
+    if isinstance(data, torch.Tensor | np.ndarray | dict | str | bytes):
+        raise UnfitDataError(f"The data is of type {type(data).__name__}, without targets.", fix=_FIX)
+    return _some(Examples(len(data), _declared(data, example, probe), dataset=data))
+
+
+def _declared(data: Any, example: object, probe: Batch | None) -> Batch:
+    """The form of the items of a dataset."""
+    if example is not None:
+        return _zeros(trees.tree_map(lambda leaf: _plain(leaf)[None], _pair(example)))
+    if probe is not None:
+        return _zeros(trees.tree_map(_plain, tuple(probe)))
+    while type(data) is Subset:
+        data = data.dataset
+    if type(data) is TensorDataset:
+        return _zeros(_pair(data.tensors))
+    raise UnfitDataError(
+        f"What the items of the data look like, of type {type(data).__name__}, is not declared, and no private one"
+        " decides that for all of them.",
+        fix="pass example=(input, target), one made-up item with the shapes and types of all, such as"
+        " example=(torch.zeros(3, 32, 32), 0); or pass (inputs, targets) as tensors or arrays.",
+    )
+
+
+def _tensors(pair: tuple[Any, Any]) -> Examples:
+    tensors = trees.tree_map(_tensor, pair)
+    leaves = [leaf for leaf in trees.tree_leaves(tensors) if isinstance(leaf, torch.Tensor)]
+    if len(leaves) != len(trees.tree_leaves(tensors)) or any(leaf.dim() == 0 for leaf in leaves):
+        raise UnfitDataError("The data holds something that is not an array of examples.", fix=_FIX)
+    if len({len(leaf) for leaf in leaves}) != 1:
+        raise UnfitDataError("Inputs and targets do not agree on the number of examples.", fix=_FIX)
+    return _some(Examples(len(leaves[0]), _zeros(tensors), tensors=tensors))
+
+
+def _tensor(leaf: Any) -> Any:
+    if isinstance(leaf, np.ndarray):
+        if leaf.dtype.kind not in "fiub":
+            raise UnfitDataError(f"The data has an array of type {leaf.dtype}, which no tensor holds.", fix=_FIX)
+        return torch.from_numpy(np.ascontiguousarray(leaf))
+    return _plain(leaf) if isinstance(leaf, torch.Tensor) else leaf
+
+
+def _some(made: Examples) -> Examples:
+    if made.length < 1:
+        raise UnfitDataError("There are no examples.", fix=_FIX)
+    return made
+
+
+def _zeros(batch: Batch) -> Batch:
+    """One example of the form of these."""
+    found: Batch = trees.tree_map(lambda leaf: leaf.new_zeros((1, *leaf.shape[1:])), tuple(batch))
+    return found
+
+
+def _fitted(item: Any, form: Any) -> Any:
+    """An item in the declared form, or an error."""
+    if isinstance(form, torch.Tensor):
+        leaf = _plain(item)
+        if leaf.shape != form.shape[1:] or not torch.can_cast(leaf.dtype, form.dtype):
+            raise _unlike()
+        return leaf.to(form.device, form.dtype, copy=True)  # the dataset may use its memory again for the next item
+    if isinstance(form, Mapping):
+        if not isinstance(item, Mapping) or item.keys() != form.keys():
+            raise _unlike()
+        return {name: _fitted(item[name], each) for name, each in form.items()}
+    if not isinstance(item, tuple | list) or len(item) != len(form):
+        raise _unlike()
+    made = [_fitted(*pair) for pair in zip(item, form, strict=True)]
+    return form._make(made) if hasattr(form, "_make") else type(form)(made)  # those with names are made otherwise
+
+
+def _plain(leaf: Any) -> torch.Tensor:
+    """A tensor that is nothing else: without a graph, whatever class of tensor, array or number it was."""
+    if isinstance(leaf, torch.Tensor):
+        with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001 -- its only name
+            dense = leaf.layout is torch.strided and not leaf.is_nested and not leaf.is_quantized
+            if dense and type(leaf).__torch_dispatch__ is torch.Tensor.__torch_dispatch__:
+                return leaf.detach().as_subclass(torch.Tensor)
+    elif isinstance(leaf, np.ndarray | np.number | np.bool_) and leaf.dtype.kind in "fiub":
+        return torch.from_numpy(np.asarray(leaf, leaf.dtype.newbyteorder("="), order="C"))
+    elif isinstance(leaf, bool | int | float):
+        kind = torch.bool if isinstance(leaf, bool) else torch.int64 if isinstance(leaf, int) else torch.float64
+        return torch.tensor(leaf, dtype=kind)
+    raise UnfitDataError(
+        f"An item of the data holds something of type {type(leaf).__name__}, which makes no plain tensor.",
+        fix="return tensors and numbers: whole numbers for classes and tokens, a mask for what is not known.",
+    )
+
+
+def _unlike() -> UnfitDataError:
+    return UnfitDataError("An item of the data has not the declared form.", fix=_FIX)
+
+
+def _pair(item: Any) -> Batch:
+    """Inputs and targets of an item: the last part is the target."""
+    if isinstance(item, dict):
+        raise UnfitDataError(
+            "An item of the data is a dict, of which nothing tells what is the target.",
+            fix="return (input, target); the input may be a dict of the arguments of the model.",
+        )
+    if not isinstance(item, tuple | list) or len(item) < 2:
+        raise UnfitDataError("An item of the data is not a pair of an input and a target.", fix=_FIX)
+    *inputs, target = item
+    return (inputs[0] if len(inputs) == 1 else tuple(inputs)), target
+
+
+def _moved(batch: Batch, device: torch.device | None) -> Batch:
+    found: Batch = trees.tree_map(lambda leaf: leaf if device is None else leaf.to(device), tuple(batch))
+    return found

@@ -1,0 +1,234 @@
+r"""Rows on an integer grid, inside a ball: what makes every sum of them exact and its sensitivity certain.
+
+A row becomes a vector of whole numbers whose L2 norm is at most :math:`2^a`, whatever it held: NaN is zero, infinities
+are cut, a row outside of the ball is scaled into it. Which vector it becomes depends on that row alone. For that, only
+operations that IEEE 754 rounds in one way are used on it, one entry at a time, beside a maximum and sums of whole
+numbers below :math:`2^{53}`, which come out the same in any order. A product of such rows with whole numbers is
+exact in double precision for the same reason, so the matrix products of BLAS compute it.
+
+Noisy second moments of rows on an integer grid.
+
+The sum of :math:`x x^T` is symmetric, so only entries on and above its diagonal are released, and an error off the
+diagonal counts twice. Scaled by :math:`\sqrt2`, entries off the diagonal make a vector of norm exactly
+:math:`\|x\|^2`, and deserve noise smaller by :math:`\sqrt2`. On integers, 7/5 stands for :math:`\sqrt2`: with
+:math:`v = (5x_i^2,\ 7x_ix_j)_{i<j}`,
+
+.. math:: \|v\|^2 = 25\sum_i x_i^4 + 49\sum_{i<j} x_i^2x_j^2
+    \le 25\Big(\sum_i x_i^4 + 2\sum_{i<j} x_i^2x_j^2\Big) = 25\|x\|^4 .
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias, final
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from defocus.errors import in_range
+from defocus.learning.estimators.fit_budget import Sum
+from defocus.mechanisms import Gaussian
+from defocus.mechanisms.parameters import IntVector
+from defocus.noise import Bits
+
+__all__ = [
+    "Ball",
+    "Floats",
+    "Held",
+    "Matrix",
+    "Rows",
+    "moment_error",
+    "moment_sum",
+    "moments",
+    "noisy_moments",
+    "squares",
+    "tallied",
+]
+
+
+Floats: TypeAlias = NDArray[np.float64]
+Matrix: TypeAlias = Any
+"""A numpy array, or a scipy matrix of compressed sparse rows."""
+
+_HUGE = 1e150
+"""Infinities become this: its square is finite, and every ball is smaller."""
+_JUST_BELOW = 1 - 2.0**-40
+_WORTH, _MOSTLY = 1 << 16, 0.2
+"""From so many entries on, with so few of them not zero, sparse rows are quicker."""
+_CHUNK = 1 << 18
+"""How many rows are multiplied at a time; sums over them stay below 2**53 by far."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Ball:
+    """How rows become integers: divided by ``norm``, with a ``constant`` beside them, 2**bits for the whole radius."""
+
+    norm: float
+    bits: int
+    constant: float = 0.0
+
+    @property
+    def radius(self) -> int:
+        """What the features of a row may measure, in steps."""
+        return math.floor((1 << self.bits) / math.sqrt(1 + self.constant**2) * _JUST_BELOW)
+
+    @property
+    def intercept(self) -> int:
+        """The entry beside them, in steps: radius² + intercept² is at most 4**bits."""
+        return math.isqrt((1 << 2 * self.bits) - self.radius * self.radius) if self.constant else 0
+
+    def __post_init__(self) -> None:
+        in_range("norm", self.norm, 1 / _HUGE, _HUGE)
+
+    def hold(self, X: Matrix) -> Matrix:
+        """The rows as whole numbers in double precision, each of norm at most 2**bits."""
+        rows = _copied(X)
+        sparse = sp.issparse(rows)
+        if sparse:
+            rows.sum_duplicates()
+        _entries(rows, np.nan_to_num(_data(rows), nan=0.0, posinf=_HUGE, neginf=-_HUGE).clip(-_HUGE, _HUGE))
+        largest = _column(abs(rows).max(axis=1))
+        fits = np.where(largest > self.norm, self.norm / np.maximum(largest, self.norm), 1.0)
+        _scale(rows, fits)
+        _entries(rows, np.rint(_data(rows) * (self.radius / self.norm)))
+        size = squares(rows)
+        shrink = np.where(size > self.radius**2, self.radius * _JUST_BELOW / np.sqrt(np.maximum(size, 1.0)), 1.0)
+        _scale(rows, shrink)
+        _entries(rows, np.trunc(_data(rows)))
+        # What follows changes nothing, unless the platform rounds wrongly. A norm that is NaN does not fit.
+        _scale(rows, np.where(squares(rows) <= self.radius**2, 1.0, 0.0))
+        _entries(rows, np.nan_to_num(_data(rows), nan=0.0, posinf=0.0, neginf=0.0))
+        if not self.constant:
+            return rows
+        beside = np.full((rows.shape[0], 1), float(self.intercept))
+        return sp.hstack([rows, sp.csr_matrix(beside)], format="csr") if sparse else np.hstack([rows, beside])
+
+
+def squares(rows: Matrix) -> Floats:
+    """The squared norm of each row of whole numbers, exactly."""
+    if sp.issparse(rows):
+        return _column(rows.multiply(rows).sum(axis=1))
+    found: Floats = np.einsum("ij,ij->i", rows, rows)
+    return found
+
+
+def tallied(rows: Matrix, weights: Floats) -> IntVector:
+    """The sum of all rows, each times its whole ``weights``, exactly: a matrix with one column for each of them."""
+    total = np.zeros((rows.shape[1], weights.shape[1]), np.int64)
+    for start in range(0, rows.shape[0], _CHUNK):
+        part = rows[start : start + _CHUNK].T @ weights[start : start + _CHUNK]
+        total += np.asarray(part).astype(np.int64)
+    return total
+
+
+class Rows(Protocol):
+    """Rows of whole numbers, however they are kept."""
+
+    @property
+    def width(self) -> int:
+        """How many entries a row has."""
+        ...
+
+    def squares(self) -> Floats:
+        """The squared norm of each row."""
+        ...
+
+    def times(self, w: Floats) -> Floats:
+        """Each row times the whole numbers ``w``, exactly."""
+        ...
+
+    def tallied(self, weights: Floats) -> IntVector:
+        """The sum of all rows, each times its whole ``weights``, exactly."""
+        ...
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Held:
+    """Rows kept as a matrix."""
+
+    matrix: Matrix
+
+    @property
+    def width(self) -> int:
+        """See the protocol."""
+        return int(self.matrix.shape[1])
+
+    def squares(self) -> Floats:
+        """See the protocol."""
+        return squares(self.matrix)
+
+    def times(self, w: Floats) -> Floats:
+        """See the protocol."""
+        return np.asarray(self.matrix @ w)
+
+    def tallied(self, weights: Floats) -> IntVector:
+        """See the protocol."""
+        return tallied(self.matrix, weights)
+
+
+def _copied(X: Matrix) -> Matrix:
+    """The rows, to be written to; sparse where most entries are zero, which changes the time and nothing else."""
+    if sp.issparse(X):
+        return X.tocsr().astype(np.float64, copy=True)
+    dense = np.array(X, dtype=np.float64)
+    if dense.size >= _WORTH and np.count_nonzero(dense) < _MOSTLY * dense.size:
+        return sp.csr_matrix(dense)
+    return dense
+
+
+def _data(rows: Matrix) -> Floats:
+    found: Floats = rows.data if sp.issparse(rows) else rows
+    return found
+
+
+def _entries(rows: Matrix, values: Floats) -> None:
+    """Put ``values`` in place of the entries."""
+    if sp.issparse(rows):
+        rows.data = values
+    else:
+        rows[...] = values
+
+
+def _scale(rows: Matrix, factors: Floats) -> None:
+    """Multiply each row by its factor, in place; where that is one, nothing changes."""
+    if sp.issparse(rows):
+        rows.data = rows.data * np.repeat(factors, np.diff(rows.indptr))
+    else:
+        rows *= factors[:, np.newaxis]
+
+
+def _column(values: Any) -> Floats:
+    dense = values.toarray() if sp.issparse(values) else values
+    return np.asarray(dense, dtype=np.float64).ravel()
+
+
+_ON, _OFF = 5, 7
+
+
+def moment_sum(width: int, bits: int, share: float) -> Sum:
+    """The release of second moments of rows of norm at most 2**bits."""
+    return Sum(_ON * 4**bits, width * (width + 1) // 2, share)
+
+
+def moments(rows: Matrix) -> IntVector:
+    """The weighted entries on and above the diagonal of the sum of x xᵀ, exactly."""
+    dense = rows.toarray() if hasattr(rows, "toarray") else rows
+    upper = np.triu_indices(rows.shape[1])
+    return tallied(rows, dense)[upper] * np.where(upper[0] == upper[1], _ON, _OFF)
+
+
+def noisy_moments(rows: Matrix, noise: Gaussian, bits: Bits) -> NDArray[np.float64]:
+    """The whole symmetric matrix, with noise, in squared steps."""
+    width = rows.shape[1]
+    upper = np.triu_indices(width)
+    noisy = np.asarray(noise.sample(moments(rows), bits)) / np.where(upper[0] == upper[1], _ON, _OFF)
+    found = np.zeros((width, width))
+    found[upper] = noisy
+    return found + np.triu(found, 1).T
+
+
+def moment_error(noise: Gaussian, width: int) -> float:
+    r"""How far the noise moves eigenvalues: about :math:`2\sqrt{d}` times the error of one entry."""
+    return 2 * float(noise.sigma) / _OFF * math.sqrt(width)

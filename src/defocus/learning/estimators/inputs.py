@@ -1,0 +1,292 @@
+"""Cells of tables as numbers and labels, so that no single one can make a fit fail.
+
+What a column is declared to be, its type, decides whether it is refused and what its cells are read as; what is in it
+never does. Where nothing is declared (objects, lists), every cell has an outcome by itself: a number, or text that
+spells one, is that number, and all else is NaN, which estimators declare what it counts as; a label is a number or a
+text, and all else is nobody's. A list of one cell is that cell.
+"""
+
+import math
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar, final
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_array, column_or_1d, validate_data
+
+from defocus.errors import InvalidParameterError, UnfitDataError
+from defocus.errors.plain import Plain, guarded, number
+from defocus.learning.estimators.grid import Floats, Matrix
+from defocus.mechanisms.columns import columns_of, declared, read_column
+
+__all__ = ["Marks", "family", "mark", "marks", "numbers", "seen", "seen_with", "table"]
+
+
+_NUMBERS = "biuf"
+_TEXTS = ("str", "string", "large_string", "string_view", "utf8", "enum", "categorical")
+_ANYTHING = {"object"}
+_LEAST, _BEYOND = -(2**63), 2**64
+"""Whole numbers of 64 bits, with a sign or without."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Marks:
+    """Labels: of the type that was declared for them, or objects; and which rows have one, all where that is None.
+
+    In ``values``, NaN and None are nobody's, too.
+    """
+
+    values: NDArray[Any]
+    there: NDArray[np.bool_] | None = None
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+def table(X: Any) -> Matrix:
+    """Rows of numbers from an array, a frame, a sparse matrix or lists; shapes of arrays are left as they are.
+
+    Lists have no shape that is declared: most of them say how many features there are, and one of another length, or
+    that is no list, is a row of which everything is missing.
+    """
+    if sp.issparse(X):  # of numbers, as all of them are
+        return X
+    columns = columns_of(X)
+    if columns is not None:
+        made = [_as_numbers(column, f"The feature {str(name)!r:.60}") for name, column in columns]
+        return np.column_stack(made) if made else np.empty((len(X), 0))
+    return _as_numbers(X, "X") if _is_array(X) else _rows(list(X))
+
+
+def numbers(y: Any) -> Floats:
+    """Targets as numbers."""
+    column = _only_column(y)
+    found = _as_numbers(column, "y") if _is_array(column) else _each(column)
+    flat: Floats = column_or_1d(found, warn=True)
+    return flat
+
+
+def marks(y: Any) -> Marks:
+    """Labels of one type as they are; of any type as whole numbers, fractions and texts, and None for nobody's.
+
+    Zero has no sign, and lists have no type: truth values in one are numbers, as they would be beside other numbers.
+    """
+    column = _only_column(y)
+    if not _is_array(column):
+        return Marks(_objects(column))
+    found, there = read_column(column)
+    if found.dtype.kind == "f":
+        found = found.astype(np.float64) + 0.0
+    elif found.dtype.kind in "OT":
+        found = _objects(found.ravel().tolist()).reshape(found.shape)
+    elif found.dtype.kind not in _NUMBERS + "UM":
+        raise _unfit("y", found.dtype, "pass numbers, texts or dates.")
+    return Marks(column_or_1d(found, warn=True), None if there is None else there.ravel())
+
+
+def family(values: Any) -> str | None:
+    """What labels are by their type alone: numbers, texts, or None where the type does not say."""
+    dtype = declared(values)
+    kind = getattr(dtype, "kind", "O")
+    if kind in _NUMBERS:
+        return "numbers"
+    return "texts" if kind in "UT" or _is_text(dtype) else None
+
+
+def mark(cell: Any) -> int | float | str | None:
+    """One label; equal numbers are one label, however they are written, and whole ones of 64 bits are exact."""
+    if type(cell) is str or (type(cell) is int and _LEAST <= cell < _BEYOND):
+        return cell
+    return guarded(_mark, cell, None)
+
+
+def _mark(cell: Any) -> int | float | str | None:
+    value: Any = _bare(cell)
+    if value is None or isinstance(value, str):
+        return value
+    if _LEAST <= value < _BEYOND:
+        whole = int(value)
+        return whole if whole == value else float(value)
+    return value if isinstance(value, float) and not math.isnan(value) else None
+
+
+def _is_array(values: Any) -> bool:
+    return hasattr(values, "dtype") or hasattr(values, "__array__")
+
+
+def _only_column(y: Any) -> Any:
+    """The column of a frame that has no other, or what is no frame as it is."""
+    columns = columns_of(y)
+    if columns is None:
+        return y
+    if len(columns) != 1:
+        raise UnfitDataError("y should be a 1d array, but it has several columns.", fix="pass one target for each row.")
+    return columns[0][1]
+
+
+def _as_numbers(values: Any, what: str) -> Floats:
+    """Numbers of any shape, of what has a type."""
+    dtype = declared(values)
+    _refuse_types(dtype, what)
+    if str(dtype) in _ANYTHING:
+        warnings.warn(
+            f"{what} is of type {dtype}: what is no number in it counts as missing.", UserWarning, stacklevel=6
+        )
+    found, there = read_column(values)
+    if found.dtype.kind in _NUMBERS + "c":  # complex numbers are refused by their type, by who asks
+        return found if there is None else np.where(there, found.astype(np.float64), np.nan)
+    _refuse_types(found.dtype, what)
+    return _each(found.ravel().tolist()).reshape(found.shape)
+
+
+def _each(cells: Iterable[Any]) -> Floats:
+    return np.array([_number(cell) for cell in cells], dtype=np.float64)
+
+
+def _rows(rows: list[Any]) -> Floats:
+    """Rows of lists: as long as most of them are, and the longer where as many are; of no row a list, as they are."""
+    found = [_row(row) for row in rows]
+    lengths = Counter(-1 if row is None else len(row) for row in found)
+    width = max(lengths, key=lambda length: (lengths[length], length), default=-1)
+    if width < 0:
+        return _each(rows)
+    missing = [math.nan] * width
+    told = [missing if row is None or len(row) != width else row for row in found]
+    return np.array(told, dtype=np.float64).reshape(len(told), width)
+
+
+def _row(row: Any) -> list[float] | None:
+    """The cells of a row that is a list or like one; None for anything else."""
+    return guarded(_listed, row, None)
+
+
+def _listed(row: Any) -> list[float] | None:
+    if isinstance(row, list | tuple) or getattr(row, "ndim", 0) == 1:
+        return [cell if type(cell) is float else _number(cell) for cell in row]
+    return None
+
+
+def _objects(cells: Iterable[Any]) -> NDArray[Any]:
+    """Labels of no type, each by itself."""
+    found = [mark(cell) for cell in cells]
+    made = np.empty(len(found), dtype=object)
+    made[:] = found
+    return made
+
+
+def _refuse_types(dtype: Any, what: str) -> None:
+    """Refuse a type that holds no numbers, whatever is in it."""
+    if _is_text(dtype) or getattr(dtype, "kind", "O") in "USTMmV":
+        raise _unfit(what, dtype, "encode it first, over declared categories or as numbers.")
+
+
+def _is_text(dtype: Any) -> bool:
+    return str(dtype).lower().split("[")[0].split("(")[0] in _TEXTS
+
+
+def _unfit(what: str, dtype: Any, fix: str) -> UnfitDataError:
+    return UnfitDataError(f"{what} is of type {str(dtype)[:40]}, which does not fit.", fix=fix)
+
+
+def _bare(cell: Any) -> Plain | None:
+    """A cell without what is around it: a list of one, or an array of one number; an array of several fails."""
+    found = number(cell)
+    if found is None and isinstance(cell, list | tuple) and len(cell) == 1:
+        return number(cell[0])
+    return number(cell.item()) if found is None and getattr(cell, "ndim", 2) < 2 else found
+
+
+def _number(cell: Any) -> float:
+    """One cell as a number: NaN for what is none, infinity beyond the range of floats."""
+    return guarded(_nearest, cell, math.nan)
+
+
+def _nearest(cell: Any) -> float:
+    value: Any = _bare(cell)
+    try:
+        return math.nan if value is None else float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+_Targets = TypeVar("_Targets", Floats, Marks)
+
+_PUBLIC = ("The feature names should match", "Feature names are only supported", "X has ", "Sparse ")
+"""How texts begin that hold names, numbers and types of features alone, which are public."""
+_ABOUT_ROWS = {
+    "Expected 2D array": (
+        "Expected 2D array: X must have rows and columns.",
+        "Reshape your data, with reshape(-1, 1) for one feature and reshape(1, -1) for one row.",
+    ),
+    "Complex data not supported": ("Complex data not supported.", "pass the two parts as two features."),
+    "Found array with 0 sample(s)": (
+        "Found array with 0 sample(s) while a minimum of 1 is required.",
+        "pass one row at least.",
+    ),
+    "Found array with 0 feature(s)": (
+        "Found array with 0 feature(s) (shape=(, 0)) while a minimum of 1 is required.",
+        "pass one feature at least.",
+    ),
+    "": ("X is no table of numbers.", "pass an array or a frame of numbers, with as many in each row."),
+}
+_ABOUT_TARGETS = {
+    "y should be a 1d array": ("y should be a 1d array, but it has several columns.", "pass one target for each row."),
+    "": ("y is no list of targets.", "pass one number or label for each row."),
+}
+
+
+def seen(estimator: Any, X: Any, *, reset: bool, sparse: bool = False) -> Matrix:
+    """Rows as numbers: types and shapes are checked, values are not, and never quoted."""
+
+    def check() -> Matrix:
+        rows = table(X)
+        kinds = "csr" if sparse else False
+        told = {"estimator": estimator, "input_name": "X"}
+        rows = check_array(rows, accept_sparse=kinds, dtype=np.float64, ensure_all_finite=False, **told)
+        validate_data(estimator, X if hasattr(X, "columns") else rows, reset=reset, skip_check_array=True)
+        return rows
+
+    taken, problem = _attempted(check, _ABOUT_ROWS)
+    if problem is not None:
+        raise problem
+    return taken
+
+
+def seen_with(
+    estimator: Any, X: Any, y: Any, read: Callable[[Any], _Targets], *, sparse: bool = False
+) -> tuple[Matrix, _Targets]:
+    """Rows to fit, and one target for each, which ``read`` makes numbers or labels of."""
+    if y is None:
+        raise InvalidParameterError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None.", fix="pass fit(X, y)."
+        )
+    rows = seen(estimator, X, reset=True, sparse=sparse)
+    target, problem = _attempted(lambda: read(y), _ABOUT_TARGETS)
+    if problem is not None:
+        raise problem
+    if len(target) != rows.shape[0]:
+        raise UnfitDataError("X and y have different numbers of rows.", fix="pass one target for each row.")
+    return rows, target
+
+
+def _attempted(check: Callable[[], Any], words: Mapping[str, tuple[str, str]]) -> tuple[Any, Exception | None]:
+    """What a check of scikit-learn gives, or a refusal in ``words`` of ours, found by how its own begin.
+
+    Its own often quote values. A refusal is given and not raised, so that its context is not the one that it replaces.
+    """
+    try:
+        with np.errstate(all="ignore"):  # a warning about one number tells of it
+            return check(), None
+    except UnfitDataError as problem:
+        return None, problem
+    except (ValueError, TypeError, ArithmeticError) as problem:
+        said = str(problem)
+        if said.startswith(_PUBLIC):
+            return None, UnfitDataError(said.rstrip(), fix="pass the features that were fitted, and dense rows.")
+        what = next((ours for theirs, ours in words.items() if said.startswith(theirs)), words[""])
+        return None, UnfitDataError(what[0], fix=what[1])

@@ -1,0 +1,198 @@
+r"""How processors multiply: what they round before, and how they add.
+
+Reference:
+    Fasi, Higham, Mikaitis, Pranesh (2021), Numerical behavior of NVIDIA tensor cores.
+
+Norms that are not told too small.
+
+A squared norm out of products of pairs adds up numbers as large as :math:`S^2`, where
+:math:`S = \sum_t \|l_t\| \|r_t\|`, and is off by about the precision times that. Where the contributions of an example
+cancel, the norm is far below :math:`S`, and can be lost altogether: the example would not be clipped. What is told is
+then the largest norm that the rounding allows.
+
+Contributions that point anywhere have a norm of about :math:`S/\sqrt T`, so that a margin that is small beside their
+squared norm must be small beside :math:`S^2/T`. Inner products are therefore made of parts short enough for that, and
+where none are, the gradients are written out, a few at a time: then the *norm*, not its square, is off by the precision
+times :math:`S`. On a CPU this is also done for single examples whose contributions cancel more than that. A margin of
+that size always stays, since the clipped sum is rounded, too: an example whose contributions cancel adds as much.
+
+Reference:
+    Higham, Accuracy and Stability of Numerical Algorithms (2nd ed.), section 3.1: an inner product of n numbers is off
+    by at most about :math:`n u` times the product of the norms, in any order of summation; section 4.2 for sums of
+    sums, where n is the number of additions that a number goes through. Blanchard, Higham, Lopez, Mary, Pranesh (2020),
+    Mixed precision block fused multiply-add, for matrix units.
+"""
+
+from collections.abc import Sequence
+from math import sqrt
+
+import torch
+
+from defocus.learning.gradients.pieces.piece import RUN, Rough, product, squared_norms, wide
+
+__all__ = [
+    "TIMES",
+    "TOLD",
+    "bounded",
+    "by_matrix_units",
+    "convolution_rounding",
+    "lengthened",
+    "part_width",
+    "reach",
+    "rounding",
+    "total_rounding",
+    "unit",
+    "written",
+    "written_margin",
+]
+
+
+_ROUNDING = {"high": 2.0**-10, "medium": 2.0**-8}
+_NAMES = {"tf32": "high", "bf16": "medium"}
+"""PyTorch's newer names of the precisions of products."""
+
+
+def unit(like: torch.Tensor) -> float:
+    """The most that one addition is off by: matrix units cut off rather than round."""
+    return float(torch.finfo(wide(like.dtype)).eps) / (1 if by_matrix_units(like) else 2)
+
+
+def by_matrix_units(like: torch.Tensor) -> bool:
+    """Whether products are made by tensor cores, as a GPU does with narrow numbers, and with others if it may."""
+    if not like.is_cuda or like.dtype == torch.float64:
+        return False
+    return like.dtype != torch.float32 or _precision(like) != "highest"
+
+
+def total_rounding(like: torch.Tensor) -> float:
+    """What the clipped sum is off by, relative to the reach, because processors round what they multiply.
+
+    Assumes:
+        A number is rounded in the same way wherever it is multiplied, so that the norm told is that of a gradient whose
+        factors are rounded, and the sum differs from it in the factor that is scaled before.
+    """
+    if like.dtype in {torch.float32, torch.float64} or not like.is_cuda:
+        return 0.0 if like.dtype == torch.float64 else _ROUNDING.get(_precision(like), 0.0)
+    return 2.0**-15  # scaled, and then written as two narrow numbers
+
+
+def convolution_rounding(like: torch.Tensor) -> float:
+    """The same of a convolution's weight gradient, whose inputs a GPU may round where those of products are not."""
+    if not like.is_cuda or like.dtype == torch.float64 or not _convolutions_round():
+        return 0.0
+    return 2.0**-9 if like.dtype == torch.float32 and _precision(like) == "highest" else 2.0**-10
+
+
+def _precision(like: torch.Tensor) -> str:
+    """The precision of products of float32 by its old name, which PyTorch does not say where the new one was used."""
+    try:
+        return str(torch.get_float32_matmul_precision())
+    except RuntimeError:
+        backend = torch.backends.cuda if like.is_cuda else torch.backends.mkldnn
+        name = backend.matmul.fp32_precision
+        return _NAMES.get(torch.backends.fp32_precision if name == "none" else name, "highest")
+
+
+def _convolutions_round() -> bool:
+    try:
+        return bool(torch.backends.cudnn.allow_tf32)
+    except RuntimeError:
+        return bool(torch.backends.cudnn.conv.fp32_precision == "tf32")
+
+
+_FINE = 500
+"""A square so many times its margin is right to 1/500, and its norm to 1e-3: it is told as it is."""
+TOLD = 1 + 2.0**-9
+"""How much longer than its norm says a gradient may be for that reason, on every device. Noise is made for it."""
+_COARSE = 1 / 50
+"""With a margin of so much of its square a norm is told 1 % too large."""
+_SAFE = 1.01
+"""For the rounding of the margins themselves."""
+_WIDTHS = (512, 256, 128)
+TIMES = 512
+"""How many positions are added up at once where gradients are written out."""
+
+
+def bounded(found: Sequence[Rough]) -> torch.Tensor:
+    """Squared norms of several pieces, (pieces, B), that are not below the true ones by more than 1/500.
+
+    They are looked at together, because on a GPU many small steps cost more than one large one.
+    """
+    squares = torch.stack([each.squares for each in found]).to(found[0].reach.dtype).clamp_(min=0)
+    margins = _times(found, [sqrt(each.rounding) for each in found]).square_()
+    told = torch.where(squares >= _FINE * margins, squares, squares + margins)
+    if not told.is_cuda:
+        doubtful = margins > _COARSE * squares
+        for number in doubtful.any(1).nonzero()[:, 0].tolist():
+            again, rows = found[number].again, doubtful[number].nonzero()[:, 0]
+            if again is not None:
+                told[number, rows] = torch.minimum(told[number, rows], again(rows).to(told.dtype))
+    off = [each.off for each in found]
+    return lengthened(told, _times(found, off)) if any(off) else told
+
+
+def _times(found: Sequence[Rough], factors: list[float]) -> torch.Tensor:
+    """The reaches of all pieces, each times its factor, (pieces, B)."""
+    scaled = torch._foreach_mul([each.reach for each in found], factors)  # noqa: SLF001 -- one kernel for all
+    return torch.stack(scaled)
+
+
+def lengthened(squares: torch.Tensor, away: torch.Tensor) -> torch.Tensor:
+    """Squared norms for norms that may be longer by ``away``, where that matters."""
+    norms = squares.sqrt()
+    return torch.where(norms >= 2 * _FINE * away, norms, norms + away).square()
+
+
+def reach(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    """The sum over the positions of the products of the norms, (B,), of two tensors (B, T, ...)."""
+    norms = [torch.linalg.vector_norm(side, dim=2, dtype=wide(side.dtype)) for side in (left, right)]
+    return (norms[0] * norms[1]).sum(1)
+
+
+def rounding(features: tuple[int, ...], width: int, like: torch.Tensor) -> float:
+    """What a squared norm by products of pairs is off by, relative to the square of the reach."""
+    return _additions(features, width, like) * _SAFE * unit(like)
+
+
+def _additions(features: tuple[int, ...], width: int, like: torch.Tensor) -> int:
+    """How many additions a number goes through on its way into a squared norm by products of pairs.
+
+    Inner products over so many features are made of parts of a width; then come the product, a run and its rounding.
+    """
+    return sum(_chain(min(width, each), like) + -(-each // width) - 1 for each in features) + RUN + 2
+
+
+def part_width(length: int, features: tuple[int, ...], like: torch.Tensor) -> int | None:
+    """The largest width for which ordinary norms are told at most 1 % too large; None where none is small enough."""
+    for width in (max(features), *_WIDTHS):
+        if _additions(features, width, like) * unit(like) * length <= _COARSE:
+            return width
+    return None
+
+
+def _chain(numbers: int, like: torch.Tensor) -> int:
+    """How many additions a number goes through in an inner product: matrix units add eight and more at once."""
+    return -(-numbers // 8) + 8 if by_matrix_units(like) else numbers
+
+
+def written(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    """Squared norms (B,) of the sums over t of the outer products of (B, T, rows) and (B, T, columns).
+
+    The gradients are written out in parts that stay in the cache, and no part of them is kept.
+    """
+    (examples, _, rows), columns = left.shape, right.shape[2]
+    room = 2**26 if left.is_cuda else 2**20
+    few, high = max(1, room // (rows * columns)), max(1, room // columns)
+    found = []
+    for start in range(0, examples, few):
+        some = slice(start, start + few)
+        squares = torch.zeros(len(left[some]), dtype=torch.float64, device=left.device)
+        for part in left[some].split(high, 2):
+            squares += squared_norms(product(part.transpose(1, 2), right[some], TIMES))
+        found.append(squares)
+    return torch.cat(found).to(wide(left.dtype))
+
+
+def written_margin(length: int, like: torch.Tensor) -> float:
+    """What a gradient that is written out, so many positions in parts of :data:`TIMES`, is off by of the reach."""
+    return (_chain(min(length, TIMES), like) + -(-length // TIMES)) * _SAFE * unit(like)

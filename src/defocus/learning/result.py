@@ -1,0 +1,188 @@
+"""What a run hands out: batches on the way, and what it did at the end."""
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, final
+
+from defocus.answers.plots import PALE, TEAL, blank
+from defocus.answers.tables import text_facts
+from defocus.errors import InvalidParameterError
+from defocus.learning.accountant import Plan
+from defocus.learning.data import Examples, Units
+from defocus.learning.metrics import NoisyMetrics
+from defocus.learning.noise import Correlated, Cryptographic
+from defocus.learning.step import Stepper
+from defocus.ledger import Receipt
+from defocus.noise.ranges import Integers
+from defocus.privacy.events import Approximate
+from defocus.privacy.expressions import unparse
+from defocus.privacy.html import html_facts
+
+__all__ = ["Sample", "TrainingResult", "explained"]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Sample:
+    """The units drawn for one step. Private: which they are, and how many."""
+
+    step: int
+    units: Integers = field(repr=False)
+    _data: Examples = field(repr=False)
+    _owners: Units = field(repr=False)
+
+    def load(self) -> Any:
+        """The inputs and targets of the batch: *private*, for the data's owner only."""
+        return self._data.take(self._owners.examples_of(self.units)[0])
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class TrainingResult:
+    """How a run went, as far as everyone may know it."""
+
+    plan: Plan = field(repr=False)
+    steps: int
+    epsilon: float
+    """What the steps taken cost by themselves, at ``plan.delta``; all planned ones were charged."""
+    receipt: Receipt | None = field(repr=False)
+    glance: NoisyMetrics | None = field(repr=False)
+    clips: tuple[float, ...]
+    explanation: str = field(repr=False)
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """Names and words."""
+        made = self.plan
+        correlated = "" if made.strategy is None else ", of which later steps take back a part"
+        found = {
+            "protected": str(made.unit),
+            "steps": f"{self.steps} of {made.steps}, {made.batch:g} of {made.size} expected in each",
+            "cost": self._cost(),
+            "noise": f"{made.noise_in_words()} times the sensitivity of a step{correlated}",
+            "clip": f"{math.hypot(*self.clips):.4g}",
+        }
+        if self.glance is not None and str(self.glance):
+            found["at the end"] = self.glance.words()
+        if self.receipt is not None:
+            found["charged"] = str(self.receipt)
+        return found
+
+    def explain(self) -> str:
+        """What was done and promised, line by line, for whoever must approve it."""
+        return self.explanation
+
+    def plot(self) -> Any:
+        """The loss over the steps, as far as it was paid for, and epsilon, as a matplotlib figure."""
+        if self.glance is None or not self.glance.noisy:
+            raise InvalidParameterError(
+                "No losses were paid for, so there is nothing to draw.", fix='train with watch="paid", and take steps.'
+            )
+        figure = blank(6, 3.6)
+        axes = figure.subplots()
+        course = self.glance.course()
+        steps = range(1, len(course) + 1)
+        axes.fill_between(steps, *([mean + side * error for mean, error in course] for side in (-1, 1)), color=PALE)
+        axes.plot(steps, [mean for mean, _ in course], color=TEAL)
+        axes.set(xlabel="steps", ylabel="loss, with noise", title=self._cost())
+        axes.grid(visible=True, alpha=0.3)
+        return figure
+
+    def _cost(self) -> str:
+        promised = f"epsilon {self.epsilon:.4g} at delta {self.plan.delta:.3g}"
+        if self.steps == self.plan.steps:
+            return promised
+        charged = "will be" if self.receipt is None else "was"
+        return f"{promised}; {self.plan.budget} {charged} charged for all steps"
+
+    def __str__(self) -> str:
+        return text_facts({name: [words] for name, words in self.facts.items()})
+
+    def _repr_html_(self) -> str:
+        return html_facts(self.facts)
+
+
+_LONGEST = 400
+_UNPROMISED = (
+    "Not promised: sums, sines and logarithms are floats, so neither sensitivity nor noise holds to the last digit;"
+    " how long a step takes depends on how many were drawn. run.step computes gradients and lets the optimizer take its"
+    " step: what other code does to the weights with private examples is not covered."
+)
+
+
+def explained(
+    plan: Plan, stepper: Stepper, ways: str, prospect: str, *, receipt: Receipt | None, declared: bool
+) -> str:
+    """Line by line: what is protected, what is drawn, clipped, noised, shown, charged, and what is not promised.
+
+    ``ways`` is how gradients are made, as it was found on made-up examples: later ways may follow from private ones.
+    ``prospect`` says whether the ledger would cover the run.
+    """
+    return "\n".join(
+        [
+            f"Protected: {plan.unit}. Everything that leaves the run comes out almost as often without it.",
+            _size(plan, declared=declared),
+            f"Batches: {plan.sampling.words()}; {plan.batch:g} are expected in each of {plan.steps} steps.",
+            f"Clipping: {stepper.clipping.words()}."
+            + (" A user's examples are clipped one by one and averaged." if plan.unit.kind == "user" else ""),
+            _noise(plan, stepper),
+            _seen(plan, stepper),
+            f"Gradients: {' '.join(ways.splitlines())}",
+            _charge(plan, receipt, prospect),
+            _UNPROMISED,
+        ]
+    )
+
+
+def _size(plan: Plan, *, declared: bool) -> str:
+    if declared:
+        return f"Public: the number of units was declared as {plan.size}, and decides the rate of sampling."
+    return (
+        f"Public: the number of units in the data, {plan.size}, is taken as public: it decides the rate of sampling;"
+        " declare another one with size= if it is not."
+    )
+
+
+def _noise(plan: Plan, stepper: Stepper) -> str:
+    made = stepper.noise.source if isinstance(stepper.noise, Correlated) else stepper.noise
+    source = (
+        "from AES-256 in counter mode"
+        if isinstance(made, Cryptographic) or next(stepper.model.parameters()).device.type == "cpu"
+        else "from torch's generator, not cryptographic"
+    )
+    correlated = (
+        ""
+        if plan.strategy is None
+        else f", correlated over {len(plan.strategy.column)} steps, of which later ones take back a part"
+    )
+    return (
+        f"Noise: Gaussian, {plan.noise_in_words(0)} times the clip on the sum of a step{correlated}, {source};"
+        f" the sum is divided by the expected {plan.batch:g}."
+    )
+
+
+def _seen(plan: Plan, stepper: Stepper) -> str:
+    if stepper.private is not None:
+        return (
+            "Shown on the way: exact losses and norms. They are PRIVATE, for the data's owner only, and not paid for."
+        )
+    if stepper.glance is None:
+        return "Shown on the way: steps and epsilon, which are public."
+    return (
+        "Shown on the way: steps and epsilon, which are public, and losses and norms with noise, for which"
+        f" {100 * plan.shares[2]:g} % of the precision of each step pays."
+    )
+
+
+def _charge(plan: Plan, receipt: Receipt | None, prospect: str) -> str:
+    text = unparse(plan.event)
+    whole = (
+        f"Cost: {plan.budget} for the whole run, as one event: {text[:_LONGEST]}{'…' if len(text) > _LONGEST else ''}."
+    )
+    if receipt is None:
+        told = f"{whole} It is charged before the first batch is drawn, and not again when the run is resumed."
+        return f"{told} {prospect}".rstrip()
+    how = ""
+    if isinstance(receipt.event, Approximate):
+        how = " The ledger had no room for that event, and was charged the epsilon and delta that it keeps."
+    return f"{whole} Charged as entry {receipt.sequence} of {receipt.terms.dataset}.{how}"

@@ -1,0 +1,237 @@
+"""Frequent strings among very many: grow prefixes, and keep those that are frequent."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any, final, overload
+
+import numpy as np
+
+from defocus.answers.columns import AnswerColumn
+from defocus.answers.tables import plain
+from defocus.errors import InvalidParameterError, Number, whole
+from defocus.local.answers import CollectedAnswer
+from defocus.local.clients import Client, PrefixClient
+from defocus.local.clients.messages import END, checked_question, padded
+from defocus.local.domains import Categories, listed
+from defocus.local.estimates import Estimate, scaled_up
+from defocus.local.levels import checked_epsilon
+from defocus.local.oracles import Oracle, best
+from defocus.local.reports import Reports
+from defocus.noise import Bits, uniform
+from defocus.noise.bits import source
+from defocus.privacy import events
+
+__all__ = ["FrequentStrings", "HeavyHitter", "HeavyHitters", "heavy_hitters"]
+
+_MOST = 20
+"""So many strings are shown in a table."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class HeavyHitter:
+    """A frequent string, its estimated count among all people, and the standard error of that."""
+
+    value: str
+    count: float
+    error: float
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class FrequentStrings(CollectedAnswer):
+    """The strings that were found, the most frequent first: a sequence of :class:`HeavyHitter`.
+
+    Counts are those of one group, scaled up to all ``people``; ``reports`` is how many of them were in that group.
+    """
+
+    hitters: tuple[HeavyHitter, ...]
+    reports: int
+    people: int
+    rejected: int = 0
+    """How many reports were rejected while these were counted."""
+    collected: str = ""
+    """By which oracle, and what each report promises."""
+
+    @property
+    def column(self) -> AnswerColumn:
+        """The counts with standard errors and 95 % intervals."""
+        counts, errors = np.array([[each.count, each.error] for each in self.hitters]).reshape(-1, 2).T
+        half = NormalDist().inv_cdf(0.975) * errors
+        how = f"from {self.reports} reports, scaled up to {self.people} people; a little too high near the limit"
+        return AnswerColumn("count", counts, errors, counts - half, counts + half, integral=False, how=how)
+
+    @property
+    def keys(self) -> Mapping[str, Sequence[Any]]:
+        """The strings."""
+        return {"value": [each.value for each in self.hitters]}
+
+    @property
+    def question(self) -> str:
+        """What was asked."""
+        return "which strings are frequent, and how many people have each"
+
+    @property
+    def thing(self) -> tuple[str, str]:
+        """An entry is a string."""
+        return "string", "strings"
+
+    def _shown(self) -> list[int]:
+        return list(range(min(len(self), _MOST)))
+
+    def __len__(self) -> int:
+        return len(self.hitters)
+
+    def __iter__(self) -> Iterator[HeavyHitter]:
+        return iter(self.hitters)
+
+    @overload
+    def __getitem__(self, index: int) -> HeavyHitter: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[HeavyHitter, ...]: ...
+    def __getitem__(self, index: int | slice) -> HeavyHitter | tuple[HeavyHitter, ...]:
+        return self.hitters[index]
+
+    def __repr__(self) -> str:
+        most = ", ".join(f"{plain(each.value)}: {each.count:.4g} ± {each.error:.2g}" for each in self.hitters[:3])
+        return f"<{len(self)} frequent strings of {self.people} people; {most or 'none stood out'}>"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class HeavyHitters:
+    r"""Prefix extending: people are dealt into one group for each prefix length, and each group is asked once.
+
+    Group i is asked for the first :math:`\ell_i` characters. The frequent prefixes that group i - 1 showed, each with
+    every possible continuation, are the public domain of the question to group i; whoever has none of them answers
+    "other". So no one is asked about all strings, only about those that are still possible.
+
+    Guarantee:
+        Every person makes one report, in one group, under an epsilon-LDP oracle whose domain is public when it is made:
+        it depends on other people's reports only. So a person pays epsilon in all. Devices check that: a question that
+        costs more, or is none of the protocol's, is refused, and so is a second one (:meth:`device`).
+    Assumes:
+        Reports of a group come in before the next group is asked. Which group one is in is drawn at random.
+
+    Error:
+        A string is found if all its prefixes stand out among ``keep``; with groups of n/g people a count must be some
+        multiple of :math:`g\sqrt{\mathrm{variance}\cdot n/g}`. The variance of its count is :math:`g^2` that of the
+        last group's estimate, and what who is in that group adds.
+    Reference:
+        Wang, Li, Jha (2021), Locally differentially private heavy hitter identification (prefix extending).
+    """
+
+    alphabet: str
+    length: int
+    epsilon: Number
+    step: int = 1
+    keep: int = 16
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
+        letters: Any = self.alphabet
+        if not isinstance(letters, str) or len(set(letters)) != len(letters) or not letters:
+            raise InvalidParameterError("An alphabet is a text of different characters.", fix="pass for example 'abc'.")
+        if END in self.alphabet:
+            raise InvalidParameterError("The zero character marks ends.", fix="leave it out of the alphabet.")
+        for name in ("length", "step", "keep"):
+            object.__setattr__(self, name, whole(name, getattr(self, name), at_least=1))
+        if self.keep * self.branches > 1 << 20:
+            raise InvalidParameterError(
+                f"{self.keep} prefixes with {self.branches} continuations each are too many to ask about.",
+                fix="take smaller steps, or keep fewer prefixes.",
+            )
+
+    @property
+    def branches(self) -> int:
+        """How many continuations a prefix has in one step."""
+        return int((len(self.alphabet) + 1) ** self.step)
+
+    @property
+    def groups(self) -> int:
+        """How many groups there are."""
+        return -(-self.length // self.step)
+
+    @property
+    def event(self) -> events.Event:
+        """What a person pays in all."""
+        return events.Pure(self.epsilon)
+
+    def oracle(self, group: int, prefixes: Sequence[str]) -> Oracle:
+        """The question to a group: which of these prefixes, one step longer. The last category is everything else."""
+        chosen = list(dict.fromkeys(prefixes)) if group else [""]
+        if not chosen:
+            chosen = [self.alphabet[0] * (group * self.step)]  # nothing stood out; ask on, so that everyone reports
+        continued = [prefix + tail for prefix in chosen for tail in self._tails(group)]
+        # After the end of a string there is nothing but the end.
+        possible = [text for text in continued if END not in text.rstrip(END)]
+        return best(Categories(len(possible) + 1, tuple(possible), "other"), self.epsilon)
+
+    def device(self, value: Any) -> PrefixClient:
+        """One person's device, which answers one question and no second."""
+        return PrefixClient(value, alphabet=self.alphabet, length=self.length, epsilon=self.epsilon, step=self.step)
+
+    def client(self, group: int, oracle: Oracle, values: Sequence[Any], bits: Bits | None = None) -> Reports:
+        """Reports of the people of one group at once, for simulations; what is no string of the alphabet is "other"."""
+        reach = self._reach(group)
+        design = checked_question(oracle.design, alphabet=self.alphabet, reach=reach, epsilon=self.epsilon)
+        return Client(design).encode([padded(value, self.alphabet, self.length)[:reach] for value in values], bits)
+
+    def kept(self, estimate: Estimate) -> list[str]:
+        """The prefixes to go on with: the most frequent, above a limit that noise passes about once a question."""
+        bound = NormalDist().inv_cdf(1 - 1 / len(estimate)) * float(np.median(estimate.errors))
+        labels = estimate.labels or ()
+        order = np.argsort(-estimate.counts[: len(labels)], kind="stable")[: self.keep]
+        return [labels[i] for i in order.tolist() if estimate.counts[i] > bound]
+
+    def _reach(self, group: int) -> int:
+        return min((group + 1) * self.step, self.length)
+
+    def _tails(self, group: int) -> list[str]:
+        tails = [""]
+        for _ in range(self._reach(group) - group * self.step):
+            tails = [tail + letter for tail in tails for letter in self.alphabet + END]
+        return tails
+
+
+def heavy_hitters(
+    values: Sequence[str],
+    *,
+    alphabet: str,
+    length: int,
+    epsilon: Number,
+    step: int = 1,
+    keep: int = 16,
+    bits: Bits | None = None,
+) -> FrequentStrings:
+    """Run the whole protocol on one machine: the frequent strings with their counts, the most frequent first.
+
+    Counts come from the last group alone and are scaled up to all people. The same reports decide which strings are
+    kept, so counts near the limit are a little too high.
+
+    >>> people = ["ja"] * 30_000 + ["nein"] * 20_000
+    >>> [found.value for found in heavy_hitters(people, alphabet="aeijn", length=4, epsilon=4)][:2]
+    ['ja', 'nein']
+    """
+    protocol, draw = HeavyHitters(alphabet, length, epsilon, step, keep), source(bits)
+    everyone = listed(values)
+    group_of = uniform(protocol.groups, len(everyone), draw)
+    prefixes, found = [""], FrequentStrings((), 0, len(everyone))
+    for group in range(protocol.groups):
+        people = [everyone[i] for i in np.flatnonzero(group_of == group).tolist()]
+        oracle = protocol.oracle(group, prefixes)
+        estimate = oracle.estimate(protocol.client(group, oracle, people, draw))
+        prefixes = protocol.kept(estimate)
+        found = _scaled(estimate, prefixes, len(everyone))
+    return found
+
+
+def _scaled(estimate: Estimate, texts: Sequence[str], everyone: int) -> FrequentStrings:
+    """Counts of a group, as counts of all people."""
+    counts, variances = scaled_up(estimate.counts, estimate.variances, estimate.reports, everyone)
+    place = {label: i for i, label in enumerate(estimate.labels or ())}
+    at = [(text.rstrip(END), place[text]) for text in texts]
+    found = tuple(HeavyHitter(text, float(counts[i]), math.sqrt(variances[i])) for text, i in at)
+    return FrequentStrings(found, estimate.reports, everyone, estimate.rejected, estimate.collected)

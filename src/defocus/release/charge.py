@@ -1,0 +1,134 @@
+r"""What a release is charged as, so that what was asked for fits whenever it can, and what to ask where it cannot.
+
+A planned release is charged as what it does, which lets a ledger count many releases tightly. Where its filter does not
+admit that, for want of a measure or by a little, the release may still be charged as what was asked for: an
+:math:`(\varepsilon, \delta)` pair, which is added up with others.
+
+Guarantee:
+    A pair is charged only if an accountant vouches for it: the release alone is
+    :math:`(\varepsilon, \delta)`-DP, and charged as that and nothing better (:func:`pair`).
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from defocus.errors import (
+    BudgetExceededError,
+    DefocusError,
+    NotDeclaredError,
+    UnsupportedEventError,
+    positive,
+    probability,
+)
+from defocus.ledger import Ledger, Receipt
+from defocus.privacy.accounting import tightest_at
+from defocus.privacy.budgets import Budget
+from defocus.privacy.events import Approximate, Event
+from defocus.privacy.numbers import above, at_most, roughly
+from defocus.privacy.units import Adjacency
+
+__all__ = ["Replan", "admitted", "advice", "charged", "pair", "spendable"]
+
+Replan = Callable[[float | None], Event]
+"""What the same question would owe with another delta, or without one."""
+
+_HARDLY = 1e-3
+"""With so small a part of the delta that was asked for, hardly a key would be found."""
+_ROUNDING = 1 + 1e-9
+"""An account may exceed what was planned by its rounding; filters forgive as much."""
+
+
+def spendable(epsilon: Any, delta: Any) -> Budget:
+    """What a question may cost, as its two parameters say."""
+    return Budget(positive("epsilon", epsilon), 0 if delta is None else probability("delta", delta, one=False))
+
+
+def pair(event: Event, asked: Budget, adjacency: Adjacency) -> Event | None:
+    """What was ``asked`` for, as an event to charge instead of ``event``; None if nobody vouches for it.
+
+    >>> from defocus.privacy.events import Gaussian
+    >>> pair(Gaussian(10), Budget(1, 1e-6), Adjacency.ADD_REMOVE)
+    Approximate(epsilon=1, delta=1e-06)
+    >>> pair(Gaussian(1), Budget(1, 1e-6), Adjacency.ADD_REMOVE)
+    """
+    if asked.epsilon is None or not asked.delta:
+        return None
+    try:
+        found = tightest_at(event, asked.delta, adjacency).epsilon(asked.delta)
+    except UnsupportedEventError:
+        return None
+    if not found <= above(asked.epsilon) * _ROUNDING:
+        return None
+    return Approximate(max(asked.epsilon, found), asked.delta)
+
+
+def admitted(event: Event, asked: Budget, ledger: Ledger) -> Event | None:
+    """What the ledger would be charged with now: the event, or the pair it was asked as; None if neither fits."""
+    if _admits(ledger, event):
+        return event
+    plain = pair(event, asked, ledger.unit.adjacency)
+    return plain if plain is not None and _admits(ledger, plain) else None
+
+
+def charged(
+    event: Event, asked: Budget, ledger: Ledger, replan: Replan, *, purpose: str, who: str | None, request: str | None
+) -> Receipt:
+    """The receipt for the event, or for the pair it was asked as; or a refusal before any charge, with what fits."""
+    try:
+        return ledger.charge(event, purpose=purpose, who=who, request=request)
+    except (BudgetExceededError, UnsupportedEventError) as problem:
+        refused: DefocusError = problem
+    plain = pair(event, asked, ledger.unit.adjacency)
+    if plain is not None:
+        try:
+            return ledger.charge(plain, purpose=purpose, who=who, request=request)
+        except BudgetExceededError as problem:
+            refused = problem
+        except UnsupportedEventError:
+            pass  # then what was said about the event itself says more
+    remedy = advice(asked, ledger, replan)
+    if remedy:
+        refused.fix = remedy
+    raise refused
+
+
+def advice(asked: Budget, ledger: Ledger, replan: Replan) -> str:
+    """Which delta, if any, would let the question be released for the same epsilon. Tried, so that it holds."""
+    if asked.epsilon is None or not asked.delta:
+        return ""
+    remaining = ledger.remaining()
+    left = remaining.delta
+    if remaining.epsilon and left < asked.delta * _HARDLY and _needs_delta(replan):
+        return "name the keys: finding them spends delta outright, and hardly any is left for that."
+    for written in dict.fromkeys((roughly(left, 3), at_most(left, 3))) if 0 < left < asked.delta else ():
+        if _fits(Budget(asked.epsilon, float(written)), ledger, replan):
+            return (
+                f"ask with delta={float(written):g}: of the delta of {ledger.budget}, so much is left for releases"
+                " that spend some of it outright."
+            )
+    if _fits(Budget(asked.epsilon), ledger, replan):
+        return "leave delta= out: without one this question fits in what is left."
+    return ""
+
+
+def _needs_delta(replan: Replan) -> bool:
+    try:
+        replan(None)
+    except NotDeclaredError:
+        return True
+    return False
+
+
+def _fits(asked: Budget, ledger: Ledger, replan: Replan) -> bool:
+    try:
+        event = replan(float(asked.delta) or None)
+    except DefocusError:  # what cannot be planned without a delta, or with so small a one
+        return False
+    return admitted(event, asked, ledger) is not None
+
+
+def _admits(ledger: Ledger, event: Event) -> bool:
+    try:
+        return ledger.admits(event)
+    except UnsupportedEventError:
+        return False

@@ -1,0 +1,233 @@
+"""How much one person may contribute to a question, and what follows from it.
+
+How many rows one person should count with, found privately: the bound with the least expected error.
+
+A bound of R rows adds noise in proportion to R and takes away the rows beyond it. Which is worse depends on how many
+rows people have. That is counted first, for a small share of the budget: one person is in one bucket of the histogram,
+so its sensitivity is one, whatever they contribute. The bound is then chosen from the noisy histogram, which is free.
+
+What one person weighs at most is fixed before: with R rows each of them weighs 1/R of it. So the noise, and with it
+what is charged, does not depend on R.
+
+Reference: Amin, Kulesza, Munoz Medina, Vassilvitskii (2019), Bounding user contributions: a bias-variance trade-off in
+differential privacy, for the trade-off.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import final
+
+import numpy as np
+import numpy.typing as npt
+
+from defocus.errors import InvalidParameterError, count
+
+__all__ = ["BY", "DEFAULT_ROWS", "EDGES", "FIND", "Bound", "best_bound", "fitting", "root_above"]
+
+
+BY = ("weights", "sampling")
+"""The two ways to hold a bound; see :class:`Bound`."""
+FIND = "find"
+"""``rows="find"``: let a share of the budget find the bound with the least error."""
+DEFAULT_ROWS = 5
+"""What one person may contribute unless the owner says otherwise."""
+_MOST = 1 << 20
+"""Bounds beyond this many rows would leave no room for a grid in 64 bits."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    r"""One person counts with at most ``rows`` rows in all, ``per_group`` in each group, and in ``groups`` groups.
+
+    *By weights*, everybody's rows all count, but those of a person with more than ``rows`` of them count less, so
+    that they weigh ``rows`` together. Nothing is random and nothing is sorted. *By sampling*, a person's rows are
+    chosen with a fresh cryptographic key. With ``find`` the number of rows is chosen in the course of the release,
+    from a private histogram of how many rows people have; see :mod:`defocus.tables.contribution`.
+
+    Guarantee:
+        In units of one row, the rows of one person weigh at most :attr:`total` over all groups and at most
+        ``per_group`` in each of them. Whatever splits a row's weight into non-negative parts therefore moves by at
+        most :attr:`total` in L1 norm, and by :meth:`l2` in L2 norm, when a person is added or removed.
+
+    >>> Bound(rows=5).total, Bound(groups=3, per_group=2).total
+    (5, 6)
+    """
+
+    rows: int | None = None
+    groups: int | None = None
+    per_group: int | None = None
+    by: str = "weights"
+    find: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("rows", "groups", "per_group"):
+            value = getattr(self, name)
+            if value is not None and count(name, value) > _MOST:
+                raise InvalidParameterError(
+                    f"{name} is {value}; at most {_MOST} can be counted exactly.",
+                    fix=f"choose {name} for a usual person, not for the one with the most rows.",
+                )
+        if self.by not in BY:
+            raise InvalidParameterError(
+                f"A bound is held by weights or by sampling, not by {self.by!r:.40}.",
+                fix='leave by= out, or pass by="sampling".',
+            )
+        if self.find:
+            if self.rows is not None or self.per_group is not None or self.by != "weights":
+                raise InvalidParameterError(
+                    "A bound that is to be found has no rows of its own, and is held by weights.",
+                    fix='write bound(rows="find"), perhaps with groups=.',
+                )
+            return
+        if self.rows is None and (self.groups is None or self.per_group is None):
+            raise InvalidParameterError(
+                "This bound does not limit what one person contributes in all.",
+                fix="give rows=, or both groups= and per_group=.",
+            )
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        rows: int | str | None = None,
+        groups: int | None = None,
+        per_group: int | None = None,
+        by: str = "weights",
+    ) -> "Bound":
+        """The bound that people ask for: ``rows`` may be "find", and has a default where it is needed and not given.
+
+        >>> print(Bound.of(groups=3), "-", Bound.of(rows="find"))
+        5 rows and 3 groups - a number of rows that is found privately
+        """
+        if isinstance(rows, str):
+            if rows != FIND:
+                raise InvalidParameterError(
+                    "rows is neither a number nor to be found.", fix='pass rows=5 or rows="find".'
+                )
+            return cls(groups=groups, per_group=per_group, by=by, find=True)
+        given = cls(rows=DEFAULT_ROWS if rows is None else rows, groups=groups, per_group=per_group, by=by)
+        if rows is not None:
+            return given
+        if groups is not None and per_group is not None:
+            return replace(given, rows=None)
+        return replace(given, rows=max(DEFAULT_ROWS, groups or 1, per_group or 1))
+
+    @property
+    def total(self) -> int:
+        """How many rows one person weighs at most, over all groups; the default where it is not yet found."""
+        if self.find:
+            return DEFAULT_ROWS
+        limits = [self.rows] if self.rows is not None else []
+        if self.groups is not None and self.per_group is not None:
+            limits.append(self.groups * self.per_group)
+        return min(limits)
+
+    @property
+    def people_in(self) -> int:
+        """In how many groups one person may be counted as a person."""
+        return self.total if self.groups is None else self.groups
+
+    def l2(self) -> Fraction:
+        r"""A bound on the L2 norm of one person's weights over the groups, in units of one row.
+
+        A convex function on :math:`\{c : 0 \le c_g \le p,\ \sum c_g \le t\}` is largest at a corner: as many
+        groups as fit are full, and one more holds the rest. Without ``per_group`` everything may be in one group.
+
+        >>> Bound(rows=5).l2(), Bound(rows=4, per_group=1).l2()
+        (Fraction(5, 1), Fraction(2, 1))
+        """
+        most = self.total if self.per_group is None else min(self.per_group, self.total)
+        full, rest = divmod(self.total, most)
+        return root_above(full * most**2 + rest**2)
+
+    def __str__(self) -> str:
+        if self.find:
+            groups = "" if self.groups is None else f" and {self.groups} groups"
+            return f"a number of rows that is found privately{groups}"
+        parts = [] if self.rows is None else [f"{self.rows} {_rows(self.rows)}"]
+        if self.per_group is not None:
+            parts.append(f"{self.per_group} {_rows(self.per_group)} in each group")
+        if self.groups is not None:
+            parts.append(f"{self.groups} group{'' if self.groups == 1 else 's'}")
+        return " and ".join(parts)
+
+
+def fitting(bound: object, *, people: bool) -> Bound | None:
+    """The bound, if there is one and there are people whom it can bound."""
+    if bound is None:
+        return None
+    if not isinstance(bound, Bound):
+        raise InvalidParameterError(
+            f"bound is of type {type(bound).__name__}.", fix="pass bound=dp.tables.Bound(rows=5)."
+        )
+    if not people:
+        raise InvalidParameterError(
+            "Each row is protected alone here, so it is one contribution already and has no bound.",
+            fix='leave the bound out, or protect people with unit=dp.user("…").',
+        )
+    return bound
+
+
+def root_above(square: int) -> Fraction:
+    """The square root, exactly where it is whole, else rounded up to a part in 2**32 of one."""
+    root = math.isqrt(square)
+    if root * root == square:
+        return Fraction(root)
+    return Fraction(math.isqrt(square << 64) + 1, 1 << 32)
+
+
+def _rows(number: int) -> str:
+    return "row" if number == 1 else "rows"
+
+
+EDGES = tuple(sorted({round(2 ** (j / 2)) for j in range(41)} | {3, 5, 7}))
+"""Numbers of rows: bucket i holds people with more than EDGES[i-1] and at most EDGES[i] rows; the last, all others."""
+
+
+def best_bound(
+    people: npt.NDArray[np.int64], *, scale: float, groups: int, noise: float, counts: bool, quotients: bool
+) -> int:
+    r"""The number of rows with the least expected error, from a noisy histogram of people by their number of rows.
+
+    Everything is relative to the size of a group. Noise in n cells errs by :math:`\sqrt n\,\sigma R`; a count has
+    about two of them, a quotient about half of one. Counts and sums also err by the rows taken away. A quotient such
+    as a mean loses no rows, but weighs them unequally: with a spread of a quarter of its range it errs by a quarter of
+    :math:`\sqrt{\sum w^2/(\sum w)^2 - 1/n}`. Buckets that may hold nothing but noise are taken as empty.
+
+    Args:
+        people: noisy numbers of people, by :data:`EDGES`.
+        scale: the scale of the Laplace noise on them.
+        groups: among how many groups the rows are spread.
+        noise: the standard deviation of one cell, for a person who weighs one.
+        counts: whether numbers of rows, sums or histograms are asked.
+        quotients: whether means or other quotients are asked.
+
+    >>> people = np.zeros(len(EDGES), np.int64)
+    >>> people[EDGES.index(2)], people[EDGES.index(64)] = 100_000, 10_000
+    >>> best_bound(people, scale=20, groups=10, noise=1.4, counts=True, quotients=False)
+    64
+    >>> best_bound(people // 200, scale=20, groups=10, noise=1.4, counts=True, quotients=False)
+    2
+    """
+    sure = people > scale * math.log(20 * len(EDGES))
+    known = np.where(sure, people, 0).astype(np.float64)
+    rows = np.array(_middles(EDGES))
+    total = max(1.0, float((known * rows).sum()))
+    errors = []
+    for bound in EDGES:
+        weights = np.minimum(1.0, bound / rows)
+        kept = max(1.0, float((known * rows * weights).sum()))
+        spread = noise * bound * groups / kept
+        uneven = float((known * rows * weights**2).sum()) / kept**2 - 1 / total
+        of_counts = math.hypot(math.sqrt(2) * spread, 1 - kept / total) if counts else 0.0
+        of_quotients = math.hypot(math.sqrt(0.5) * spread, math.sqrt(max(0.0, uneven) * groups) / 4)
+        errors.append(of_counts + (of_quotients if quotients else 0.0))
+    return EDGES[int(np.argmin(errors))]
+
+
+def _middles(edges: Sequence[int]) -> list[float]:
+    """A number of rows in the middle of each bucket."""
+    return [(low + 1 + high) / 2 for low, high in zip((0, *edges), edges, strict=False)]

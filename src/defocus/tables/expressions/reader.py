@@ -1,0 +1,127 @@
+"""The way from text to an expression: parsed, checked node by node against what is allowed, typed, made total."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from typing import final
+
+from sqlglot import exp
+
+from defocus.engines.schema import Kind, Schema
+from defocus.errors import InvalidParameterError, UnknownColumnError, UnsupportedSqlError
+from defocus.tables.expressions.casts import CASTS
+from defocus.tables.expressions.dates import MOMENTS, date_part
+from defocus.tables.expressions.guards import cast, in_calendar, settled
+from defocus.tables.expressions.numbers import NUMBERS, bucket
+from defocus.tables.expressions.operators import OPERATORS
+from defocus.tables.expressions.parser import EXPRESSIONS, parsed, refuse_unwritable
+from defocus.tables.expressions.refusals import only, refusal
+from defocus.tables.expressions.terms import Term, known
+from defocus.tables.expressions.texts import TEXTS
+
+__all__ = ["Expression", "expression", "typed"]
+
+_ALLOWED = {**OPERATORS, **NUMBERS, **TEXTS, **MOMENTS, **CASTS}
+_BY_NAME = {"bucket": bucket, "date_part": date_part, "datepart": date_part}
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """A value of one row: its kind, SQL that never fails, the columns it reads, and how it was written.
+
+    ``condition`` is the SQL to filter with: true on the same rows as ``sql``, and perhaps FALSE where that is NULL,
+    so that engines can skip blocks of data. ``growth`` bounds the length of a text as that of a column does; a column
+    derived from it has to keep it, or a chain of columns could grow without end.
+    """
+
+    kind: Kind
+    sql: exp.Expression
+    columns: frozenset[str]
+    text: str
+    condition: exp.Expression
+    growth: tuple[int, int]
+
+
+def expression(text: str, schema: Schema, *, aliases: Collection[str] = ()) -> Expression:
+    r"""Read an expression; ``aliases`` are the names by which the table may be called before a dot.
+
+    >>> from defocus.engines.schema import Column
+    >>> people = Schema([Column("age", Kind.INTEGER), Column("pay", Kind.NUMBER)])
+    >>> expression("age >= 18", people).sql.sql("duckdb")
+    '"age" >= 18'
+    >>> expression("pay / age", people).sql.sql("duckdb")
+    'NULLIF(CAST("pay" AS DOUBLE) / NULLIF(CAST("age" AS DOUBLE), CAST(\'0.0\' AS DOUBLE)), CAST(\'NaN\' AS DOUBLE))'
+    """
+    return _finished(parsed(text), text.strip(), schema, aliases)
+
+
+def typed(node: exp.Expr, schema: Schema, *, aliases: Collection[str] = ()) -> Expression:
+    """The same for a node that sqlglot has parsed already, in the dialect of DuckDB."""
+    if not isinstance(node, exp.Expression):
+        raise InvalidParameterError(
+            f"A parsed expression is needed, but got {type(node).__name__}.", fix="pass text to expression()."
+        )
+    read = _finished(node, "", schema, aliases)
+    return replace(read, text=node.sql("duckdb"))
+
+
+def _finished(node: exp.Expression, text: str, schema: Schema, aliases: Collection[str]) -> Expression:
+    EXPRESSIONS.check_tree(node)
+    term = settled(_Reader(schema, frozenset(aliases)).term(node))
+    if term.kind is None:
+        raise InvalidParameterError("NULL alone has no kind.", fix="write CAST(NULL AS DOUBLE), say.")
+    condition = term.sql if term.where is None else term.where
+    return Expression(term.kind, term.sql, term.columns, text, condition, (term.texts, term.extra))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Makes terms of the nodes of one tree."""
+
+    schema: Schema
+    aliases: frozenset[str]
+
+    def term(self, node: exp.Expression) -> Term:
+        if node.comments:
+            raise UnsupportedSqlError(
+                "A comment", why="it may hide a part of the expression from its reader", fix="remove the comment."
+            )
+        if isinstance(node, exp.Column):
+            return self._column(node)
+        if isinstance(node, exp.Anonymous) and node.name.lower() in _BY_NAME:
+            return _BY_NAME[node.name.lower()](node.expressions, self.term)
+        handler = _ALLOWED.get(type(node))
+        if handler is None:
+            raise refusal(node)
+        return handler(node, self.term)
+
+    def _column(self, node: exp.Column) -> Term:
+        only(node, "this", "table")
+        if not isinstance(node.this, exp.Identifier):
+            raise refusal(node.this)
+        table = node.args.get("table")
+        if table is not None and table.name not in self.aliases:
+            raise UnsupportedSqlError(
+                f"The name {table.name[:40]!r} before a dot",
+                why="it is neither this table nor one that was joined, and fields of structs are not read",
+                fix=f"write {node.name[:40]} alone, or put a name that holds a dot in double quotes.",
+            )
+        return self._read(node.name)
+
+    def _read(self, name: str) -> Term:
+        refuse_unwritable("The name of a column", name)
+        if name not in self.schema:
+            raise UnknownColumnError(name, self.schema.names)
+        found = self.schema.usable(name)
+        kind, (texts, extra) = found.kind, (found.growth or (1, 0)) if found.kind is Kind.TEXT else (0, 0)
+        sql = exp.column(name, quoted=True)
+        column = Term(kind, sql, columns=frozenset({name}), texts=texts, extra=extra)
+        match kind:
+            case Kind.NUMBER:
+                number = cast(column, kind)
+                return known(number, nan=True, infinite=True, bare=number.sql)
+            case Kind.DATE | Kind.TIMESTAMP:
+                return known(in_calendar(column), bare=sql)
+            case _:
+                return column

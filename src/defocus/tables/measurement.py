@@ -1,0 +1,191 @@
+"""What the engine computes exactly for each group, before any noise: integers, and nothing but integers.
+
+Every function builds one statement, runs it, and returns an array with one row for each group. Groups without rows
+have zeros. None of it may be shown to anyone.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from sqlglot import exp
+
+from defocus.engines.engine import integers
+from defocus.engines.syntax import BIGINT, DOUBLE, column, decimal, mild, named, sub, typed, whole
+from defocus.mechanisms.ranges import RangeFinding
+from defocus.tables.sampling import RowSampler
+from defocus.tables.splits import Scaled, Split
+from defocus.tables.weights import Groups
+
+__all__ = ["Exact", "Measuring"]
+
+Exact: TypeAlias = npt.NDArray[np.int64]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Measuring:
+    """Groups, the grid on which a full row weighs ``grid``, and the key of this release's chance."""
+
+    groups: Groups
+    grid: int
+    chance: RowSampler
+    progress: Callable[[float], None] | None = None
+
+    def cells(self, splits: Sequence[Split]) -> list[Exact]:
+        """The cells of every split, in one pass over the rows."""
+        table = self._run(self.cells_sql(splits))
+        found = [self._column(table, name) for name in table.column_names if name != "g"]
+        total, rest = found[0], iter(found[1:])
+        made = []
+        for split in splits:
+            others = [next(rest) for _ in range(split.cells - 1)]
+            made.append(np.stack([total - sum(others, np.zeros_like(total)), *others], axis=1))
+        return made
+
+    def cells_sql(self, splits: Sequence[Split]) -> exp.Select:
+        """The statement of :meth:`cells`: values and weights, then values in [0, 1], then the sums of all cells."""
+        values = sorted({value for split in splits for value in split.values}, key=repr)
+        names = {value: f"v{i}" for i, value in enumerate(values)}
+        numbers = {names[value]: value.number(self.groups.rows.values(value.text)) for value in values}
+        weighted = self.groups.weighted(numbers, self.grid, self.chance)
+        scaled = [named(value.scaled(column(names[value])), names[value]) for value in values]
+        rows = exp.select(column("g"), column("w"), *scaled).from_(sub(weighted, "h"), copy=False)
+        sums = [named(_total(column("w")), "s")]
+        for i, split in enumerate(splits):
+            parts = split.parts(column("w"), [column(names[value]) for value in split.values])
+            sums += [named(_total(part), f"s{i}_{j}") for j, part in enumerate(parts)]
+        return self._by_group(sums, rows)
+
+    def keys_sql(self) -> exp.Select:
+        """Every key with the number of people who have it, where one person has at most as many as the bound says."""
+        rows, by, bound = self.groups.rows, self.groups.by, self.groups.bound
+        keys = [f"k{i}" for i in range(len(by))]
+        columns = [named(column(name), key) for name, key in zip(by, keys, strict=True)]
+        if rows.unit is None:
+            people = rows.select(columns)
+        else:
+            pairs = rows.select([*columns, named(column(rows.unit), "unit")]).distinct()
+            people = self.chance.first(pairs, 1 if bound is None else bound.people_in, keys, choice="keys")
+        return (
+            exp.select(*map(column, keys), named(exp.Count(this=exp.Star(), big_int=True), "n"))
+            .from_(sub(people, "p"), copy=False)
+            .group_by(*map(column, keys), copy=False)
+        )
+
+    def contributions(self, edges: Sequence[int]) -> Exact:
+        """How many people have more rows than one edge and at most the next; the last counts all others."""
+        table = self._run(self.contributions_sql(edges))
+        made = np.zeros(len(edges), np.int64)
+        made[integers(table["b"])] = integers(table["s"])
+        return made
+
+    def contributions_sql(self, edges: Sequence[int]) -> exp.Select:
+        """The statement of :meth:`contributions`."""
+        number = exp.Count(this=exp.Star(), big_int=True)
+        people = (
+            exp.select(column("unit"), named(number, "n"))
+            .from_(sub(self.groups.plain({}), "a"), copy=False)
+            .group_by(column("unit"), copy=False)
+        )
+        place = exp.case()
+        for i, edge in enumerate(edges[:-1]):
+            place = place.when(exp.LTE(this=column("n"), expression=whole(edge)), exp.Literal.number(i), copy=False)
+        bucket = typed(place.else_(exp.Literal.number(len(edges) - 1)), BIGINT)
+        placed = exp.select(named(bucket, "b")).from_(sub(people, "n"), copy=False)
+        return (
+            exp.select(column("b"), named(number.copy(), "s"))
+            .from_(sub(placed, "c"), copy=False)
+            .group_by(column("b"), copy=False)
+        )
+
+    def people(self) -> Exact:
+        """The weight of the people in each group."""
+        return self._column(self._run(self.people_sql()), "s")[:, None]
+
+    def people_sql(self) -> exp.Select:
+        """The statement of :meth:`people`."""
+        return self._by_group([named(_total(column("w")), "s")], self.groups.people(self.grid, self.chance))
+
+    def distinct(self, text: str, at_most: int) -> Exact:
+        """How many different values each group has, of which one person brought at most ``at_most``."""
+        return self._column(self._run(self.distinct_sql(text, at_most)), "s")[:, None]
+
+    def distinct_sql(self, text: str, at_most: int) -> exp.Select:
+        """The statement of :meth:`distinct`."""
+        value = self.groups.rows.values(text).sql
+        rows = self.groups.plain({"v0": value})
+        present = column("v0").is_(exp.null()).not_()
+        if self.groups.rows.unit is None:
+            chosen = exp.select(column("g"), column("v0")).from_(sub(rows, "a"), copy=False).where(present, copy=False)
+        else:
+            brought = (
+                exp.select(column("unit"), column("g"), column("v0"))
+                .distinct()
+                .from_(sub(rows, "a"), copy=False)
+                .where(present, copy=False)
+            )
+            chosen = self.chance.first(brought, at_most, ("g", "v0"), choice="values")
+        values = exp.select(column("g"), column("v0")).distinct().from_(sub(chosen, "b"), copy=False)
+        return self._by_group([named(exp.Count(this=exp.Star(), big_int=True), "s")], values)
+
+    def buckets(self, value: Scaled, number: int) -> Exact:
+        """The weight of each group in equal buckets between the bounds of a value; missing values are left out."""
+        return self._histogram(self.buckets_sql(value, number), number)
+
+    def buckets_sql(self, value: Scaled, number: int) -> exp.Select:
+        """The statement of :meth:`buckets`."""
+        scaled = value.scaled(value.number(self.groups.rows.values(value.text)))
+        bucket = exp.Floor(this=mild(exp.Mul(this=exp.paren(scaled), expression=decimal(float(number)))))
+        place = exp.Least(this=typed(bucket, BIGINT), expressions=[whole(number - 1)], ignore_nulls=True)
+        return self._histogram_sql(exp.case().when(scaled.copy().is_(exp.null()), exp.null()).else_(place))
+
+    def between(self, text: str, edges: Sequence[float]) -> Exact:
+        """The weight of each group between neighbouring edges."""
+        return self._histogram(self.between_sql(text, edges), len(edges) - 1)
+
+    def between_sql(self, text: str, edges: Sequence[float]) -> exp.Select:
+        """The statement of :meth:`between`."""
+        value = typed(self.groups.rows.values(text).sql, DOUBLE)
+        place = exp.case().when(value.is_(exp.null()), exp.null())
+        for i, edge in enumerate(edges[1:-1]):
+            place = place.when(exp.LT(this=value.copy(), expression=decimal(edge)), exp.Literal.number(i), copy=False)
+        return self._histogram_sql(typed(place.else_(exp.Literal.number(len(edges) - 2)), BIGINT))
+
+    def spread(self, text: str, finding: RangeFinding) -> Exact:
+        """The weight of everybody between the public edges in which bounds are searched."""
+        return np.asarray(self.between(text, [float(edge) for edge in finding.edges]).sum(axis=0))
+
+    def _histogram_sql(self, place: exp.Expression) -> exp.Select:
+        weighted = self.groups.weighted({"b": place}, self.grid, self.chance)
+        return (
+            exp.select(column("g"), column("b"), named(_total(column("w")), "s"))
+            .from_(sub(weighted, "h"), copy=False)
+            .where(column("b").is_(exp.null()).not_(), copy=False)
+            .group_by(column("g"), column("b"), copy=False)
+        )
+
+    def _histogram(self, select: exp.Select, number: int) -> Exact:
+        table = self._run(select)
+        made = np.zeros((self.groups.keys.number, number), np.int64)
+        made[integers(table["g"]), integers(table["b"])] = integers(table["s"])
+        return made
+
+    def _by_group(self, columns: Sequence[exp.Expression], rows: exp.Select) -> exp.Select:
+        return exp.select(column("g"), *columns).from_(sub(rows, "q"), copy=False).group_by(column("g"), copy=False)
+
+    def _run(self, select: exp.Select) -> pa.Table:
+        return self.groups.rows.engine.run(select, progress=self.progress)
+
+    def _column(self, table: pa.Table, name: str) -> Exact:
+        made = np.zeros(self.groups.keys.number, np.int64)
+        made[integers(table["g"])] = integers(table[name])
+        return made
+
+
+def _total(sql: exp.Expression) -> exp.Expression:
+    """A sum that is 0 where there is nothing to add."""
+    return exp.Coalesce(this=exp.Sum(this=sql), expressions=[exp.Literal.number(0)])

@@ -1,0 +1,276 @@
+"""Opening a private table: its rows, its unit, and the ledger that answers for it."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, final
+
+import pyarrow as pa
+
+from defocus.engines.postgresql import is_address
+from defocus.engines.sources import Source, source, together
+from defocus.errors import InvalidParameterError, LedgerMismatchError, NotDeclaredError
+from defocus.ledger import Ledger, Parts
+from defocus.ledger.anchors import AnchorFile
+from defocus.ledger.creation import check_kinds
+from defocus.ledger.default_place import beside
+from defocus.privacy.budgets import Budget
+from defocus.privacy.units import Unit
+from defocus.release.purposes import declared
+from defocus.tables import dataset_file
+from defocus.tables.contribution import Bound, fitting
+from defocus.tables.dataset_check import open_dataset
+from defocus.tables.parts import Declared, divided, in_ledger
+from defocus.tables.person import naming
+from defocus.tables.rows import Rows
+from defocus.tables.table import Table
+
+__all__ = ["open"]
+
+
+def open(  # noqa: A001  # reads as dp.open
+    data: Any,
+    *,
+    unit: Unit | None = None,
+    budget: Budget | None = None,
+    ledger: Ledger | str | Path | None = None,
+    name: str | None = None,
+    table: str | None = None,
+    columns: Mapping[str, Any] | None = None,
+    types: Mapping[str, str] | None = None,
+    bound: Bound | None = None,
+    purposes: str | Sequence[str] | None = None,
+    private: Mapping[str, Any] | None = None,
+    public: Mapping[str, Any] | None = None,
+    parts: str | Declared | None = None,
+    anchor_file: str | Path | None = None,
+    engine: Any = None,
+    memory: str | None = None,
+    threads: int | None = None,
+) -> Table:
+    """Open a table about people. No row is read.
+
+    Args:
+        data: a path, a glob or a list of Parquet or CSV files; a DuckDB file or connection, a Spark session, or the
+            address of a PostgreSQL database (``postgresql://…``), with ``table=``; a pandas, polars, Arrow or Spark
+            table; or a dataset file, ``defocus.toml``, which says all the rest.
+        unit: what one person is: ``dp.user("patient_id")``, or ``dp.rows()`` where each row is one.
+        budget: how much may ever be lost about one of them, by all releases together.
+        ledger: where every charge is written down: a path, a PostgreSQL URL or an open ledger. Beside the data unless
+            told, called after its file or table. Where it exists, it must have been made for the same unit, budget and
+            name.
+        name: what the data is called in the ledger; the name of the file unless told.
+        table: which table of a database.
+        columns: public facts: bounds ``(low, high)`` or a list of all values, never looked up in the data.
+        types: the kind of columns whose source does not say, such as those of a CSV file. People whose text is declared
+            an integer count only where it is written as one: "1", and neither "01" nor "1.4".
+        bound: what one person may contribute unless a question says otherwise.
+        purposes: what the data may be used for; then every release must name one of them. This is the owner's rule
+            for those who ask through this table or this file, not a lock: who can read the data itself can open it
+            without the rule, or without Defocus. Let them reach a service that asks, and not the data.
+        private: other tables about the same people, by name, which can be joined on the person.
+        public: public tables, by name, which can be joined on anything.
+        parts: the column that divides the table, such as its day: then :meth:`Table.part` asks about one part, which
+            is charged alone where each unit is in one part only. Rows and events that are added or removed are; of
+            people it must be declared, ``dp.parts("hospital", people="in one part")``.
+        anchor_file: a file that notices a deleted ledger or an older copy; beside the ledger unless told, better on
+            another disk.
+        engine: a Spark session, or where Spark runs (``"spark://host:7077"``, ``"local[4]"``, ``"spark"``), which then
+            reads files itself, also those with paths such as ``s3a://…``. Unless told, the data decides.
+        memory: how much memory the engine may use, such as "2GB".
+        threads: how many threads the engine may use.
+
+    >>> import tempfile
+    >>> import pyarrow as pa
+    >>> from defocus import Budget, user
+    >>> home = tempfile.TemporaryDirectory()
+    >>> stays = pa.table({"patient": [1, 1, 2, 3], "days": [2.0, 5.0, 1.0, 9.0]})
+    >>> visits = open(stays, unit=user("patient"), budget=Budget(1), ledger=f"{home.name}/visits.ledger", name="visits")
+    >>> print(visits)
+    visits: patient (integer), days (number)
+    protects everything about one patient, added or removed; ...
+    >>> visits.close()
+    >>> home.cleanup()
+    """
+    if isinstance(data, str | Path) and Path(data).suffix.lower() == ".toml" and not is_address(data):
+        said = {"unit": unit, "budget": budget, "name": name, "table": table, "columns": columns, "types": types}
+        more = {"bound": bound, "purposes": purposes, "private": private, "public": public, "anchor_file": anchor_file}
+        twice = [key for key, value in {**said, **more, "parts": parts}.items() if value is not None]
+        if twice:
+            raise InvalidParameterError(
+                f"{', '.join(twice)} cannot be given beside a dataset file, which says it.", fix="write it in the file."
+            )
+        return _from_file(dataset_file.read(data), ledger, {"engine": engine, "memory": memory, "threads": threads})
+    check_kinds(budget=budget, unit=unit)
+    wanted = declared(purposes)
+    first = partial(source, data, table=table, types=types, engine=engine, memory=memory, threads=threads)
+    with ExitStack() as undo:
+        sources = _sources([first, *(partial(source, one) for one in (private or {}).values())], memory, threads)
+        undo.callback(sources[0].engine.close)
+        sources[0] = replace(sources[0], schema=sources[0].schema.declare(columns or {}))
+        called = name if name is not None else _called(sources[0], ledger)
+        facts = _Said(
+            name=called,
+            named=name is not None,
+            unit=unit,
+            budget=budget,
+            ledger=_place(data, sources[0], unit, budget) if ledger is None else ledger,
+            anchor_file=anchor_file,
+            bound=bound,
+            purposes=wanted,
+            private=dict.fromkeys(private or ()),
+            public=dict(public or {}),
+            parts=parts,
+        )
+        opened = _table(facts, sources)
+        undo.pop_all()
+    return opened
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Said:
+    """What is said about the data, in a file or by whoever opens it."""
+
+    name: str
+    named: bool = True
+    """Whether somebody chose the name."""
+    unit: Unit | None
+    budget: Budget | None
+    ledger: Ledger | str | Path
+    anchor_file: str | Path | AnchorFile | None
+    bound: Bound | None
+    purposes: tuple[str, ...] | None
+    private: Mapping[str, str | None] = field(default_factory=dict)
+    """Other private tables, and what they call the person where that is said."""
+    public: Mapping[str, Any] = field(default_factory=dict)
+    parts: str | Declared | None = None
+
+
+def _from_file(dataset: dataset_file.Dataset, ledger: Ledger | str | Path | None, settings: Mapping[str, Any]) -> Table:
+    """The table of a dataset file, which says everything but perhaps another place of the ledger."""
+    said = _Said(
+        name=dataset.name,
+        unit=dataset.unit,
+        budget=dataset.budget,
+        ledger=dataset.ledger_place if ledger is None else ledger,
+        anchor_file=dataset.anchor_place if ledger is None else None,
+        bound=dataset.bound,
+        purposes=dataset.purposes or None,
+        private={key: other.unit for key, other in dataset.private.items()},
+        public={key: _public(open_dataset(dataset, other)) for key, other in dataset.public.items()},
+        parts=dataset.parts,
+    )
+    about = (None, *dataset.private.values())
+    with ExitStack() as undo:
+        sources = _sources(
+            [partial(open_dataset, dataset, one, **settings) for one in about], settings["memory"], settings["threads"]
+        )
+        undo.callback(sources[0].engine.close)
+        opened = _table(said, sources)
+        undo.pop_all()
+    return opened
+
+
+def _table(said: _Said, sources: Sequence[Source]) -> Table:
+    """The table, if everything that was said fits. A ledger is made last, so a mistake leaves none behind."""
+    with ExitStack() as undo:
+        book = None
+        if said.unit is None:  # then only a ledger that is there can say whom it protects
+            book = _book(said, None, undo)
+        unit = said.unit if book is None else book.unit
+        assert unit is not None  # noqa: S101  # one of the two said it
+        rows = _rows(sources[0], unit, None)
+        rows = replace(rows, division=divided(said.parts, rows.schema, unit, sources[0].origin.files, sources[0].own))
+        if said.private and rows.unit is None:
+            raise InvalidParameterError(
+                f"This table protects {unit}, so no other private table is about the same people.",
+                fix='leave private tables out, or protect people: unit=dp.user("patient_id").',
+            )
+        persons = zip(said.private.items(), sources[1:], strict=True)
+        others = {
+            key: replace(_rows(one, unit, person), words=(f"of the table {key}",)) for (key, person), one in persons
+        }
+        fitting(said.bound, people=rows.unit is not None)
+        book = _book(said, in_ledger(rows.division), undo) if book is None else book
+        book.terms.hold(dataset=None, unit=None, budget=None, parts=in_ledger(rows.division))
+        opened = Table(
+            rows=rows,
+            ledger=book,
+            name=said.name,
+            contribution=said.bound,
+            purposes=said.purposes,
+            others=others,
+            public=said.public,
+        )
+        undo.pop_all()
+    return opened
+
+
+def _book(said: _Said, parts: Parts | None, undo: ExitStack) -> Ledger:
+    """The ledger, which must have been made for this unit, budget and data, or is made for them now."""
+    try:
+        if isinstance(said.ledger, Ledger):
+            said.ledger.terms.hold(dataset=said.name, unit=said.unit, budget=said.budget)
+            return said.ledger
+        terms: dict[str, Any] = {"budget": said.budget, "unit": said.unit, "dataset": said.name, "parts": parts}
+        return undo.enter_context(Ledger.open(said.ledger, anchor_file=said.anchor_file, **terms))
+    except LedgerMismatchError as problem:
+        if said.named or "dataset: " not in problem.what:
+            raise
+        hint = f"nobody named the data, so it was taken for {said.name!r:.80}: pass name= if the ledger calls it"
+        raise LedgerMismatchError(problem.what, fix=f"{hint} otherwise; or {problem.fix}") from None
+
+
+def _sources(make: Iterable[Callable[[], Source]], memory: str | None, threads: int | None) -> list[Source]:
+    """The sources on one engine; no other stays open, also where one of them cannot be opened."""
+    with ExitStack() as engines:
+        made = []
+        for one in make:
+            made.append(one())
+            engines.callback(made[-1].engine.close)
+        if len(made) > 1:
+            return together(*made, memory=memory, threads=threads)
+        engines.pop_all()
+    return made
+
+
+def _called(opened: Source, ledger: object) -> str:
+    """What the data is called where nobody says: as its file or table is, and a frame as in its ledger."""
+    if (opened.origin.frame is not None or opened.origin.spark is not None) and isinstance(ledger, Ledger):
+        return ledger.dataset
+    return opened.name
+
+
+def _public(opened: Source) -> pa.Table:
+    """A public table as it was declared, whole."""
+    try:
+        return opened.engine.run(opened.relation)
+    finally:
+        opened.engine.close()
+
+
+def _rows(opened: Source, unit: Unit, person: str | None) -> Rows:
+    """The rows with the column that names the person, which another table may call ``person``."""
+    if unit.kind in {"rows", "event"}:
+        return Rows(opened.engine, opened.relation, opened.schema, None)
+    if unit.kind != "user" or unit.column is None:
+        raise InvalidParameterError(
+            f"A table protects rows or people, not {unit}.", fix='pass unit=dp.user("patient_id") or unit=dp.rows().'
+        )
+    column = unit.column if person is None else person
+    named = naming(opened, column)
+    return Rows(named.engine, named.relation, named.schema, column)
+
+
+def _place(data: Any, opened: Source, unit: Unit | None, budget: Budget | None) -> Path:
+    """Beside the data, called after its file or table and not by a name that somebody chose."""
+    place = beside(data, table=opened.origin.table and opened.name, unit=unit, budget=budget)
+    if place is not None:
+        return place
+    raise NotDeclaredError(
+        "This table has no place of its own, so nobody knows where its ledger is.",
+        fix='pass ledger="visits.ledger" and name="visits", the same each time, or the budget would start anew.',
+    )

@@ -1,0 +1,107 @@
+"""One page for a reader: tables, pictures, words, and where the budget went. It needs no other file and no network."""
+
+from collections.abc import Iterable
+from html import escape
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from defocus.answers import export, plots, tables
+from defocus.answers.columns import written
+from defocus.errors import InvalidParameterError
+from defocus.ledger import Ledger, Receipt
+from defocus.ledger.entries import CHARGE
+from defocus.ledger.filter import Guard
+from defocus.privacy.html import html_table
+
+__all__ = ["Reported", "page", "report"]
+
+_STYLE = """
+body{font:16px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 1rem;color:#222;background:#fff}
+h1{font-size:1.7rem}h2{font-size:1.25rem;margin-top:2.5rem;border-top:1px solid #ddd;padding-top:1rem}
+table{border-collapse:collapse;margin:1rem 0;font-variant-numeric:tabular-nums}
+th,td{padding:.25rem .75rem;border-bottom:1px solid #e5e5e5;vertical-align:top}
+thead th{border-bottom:2px solid #2a7f76;text-align:right}thead th:first-child{text-align:left}
+img{max-width:100%;height:auto}details{margin:1rem 0}summary{cursor:pointer;color:#2a7f76}p{margin:.3rem 0}
+"""
+_MOST = 100
+"""So many charges are listed at most."""
+
+
+@runtime_checkable
+class Reported(Protocol):
+    """An answer as a report needs it: of a table, of a graph, or of any other room."""
+
+    @property
+    def question(self) -> str:
+        """What was asked."""
+
+    @property
+    def receipt(self) -> Receipt:
+        """The charge that paid for it."""
+
+    def plot(self) -> Any:
+        """A figure."""
+
+    def explain(self, *, html: bool = False) -> str:
+        """The answer in plain words."""
+
+    def _repr_html_(self) -> str:
+        """Its table."""
+
+
+def report(
+    answers: Reported | Iterable[Reported], path: str | Path, *, title: str, ledger: Ledger | None = None
+) -> Path:
+    """Write one HTML file with every answer: its table, its plot and its explanation, and the budget if given a ledger.
+
+    Guarantee:
+        Made of released answers and the ledger, which are public; reads no data. Every text is escaped, and the page
+        loads nothing.
+    """
+    export.write_bytes(path, page(answers, title=title, ledger=ledger).encode("utf-8", "replace"))
+    return Path(path)
+
+
+def page(answers: Reported | Iterable[Reported], *, title: str, ledger: Ledger | None = None) -> str:
+    """The same as text."""
+    every = [answers] if isinstance(answers, Reported) else list(answers)
+    if not all(isinstance(answer, Reported) for answer in every) or not (every or ledger):
+        raise InvalidParameterError("A report is made of answers.", fix="pass what release() returned, one or several.")
+    parts = [_section(answer) for answer in every]
+    if ledger is not None:
+        parts.append(_budget(ledger))
+    return (
+        "<!DOCTYPE html>\n<html lang='en'><head><meta charset='utf-8'>"
+        "<meta http-equiv='Content-Security-Policy' content=\"default-src 'none'; img-src data:;"
+        " style-src 'unsafe-inline'\">"
+        f"<meta name='viewport' content='width=device-width,initial-scale=1'><title>{escape(title)}</title>"
+        f"<style>{_STYLE}</style></head><body><h1>{escape(title)}</h1>{''.join(parts)}</body></html>\n"
+    )
+
+
+def _section(answer: Reported) -> str:
+    picture = plots.embedded(answer.plot(), f"picture of {escape(answer.question)}")
+    return (
+        f"<h2>{escape(answer.receipt.purpose)}</h2><p>{escape(answer.question)}</p>{answer._repr_html_()}{picture}"
+        f"<details open><summary>What this means</summary>{answer.explain(html=True)}</details>"
+    )
+
+
+def _budget(ledger: Ledger) -> str:
+    guard = Guard.of(ledger.terms)
+    start = guard.remaining(guard.start).epsilon
+    charges = [entry for entry in ledger.entries() if entry.kind == CHARGE]
+    left = [guard.remaining(entry.spent).epsilon for entry in charges]
+    picture = plots.burn_down([start, *left], ["start", *(tables.plain(entry.purpose) for entry in charges)])
+    rows = [
+        [str(entry.sequence), entry.time[:16].replace("T", " "), entry.who, entry.purpose, written(after, 3)]
+        for entry, after in zip(charges, left, strict=True)
+    ][-_MOST:]
+    heads = ["entry", "time (UTC)", "who", "purpose", "epsilon left"]
+    note = f"The newest {_MOST} of {len(charges)} charges." if len(charges) > _MOST else ""
+    return (
+        f"<h2>Where the budget went</h2><p>{escape(f'{ledger.dataset}: {ledger.unit}; {ledger.budget}')}</p>"
+        f"<p>Left: {escape(str(ledger.remaining()))}. {note}</p>"
+        f"{plots.embedded(picture, 'epsilon left after each charge')}"
+        f"{html_table(heads, rows, right=[True, False, False, False, True])}"
+    )

@@ -1,0 +1,340 @@
+"""Aggregates as they are written in SQL, as what the table can be asked."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, final
+
+from sqlglot import exp
+
+from defocus.answers.columns import SUFFIXES
+from defocus.engines.schema import Kind, bounds
+from defocus.errors import InvalidParameterError, NotDeclaredError, UnsupportedSqlError, WrongKindError
+from defocus.tables.aggregates import (
+    FIND,
+    Aggregate,
+    Argument,
+    Quantile,
+    Statistic,
+    Units,
+    count,
+    count_distinct,
+    max,  # noqa: A004  # the aggregate
+    median,
+    min,  # noqa: A004  # the aggregate
+    quantile,
+)
+from defocus.tables.answers import titles
+from defocus.tables.sql.bounds import clamp, interval, number
+from defocus.tables.sql.refusals import only
+from defocus.tables.sql.scopes import Scope
+
+__all__ = ["Asked", "Calls", "free", "is_aggregate"]
+
+
+_BY_NAME = {"mean", "histogram", "favg", "fsum", "kahan_sum", "sumkahan", "count_star", "product", "geomean"}
+_SUMS: dict[type[exp.Expression], tuple[str, str]] = {
+    exp.Sum: ("sum", "sum"),
+    exp.Avg: ("mean", "avg"),
+    exp.Variance: ("variance", "variance"),
+    exp.VariancePop: ("variance", "variance"),
+    exp.Stddev: ("std", "stddev"),
+    exp.StddevPop: ("std", "stddev"),
+    exp.StddevSamp: ("std", "stddev"),
+}
+_PAIRS: dict[type[exp.Expression], tuple[str, str]] = {
+    exp.Corr: ("correlation", "corr"),
+    exp.CovarPop: ("covariance", "covar"),
+    exp.CovarSamp: ("covariance", "covar"),
+}
+_SAMPLED = (exp.Variance, exp.Stddev, exp.StddevSamp, exp.CovarSamp)
+_EXTREMES: dict[type[exp.Expression], tuple[Callable[..., Any], str]] = {
+    exp.Min: (min, "min"),
+    exp.Max: (max, "max"),
+    exp.Median: (median, "median"),
+}
+_QUANTILES = (exp.PercentileCont, exp.PercentileDisc, exp.Quantile, exp.ApproxQuantile)
+_KNOWN = (
+    "COUNT, COUNT(DISTINCT x), COUNT_IF, SUM, AVG, VARIANCE, STDDEV, MIN, MAX, MEDIAN, QUANTILE_CONT(x, 0.9),"
+    " PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY x), CORR and COVAR_POP"
+)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """Reads the aggregates of one query, over the rows of a scope."""
+
+    scope: Scope
+    find: bool
+    """Whether bounds that nobody declared are found privately."""
+    at_most: int
+    """How many different values one person may bring to a COUNT(DISTINCT …)."""
+
+    def read(self, node: exp.Expression) -> tuple[Aggregate, str, tuple[str, ...]]:
+        """The aggregate, a name for it, and what it means where SQL means something else."""
+        layers = _layers(node)
+        if any(is_aggregate(part) and not any(part is layer for layer in layers) for part in node.walk()):
+            raise UnsupportedSqlError(
+                "An aggregate inside an aggregate",
+                why="aggregates are about single rows",
+                fix="ask for each by itself.",
+            )
+        condition = None
+        if isinstance(node, exp.Filter):
+            only(node, "FILTER", "this", "expression")
+            condition, node = node.expression.this, node.this
+        if isinstance(node, exp.Anonymous) and node.name.lower() == "mean" and len(node.expressions) == 1:
+            node = exp.Avg(this=node.expressions[0].copy())
+        if isinstance(node, exp.Count | exp.CountIf | exp.ApproxDistinct):
+            return (*self._count(node, condition), ())
+        if type(node) in _SUMS:
+            only(node, node.key.upper(), "this")
+            operation, word = _SUMS[type(node)]
+            argument = self._argument(node.this, condition, truth=operation in {"sum", "mean"})
+            return Statistic(operation, (argument,)), self._name(word, node.this), _sampled(node)
+        if type(node) in _PAIRS:
+            only(node, node.key.upper(), "this", "expression")
+            operation, word = _PAIRS[type(node)]
+            pair = tuple(self._argument(each, condition) for each in (node.this, node.expression))
+            return Statistic(operation, pair), self._name(word, node.this, node.expression), _sampled(node)
+        if type(node) in _EXTREMES:
+            return self._extreme(node, condition)
+        return self._quantile(node, condition)
+
+    def _count(self, node: exp.Expression, condition: exp.Expression | None) -> tuple[Aggregate, str]:
+        only(node, "COUNT", "this", "big_int")
+        inner = node.this
+        if isinstance(node, exp.CountIf):
+            test: Any = inner if condition is None else exp.and_(exp.paren(condition.copy()), exp.paren(inner.copy()))
+            return count(self._text(exp.Literal.number(1), test)), "count_if"
+        if isinstance(node, exp.ApproxDistinct):
+            inner = exp.Distinct(expressions=[inner.copy()])
+        if isinstance(inner, exp.Distinct):
+            return self._distinct(inner, condition)
+        if isinstance(inner, exp.Star) or inner is None or isinstance(inner, exp.Literal):
+            if isinstance(inner, exp.Star):
+                only(inner, "COUNT(*)")
+            return count(None if condition is None else self._text(exp.Literal.number(1), condition)), "count"
+        return count(self._text(inner, condition)), self._name("count", inner)
+
+    def _distinct(self, inner: exp.Distinct, condition: exp.Expression | None) -> tuple[Aggregate, str]:
+        only(inner, "DISTINCT", "expressions")
+        if len(inner.expressions) != 1:
+            raise UnsupportedSqlError(
+                "COUNT(DISTINCT x, y)", why="one value is counted at a time", fix="write COUNT(DISTINCT x || '/' || y)."
+            )
+        value = inner.expressions[0]
+        name = self._name("count_distinct", value)
+        person = isinstance(value, exp.Column) and self.scope.column(value).name == self.scope.rows.unit
+        if person and condition is None:
+            return Units(), name
+        return count_distinct(self._text(value, condition), at_most=self.at_most), name
+
+    def _extreme(
+        self, node: exp.Expression, condition: exp.Expression | None
+    ) -> tuple[Aggregate, str, tuple[str, ...]]:
+        make, word = _EXTREMES[type(node)]
+        only(node, word.upper(), "this")
+        made = self._bounded(make, node.this, condition)
+        share = {"min": "0.5 %", "max": "99.5 %"}.get(word)
+        note = f"{word.upper()} is the quantile of {share}: the very last value belongs to one person"
+        return made, self._name(word, node.this), (note,) if share else ()
+
+    def _quantile(
+        self, node: exp.Expression, condition: exp.Expression | None
+    ) -> tuple[Aggregate, str, tuple[str, ...]]:
+        value, level = self._leveled(node)
+        made = self._bounded(lambda text, **bounds: quantile(text, level, **bounds), value, condition)
+        return made, self._name(f"p{float(100 * level):g}".replace(".", "_"), value), ()
+
+    def _leveled(self, node: exp.Expression) -> tuple[exp.Expression, Fraction]:
+        """The value and the level of a quantile in any of its spellings."""
+        if isinstance(node, exp.WithinGroup) and isinstance(node.this, exp.PercentileCont | exp.PercentileDisc):
+            only(node, "WITHIN GROUP", "this", "expression")
+            only(node.this, "A quantile", "this")
+            orders = node.expression.expressions if isinstance(node.expression, exp.Order) else []
+            if len(orders) != 1:
+                raise InvalidParameterError("A quantile is about one column.", fix="write WITHIN GROUP (ORDER BY x).")
+            share = _level(node.this.this)
+            return orders[0].this, 1 - share if orders[0].args.get("desc") else share
+        if isinstance(node, _QUANTILES):
+            only(node, "A quantile", "this", "expression", "quantile")
+            level = node.args.get("expression") or node.args.get("quantile")
+            if isinstance(level, exp.Order) and [each.this for each in level.expressions] == [node.this]:
+                down = level.expressions[0].args.get("desc")  # QUANTILE_CONT(x, 0.9 ORDER BY x), as DuckDB writes it
+                return node.this, 1 - _level(level.this) if down else _level(level.this)
+            return node.this, _level(level)
+        if isinstance(node, exp.AggFunc | exp.Anonymous | exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup):
+            raise _unknown(node)
+        raise UnsupportedSqlError(
+            f"FILTER after {node.key.upper()[:40]}", why="it is no aggregate", fix=f"use {_KNOWN}."
+        )
+
+    def _bounded(self, make: Callable[..., Any], node: exp.Expression, condition: exp.Expression | None) -> Any:
+        argument = self._argument(node, condition)
+        if argument.find:
+            return make(argument.text, bounds=FIND)
+        return make(argument.text, low=argument.low, high=argument.high)
+
+    def _argument(
+        self, node: exp.Expression, condition: exp.Expression | None = None, *, truth: bool = False
+    ) -> Argument:
+        """What an aggregate is about, with its bounds."""
+        if isinstance(node, exp.Distinct):
+            raise UnsupportedSqlError(
+                "DISTINCT inside SUM, AVG and the like",
+                why="which of equal values counts would depend on other people",
+                fix="leave DISTINCT out.",
+            )
+        if isinstance(node, exp.Order):
+            raise UnsupportedSqlError("ORDER BY inside an aggregate", why="raw rows have no order", fix="leave it out.")
+        clamped = clamp(node)
+        inner, low, high = (node, None, None) if clamped is None else clamped
+        text = self._text(inner, condition)
+        kind = self.scope.rows.values(text).kind
+        if truth and clamped is None and kind is Kind.BOOLEAN:
+            inner = exp.Cast(this=inner.copy(), to=exp.DataType.build("BIGINT"))
+            text, low, high = self._text(inner, condition), 0, 1
+        elif not kind.numeric:
+            raise WrongKindError(
+                f"{text!r:.60} is of kind {kind}, but this aggregate needs numbers.",
+                fix="write CAST(x AS DOUBLE), DATE_DIFF('day', DATE '2000-01-01', x), or COUNT(x).",
+            )
+        if low is None:
+            found = interval(self.scope.resolved(inner), self.scope.rows.schema)
+            low, high = (None, None) if found is None else _apart(*found)
+        if low is not None and high is not None:
+            return Argument(text, *bounds(text, low, high))
+        if self.find:
+            return Argument(text, find=True)
+        raise NotDeclaredError(
+            f"Nobody declared between which bounds {text!r:.60} lies.",
+            fix=f"write CLAMP({text}, low, high) with bounds chosen without looking at the data; declare them for the"
+            ' columns, declare(x=(low, high)) or in the dataset file; or pass bounds="find" to pay for finding them.',
+        )
+
+    def _text(self, node: exp.Expression, condition: exp.Expression | None) -> str:
+        if condition is None:
+            return self.scope.text(node)
+        return self.scope.text(exp.Case(ifs=[exp.If(this=condition.copy(), true=node.copy())]))
+
+    def _name(self, word: str, *nodes: exp.Expression) -> str:
+        """A readable name: the aggregate and its columns."""
+        columns = dict.fromkeys(column.name for node in nodes for column in node.find_all(exp.Column))
+        return "_".join([word, *list(columns)[:3]])[:60]
+
+
+def is_aggregate(node: exp.Expr) -> bool:
+    """Whether a node looks at several rows."""
+    if isinstance(node, exp.Anonymous):
+        return node.name.lower() in _BY_NAME
+    return isinstance(node, exp.AggFunc | exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls)
+
+
+def _layers(node: exp.Expression) -> list[exp.Expression]:
+    """An aggregate and the function inside its FILTER, WITHIN GROUP and the like, which is the same aggregate."""
+    layers = [node]
+    while isinstance(layers[-1], exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls):
+        layers.append(layers[-1].this)
+    return layers
+
+
+def _level(node: exp.Expression | None) -> Fraction:
+    value = None if node is None else number(node)
+    if value is None:
+        raise UnsupportedSqlError(
+            "A quantile without one constant level",
+            why="its level must be public, and one number",
+            fix="write QUANTILE_CONT(x, 0.5), once for each level; those of one column share one cost.",
+        )
+    if not 0 < value < 1:
+        raise InvalidParameterError(f"The level of a quantile is {value}.", fix="write a level between 0 and 1.")
+    return Fraction(str(value))
+
+
+def _apart(low: Any, high: Any) -> tuple[Any, Any]:
+    """Bounds that differ, also around a constant."""
+    if low < high:
+        return low, high
+    return (0, high) if high > 0 else (low, 0 if low < 0 else 1)
+
+
+def _sampled(node: exp.Expression) -> tuple[str, ...]:
+    if not isinstance(node, _SAMPLED):
+        return ()
+    return (f"{node.sql_name()} divides by the number of rows, not by that number less one",)
+
+
+def _unknown(node: exp.Expression) -> UnsupportedSqlError:
+    while isinstance(node, exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup):
+        node = node.this
+    name = node.name if isinstance(node, exp.Anonymous) else node.sql_name() if isinstance(node, exp.Func) else node.key
+    return UnsupportedSqlError(
+        f"The aggregate {name[:40].upper()}",
+        why="no private form of it is known here",
+        fix=f"the aggregates are {_KNOWN}.",
+    )
+
+
+class Asked:
+    """Collects aggregates under references a0, a1, … while a query is read."""
+
+    def __init__(self) -> None:
+        self._wanted: dict[Aggregate, tuple[str, str]] = {}
+        self.notes: dict[str, None] = {}
+
+    def __len__(self) -> int:
+        return len(self._wanted)
+
+    def reference(self, aggregate: Aggregate, name: str, notes: Sequence[str]) -> str:
+        """By what the released column will be known."""
+        self.notes.update(dict.fromkeys(notes))
+        return self._wanted.setdefault(aggregate, (f"a{len(self._wanted)}", name))[0]
+
+    def arranged(self, keys: Sequence[str]) -> tuple[dict[str, Aggregate], dict[str, str]]:
+        """The aggregates to ask by name, and for each reference the column of the answer that holds it."""
+        taken = [key.casefold() for key in keys]
+        asked: dict[str, Aggregate] = {}
+        held: dict[str, str] = {}
+        for aggregates in self._together():
+            first = aggregates[0]
+            merged = first if len(aggregates) == 1 else _merged(aggregates)
+            wanted = self._wanted[first][1]
+            name = free(wanted if merged is first else f"quantiles_{wanted.partition('_')[2] or wanted}", taken, merged)
+            asked[name] = merged
+            columns = titles(name, merged)
+            taken += [(column + suffix).casefold() for column in columns for suffix in SUFFIXES]
+            ordered = sorted(aggregates, key=_levels) if merged is not first else aggregates
+            held.update(zip((self._wanted[each][0] for each in ordered), columns, strict=True))
+        return asked, held
+
+    def _together(self) -> list[list[Aggregate]]:
+        groups: dict[object, list[Aggregate]] = {}
+        for aggregate in self._wanted:
+            same = (aggregate.argument, aggregate.buckets) if isinstance(aggregate, Quantile) else aggregate
+            groups.setdefault(same, []).append(aggregate)
+        return list(groups.values())
+
+
+def free(name: str, taken: Sequence[str], aggregate: Aggregate | None = None) -> str:
+    """The name, with a number behind it if its columns would meet others; ``taken`` is in lower case."""
+    number, candidate = 1, name
+    while any(
+        (column + suffix).casefold() in taken
+        for column in ([candidate] if aggregate is None else titles(candidate, aggregate))
+        for suffix in SUFFIXES
+    ):
+        number += 1
+        candidate = f"{name}_{number}"
+    return candidate
+
+
+def _merged(aggregates: Sequence[Aggregate]) -> Aggregate:
+    first = aggregates[0]
+    assert isinstance(first, Quantile)  # noqa: S101  # only quantiles are put together
+    return replace(first, levels=tuple(sorted(level for each in aggregates for level in _levels(each))), single=False)
+
+
+def _levels(aggregate: Aggregate) -> tuple[Fraction, ...]:
+    return aggregate.levels if isinstance(aggregate, Quantile) else ()

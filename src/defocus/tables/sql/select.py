@@ -1,0 +1,279 @@
+"""Which groups a query shows: those that somebody named, or None if they are to be found."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+from sqlglot import exp
+
+from defocus.answers.columns import checked_names
+from defocus.engines.schema import Kind
+from defocus.errors import InvalidParameterError, UnsupportedSqlError, count
+from defocus.tables.aggregates import FIND
+from defocus.tables.keys import DECLARED, EVERYTHING, Keys, declared_keys, key_columns, public_keys
+from defocus.tables.sql.aggregates import Asked, Calls, free, is_aggregate
+from defocus.tables.sql.domains import listed
+from defocus.tables.sql.group_by import Key, grouped, ordinal
+from defocus.tables.sql.parser import canonical, select
+from defocus.tables.sql.postprocessing import Finish, Order, Output, references
+from defocus.tables.sql.query import Ask, SqlQuery
+from defocus.tables.sql.refusals import only
+from defocus.tables.sql.relations import Catalogue, from_clause
+from defocus.tables.sql.scopes import Scope, matching
+
+__all__ = ["chosen_keys", "read"]
+
+
+def chosen_keys(
+    keys: Sequence[Key], names: Sequence[str], conditions: Sequence[exp.Expression], given: Any
+) -> tuple[Keys | None, tuple[str, ...]]:
+    """The groups, and the keys of which nobody said what values they have.
+
+    What was given beside the query comes first, then what WHERE lists, then domains of columns and expressions.
+    """
+    by_rule = isinstance(given, str) and given == DECLARED
+    if not keys:
+        if given is not None and not by_rule:
+            raise InvalidParameterError("keys= was given, but there is no GROUP BY.", fix="leave keys= out.")
+        return EVERYTHING, ()
+    checked = key_columns(key.column for key in keys)
+    columns = [replace(column, name=name) for column, name in zip(checked, names, strict=True)]
+    if not by_rule:
+        return (None, tuple(names)) if given is None else (public_keys(columns, given), ())
+    shown = [listed(key.tree, key.column.kind, conditions) for key in keys]
+    if any(values == [] for values in shown):
+        raise InvalidParameterError(
+            "No group can fulfil the conditions in WHERE.", fix="check the lists that a key is compared with."
+        )
+    known = [
+        column if values is None else replace(column, values=tuple(values))
+        for column, values in zip(columns, shown, strict=True)
+    ]
+    unknown = tuple(column.name for column in known if column.values is None and column.kind is not Kind.BOOLEAN)
+    return declared_keys(known), unknown
+
+
+_MOST_ITEMS = 1_000
+_LONGEST_NAME = 200
+
+
+def read(
+    text: object,
+    catalogue: Catalogue,
+    ask: Ask,
+    *,
+    keys: Any = DECLARED,
+    bounds: object = None,
+    at_most: object = 1,
+    dialect: object = "duckdb",
+) -> SqlQuery:
+    """Read a SELECT; ``ask`` makes the question once it is known of which rows, in which groups and for what.
+
+    Nothing here looks at a private row, so whatever is refused is refused for every table of this schema.
+    """
+    if bounds not in (None, FIND):
+        raise InvalidParameterError(
+            f"bounds is {bounds!r:.40}.", fix='leave it out, write CLAMP(x, low, high), or pass bounds="find".'
+        )
+    tree = select(text, dialect)
+    only(
+        tree, "SELECT", "expressions", "from_", "joins", "where", "with_", "group", "having", "order", "limit", "offset"
+    )
+    if not tree.expressions or len(tree.expressions) > _MOST_ITEMS:
+        raise InvalidParameterError(f"A query selects 1 to {_MOST_ITEMS} columns.", fix="name them.")
+    scope, _ = from_clause(tree, catalogue)
+    scope, groups = grouped(tree, scope)
+    calls = Calls(scope, bounds == FIND, count("at_most", at_most))
+    return _Reader(scope, groups, calls, Asked()).query(tree, ask, keys)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Reads the parts of one SELECT that are about groups."""
+
+    scope: Scope
+    keys: tuple[Key, ...]
+    calls: Calls
+    asked: Asked
+
+    def query(self, tree: exp.Select, ask: Ask, keys: Any) -> SqlQuery:
+        outputs, names = self._outputs(tree.expressions)
+        aliases = {output.name: output.tree for output in outputs}
+        having = tree.args.get("having")
+        kept = None if having is None else self._released(having.this, aliases, "HAVING")
+        orders = self._orders(tree, names, aliases)
+        if not len(self.asked):
+            raise UnsupportedSqlError(
+                "A SELECT without an aggregate",
+                why="keys alone would show which groups exist",
+                fix="add COUNT(*), say.",
+            )
+        checked_names(names, [output.name for output in outputs])
+        aggregates, held = self.asked.arranged([*names, *(key.physical for key in self.keys)])
+        finish = Finish(
+            keys=tuple((name, key.column.kind) for name, key in zip(names, self.keys, strict=True)),
+            held=held,
+            outputs=tuple(outputs),
+            having=None if having is None or kept is None else (kept, canonical(having.this)),
+            orders=tuple(orders),
+            limit=_number(tree.args.get("limit"), "LIMIT"),
+            offset=_number(tree.args.get("offset"), "OFFSET") or 0,
+            notes=tuple(self.asked.notes),
+        )
+        finish.checked()
+        by = tuple(key.physical for key in self.keys)
+        shown, unknown = chosen_keys(self.keys, names, self.scope.conditions, keys)
+        return SqlQuery(ask(self.scope.rows, self.scope.own, by, shown, aggregates), finish, canonical(tree), unknown)
+
+    def _outputs(self, items: Sequence[exp.Expression]) -> tuple[list[Output], list[str]]:
+        """The columns of the answer, and the names of its keys."""
+        names = [key.name for key in self.keys]
+        chosen: set[int] = set()
+        found: list[tuple[str, exp.Expression, exp.Expression]] = []
+        for item in items:
+            inner, alias = _item(item)
+            _refuse_star(inner)
+            place = self._key(inner)
+            if place is not None:
+                if place in chosen:
+                    raise InvalidParameterError(
+                        f"The key {names[place]!r:.60} is selected twice.", fix="select it once."
+                    )
+                chosen.add(place)
+                names[place] = alias or names[place]
+                continue
+            tree = self._released(inner, {}, "SELECT", alias)
+            found.append((alias, inner, tree))
+        taken = [name.casefold() for name in names] + [alias.casefold() for alias, _, _ in found if alias]
+        outputs = []
+        for alias, inner, tree in found:
+            name = alias or free(self._default(inner), taken)
+            taken.append(name.casefold())
+            outputs.append(Output(name, self._statistic(tree, inner), canonical(inner)))
+        return outputs, names
+
+    def _default(self, node: exp.Expression) -> str:
+        if is_aggregate(node):
+            return self.calls.read(node)[1]
+        return re.sub(r"\W+", "_", canonical(node).lower()).strip("_")[:60] or "value"
+
+    def _statistic(self, tree: exp.Expression, item: exp.Expression) -> exp.Expression:
+        if not references(tree):
+            raise UnsupportedSqlError(
+                f"{canonical(item)[:60]} among the selected columns",
+                why="it is neither a key nor made of aggregates",
+                fix="GROUP BY that expression itself, or compute it from the answer.",
+            )
+        return tree
+
+    def _key(self, node: exp.Expression) -> int | None:
+        """The number of the key that an expression is, if it is one."""
+        try:
+            wanted = canonical(self.scope.resolved(node))
+        except InvalidParameterError:
+            return None
+        return next((i for i, key in enumerate(self.keys) if wanted == key.text), None)
+
+    def _released(
+        self, node: exp.Expression, aliases: dict[str, exp.Expression], place: str, name: str = ""
+    ) -> exp.Expression:
+        """The tree in terms of released columns a0, a1, … and keys k0, k1, …; anything else of the rows is refused."""
+        keys_first = place != "ORDER BY"
+
+        def made(part: exp.Expression) -> exp.Expression:
+            if is_aggregate(part):
+                aggregate, default, notes = self.calls.read(part)
+                wanted = name if name and part is root else default
+                return exp.column(self.asked.reference(aggregate, wanted, notes), quoted=True)
+            if not keys_first and (found := self._alias(part, aliases)) is not None:
+                return found
+            if any(type(part) is type(key.tree) or isinstance(part, exp.Column) for key in self.keys):
+                key = self._key(part)
+                if key is not None:
+                    return exp.column(f"k{key}", quoted=True)
+            if keys_first and (found := self._alias(part, aliases)) is not None:
+                return found
+            if isinstance(part, exp.Column):
+                _refuse_star(part)
+                self.scope.column(part)
+                raise UnsupportedSqlError(
+                    f"The raw column {part.name[:60]} in {place}",
+                    why="it would show values of single rows",
+                    fix=f"put it into GROUP BY, or into an aggregate such as AVG({part.name[:60]}).",
+                )
+            return part
+
+        root = node.copy()
+        return root.transform(made, copy=False)
+
+    def _alias(self, part: exp.Expression, aliases: dict[str, exp.Expression]) -> exp.Expression | None:
+        if not isinstance(part, exp.Column) or part.args.get("table") is not None:
+            return None
+        found = matching(part.this, list(aliases))
+        return exp.paren(aliases[found[0]].copy()) if found else None
+
+    def _orders(self, tree: exp.Select, names: Sequence[str], aliases: dict[str, exp.Expression]) -> list[Order]:
+        clause = tree.args.get("order")
+        if clause is None:
+            return []
+        only(clause, "ORDER BY", "expressions")
+        known = aliases | {name: exp.column(f"k{i}", quoted=True) for i, name in enumerate(names)}
+        made = []
+        for each in clause.expressions:
+            only(each, "ORDER BY", "this", "desc", "nulls_first")
+            node = each.this
+            if isinstance(node, exp.Literal) and not node.is_string:
+                node = ordinal(node, tree.expressions, "ORDER BY")
+                node = node.this if isinstance(node, exp.Alias) else node
+            elif isinstance(node, exp.Literal | exp.Null | exp.Boolean | exp.Var) or (
+                isinstance(node, exp.Column) and node.name.lower() == "all" and self.scope.find(node) is None
+            ):
+                raise UnsupportedSqlError(
+                    f"ORDER BY {canonical(node)[:40]}", why="it names no column", fix="order by a released column."
+                )
+            made.append(
+                Order(
+                    self._released(node, known, "ORDER BY"),
+                    bool(each.args.get("desc")),
+                    bool(each.args.get("nulls_first")),
+                    canonical(node),
+                )
+            )
+        return made
+
+
+def _item(item: exp.Expression) -> tuple[exp.Expression, str]:
+    """A selected expression and its alias, if it has one."""
+    inner, alias = (item.this, str(item.args["alias"].name)) if isinstance(item, exp.Alias) else (item, "")
+    if len(alias) > _LONGEST_NAME:
+        raise InvalidParameterError(
+            f"The alias {alias[:40]!r}… has {len(alias)} characters.", fix=f"use at most {_LONGEST_NAME}."
+        )
+    while isinstance(inner, exp.Paren):
+        inner = inner.this
+    return inner, alias
+
+
+def _refuse_star(node: exp.Expression) -> None:
+    if isinstance(node, exp.Star | exp.Columns) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
+        raise UnsupportedSqlError(
+            "SELECT *", why="it would show the rows themselves", fix="name keys and aggregates: SELECT ward, COUNT(*)."
+        )
+
+
+def _number(clause: exp.Expression | None, word: str) -> int | None:
+    """The constant of LIMIT, FETCH or OFFSET."""
+    if clause is None:
+        return None
+    only(clause, word, "expression", "count", "direction", "limit_options")
+    options = clause.args.get("limit_options")
+    if options is not None:
+        only(options, word, "rows")
+    value = clause.args.get("expression") or clause.args.get("count")
+    if not isinstance(value, exp.Literal) or value.is_string or not value.name.isdecimal() or len(value.name) > 18:
+        raise UnsupportedSqlError(
+            f"{word} with anything but a whole number", why="how much is shown must be public", fix=f"write {word} 10."
+        )
+    return int(value.name)

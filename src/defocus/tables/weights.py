@@ -1,0 +1,222 @@
+"""Rows with their weights, in the engine's SQL: what holds a bound on one person exactly.
+
+Everybody's rows, after filters and without those of other groups than the public ones, get an integer weight ``w``.
+A full row weighs ``grid``, a number that is public or was paid for.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+import pyarrow as pa
+from sqlglot import exp
+
+from defocus.engines.syntax import BIGINT, column, named, over, quoted, sub, typed, whole
+from defocus.tables.contribution import Bound
+from defocus.tables.keys import Keys
+from defocus.tables.rows import Rows
+from defocus.tables.sampling import RowSampler
+
+__all__ = ["Groups", "numbered", "published"]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Groups:
+    """Rows in groups that are known by number, and how much one person may weigh in them.
+
+    ``bound`` is None where each row is a unit of its own.
+    """
+
+    rows: Rows
+    by: tuple[str, ...]
+    keys: Keys
+    published: exp.Table | None
+    """The keys where the engine finds them, with their numbers in the column ``g``; None without keys."""
+    bound: Bound | None
+
+    def plain(self, values: Mapping[str, exp.Expression], *, unit: bool = True) -> exp.Select:
+        """One row for each row: ``unit``, its group ``g``, and ``values``."""
+        columns = [named(sql.copy(), name) for name, sql in values.items()]
+        if self.rows.unit is not None and unit:
+            columns.append(named(column(self.rows.unit), "unit"))
+        if self.published is None:
+            return self.rows.select([*columns, named(exp.Literal.number(0), "g")])
+        keyed = [named(column(name), f"k{i}") for i, name in enumerate(self.by)]
+        inner = self.rows.select([*columns, *keyed])
+        kept = [column(name, "r") for name in values] + ([column("unit", "r")] if unit and self.rows.unit else [])
+        matches = [
+            (exp.NullSafeEQ if self.keys.nullable else exp.EQ)(
+                this=column(f"k{i}", "r"), expression=column(f"k{i}", "p")
+            )
+            for i in range(len(self.by))
+        ]
+        return (
+            exp.select(*kept, column("g", "p"))
+            .from_(sub(inner, "r"), copy=False)
+            .join(exp.alias_(self.published.copy(), quoted("p"), table=True), on=exp.and_(*matches), copy=False)
+        )
+
+    def weighted(self, values: Mapping[str, exp.Expression], grid: int, chance: RowSampler) -> exp.Select:
+        """One row for each row that counts: ``g``, its weight ``w``, and ``values``."""
+        if self.bound is None:
+            return self.plain({**values, "w": whole(grid)}, unit=False)
+        if self.bound.by == "sampling":
+            return self._sampled(values, grid, chance)
+        if self.rows.engine.reads_once:
+            return self._beside(values, grid)
+        if self.bound.per_group is None:
+            return self._joined(values, self._by_person(grid), ("unit",))
+        return self._joined(values, self._by_person_and_group(grid), ("unit", "g"))
+
+    def people(self, grid: int, chance: RowSampler) -> exp.Select:
+        """One row for each person in each group: ``g`` and the person's weight ``w`` there."""
+        if self.bound is None:
+            return self.plain({"w": whole(grid)}, unit=False)
+        pairs = exp.select(column("unit"), column("g")).distinct().from_(self._inner({}), copy=False)
+        most = self.bound.people_in
+        if self.published is None or most >= self.keys.number:
+            return exp.select(column("g"), named(whole(grid), "w")).from_(sub(pairs, "d"), copy=False)
+        if self.bound.by == "sampling":
+            return _full(chance.pairs(pairs, most), ("g",), grid)
+        if self.rows.engine.reads_once:
+            share = _share(grid * most, over(exp.Count(this=exp.Star(), big_int=True), "unit"), most)
+            return exp.select(column("g"), named(share, "w")).from_(sub(pairs, "d"), copy=False)
+        shares = (
+            exp.select(column("unit"), named(_share(grid * most, exp.Count(this=exp.Star(), big_int=True), most), "w"))
+            .from_(sub(pairs.copy(), "d"), copy=False)
+            .group_by(column("unit"), copy=False)
+        )
+        return (
+            exp.select(column("g", "r"), column("w", "c"))
+            .from_(sub(pairs, "r"), copy=False)
+            .join(sub(shares, "c"), on=_same("unit"), copy=False)
+        )
+
+    def _inner(self, values: Mapping[str, exp.Expression]) -> exp.Subquery:
+        return sub(self.plain(values), "i")
+
+    def _by_person(self, grid: int) -> exp.Select:
+        """``unit`` and the weight of each of its rows: grid·R // max(n, R), so n of them weigh at most grid·R."""
+        total = _bound(self.bound).total
+        return (
+            exp.select(
+                column("unit"), named(_share(grid * total, exp.Count(this=exp.Star(), big_int=True), total), "w")
+            )
+            .from_(self._inner({}), copy=False)
+            .group_by(column("unit"), copy=False)
+        )
+
+    def _by_person_and_group(self, grid: int) -> exp.Select:
+        """``unit``, ``g`` and the weight of each row there.
+
+        A row weighs a = grid·P // max(n, P), so a group weighs at most grid·min(n, P); with t the sum of the
+        min(n, P) over a person's groups, a·C // max(t, C) makes all of them weigh at most grid·C.
+        """
+        bound = _bound(self.bound)
+        most = bound.per_group or bound.total
+        counted = (
+            exp.select(column("unit"), column("g"), named(exp.Count(this=exp.Star(), big_int=True), "n"))
+            .from_(self._inner({}), copy=False)
+            .group_by(column("unit"), column("g"), copy=False)
+        )
+        at_most = exp.Least(this=column("n"), expressions=[whole(most)], ignore_nulls=True)
+        totals = (
+            exp.select(column("unit"), named(typed(exp.Sum(this=at_most), BIGINT), "t"))
+            .from_(sub(counted.copy(), "n"), copy=False)
+            .group_by(column("unit"), copy=False)
+        )
+        weight = _share_of_share(grid, bound, column("n", "r"), column("t", "c"))
+        return (
+            exp.select(column("unit", "r"), column("g", "r"), named(weight, "w"))
+            .from_(sub(counted, "r"), copy=False)
+            .join(sub(totals, "c"), on=_same("unit"), copy=False)
+        )
+
+    def _joined(self, values: Mapping[str, exp.Expression], weights: exp.Select, on: Sequence[str]) -> exp.Select:
+        return (
+            exp.select(column("g", "r"), column("w", "c"), *(column(name, "r") for name in values))
+            .from_(sub(self.plain(values), "r"), copy=False)
+            .join(sub(weights, "c"), on=exp.and_(*map(_same, on)), copy=False)
+        )
+
+    def _beside(self, values: Mapping[str, exp.Expression], grid: int) -> exp.Select:
+        """The same weights, counted beside each row: the rows are read once, and weighed as they were counted."""
+        bound, kept = _bound(self.bound), ("g", *values)
+        number = exp.Count(this=exp.Star(), big_int=True)
+        shown = [column(name) for name in kept]
+        if bound.per_group is None:
+            weight = _share(grid * bound.total, over(number, "unit"), bound.total)
+            return exp.select(*shown, named(weight, "w")).from_(self._inner(values), copy=False)
+        # Of the rows of a person in a group, the first min(n, P) are counted.
+        place = named(over(exp.RowNumber(), "unit", "g"), "no")
+        counted = exp.select(*shown, column("unit"), named(over(number, "unit", "g"), "n"), place)
+        few = exp.LTE(this=column("no"), expression=whole(bound.per_group))
+        within = exp.Sum(this=exp.case().when(few, whole(1)).else_(whole(0)))
+        totals = exp.select(*shown, column("n"), named(typed(over(within, "unit"), BIGINT), "t"))
+        weight = _share_of_share(grid, bound, column("n"), column("t"))
+        return exp.select(*shown, named(weight, "w")).from_(
+            sub(totals.from_(sub(counted.from_(self._inner(values)), "a")), "b"), copy=False
+        )
+
+    def _sampled(self, values: Mapping[str, exp.Expression], grid: int, chance: RowSampler) -> exp.Select:
+        bound, kept = _bound(self.bound), ("g", *values)
+        rows = self.plain(values)
+        if bound.per_group is not None:
+            rows = chance.first(rows, bound.per_group, kept, within=("unit", "g"), choice="rows of a group")
+        if bound.groups is not None:
+            rows = chance.groups(rows, bound.groups, kept)
+        return _full(chance.first(rows, bound.total, kept, choice="rows"), kept, grid)
+
+
+def numbered(rows: Rows, by: tuple[str, ...], keys: Keys, bound: Bound | None) -> Groups:
+    """Rows in numbered groups. The keys are public, so the engine may see them as a table."""
+    if not keys.table.num_columns:
+        return Groups(rows, by, keys, None, bound)
+    table = keys.table.rename_columns([f"k{i}" for i in range(keys.table.num_columns)])
+    table = table.append_column("g", pa.array(np.arange(keys.number), pa.int64()))
+    return Groups(rows, by, keys, rows.engine.publish("keys", table), bound)
+
+
+@contextmanager
+def published(rows: Rows, by: tuple[str, ...], keys: Keys, bound: Bound | None) -> Iterator[Groups]:
+    """The same for as long as it takes; the engine forgets the keys afterwards."""
+    groups = numbered(rows, by, keys, bound)
+    try:
+        yield groups
+    finally:
+        if groups.published is not None:
+            rows.engine.withdraw(groups.published)
+
+
+def _same(name: str) -> exp.Expression:
+    return exp.EQ(this=column(name, "r"), expression=column(name, "c"))
+
+
+def _share(total: int, number: exp.Expression, at_least: int) -> exp.Expression:
+    """The whole part of total / max(number, at_least), in 64-bit integers."""
+    return exp.IntDiv(
+        this=whole(total), expression=exp.Greatest(this=number, expressions=[whole(at_least)], ignore_nulls=True)
+    )
+
+
+def _share_of_share(grid: int, bound: Bound, in_group: exp.Expression, in_all: exp.Expression) -> exp.Expression:
+    """The weight of a row by the rows of its person in its group, and by those that all groups count."""
+    most = bound.per_group or bound.total
+    row = exp.paren(_share(grid * most, in_group, most))
+    return exp.IntDiv(
+        this=exp.Mul(this=row, expression=whole(bound.total)),
+        expression=exp.Greatest(this=in_all, expressions=[whole(bound.total)], ignore_nulls=True),
+    )
+
+
+def _full(rows: exp.Select, kept: Sequence[str], grid: int) -> exp.Select:
+    columns = [column(name) for name in kept]
+    return exp.select(*columns, named(whole(grid), "w")).from_(sub(rows, "s"), copy=False)
+
+
+def _bound(bound: Bound | None) -> Bound:
+    assert bound is not None  # noqa: S101  # only asked where people have several rows
+    return bound

@@ -1,0 +1,115 @@
+"""Words for workloads: identity, total, prefix, ranges, explicit, kron and union."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from defocus.errors import InvalidParameterError, MismatchedDomainError, Number, count
+from defocus.workloads.marginals import Marginals
+from defocus.workloads.queries import Array, Atom, Explicit, Identity, Prefix, Ranges, Total
+from defocus.workloads.workload import Term, Workload, checked_weights
+
+__all__ = ["explicit", "identity", "kron", "prefix", "ranges", "real_matrix", "total", "union"]
+
+
+_LARGE = 1e30
+"""The largest coefficient of a row and its inverse are below this, so that squares and products are numbers."""
+
+
+def identity(n: int) -> Workload:
+    """The count of each of ``n`` values."""
+    return _single(Identity(count("n", n)))
+
+
+def total(n: int) -> Workload:
+    """The count of all ``n`` values together."""
+    return _single(Total(count("n", n)))
+
+
+def prefix(n: int) -> Workload:
+    """The ``n`` running totals of ordered values: an empirical distribution function."""
+    return _single(Prefix(count("n", n)))
+
+
+def ranges(n: int) -> Workload:
+    """All n(n+1)/2 intervals of ``n`` ordered values."""
+    return _single(Ranges(count("n", n)))
+
+
+def explicit(matrix: Any, *, weights: Sequence[Number] | None = None) -> Workload:
+    """The rows of a dense or sparse ``matrix``, each a query.
+
+    >>> explicit([[1, 1, 0], [0, 1, 1]], weights=[1, 3]).shape
+    (2, 3)
+    """
+    rows = real_matrix("The workload", matrix)
+    if not np.abs(rows).sum(axis=1).all():
+        raise InvalidParameterError("The workload has a query that asks nothing: a row of zeros.", fix="leave it out.")
+    return _single(Explicit(rows, checked_weights(weights, len(rows), "queries")))
+
+
+def kron(*parts: Workload) -> Workload:
+    """All products of one query from each part, over the product of their domains.
+
+    >>> kron(prefix(10), identity(3)).shape
+    (30, 30)
+    """
+    _workloads(parts)
+    terms = [Term(1.0, ())]
+    for part in parts:
+        terms = [Term(a.weight * b.weight, a.atoms + b.atoms) for a in terms for b in part.terms]
+    return Workload(tuple(size for part in parts for size in part.sizes), tuple(terms))
+
+
+def union(*parts: Workload | Marginals, weights: Sequence[Number] | None = None) -> Workload:
+    """The queries of all parts, one after another; squared errors in a part count as much as its weight."""
+    plain = tuple(part.products() if isinstance(part, Marginals) else part for part in parts)
+    _workloads(plain)
+    for part in plain[1:]:
+        if part.sizes != plain[0].sizes:
+            raise MismatchedDomainError("A part of the union", part.sizes, plain[0].sizes)
+    scaled = [
+        float(weight) * part for weight, part in zip(checked_weights(weights, len(plain), "parts"), plain, strict=True)
+    ]
+    return Workload(plain[0].sizes, tuple(term for part in scaled for term in part.terms))
+
+
+def real_matrix(name: str, matrix: Any) -> Array:
+    """``matrix`` as floats, if it is a finite matrix with rows and columns; true counts as one."""
+    given = matrix.toarray() if hasattr(matrix, "toarray") else matrix
+    try:
+        rows = np.array(given)
+    except ValueError:  # rows of different lengths
+        rows = np.array(None)
+    if rows.dtype.kind not in "biuf" or rows.ndim != 2 or not rows.size:
+        found = f"an array of {rows.dtype} and of shape {rows.shape}" if rows.ndim else f"a {type(given).__name__}"
+        raise InvalidParameterError(
+            f"{name} must be a matrix of numbers with at least one row and column, but it is {found}.",
+            fix="pass a two-dimensional numpy array, a list of lists or a scipy sparse matrix.",
+        )
+    rows = rows.astype(np.float64)
+    if not np.isfinite(rows).all():
+        raise InvalidParameterError(f"{name} holds a number that is not finite.", fix="use finite coefficients.")
+    peaks = np.abs(rows).max(axis=1)
+    if (peaks > _LARGE).any() or ((peaks > 0) & (peaks < 1 / _LARGE)).any():
+        raise InvalidParameterError(
+            f"{name} has a row whose largest coefficient is beyond {_LARGE:.0e} or below {1 / _LARGE:.0e}.",
+            fix="ask in another unit, so that coefficients are of ordinary size.",
+        )
+    return rows
+
+
+def _single(atom: Atom) -> Workload:
+    return Workload((atom.n,), (Term(1.0, (atom,)),))
+
+
+def _workloads(parts: Sequence[object]) -> None:
+    if not parts:
+        raise InvalidParameterError("The workload is empty.", fix="name at least one part.")
+    for part in parts:
+        if not isinstance(part, Workload):
+            raise InvalidParameterError(
+                f"A part of a workload must be a workload, but it is {type(part).__name__}.",
+                fix="make it with identity, prefix, ranges, explicit, kron or union; marginals join in a union.",
+            )

@@ -1,0 +1,69 @@
+import sys
+
+import numpy as np
+import pytest
+from tests.answers.making import HOSTILE, column
+
+from defocus.answers.plots import MOST, bars, blank, burn_down, curve, drawn, embedded
+from defocus.errors import MissingExtraError
+
+
+def test_bars_stand_for_the_values_with_their_intervals_and_are_pale_where_noise_drowns_them() -> None:
+    made = column()
+    figure = bars(["surgery", "cardiology", "oncology"], [made, made], [0, 1, 2], threshold=0.1, by="ward")
+    axes, _ = figure.axes
+    assert [bar.get_width() for bar in axes.patches] == [1041.2, -3.7, 220.0]
+    assert len({bar.get_facecolor() for bar in axes.patches}) == 2
+    (intervals,) = axes.containers[1].lines[2]
+    ends = np.array([segment[:, 0] for segment in intervals.get_segments()])
+    assert ends == pytest.approx(np.stack([made.low, made.high], axis=1))
+    (plain,) = bars(["a"], [made], [0], by="ward").axes
+    assert "pale" not in plain.figure.get_supxlabel()
+
+
+def test_a_curve_has_a_band_of_intervals_around_its_points() -> None:
+    made = column(values=np.arange(100.0))
+    (axes,) = curve(range(100), made, by="degree $d$").axes
+    assert axes.lines[0].get_ydata().tolist() == made.values.tolist()
+    (band,) = axes.collections
+    assert band.get_datalim(axes.transData).y0 == made.low.min()
+    assert axes.get_xlabel() == r"degree \$d\$"
+    assert axes.get_xscale() == axes.get_yscale() == "symlog"
+
+
+def test_of_many_groups_the_largest_are_drawn_with_a_note() -> None:
+    values = np.arange(100.0)
+    many = column(values=-values)
+    shown = drawn(many)
+    assert shown == list(range(MOST))
+    many = column(values=values)
+    shown = drawn(many)
+    figure = bars([str(i) for i in shown], [many], shown, threshold=0.1, by="k")
+    (axes,) = figure.axes
+    assert [bar.get_width() for bar in axes.patches] == list(values[-MOST:])
+    assert f"the {MOST} of 100 groups with the largest visits" in figure.get_supxlabel()
+
+
+def test_hostile_labels_and_missing_numbers_are_drawn_as_they_are() -> None:
+    n = len(HOSTILE)
+    values = np.array([np.nan, np.inf, *range(n - 2)])
+    figure = bars(HOSTILE, [column(values=values)], range(n), threshold=0.1, by="$k$")
+    picture = embedded(figure, "bars")
+    assert picture.startswith('<img alt="bars" src="data:image/png;base64,iVBOR')
+    assert [tick.get_text().replace(r"\$", "$") for tick in figure.axes[0].get_yticklabels()] == HOSTILE
+
+
+@pytest.mark.parametrize("charges", [0, 1, 12, 300])
+def test_the_burn_down_has_a_step_for_each_charge(charges: int) -> None:
+    left = np.linspace(3, 0, charges + 1)
+    figure = burn_down(list(left), [f"charge {i}" for i in range(charges + 1)])
+    (steps,) = figure.axes[0].patches
+    assert steps.get_data().values.tolist() == list(left)
+    assert len(figure.axes[0].get_xticks()) <= 13
+    assert embedded(figure, "x")
+
+
+def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(MissingExtraError, match=r"defocus\[plot\]"):
+        blank(1, 1)

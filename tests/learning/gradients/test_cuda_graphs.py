@@ -1,0 +1,52 @@
+"""Recorded passes: sizes on any machine, replays where there is a GPU."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.learning.gradients.comparing import clip
+from torch import nn
+
+from defocus.learning.gradients import Gradients
+from defocus.learning.gradients.cuda_graphs import _hooked, _room, _rounded
+from defocus.learning.gradients.memory_format import channels_last
+
+GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+
+
+@given(st.integers(1, 100_000))
+def test_few_sizes_serve_all_and_none_is_much_larger_than_needed(examples: int) -> None:
+    rounded = _rounded(examples)
+    assert examples <= rounded < examples * 17 / 16 + 1
+    assert _rounded(rounded) == rounded
+
+
+def test_room_is_ordered_like_what_is_copied_there() -> None:
+    images = channels_last(torch.randn(3, 2, 4, 5))
+    room = _room(images, 7)
+    assert room.shape == (7, 2, 4, 5)
+    assert room.stride() == images.stride()
+    assert _room("text", 7) == "text"
+
+
+def test_a_model_with_hooks_is_not_recorded() -> None:
+    layer = nn.Linear(2, 2)
+    assert not _hooked(layer)
+    layer.register_forward_hook(lambda *_: None)
+    assert _hooked(layer)
+
+
+@GPU
+def test_replays_give_what_plain_passes_give() -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(5, 4), nn.Tanh(), nn.Linear(4, 3)).cuda()
+    x, y = torch.randn(19, 5, device="cuda"), torch.randint(0, 3, (19,), device="cuda")
+    gradients = Gradients(model, nn.CrossEntropyLoss())
+    found = []
+    for _ in range(6):
+        model.zero_grad()
+        gradients.clipped_sum((x, y), clip(0.5))
+        found.append(torch.cat([p.grad.flatten() for p in model.parameters()]))
+    assert all(torch.allclose(each, found[0], atol=1e-5) for each in found)
+    gradients.clipped_sum((x, y), clip(0.5))  # added to the last, not written over it
+    assert torch.allclose(torch.cat([p.grad.flatten() for p in model.parameters()]), 2 * found[0], atol=1e-5)

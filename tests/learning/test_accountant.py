@@ -1,0 +1,124 @@
+"""Plans: what a run will do, and the one event that it owes."""
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from defocus import Budget, rows
+from defocus.errors import CannotCalibrateError, InvalidParameterError
+from defocus.learning.accountant import Plan, plan
+from defocus.learning.clipping import AdaptiveClipping, FixedClipping
+from defocus.learning.metrics import Metrics
+from defocus.learning.noise_schedule import Banded, Schedule
+from defocus.privacy import Gaussian, Sampled, account
+
+TENTH = Fraction(1, 10)
+
+
+def made(**more: Any) -> Plan:
+    given: dict[str, Any] = {
+        "unit": rows(),
+        "budget": Budget(3, 1e-5),
+        "size": 1000,
+        "batch": 100,
+        "epochs": None,
+        "steps": 50,
+        "sampling": "poisson",
+        "noise": None,
+        "clipping": FixedClipping(1),
+        "watch": "nothing",
+        **more,
+    }
+    return plan(**given)
+
+
+def test_the_noise_is_the_least_that_the_budget_allows() -> None:
+    found = made()
+    assert Budget(3, 1e-5).covers(account(found.event))
+    assert not Budget(3, 1e-5).covers(account(50 * Sampled(Gaussian(found.ratio * 0.999), TENTH)))
+    assert found.epsilon_after(50) <= 3
+    assert found.epsilon_after(0) == 0
+
+
+def test_noise_of_a_published_run_is_found() -> None:
+    """TensorFlow Privacy's tutorial: MNIST, batch 256, noise 1.1, 60 epochs: epsilon 3.01 by moments."""
+    found = made(size=60_000, batch=256, epochs=60, steps=None, noise=1.1)
+    assert found.steps == 14_063
+    assert 2.3 < found.epsilon_after(found.steps) < 3.01
+
+
+@settings(max_examples=8)
+@given(watched=st.floats(0.001, 0.2), counted=st.floats(0.001, 0.2))
+def test_what_is_released_beside_the_gradient_is_in_the_event(watched: float, counted: float) -> None:
+    """The inverse squares of the ratios of all parts add up to that of the event."""
+    found = made(noise=2.0, clipping=AdaptiveClipping(precision=counted), watch=Metrics(precision=watched))
+    assert sum(found.shares) == pytest.approx(1.0)
+    assert sum(found.ratio_of(i, 0) ** -2 for i in range(3)) == pytest.approx(found.ratio**-2)
+    assert found.event == 50 * Sampled(Gaussian(2.0), TENTH)
+    assert found.ratio_of(0, 0) > 2.0
+
+
+def test_a_schedule_is_a_sum_of_events() -> None:
+    found = made(noise=Schedule([2, 1]), steps=10)
+    base = found.ratio
+    assert found.event == 5 * Sampled(Gaussian(2 * base), TENTH) + 5 * Sampled(Gaussian(base), TENTH)
+    assert found.event_after(6) == 5 * Sampled(Gaussian(2 * base), TENTH) + Sampled(Gaussian(base), TENTH)
+    assert found.ratio_of(0, 0) == 2 * found.ratio_of(0, 9)
+
+
+def test_correlated_noise_is_charged_by_turns() -> None:
+    found = made(noise=Banded(bands=4), epochs=3, steps=None)
+    assert found.steps == 30
+    assert found.event == 3 * Gaussian(found.ratio)
+    thinned = made(noise=Banded(bands=4, groups=5), epochs=3, steps=None)
+    assert thinned.event == 6 * Sampled(Gaussian(thinned.ratio), Fraction(1, 2))
+    assert thinned.batch == 100
+    assert made(noise=Banded(), watch=Metrics()).shares == (1.0, 0.0, 0.0)
+
+
+def test_epochs_become_steps() -> None:
+    assert made(epochs=2, steps=None).steps == 20
+    assert made(epochs=0.25, steps=None).steps == 3
+    assert made(epochs=2, steps=None, batch=300, sampling="balls in bins").steps == 6
+    replaced = made(epochs=2, steps=None, batch=300, sampling="shuffled", unit=rows(replace=True))
+    assert replaced.steps == 8
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"epochs": 1}, "one of them"),
+        ({"steps": None}, "one of them"),
+        ({"batch": 1001}, "cannot be drawn from 1000"),
+        ({"steps": 10**8}, "at most"),
+        ({"noise": 0.1}, "more than Budget"),
+        ({"noise": Banded(), "sampling": "fixed size"}, "sampling of its own"),
+        ({"noise": Banded(groups=20)}, "more than one of 20 groups"),
+        ({"noise": Banded(), "clipping": AdaptiveClipping()}, "where the clip shrinks"),
+        ({"budget": 3}, "is given a Budget"),
+        ({"budget": Budget(1e-5, 0.5)}, "broken altogether"),
+        ({"budget": Budget(3, 0.01)}, "publishing one random record"),
+        ({"budget": Budget(rho=0.1)}, "cannot be kept by steps on samples"),
+        ({"batch": 0.1}, "less than one unit"),
+        ({"noise": Banded(), "watch": Metrics(loss=3)}, "nothing is shown"),
+        *(({"batch": bad}, "batch") for bad in (0, -1, math.nan, math.inf, True, "9", None)),
+        *(({"steps": bad}, "steps") for bad in (0, -1, 1.5, True, "9")),
+        *(({"epochs": bad, "steps": None}, "epochs") for bad in (0, -1, math.nan, True, "9")),
+        *(({"noise": bad}, "noise") for bad in (0, -1, math.nan, True, "9")),
+    ],
+)
+def test_what_cannot_be_planned_is_refused(more: Any, words: str) -> None:
+    with pytest.raises(InvalidParameterError, match=words):
+        made(**more)
+
+
+def test_a_budget_without_delta_is_refused_with_a_remedy() -> None:
+    with pytest.raises(CannotCalibrateError) as caught:
+        made(budget=Budget(3))
+    assert "delta" in caught.value.fix
+    concentrated = made(budget=Budget(rho=0.1), sampling="balls in bins", batch=1000)
+    assert concentrated.ratio == pytest.approx(math.sqrt(250), rel=1e-5)

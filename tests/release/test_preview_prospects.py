@@ -1,0 +1,53 @@
+"""What a charge would do to a ledger, foretold for nothing."""
+
+import json
+import math
+
+import pytest
+
+from defocus.ledger import Ledger
+from defocus.privacy.budgets import Budget
+from defocus.privacy.events import Approximate, Event, Laplace
+from defocus.release.preview import Prospect, json_number
+
+
+def foreseen(ledger: Ledger, event: Event, asked: Budget | None = None) -> Prospect:
+    given = Budget(0.5) if asked is None else asked
+    return Prospect.of(event, asked=given, replan=lambda delta: Approximate(0.1, delta or 0), ledger=ledger)
+
+
+def test_what_is_foretold_to_be_left_is_left_and_looking_charges_nothing(ledger: Ledger) -> None:
+    prospect = foreseen(ledger, Laplace(2))
+    assert len(ledger) == 1
+    assert prospect.fits
+    assert "covers it; left now: one release of epsilon 3" in prospect.budget()
+    assert "it takes 16.7 % of the budget, and 16.7 % is used then" in prospect.budget()
+    ledger.charge(Laplace(2), purpose="so")
+    assert ledger.remaining() == prospect.after
+
+
+def test_where_it_does_not_fit_it_says_what_would(ledger: Ledger) -> None:
+    ledger.charge(Laplace(2), purpose="before")
+    prospect = foreseen(ledger, Approximate(0.5, 1e-6), Budget(0.5, 1e-6))
+    assert not prospect.fits
+    assert prospect.after is None
+    assert prospect.remedy.startswith("ask with delta=")
+    assert prospect.remedy.rstrip(".") in prospect.budget()
+    assert prospect.to_dict()["instead"] == prospect.remedy
+
+
+def test_words_and_json_agree(ledger: Ledger) -> None:
+    prospect = foreseen(ledger, Laplace(2))
+    said = prospect.facts(rules=["r"], noise=["n"], instead=["i"])
+    assert list(said) == ["protected", "for one patient_id", "by rule", "noise", "instead of", "cost", "budget"]
+    assert [note.partition(":")[0] for note in prospect.notes()] == ["cost", "budget"]
+    content = json.loads(json.dumps(prospect.to_dict(), allow_nan=False))
+    assert content["fits"] is True
+    assert content["epsilon"] == pytest.approx(0.5)
+    assert content["used_after"] == pytest.approx(1 / 6)
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, None])
+def test_what_json_has_no_number_for_is_null(number: float | None) -> None:
+    assert json_number(number) is None
+    assert json_number(0.5) == 0.5

@@ -1,0 +1,65 @@
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from tests.answers.making import HOSTILE, column, opened
+from tests.tables.answering import answered
+
+from defocus.errors import InvalidParameterError
+from defocus.privacy.events import DiscreteLaplace
+from defocus.tables.report import page, report
+
+
+class Tags(HTMLParser):
+    """Every opening tag of a page, and whether each is closed in order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.append(tag)
+        assert not any(name.startswith("on") for name, _ in attrs)
+        if tag not in {"meta", "img", "br"}:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_one_file_holds_tables_pictures_words_and_the_budget(tmp_path: Path) -> None:
+    answer = answered(tmp_path)
+    with opened(tmp_path) as ledger:
+        for i in range(3):
+            ledger.charge(DiscreteLaplace(20, 1), purpose=f"more {i}", who="Ada")
+        where = report([answer, answer.non_negative()], tmp_path / "report.html", title="Ward <visits>", ledger=ledger)
+    text = where.read_text("utf-8")
+    for words in ("Ward &lt;visits&gt;", "cardiology", "by at most 1.649", "Where the budget went", "more 2", "biased"):
+        assert words in text
+    assert text.count("data:image/png;base64,") == 3
+    tags = Tags()
+    tags.feed(text)
+    assert not tags.open
+    assert not {"script", "link", "iframe"} & set(tags.seen)
+
+
+def test_hostile_texts_stay_text_and_nothing_is_loaded(tmp_path: Path) -> None:
+    answer = answered(tmp_path, {"<b>": HOSTILE}, [column(values=range(len(HOSTILE)))])
+    text = page(answer, title="<script>alert(1)</script>")
+    tags = Tags()
+    tags.feed(text)
+    assert not {"script", "b"} & set(tags.seen)
+    assert re.findall(r"(?:src|href)=['\"]?(.{5})", text) == ["data:"]
+
+
+@pytest.mark.parametrize("answers", [[], [5], "x"])
+def test_a_report_of_nothing_is_refused(answers: object, tmp_path: Path) -> None:
+    with pytest.raises(InvalidParameterError, match="made of answers"):
+        report(answers, tmp_path / "r.html", title="t")  # type: ignore[arg-type]
+
+
+def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidParameterError, match="could not be written"):
+        report(answered(tmp_path), tmp_path / "no" / "r.html", title="t")
