@@ -1,4 +1,4 @@
-"""Doors of packages: what a package offers is listed once, in its stub, and opened when it is first asked for.
+"""Lazy imports: what a package offers is listed once, in its stub, and imported when it is first used.
 
 A client that randomises one answer on a phone needs numpy and the standard library; it shall not load what accountants
 and servers need. So ``__init__.py`` of a package that many come through holds one line, and ``__init__.pyi`` beside it
@@ -20,7 +20,7 @@ _Lazy = tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]
 def lazy(package: str) -> _Lazy:
     """``__getattr__``, ``__dir__`` and ``__all__`` of a package, read off the stub beside its ``__init__.py``.
 
-    >>> ask, names, offered = opened("defocus.privacy")
+    >>> ask, names, offered = lazy("defocus.privacy")
     >>> ask("Budget")(1), "Budget" in offered
     (Budget(epsilon=1), True)
     """

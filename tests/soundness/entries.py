@@ -198,7 +198,8 @@ PUBLIC: Mapping[str, str] = {
     **{f"local.{name}": _RELEASED for name in (
         "Oracle.estimate", "Mean.estimate", "Mean.distribution", "Server.add", "Server.add_many", "Server.add_records",
         "Server.add_reports", "Server.merge", "State.from_bytes", "from_arrow", "to_arrow", "write_parquet", "process",
-        "Attributes.table", "Hitters.kept", "Estimate", "Reports", "Tables", "FrequentStrings", "MeanEstimate",
+        "Attributes.table", "HeavyHitters.kept", "Estimate", "Reports", "Tables", "FrequentStrings",
+        "MeanEstimate",
         "collect")},
     "mechanisms.RandomizedResponse.estimate": _RELEASED,
     "mechanisms.RangeFinding.read": _RELEASED,

@@ -20,7 +20,7 @@ from defocus.errors import (
     WrongSensitivityError,
 )
 from defocus.privacy.accounting import account
-from defocus.workloads import plan as plans
+from defocus.workloads import plans
 
 BUDGET = Budget(1, 1e-6)
 WORKLOADS: dict[str, w.Workload | w.Marginals] = {

@@ -161,7 +161,7 @@ class UnsuitableQuestionError(InvalidParameterError):
     def __init__(self, why: str) -> None:
         super().__init__(
             f"The question does not suit the protocol: {why}. Nothing was reported.",
-            fix="ask what the protocol makes of the prefixes found so far: Hitters.oracle(group, prefixes).",
+            fix="ask what the protocol makes of the prefixes found so far: HeavyHitters.oracle(group, prefixes).",
         )
 
 

@@ -49,7 +49,7 @@ class FixedClipping(Clipping):
     Reference:
         Abadi et al. (2016), Deep learning with differential privacy.
 
-    >>> Fixed(2.0).rule((2.0,))(torch.tensor([1.0, 4.0]))
+    >>> FixedClipping(2.0).rule((2.0,))(torch.tensor([1.0, 4.0]))
     tensor([1.0000, 0.5000])
     """
 
@@ -82,7 +82,7 @@ class AutomaticClipping(Clipping):
         Bu, Wang, Zha, Karypis (2023), Automatic clipping: differentially private deep learning made easier and
         stronger.
 
-    >>> Automatic(stability=1.0).rule((1.0,))(torch.tensor([1.0, 3.0]))
+    >>> AutomaticClipping(stability=1.0).rule((1.0,))(torch.tensor([1.0, 3.0]))
     tensor([0.5000, 0.2500])
     """
 

@@ -132,7 +132,7 @@ def released(
 ) -> _Answer:
     """The answer that ``compute`` gives once ``event`` is charged, or the one recorded for the same request.
 
-    ``asked`` is what it may cost, and ``replan`` what it would owe with another delta: see :mod:`.charging`.
+    ``asked`` is what it may cost, and ``replan`` what it would owe with another delta: see :mod:`.charge`.
     ``facts`` is everything public that the answer depends on, in one text: the same request with other facts is
     another question, and refused. ``written`` makes JSON of an answer for the ledger, and ``read`` makes an answer
     of it again.

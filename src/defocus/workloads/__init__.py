@@ -12,8 +12,8 @@ True
 from defocus.workloads.answers import Answers
 from defocus.workloads.builders import explicit, identity, kron, prefix, ranges, total, union
 from defocus.workloads.marginals import Marginals, marginals
-from defocus.workloads.plan import Error, Plan
 from defocus.workloads.planner import GivenStrategy, plan, strategy
+from defocus.workloads.plans import Error, Plan
 from defocus.workloads.record_counts import Records, records
 from defocus.workloads.streams import RunningSum
 from defocus.workloads.streams.run import Running, Step

@@ -37,7 +37,7 @@ class Labels:
         classes found is a function of those classes and of the type that is declared for the column: in a column of
         truth values they are such; numbers are of the first of int64, uint64 and float64 that holds all that are shown
         exactly, and objects where none does; text is as wide as the longest that is shown; where both are shown, they
-        are objects. What is neither number nor text nor date, and what is missing, is nobody's label (:mod:`.cells`).
+        are objects. What is neither number nor text nor date, and what is missing, is nobody's label (:mod:`.inputs`).
     Assumes:
         The type of the column of labels is public.
     """

@@ -52,7 +52,7 @@ class LinearRegression(RegressorMixin, PrivateEstimator):
 
     Guarantee:
         The fit owes ``event_``, calibrated to ``budget``; one row is added or removed, or replaced where the
-        ledger says so. Rows and targets are whole numbers (:mod:`.balls`); noise is discrete Gaussian, and the rest is
+        ledger says so. Rows and targets are whole numbers (:mod:`.grid`); noise is discrete Gaussian, and the rest is
         computed from the noisy sums.
 
         *by="descent"*: ``steps`` times, the sum over rows of (residual, clipped to ``clip``) times (row) is released,
@@ -60,7 +60,7 @@ class LinearRegression(RegressorMixin, PrivateEstimator):
 
         *by="moments"*: the sums of :math:`x x^T` and of :math:`x y` are released once. Rows have norm at most
         :math:`2^{10}` and targets are at most :math:`2^{10}` in size, so a row moves the second by at most
-        :math:`2^{20}` in L2 norm, and the first, weighted, by at most :math:`5\cdot2^{20}` (:mod:`.moments`).
+        :math:`2^{20}` in L2 norm, and the first, weighted, by at most :math:`5\cdot2^{20}` (:mod:`.grid`).
     Assumes:
         ``norm`` or ``bounds``, and ``target``, the least and largest value to predict, were not read off the data.
         What lies outside is cut. NaN is zero, with ``bounds`` the middle; a missing target is the middle of ``target``.

@@ -46,7 +46,7 @@ class LogisticRegression(ClassifierMixin, PrivateEstimator):
 
     Guarantee:
         The fit owes ``event_``, calibrated to ``budget``; one row is added or removed, or replaced where the
-        ledger says so. Rows are held to a ball and put on an integer grid (:mod:`.balls`).
+        ledger says so. Rows are held to a ball and put on an integer grid (:mod:`.grid`).
 
         *by="descent"*: ``steps`` times, the sum over rows of (clipped residual) ⊗ (row) is released with discrete
         Gaussian noise, and once the sum of squared lengths. Both factors are whole numbers of norm at most
@@ -63,7 +63,7 @@ class LogisticRegression(ClassifierMixin, PrivateEstimator):
 
     Error:
         About that of objective perturbation with half the noise, since residuals are clipped to what they are at the
-        start (:mod:`.residuals`); the ridge follows from the noise and a noisy mean of curvatures (:func:`.course`).
+        start (:mod:`.descent`); the ridge follows from the noise and a noisy mean of curvatures (:func:`.course`).
         ``coef_`` are those of the clipped loss, of which :meth:`predict_proba` makes probabilities; for odds, ask that.
     Reference:
         Bassily, Smith, Thakurta (2014), Private empirical risk minimization; Polyak, Juditsky (1992), Acceleration of

@@ -30,7 +30,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):
     Guarantee:
         The fit owes ``event_``, calibrated to ``budget``; one row is added or removed, or replaced where the ledger
         says so. Rows are whole vectors of norm at most :math:`2^{10}`: one row moves the weighted sum of
-        :math:`x x^T` by at most :math:`5\cdot2^{20}` (:mod:`.moments`), and the sum of x, and the number of rows in
+        :math:`x x^T` by at most :math:`5\cdot2^{20}` (:mod:`.grid`), and the sum of x, and the number of rows in
         units of :math:`2^{-10}`, by at most :math:`2^{10}` each, in L2 norm. Noise is discrete Gaussian; the rest is
         computed from the noisy sums.
     Assumes:

@@ -1,7 +1,7 @@
 r"""Output and objective perturbation, for what solvers really return.
 
 Both minimise :math:`F(w) = \sum_i f(s_i x_i \cdot w) + \frac\lambda2\|w\|^2` (the second with a random linear
-term) where f is the loss of :mod:`.residuals` for two classes: convex, of slope between -1/2 and 0 and curvature up to
+term) where f is the loss of :mod:`.descent` for two classes: convex, of slope between -1/2 and 0 and curvature up to
 1/4; rows have norm at most one. The solver returns w with :math:`\|\nabla F(w)\| \le \gamma` for every data set
 (:func:`minimised`), and F is :math:`\lambda`-strongly convex, so w is within :math:`\gamma/\lambda` of the minimum
 :math:`w^*`.

@@ -12,7 +12,7 @@ Guarantee:
     - alone and in any company: in batches of several sizes and orders, up to the largest that is likely to be trained
       (that one for losses only), beside others that are not numbers, with randomness that is steady at three levels,
       and beside examples of other families: tiny, huge, constant, of one sign, with heavy tails, of words from all over
-      a vocabulary and with paddings (:mod:`~.families`), but for those that the model alone makes nothing finite of;
+      a vocabulary and with paddings (:mod:`~.examples`), but for those that the model alone makes nothing finite of;
     - whatever was seen before, far larger or smaller or no numbers at all, also by state outside of the model and the
       loss; and buffers, which are released without noise, keep nothing of any example.
 
@@ -20,14 +20,14 @@ Guarantee:
     for. What cannot be judged so is refused: losses and gradients that are not finite, models that fail on made-up
     examples, that change their inputs or that draw from generators of their own.
 
-    Where numbers of a batch come to Python (:mod:`~.peeking`), which may decide by them what is computed, no trial
+    Where numbers of a batch come to Python (:mod:`~.peeks`), which may decide by them what is computed, no trial
     tells what other numbers would do. Such a model is given one example at a time from then on, as is one that fails on
     several at once, and all of the above is checked of that.
 Assumes:
     A model ties no examples for other values than the made-up ones only, by chances of less than a tenth drawn outside
     of torch, in batches larger than any that is likely, or, where something is kept outside of the model and the loss
-    (in these, all is put back: :mod:`~.snapshots`), after more batches than the check has. (Where examples go
-    through a model together, they are also followed through all its functions: :mod:`~.gradients.following`.) One
+    (in these, all is put back: :mod:`~.model_guard`), after more batches than the check has. (Where examples go
+    through a model together, they are also followed through all its functions: :mod:`~.batch_tracking`.) One
     dropout mask for a whole batch is allowed: it is drawn without looking at any example, and given the mask all stand
     alone.
 """

@@ -119,7 +119,7 @@ def rho_for(epsilon: float, delta: float) -> float:
     low, high = 0.0, epsilon
     while epsilon_from_rho(high, delta) <= epsilon:
         low, high = high, 2 * high
-    # Not searching.turning: from zero, the first steps divide rather than halve.
+    # Not bisect: from zero, the first steps divide rather than halve.
     for _ in range(60):
         middle = (low + high) / 2 if low else high / 16
         low, high = (middle, high) if epsilon_from_rho(middle, delta) <= epsilon else (low, middle)

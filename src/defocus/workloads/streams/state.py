@@ -23,7 +23,7 @@ subtracted. Either breaks the promise that was charged. So:
   noted as the newest, renamed, directory flushed) before the running sum is returned. After a crash the file, or the
   one beside it, says either that the step never happened, and nobody saw it, or that it did, and its sum is in there.
 - A state is resumed *as it was kept, and if it is the newest*: its checksum is noted beside the ledger, where its
-  holder cannot change it (:mod:`.streams_codes`). One that was edited, and an older copy, are refused.
+  holder cannot change it (:mod:`.state`). One that was edited, and an older copy, are refused.
 - A state is *left once*: going on from it first takes its number in the ledger, by a charge of nothing under a
   name of its own. The first to do so wins, in whatever process; every other copy of that state is refused.
 - One process at a time: whoever runs a stream with a ``state_file`` holds a lock beside it. A state remembers the file
