@@ -266,8 +266,7 @@ class Ledger:
         """What was spent and what is left, for people."""
         with self._chain.end() as (_, last):
             used = self._guard.used(last.spent)
-        share = "more than can be said" if used is None else f"{100 * used:.1f} %"
-        spent = f"{share} of the budget was spent" if last.tally is None else last.tally.words(self._guard)
+        spent = f"{used} was spent" if last.tally is None else last.tally.words(self._guard)
         return f"{spent}; left for everybody: {self._guard.remaining(last.spent)}"
 
     def about(self, *parts: str) -> "Ledger":
