@@ -14,7 +14,7 @@ from defocus.tables.dataset_file import read
 
 __all__ = ["show"]
 
-_WIDE = 16
+_WIDE = 8
 _NEWEST = 20
 
 

@@ -103,7 +103,7 @@ class Guard:
 
     def add(self, spent: Amounts, cost: Amounts) -> Amounts:
         """The sum with a cost added, rounded up."""
-        return tuple(Cost(spent) + Cost(cost))
+        return tuple(self.filter.add(Cost(spent), Cost(cost)))
 
     def admits(self, spent: Amounts, event: Event) -> bool:
         """Whether ``event`` still fits."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, final
 
-from defocus.errors import DefocusError, LedgerDamagedError, LedgerMismatchError
+from defocus.errors import DefocusError, LedgerDamagedError, LedgerMismatchError, Number
 from defocus.ledger.parts import Parts
 from defocus.ledger.text import line
 from defocus.privacy.budgets import Budget
@@ -91,8 +91,8 @@ class Terms:
     ) -> None:
         """Refuse to be opened as something else, and say what differs."""
         rule = self.filter.partition("/")[0]
-        if budget is not None and ":" not in self.filter:  # a rule under which nobody chose a part for direct spending
-            budget = replace(budget, direct=self.budget.direct)
+        if budget is not None and ":" not in self.filter and replace(budget, direct=self.budget.direct) == self.budget:
+            budget = None  # under this rule nobody chose a part for direct spending
         mine = {"dataset": self.dataset, "unit": self.unit, "budget": self.budget, "parts": self.parts, "by": rule}
         given = {"dataset": dataset, "unit": unit, "budget": budget, "parts": parts, "by": by}
         differ = [
@@ -122,7 +122,9 @@ class Terms:
         return f"divide the data as when the ledger was made, into {mine}."
 
 
-def _direct(rule: str) -> Fraction:
+def _direct(rule: str) -> Number:
     """The part of delta that releases may spend themselves, as the name of a filter says; in version 1 an eighth."""
+    if rule in ("first/1", "union/1"):
+        return Fraction(1, 8)
     version = rule.partition("/")[2]
-    return Fraction(version[2:]) if version.startswith("2:") else Fraction(1, 8)
+    return Fraction(version[2:]) if version.startswith("2:") else Budget(1).direct

@@ -45,7 +45,8 @@ class Budget:
         (name,) = given
         object.__setattr__(self, name, storable(name, positive(name, getattr(self, name))))
         object.__setattr__(self, "delta", delta)
-        object.__setattr__(self, "direct", storable("direct", probability("direct", self.direct, one=False)))
+        direct = storable("direct", probability("direct", self.direct, one=False))
+        object.__setattr__(self, "direct", direct if delta else _DIRECT)
 
     def __repr__(self) -> str:
         if self.epsilon is None:

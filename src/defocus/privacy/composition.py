@@ -86,7 +86,7 @@ class Used:
     delta: float | None
 
     def __str__(self) -> str:
-        delta = "" if self.delta is None else f", {_percent(self.delta)} of delta"
+        delta = f" and {_percent(self.delta)} of delta" if self.delta else ""
         return f"{_percent(self.share)} of {self.measure}{delta}"
 
     def to_dict(self) -> dict[str, float | None]:

@@ -24,8 +24,9 @@ Guarantee:
     at most the sum of the deltas, which is held below a share of its own that serves all elementary filters at once.
 
     *The first release decides* (``by="first"``). The union leaves a part of delta, ``Budget.direct``, for the deltas
-    of releases themselves. Where the first release asks for more, the run is guarded by basic composition instead,
-    from its first release to its last: epsilons and deltas are added up, and all of delta may be spent so. Both filters are
+    of releases themselves. Where the first release alone asks for more than an eighth of delta, and basic composition
+    admits it, that guards the run instead, from its first release to its last: epsilons and deltas are added up, and
+    all of delta may be spent so. (So a budget can be divided into two, three or seven equal releases.) Both filters are
     :math:`(\varepsilon, \delta)`-DP against every analyst. Which one guards the run is a function of the first
     proposal that costs anything, and that one is made before any answer: it depends on the analyst's randomness r and
     on nothing in the data. So :math:`P_r(S) \le e^\varepsilon Q_r(S) + \delta` for each r, hence also on average.
@@ -71,15 +72,16 @@ _ROOM = 1 + 1e-9
 _BLUR = 1e-9
 """The part of epsilon set aside for the difference between discrete and continuous Gaussians."""
 
-_FIRST_DIRECT = Fraction(1, 8)
-"""The part of delta for direct spending in version 1 of the union, which had no other."""
+_EIGHTH = Fraction(1, 8)
+"""A first release with a larger part of delta decides for basic composition. In version 1 of the union it was also the
+part for direct spending, which nobody could choose."""
 _GAUSSIAN_SHARE = Fraction(3, 7)
 _RENYI_SHARES = ((1.0, Fraction(3, 14)), (0.8, Fraction(1, 7)), (0.6, Fraction(1, 7)), (2.0, Fraction(1, 14)))
 """Orders, as multiples of (the best order for Gaussian runs − 1), and their shares of the rest of delta."""
 
 Made: TypeAlias = tuple[float, tuple[Elementary, ...], float]
-"""What the deltas of releases may add up to; the elementary filters; and what deltas may add up to instead where the
-first release exceeds that, if it decides."""
+"""What the deltas of releases may add up to; the elementary filters; and what deltas may add up to where the first
+release decides for basic composition."""
 
 
 def makers(budget: Budget) -> dict[str, Callable[[], Made]]:
@@ -168,15 +170,15 @@ class Filter:
     """How much the deltas of the releases themselves may add up to."""
     parts: tuple[Elementary, ...]
     whole: float = 0.0
-    """If more than the slack: how much they may add up to where the first release exceeds the slack, for which the
-    first part alone then admits."""
+    """If more than the slack: how much they may add up to where the first release decides for basic composition, under
+    which the first part alone admits."""
     direct: Fraction | None = None
     """The part of delta that the slack is, where the owner may choose it."""
 
     @property
     def definition(self) -> str:
         """Names the rule, the split of delta and the choice of orders; it changes whenever one of them does."""
-        return f"{self.by}/1" if self.direct in (None, _FIRST_DIRECT) else f"{self.by}/2:{self.direct}"
+        return f"{self.by}/1" if self.direct in (None, _EIGHTH) else f"{self.by}/2:{self.direct}"
 
     @property
     def start(self) -> Cost:
@@ -211,12 +213,28 @@ class Filter:
         Where the first release decides, that needs what was spent ``before`` the last release. Unless told it is not
         known to be the first, and so the rule that needs no choice is applied.
         """
+        ways = self._ways(before) if before is not None else (self._usual,)
+        return any(self._keeps(spent, way) for way in ways)
+
+    def _keeps(self, spent: Cost, way: "_Way") -> bool:
         own, *amounts = self._checked(spent)
-        return any(
+        return (
             own <= way.slack
             and any(amount <= part.limit for amount, part in zip(amounts, way.parts, strict=False))  # the first parts
-            for way in (self._ways(before) if before is not None else (self._usual,))
+            and (way.basic or not self._basic(spent))
         )
+
+    def add(self, spent: Cost, cost: Cost) -> Cost:
+        """The sum of a run with a further release.
+
+        A first release that decides for basic composition is marked: no other measure counts any more.
+        """
+        total = spent + cost
+        own, pure, *others = self._checked(total)
+        decides = not any(spent) and self._decisive < own and self._decisive < self.slack
+        if decides and self._keeps(total, _Way(self.whole, self.parts[:1], basic=True)):
+            return Cost((own, pure, *(math.inf for _ in others)))
+        return total
 
     def admits(self, spent: Cost, event: Event) -> bool:
         """Whether ``event`` still fits after a run that added up to ``spent``."""
@@ -254,8 +272,8 @@ class Filter:
         Of a single release by itself, where a longer run ``after`` it added up to so much.
 
         >>> rule = filter(Budget(1, 1e-6))
-        >>> print(rule.used(rule.cost(Pure(0.25) + Approximate(0, 1e-7))))
-        25 % of epsilon, 20 % of delta
+        >>> print(rule.used(rule.cost(Pure(0.25))))
+        25 % of epsilon
         """
         own, *amounts = self._checked(spent)
         way = self._ways(spent if after is None else after)[0]
@@ -304,7 +322,7 @@ class Filter:
         >>> rule = filter(Budget(1, 1e-6))
         >>> round(calibrate(lambda x: 50 * Gaussian(x), Budget(1, 1e-6)), 2), round(rule.calibrate(
         ...     lambda x: 50 * Gaussian(x)), 2)
-        (29.87, 31.27)
+        (29.87, 32.05)
         """
         before = self.start if spent is None else spent
         self._checked(before)
@@ -328,17 +346,31 @@ class Filter:
         )
 
     def _ways(self, before: Cost) -> "tuple[_Way, ...]":
-        """The rules under which a run may go on: one of them once it has begun, as its deltas tell.
-
-        A run guarded by the second rule began with more than the slack, and one guarded by the first never has more.
-        """
-        own, *_ = self._checked(before)
+        """The rules under which a run may go on: one of them once it has begun, as its sum tells."""
+        self._checked(before)
         if self.whole <= self.slack:
             return (self._usual,)
-        plain = _Way(self.whole, self.parts[:1])
+        basic = _Way(self.whole, self.parts[:1], basic=True)
         if not any(before):
-            return self._usual, plain
-        return (plain,) if own > self.slack else (self._usual,)
+            return self._usual, basic
+        return (basic,) if self._basic(before) else (self._usual,)
+
+    def _basic(self, spent: Cost) -> bool:
+        """Whether basic composition guards a run of this sum. The union refuses to come to a sum that looks so.
+
+        In version 1 such a run has more deltas than the slack, which the union never has.
+        """
+        own, _, *others = self._checked(spent)
+        if self.whole <= self.slack or own <= self._decisive:
+            return False
+        return self._decisive == self.slack or all(math.isinf(amount) for amount in others)
+
+    @property
+    def _decisive(self) -> float:
+        """With a larger delta a first release decides for basic composition; infinite where it decides nothing."""
+        if self.whole <= self.slack:
+            return math.inf
+        return min(self.slack, below(_EIGHTH * Fraction(below(self.budget.delta))))
 
     @property
     def _usual(self) -> "_Way":
@@ -396,7 +428,7 @@ def filter(  # noqa: A001 - the name users read: privacy.filter(budget)
             f"There is no {by!r} filter for {budget}.", fix=f"choose one of {', '.join(known)}."
         )
     slack, parts, whole = known[by]()
-    divided = by in ("union", "first") and budget.delta > 0
+    divided = by in ("union", "first") and "first" in known
     return Filter(budget, Adjacency(adjacency), by, slack, parts, whole, Fraction(budget.direct) if divided else None)
 
 
@@ -414,6 +446,7 @@ class _Way(NamedTuple):
 
     slack: float
     parts: tuple[Elementary, ...]
+    basic: bool = False
 
 
 def _ideal(part: Event) -> tuple[Event, float]:
