@@ -6,6 +6,7 @@ from tests.answers.making import HOSTILE, column
 
 from defocus.answers.plots import MOST, bars, blank, burn_down, curve, drawn, embedded
 from defocus.errors import MissingExtraError
+from defocus.privacy import Remaining
 
 
 def test_bars_stand_for_the_values_with_their_intervals_and_are_pale_where_noise_drowns_them() -> None:
@@ -55,11 +56,14 @@ def test_hostile_labels_and_missing_numbers_are_drawn_as_they_are() -> None:
 
 @pytest.mark.parametrize("charges", [0, 1, 12, 300])
 def test_the_burn_down_has_a_step_for_each_charge(charges: int) -> None:
-    left = np.linspace(3, 0, charges + 1)
-    figure = burn_down(list(left), [f"charge {i}" for i in range(charges + 1)])
-    (steps,) = figure.axes[0].patches
-    assert steps.get_data().values.tolist() == list(left)
-    assert len(figure.axes[0].get_xticks()) <= 13
+    left, deltas = np.linspace(3, 0, charges + 1), np.linspace(1e-6, 0, charges + 1)
+    remaining = [Remaining(epsilon, 1.0, delta) for epsilon, delta in zip(left, deltas, strict=True)]
+    figure = burn_down(remaining, [f"charge {i}" for i in range(charges + 1)])
+    drawn = [axes.patches[0].get_data().values.tolist() for axes in figure.axes]
+    assert drawn == [list(left), list(deltas)]
+    assert len(figure.axes[-1].get_xticks()) <= 13
+    pure = burn_down([Remaining(epsilon, 1.0, 0.0) for epsilon in left], ["x"] * (charges + 1))
+    assert [axes.get_ylabel() for axes in pure.axes] == ["epsilon left"]
     assert embedded(figure, "x")
 
 

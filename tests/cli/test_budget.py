@@ -15,13 +15,13 @@ QUESTION = "SELECT ward, COUNT(*) AS stays FROM visits GROUP BY ward"
 
 def test_the_budget_burns_down(defocus: Callable[..., Any], home: Path) -> None:
     assert "all of it" in defocus("budget").out
-    assert defocus("budget", "--json").json["share_left"] == 1
+    assert defocus("budget", "--json").json["used"] == {}
     defocus("query", QUESTION, "--epsilon", 1, "--purpose", "report")
     ran = defocus("budget", "--plot", "burn.png")
     assert "report" in ran.out
     assert "█" in ran.out
     assert (home / "burn.png").read_bytes().startswith(b"\x89PNG")
-    assert defocus("budget", "--json").json["share_left"] == pytest.approx(0.5, abs=0.01)
+    assert defocus("budget", "--json").json["used"]["epsilon"] == pytest.approx(0.5, abs=0.01)
     assert "report" in defocus("history").out
 
 
@@ -33,8 +33,8 @@ def test_the_plot_shows_epsilon_and_not_shares(
     for _ in range(2):
         defocus("query", QUESTION, "--epsilon", 0.5)
     assert defocus("budget", "--plot", home / "burn.png").code == 0
-    (axes,) = drawn[0].axes
-    assert axes.get_ylabel() == "epsilon left"
+    axes, deltas = drawn[0].axes
+    assert (axes.get_ylabel(), deltas.get_ylabel()) == ("epsilon left", "delta left")
     assert axes.patches[0].get_data().values == pytest.approx([2, 1.5, 1], abs=1e-6)
 
 
@@ -105,13 +105,13 @@ def test_each_day_is_asked_and_charged_alone(defocus: Callable[..., Any]) -> Non
     assert not defocus("preview", count, "--epsilon", 0.75, "--json").json["fits"]
     for command in ("budget", "history"):
         said = " ".join(defocus(command).out.split())
-        assert "2 parts were charged, the heaviest 75.0 % of the budget" in said
+        assert "2 parts were charged, the heaviest 75 % of epsilon" in said
     found = defocus("budget", "--json").json
     assert found["parts"]["column"] == "day"
     assert [release["parts"] for release in found["releases"]] == [["2026-11-13"], ["2026-11-14"]]
     for day, share in (("2026-11-13", 0.25), ("2026-11-15", 1.0)):
         alone = defocus("budget", "--part", day, "--json").json
-        assert [round(release["share_left"], 3) for release in alone["releases"]] == [share] * (share < 1)
+        assert [round(1 - release["used"]["epsilon"], 3) for release in alone["releases"]] == [share] * (share < 1)
         assert f"left for {day}" in defocus("budget", "--part", day).out
     told = defocus("history", "--json").json
     assert told["charges"][1]["parts"] == ["2026-11-14"]

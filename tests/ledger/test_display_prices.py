@@ -18,8 +18,10 @@ def test_a_charge_is_priced_by_itself_and_beside_the_whole_budget(opened: Callab
     found = prices.to_dict(charge)
     assert (found["sequence"], found["what"], found["delta"]) == (1, "gaussian(50)", 1e-6)
     assert 0.05 < found["epsilon"] <= float(prices.epsilon(charge))
-    assert 0 < found["used"] == prices.used(ledger.spent())
-    assert (prices.epsilon(genesis), prices.share(genesis)) == ("", "")
+    assert found["used"] == prices.used(ledger.spent()).to_dict()
+    assert 0 < found["used"]["epsilon"] < 1
+    assert found["used"]["delta"] == 0
+    assert (prices.epsilon(genesis), prices.shares(genesis)) == ("", ("", ""))
     assert [row["measure"] for row in prices.labelled(ledger.spent())][:2] == ["delta", "epsilon"]
 
 
@@ -31,4 +33,4 @@ def test_too_many_kinds_of_releases_are_not_asked_for(opened: Callable[..., Ledg
     prices = Prices.of(ledger.terms, entries)
     assert prices.epsilon(entries[1]) == ""
     assert prices.to_dict(entries[1])["epsilon"] is None
-    assert prices.share(entries[1]) == "0.1 %"
+    assert prices.shares(entries[1])[0] == "0.1 %"

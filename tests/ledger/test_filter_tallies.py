@@ -164,7 +164,7 @@ def test_what_was_spent_is_told_in_words(book: Ledger) -> None:
     tally = book.tally()
     assert tally is not None
     assert tally.words(Guard.of(book.terms)) == (
-        "3 parts were charged, the heaviest 50.0 % of the budget, beside 12.5 % that everybody was charged"
+        "3 parts were charged, the heaviest 50 % of epsilon, beside 12.5 % of epsilon that everybody was charged"
     )
     assert book.spent() == pytest.approx((0, 0.625))
     assert book.spent("2026-11-14") == pytest.approx((0, 0.375))
@@ -172,7 +172,7 @@ def test_what_was_spent_is_told_in_words(book: Ledger) -> None:
     assert book.spent("2027-01-01") == pytest.approx((0, 0.125))
     assert book.remaining("2026-11-14").epsilon == pytest.approx(0.625)
     assert book.words() == (
-        "3 parts were charged, the heaviest 50.0 % of the budget, beside 12.5 % that everybody was charged;"
+        "3 parts were charged, the heaviest 50 % of epsilon, beside 12.5 % of epsilon that everybody was charged;"
         " left for everybody: one release of epsilon 0.375"
     )
     page = book._repr_html_()
@@ -186,7 +186,7 @@ def test_what_was_spent_is_told_in_words(book: Ledger) -> None:
 def test_without_parts_the_share_of_the_budget_is_told(opened: Opener) -> None:
     ledger = opened()
     ledger.charge(Pure(Fraction(1, 4)), purpose="count")
-    assert ledger.words() == "25.0 % of the budget was spent; left for everybody: one release of epsilon 0.75"
+    assert ledger.words() == "25 % of epsilon was spent; left for everybody: one release of epsilon 0.75"
 
 
 def test_everything_as_one_event_counts_a_release_as_often_as_the_part_that_had_it_most_often(book: Ledger) -> None:

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from defocus.errors import InvalidParameterError, LedgerDamagedError, LedgerMismatchError
+from defocus.ledger.filter import Guard
 from defocus.ledger.terms import Terms
 from defocus.privacy.budgets import Budget
 from defocus.privacy.units import Unit, edge, item, node, rows, user, weight
@@ -24,7 +25,7 @@ units = st.sampled_from(
 
 @given(budgets, units)
 def test_terms_survive_json(budget: Budget, unit: Unit) -> None:
-    terms = Terms.new(dataset="visits", unit=unit, budget=budget, filter_version="union/1")
+    terms = Terms.new(dataset="visits", unit=unit, budget=budget, filter_version=Guard.definition(budget))
     again = Terms.read(json.loads(json.dumps(terms.to_dict())))
     assert again == terms
     again.hold(dataset="visits", unit=unit, budget=budget)

@@ -72,7 +72,7 @@ def test_protection_names_the_neighbours(replace: bool, words: str) -> None:
 
 def test_a_charge_is_told_with_its_share_and_what_it_leaves(ledger: Ledger) -> None:
     receipt = ledger.charge(DiscreteLaplace(10, 5), purpose="visits", who="Ada")
-    assert taken(receipt) == "it takes 16.7 % of the budget of the ledger, of which 16.7 % is used with it"
+    assert taken(receipt) == "it takes 16.7 % of epsilon of the ledger's budget; used with it: 16.7 % of epsilon"
     assert entered(receipt).startswith("charged beforehand as entry 1: visits (Ada, 20")
     assert afterwards(receipt).startswith("after this answer: one release of epsilon 2.5")
 

@@ -21,7 +21,7 @@ def test_what_is_foretold_to_be_left_is_left_and_looking_charges_nothing(ledger:
     assert len(ledger) == 1
     assert prospect.fits
     assert "covers it; left now: one release of epsilon 3" in prospect.budget()
-    assert "it takes 16.7 % of the budget, and 16.7 % is used then" in prospect.budget()
+    assert "used now: 0 % of epsilon; used afterwards: 16.7 % of epsilon" in prospect.budget()
     ledger.charge(Laplace(2), purpose="so")
     assert ledger.remaining() == prospect.after
 
@@ -44,7 +44,7 @@ def test_words_and_json_agree(ledger: Ledger) -> None:
     content = json.loads(json.dumps(prospect.to_dict(), allow_nan=False))
     assert content["fits"] is True
     assert content["epsilon"] == pytest.approx(0.5)
-    assert content["used_after"] == pytest.approx(1 / 6)
+    assert content["used_after"] == pytest.approx({"epsilon": 1 / 6, "delta": 0})
 
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, None])

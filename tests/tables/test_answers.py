@@ -274,7 +274,7 @@ def test_an_answer_is_explained_at_the_delta_that_was_asked_for(tmp_path: Path) 
 def test_an_answer_says_what_it_takes_from_the_ledger(tmp_path: Path) -> None:
     charged(tmp_path)
     made = answered(tmp_path)
-    assert "it takes 16.7 % of the budget of the ledger, of which 33.3 % is used with it" in made.explain()
+    assert "it takes 16.7 % of epsilon of the ledger's budget; used with it: 33.3 % of epsilon" in made.explain()
 
 
 def test_a_composition_is_explained_by_its_composed_loss(tmp_path: Path) -> None:

@@ -109,11 +109,11 @@ def test_half_told_columns_and_empty_previews_are_refused(tmp_path: Path) -> Non
 def test_it_says_which_part_of_the_ledger_it_takes(tmp_path: Path) -> None:
     charged(tmp_path)
     preview = previewed(tmp_path)
-    assert preview.prospect.used == pytest.approx((1 / 6, 1 / 3))
-    assert "it takes 16.7 % of the budget, and 33.3 % is used then" in str(preview)
+    assert [used.share for used in preview.prospect.used] == pytest.approx([1 / 6, 1 / 3])
+    assert "used now: 16.7 % of epsilon; used afterwards: 33.3 % of epsilon" in str(preview)
     content = preview.to_dict()
-    assert (content["used_now"], content["used_after"]) == pytest.approx((1 / 6, 1 / 3))
-    assert content["delta_left_after"] == pytest.approx(1.25e-7)
+    assert (content["used_now"]["epsilon"], content["used_after"]["epsilon"]) == pytest.approx((1 / 6, 1 / 3))
+    assert content["delta_left_after"] == pytest.approx(5e-7)
     assert ", and delta 1.25e-7; it takes" in str(preview)
 
 
@@ -129,5 +129,5 @@ def test_where_it_does_not_fit_it_says_which_delta_would(tmp_path: Path) -> None
     charged(tmp_path)
     preview = previewed(tmp_path, Approximate(0.5, 1e-6), asked=Budget(1, 1e-6))
     assert not preview.fits
-    assert "ask with delta=1.25e-07" in str(preview)
+    assert "ask with delta=5e-07" in str(preview)
     assert preview.to_dict()["instead"] == preview.prospect.remedy

@@ -11,6 +11,7 @@ import numpy as np
 
 from defocus.answers.columns import AnswerColumn
 from defocus.errors import MissingExtraError
+from defocus.privacy.filters import Remaining
 
 __all__ = [
     "DARK",
@@ -147,21 +148,19 @@ def curve(places: Sequence[float], column: AnswerColumn, *, by: str) -> Any:
     return figure
 
 
-def burn_down(left: Sequence[float], labels: Sequence[str]) -> Any:
-    """What was left after each charge, as steps."""
-    figure = blank(7, 2.6)
-    axes = figure.add_subplot()
-    axes.stairs(left, np.arange(len(left) + 1) - 0.5, fill=True, color=TEAL, alpha=0.7)
+def burn_down(left: Sequence[Remaining], labels: Sequence[str]) -> Any:
+    """What was left after each charge, as steps: epsilon, and below it delta where the budget has one."""
+    rows = {"epsilon": [one.epsilon for one in left], "delta": [one.delta for one in left]}
+    shown = [name for name, amounts in rows.items() if name == "epsilon" or any(amounts)]
+    figure = blank(7, 2.6 + 1.4 * (len(shown) - 1))
+    panels = figure.subplots(len(shown), sharex=True, squeeze=False)[:, 0]
+    for axes, name in zip(panels, shown, strict=True):
+        axes.stairs(rows[name], np.arange(len(left) + 1) - 0.5, fill=True, color=TEAL, alpha=0.7)
+        axes.set(ylabel=f"{name} left", ylim=(0, None), xlim=(-0.5, len(left) - 0.5))
+        axes.grid(visible=True, axis="y", alpha=0.3)
     step = max(1, -(-len(left) // 12))
-    axes.set_xticks(
-        range(0, len(left), step),
-        [literal(label) for label in labels[::step]],
-        rotation=20,
-        ha="right",
-        fontsize=7,
-    )
-    axes.set(ylabel="epsilon left", ylim=(0, None), xlim=(-0.5, len(left) - 0.5))
-    axes.grid(visible=True, axis="y", alpha=0.3)
+    named = [literal(label) for label in labels[::step]]
+    panels[-1].set_xticks(range(0, len(left), step), named, rotation=20, ha="right", fontsize=7)
     return figure
 
 

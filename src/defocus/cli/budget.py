@@ -8,12 +8,13 @@ from defocus.cli.privacy import ready, save
 from defocus.cli.terminal import console, facts, table, to_json
 from defocus.ledger.entries import CHARGE, Entry
 from defocus.ledger.filter import Amounts, Guard
-from defocus.privacy.filters import Cost
+from defocus.privacy.filters import Used
+from defocus.release.guarantee import left as left_words
 from defocus.tables.dataset_file import read
 
 __all__ = ["show"]
 
-_WIDE = 40
+_WIDE = 8
 _NEWEST = 20
 
 
@@ -25,7 +26,7 @@ def show(where: str, *, part: str | None, plot: Path | None, as_json: bool) -> N
     if found is None:
         dataset = read(where)
         if as_json:
-            to_json({"dataset": dataset.name, "budget": str(dataset.budget), "share_left": 1.0, "releases": []})
+            to_json({"dataset": dataset.name, "budget": str(dataset.budget), "used": {}, "releases": []})
             return
         known = [("data", dataset.name), ("protects", dataset.unit), ("budget", dataset.budget)]
         console().print(facts([*known, ("left", "all of it: nothing was released yet")]))
@@ -36,10 +37,10 @@ def show(where: str, *, part: str | None, plot: Path | None, as_json: bool) -> N
         terms, remaining, tally = ledger.terms, ledger.remaining(*about), ledger.tally()
     guard = Guard.of(terms)
     charges, sums = (charges, [entry.spent for entry in charges]) if part is None else _of(part, charges, guard)
-    left = [1.0, *(max(0.0, 1.0 - guard.filter.used(Cost(spent))) for spent in sums)]
+    used = [guard.used(spent) for spent in (guard.start, *sums)]
     if plot is not None:
-        epsilons = [guard.remaining(spent).epsilon for spent in (guard.start, *sums)]
-        save(burn_down(epsilons, ["start", *(str(entry.sequence) for entry in charges)]), plot)
+        left = [guard.remaining(spent) for spent in (guard.start, *sums)]
+        save(burn_down(left, ["start", *(str(entry.sequence) for entry in charges)]), plot)
     divided = None if tally is None else tally.words(guard)
     if as_json:
         to_json(
@@ -48,22 +49,23 @@ def show(where: str, *, part: str | None, plot: Path | None, as_json: bool) -> N
                 "unit": str(terms.unit),
                 "budget": str(terms.budget),
                 "left": str(remaining),
-                "share_left": left[-1],
+                "used": used[-1].to_dict(),
                 "parts": None if terms.parts is None else {**terms.parts.to_dict(), "spent": divided},
-                "releases": [_record(entry, share) for entry, share in zip(charges, left[1:], strict=True)],
+                "releases": [_record(entry, share) for entry, share in zip(charges, used[1:], strict=True)],
             }
         )
         return
     screen = console()
     known = [("data", terms.dataset), ("protects", terms.unit), ("budget", terms.budget)]
-    known += [("left" if part is None else f"left for {part}", remaining)]
+    known += [("left" if part is None else f"left for {part}", left_words(remaining)), ("used", used[-1])]
     known += [] if divided is None else [("parts", terms.parts), ("", divided)]
     screen.print(facts(known))
     if len(charges) > _NEWEST:
         screen.print(f"the last {_NEWEST} of {len(charges)} releases; all of them: defocus history")
-    newest = list(zip(charges, left[1:], strict=True))[-_NEWEST:]
-    rows = [(entry.sequence, entry.time[:10], entry.who, entry.purpose, _bar(share)) for entry, share in newest]
-    screen.print(table(("#", "when", "who", "purpose", "budget left"), rows, numbers=("#",)))
+    newest = list(zip(charges, used[1:], strict=True))[-_NEWEST:]
+    rows = [(entry.sequence, entry.time[:10], entry.who, entry.purpose, *_bars(after)) for entry, after in newest]
+    heads = [f"{used[-1].measure} left", *([] if used[-1].delta is None else ["delta left"])]
+    screen.print(table(("#", "when", "who", "purpose", *heads), rows, numbers=("#",)))
 
 
 def _of(part: str, charges: list[Entry], guard: Guard) -> tuple[list[Entry], list[Amounts]]:
@@ -77,17 +79,18 @@ def _of(part: str, charges: list[Entry], guard: Guard) -> tuple[list[Entry], lis
     return found, sums
 
 
-def _record(entry: Entry, share: float) -> dict[str, object]:
+def _record(entry: Entry, used: Used) -> dict[str, object]:
     return {
         "sequence": entry.sequence,
         "time": entry.time,
         "who": entry.who,
         "purpose": entry.purpose,
-        "share_left": share,
+        "used": used.to_dict(),
         **({} if entry.tally is None else {"parts": list(entry.parts)}),
     }
 
 
-def _bar(share: float) -> str:
-    full = round(share * _WIDE)
-    return f"{'█' * full}{'·' * (_WIDE - full)} {100 * share:.1f} %"
+def _bars(used: Used) -> list[str]:
+    """What is left of each as a bar."""
+    left = [max(0.0, 1.0 - share) for share in (used.share, used.delta) if share is not None]
+    return [f"{'█' * round(share * _WIDE)}{'·' * (_WIDE - round(share * _WIDE))} {100 * share:.1f} %" for share in left]

@@ -41,7 +41,7 @@ def show(where: str, *, last: int | None, as_json: bool) -> None:
             {
                 "terms": ledger.terms.to_dict(),
                 "spent": prices.labelled(spent),
-                "used": prices.used(spent),
+                "used": prices.used(spent).to_dict(),
                 "remaining": str(left),
                 "anchor": str(anchor),
                 "charges": [prices.to_dict(entry) for entry in entries if entry.kind == CHARGE],

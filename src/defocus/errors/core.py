@@ -120,10 +120,10 @@ class BudgetExceededError(LedgerError):
     ...     budget="Budget(epsilon=1)", left="one release of epsilon 0.25",
     ...     requested_epsilon=0.5, remaining_epsilon=0.25))
     The budget does not cover this release; nothing was charged.
-      requested   0.5 in epsilon (by itself the release has epsilon 0.5)
-      remaining   0.25 in epsilon, of Budget(epsilon=1)
-      difference  0.25 in epsilon
-    To fix: add noise until it fits in what is left, one release of epsilon 0.25, or ask the owner of the data for more.
+      requested   epsilon 0.5
+      remaining   one release of epsilon 0.25, of Budget(epsilon=1)
+      difference  0.25 in epsilon (0.5 requested, 0.25 left)
+    To fix: add noise until it fits in what is left, or ask the owner of the data for more.
     """
 
     def __init__(
@@ -145,10 +145,10 @@ class BudgetExceededError(LedgerError):
         alone = alone if math.isfinite(requested_epsilon) else "no epsilon at the delta of the budget"
         super().__init__(
             f"The budget does not cover this release{f' from the part {part}' if part else ''}; nothing was charged.\n"
-            f"  requested   {requested:.6g} in {measure} (by itself the release has {alone})\n"
-            f"  remaining   {remaining:.6g} in {measure}, of {budget}\n"
-            f"  difference  {difference:.6g} in {measure}",
-            fix=f"{remedy} in what is left, {left}, or ask the owner of the data for more."
+            f"  requested   {alone}\n"
+            f"  remaining   {left or 'next to nothing'}, of {budget}\n"
+            f"  difference  {difference:.6g} in {measure} ({requested:.6g} requested, {remaining:.6g} left)",
+            fix=f"{remedy} in what is left, or ask the owner of the data for more."
             if left
             else "read again what was already released, which is free, or ask the owner of the data for more budget.",
         )

@@ -16,7 +16,7 @@ from defocus.ledger.terms import Terms
 from defocus.privacy.composition import FixedSequence, single_release_bound
 from defocus.privacy.events import Event
 from defocus.privacy.expressions import sketch, unparse
-from defocus.privacy.filters import Cost, Filter
+from defocus.privacy.filters import Cost, Filter, Used
 from defocus.privacy.html import html_facts, html_table
 from defocus.privacy.numbers import at_least
 from defocus.privacy.wire import from_wire
@@ -50,15 +50,18 @@ class Prices:
         found = self._bound(entry) if entry.kind == CHARGE else None
         return "" if found is None else at_least(found.epsilon, 4, forgiving=2**-46)
 
-    def used(self, spent: Sequence[float]) -> float | None:
-        """The part of the budget that is used; None where no measure of the filter can express the run."""
-        share = self.rule.used(Cost(spent))
-        return share if math.isfinite(share) else None
+    def used(self, spent: Sequence[float]) -> Used:
+        """The parts of the budget that are used."""
+        return self.rule.used(Cost(spent))
 
-    def share(self, entry: Entry) -> str:
-        """The part of the budget that is used after a charge, in per cent."""
-        used = self.used(entry.spent) if entry.kind == CHARGE else None
-        return "" if used is None else f"{100 * used:.1f} %"
+    def shares(self, entry: Entry) -> tuple[str, str]:
+        """The parts of epsilon (or rho, or mu) and of delta that are used after a charge, in per cent."""
+        if entry.kind != CHARGE:
+            return "", ""
+        used = self.used(entry.spent)
+        return tuple(
+            "" if share is None or math.isinf(share) else f"{100 * share:.1f} %" for share in (used.share, used.delta)
+        )
 
     def labelled(self, spent: Sequence[float]) -> list[dict[str, Any]]:
         """The numbers that the filter adds up, each with its name and limit; null where it cannot express the run."""
@@ -76,12 +79,16 @@ class Prices:
             "what": unparse(charged(entry)),
             "epsilon": bound.epsilon if bound is not None and known else None,
             "delta": bound.delta if bound is not None and known else None,
-            "used": self.used(entry.spent),
+            "used": self.used(entry.spent).to_dict(),
             **({} if entry.tally is None else {"parts": list(entry.parts)}),
         }
 
     def _bound(self, entry: Entry) -> FixedSequence | None:
         return None if self.alone is None else self.alone[charged(entry)]
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None or math.isinf(share) else f"{100 * share:.1f} %"
 
 
 def charged(entry: Entry) -> Event:
@@ -96,8 +103,8 @@ def _alone(event: Event, rule: Filter) -> FixedSequence | None:
         return None
 
 
-COLUMNS = ("#", "when (UTC)", "who", "purpose", "what", "epsilon", "used")
-NUMBERS = ("#", "epsilon", "used")
+COLUMNS = ("#", "when (UTC)", "who", "purpose", "what", "epsilon", "used", "of delta")
+NUMBERS = ("#", "epsilon", "used", "of delta")
 """The columns that are set to the right."""
 _WIDEST = 160
 _NAMED = 3
@@ -146,7 +153,7 @@ def cells(entry: Entry, prices: Prices, *, widest: int | None = None) -> tuple[s
     short = what if widest is None or len(what) <= widest else f"{what[: widest - 1]}…"
     when = entry.time[:16].replace("T", " ")
     purpose = entry.purpose if entry.kind == CHARGE else ""  # that of a release is that of its charge
-    return str(entry.sequence), when, entry.who, purpose, short, prices.epsilon(entry), prices.share(entry)
+    return str(entry.sequence), when, entry.who, purpose, short, prices.epsilon(entry), *prices.shares(entry)
 
 
 def _parts(entry: Entry) -> str:

@@ -41,7 +41,7 @@ from defocus.privacy.accounting import tightest_at
 from defocus.privacy.budgets import Budget
 from defocus.privacy.calibration import spoken_delta
 from defocus.privacy.events import Composed, Event, Shuffled
-from defocus.privacy.filters import Cost, Filter, Remaining, rules
+from defocus.privacy.filters import Cost, Filter, Remaining, Used, rules
 from defocus.privacy.filters import filter as make_filter
 from defocus.privacy.units import Adjacency
 
@@ -103,7 +103,7 @@ class Guard:
 
     def add(self, spent: Amounts, cost: Amounts) -> Amounts:
         """The sum with a cost added, rounded up."""
-        return tuple(Cost(spent) + Cost(cost))
+        return tuple(self.filter.add(Cost(spent), Cost(cost)))
 
     def admits(self, spent: Amounts, event: Event) -> bool:
         """Whether ``event`` still fits."""
@@ -113,10 +113,9 @@ class Guard:
         """Whether a release of this cost still fits: :meth:`admits`, for many sums and one price."""
         return self.filter.fits(Cost(spent) + Cost(cost), before=Cost(spent))
 
-    def used(self, spent: Amounts) -> float | None:
-        """The part of the budget that is used; None where no measure of the filter can express the run."""
-        share = self.filter.used(Cost(spent))
-        return share if math.isfinite(share) else None
+    def used(self, spent: Amounts) -> Used:
+        """The parts of the budget that are used."""
+        return self.filter.used(Cost(spent))
 
     def remaining(self, spent: Amounts) -> Remaining:
         """What still fits."""
@@ -206,14 +205,9 @@ class Tally:
     def words(self, guard: Guard) -> str:
         """The tally as people read it."""
         if not self.parts:
-            return f"no part was charged yet; what everybody was charged is {_share(guard, self.common)} of the budget"
+            return f"no part was charged yet; everybody was charged {guard.used(self.common)}"
         number = "1 part was" if self.parts == 1 else f"{self.parts} parts were"
         return (
-            f"{number} charged, the heaviest {_share(guard, self.heaviest)} of the budget, beside"
-            f" {_share(guard, self.common)} that everybody was charged"
+            f"{number} charged, the heaviest {guard.used(self.heaviest)}, beside {guard.used(self.common)} that"
+            " everybody was charged"
         )
-
-
-def _share(guard: Guard, amounts: Amounts) -> str:
-    used = guard.used(amounts)
-    return "more than can be said" if used is None else f"{100 * used:.1f} %"

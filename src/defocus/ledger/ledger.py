@@ -103,9 +103,10 @@ class Ledger:
             dataset: the name of the data. Likewise.
             parts: what divides the data into parts with nobody in common, which can be charged apart. Left out, a new
                 ledger has none, and one that has some is opened all the same.
-            by: the filter that guards a new ledger, as :func:`defocus.privacy.filter` names it. Unless told, one under
-                which releases may themselves spend an eighth of delta, or all of it if the first release exceeds that;
-                choose "basic" where many releases find groups, so that epsilons and deltas are always added up.
+            by: the filter that guards a new ledger, as :func:`defocus.privacy.filter` names it. By default one
+                that composes tightly, under which releases may themselves spend the part ``budget.direct`` of delta, or
+                all of it if the first release spends more than an eighth of it; choose "basic" where many releases find
+                groups, so that epsilons and deltas are always added up.
             anchor_file: a file that follows the last entry, so that a deleted ledger or an older copy is noticed.
                 Beside a ledger that is a file unless told (``visits.ledger.anchor``), and started there when it is
                 missing; better on another disk, where it must exist once something was charged.
@@ -266,8 +267,7 @@ class Ledger:
         """What was spent and what is left, for people."""
         with self._chain.end() as (_, last):
             used = self._guard.used(last.spent)
-        share = "more than can be said" if used is None else f"{100 * used:.1f} %"
-        spent = f"{share} of the budget was spent" if last.tally is None else last.tally.words(self._guard)
+        spent = f"{used} was spent" if last.tally is None else last.tally.words(self._guard)
         return f"{spent}; left for everybody: {self._guard.remaining(last.spent)}"
 
     def about(self, *parts: str) -> "Ledger":

@@ -2,10 +2,11 @@
 
 import json
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, final
 
-from defocus.errors import DefocusError, LedgerDamagedError, LedgerMismatchError
+from defocus.errors import DefocusError, LedgerDamagedError, LedgerMismatchError, Number
 from defocus.ledger.parts import Parts
 from defocus.ledger.text import line
 from defocus.privacy.budgets import Budget
@@ -66,7 +67,10 @@ class Terms:
             return cls(
                 dataset=line("dataset", data["dataset"]),
                 unit=unit,
-                budget=Budget(**{name: read_number(value) for name, value in data["budget"].items()}),
+                budget=Budget(
+                    **{name: read_number(value) for name, value in data["budget"].items()},
+                    direct=_direct(data["filter"]),
+                ),
                 filter=line("filter", data["filter"]),
                 id=line("id", data["id"]),
                 parts=Parts(**data["parts"]).check(unit) if "parts" in data else None,
@@ -87,6 +91,8 @@ class Terms:
     ) -> None:
         """Refuse to be opened as something else, and say what differs."""
         rule = self.filter.partition("/")[0]
+        if budget is not None and ":" not in self.filter and replace(budget, direct=self.budget.direct) == self.budget:
+            budget = None  # under this rule nobody chose a part for direct spending
         mine = {"dataset": self.dataset, "unit": self.unit, "budget": self.budget, "parts": self.parts, "by": rule}
         given = {"dataset": dataset, "unit": unit, "budget": budget, "parts": parts, "by": by}
         differ = [
@@ -114,3 +120,11 @@ class Terms:
             kinds = f"{{{json.dumps(mine.column, ensure_ascii=False)}: {json.dumps(mine.kind)}}}"
             return f"declare types={kinds}, in a dataset file the kind of that column, as when the ledger was made."
         return f"divide the data as when the ledger was made, into {mine}."
+
+
+def _direct(rule: str) -> Number:
+    """The part of delta that releases may spend themselves, as the name of a filter says; in version 1 an eighth."""
+    if rule in ("first/1", "union/1"):
+        return Fraction(1, 8)
+    version = rule.partition("/")[2]
+    return Fraction(version[2:]) if version.startswith("2:") else Budget(1).direct

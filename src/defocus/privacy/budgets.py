@@ -8,22 +8,30 @@ from defocus.privacy.losses import Loss
 
 __all__ = ["Budget"]
 
+_DIRECT = 0.5
+
 
 @final
 @dataclass(frozen=True, slots=True)
 class Budget:
     """(epsilon, delta), or rho of zero-concentrated DP, or mu of Gaussian DP: exactly one of them.
 
+    Of the delta of a ledger, the part ``direct`` is kept for releases that spend a delta of their own, as those do that
+    find the keys of groups; the rest pays for tight composition.
+
     >>> Budget(1, 1e-5)
     Budget(epsilon=1, delta=1e-05)
     >>> Budget(rho=0.5)
     Budget(rho=0.5)
+    >>> Budget(1, 1e-5, direct=0.25)
+    Budget(epsilon=1, delta=1e-05, direct=0.25)
     """
 
     epsilon: Number | None = None
     delta: Number = 0
     rho: Number | None = None
     mu: Number | None = None
+    direct: Number = _DIRECT
 
     def __post_init__(self) -> None:
         given = [name for name in ("epsilon", "rho", "mu") if getattr(self, name) is not None]
@@ -37,14 +45,16 @@ class Budget:
         (name,) = given
         object.__setattr__(self, name, storable(name, positive(name, getattr(self, name))))
         object.__setattr__(self, "delta", delta)
+        direct = storable("direct", probability("direct", self.direct, one=False))
+        object.__setattr__(self, "direct", direct if delta else _DIRECT)
 
     def __repr__(self) -> str:
         if self.epsilon is None:
             name = "mu" if self.rho is None else "rho"
             return f"Budget({name}={getattr(self, name)})"
-        return (
-            f"Budget(epsilon={self.epsilon}, delta={self.delta})" if self.delta else f"Budget(epsilon={self.epsilon})"
-        )
+        delta = f", delta={self.delta}" if self.delta else ""
+        direct = f", direct={self.direct}" if delta and self.direct != _DIRECT else ""
+        return f"Budget(epsilon={self.epsilon}{delta}{direct})"
 
     def covers(self, loss: Loss) -> bool:
         """Whether everything ``loss`` describes fits in this budget, as far as its accountant can tell."""

@@ -14,7 +14,7 @@ from defocus.privacy.losses import checked_delta
 from defocus.privacy.numbers import at_least, at_most, sum_up
 from defocus.privacy.units import Adjacency
 
-__all__ = ["Comparison", "Cost", "FixedSequence", "Remaining", "fixed_sequence_bound", "single_release_bound"]
+__all__ = ["Comparison", "Cost", "FixedSequence", "Remaining", "Used", "fixed_sequence_bound", "single_release_bound"]
 
 
 _CRUMB = 1e-7
@@ -68,6 +68,35 @@ class Comparison:
     def difference(self) -> float:
         """How much too much it is; negative if it fits."""
         return self.requested - self.remaining
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Used:
+    """The parts of a budget that are used: of epsilon, rho or mu, and of the delta that releases may spend themselves.
+
+    1 is all of it; infinite where no measure of the filter can express the run; no delta where the budget has none.
+
+    >>> print(Used("rho", 0.125, None))
+    12.5 % of rho
+    """
+
+    measure: str
+    share: float
+    delta: float | None
+
+    def __str__(self) -> str:
+        delta = f" and {_percent(self.delta)} of delta" if self.delta else ""
+        return f"{_percent(self.share)} of {self.measure}{delta}"
+
+    def to_dict(self) -> dict[str, float | None]:
+        """The shares with JSON types only; null where there is none to tell."""
+        shares = {self.measure: self.share, **({} if self.delta is None else {"delta": self.delta})}
+        return {name: share if math.isfinite(share) else None for name, share in shares.items()}
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %" if math.isfinite(share) else "an unknown part"
 
 
 @final

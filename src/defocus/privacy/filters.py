@@ -1,6 +1,4 @@
-r"""How much of a budget each elementary filter gets: shares of delta, orders, and the limits they buy.
-
-Privacy filters: does the next release, chosen after seeing all earlier answers, still fit in the budget?
+r"""Privacy filters: does the next release, chosen after seeing all earlier answers, still fit in the budget?
 
 Composition theorems for fixed sequences need not hold when later privacy parameters depend on earlier answers. A
 filter is a rule that may be asked before each release, and keeps the budget for every analyst who obeys it.
@@ -25,9 +23,10 @@ Guarantee:
     one of pure releases with an analyst who tosses coins, covered by the above. Bad coins come up with probability
     at most the sum of the deltas, which is held below a share of its own that serves all elementary filters at once.
 
-    *The first release decides* (``by="first"``). The union leaves one eighth of delta for the deltas of releases
-    themselves. Where the first release asks for more, the run is guarded by basic composition instead, from its first
-    release to its last: epsilons and deltas are added up, and all of delta may be spent so. Both filters are
+    *The first release decides* (``by="first"``). The union leaves a part of delta, ``Budget.direct``, for the deltas
+    of releases themselves. Where the first release alone asks for more than an eighth of delta, and basic composition
+    admits it, that guards the run instead, from its first release to its last: epsilons and deltas are added up, and
+    all of delta may be spent so. (So a budget can be divided into two, three or seven equal releases.) Both filters are
     :math:`(\varepsilon, \delta)`-DP against every analyst. Which one guards the run is a function of the first
     proposal that costs anything, and that one is made before any answer: it depends on the analyst's randomness r and
     on nothing in the data. So :math:`P_r(S) \le e^\varepsilon Q_r(S) + \delta` for each r, hence also on average.
@@ -58,13 +57,13 @@ from defocus.privacy.accounting.renyi.conversion import epsilon_at
 from defocus.privacy.accounting.shuffling import replaced_only
 from defocus.privacy.accounting.zcdp import rho_for
 from defocus.privacy.budgets import Budget
-from defocus.privacy.composition import Comparison, Cost, Remaining
+from defocus.privacy.composition import Comparison, Cost, Remaining, Used
 from defocus.privacy.elementary_filters import ConcentratedSum, Elementary, GaussianSum, PureSum, RenyiSum, price
 from defocus.privacy.events import Event, Gaussian, Pure, described, parts_of
 from defocus.privacy.numbers import above, below, bisect, least_allowed, product_up, sum_up
 from defocus.privacy.units import Adjacency
 
-__all__ = ["Comparison", "Cost", "Filter", "Made", "Remaining", "filter", "makers", "rules"]
+__all__ = ["Comparison", "Cost", "Filter", "Made", "Remaining", "Used", "filter", "makers", "rules"]
 
 
 _ROOM = 1 + 1e-9
@@ -73,13 +72,16 @@ _ROOM = 1 + 1e-9
 _BLUR = 1e-9
 """The part of epsilon set aside for the difference between discrete and continuous Gaussians."""
 
-_SLACK_SHARE, _GAUSSIAN_SHARE = 1 / 8, 3 / 8
-_RENYI_SHARES = ((1.0, 3 / 16), (0.8, 1 / 8), (0.6, 1 / 8), (2.0, 1 / 16))
-"""Orders, as multiples of (the best order for Gaussian runs − 1), and their shares of delta."""
+_EIGHTH = Fraction(1, 8)
+"""A first release with a larger part of delta decides for basic composition. In version 1 of the union it was also the
+part for direct spending, which nobody could choose."""
+_GAUSSIAN_SHARE = Fraction(3, 7)
+_RENYI_SHARES = ((1.0, Fraction(3, 14)), (0.8, Fraction(1, 7)), (0.6, Fraction(1, 7)), (2.0, Fraction(1, 14)))
+"""Orders, as multiples of (the best order for Gaussian runs − 1), and their shares of the rest of delta."""
 
 Made: TypeAlias = tuple[float, tuple[Elementary, ...], float]
-"""What the deltas of releases may add up to; the elementary filters; and what deltas may add up to instead where the
-first release exceeds that, if it decides."""
+"""What the deltas of releases may add up to; the elementary filters; and what deltas may add up to where the first
+release decides for basic composition."""
 
 
 def makers(budget: Budget) -> dict[str, Callable[[], Made]]:
@@ -96,9 +98,11 @@ def makers(budget: Budget) -> dict[str, Callable[[], Made]]:
         return dict.fromkeys(("union", "basic"), lambda: (0.0, (pure,), 0.0))
 
     def union(whole: float) -> Made:
-        gaussian = _gaussian(epsilon, _GAUSSIAN_SHARE * delta)
-        renyi = (_renyi(epsilon, share * delta, factor) for factor, share in _RENYI_SHARES)
-        return _SLACK_SHARE * delta, (pure, gaussian, *renyi), whole
+        direct = Fraction(budget.direct) * Fraction(delta)
+        rest = Fraction(delta) - direct
+        gaussian = _gaussian(epsilon, below(_GAUSSIAN_SHARE * rest))
+        renyi = (_renyi(epsilon, below(share * rest), factor) for factor, share in _RENYI_SHARES)
+        return below(direct), (pure, gaussian, *renyi), whole
 
     return {
         "union": lambda: union(0.0),
@@ -166,13 +170,15 @@ class Filter:
     """How much the deltas of the releases themselves may add up to."""
     parts: tuple[Elementary, ...]
     whole: float = 0.0
-    """If more than the slack: how much they may add up to where the first release exceeds the slack, for which the
-    first part alone then admits."""
+    """If more than the slack: how much they may add up to where the first release decides for basic composition, under
+    which the first part alone admits."""
+    direct: Fraction | None = None
+    """The part of delta that the slack is, where the owner may choose it."""
 
     @property
     def definition(self) -> str:
         """Names the rule, the split of delta and the choice of orders; it changes whenever one of them does."""
-        return f"{self.by}/1"
+        return f"{self.by}/1" if self.direct in (None, _EIGHTH) else f"{self.by}/2:{self.direct}"
 
     @property
     def start(self) -> Cost:
@@ -207,12 +213,28 @@ class Filter:
         Where the first release decides, that needs what was spent ``before`` the last release. Unless told it is not
         known to be the first, and so the rule that needs no choice is applied.
         """
+        ways = self._ways(before) if before is not None else (self._usual,)
+        return any(self._keeps(spent, way) for way in ways)
+
+    def _keeps(self, spent: Cost, way: "_Way") -> bool:
         own, *amounts = self._checked(spent)
-        return any(
+        return (
             own <= way.slack
             and any(amount <= part.limit for amount, part in zip(amounts, way.parts, strict=False))  # the first parts
-            for way in (self._ways(before) if before is not None else (self._usual,))
+            and (way.basic or not self._basic(spent))
         )
+
+    def add(self, spent: Cost, cost: Cost) -> Cost:
+        """The sum of a run with a further release.
+
+        A first release that decides for basic composition is marked: no other measure counts any more.
+        """
+        total = spent + cost
+        own, pure, *others = self._checked(total)
+        decides = not any(spent) and self._decisive < own and self._decisive < self.slack
+        if decides and self._keeps(total, _Way(self.whole, self.parts[:1], basic=True)):
+            return Cost((own, pure, *(math.inf for _ in others)))
+        return total
 
     def admits(self, spent: Cost, event: Event) -> bool:
         """Whether ``event`` still fits after a run that added up to ``spent``."""
@@ -244,14 +266,14 @@ class Filter:
         limits = ((part.measure, part.limit if part in ways[0].parts else None) for part in self.parts)
         return (("delta", ways[-1].slack), *limits)
 
-    def used(self, spent: Cost, *, after: Cost | None = None) -> float:
-        """The part of the budget that a run has used, in the measure that suits it best: 1 is all of it.
+    def used(self, spent: Cost, *, after: Cost | None = None) -> Used:
+        """The parts of the budget that a run has used, of epsilon in the measure that suits it best, and of delta.
 
         Of a single release by itself, where a longer run ``after`` it added up to so much.
 
-        >>> rule = filter(Budget(1))
-        >>> round(rule.used(rule.cost(Pure(0.25))), 6)
-        0.25
+        >>> rule = filter(Budget(1, 1e-6))
+        >>> print(rule.used(rule.cost(Pure(0.25))))
+        25 % of epsilon
         """
         own, *amounts = self._checked(spent)
         way = self._ways(spent if after is None else after)[0]
@@ -259,7 +281,9 @@ class Filter:
             amount / part.limit if part.limit else math.inf
             for amount, part in zip(amounts, way.parts, strict=False)  # the first parts
         )
-        return max(share, own / way.slack if own and way.slack else math.inf if own else 0.0)
+        name = next(name for name in ("epsilon", "rho", "mu") if getattr(self.budget, name) is not None)
+        delta = own / way.slack if way.slack else math.inf if own else 0.0 if self.budget.delta else None
+        return Used(name, share, delta)
 
     def remaining(self, spent: Cost) -> Remaining:
         """What a single further release may cost, in words an analyst can use."""
@@ -298,7 +322,7 @@ class Filter:
         >>> rule = filter(Budget(1, 1e-6))
         >>> round(calibrate(lambda x: 50 * Gaussian(x), Budget(1, 1e-6)), 2), round(rule.calibrate(
         ...     lambda x: 50 * Gaussian(x)), 2)
-        (29.87, 31.27)
+        (29.87, 32.05)
         """
         before = self.start if spent is None else spent
         self._checked(before)
@@ -322,17 +346,31 @@ class Filter:
         )
 
     def _ways(self, before: Cost) -> "tuple[_Way, ...]":
-        """The rules under which a run may go on: one of them once it has begun, as its deltas tell.
-
-        A run guarded by the second rule began with more than the slack, and one guarded by the first never has more.
-        """
-        own, *_ = self._checked(before)
+        """The rules under which a run may go on: one of them once it has begun, as its sum tells."""
+        self._checked(before)
         if self.whole <= self.slack:
             return (self._usual,)
-        plain = _Way(self.whole, self.parts[:1])
+        basic = _Way(self.whole, self.parts[:1], basic=True)
         if not any(before):
-            return self._usual, plain
-        return (plain,) if own > self.slack else (self._usual,)
+            return self._usual, basic
+        return (basic,) if self._basic(before) else (self._usual,)
+
+    def _basic(self, spent: Cost) -> bool:
+        """Whether basic composition guards a run of this sum. The union refuses to come to a sum that looks so.
+
+        In version 1 such a run has more deltas than the slack, which the union never has.
+        """
+        own, _, *others = self._checked(spent)
+        if self.whole <= self.slack or own <= self._decisive:
+            return False
+        return self._decisive == self.slack or all(math.isinf(amount) for amount in others)
+
+    @property
+    def _decisive(self) -> float:
+        """With a larger delta a first release decides for basic composition; infinite where it decides nothing."""
+        if self.whole <= self.slack:
+            return math.inf
+        return min(self.slack, below(_EIGHTH * Fraction(below(self.budget.delta))))
 
     @property
     def _usual(self) -> "_Way":
@@ -361,12 +399,17 @@ class Filter:
 
 
 def filter(  # noqa: A001 - the name users read: privacy.filter(budget)
-    budget: Budget, adjacency: Adjacency = Adjacency.ADD_REMOVE, *, by: str = "union"
+    budget: Budget,
+    adjacency: Adjacency = Adjacency.ADD_REMOVE,
+    *,
+    by: str = "union",
 ) -> Filter:
     """The filter that keeps ``budget`` for adaptively chosen releases.
 
     ``by`` is "union" (the default), one elementary filter by name ("basic", "renyi", "zcdp", "gaussian"), or "first",
-    which ledgers use: the union, unless the first release has a delta of its own that only "basic" admits.
+    which ledgers use: the union, unless the first release has a delta of its own that only "basic" admits. The union
+    keeps the part ``budget.direct`` of delta for releases that have a delta of their own, such as the selection of
+    partitions; the rest pays for composition.
 
     >>> rule = filter(Budget(1, 1e-6))
     >>> spent = rule.start
@@ -385,7 +428,8 @@ def filter(  # noqa: A001 - the name users read: privacy.filter(budget)
             f"There is no {by!r} filter for {budget}.", fix=f"choose one of {', '.join(known)}."
         )
     slack, parts, whole = known[by]()
-    return Filter(budget, Adjacency(adjacency), by, slack, parts, whole)
+    divided = by in ("union", "first") and "first" in known
+    return Filter(budget, Adjacency(adjacency), by, slack, parts, whole, Fraction(budget.direct) if divided else None)
 
 
 def rules(budget: Budget) -> tuple[str, ...]:
@@ -402,6 +446,7 @@ class _Way(NamedTuple):
 
     slack: float
     parts: tuple[Elementary, ...]
+    basic: bool = False
 
 
 def _ideal(part: Event) -> tuple[Event, float]:

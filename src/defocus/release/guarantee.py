@@ -1,6 +1,5 @@
 """What one release promises by itself, in numbers and in words."""
 
-import math
 from dataclasses import dataclass
 from typing import final
 
@@ -119,8 +118,8 @@ def cost(promised: Promise | None, asked: Budget | None = None) -> str:
 def taken(receipt: Receipt) -> str:
     """What a release takes from the ledger: its part of the whole budget, and what is used together with it."""
     rule = Guard.of(receipt.terms).filter
-    share, used = (rule.used(Cost(each), after=Cost(receipt.spent)) for each in (receipt.cost, receipt.spent))
-    return f"it takes {_percent(share)} of the budget of the ledger, of which {_percent(used)} is used with it"
+    own, used = (rule.used(Cost(each), after=Cost(receipt.spent)) for each in (receipt.cost, receipt.spent))
+    return f"it takes {own} of the ledger's budget; used with it: {used}"
 
 
 def entered(receipt: Receipt) -> str:
@@ -143,7 +142,3 @@ def afterwards(receipt: Receipt) -> str:
 def left(remaining: Remaining) -> str:
     """What is left, with the delta that releases may spend outright."""
     return f"{remaining}, and delta {at_most(remaining.delta, 3)}" if remaining.delta else str(remaining)
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.3g} %" if math.isfinite(share) else "an unknown part"

@@ -12,7 +12,7 @@ from defocus.mechanisms import Grid, Mechanism
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event
 from defocus.privacy.expressions import unparse
-from defocus.privacy.filters import Cost
+from defocus.privacy.filters import Cost, Used
 from defocus.privacy.units import Unit
 from defocus.release import guarantee
 from defocus.release.charge import Replan, admitted, advice
@@ -92,8 +92,8 @@ class Prospect:
     fits: bool
     remaining: Remaining
     after: Remaining | None
-    used: tuple[float, float]
-    """The part of the ledger's budget that is used now, and that would be used afterwards."""
+    used: tuple[Used, Used]
+    """The parts of the ledger's budget that are used now, and that would be used afterwards."""
     remedy: str
     """What to ask instead where it does not fit, if there is something."""
 
@@ -139,8 +139,7 @@ class Prospect:
         if self.after is None:
             instead = f"; {self.remedy.rstrip('.')}" if self.remedy else ""
             return f"does not cover it; left now: {guarantee.left(self.remaining)}{instead}"
-        now, then = self.used
-        takes = f"it takes {100 * (then - now):.3g} % of the budget, and {100 * then:.3g} % is used then"
+        takes = f"used now: {self.used[0]}; used afterwards: {self.used[1]}"
         both = f"left now: {guarantee.left(self.remaining)}; left afterwards: {guarantee.left(self.after)}"
         return f"covers it; {both}; {takes}"
 
@@ -156,8 +155,8 @@ class Prospect:
             "epsilon_left_after": None if after is None else json_number(after.epsilon),
             "delta_left_now": json_number(self.remaining.delta),
             "delta_left_after": None if after is None else json_number(after.delta),
-            "used_now": json_number(self.used[0]),
-            "used_after": None if after is None else json_number(self.used[1]),
+            "used_now": self.used[0].to_dict(),
+            "used_after": None if after is None else self.used[1].to_dict(),
             "instead": self.remedy or None,
         }
 

@@ -76,6 +76,7 @@ def budget_lines(budget: Budget) -> list[str]:
     """What may be lost."""
     given = {name: getattr(budget, name) for name in ("epsilon", "rho", "mu") if getattr(budget, name) is not None}
     given |= {"delta": budget.delta} if budget.delta else {}
+    given |= {"direct": budget.direct} if budget.direct != Budget(1).direct else {}
     return [
         "[budget]  # what all releases together may lose, for ever",
         *(f"{n} = {value(x)}" for n, x in given.items()),

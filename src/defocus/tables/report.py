@@ -12,6 +12,7 @@ from defocus.ledger import Ledger, Receipt
 from defocus.ledger.entries import CHARGE
 from defocus.ledger.filter import Guard
 from defocus.privacy.html import html_table
+from defocus.release import guarantee
 
 __all__ = ["Reported", "page", "report"]
 
@@ -89,19 +90,23 @@ def _section(answer: Reported) -> str:
 
 def _budget(ledger: Ledger) -> str:
     guard = Guard.of(ledger.terms)
-    start = guard.remaining(guard.start).epsilon
     charges = [entry for entry in ledger.entries() if entry.kind == CHARGE]
-    left = [guard.remaining(entry.spent).epsilon for entry in charges]
-    picture = plots.burn_down([start, *left], ["start", *(tables.plain(entry.purpose) for entry in charges)])
+    left = [guard.remaining(entry.spent) for entry in charges]
+    picture = plots.burn_down(
+        [guard.remaining(guard.start), *left], ["start", *(tables.plain(entry.purpose) for entry in charges)]
+    )
     rows = [
-        [str(entry.sequence), entry.time[:16].replace("T", " "), entry.who, entry.purpose, written(after, 3)]
+        [
+            *(str(entry.sequence), entry.time[:16].replace("T", " "), entry.who, entry.purpose),
+            *(written(after.epsilon, 3), written(after.delta, 3)),
+        ]
         for entry, after in zip(charges, left, strict=True)
     ][-_MOST:]
-    heads = ["entry", "time (UTC)", "who", "purpose", "epsilon left"]
+    heads = ["entry", "time (UTC)", "who", "purpose", "epsilon left", "delta left"]
     note = f"The newest {_MOST} of {len(charges)} charges." if len(charges) > _MOST else ""
     return (
         f"<h2>Where the budget went</h2><p>{escape(f'{ledger.dataset}: {ledger.unit}; {ledger.budget}')}</p>"
-        f"<p>Left: {escape(str(ledger.remaining()))}. {note}</p>"
-        f"{plots.embedded(picture, 'epsilon left after each charge')}"
-        f"{html_table(heads, rows, right=[True, False, False, False, True])}"
+        f"<p>Left: {escape(guarantee.left(ledger.remaining()))}. {note}</p>"
+        f"{plots.embedded(picture, 'epsilon and delta left after each charge')}"
+        f"{html_table(heads, rows, right=[True, False, False, False, True, True])}"
     )
