@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from defocus.local.clients import hadamard
+from defocus.local.clients.hadamard import signed
 from defocus.local.clients.unary import encoded
 from defocus.local.designs import CountMeanSketch, HadamardSketch
 from defocus.local.domains import Codes
@@ -35,4 +35,4 @@ def place(
     """Pair and sign in one number; the sign is that of (entry, column) in the Hadamard matrix."""
     rows = (pairs // np.uint64(design.width)).astype(np.int64)
     at = sketch_hashes(design.seed, design.rows, design.width, rows, codes)
-    return hadamard.signed(at, pairs, flipped)
+    return signed(at, pairs, flipped)
