@@ -13,12 +13,11 @@ from defocus.learning.noise import new_key
 from defocus.learning.resume import State, ended
 from defocus.learning.run_log import Log, folder_beside, log_beside
 from defocus.ledger import Ledger, Receipt
-from defocus.ledger.text import line
 from defocus.noise import Bits
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event
 from defocus.privacy.units import Unit
-from defocus.release.charge import admitted, charged
+from defocus.release.charge import admitted, charge
 
 __all__ = ["Payment", "ledger_of"]
 
@@ -130,8 +129,14 @@ class Payment:
         if self._ledger is None:
             return None
         folder_beside(self._ledger)  # where steps will be noted: what is wrong with it costs nothing
-        made, about = self._plan, line("purpose", self._about)
-        return charged(made.event, made.budget, self._ledger, self._replan, purpose=about, who=self._who, request=None)
+        return charge(
+            self._plan.event,
+            ledger=self._ledger,
+            purpose=self._about,
+            who=self._who,
+            asked=self._plan.budget,
+            replan=self._replan,
+        )
 
     def _replan(self, delta: float | None) -> Event:
         if delta is None:

@@ -51,6 +51,7 @@ from defocus.ledger.entries import CHARGE
 from defocus.ledger.lock import sync_directory
 from defocus.privacy.events import NOTHING, Event
 from defocus.privacy.wire import from_wire
+from defocus.release.charge import charge
 from defocus.workloads.streams.design import Design
 
 __all__ = [
@@ -172,7 +173,7 @@ class LedgerCodes:
         """See the protocol."""
         name = f"{self._stream}{before or 'start'} is followed by {after}"
         if self.newest() == before:
-            self._ledger.charge(NOTHING, purpose="keep a state of a running sum", request=name)
+            charge(NOTHING, ledger=self._ledger, purpose="keep a state of a running sum", request=name)
         if self.newest() != after:
             raise not_the_newest()
 
@@ -245,7 +246,7 @@ def take(ledger: Ledger, *, digest: str, number: int, who: str | None) -> None:
     The ledger appends one entry at a time, so of several that try, one comes first.
     """
     name = f"running sum {digest[:32]}: state {number} is left"
-    mine = ledger.charge(NOTHING, purpose="resume a running sum", who=who, request=name)
+    mine = charge(NOTHING, ledger=ledger, purpose="resume a running sum", who=who, request=name)
     takers = (entry for entry in ledger.entries() if entry.kind == CHARGE and entry.content["request"] == name)
     if next(takers).sequence != mine.sequence:
         raise not_the_newest()
