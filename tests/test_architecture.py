@@ -125,6 +125,10 @@ def test_every_room_charges_in_one_place() -> None:
     assert places == ["release/charge.py"]
 
 
+def test_files_are_locked_in_one_place() -> None:
+    assert [name for name, tree in TREES.items() if "fcntl" in called_or_imported(tree)] == ["ledger/lock.py"]
+
+
 def test_every_declared_place_still_needs_its_declaration() -> None:
     for name in set(DECLARED) & set(TREES):
         assert set(randomness(TREES[name])), f"{name} may leave the list"

@@ -35,12 +35,10 @@ The file is secret (it holds sums of the data without noise); its access is for 
 """
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import os
 import re
-import weakref
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol, final
@@ -48,7 +46,7 @@ from typing import Any, Protocol, final
 from defocus.errors import DefocusError, InvalidParameterError, StreamStateError
 from defocus.ledger import Ledger
 from defocus.ledger.entries import CHARGE
-from defocus.ledger.lock import sync_directory
+from defocus.ledger.lock import LockableFile, file_lock, lock_path, sync_directory
 from defocus.privacy.events import NOTHING, Event
 from defocus.privacy.wire import from_wire
 from defocus.release.charge import charge
@@ -126,8 +124,9 @@ class FileCodes:
             raise not_the_newest() from None
         except OSError as error:
             raise self._unusable(error) from None
+        file = LockableFile(handle)
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
+            file.lock(timeout=None)
             if os.pread(handle, _CODE + 1, 0) != (before or "").encode("ascii"):
                 raise not_the_newest()
             os.pwrite(handle, after.encode("ascii"), 0)
@@ -138,7 +137,7 @@ class FileCodes:
         except OSError as error:
             raise self._unusable(error) from None
         finally:
-            os.close(handle)
+            file.close()
 
     def _unusable(self, error: OSError) -> StreamStateError:
         return StreamStateError(
@@ -256,12 +255,11 @@ def take(ledger: Ledger, *, digest: str, number: int, who: str | None) -> None:
 class StateFile:
     """A file that holds the newest state of one running stream, and the lock that keeps it to one process."""
 
-    __slots__ = ("__weakref__", "_lock", "path")
+    __slots__ = ("_lock", "path")
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self._lock: Callable[[], object] | None = None
-        """Gives the lock up, once; called too when this object is collected."""
+        self._lock: LockableFile | None = None
 
     @property
     def home(self) -> str:
@@ -271,7 +269,7 @@ class StateFile:
     def may_run(self, digest: str) -> bool:
         """Whether the stream that this charge paid for may be running here: one did, and the file is not another's."""
         try:
-            return self._beside("lock").exists() and self.read().get("hash") == digest
+            return lock_path(self.path).exists() and self.read().get("hash") == digest
         except StreamStateError:
             return True
         except OSError:
@@ -280,17 +278,13 @@ class StateFile:
     def hold(self, *, new: bool) -> None:
         """Take the lock; ``new`` says that there must be no file yet."""
         try:
-            handle = os.open(self._beside("lock"), os.O_CREAT | os.O_RDWR, 0o600)
+            self._lock = file_lock(self.path, timeout=0)
         except OSError as error:
             raise self._unusable(error) from None
-        self._lock = weakref.finalize(self, os.close, handle)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            self.let_go()
+        if self._lock is None:
             raise StreamStateError(
                 f"Another process is running the stream of {self.path}.", fix="stop it first, or use another file."
-            ) from None
+            )
         if new and self.path.exists():
             self.let_go()
             raise StreamStateError(
@@ -300,12 +294,12 @@ class StateFile:
     def let_go(self) -> None:
         """Give up the lock."""
         if self._lock is not None:
-            self._lock()
+            self._lock.close()
             self._lock = None
 
     def read(self, *, beside: bool = False) -> dict[str, Any]:
         """The state in the file; or in the one ``beside`` it, that the last :meth:`write` did not come to rename."""
-        path = self._beside("new") if beside else self.path
+        path = self._temporary if beside else self.path
         try:
             return opened(json.loads(path.read_text(encoding="ascii")))
         except OSError as error:
@@ -320,7 +314,7 @@ class StateFile:
 
         When this returns, a crash cannot lose it. One that is noted is on disk already, beside the file.
         """
-        temporary = self._beside("new")
+        temporary = self._temporary
         try:
             with contextlib.suppress(FileNotFoundError):
                 temporary.unlink()
@@ -335,8 +329,9 @@ class StateFile:
         except OSError as error:
             raise self._unusable(error) from None
 
-    def _beside(self, ending: str) -> Path:
-        return self.path.with_name(f"{self.path.name}.{ending}")
+    @property
+    def _temporary(self) -> Path:
+        return self.path.with_name(f"{self.path.name}.new")
 
     def _unusable(self, error: OSError) -> StreamStateError:
         return StreamStateError(
