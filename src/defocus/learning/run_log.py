@@ -1,6 +1,4 @@
-"""Files of logs: opened, locked by the operating system, and written a whole record at a time.
-
-The log of a charged run: which steps it took, and from which sums, so that one charge pays for one run.
+"""The log of a charged run: which steps it took, and from which sums, so that one charge pays for one run.
 
 A step that is taken twice from different sums draws noise twice, and many such noises could be averaged away, for one
 charge. So each run has a log. A step is noted there *before* its noise is added: its number, and a digest of the sums
@@ -43,6 +41,7 @@ from defocus.errors import BranchedRunError, CheckpointError, InvalidParameterEr
 from defocus.learning.noise import derive
 from defocus.ledger import Ledger, Receipt
 from defocus.ledger.lock import LockableFile, sync_directory
+from defocus.ledger.runs import make_run_folder, run_folder
 
 __all__ = [
     "AGAIN",
@@ -50,13 +49,12 @@ __all__ = [
     "DIGEST_BYTES",
     "Log",
     "Mark",
+    "check_folder",
     "content",
     "cut_off",
     "damaged",
     "end_of",
-    "folder_beside",
     "lock",
-    "log_beside",
     "opened",
     "unwritable",
     "write",
@@ -168,25 +166,17 @@ class _Note(NamedTuple):
     code: bytes
 
 
-def log_beside(ledger: Ledger, receipt: Receipt) -> Path | None:
-    """Where the log of a charge belongs; None if the ledger is no file."""
-    folder = folder_beside(ledger)
-    return None if folder is None else folder / f"{receipt.sequence}-{receipt.hash[:16]}"
-
-
-def folder_beside(ledger: Ledger) -> Path | None:
-    """The folder of the logs of a ledger, made if there is none; None if the ledger is no file."""
-    if "://" in ledger.where:
-        return None
-    folder = Path(f"{ledger.where}.runs")
+def check_folder(ledger: Ledger) -> None:
+    """Refuse a ledger beside which no steps can be noted."""
+    folder = run_folder(ledger)
     try:
-        folder.mkdir(mode=0o700, exist_ok=True)
+        if folder is not None:
+            make_run_folder(folder)
     except OSError as error:
         raise CheckpointError(
             f"The steps of the run cannot be noted in {folder}: {error.strerror or type(error).__name__}.",
             fix="make the folder of the ledger writable.",
         ) from None
-    return folder
 
 
 def end_of(path: Path) -> Mark | None:

@@ -1,20 +1,4 @@
-"""Which state of a stream is the newest: noted beside its ledger, where whoever holds a state cannot change it.
-
-A state is a secret of its holder, and so is a checksum inside of it: an edited state would only need a new one. So the
-checksum of the newest state is noted elsewhere, before anybody sees a sum of that state. A state whose checksum is not
-the one noted was edited, was resumed before, or is an older copy, and is refused. Checksums follow one another: only
-who comes from the newest state notes the next, whatever other processes, machines and copies do meanwhile.
-
-Each state holds 32 random bytes that are drawn for it alone: its checksum tells nothing about the sums in it, and who
-holds a state cannot make the next one out of it. A stream without a file notes one state when it is resumed, which
-nobody is ever given, and the next when it is saved: in between there is none that could be resumed.
-
-Assumes:
-    Nobody rewrites what is beside the ledger, as nobody rewrites the ledger itself. A ledger in an SQLite file has a
-    folder beside it, ``visits.ledger.runs/``, and a file there for each stream. One in PostgreSQL has none: there each
-    state is noted in an entry that costs nothing.
-
-States of a stream, kept so that no step is ever noised twice.
+"""States of a stream, kept so that no step is ever noised twice.
 
 Two releases of one step with fresh noise each could be averaged; two of one noise with different data could be
 subtracted. Either breaks the promise that was charged. So:
@@ -22,16 +6,28 @@ subtracted. Either breaks the promise that was charged. So:
 - A step is *kept before it is shown*: with a ``state_file`` the new state is on disk (written beside, flushed,
   noted as the newest, renamed, directory flushed) before the running sum is returned. After a crash the file, or the
   one beside it, says either that the step never happened, and nobody saw it, or that it did, and its sum is in there.
-- A state is resumed *as it was kept, and if it is the newest*: its checksum is noted beside the ledger, where its
-  holder cannot change it (:mod:`.streams_codes`). One that was edited, and an older copy, are refused.
+- A state is resumed *as it was kept, and if it is the newest*. A checksum inside of it would not tell: whoever edits a
+  state makes a new one. So the checksum of the newest state is noted beside the ledger, before anybody sees a sum of
+  that state. One whose checksum is not the one noted was edited, was resumed before, or is an older copy, and is
+  refused. Checksums follow one another: only who comes from the newest state notes the next, whatever other processes,
+  machines and copies do meanwhile.
 - A state is *left once*: going on from it first takes its number in the ledger, by a charge of nothing under a
   name of its own. The first to do so wins, in whatever process; every other copy of that state is refused.
 - One process at a time: whoever runs a stream with a ``state_file`` holds a lock beside it. A state remembers the file
   it was kept in, so a copy of it under another name is not resumed either while that lock is held.
 
 A copy that is resumed on another machine while the stream runs on takes it over: the first of both to note its next
-state goes on, and the other one ends before it shows a sum.
-The file is secret (it holds sums of the data without noise); its access is for its owner only.
+state goes on, and the other one ends before it shows a sum. The file is secret (it holds sums of the data without
+noise); its access is for its owner only.
+
+Each state holds 32 random bytes that are drawn for it alone: its checksum tells nothing about the sums in it, and who
+holds a state cannot make the next one out of it. A stream without a file notes one state when it is resumed, which
+nobody is ever given, and the next when it is saved: in between there is none that could be resumed.
+
+Assumes:
+    Nobody rewrites what is beside the ledger, as nobody rewrites the ledger itself. A ledger in an SQLite file has a
+    folder beside it, with a file for each stream: see :mod:`defocus.ledger.runs`. One in PostgreSQL has none: there
+    each state is noted in an entry that costs nothing.
 """
 
 import contextlib
@@ -47,8 +43,8 @@ from defocus.errors import DefocusError, InvalidParameterError, StreamStateError
 from defocus.ledger import Ledger
 from defocus.ledger.entries import CHARGE
 from defocus.ledger.lock import LockableFile, file_lock, lock_path, sync_directory
+from defocus.ledger.runs import charge_of, make_run_folder, run_file
 from defocus.privacy.events import NOTHING, Event
-from defocus.privacy.wire import from_wire
 from defocus.release.charge import charge
 from defocus.workloads.streams.design import Design
 
@@ -99,11 +95,9 @@ class FileCodes:
     def ready(self) -> None:
         """See the protocol."""
         try:
-            self.path.parent.mkdir(mode=0o700, exist_ok=True)
+            make_run_folder(self.path.parent)
         except OSError as error:
             raise self._unusable(error) from None
-        if not os.access(self.path.parent, os.W_OK | os.X_OK):
-            raise self._unusable(PermissionError(0, "it is not writable"))
 
     def newest(self) -> str | None:
         """See the protocol."""
@@ -179,9 +173,8 @@ class LedgerCodes:
 
 def codes_of(ledger: Ledger, *, sequence: int, digest: str) -> Codes:
     """Where states of the stream that this charge paid for are noted."""
-    if "://" in ledger.where:
-        return LedgerCodes(ledger, digest)
-    return FileCodes(Path(f"{ledger.where}.runs").resolve() / f"{sequence}-{digest[:16]}.sum")
+    path = run_file(ledger, sequence, digest, ".sum")
+    return LedgerCodes(ledger, digest) if path is None else FileCodes(path)
 
 
 def not_the_newest() -> StreamStateError:
@@ -231,12 +224,12 @@ def _checksum(body: Mapping[str, Any]) -> str:
 
 def paid(ledger: Ledger, kept: Mapping[str, Any]) -> Event:
     """What was charged to this ledger for the stream of a state."""
-    found = next((entry for entry in ledger.entries() if entry.sequence == kept.get("charge")), None)
-    if found is None or found.kind != CHARGE or found.hash != kept.get("hash"):
+    found = charge_of(ledger, kept.get("charge"), kept.get("hash"))
+    if found is None:
         raise StreamStateError(
             "This stream was not charged to this ledger.", fix="resume it with the ledger that it was started with."
         )
-    return from_wire(found.content["event"])
+    return found[0].event
 
 
 def take(ledger: Ledger, *, digest: str, number: int, who: str | None) -> None:
