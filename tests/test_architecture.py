@@ -106,6 +106,22 @@ def called_or_imported(tree: ast.AST) -> Iterator[str]:
                 yield from (each.name for each in names)
 
 
+def test_every_room_charges_in_one_place() -> None:
+    """So that what is promised about a charge holds for every release; see :func:`defocus.release.charge.charge`."""
+    places = [
+        name
+        for name, tree in TREES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and node.attr == "charge" and not name.startswith("ledger/")
+        if isinstance(node.ctx, ast.Load)
+    ]
+    assert places == ["release/charge.py"]
+
+
+def test_files_are_locked_in_one_place() -> None:
+    assert [name for name, tree in TREES.items() if "fcntl" in called_or_imported(tree)] == ["ledger/lock.py"]
+
+
 def test_every_declared_place_still_needs_its_declaration() -> None:
     for name in set(DECLARED) & set(TREES):
         assert set(randomness(TREES[name])), f"{name} may leave the list"

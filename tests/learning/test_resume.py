@@ -20,10 +20,11 @@ from torch.utils.data import Dataset
 
 from defocus import Budget, Ledger, rows, user
 from defocus.errors import BranchedRunError, CheckpointError, InvalidParameterError, TrainingEndedError
-from defocus.learning import AdaptiveClipping, Banded, Schedule, Trainer, resume, run_log
+from defocus.learning import AdaptiveClipping, Banded, Schedule, Trainer, resume
 from defocus.learning.checkpoints import load, save
 from defocus.learning.gradients import Gradients
 from defocus.learning.resume import digest_of_data
+from defocus.ledger import runs
 from defocus.noise import system
 from defocus.noise.testing import seeded
 
@@ -263,7 +264,7 @@ def test_a_step_that_was_passed_over_is_not_taken_after_the_end_of_its_run_was_n
 def test_where_the_ledger_is_no_file_the_log_lies_beside_the_first_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_log, "folder_beside", lambda _: None)  # as for one in PostgreSQL
+    monkeypatch.setattr(runs, "run_folder", lambda _: None)  # as for one in PostgreSQL
     run = trainer(tmp_path)
     half(run, tmp_path / "c", steps=2)
     (tmp_path / "later").mkdir()

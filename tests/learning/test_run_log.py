@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from defocus import Budget, Ledger, rows
 from defocus.errors import BranchedRunError, CheckpointError, DefocusError, InvalidParameterError
-from defocus.learning.run_log import Log, Mark, end_of, folder_beside, log_beside
+from defocus.learning.run_log import Log, Mark, check_folder, end_of
 from defocus.ledger import Receipt
 from defocus.privacy import Laplace
 
@@ -366,12 +366,14 @@ def test_a_log_in_memory_goes_to_a_file_when_it_is_to_be_kept(tmp_path: Path, re
         Log.begin(tmp_path / "log", receipt, KEY, most=8)
 
 
-def test_logs_lie_beside_the_ledger(tmp_path: Path) -> None:
-    ledger, receipt = receipt_of(tmp_path)
-    assert log_beside(ledger, receipt) == tmp_path / "run.ledger.runs" / f"1-{receipt.hash[:16]}"
-    assert (tmp_path / "run.ledger.runs").stat().st_mode & 0o777 == 0o700
+def test_a_ledger_beside_which_nothing_can_be_noted_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = receipt_of(tmp_path)[0]
+    check_folder(ledger)
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(CheckpointError, match="it is not writable"):
+        check_folder(ledger)
     (tmp_path / "run.ledger.runs").rmdir()
     (tmp_path / "run.ledger.runs").write_text("in the way")
     with pytest.raises(CheckpointError, match="cannot be noted"):
-        folder_beside(ledger)
+        check_folder(ledger)
     ledger.close()

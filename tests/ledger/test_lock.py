@@ -12,7 +12,7 @@ from tests.waiting import HANGS
 
 from defocus.errors import BudgetExceededError, LedgerBusyError
 from defocus.ledger import Ledger
-from defocus.ledger.lock import file_lock, lock_path
+from defocus.ledger.lock import LockableFile, file_lock, lock_path
 from defocus.ledger.sqlite import SqliteFile
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Laplace, Pure
@@ -21,35 +21,68 @@ from defocus.privacy.units import rows, user
 
 def test_one_holder_keeps_all_others_out_and_sharers_share(tmp_path: Path) -> None:
     path = tmp_path / "a.ledger"
-    with file_lock(path, exclusive=True, timeout=1) as first:
-        assert first
-        with (
-            file_lock(path, exclusive=True, timeout=0) as second,
-            file_lock(path, exclusive=False, timeout=0) as reader,
-        ):
-            assert not second
-            assert not reader
-    with file_lock(path, exclusive=False, timeout=0) as one, file_lock(path, exclusive=False, timeout=0) as two:
-        assert one
-        assert two
-        with file_lock(path, exclusive=True, timeout=0) as writer:
-            assert not writer
+    held = file_lock(path, timeout=1)
+    assert held is not None
+    assert file_lock(path, timeout=0) is None
+    assert file_lock(path, exclusive=False, timeout=0) is None
+    held.close()
+    held.close()
+    both = [file_lock(path, exclusive=False, timeout=0) for _ in range(2)]
+    assert None not in both
+    assert file_lock(path, timeout=0) is None
+    both.clear()  # collected
+    assert file_lock(path, timeout=0) is not None
 
 
 def test_a_lock_file_that_was_replaced_is_opened_again(tmp_path: Path) -> None:
     path = tmp_path / "a.ledger"
-    with file_lock(path, exclusive=True, timeout=1):
-        lock_path(path).unlink()
-    with file_lock(path, exclusive=True, timeout=0) as had:
-        assert had
-        assert lock_path(path).exists()
+    held = file_lock(path, timeout=1)
+    lock_path(path).unlink()
+    assert file_lock(path, timeout=0) is not None
+    assert lock_path(path).exists()
+    assert held is not None
+
+
+def test_a_closed_file_gives_out_no_number_that_may_be_of_another_file(tmp_path: Path) -> None:
+    file = LockableFile(os.open(tmp_path / "a", os.O_CREAT | os.O_RDWR))
+    assert file.lock(timeout=0)
+    os.fsync(file.descriptor)
+    file.close()
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        file.lock(timeout=0)
+
+
+def test_a_forked_child_lets_go_of_its_copy_alone(tmp_path: Path) -> None:
+    """The lock stays with the parent, and would end with it though the child lives on."""
+    path = tmp_path / "a.ledger"
+    held = file_lock(path, timeout=0)
+    assert held is not None
+    ready, go = os.pipe(), os.pipe()
+    child = os.fork()
+    if not child:
+        os.write(ready[1], b"closed" if held.closed else b"open")
+        os.read(go[0], 1)
+        os._exit(0)
+    try:
+        assert os.read(ready[0], 6) == b"closed"
+        assert file_lock(path, timeout=0) is None
+        held.close()
+        assert file_lock(path, timeout=0) is not None
+    finally:
+        os.write(go[1], b"x")
+        os.waitpid(child, 0)
+        for end in (*ready, *go):
+            os.close(end)
 
 
 def test_a_ledger_whose_turn_never_comes_says_so(tmp_path: Path) -> None:
     path = tmp_path / "a.ledger"
     with Ledger.open(path, budget=Budget(1), unit=rows(), dataset="visits", timeout=0.2) as book:
-        with file_lock(path, exclusive=True, timeout=1), pytest.raises(LedgerBusyError):
+        held = file_lock(path, timeout=1)
+        assert held is not None
+        with pytest.raises(LedgerBusyError):
             book.charge(Pure(0.1), purpose="count")
+        held.close()
         book.charge(Pure(0.1), purpose="count")
 
 

@@ -8,14 +8,14 @@ import pytest
 from tests.tables.test_query import opened
 
 import defocus as dp
-from defocus.errors import BudgetExceededError, NotDeclaredError
+from defocus.errors import BudgetExceededError, NotDeclaredError, UnsupportedEventError
 from defocus.ledger import Ledger
 from defocus.ledger.entries import CHARGE
 from defocus.privacy.accounting import tightest_at
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import NOTHING, Approximate, DiscreteGaussian, Event, Gaussian, Pure, Selected
 from defocus.privacy.units import Adjacency
-from defocus.release.charge import admitted, advice, charged, pair
+from defocus.release.charge import admitted, advice, charge, pair
 from defocus.tables.query import Query
 from defocus.tables.table import Table
 
@@ -161,14 +161,12 @@ def test_budgets_of_other_kinds_and_releases_that_no_measure_knows_are_refused_a
             assert admitted(Approximate(0.01, 1e-9), Budget(0.01, 1e-9), ledger) is None
             assert advice(Budget(1), ledger, lambda _: NOTHING) == ""
             with pytest.raises(BudgetExceededError):
-                charged(
+                charge(
                     Approximate(0.01, 1e-9),
-                    Budget(0.01, 1e-9),
-                    ledger,
-                    lambda _: Approximate(5, 1e-9),
+                    ledger=ledger,
                     purpose="p",
-                    who=None,
-                    request=None,
+                    asked=Budget(0.01, 1e-9),
+                    replan=lambda _: Approximate(5, 1e-9),
                 )
 
 
@@ -176,5 +174,17 @@ def test_noise_is_charged_as_a_pair_where_epsilons_and_deltas_are_added_up(tmp_p
     with Ledger.open(tmp_path / "l", budget=WHOLE, unit=dp.rows(), dataset="d", by="basic") as ledger:
         noise, asked = DiscreteGaussian(30, 1), Budget(0.25, 1e-7)
         assert admitted(noise, asked, ledger) == Approximate(0.25, 1e-7)
-        receipt = charged(noise, asked, ledger, lambda _: noise, purpose="p", who=None, request=None)
+        with pytest.raises(UnsupportedEventError):
+            charge(noise, ledger=ledger, purpose="p")
+        receipt = charge(noise, ledger=ledger, purpose="p", asked=asked)
         assert receipt.event == Approximate(0.25, 1e-7)
+
+
+def test_a_delta_is_refused_where_the_budget_has_none_and_nothing_is_charged(tmp_path: Path) -> None:
+    with opened(tmp_path, budget=Budget(1)) as table:
+        cube = table.declare(k=[0, 1, 2, 3]).bound(rows=2).cube("k")
+        for query in (asked_of(table, private=False), cube):
+            with pytest.raises(NotDeclaredError, match="no delta") as refused:
+                query.release(epsilon=0.1, delta=1e-9)
+            assert refused.value.fix.startswith("leave delta= out")
+        assert len(table.ledger) == 1

@@ -15,8 +15,8 @@ from defocus.ledger import Ledger, Receipt
 from defocus.noise import Bits
 from defocus.noise.bits import source as bits_of
 from defocus.release.charge import spendable
+from defocus.release.paid_computation import perform
 from defocus.release.purposes import allowed
-from defocus.release.question import released
 
 __all__ = ["GraphQuery"]
 
@@ -88,7 +88,7 @@ class GraphQuery:
             bits: the source of random bits; the system's unless told.
         """
         self.data.check() if self.public.engine else ready()
-        asked, method = spendable(epsilon, delta), self.plan(epsilon=epsilon, delta=delta)
+        asked, method = spendable(epsilon, delta, self.ledger), self.plan(epsilon=epsilon, delta=delta)
         why = allowed(purpose, self.purposes, self.question.words)
         drawn_from = bits_of(bits)
         rules = (*self.rules, *method.rules)
@@ -98,19 +98,19 @@ class GraphQuery:
                 result = checked_result(method.run(data, drawn_from))
             return GraphAnswer(result, self.question.words, receipt, rules, method.name, asked)
 
-        return released(
-            compute,
+        return perform(
             method.event,
-            asked=asked,
-            replan=lambda other: self.plan(epsilon=epsilon, delta=other).event,
+            compute,
             ledger=self.ledger,
-            question=self.question.words,
-            facts=repr((self.question, self.public, method.name, rules)),
             purpose=why,
-            who=who,
-            request=request,
+            description=self.question.words[:400],
             written=to_record,
             read=from_record,
+            facts=repr((self.question, self.public, method.name, rules)),
+            who=who,
+            request=request,
+            asked=asked,
+            replan=lambda other: self.plan(epsilon=epsilon, delta=other).event,
         )
 
     def __repr__(self) -> str:

@@ -11,14 +11,14 @@ from defocus.learning.accountant import Plan, plan
 from defocus.learning.distributed import Ranks
 from defocus.learning.noise import new_key
 from defocus.learning.resume import State, ended
-from defocus.learning.run_log import Log, folder_beside, log_beside
+from defocus.learning.run_log import Log, check_folder
 from defocus.ledger import Ledger, Receipt
-from defocus.ledger.text import line
+from defocus.ledger.runs import run_file
 from defocus.noise import Bits
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event
 from defocus.privacy.units import Unit
-from defocus.release.charge import admitted, charged
+from defocus.release.charge import admitted, charge
 
 __all__ = ["Payment", "ledger_of"]
 
@@ -129,9 +129,15 @@ class Payment:
         self._ledger = self._opened(make=True)
         if self._ledger is None:
             return None
-        folder_beside(self._ledger)  # where steps will be noted: what is wrong with it costs nothing
-        made, about = self._plan, line("purpose", self._about)
-        return charged(made.event, made.budget, self._ledger, self._replan, purpose=about, who=self._who, request=None)
+        check_folder(self._ledger)  # where steps will be noted: what is wrong with it costs nothing
+        return charge(
+            self._plan.event,
+            ledger=self._ledger,
+            purpose=self._about,
+            who=self._who,
+            asked=self._plan.budget,
+            replan=self._replan,
+        )
 
     def _replan(self, delta: float | None) -> Event:
         if delta is None:
@@ -141,7 +147,8 @@ class Payment:
     def _begun(self, key: bytes) -> Log | None:
         if self._ledger is None or self.receipt is None:
             return None
-        return Log.begin(log_beside(self._ledger, self.receipt), self.receipt, key, most=self._plan.steps)
+        path = run_file(self._ledger, self.receipt.sequence, self.receipt.hash)
+        return Log.begin(path, self.receipt, key, most=self._plan.steps)
 
     def _opened(self, *, make: bool) -> Ledger | None:
         if not self._ranks.first or not (make or _is_there(self._place)):

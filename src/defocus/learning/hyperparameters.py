@@ -57,7 +57,6 @@ from defocus.learning.model_guard import Snapshot
 from defocus.learning.setup import checked_unit
 from defocus.learning.trainer import Trainer
 from defocus.ledger import Ledger, Receipt
-from defocus.ledger.text import line
 from defocus.noise import Bits, bernoulli, discrete_gaussian, uniform
 from defocus.noise.bits import source
 from defocus.noise.ranges import Integers
@@ -68,7 +67,7 @@ from defocus.privacy.events import DiscreteGaussian, Event, Selected
 from defocus.privacy.html import html_facts
 from defocus.privacy.selection import select
 from defocus.privacy.units import Unit
-from defocus.release.charge import charged
+from defocus.release.charge import charge
 
 __all__ = ["SearchResult", "number_of_runs", "search"]
 
@@ -227,7 +226,7 @@ def search(
     about = (
         f"{purpose} ({len(tried)} settings, about {float(runs):g} runs of {alone.steps} steps, size {size} as public)"
     )
-    receipt = charged(chosen, budget, book, lambda _: chosen, purpose=line("purpose", about), who=who, request=None)
+    receipt = charge(chosen, ledger=book, purpose=about, who=who, asked=budget)
     tries = (uniform(len(tried), bits=drawn) for _ in range(number_of_runs(chosen.gamma, chosen.eta, drawn)))
     # Left as they are found: what is drawn from them in each run would tell how many there were.
     with generators(torch.device("cuda" if torch.cuda.is_available() else "cpu")):

@@ -15,12 +15,13 @@ from defocus.errors import CheckpointError, InvalidParameterError
 from defocus.learning.accountant import Plan
 from defocus.learning.checkpoints import key_in, load, save
 from defocus.learning.noise import KEY_BYTES, Correlated, derive
-from defocus.learning.run_log import BEFORE_THE_END, Log, Mark, cut_off, end_of, log_beside
+from defocus.learning.run_log import BEFORE_THE_END, Log, Mark, cut_off, end_of
 from defocus.learning.step import Stepper
 from defocus.ledger import Ledger, Receipt
-from defocus.ledger.entries import CHARGE, RELEASE, Entry, canonical
+from defocus.ledger.entries import Entry, canonical
+from defocus.ledger.runs import charge_of, run_file
 from defocus.noise.ranges import Integers
-from defocus.privacy.wire import from_wire, to_wire
+from defocus.privacy.wire import to_wire
 
 __all__ = ["State", "agreed", "digest_of_data", "digest_of_parameters", "digest_of_run", "ended"]
 
@@ -187,7 +188,7 @@ def ended(ledger: Ledger, receipt: Receipt, model: torch.nn.Module) -> None:
 
     The log of a ledger that is no file is not looked for.
     """
-    path = log_beside(ledger, receipt)
+    path = run_file(ledger, receipt.sequence, receipt.hash)
     end = None if path is None else end_of(path)
     told = {"parameters": digest_of_parameters(model).hex()}
     noted = {} if end is None else {"steps": end.steps, "log": end.code.hex()}
@@ -197,19 +198,13 @@ def ended(ledger: Ledger, receipt: Receipt, model: torch.nn.Module) -> None:
 
 def _receipt(ledger: Ledger, kept: list[Any]) -> tuple[Receipt, Entry | None]:
     """The receipt of the charge, and the entry that notes the end of the run, if it has ended."""
-    sequence, digest = kept
-    entry = release = None
-    for each in ledger.entries():
-        if each.sequence == sequence:
-            entry = each
-        elif each.kind == RELEASE and each.content["charge"] == sequence:
-            release = each
-    if entry is None or entry.kind != CHARGE or entry.hash != digest:
+    found = charge_of(ledger, *kept)
+    if found is None:
         raise CheckpointError(
             "The run of this checkpoint was not charged to this ledger.",
             fix="resume it with the ledger that it was charged to.",
         )
-    return Receipt.of(entry, from_wire(entry.content["event"]), ledger.terms), release
+    return found
 
 
 def _log(ledger: Ledger, receipt: Receipt, release: Entry | None, kept: dict[str, Any], *, most: int) -> Log:
@@ -218,7 +213,7 @@ def _log(ledger: Ledger, receipt: Receipt, release: Entry | None, kept: dict[str
     That of a run that has ended must go as far as the ledger says, or as the run itself where it does not say.
     """
     path, number, code = kept["log"]
-    there, end = log_beside(ledger, receipt) or Path(path), _end(release)
+    there, end = run_file(ledger, receipt.sequence, receipt.hash) or Path(path), _end(release)
     found = Log.resume(there, receipt, kept["key"], Mark(number, code), most=most, end=end)
     if release is not None and end is None and found.newest < most:
         found.close()

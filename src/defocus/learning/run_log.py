@@ -1,6 +1,4 @@
-"""Files of logs: opened, locked by the operating system, and written a whole record at a time.
-
-The log of a charged run: which steps it took, and from which sums, so that one charge pays for one run.
+"""The log of a charged run: which steps it took, and from which sums, so that one charge pays for one run.
 
 A step that is taken twice from different sums draws noise twice, and many such noises could be averaged away, for one
 charge. So each run has a log. A step is noted there *before* its noise is added: its number, and a digest of the sums
@@ -28,7 +26,6 @@ Assumes:
 """
 
 import errno
-import fcntl
 import gc
 import hashlib
 import hmac
@@ -36,7 +33,6 @@ import os
 import stat
 import struct
 import threading
-import weakref
 from collections import deque
 from pathlib import Path
 from typing import Any, NamedTuple, Self, final
@@ -44,7 +40,8 @@ from typing import Any, NamedTuple, Self, final
 from defocus.errors import BranchedRunError, CheckpointError, InvalidParameterError
 from defocus.learning.noise import derive
 from defocus.ledger import Ledger, Receipt
-from defocus.ledger.lock import sync_directory
+from defocus.ledger.lock import LockableFile, sync_directory
+from defocus.ledger.runs import make_run_folder, run_folder
 
 __all__ = [
     "AGAIN",
@@ -52,13 +49,12 @@ __all__ = [
     "DIGEST_BYTES",
     "Log",
     "Mark",
+    "check_folder",
     "content",
     "cut_off",
     "damaged",
     "end_of",
-    "folder_beside",
     "lock",
-    "log_beside",
     "opened",
     "unwritable",
     "write",
@@ -72,7 +68,7 @@ BEFORE_THE_END = "were taken before the end of the run was noted"
 """Which steps the log of a run that has ended must hold."""
 
 
-def opened(path: Path) -> int:
+def opened(path: Path) -> LockableFile:
     """A log that is there, for reading and writing."""
     try:
         file = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -85,22 +81,19 @@ def opened(path: Path) -> int:
     if not stat.S_ISREG(os.fstat(file).st_mode):
         os.close(file)
         raise damaged(path)
-    return file
+    return LockableFile(file)
 
 
-def lock(file: int, path: Path) -> None:
+def lock(file: LockableFile, path: Path) -> None:
     """Keep everybody else out until the file is closed, or refuse if somebody is there already."""
     for last in (False, True):
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if last:
-                break
-            gc.collect()  # a run that was dropped in this process may wait to be collected
+            if file.lock(timeout=0):
+                return
         except OSError as error:
             raise unwritable(path, error) from None
-        else:
-            return
+        if not last:
+            gc.collect()  # a run that was dropped in this process may wait to be collected
     raise CheckpointError(
         "Another process, or another Trainer in this one, is at work on this run.",
         fix="wait for its end or stop it, with close() in this process, and resume its newest checkpoint then.",
@@ -173,25 +166,17 @@ class _Note(NamedTuple):
     code: bytes
 
 
-def log_beside(ledger: Ledger, receipt: Receipt) -> Path | None:
-    """Where the log of a charge belongs; None if the ledger is no file."""
-    folder = folder_beside(ledger)
-    return None if folder is None else folder / f"{receipt.sequence}-{receipt.hash[:16]}"
-
-
-def folder_beside(ledger: Ledger) -> Path | None:
-    """The folder of the logs of a ledger, made if there is none; None if the ledger is no file."""
-    if "://" in ledger.where:
-        return None
-    folder = Path(f"{ledger.where}.runs")
+def check_folder(ledger: Ledger) -> None:
+    """Refuse a ledger beside which no steps can be noted."""
+    folder = run_folder(ledger)
     try:
-        folder.mkdir(mode=0o700, exist_ok=True)
+        if folder is not None:
+            make_run_folder(folder)
     except OSError as error:
         raise CheckpointError(
             f"The steps of the run cannot be noted in {folder}: {error.strerror or type(error).__name__}.",
             fix="make the folder of the ledger writable.",
         ) from None
-    return folder
 
 
 def end_of(path: Path) -> Mark | None:
@@ -210,9 +195,7 @@ class Log:
     """The steps of one run, noted one after the other. Made by :meth:`begin` and :meth:`resume`."""
 
     __slots__ = (
-        "__weakref__",
         "_ahead",
-        "_closing",
         "_end",
         "_file",
         "_head",
@@ -236,10 +219,9 @@ class Log:
         self._last: _Note | None = None
         self._ahead: deque[_Note] = deque()
         self._end: Mark | None = None
-        self._file: int | None = None
+        self._file: LockableFile | None = None
         self._turn = threading.Lock()
         self._process = os.getpid()
-        self._closing: weakref.finalize[..., Log] | None = None
 
     @classmethod
     def begin(cls, path: Path | None, receipt: Receipt, key: bytes, *, most: int) -> Self:
@@ -278,7 +260,7 @@ class Log:
                     "This run belongs to the process that this one was forked from.",
                     fix="go on there; or save a checkpoint there, end it, and resume here.",
                 )
-            if self.path is not None and self._file is None:
+            if self.path is not None and (self._file is None or self._file.closed):
                 self._take()
             if self._last is not None and step <= self._last.step:
                 if (step, digest) != self._last[:2]:
@@ -304,17 +286,17 @@ class Log:
         flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC
         try:
             path.parent.mkdir(mode=0o700, exist_ok=True)
-            file = os.open(path, flags, 0o600)
+            file = LockableFile(os.open(path, flags, 0o600))
         except OSError as error:
             raise unwritable(path, error) from None
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            write(file, bytes(self._text), 0, path)
-            os.fsync(file)
+            lock(file, path)
+            write(file.descriptor, bytes(self._text), 0, path)
+            os.fsync(file.descriptor)
             sync_directory(path.parent)
             sync_directory(path.parent.parent)
         except BaseException as error:
-            os.close(file)
+            file.close()
             path.unlink(missing_ok=True)
             if isinstance(error, OSError):
                 raise unwritable(path, error) from None
@@ -323,23 +305,22 @@ class Log:
 
     def sync(self) -> None:
         """Flush what was noted to the disk, so that it outlives a loss of power."""
-        if self._file is not None and self.path is not None:
+        if self._file is not None and not self._file.closed and self.path is not None:
             try:
-                os.fsync(self._file)
+                os.fsync(self._file.descriptor)
             except OSError as error:
                 raise unwritable(self.path, error) from None
 
     def close(self) -> None:
         """Let go of the log, so that the run can be resumed elsewhere; the next note takes hold of it again."""
-        self._file = None
-        if self._closing is not None:
-            self._closing()
+        if self._file is not None:
+            self._file.close()
 
     def _append(self, record: bytes) -> None:
         if self._file is None or self.path is None:
             self._text += record
         else:
-            write(self._file, record, (1 + self.mark.steps) * _RECORD, self.path)
+            write(self._file.descriptor, record, (1 + self.mark.steps) * _RECORD, self.path)
 
     def _take(self) -> None:
         """Take hold of the file, and read what was noted there beyond this place, by whomever."""
@@ -347,30 +328,22 @@ class Log:
         file = opened(path)
         try:
             lock(file, path)
-            first, notes = _read(content(file, path, most=(1 + self._most) * _RECORD), self._secret, self._head, path)
+            first, notes = _read(
+                content(file.descriptor, path, most=(1 + self._most) * _RECORD), self._secret, self._head, path
+            )
             codes = [first, *(note.code for note in notes)]
             _check(codes, self.mark, path, "the checkpoint holds")
             _check(codes, self._end or self.mark, path, BEFORE_THE_END)
         except BaseException:
-            os.close(file)
+            file.close()
             raise
         done = self.mark.steps
         self._last, self._ahead = notes[done - 1] if done else None, deque(notes[done:])
         self._hold(file, path)
 
-    def _hold(self, file: int, path: Path) -> None:
+    def _hold(self, file: LockableFile, path: Path) -> None:
         self._file, self.path = file, path
         self._text.clear()
-        self._closing = weakref.finalize(self, os.close, file)
-        mine = weakref.ref(self)
-
-        def forked() -> None:
-            """A child shares the lock: it lets go of its copy, so that the lock dies with the parent."""
-            left = mine()
-            if left is not None:
-                left.close()
-
-        os.register_at_fork(after_in_child=forked)
 
     def __reduce_ex__(self, _: object) -> Any:
         raise InvalidParameterError(

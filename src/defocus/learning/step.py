@@ -27,7 +27,7 @@ from defocus.learning.model_guard import ModelGuard
 from defocus.learning.noise import Correlated, Noise, secret_of, seeded
 from defocus.learning.run_log import DIGEST_BYTES
 from defocus.noise.ranges import Integers
-from defocus.release.question import silence
+from defocus.release.paid_computation import silence
 
 __all__ = ["Stepper"]
 

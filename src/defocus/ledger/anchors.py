@@ -154,13 +154,11 @@ class AnchorFile:
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
         """Keep every other writer of this file waiting."""
-        waiting = file_lock(self.path, exclusive=True, timeout=None, like=self.like)
         try:
-            waiting.__enter__()
+            held = file_lock(self.path, timeout=None, like=self.like)
         except OSError as error:
             raise self._unusable(error) from None
-        with contextlib.ExitStack() as stack:
-            stack.push(waiting)
+        with contextlib.nullcontext() if held is None else contextlib.closing(held):
             yield
 
     def _unusable(self, error: Exception) -> LedgerUnavailableError:

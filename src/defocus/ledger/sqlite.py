@@ -109,10 +109,12 @@ class SqliteFile(Place):
         """Remove the blank journal, unless someone else is using it."""
         if self.read_only:
             return
-        with contextlib.suppress(sqlite3.Error, OSError), file_lock(self.path, exclusive=True, timeout=0) as had:
-            if had:
-                connection.execute("PRAGMA busy_timeout=0").close()
-                connection.execute("PRAGMA journal_mode=DELETE").close()
+        with contextlib.suppress(sqlite3.Error, OSError):
+            held = file_lock(self.path, timeout=0)
+            if held is not None:
+                with contextlib.closing(held):
+                    connection.execute("PRAGMA busy_timeout=0").close()
+                    connection.execute("PRAGMA journal_mode=DELETE").close()
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         for pragma in ("trusted_schema=OFF", "cell_size_check=ON", "mmap_size=0"):
@@ -150,8 +152,7 @@ class SqliteFile(Place):
     def lock(self, *, write: bool) -> Iterator[None]:
         """Hold the lock beside the file for the whole transaction; see :mod:`defocus.ledger.lock`."""
         try:
-            waiting = file_lock(self.path, exclusive=write, timeout=self.timeout)
-            had = waiting.__enter__()
+            held = file_lock(self.path, exclusive=write, timeout=self.timeout)
         except OSError as error:
             if self.read_only:  # a directory that cannot be written to has no writers either
                 yield
@@ -160,10 +161,9 @@ class SqliteFile(Place):
                 f"The lock file {lock_path(self.path)} cannot be used: {error.strerror}. No receipt was given.",
                 fix="make the directory of the ledger writable for this process.",
             ) from None
-        with contextlib.ExitStack() as stack:
-            stack.push(waiting)
-            if not had:
-                raise LedgerBusyError(self.name, seconds=self.timeout)
+        if held is None:
+            raise LedgerBusyError(self.name, seconds=self.timeout)
+        with contextlib.closing(held):
             yield
 
     def begin(self, connection: Connection, *, write: bool) -> None:

@@ -1,8 +1,9 @@
 """Collections on the ledger: what the people of one collection pay, charged before they are asked."""
 
-from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Any, TypeAlias
 
 from defocus.errors import InvalidParameterError, whole
+from defocus.ledger import Ledger, Receipt
 from defocus.local.designs import DBitFlip, Rappor
 from defocus.local.designs.numeric import Duchi
 from defocus.local.frequent_strings import HeavyHitters
@@ -10,37 +11,24 @@ from defocus.local.means import Mean
 from defocus.local.oracles import Oracle
 from defocus.local.shuffling import MultiMessageHistogram, MultiMessageSum, Round
 from defocus.local.surveys import Attributes
-from defocus.privacy import Adjacency, Unit, events
+from defocus.privacy import Adjacency, events
+from defocus.release.charge import charge
 
-__all__ = ["Asked", "Charging", "collect", "collection_event"]
+__all__ = ["Asked", "collect", "collection_event"]
 
 Asked: TypeAlias = Oracle | Mean | Attributes | HeavyHitters | Round | MultiMessageSum | MultiMessageHistogram
 """What can be collected."""
-
-_Receipt_co = TypeVar("_Receipt_co", covariant=True)
-
-
-@runtime_checkable
-class Charging(Protocol[_Receipt_co]):
-    """What is needed of a ledger."""
-
-    @property
-    def unit(self) -> Unit:
-        """Who is protected, and which data sets are neighbours."""
-
-    def charge(self, event: events.Event, *, purpose: str) -> _Receipt_co:
-        """Charge an event, or refuse."""
 
 
 def collect(
     asked: Asked,
     *,
-    ledger: "Charging[_Receipt_co]",
+    ledger: Ledger,
     purpose: str,
     reports: int = 1,
     values: int | None = None,
     changes_are_public: bool = False,
-) -> _Receipt_co:
+) -> Receipt:
     """Charge a collection to a ledger whose unit is the person, and return the receipt. Do this before asking anyone.
 
     The reports of one person compose with everything else the ledger holds, central or local: a person who reported is
@@ -66,7 +54,7 @@ def collect(
             fix='open the ledger with a unit whose values are replaced, for example user("phone", replace=True).',
         )
     told = f" (at most {values} values a person; moments of change are public)"
-    return ledger.charge(event, purpose=f"{purpose}{told if (values or 1) > 1 else ''}")
+    return charge(event, ledger=ledger, purpose=f"{purpose}{told if (values or 1) > 1 else ''}")
 
 
 def collection_event(

@@ -9,7 +9,7 @@ Guarantee:
     :math:`(\varepsilon, \delta)`-DP, and charged as that and nothing better (:func:`pair`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from defocus.errors import (
@@ -27,7 +27,7 @@ from defocus.privacy.events import Approximate, Event
 from defocus.privacy.numbers import above, at_most, roughly
 from defocus.privacy.units import Adjacency
 
-__all__ = ["Replan", "admitted", "advice", "charged", "pair", "spendable"]
+__all__ = ["Replan", "admitted", "advice", "charge", "pair", "payable", "spendable"]
 
 Replan = Callable[[float | None], Event]
 """What the same question would owe with another delta, or without one."""
@@ -38,9 +38,15 @@ _ROUNDING = 1 + 1e-9
 """An account may exceed what was planned by its rounding; filters forgive as much."""
 
 
-def spendable(epsilon: Any, delta: Any) -> Budget:
-    """What a question may cost, as its two parameters say."""
-    return Budget(positive("epsilon", epsilon), 0 if delta is None else probability("delta", delta, one=False))
+def spendable(epsilon: Any, delta: Any, ledger: Ledger | None = None) -> Budget:
+    """What a question may cost, as its two parameters say; a ledger whose budget has no delta refuses one."""
+    asked = Budget(positive("epsilon", epsilon), 0 if delta is None else probability("delta", delta, one=False))
+    if ledger is not None and asked.delta and ledger.budget.epsilon is not None and not ledger.budget.delta:
+        raise NotDeclaredError(
+            "The budget of this ledger has no delta, so nothing that needs one can be released.",
+            fix="leave delta= out, and name the keys of groups; a budget with a delta is given when a ledger is made.",
+        )
+    return asked
 
 
 def pair(event: Event, asked: Budget, adjacency: Adjacency) -> Event | None:
@@ -62,33 +68,47 @@ def pair(event: Event, asked: Budget, adjacency: Adjacency) -> Event | None:
     return Approximate(max(asked.epsilon, found), asked.delta)
 
 
+def payable(event: Event, asked: Budget | None, ledger: Ledger) -> Iterator[Event]:
+    """What may be charged for a release: its event, else the pair that was ``asked`` for, if there is one."""
+    yield event
+    plain = None if asked is None else pair(event, asked, ledger.unit.adjacency)
+    if plain is not None:
+        yield plain
+
+
 def admitted(event: Event, asked: Budget, ledger: Ledger) -> Event | None:
     """What the ledger would be charged with now: the event, or the pair it was asked as; None if neither fits."""
-    if _admits(ledger, event):
-        return event
-    plain = pair(event, asked, ledger.unit.adjacency)
-    return plain if plain is not None and _admits(ledger, plain) else None
+    return next((owed for owed in payable(event, asked, ledger) if _admits(ledger, owed)), None)
 
 
-def charged(
-    event: Event, asked: Budget, ledger: Ledger, replan: Replan, *, purpose: str, who: str | None, request: str | None
+def charge(
+    event: Event,
+    *,
+    ledger: Ledger,
+    purpose: str,
+    who: str | None = None,
+    request: str | None = None,
+    asked: Budget | None = None,
+    replan: Replan | None = None,
 ) -> Receipt:
-    """The receipt for the event, or for the pair it was asked as; or a refusal before any charge, with what fits."""
-    try:
-        return ledger.charge(event, purpose=purpose, who=who, request=request)
-    except (BudgetExceededError, UnsupportedEventError) as problem:
-        refused: DefocusError = problem
-    plain = pair(event, asked, ledger.unit.adjacency)
-    if plain is not None:
+    """Charge the event, or the pair that was ``asked`` for; or refuse before any charge, with what fits.
+
+    Every room charges here, directly where a run computes afterwards, else through :func:`.perform`. ``replan`` says
+    what the release would owe with another delta; by default the same.
+
+    Guarantee:
+        The charge is on disk when this returns.
+    """
+    refusals: list[DefocusError] = []
+    for owed in payable(event, asked, ledger):
         try:
-            return ledger.charge(plain, purpose=purpose, who=who, request=request)
-        except BudgetExceededError as problem:
-            refused = problem
-        except UnsupportedEventError:
-            pass  # then what was said about the event itself says more
-    remedy = advice(asked, ledger, replan)
-    if remedy:
-        refused.fix = remedy
+            return ledger.charge(owed, purpose=purpose, who=who, request=request)
+        except (BudgetExceededError, UnsupportedEventError) as problem:
+            refusals.append(problem)
+    # That the pair does not fit says most; that nobody counts it, least.
+    refused = next((each for each in reversed(refusals) if isinstance(each, BudgetExceededError)), refusals[0])
+    if asked is not None:
+        refused.fix = advice(asked, ledger, replan or (lambda _: event)) or refused.fix
     raise refused
 
 

@@ -19,7 +19,7 @@ from defocus.privacy.expressions import unparse
 from defocus.privacy.html import html_facts
 from defocus.privacy.units import Adjacency, Unit
 from defocus.release.guarantee import Promise, odds, promise, protection
-from defocus.release.question import noted, settled
+from defocus.release.paid_computation import perform
 
 __all__ = [
     "CONFIDENCE",
@@ -244,21 +244,20 @@ def release(
             return shown(noisy, receipt)
         return shown(grid.decimal(noisy if isinstance(noisy, np.ndarray) else int(noisy)), receipt)
 
-    def failed(_why: str) -> ReleaseFailedError:
-        return ReleaseFailedError(charge=receipt.sequence, mechanism=type(mechanism).__name__)
-
-    recorded = None if request is None else ledger.recall(request)
-    if recorded is not None:
-        if recorded.receipt.event != event:
-            raise InvalidParameterError(
-                "An answer to this request was recorded, but with other noise.",
-                fix="give the new request another name.",
-            )
-        return shown(_arrayed(recorded.value), recorded.receipt)
-    mechanism.check(value)
-    receipt = ledger.charge(event, purpose=purpose, who=who, request=request)
-    made = settled(compute, receipt, failed=failed, what="release")
-    return noted(made, made.value, receipt, ledger=ledger, description=named(mechanism), keep=request is not None)
+    return perform(
+        event,
+        compute,
+        ledger=ledger,
+        purpose=purpose,
+        description=named(mechanism),
+        written=lambda made: made.value,
+        read=lambda kept, receipt: shown(_arrayed(kept), receipt),
+        who=who,
+        request=request,
+        check=lambda: mechanism.check(value),
+        failed=lambda charge, _why: ReleaseFailedError(charge=charge, mechanism=type(mechanism).__name__),
+        what="release",
+    )
 
 
 def _arrayed(kept: Any) -> Any:

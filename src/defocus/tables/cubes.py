@@ -17,8 +17,8 @@ from defocus.ledger import Ledger, Receipt
 from defocus.noise import Bits
 from defocus.noise.bits import source as bits_of
 from defocus.release.charge import spendable
+from defocus.release.paid_computation import perform
 from defocus.release.purposes import allowed
-from defocus.release.question import released
 from defocus.tables.answers import Answer, from_record, to_record
 from defocus.tables.contribution import Bound
 from defocus.tables.execution import rehearse
@@ -115,7 +115,7 @@ class Cube:
         bits: Bits | None = None,
     ) -> Answer:
         """Charge, compute, add noise, and show. A key that is empty stands for all values of its column."""
-        asked, planned = spendable(epsilon, delta), self.plan(epsilon=epsilon, delta=delta)
+        asked, planned = spendable(epsilon, delta, self.ledger), self.plan(epsilon=epsilon, delta=delta)
         drawn_from = bits_of(bits)
         rehearse(self.rows, [column.name for column in self.columns], ())
 
@@ -128,19 +128,19 @@ class Cube:
             )
             return Answer(self._keys(planned), (count,), self.question, receipt, self._rules(), asked=asked)
 
-        return released(
-            compute,
+        return perform(
             planned.event,
-            asked=asked,
-            replan=lambda other: self.plan(epsilon=epsilon, delta=other).event,
+            compute,
             ledger=self.ledger,
-            question=self.question,
-            facts=repr((self.rows.facts(), self.columns, self.ways, self.bound)),
             purpose=allowed(purpose, self.purposes, self.question),
-            who=who,
-            request=request,
+            description=self.question[:400],
             written=to_record,
             read=from_record,
+            facts=repr((self.rows.facts(), self.columns, self.ways, self.bound)),
+            who=who,
+            request=request,
+            asked=asked,
+            replan=lambda other: self.plan(epsilon=epsilon, delta=other).event,
         )
 
     def _histogram(self, chance: RowSampler) -> Any:

@@ -14,8 +14,8 @@ from defocus.noise import Bits
 from defocus.noise.bits import source as bits_of
 from defocus.privacy.units import Adjacency
 from defocus.release.charge import spendable
+from defocus.release.paid_computation import perform
 from defocus.release.purposes import allowed
-from defocus.release.question import released
 from defocus.tables.aggregates import Aggregate, Distinct, Statistic, Units
 from defocus.tables.answers import Answer, from_record, titles, to_record
 from defocus.tables.contribution import Bound
@@ -130,7 +130,7 @@ class Query:
             bits: the source of random bits; the system's unless told.
             progress: called now and then with the percentage that the engine has done.
         """
-        asked, planned = spendable(epsilon, delta), self._planned(epsilon, delta)
+        asked, planned = spendable(epsilon, delta, self.ledger), self._planned(epsilon, delta)
         why = allowed(purpose, self.purposes, self.question)
         drawn_from = bits_of(bits)
         words = self._rules(planned)
@@ -141,19 +141,19 @@ class Query:
             keys, columns, found = run.answer(self.keys)
             return Answer(keys.table, columns, self.question, receipt, (*words, *found), asked=asked)
 
-        return released(
-            compute,
+        return perform(
             planned.event,
-            asked=asked,
-            replan=lambda other: self._planned(epsilon, other).event,
+            compute,
             ledger=self.ledger,
-            question=self.question,
-            facts=self._facts(words),
             purpose=why,
-            who=who,
-            request=request,
+            description=self.question[:400],
             written=to_record,
             read=from_record,
+            facts=self._facts(words),
+            who=who,
+            request=request,
+            asked=asked,
+            replan=lambda other: self._planned(epsilon, other).event,
         )
 
     @property

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, final
 
-from defocus.errors import InvalidParameterError, Number, QuestionFailedError, UnfitDataError
+from defocus.errors import InvalidParameterError, Number, UnfitDataError
 from defocus.ledger import Ledger, Receipt
 from defocus.mechanisms import Gaussian
 from defocus.mechanisms.parameters import checked_budget
@@ -15,8 +15,7 @@ from defocus.privacy.budgets import Budget
 from defocus.privacy.calibration import calibrate
 from defocus.privacy.events import NOTHING, Event
 from defocus.privacy.units import Adjacency, Unit, rows
-from defocus.release.charge import charged
-from defocus.release.question import noted, settled, silence
+from defocus.release.paid_computation import perform, silence
 
 __all__ = ["DEFAULT", "FitBudget", "Plan", "Sum", "fit_budget", "planned"]
 
@@ -78,13 +77,24 @@ class FitBudget:
                     "Another ledger was put in the place of the one that the fit was planned for; nothing was charged.",
                     fix="fit again, and leave the ledger where it is meanwhile.",
                 )
-            receipt = charged(event, self.budget, ledger, lambda _delta: event, purpose=purpose, who=who, request=None)
+            receipts: list[Receipt] = []
 
-            def failed(why: str) -> QuestionFailedError:
-                return QuestionFailedError(charge=receipt.sequence, why=why)
+            def paid(receipt: Receipt) -> _Made:
+                receipts.append(receipt)
+                return compute()
 
-            made = settled(lambda _receipt: compute(), receipt, failed=failed, what="fit")
-            return noted(made, written(made), receipt, ledger=ledger, description=purpose, keep=False), receipt
+            made = perform(
+                event,
+                paid,
+                ledger=ledger,
+                purpose=purpose,
+                description=purpose,
+                written=written,
+                who=who,
+                asked=self.budget,
+                what="fit",
+            )
+            return made, receipts[0]
 
 
 def _opened(ledger: Ledger | str) -> AbstractContextManager[Ledger]:
@@ -103,7 +113,7 @@ def _alone(compute: Callable[[], _Made]) -> _Made:
 
 
 def fit_budget(budget: object, ledger: object) -> FitBudget:
-    """The purse of an estimator with these two parameters. A ledger that is named is opened, and never made."""
+    """The budget of an estimator with these two parameters. A ledger that is named is opened, and never made."""
     if ledger is not None and not isinstance(ledger, Ledger | str | Path):
         raise InvalidParameterError(
             f"ledger must be a Ledger or the place of one, but it is {type(ledger).__name__}.",

@@ -22,6 +22,7 @@ from defocus.privacy.events import DiscreteGaussian, DiscreteLaplace
 from defocus.privacy.expressions import unparse
 from defocus.privacy.html import html_facts
 from defocus.privacy.units import Adjacency, Unit, rows
+from defocus.release.charge import charge
 from defocus.workloads.strategy import covers
 from defocus.workloads.streams.design import METHODS, SHORT, Design, Errors, Participation, design
 from defocus.workloads.streams.run import Running, counted, memory_of
@@ -238,7 +239,7 @@ class RunningSum:
         try:
             if file is not None:
                 codes_of(ledger, sequence=0, digest="").ready()
-            receipt = ledger.charge(self.event, purpose=purpose, who=who)
+            receipt = charge(self.event, ledger=ledger, purpose=purpose, who=who)
             codes = codes_of(ledger, sequence=receipt.sequence, digest=receipt.hash)
             header = {
                 "charge": receipt.sequence,

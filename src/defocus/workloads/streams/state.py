@@ -1,20 +1,4 @@
-"""Which state of a stream is the newest: noted beside its ledger, where whoever holds a state cannot change it.
-
-A state is a secret of its holder, and so is a checksum inside of it: an edited state would only need a new one. So the
-checksum of the newest state is noted elsewhere, before anybody sees a sum of that state. A state whose checksum is not
-the one noted was edited, was resumed before, or is an older copy, and is refused. Checksums follow one another: only
-who comes from the newest state notes the next, whatever other processes, machines and copies do meanwhile.
-
-Each state holds 32 random bytes that are drawn for it alone: its checksum tells nothing about the sums in it, and who
-holds a state cannot make the next one out of it. A stream without a file notes one state when it is resumed, which
-nobody is ever given, and the next when it is saved: in between there is none that could be resumed.
-
-Assumes:
-    Nobody rewrites what is beside the ledger, as nobody rewrites the ledger itself. A ledger in an SQLite file has a
-    folder beside it, ``visits.ledger.runs/``, and a file there for each stream. One in PostgreSQL has none: there each
-    state is noted in an entry that costs nothing.
-
-States of a stream, kept so that no step is ever noised twice.
+"""States of a stream, kept so that no step is ever noised twice.
 
 Two releases of one step with fresh noise each could be averaged; two of one noise with different data could be
 subtracted. Either breaks the promise that was charged. So:
@@ -22,25 +6,35 @@ subtracted. Either breaks the promise that was charged. So:
 - A step is *kept before it is shown*: with a ``state_file`` the new state is on disk (written beside, flushed,
   noted as the newest, renamed, directory flushed) before the running sum is returned. After a crash the file, or the
   one beside it, says either that the step never happened, and nobody saw it, or that it did, and its sum is in there.
-- A state is resumed *as it was kept, and if it is the newest*: its checksum is noted beside the ledger, where its
-  holder cannot change it (:mod:`.state`). One that was edited, and an older copy, are refused.
+- A state is resumed *as it was kept, and if it is the newest*. A checksum inside of it would not tell: whoever edits a
+  state makes a new one. So the checksum of the newest state is noted beside the ledger, before anybody sees a sum of
+  that state. One whose checksum is not the one noted was edited, was resumed before, or is an older copy, and is
+  refused. Checksums follow one another: only who comes from the newest state notes the next, whatever other processes,
+  machines and copies do meanwhile.
 - A state is *left once*: going on from it first takes its number in the ledger, by a charge of nothing under a
   name of its own. The first to do so wins, in whatever process; every other copy of that state is refused.
 - One process at a time: whoever runs a stream with a ``state_file`` holds a lock beside it. A state remembers the file
   it was kept in, so a copy of it under another name is not resumed either while that lock is held.
 
 A copy that is resumed on another machine while the stream runs on takes it over: the first of both to note its next
-state goes on, and the other one ends before it shows a sum.
-The file is secret (it holds sums of the data without noise); its access is for its owner only.
+state goes on, and the other one ends before it shows a sum. The file is secret (it holds sums of the data without
+noise); its access is for its owner only.
+
+Each state holds 32 random bytes that are drawn for it alone: its checksum tells nothing about the sums in it, and who
+holds a state cannot make the next one out of it. A stream without a file notes one state when it is resumed, which
+nobody is ever given, and the next when it is saved: in between there is none that could be resumed.
+
+Assumes:
+    Nobody rewrites what is beside the ledger, as nobody rewrites the ledger itself. A ledger in an SQLite file has a
+    folder beside it, with a file for each stream: see :mod:`defocus.ledger.runs`. One in PostgreSQL has none: there
+    each state is noted in an entry that costs nothing.
 """
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import os
 import re
-import weakref
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol, final
@@ -48,9 +42,10 @@ from typing import Any, Protocol, final
 from defocus.errors import DefocusError, InvalidParameterError, StreamStateError
 from defocus.ledger import Ledger
 from defocus.ledger.entries import CHARGE
-from defocus.ledger.lock import sync_directory
+from defocus.ledger.lock import LockableFile, file_lock, lock_path, sync_directory
+from defocus.ledger.runs import charge_of, make_run_folder, run_file
 from defocus.privacy.events import NOTHING, Event
-from defocus.privacy.wire import from_wire
+from defocus.release.charge import charge
 from defocus.workloads.streams.design import Design
 
 __all__ = [
@@ -100,11 +95,9 @@ class FileCodes:
     def ready(self) -> None:
         """See the protocol."""
         try:
-            self.path.parent.mkdir(mode=0o700, exist_ok=True)
+            make_run_folder(self.path.parent)
         except OSError as error:
             raise self._unusable(error) from None
-        if not os.access(self.path.parent, os.W_OK | os.X_OK):
-            raise self._unusable(PermissionError(0, "it is not writable"))
 
     def newest(self) -> str | None:
         """See the protocol."""
@@ -125,8 +118,9 @@ class FileCodes:
             raise not_the_newest() from None
         except OSError as error:
             raise self._unusable(error) from None
+        file = LockableFile(handle)
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
+            file.lock(timeout=None)
             if os.pread(handle, _CODE + 1, 0) != (before or "").encode("ascii"):
                 raise not_the_newest()
             os.pwrite(handle, after.encode("ascii"), 0)
@@ -137,7 +131,7 @@ class FileCodes:
         except OSError as error:
             raise self._unusable(error) from None
         finally:
-            os.close(handle)
+            file.close()
 
     def _unusable(self, error: OSError) -> StreamStateError:
         return StreamStateError(
@@ -172,16 +166,15 @@ class LedgerCodes:
         """See the protocol."""
         name = f"{self._stream}{before or 'start'} is followed by {after}"
         if self.newest() == before:
-            self._ledger.charge(NOTHING, purpose="keep a state of a running sum", request=name)
+            charge(NOTHING, ledger=self._ledger, purpose="keep a state of a running sum", request=name)
         if self.newest() != after:
             raise not_the_newest()
 
 
 def codes_of(ledger: Ledger, *, sequence: int, digest: str) -> Codes:
     """Where states of the stream that this charge paid for are noted."""
-    if "://" in ledger.where:
-        return LedgerCodes(ledger, digest)
-    return FileCodes(Path(f"{ledger.where}.runs").resolve() / f"{sequence}-{digest[:16]}.sum")
+    path = run_file(ledger, sequence, digest, ".sum")
+    return LedgerCodes(ledger, digest) if path is None else FileCodes(path)
 
 
 def not_the_newest() -> StreamStateError:
@@ -231,12 +224,12 @@ def _checksum(body: Mapping[str, Any]) -> str:
 
 def paid(ledger: Ledger, kept: Mapping[str, Any]) -> Event:
     """What was charged to this ledger for the stream of a state."""
-    found = next((entry for entry in ledger.entries() if entry.sequence == kept.get("charge")), None)
-    if found is None or found.kind != CHARGE or found.hash != kept.get("hash"):
+    found = charge_of(ledger, kept.get("charge"), kept.get("hash"))
+    if found is None:
         raise StreamStateError(
             "This stream was not charged to this ledger.", fix="resume it with the ledger that it was started with."
         )
-    return from_wire(found.content["event"])
+    return found[0].event
 
 
 def take(ledger: Ledger, *, digest: str, number: int, who: str | None) -> None:
@@ -245,7 +238,7 @@ def take(ledger: Ledger, *, digest: str, number: int, who: str | None) -> None:
     The ledger appends one entry at a time, so of several that try, one comes first.
     """
     name = f"running sum {digest[:32]}: state {number} is left"
-    mine = ledger.charge(NOTHING, purpose="resume a running sum", who=who, request=name)
+    mine = charge(NOTHING, ledger=ledger, purpose="resume a running sum", who=who, request=name)
     takers = (entry for entry in ledger.entries() if entry.kind == CHARGE and entry.content["request"] == name)
     if next(takers).sequence != mine.sequence:
         raise not_the_newest()
@@ -255,12 +248,11 @@ def take(ledger: Ledger, *, digest: str, number: int, who: str | None) -> None:
 class StateFile:
     """A file that holds the newest state of one running stream, and the lock that keeps it to one process."""
 
-    __slots__ = ("__weakref__", "_lock", "path")
+    __slots__ = ("_lock", "path")
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self._lock: Callable[[], object] | None = None
-        """Gives the lock up, once; called too when this object is collected."""
+        self._lock: LockableFile | None = None
 
     @property
     def home(self) -> str:
@@ -270,7 +262,7 @@ class StateFile:
     def may_run(self, digest: str) -> bool:
         """Whether the stream that this charge paid for may be running here: one did, and the file is not another's."""
         try:
-            return self._beside("lock").exists() and self.read().get("hash") == digest
+            return lock_path(self.path).exists() and self.read().get("hash") == digest
         except StreamStateError:
             return True
         except OSError:
@@ -279,17 +271,13 @@ class StateFile:
     def hold(self, *, new: bool) -> None:
         """Take the lock; ``new`` says that there must be no file yet."""
         try:
-            handle = os.open(self._beside("lock"), os.O_CREAT | os.O_RDWR, 0o600)
+            self._lock = file_lock(self.path, timeout=0)
         except OSError as error:
             raise self._unusable(error) from None
-        self._lock = weakref.finalize(self, os.close, handle)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            self.let_go()
+        if self._lock is None:
             raise StreamStateError(
                 f"Another process is running the stream of {self.path}.", fix="stop it first, or use another file."
-            ) from None
+            )
         if new and self.path.exists():
             self.let_go()
             raise StreamStateError(
@@ -299,12 +287,12 @@ class StateFile:
     def let_go(self) -> None:
         """Give up the lock."""
         if self._lock is not None:
-            self._lock()
+            self._lock.close()
             self._lock = None
 
     def read(self, *, beside: bool = False) -> dict[str, Any]:
         """The state in the file; or in the one ``beside`` it, that the last :meth:`write` did not come to rename."""
-        path = self._beside("new") if beside else self.path
+        path = self._temporary if beside else self.path
         try:
             return opened(json.loads(path.read_text(encoding="ascii")))
         except OSError as error:
@@ -319,7 +307,7 @@ class StateFile:
 
         When this returns, a crash cannot lose it. One that is noted is on disk already, beside the file.
         """
-        temporary = self._beside("new")
+        temporary = self._temporary
         try:
             with contextlib.suppress(FileNotFoundError):
                 temporary.unlink()
@@ -334,8 +322,9 @@ class StateFile:
         except OSError as error:
             raise self._unusable(error) from None
 
-    def _beside(self, ending: str) -> Path:
-        return self.path.with_name(f"{self.path.name}.{ending}")
+    @property
+    def _temporary(self) -> Path:
+        return self.path.with_name(f"{self.path.name}.new")
 
     def _unusable(self, error: OSError) -> StreamStateError:
         return StreamStateError(

@@ -1,4 +1,4 @@
-"""One way for a question to become an answer, whatever room asks it."""
+"""One way to charge for a computation on private values, whatever room asks for it."""
 
 import threading
 import warnings
@@ -19,12 +19,14 @@ from defocus.errors import (
     NotDeclaredError,
     NotRecordedError,
     QuestionFailedError,
+    ReleaseFailedError,
 )
 from defocus.ledger import Ledger, Receipt
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Approximate, Event, Gaussian, Laplace
 from defocus.privacy.units import rows
-from defocus.release.question import noted, released, settled, silence
+from defocus.release.charge import spendable
+from defocus.release.paid_computation import perform, silence
 
 
 @pytest.fixture
@@ -55,19 +57,19 @@ def ask(
     def read(record: Any, receipt: Receipt) -> tuple[int, int]:
         return record["n"], receipt.sequence
 
-    return released(
-        compute,
+    return perform(
         Laplace(10) if event is None else event,
-        asked=Budget(0.1) if asked is None else asked,
-        replan=lambda delta: Laplace(10) if not delta else Approximate(0.1, delta),
+        compute,
         ledger=ledger,
-        question="how many?",
-        facts=facts,
         purpose="count",
-        who="Ada",
-        request=request,
+        description="how many?",
         written=lambda answer: {"n": answer[0]},
         read=read,
+        facts=facts,
+        who="Ada",
+        request=request,
+        asked=Budget(0.1) if asked is None else asked,
+        replan=lambda delta: Laplace(10) if not delta else Approximate(0.1, delta),
     )
 
 
@@ -110,7 +112,7 @@ def test_a_question_that_does_not_fit_is_refused_before_any_charge_with_what_wou
 
 def test_a_delta_is_not_taken_where_the_budget_has_none(pure: Ledger) -> None:
     with pytest.raises(NotDeclaredError, match="has no delta") as caught:
-        ask(pure, Gaussian(100), asked=Budget(0.1, 1e-6))
+        spendable(0.1, 1e-6, pure)
     assert caught.value.fix.startswith("leave delta= out")
 
 
@@ -127,37 +129,41 @@ def test_noise_is_paid_as_the_pair_that_was_asked_for_where_only_that_fits_and_r
     assert ask(ledger, Gaussian(2), asked=asked, request="all") == first
 
 
-@pytest.fixture
-def receipt(ledger: Ledger) -> Receipt:
-    return ledger.charge(Laplace(20), purpose="count", request="one")
-
-
-def settle(receipt: Receipt, problem: BaseException | None = None) -> str:
+def settle(ledger: Ledger, problem: BaseException | None = None, **more: Any) -> str:
     def compute(paid: Receipt) -> str:
         warnings.warn("the largest value is 12", stacklevel=1)
         if problem is not None:
             raise problem
         return f"paid by {paid.sequence}"
 
-    def failed(why: str) -> DefocusError:
-        return QuestionFailedError(charge=receipt.sequence, why=why)
+    return str(
+        perform(
+            Laplace(20), compute, ledger=ledger, purpose="count", description="two", written=lambda _: [1, 2], **more
+        )
+    )
 
-    return settled(compute, receipt, failed=failed, what="question")
 
-
-def test_what_is_computed_is_returned_without_a_warning(receipt: Receipt) -> None:
-    assert settle(receipt) == "paid by 1"
+def test_what_is_computed_is_returned_without_a_warning(ledger: Ledger) -> None:
+    assert settle(ledger) == "paid by 1"
 
 
 @pytest.mark.parametrize(
     "problem", [ValueError("ada is ill"), MemoryError("12"), InvalidParameterError("ada", fix="b")]
 )
-def test_a_failure_is_withheld_and_attached_to_nothing(receipt: Receipt, problem: Exception) -> None:
+def test_a_failure_is_withheld_and_attached_to_nothing(ledger: Ledger, problem: Exception) -> None:
     with pytest.raises(QuestionFailedError, match="may depend on private values") as caught:
-        settle(receipt, problem)
+        settle(ledger, problem)
     assert "ada" not in str(caught.value)
     assert caught.value.__cause__ is None
     assert caught.value.__context__ is None
+
+
+def test_a_room_words_its_own_failure_and_is_told_the_charge(ledger: Ledger) -> None:
+    def failed(charge: int, why: str) -> DefocusError:
+        return ReleaseFailedError(charge=charge, mechanism=why[:10])
+
+    with pytest.raises(ReleaseFailedError, match=r"The reason .*\(entry 1\)"):
+        settle(ledger, ValueError("ada"), failed=failed)
 
 
 @pytest.mark.parametrize(
@@ -167,36 +173,53 @@ def test_a_failure_is_withheld_and_attached_to_nothing(receipt: Receipt, problem
         (MissingExtraError("Counting", package="numba", extra="graph"), "needs the package numba"),
     ],
 )
-def test_what_we_worded_ourselves_about_the_machine_is_told(receipt: Receipt, problem: Exception, told: str) -> None:
+def test_what_we_worded_ourselves_about_the_machine_is_told(ledger: Ledger, problem: Exception, told: str) -> None:
     with pytest.raises(QuestionFailedError, match=told) as caught:
-        settle(receipt, problem)
+        settle(ledger, problem)
     assert caught.value.__context__ is None
 
 
-def test_who_interrupts_is_told_that_the_charge_stays(receipt: Receipt) -> None:
+def test_who_interrupts_is_told_that_the_charge_stays(ledger: Ledger) -> None:
     with pytest.raises(KeyboardInterrupt) as stopped:
-        settle(receipt, KeyboardInterrupt("ada"))
-    assert stopped.value.__notes__ == ["The question was charged (entry 1) before it was interrupted; that stays."]
+        settle(ledger, KeyboardInterrupt("ada"), what="fit")
+    assert stopped.value.__notes__ == ["The fit was charged (entry 1) before it was interrupted; that stays."]
     assert stopped.value.__context__ is None
     assert stopped.value.args == ()
 
 
-def test_what_is_shown_is_noted_and_kept_under_the_name_of_the_request(ledger: Ledger, receipt: Receipt) -> None:
-    made = object()
-    assert noted(made, [1, 2], receipt, ledger=ledger, description="two", keep=True) is made
+def test_what_is_shown_is_noted_and_kept_under_the_name_of_the_request(ledger: Ledger) -> None:
+    settle(ledger)
+    assert list(ledger.entries())[-1].content["value"] is None
+    settle(ledger, request="one")
     recalled = ledger.recall("one")
     assert recalled is not None
     assert recalled.value == [1, 2]
+    settle(ledger, request="one")  # nothing reads it: it is charged again
+    assert len(ledger) == 7
 
 
-def test_what_cannot_be_noted_is_handed_over(ledger: Ledger, receipt: Receipt, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_computed_is_refused_before_the_charge_and_what_is_recalled_is_not_checked(
+    ledger: Ledger,
+) -> None:
+    def refuse() -> None:
+        raise InvalidParameterError("No number.", fix="pass one.")
+
+    more: dict[str, Any] = {"request": "one", "read": lambda kept, _: str(kept)}
+    with pytest.raises(InvalidParameterError, match="No number"):
+        settle(ledger, check=refuse, **more)
+    assert len(ledger) == 1
+    settle(ledger, **more)
+    assert settle(ledger, check=refuse, **more) == "[1, 2]"
+
+
+def test_what_cannot_be_noted_is_handed_over(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_arguments: Any, **_named: Any) -> None:
         raise InvalidParameterError("The disk is full.", fix="make room.")
 
     monkeypatch.setattr(Ledger, "record", refuse)
     with pytest.raises(NotRecordedError, match="disk is full") as caught:
-        noted("answer", 3, receipt, ledger=ledger, description="", keep=False)
-    assert caught.value.release == "answer"
+        settle(ledger)
+    assert caught.value.release == "paid by 1"
 
 
 def test_nothing_is_warned_of_inside_and_everything_is_as_before_outside() -> None:
