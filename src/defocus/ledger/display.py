@@ -59,9 +59,7 @@ class Prices:
         if entry.kind != CHARGE:
             return "", ""
         used = self.used(entry.spent)
-        return tuple(
-            "" if share is None or math.isinf(share) else f"{100 * share:.1f} %" for share in (used.share, used.delta)
-        )
+        return _percent(used.share), _percent(used.delta)
 
     def labelled(self, spent: Sequence[float]) -> list[dict[str, Any]]:
         """The numbers that the filter adds up, each with its name and limit; null where it cannot express the run."""
