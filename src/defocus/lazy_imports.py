@@ -20,7 +20,7 @@ _Lazy = tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]
 def lazy(package: str) -> _Lazy:
     """``__getattr__``, ``__dir__`` and ``__all__`` of a package, read off the stub beside its ``__init__.py``.
 
-    >>> ask, names, offered = opened("defocus.privacy")
+    >>> ask, names, offered = lazy("defocus.privacy")
     >>> ask("Budget")(1), "Budget" in offered
     (Budget(epsilon=1), True)
     """

@@ -49,7 +49,7 @@ class FixedClipping(Clipping):
     Reference:
         Abadi et al. (2016), Deep learning with differential privacy.
 
-    >>> Fixed(2.0).rule((2.0,))(torch.tensor([1.0, 4.0]))
+    >>> FixedClipping(2.0).rule((2.0,))(torch.tensor([1.0, 4.0]))
     tensor([1.0000, 0.5000])
     """
 
@@ -82,7 +82,7 @@ class AutomaticClipping(Clipping):
         Bu, Wang, Zha, Karypis (2023), Automatic clipping: differentially private deep learning made easier and
         stronger.
 
-    >>> Automatic(stability=1.0).rule((1.0,))(torch.tensor([1.0, 3.0]))
+    >>> AutomaticClipping(stability=1.0).rule((1.0,))(torch.tensor([1.0, 3.0]))
     tensor([0.5000, 0.2500])
     """
 
@@ -119,6 +119,9 @@ class AdaptiveClipping(Clipping):
 
     Reference:
         Andrew, Thakkar, McMahan, Ramaswamy (2021), Differentially private learning with adaptive clipping.
+
+    >>> AdaptiveClipping(0.5).target
+    0.5
     """
 
     target: Number = 0.5
@@ -169,6 +172,9 @@ class PerLayerClipping(Clipping):
 
     Reference:
         McMahan, Ramage, Talwar, Zhang (2018), Learning differentially private recurrent language models.
+
+    >>> PerLayerClipping({"encoder": 1.0, "head": 0.5}).norms
+    {'encoder': 1.0, 'head': 0.5}
     """
 
     norms: Any

@@ -20,6 +20,16 @@ class Receipt:
 
     ``spent`` is everything charged so far, this charge included, in the units of the filter. ``parts`` are those the
     release is about, none for everybody, and ``spent`` the most that anybody in them was charged.
+
+    >>> import tempfile
+    >>> from defocus import Budget, Ledger, rows
+    >>> from defocus.privacy import Laplace as Noise
+    >>> home = tempfile.TemporaryDirectory()
+    >>> book = Ledger.open(f"{home.name}/a.ledger", budget=Budget(1), unit=rows(), dataset="visits")
+    >>> receipt = book.charge(Noise(4), purpose="a count")
+    >>> receipt.sequence, receipt.purpose, receipt.event
+    (1, 'a count', Laplace(ratio=4))
+    >>> book.close(); home.cleanup()
     """
 
     terms: Terms

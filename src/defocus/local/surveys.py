@@ -157,7 +157,11 @@ def attributes(
     how: Literal["each", "pairs", "joint"] = "each",
     outside: Literal["refuse", "other"] = "other",
 ) -> Attributes:
-    """Describe a collection of several attributes of each person; ``outside`` as in :class:`Categories`."""
+    """Describe a collection of several attributes of each person; ``outside`` as in :class:`Categories`.
+
+    >>> list(attributes({"colour": ["red", "blue"], "size": 3}, epsilon=2).domains)
+    ['colour', 'size']
+    """
     if how not in ("each", "pairs", "joint"):
         raise InvalidParameterError(f"how must be each, pairs or joint, not {how!r}.", fix="choose one of the three.")
     given: Any = domains

@@ -106,7 +106,11 @@ _CONDITION = "only if the sequence of privacy parameters was fixed in advance"
 @final
 @dataclass(frozen=True, slots=True)
 class FixedSequence:
-    """An epsilon that is valid only if the sequence of privacy parameters was fixed in advance."""
+    """An epsilon that is valid only if the sequence of privacy parameters was fixed in advance.
+
+    >>> print(FixedSequence(1.0, 1e-6, "pld"))
+    epsilon 1 at delta 1e-06 by pld: valid only if the sequence of privacy parameters was fixed in advance
+    """
 
     epsilon: float
     delta: float

@@ -153,7 +153,7 @@ def planned(fit_budget: FitBudget, sums: Sequence[Sum], *, also: Event = NOTHING
     row is replaced, one goes and one comes, and :math:`\Delta_k` is doubled.
 
     >>> from defocus.privacy.units import rows
-    >>> plan = planned(Purse(Budget(1, 1e-6), None, rows()), [Sum(1024, 3)])
+    >>> plan = planned(FitBudget(Budget(1, 1e-6), None, rows()), [Sum(1024, 3)])
     >>> round(float(plan.noises[0].sigma) / 1024, 2)
     4.22
     """

@@ -23,7 +23,20 @@ class Opened:
 @final
 @dataclass(frozen=True, slots=True)
 class Analyser:
-    """One round at the analyser, who holds the only key that opens reports and batches."""
+    """One round at the analyser, who holds the only key that opens reports and batches.
+
+    >>> from defocus import local
+    >>> from defocus.local.shuffling import Analyser, Key, Round, Shuffler
+    >>> ours, theirs = Key.generate(), Key.generate()
+    >>> asked = local.oracle("k-rr", 4, epsilon=2)
+    >>> described = Round(asked.design, users=100, shuffler=ours.public, analyser=theirs.public)
+    >>> mixer = Shuffler(described, ours)
+    >>> for envelope in described.envelopes(asked.encode([1] * 100)):
+    ...     _ = mixer.accept(envelope)
+    >>> batch = mixer.release()
+    >>> Analyser(described, theirs).count(batch)
+    <server: 100 reports of k-rr counted, 0 rejected>
+    """
 
     round: Round
     key: Key

@@ -1,0 +1,110 @@
+"""The reference names everything that is public, and what it shows has an example that runs."""
+
+import importlib
+import importlib.util
+import inspect
+import re
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def loaded(path: Path) -> ModuleType:
+    """A module of this repository that is in no package."""
+    found = importlib.util.spec_from_file_location(f"{path.stem}_of_the_site", path)
+    assert found is not None
+    assert found.loader is not None
+    made = importlib.util.module_from_spec(found)
+    found.loader.exec_module(made)
+    return made
+
+
+SITE = loaded(ROOT / "scripts" / "site.py")
+PAGES: dict[str, list[str]] = dict(SITE.pages())
+MISSING: dict[str, set[str]] = {
+    "defocus.learning": {"Metrics", "SearchResult", "Suggestion", "Trainer", "TrainingResult", "search"},
+    "defocus.ledger": {"Recorded"},
+    "defocus.local": {"Tables"},
+    "defocus.local.shuffling": {"Opened", "acknowledge"},
+    "defocus.privacy": {"Comparison"},
+    "defocus.workloads": {"Answers", "Plan", "Running", "Step"},
+}
+"""Public names without an example, by room. Give one to a name when you touch it, and strike it out here."""
+
+
+def shown(found: Any) -> bool:
+    """Whether the docstring of a function or class, or of a method of the class, has an example."""
+    texts = [inspect.getdoc(found)]
+    if inspect.isclass(found):
+        texts += [inspect.getdoc(each) for name, each in vars(found).items() if not name.startswith("_")]
+    return any(">>> " in (text or "") for text in texts)
+
+
+def without_example(room: str) -> set[str]:
+    made = importlib.import_module(room)
+    every = {name: getattr(made, name) for name in PAGES[room]}
+    return {
+        name
+        for name, found in every.items()
+        if (inspect.isclass(found) or inspect.isfunction(found))
+        and not (inspect.isclass(found) and issubclass(found, Exception))  # those are raised, and listed in errors.md
+        and home(room, found)
+        and not shown(found)
+    }
+
+
+def home(room: str, found: Any) -> bool:
+    """Whether this is the room to ask for it: what the front door or a second room offers again is asked for once."""
+    rooms = [each for each in PAGES if each != "defocus" and vars_of(each).get(found.__name__) is found]
+    return not rooms or rooms[0] == room
+
+
+def vars_of(room: str) -> dict[str, Any]:
+    made = importlib.import_module(room)
+    return {name: getattr(made, name) for name in PAGES[room]}
+
+
+@pytest.mark.parametrize("room", PAGES)
+def test_every_public_name_has_an_example_that_runs(room: str) -> None:
+    assert without_example(room) == MISSING.get(room, set())
+
+
+def test_every_public_package_has_a_page_in_the_navigation() -> None:
+    named = set(re.findall(r"reference/([a-z.]+)\.md", (ROOT / "mkdocs.yml").read_text("utf-8")))
+    assert named == {room.removeprefix("defocus.") for room in PAGES}
+
+
+def test_every_public_name_is_asked_for_on_the_page_of_its_room() -> None:
+    for room, names in PAGES.items():
+        public = {name for name in importlib.import_module(room).__all__ if not inspect.ismodule(vars_in(room, name))}
+        page = SITE.reference(room, names)
+        assert {f"::: {room}.{name}" for name in public} <= set(page.splitlines())
+
+
+def vars_in(room: str, name: str) -> Any:
+    return getattr(importlib.import_module(room), name)
+
+
+def test_docstrings_become_markdown() -> None:
+    text = r"""Noise.
+
+    Guarantee:
+        At most :math:`e^\varepsilon`, see :class:`~defocus.privacy.Budget`.
+    Assumes:
+        Nothing.
+
+    .. math:: x^2
+
+    >>> 1 + 1
+    2
+    """
+    lines = SITE.markdown(inspect.cleandoc(text)).splitlines()
+    assert lines[2].startswith("**Guarantee.** At most <math ")
+    assert lines[2].endswith("see `Budget`.")
+    assert lines[4] == "**Assumes.** Nothing."
+    assert lines[6].startswith("<math ")
+    assert lines[-4:] == ["```pycon", ">>> 1 + 1", "2", "```"]
