@@ -1,18 +1,24 @@
-"""Pages of the site that are made when it is built: the reference of every public name.
+"""Pages of the site that are made when it is built: the reference of every public name, and the notebooks.
 
 ``mkdocs.yml`` names this file twice: ``on_files`` adds the pages, and griffe gives each docstring to ``Docstrings``.
 """
 
 import importlib
 import inspect
+import json
 import re
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import griffe
 from latex2mathml.converter import convert
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+
+sys.path.insert(0, str(Path(__file__).parent))  # mkdocs loads this file by its path
+import notebooks  # beside this one
 
 __all__ = ["Docstrings", "markdown", "on_files", "pages", "reference"]
 
@@ -42,10 +48,13 @@ def reference(module: str, names: list[str]) -> str:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages of the reference, as ``reference/tables.md``."""
+    """Add the pages of the reference, as ``reference/tables.md``, and of notebooks."""
     for module, names in pages():
         place = f"reference/{module.removeprefix('defocus.')}.md"
         files.append(File.generated(config, place, content=reference(module, names)))
+    for path in sorted(notebooks.FOLDER.glob("*.ipynb")):
+        content = notebooks.page(json.loads(path.read_text("utf-8")), path.name)
+        files.append(File.generated(config, f"notebooks/{path.stem}.md", content=content))
     return files
 
 
