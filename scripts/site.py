@@ -20,7 +20,7 @@ from mkdocs.structure.files import File, Files
 sys.path.insert(0, str(Path(__file__).parent))  # mkdocs loads this file by its path
 import notebooks  # beside this one
 
-__all__ = ["Docstrings", "markdown", "on_files", "pages", "reference"]
+__all__ = ["Docstrings", "markdown", "on_files", "on_page_markdown", "pages", "reference"]
 
 _ROLE = re.compile(r":(?P<role>[a-z]+):`(?P<text>[^`]+)`")
 _FORMULA = re.compile(r"^(?P<indent> *)\.\. math::(?P<body>.*(?:\n(?: *$|(?P=indent) +.+))*)", re.MULTILINE)
@@ -56,6 +56,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         content = notebooks.page(json.loads(path.read_text("utf-8")), path.name)
         files.append(File.generated(config, f"notebooks/{path.stem}.md", content=content))
     return files
+
+
+def on_page_markdown(text: str, **_: Any) -> str:
+    """Let links to notebooks lead to their pages; elsewhere than on the site they lead to the notebooks."""
+    return re.sub(r"\((notebooks/[a-z-]+)\.ipynb\)", r"(\1.md)", text)
 
 
 def markdown(text: str) -> str:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, final
 
 import pytest
+from tests.docs.test_reference import PAGES as PUBLIC
 from tests.waiting import HANGS
 
 from defocus.cli import main
@@ -182,6 +183,9 @@ def test_the_site_builds_strictly_and_loads_nothing_from_elsewhere(tmp_path: Pat
     assert built.returncode == 0, built.stderr
     pages = list((tmp_path / "site").rglob("*.html"))
     assert len(pages) > 10
+    for room, names in PUBLIC.items():
+        shown = (tmp_path / "site" / "reference" / f"{room.removeprefix('defocus.')}.html").read_text("utf-8")
+        assert not {name for name in names if f'id="{room}.{name}"' not in shown}, room
     for page in pages:
         loaded = re.findall(
             r"<(?:script|link|img)[^>]*(?:src|href)=\"?https?://[^\s\">]+", page.read_text(encoding="utf-8")

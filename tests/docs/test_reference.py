@@ -108,3 +108,18 @@ def test_docstrings_become_markdown() -> None:
     assert lines[4] == "**Assumes.** Nothing."
     assert lines[6].startswith("<math ")
     assert lines[-4:] == ["```pycon", ">>> 1 + 1", "2", "```"]
+
+
+def test_the_picture_of_the_architecture_is_the_one_that_the_script_draws() -> None:
+    drawing = loaded(ROOT / "scripts" / "architecture.py")
+    assert drawing.PICTURE.read_text("utf-8") == drawing.drawn(), "run python scripts/architecture.py"
+    rooms = {path.name for path in (ROOT / "src" / "defocus").iterdir() if (path / "__init__.py").exists()}
+    assert {room for floor in drawing.floors() for room in floor} == rooms
+
+
+def test_files_that_the_architecture_names_exist() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    there = [str(path.relative_to(ROOT)) for top in ("src", "tests") for path in (ROOT / top).rglob("*.py")]
+    named = set(re.findall(r"`([a-z_/]+\.py)`", text))
+    assert len(named) > 50
+    assert not {name for name in named if not any(path.endswith(f"/{name}") or path == name for path in there)}
