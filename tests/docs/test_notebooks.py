@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.docs.test_reference import ROOT, loaded
+from tests.docs.loading import ROOT, loaded
 
 NOTEBOOKS = loaded(ROOT / "scripts" / "notebooks.py")
 PATHS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))

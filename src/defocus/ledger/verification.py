@@ -35,16 +35,8 @@ class Verification:
 
     ``problems`` mean that the record cannot be trusted; ``notes`` are worth knowing and harmless.
 
-    >>> import tempfile
-    >>> from defocus import Budget, Ledger, rows
-    >>> from defocus.privacy import Laplace as Noise
-    >>> home = tempfile.TemporaryDirectory()
-    >>> book = Ledger.open(f"{home.name}/a.ledger", budget=Budget(1), unit=rows(), dataset="visits")
-    >>> receipt = book.charge(Noise(4), purpose="a count")
-    >>> found = book.verify()
-    >>> found.ok, found.charges
-    (True, 1)
-    >>> book.close(); home.cleanup()
+    >>> Verification("a.ledger", 3, 2, 0, None, ("entry 2 was edited",), (), anchored=True).ok
+    False
     """
 
     where: str

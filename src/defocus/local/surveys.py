@@ -27,7 +27,12 @@ _LARGEST = 1 << 20
 @final
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Tables:
-    """Reports about sets of attributes, by set."""
+    """Reports about sets of attributes, by set.
+
+    >>> asked = attributes({"sex": 2, "age": 3}, epsilon=1)
+    >>> len(asked.encode({"sex": [0, 1, 1], "age": [2, 0, 1]}))
+    3
+    """
 
     reports: Mapping[tuple[str, ...], Reports]
 

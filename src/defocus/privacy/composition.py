@@ -58,7 +58,11 @@ class Cost:
 @final
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A release beside what is left, in the measure in which it comes closest to fitting."""
+    """A release beside what is left, in the measure in which it comes closest to fitting.
+
+    >>> Comparison(requested=0.5, remaining=0.25, measure="epsilon").difference
+    0.25
+    """
 
     requested: float
     remaining: float

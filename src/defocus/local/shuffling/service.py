@@ -326,7 +326,20 @@ def fetch(address: str, index: int = 0) -> bytes | None:
 
 
 def acknowledge(address: str, receipt: bytes, index: int = 0) -> bool:
-    """Tell the shuffler that a batch arrived and could be opened, by ``Analyser.receipt``; whether it believes it."""
+    """Tell the shuffler that a batch arrived and could be opened, by ``Analyser.receipt``; whether it believes it.
+
+    >>> from defocus import local
+    >>> from defocus.local.shuffling import Analyser, Key, Round, Shuffler
+    >>> ours, theirs = Key.generate(), Key.generate()
+    >>> asked = local.oracle("k-rr", 4, epsilon=2)
+    >>> described = Round(asked.design, users=3, shuffler=ours.public, analyser=theirs.public)
+    >>> reader = Analyser(described, theirs)
+    >>> with serving(Shuffler(described, ours)) as service:
+    ...     _ = send(service.address, described.envelopes(asked.encode([1, 2, 3])))
+    ...     batch = reader.count(fetch(service.address))
+    ...     print(acknowledge(service.address, reader.receipt()))
+    True
+    """
     return _called(address, "POST", f"/batches/{int(index)}", receipt)[0] == 200
 
 
