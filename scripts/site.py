@@ -68,8 +68,8 @@ def markdown(text: str) -> str:
 
     >>> markdown(":class:`~defocus.privacy.Budget` and :func:`open`")
     '`Budget` and `open`'
-    >>> markdown(r"at most :math:`\varepsilon`")[:14]
-    'at most <math '
+    >>> markdown(r"at most :math:`\varepsilon`")[:20]
+    'at most <span><math '
     >>> print(markdown("One.\n\nError:\n    None.\n\n>>> 1 + 1\n2"))
     One.
     <BLANKLINE>
@@ -89,7 +89,7 @@ def markdown(text: str) -> str:
 def _span(found: re.Match[str]) -> str:
     text = found["text"]
     if found["role"] == "math":
-        return _formula(text, "inline")
+        return f"<span>{_formula(text, 'inline')}</span>"  # a line that begins with <math> would be a paragraph
     return f"`{text.rpartition('.')[2] if text.startswith('~') else text}`"
 
 

@@ -78,7 +78,7 @@ def test_docstrings_become_markdown() -> None:
     2
     """
     lines = SITE.markdown(inspect.cleandoc(text)).splitlines()
-    assert lines[2].startswith("**Guarantee.** At most <math ")
+    assert lines[2].startswith("**Guarantee.** At most <span><math ")
     assert lines[2].endswith("see `Budget`.")
     assert lines[4] == "**Assumes.** Nothing."
     assert lines[6].startswith("<math ")

@@ -5,11 +5,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from tests.docs.loading import ROOT
 from tests.docs.test_reference import PAGES
 from tests.waiting import HANGS
 
 
+@pytest.mark.slow
 def test_the_site_builds_strictly_and_loads_nothing_from_elsewhere(tmp_path: Path) -> None:
     built = subprocess.run(  # noqa: S603 # our own site
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")],
