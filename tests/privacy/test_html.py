@@ -21,4 +21,4 @@ def test_every_row_and_cell_is_there() -> None:
 def test_sentences_stand_below_each_other_and_numbers_to_the_right() -> None:
     assert "one<br>&lt;two&gt;" in html_facts({"a": ["one", "<two>"]})
     page = html_table(["a", "b"], [["1", "2"]], right=[False, True])
-    assert '<td style="text-align:left">1</td><td style="text-align:right">2</td>' in page
+    assert '<td style="text-align:left">1</td><td style="text-align:right;white-space:nowrap">2</td>' in page

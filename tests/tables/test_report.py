@@ -45,6 +45,14 @@ def test_one_file_holds_tables_pictures_words_and_the_budget(tmp_path: Path) -> 
     assert not {"script", "link", "iframe"} & set(tags.seen)
 
 
+def test_no_number_is_broken_into_two_lines(tmp_path: Path) -> None:
+    text = page(answered(tmp_path), title="visits")
+    cells = re.findall(r'<td style="([^"]*)">([^<]*)</td>', text[: text.index("<details")])
+    numbers = [style for style, shown in cells if re.search(r"\d", shown)]
+    assert numbers
+    assert all("white-space:nowrap" in style for style in numbers)
+
+
 def test_hostile_texts_stay_text_and_nothing_is_loaded(tmp_path: Path) -> None:
     answer = answered(tmp_path, {"<b>": HOSTILE}, [column(values=range(len(HOSTILE)))])
     text = page(answer, title="<script>alert(1)</script>")

@@ -103,6 +103,10 @@ class AnswerColumn:
     ``errors`` are standard errors of the noise, or expected absolute errors where ``absolute`` says so; NaN where
     unknown. ``low`` and ``high`` bound the statistic of the bounded data with 95 % confidence, one entry at a time;
     ``integral`` is for counts; ``how`` says in words which mechanism was used and why.
+
+    >>> column = AnswerColumn("people", [990.0], [4.0], [982.0], [998.0], integral=True, how="Laplace noise")
+    >>> column.half, column.reliable(0.1)
+    (array([8.]), [True])
     """
 
     name: str

@@ -90,6 +90,11 @@ class Finding:
     Assumes:
         The runs on one data set are independent and alike. The two data sets are neighbours in
         the sense of the claim; the audit cannot check that.
+
+    >>> from defocus.audit import lower_bound
+    >>> found = lower_bound(sum, ([1, 1], [1, 1, 1]), trials=500, claimed=1)
+    >>> found.violation, found.epsilon_lower > 1
+    (True, True)
     """
 
     epsilon_lower: float

@@ -18,7 +18,11 @@ _INT = 2**63
 @final
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two neighbouring data sets and what is hostile about them."""
+    """Two neighbouring data sets and what is hostile about them.
+
+    >>> print(Pair("one person more", [30, 40], [30, 40, 50]))
+    one person more: [30, 40] and [30, 40, 50]
+    """
 
     name: str
     first: Any

@@ -13,7 +13,13 @@ __all__ = ["Target"]
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """A named mechanism with its claim: (``epsilon``, ``delta``)-DP on each of its pairs."""
+    """A named mechanism with its claim: (``epsilon``, ``delta``)-DP on each of its pairs.
+
+    >>> from defocus.audit import targets
+    >>> some = targets()["laplace"]
+    >>> some.epsilon, some.broken
+    (1.0, False)
+    """
 
     name: str
     about: str

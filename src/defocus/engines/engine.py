@@ -36,6 +36,12 @@ class Engine(Protocol):
     Assumes:
         Nobody else changes the rows while a release runs, or the engine keeps a :meth:`snapshot` of them. Time and
         progress depend on the data; both are shown to the owner who runs the query and are no part of a release.
+
+    >>> from defocus.engines import DuckDbEngine
+    >>> engine = DuckDbEngine()
+    >>> engine.name, engine.dialect
+    ('DuckDB', 'duckdb')
+    >>> engine.close()
     """
 
     @property

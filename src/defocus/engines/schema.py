@@ -19,7 +19,11 @@ Value: TypeAlias = bool | int | float | str | date | datetime | None
 
 
 class Kind(StrEnum):
-    """What a column or an expression holds. Every kind may also hold NULL."""
+    """What a column or an expression holds. Every kind may also hold NULL.
+
+    >>> Kind("integer").numeric, Kind.TEXT.numeric
+    (True, False)
+    """
 
     BOOLEAN = "boolean"
     INTEGER = "integer"

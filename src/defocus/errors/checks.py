@@ -41,7 +41,11 @@ def finite(name: str, value: object) -> Number:
 
 
 def positive(name: str, value: object) -> Number:
-    """Return ``value`` if it is a finite number above zero."""
+    """Return ``value`` if it is a finite number above zero.
+
+    >>> positive("scale", 2)
+    2
+    """
     number = finite(name, value)
     if number <= 0:
         raise InvalidParameterError(f"{name} must be positive, but it is {_show(value)}.", fix=f"pass {name} > 0.")
@@ -49,7 +53,11 @@ def positive(name: str, value: object) -> Number:
 
 
 def non_negative(name: str, value: object) -> Number:
-    """Return ``value`` if it is a finite number of at least zero."""
+    """Return ``value`` if it is a finite number of at least zero.
+
+    >>> non_negative("epsilon", 0)
+    0
+    """
     number = finite(name, value)
     if number < 0:
         raise InvalidParameterError(f"{name} must not be negative, but it is {_show(value)}.", fix=f"pass {name} >= 0.")
@@ -57,7 +65,11 @@ def non_negative(name: str, value: object) -> Number:
 
 
 def in_range(name: str, value: object, low: Number, high: Number) -> Number:
-    """Return ``value`` if low <= value <= high."""
+    """Return ``value`` if low <= value <= high.
+
+    >>> in_range("level", 3, 0, 5)
+    3
+    """
     number = finite(name, value)
     if not low <= number <= high:
         raise InvalidParameterError(
@@ -68,7 +80,11 @@ def in_range(name: str, value: object, low: Number, high: Number) -> Number:
 
 
 def probability(name: str, value: object, *, zero: bool = True, one: bool = True) -> Number:
-    """Return ``value`` if it is a probability; ``zero`` and ``one`` say whether the ends are allowed."""
+    """Return ``value`` if it is a probability; ``zero`` and ``one`` say whether the ends are allowed.
+
+    >>> probability("delta", 1e-6)
+    1e-06
+    """
     number = finite(name, value)
     if not ((number >= 0 if zero else number > 0) and (number <= 1 if one else number < 1)):
         bounds = f"{'[' if zero else '('}0, 1{']' if one else ')'}"
@@ -79,7 +95,11 @@ def probability(name: str, value: object, *, zero: bool = True, one: bool = True
 
 
 def whole(name: str, value: object, *, at_least: int = 0) -> int:
-    """Return ``value`` if it is an integer of at least ``at_least``; a float is refused even when it is whole."""
+    """Return ``value`` if it is an integer of at least ``at_least``; a float is refused even when it is whole.
+
+    >>> whole("k", 2, at_least=1)
+    2
+    """
     number = None if isinstance(value, bool) or not isinstance(value, Integral) else int(value)
     if number is None or number < at_least:
         raise InvalidParameterError(
@@ -90,7 +110,11 @@ def whole(name: str, value: object, *, at_least: int = 0) -> int:
 
 
 def count(name: str, value: object) -> int:
-    """Return ``value`` if it is a whole number of at least one and below 2**63."""
+    """Return ``value`` if it is a whole number of at least one and below 2**63.
+
+    >>> count("rows", 5)
+    5
+    """
     number = whole(name, value, at_least=1)
     if number >= 2**63:
         raise InvalidParameterError(
@@ -100,7 +124,11 @@ def count(name: str, value: object) -> int:
 
 
 def storable(name: str, value: Number) -> Number:
-    """Return ``value`` if it can be written down: numerator and denominator of at most 4096 bits, 1233 digits."""
+    """Return ``value`` if it can be written down: numerator and denominator of at most 4096 bits, 1233 digits.
+
+    >>> storable("bound", 1e9)
+    1000000000.0
+    """
     if not isinstance(value, float) and max(value.numerator.bit_length(), value.denominator.bit_length()) > 4096:
         raise InvalidParameterError(
             f"{name} has too many digits to be stored: more than 4096 bits.", fix=f"round {name} to fewer digits."

@@ -109,6 +109,16 @@ class GraphAnswer:
         rules: sentences about how edges were read, and on what guesses errors rest.
         method: which method was used.
         asked: what it was allowed to cost; None where nobody wrote it down.
+
+    >>> import tempfile
+    >>> import defocus as dp
+    >>> home = tempfile.TemporaryDirectory()
+    >>> ring = [(i, (i + 1) % 100) for i in range(100)]
+    >>> g = dp.open_graph(ring, unit=dp.edge(), budget=dp.Budget(2), nodes=range(100), ledger=f"{home.name}/g")
+    >>> answer = g.edges().release(epsilon=1)
+    >>> 80 < answer.value < 120, round(answer.error, 2)
+    (True, 0.85)
+    >>> g.close(); home.cleanup()
     """
 
     result: Result

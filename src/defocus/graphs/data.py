@@ -107,7 +107,11 @@ def build(nodes: int, left: Ends, right: Ends) -> Graph:
 
 
 def build_directed(nodes: int, left: Ends, right: Ends) -> DirectedGraph:
-    """The directed graph with an arc from ``left`` to ``right`` for each pair."""
+    """The directed graph with an arc from ``left`` to ``right`` for each pair.
+
+    >>> build_directed(3, [0, 1, 1], [1, 0, 2]).out_degrees.tolist()
+    [1, 2, 0]
+    """
     count = checked_nodes(nodes)
     offsets, targets = directed_rows(count, *_ends(left, right))
     return DirectedGraph(count, offsets, targets)

@@ -121,6 +121,11 @@ class DirectedGraph:
     """A directed simple graph: no loops, no arc twice, but arcs both ways count as two.
 
     The arcs from node ``i`` lead to ``targets[offsets[i]:offsets[i + 1]]``, in rising order.
+
+    >>> from defocus.graphs import build_directed
+    >>> arcs = build_directed(3, [0, 1, 1], [1, 0, 2])
+    >>> arcs.edges, arcs.in_degrees.tolist()
+    (3, [1, 1, 1])
     """
 
     nodes: int

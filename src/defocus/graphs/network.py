@@ -43,6 +43,15 @@ class Network:
     """A private graph with its ledger. Made by :func:`~defocus.graphs.open.open_graph`.
 
     Every question is free to preview: ``g.triangles().preview(epsilon=0.5)``. Releasing it charges the ledger first.
+
+    >>> import tempfile
+    >>> import defocus as dp
+    >>> home = tempfile.TemporaryDirectory()
+    >>> ring = [(i, (i + 1) % 100) for i in range(100)]
+    >>> g = dp.open_graph(ring, unit=dp.edge(), budget=dp.Budget(2), nodes=range(100), ledger=f"{home.name}/g")
+    >>> round(g.edges().preview(epsilon=1).error, 2), g.triangles().preview(epsilon=1).fits
+    (0.85, True)
+    >>> g.close(); home.cleanup()
     """
 
     data: Data

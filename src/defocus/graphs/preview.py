@@ -26,6 +26,16 @@ class GraphPreview:
 
     ``methods`` are all that could be used, least error first; ``method`` is the one that would be. ``prospect`` says
     what it would cost, whether the budget covers it now, and what is left.
+
+    >>> import tempfile
+    >>> import defocus as dp
+    >>> home = tempfile.TemporaryDirectory()
+    >>> ring = [(i, (i + 1) % 100) for i in range(100)]
+    >>> g = dp.open_graph(ring, unit=dp.edge(), budget=dp.Budget(2), nodes=range(100), ledger=f"{home.name}/g")
+    >>> seen = g.edges().preview(epsilon=1)
+    >>> seen.method.name, seen.interval
+    ('laplace', 3.0)
+    >>> g.close(); home.cleanup()
     """
 
     question: str

@@ -17,6 +17,10 @@ class Public:
     ``nodes`` is None where the number of nodes is private: under node privacy. ``listed`` says whether nodes
     without edges are known, from a list of nodes, or only those that have an edge. ``named`` is a digest of public
     names, by which kept answers about other nodes are told apart, and ``columns`` are what was said to be read.
+
+    >>> from defocus import edge
+    >>> Public(edge(), 100).n, Public(edge(replace=True), 100).changes
+    (100, 2)
     """
 
     unit: Unit

@@ -29,6 +29,15 @@ class GraphQuery:
     Guarantee:
         :meth:`preview` and :meth:`plan` look at no edge. :meth:`release` charges the ledger first, as one event, then
         computes, then adds noise. Whatever fails afterwards keeps the charge and says nothing about an edge.
+
+    >>> import tempfile
+    >>> import defocus as dp
+    >>> home = tempfile.TemporaryDirectory()
+    >>> ring = [(i, (i + 1) % 100) for i in range(100)]
+    >>> g = dp.open_graph(ring, unit=dp.edge(), budget=dp.Budget(2), nodes=range(100), ledger=f"{home.name}/g")
+    >>> [method.name for method in g.edges().methods(epsilon=1)]
+    ['laplace']
+    >>> g.close(); home.cleanup()
     """
 
     question: Question

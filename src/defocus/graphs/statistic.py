@@ -23,6 +23,10 @@ class Statistic(Protocol):
         :meth:`sensitivity` and :meth:`length` depend on public facts only. Between neighbours under the unit of
         ``public`` the vector moves by at most :meth:`sensitivity`; every statistic in the registry has a certificate
         that says where this was checked on all small graphs.
+
+    >>> from defocus.graphs import Edges
+    >>> isinstance(Edges(), Statistic)
+    True
     """
 
     @property

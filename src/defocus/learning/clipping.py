@@ -119,6 +119,9 @@ class AdaptiveClipping(Clipping):
 
     Reference:
         Andrew, Thakkar, McMahan, Ramaswamy (2021), Differentially private learning with adaptive clipping.
+
+    >>> AdaptiveClipping(0.5).target
+    0.5
     """
 
     target: Number = 0.5
@@ -169,6 +172,9 @@ class PerLayerClipping(Clipping):
 
     Reference:
         McMahan, Ramage, Talwar, Zhang (2018), Learning differentially private recurrent language models.
+
+    >>> PerLayerClipping({"encoder": 1.0, "head": 0.5}).norms
+    {'encoder': 1.0, 'head': 0.5}
     """
 
     norms: Any

@@ -84,6 +84,9 @@ class Banded:
     Reference:
         Kairouz et al. (2021), Practical and private (deep) learning without sampling or shuffling; Choquette-Choo et
         al. (2023); Kalinin, Lampert (2024), Banded square root matrix factorization.
+
+    >>> Banded(bands=4, groups=10).bands
+    4
     """
 
     bands: int | None = None

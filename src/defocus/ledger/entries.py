@@ -67,6 +67,16 @@ class Entry:
     Where the data has parts, ``tally`` has the sums behind ``spent``, which is then the most that anybody was charged,
     and the content of a charge has ``parts``: the label of each part it is about, with the sum of that part; none for
     everybody.
+
+    >>> import tempfile
+    >>> from defocus import Budget, Ledger, rows
+    >>> from defocus.privacy import Laplace as Noise
+    >>> home = tempfile.TemporaryDirectory()
+    >>> book = Ledger.open(f"{home.name}/a.ledger", budget=Budget(1), unit=rows(), dataset="visits")
+    >>> receipt = book.charge(Noise(4), purpose="a count")
+    >>> [(entry.sequence, entry.kind) for entry in book.entries()]
+    [(0, 'genesis'), (1, 'charge')]
+    >>> book.close(); home.cleanup()
     """
 
     sequence: int

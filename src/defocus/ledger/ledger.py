@@ -370,7 +370,14 @@ class Ledger:
 
 
 def verify(where: str | Path, anchor: Any = None, *, anchor_file: str | Path | None = None) -> Verification:
-    """Examine the ledger at ``where`` without opening it for use: works on a damaged one and says what is wrong."""
+    """Examine the ledger at ``where`` without opening it for use: works on a damaged one and says what is wrong.
+
+    >>> import tempfile; from defocus.privacy.units import rows
+    >>> with tempfile.TemporaryDirectory() as home:
+    ...     Ledger.open(f"{home}/a.ledger", budget=Budget(1), unit=rows(), dataset="visits").close()
+    ...     print(verify(f"{home}/a.ledger").ok)
+    True
+    """
     with contextlib.closing(Store(place_of(where, timeout=10.0, read_only=True))) as store:
         file = anchor_file_of(anchor_file, store.place, where)
         if file is not None and not file.first_use and file.read() is None:

@@ -20,6 +20,16 @@ class Receipt:
 
     ``spent`` is everything charged so far, this charge included, in the units of the filter. ``parts`` are those the
     release is about, none for everybody, and ``spent`` the most that anybody in them was charged.
+
+    >>> import tempfile
+    >>> from defocus import Budget, Ledger, rows
+    >>> from defocus.privacy import Laplace as Noise
+    >>> home = tempfile.TemporaryDirectory()
+    >>> book = Ledger.open(f"{home.name}/a.ledger", budget=Budget(1), unit=rows(), dataset="visits")
+    >>> receipt = book.charge(Noise(4), purpose="a count")
+    >>> receipt.sequence, receipt.purpose, receipt.event
+    (1, 'a count', Laplace(ratio=4))
+    >>> book.close(); home.cleanup()
     """
 
     terms: Terms
@@ -85,7 +95,19 @@ def _spent(entry: Entry) -> tuple[float, ...]:
 @final
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A kept answer and the charge that paid for it."""
+    """A kept answer and the charge that paid for it.
+
+    >>> import tempfile
+    >>> from defocus import Budget, Ledger, rows
+    >>> from defocus.mechanisms import Laplace
+    >>> from defocus.release import release
+    >>> home = tempfile.TemporaryDirectory()
+    >>> book = Ledger.open(f"{home.name}/a.ledger", budget=Budget(1), unit=rows(), dataset="visits")
+    >>> first = release(Laplace(scale=4), 1402, ledger=book, purpose="patients", request="May")
+    >>> book.recall("May").value == first.value
+    True
+    >>> book.close(); home.cleanup()
+    """
 
     value: Any
     receipt: Receipt

@@ -19,7 +19,18 @@ __all__ = ["Terms"]
 @final
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """One data set, one unit with its adjacency, one budget, the version of the filter that guards it, and parts."""
+    """One data set, one unit with its adjacency, one budget, the version of the filter that guards it, and parts.
+
+    >>> import tempfile
+    >>> from defocus import Budget, Ledger, rows
+    >>> from defocus.privacy import Laplace as Noise
+    >>> home = tempfile.TemporaryDirectory()
+    >>> book = Ledger.open(f"{home.name}/a.ledger", budget=Budget(1), unit=rows(), dataset="visits")
+    >>> receipt = book.charge(Noise(4), purpose="a count")
+    >>> book.terms.dataset, book.terms.budget
+    ('visits', Budget(epsilon=1))
+    >>> book.close(); home.cleanup()
+    """
 
     dataset: str
     unit: Unit

@@ -34,6 +34,9 @@ class Verification:
     """What a look at the whole chain found. True in a condition when nothing is wrong.
 
     ``problems`` mean that the record cannot be trusted; ``notes`` are worth knowing and harmless.
+
+    >>> Verification("a.ledger", 3, 2, 0, None, ("entry 2 was edited",), (), anchored=True).ok
+    False
     """
 
     where: str

@@ -85,6 +85,12 @@ def to_arrow(reports: Reports) -> Any:
     """An Arrow table with the description in its metadata. All columns are signed 64-bit integers, which engines share.
 
     They are ``cell``; or ``row`` (if there are several) and words of 32 bits ``w0``, ``w1``, …; or ``value``.
+
+    >>> from defocus import local
+    >>> asked = local.oracle("k-rr", ["red", "green", "blue"], epsilon=2)
+    >>> reports = asked.encode(["red", "blue"])
+    >>> to_arrow(reports).num_rows
+    2
     """
     pa = import_module("pyarrow")
     layout, payload = reports.design.layout, reports.payload
@@ -103,7 +109,14 @@ def to_arrow(reports: Reports) -> Any:
 
 
 def from_arrow(table: Any) -> Reports:
-    """Read a table back. Its columns must be those that the description in its metadata asks for."""
+    """Read a table back. Its columns must be those that the description in its metadata asks for.
+
+    >>> from defocus import local
+    >>> asked = local.oracle("k-rr", ["red", "green", "blue"], epsilon=2)
+    >>> reports = asked.encode(["red", "blue"])
+    >>> len(from_arrow(to_arrow(reports)))
+    2
+    """
     design = description(table.schema)
     check_columns(table.schema, design)
     layout = design.layout
@@ -127,7 +140,17 @@ def from_arrow(table: Any) -> Reports:
 
 
 def write_parquet(reports: Reports, path: str | Path) -> None:
-    """Write a Parquet file."""
+    """Write a Parquet file.
+
+    >>> import tempfile, pathlib
+    >>> from defocus import local
+    >>> asked = local.oracle("k-rr", ["red", "green", "blue"], epsilon=2)
+    >>> reports = asked.encode(["red", "blue"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_parquet(reports, f"{folder}/monday.parquet")
+    ...     print(pathlib.Path(folder, "monday.parquet").exists())
+    True
+    """
     import_module("pyarrow.parquet").write_table(to_arrow(reports), str(path), compression="zstd")
 
 
@@ -185,6 +208,15 @@ def count_files(
     as ``"spark://host:7077"``, for Spark, which then must see the files under the same paths. Reports that no client
     makes are left out and counted; a file with other columns than those of :func:`to_arrow`, or of another oracle, is
     refused.
+
+    >>> import tempfile
+    >>> from defocus import local
+    >>> asked = local.oracle("k-rr", ["red", "green", "blue"], epsilon=2)
+    >>> reports = asked.encode(["red", "blue"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_parquet(reports, f"{folder}/monday.parquet")
+    ...     print(count_files(asked, f"{folder}/*.parquet"))
+    <2 reports of k-rr counted, 0 rejected>
     """
     asked = design_of(design)
     if not isinstance(paths, str | Path) and not _listed(paths):

@@ -71,6 +71,11 @@ def collection_event(
       ``changes_are_public`` is the owner's word for that. Without it no number of events suffices: of two series of
       values that change at different moments, one makes reports likely that the other hardly ever makes, or never.
       With ``duchi`` and ``d-bit`` it is no use, since *which* bits change tells the values themselves.
+
+    >>> from defocus import local
+    >>> asked = local.oracle("k-rr", ["red", "green", "blue"], epsilon=2)
+    >>> collection_event(asked)
+    RandomizedResponse(epsilon=2, categories=4)
     """
     times = whole("reports", reports, at_least=1)
     if values is None:

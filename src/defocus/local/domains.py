@@ -151,6 +151,9 @@ class Interval:
     What lies outside follows a declared rule, the same for everybody. ``outside="clip"`` moves it to the nearer end,
     and what is no number at all (NaN, None, a text) to the low one, so that the guarantee of the oracle holds for
     *every* value. ``outside="refuse"`` raises before anything is drawn, and is for simulations with public numbers.
+
+    >>> Interval(0, 120)
+    Interval(low=0, high=120, outside='clip')
     """
 
     low: Number

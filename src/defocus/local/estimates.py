@@ -47,6 +47,12 @@ class Estimate(CollectedAnswer):
 
     ``counts`` are unbiased, may be negative and need not add up to ``reports``; ``processing`` names what was done to
     them beyond that, and after it they are biased and have no interval of their own.
+
+    >>> from defocus import local
+    >>> asked = local.oracle("k-rr", ["red", "green", "blue"], epsilon=2)
+    >>> found = asked.estimate(asked.encode(["red"] * 2000))
+    >>> found.reports, found.top(1)[0][0]
+    (2000, 'red')
     """
 
     counts: Array
@@ -253,6 +259,12 @@ def process(estimate: Estimate, how: Process) -> Estimate:
 
     Reference: Wang et al. (2020), Locally differentially private frequency estimation with consistency; Barlow et al.
     (1972), Statistical inference under order restrictions.
+
+    >>> from defocus import local
+    >>> asked = local.oracle("k-rr", ["red", "green", "blue"], epsilon=2)
+    >>> found = process(asked.estimate(asked.encode(["red"] * 2000)), "norm-sub")
+    >>> round(found.counts.sum()), bool((found.counts >= 0).all())
+    (2000, True)
     """
     if how not in PROCESSES:
         raise InvalidParameterError(

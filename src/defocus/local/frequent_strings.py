@@ -32,7 +32,11 @@ _MOST = 20
 @final
 @dataclass(frozen=True, slots=True)
 class HeavyHitter:
-    """A frequent string, its estimated count among all people, and the standard error of that."""
+    """A frequent string, its estimated count among all people, and the standard error of that.
+
+    >>> HeavyHitter("defocus", 1200.0, 80.0).value
+    'defocus'
+    """
 
     value: str
     count: float
@@ -45,6 +49,10 @@ class FrequentStrings(CollectedAnswer):
     """The strings that were found, the most frequent first: a sequence of :class:`HeavyHitter`.
 
     Counts are those of one group, scaled up to all ``people``; ``reports`` is how many of them were in that group.
+
+    >>> found = heavy_hitters(["ab"] * 3000, alphabet="ab", length=2, epsilon=4)
+    >>> found.hitters[0].value, found.people
+    ('ab', 3000)
     """
 
     hitters: tuple[HeavyHitter, ...]
@@ -121,6 +129,9 @@ class HeavyHitters:
         last group's estimate, and what who is in that group adds.
     Reference:
         Wang, Li, Jha (2021), Locally differentially private heavy hitter identification (prefix extending).
+
+    >>> HeavyHitters("ab", length=3, epsilon=2).keep
+    16
     """
 
     alphabet: str

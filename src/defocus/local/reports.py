@@ -19,7 +19,13 @@ __all__ = ["Reports"]
 @final
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Reports:
-    """Payloads with the description they were made under."""
+    """Payloads with the description they were made under.
+
+    >>> from defocus import local
+    >>> asked = local.oracle("k-rr", ["red", "green", "blue"], epsilon=2)
+    >>> len(asked.encode(["red", "blue"]))
+    2
+    """
 
     design: Design
     payload: Payload

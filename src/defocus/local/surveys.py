@@ -27,7 +27,12 @@ _LARGEST = 1 << 20
 @final
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Tables:
-    """Reports about sets of attributes, by set."""
+    """Reports about sets of attributes, by set.
+
+    >>> asked = attributes({"sex": 2, "age": 3}, epsilon=1)
+    >>> len(asked.encode({"sex": [0, 1, 1], "age": [2, 0, 1]}))
+    3
+    """
 
     reports: Mapping[tuple[str, ...], Reports]
 
@@ -157,7 +162,11 @@ def attributes(
     how: Literal["each", "pairs", "joint"] = "each",
     outside: Literal["refuse", "other"] = "other",
 ) -> Attributes:
-    """Describe a collection of several attributes of each person; ``outside`` as in :class:`Categories`."""
+    """Describe a collection of several attributes of each person; ``outside`` as in :class:`Categories`.
+
+    >>> list(attributes({"colour": ["red", "blue"], "size": 3}, epsilon=2).domains)
+    ['colour', 'size']
+    """
     if how not in ("each", "pairs", "joint"):
         raise InvalidParameterError(f"how must be each, pairs or joint, not {how!r}.", fix="choose one of the three.")
     given: Any = domains

@@ -42,7 +42,12 @@ _ORDER: tuple[Model, ...] = ("local", "shuffle", "central")
 @final
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One way to answer, with the standard error it would have and what it asks for."""
+    """One way to answer, with the standard error it would have and what it asks for.
+
+    >>> best = compare(100_000, 1).of("central")
+    >>> round(best.error, 1), best.messages
+    (1.4, 1.0)
+    """
 
     model: Model
     method: str
@@ -62,7 +67,12 @@ class Option:
 @final
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The options for one task, the least error first."""
+    """The options for one task, the least error first.
+
+    >>> found = compare(100_000, 1)
+    >>> found.of("central").error < found.of("local").error
+    True
+    """
 
     task: Task
     users: int

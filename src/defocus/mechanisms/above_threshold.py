@@ -18,7 +18,11 @@ __all__ = ["AboveThreshold", "Answer", "Crossings"]
 
 
 class Answer(NamedTuple):
-    """Whether one answer was above the threshold, and by how much if that is released."""
+    """Whether one answer was above the threshold, and by how much if that is released.
+
+    >>> Answer(above=True).gap is None
+    True
+    """
 
     above: bool
     gap: int | None = None
@@ -30,6 +34,9 @@ class Crossings:
     """Which answers were found above the threshold before the mechanism stopped.
 
     ``answered`` answers were compared; ``gaps`` has one entry for each position, or is None.
+
+    >>> Crossings(positions=(2, 5), gaps=None, answered=6).answered
+    6
     """
 
     positions: tuple[int, ...]

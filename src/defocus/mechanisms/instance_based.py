@@ -373,7 +373,11 @@ _GRAIN = 1024
 
 
 class Bounded(NamedTuple):
-    """A noisy value and the bound that its noise was made for; both may be shown."""
+    """A noisy value and the bound that its noise was made for; both may be shown.
+
+    >>> Bounded(value=1402, bound=7).bound
+    7
+    """
 
     value: int
     bound: int

@@ -19,6 +19,10 @@ class Mechanism(Protocol):
     One whose answer is not a number also says so: ``answers_with`` is "candidate" for a position, whose
     error is in units of utility; "crossings" for comparisons, which are off by the error; and "report" for
     an answer that is false with probability ``error``.
+
+    >>> from defocus.mechanisms import Laplace
+    >>> isinstance(Laplace(scale=2), Mechanism)
+    True
     """
 
     @property

@@ -322,6 +322,10 @@ class Located:
     """Buckets of the levels, and the first and last bucket that each quantile may be in; None where that is unknown.
 
     Vectors with one entry for each level, or matrices with one row for each group.
+
+    >>> import numpy as np
+    >>> Located(np.array([17]), None, None).buckets.tolist()
+    [17]
     """
 
     buckets: IntVector

@@ -22,7 +22,12 @@ __all__ = ["Estimate", "RandomizedResponse"]
 @final
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Unbiased estimates of how many people are in each category, and their estimated variances."""
+    """Unbiased estimates of how many people are in each category, and their estimated variances.
+
+    >>> import numpy as np
+    >>> Estimate(np.array([40.0, 60.0]), np.array([25.0, 25.0])).counts.sum().item()
+    100.0
+    """
 
     counts: NDArray[np.float64]
     variances: NDArray[np.float64]

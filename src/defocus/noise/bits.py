@@ -23,7 +23,11 @@ _POOL = 256
 
 
 class Bits(ABC):
-    """A source of uniform, independent random bits: the only thing an outcome may depend on."""
+    """A source of uniform, independent random bits: the only thing an outcome may depend on.
+
+    >>> isinstance(system(), Bits), len(system().words(4))
+    (True, 4)
+    """
 
     __slots__ = ()
 

@@ -58,7 +58,11 @@ class Cost:
 @final
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A release beside what is left, in the measure in which it comes closest to fitting."""
+    """A release beside what is left, in the measure in which it comes closest to fitting.
+
+    >>> Comparison(requested=0.5, remaining=0.25, measure="epsilon").difference
+    0.25
+    """
 
     requested: float
     remaining: float
@@ -135,7 +139,11 @@ _CONDITION = "only if the sequence of privacy parameters was fixed in advance"
 @final
 @dataclass(frozen=True, slots=True)
 class FixedSequence:
-    """An epsilon that is valid only if the sequence of privacy parameters was fixed in advance."""
+    """An epsilon that is valid only if the sequence of privacy parameters was fixed in advance.
+
+    >>> print(FixedSequence(1.0, 1e-6, "pld"))
+    epsilon 1 at delta 1e-06 by pld: valid only if the sequence of privacy parameters was fixed in advance
+    """
 
     epsilon: float
     delta: float

@@ -77,6 +77,10 @@ class Gaussian(Event):
     r"""Continuous Gaussian noise whose standard deviation is ``ratio`` times the L2 sensitivity.
 
     Dominated by the pair N(1, ratio²) and N(0, ratio²).
+
+    >>> from defocus.privacy import account
+    >>> round(account(100 * Gaussian(20)).epsilon(1e-6), 3)
+    2.254
     """
 
     ratio: Number
@@ -94,6 +98,10 @@ class Laplace(Event):
     density, spreading a shift over several coordinates is never easier to detect than
     putting it in one, since f⊗g ≥ g∘(1−f) for trade-off functions and equality holds for
     one coordinate.
+
+    >>> from defocus.privacy import account
+    >>> round(account(Laplace(2)).epsilon(), 3)
+    0.5
     """
 
     ratio: Number
@@ -108,6 +116,10 @@ class DiscreteGaussian(Event):
     r"""Discrete Gaussian noise, P(x) ∝ exp(−x²/2σ²), on each entry of an integer vector.
 
     ``sensitivity`` is the L2 sensitivity on the same integer grid, ``dimension`` the number of entries.
+
+    >>> from defocus.privacy import account
+    >>> round(account(DiscreteGaussian(sigma=10, sensitivity=2)).epsilon(1e-6), 3)
+    0.834
     """
 
     sigma: Number
@@ -123,7 +135,12 @@ class DiscreteGaussian(Event):
 @final
 @dataclass(frozen=True, slots=True)
 class DiscreteLaplace(Event):
-    r"""Discrete Laplace noise, P(x) ∝ exp(−|x|/scale), on integers with integer L1 sensitivity."""
+    r"""Discrete Laplace noise, P(x) ∝ exp(−|x|/scale), on integers with integer L1 sensitivity.
+
+    >>> from defocus.privacy import account
+    >>> round(account(DiscreteLaplace(scale=10, sensitivity=2)).epsilon(), 3)
+    0.2
+    """
 
     scale: Number
     sensitivity: int = 1
@@ -136,7 +153,12 @@ class DiscreteLaplace(Event):
 @final
 @dataclass(frozen=True, slots=True)
 class Pure(Event):
-    """Any mechanism that is epsilon-DP."""
+    """Any mechanism that is epsilon-DP.
+
+    >>> from defocus.privacy import account
+    >>> round(account(3 * Pure(0.5)).epsilon(), 3)
+    1.5
+    """
 
     epsilon: Number
 
@@ -147,7 +169,12 @@ class Pure(Event):
 @final
 @dataclass(frozen=True, slots=True)
 class Approximate(Event):
-    """Any mechanism that is (epsilon, delta)-DP."""
+    """Any mechanism that is (epsilon, delta)-DP.
+
+    >>> from defocus.privacy import account
+    >>> round(account(2 * Approximate(0.5, 1e-8)).epsilon(1e-6), 3)
+    1.0
+    """
 
     epsilon: Number
     delta: Number
@@ -160,7 +187,12 @@ class Approximate(Event):
 @final
 @dataclass(frozen=True, slots=True)
 class Concentrated(Event):
-    """Any mechanism that is rho-zCDP."""
+    """Any mechanism that is rho-zCDP.
+
+    >>> from defocus.privacy import tightest
+    >>> round(tightest(2 * Concentrated(0.01)).epsilon(1e-6), 3)
+    0.9
+    """
 
     rho: Number
 
@@ -175,6 +207,10 @@ class Exponential(Event):
 
     Bounded range is stronger than epsilon-DP: rho = epsilon²/8 instead of epsilon²/2.
     Reference: Dong, Durfee, Rogers (2020), Optimal differential privacy composition for exponential mechanisms.
+
+    >>> from defocus.privacy import account
+    >>> round(account(20 * Exponential(0.1)).epsilon(1e-6), 3)
+    1.046
     """
 
     epsilon: Number
@@ -186,7 +222,12 @@ class Exponential(Event):
 @final
 @dataclass(frozen=True, slots=True)
 class RandomizedResponse(Event):
-    """The truth with probability e^ε/(e^ε+k−1), else one of the k−1 other categories, uniformly."""
+    """The truth with probability e^ε/(e^ε+k−1), else one of the k−1 other categories, uniformly.
+
+    >>> from defocus.privacy import account
+    >>> round(account(RandomizedResponse(1, categories=4)).epsilon(), 3)
+    1.0
+    """
 
     epsilon: Number
     categories: int = 2
@@ -205,6 +246,10 @@ class SubsetResponse(Event):
     Among sets drawn by no truth at all, a share of ``inside`` holds a given value, whichever it is, and a share of at
     least ``both`` holds two given values. So are unary encodings, local hashing, subset selection, Hadamard and
     projective-geometry response; and randomised response, with inside 1/k.
+
+    >>> from defocus.privacy import account
+    >>> round(account(SubsetResponse(1, inside=0.5, both=0.25)).epsilon(), 3)
+    1.0
     """
 
     epsilon: Number
@@ -231,6 +276,10 @@ class Sampled(Event):
 
     Under replace-one adjacency the inner event must hold for a unit added, removed or
     replaced in the sample, since the sample may or may not contain it.
+
+    >>> from defocus.privacy import account
+    >>> round(account(1000 * Sampled(Gaussian(1.0), rate=0.01)).epsilon(1e-5), 3)
+    1.828
     """
 
     event: Event
@@ -248,6 +297,10 @@ class SampledBatch(Event):
 
     The inner event must hold for one unit of the batch replaced by another: that is what
     happens to a batch of fixed size, under either adjacency. ``population`` is public.
+
+    >>> from defocus.privacy import account
+    >>> round(account(100 * SampledBatch(Gaussian(1.0), size=64, population=60_000)).epsilon(1e-5), 3)
+    0.06
     """
 
     event: Event
@@ -271,6 +324,10 @@ class Selected(Event):
 
     K follows the truncated negative binomial law :math:`P(K = k) \propto (1-\gamma)^k \binom{k+\eta-1}{k}`
     on k >= 1, with ``gamma`` in (0, 1) and ``eta`` above -1: logarithmic at 0, geometric at 1.
+
+    >>> from defocus.privacy import tightest
+    >>> round(tightest(Selected(Gaussian(5), gamma=0.1)).epsilon(1e-6), 3)
+    1.367
     """
 
     event: Event
@@ -287,7 +344,12 @@ class Selected(Event):
 @final
 @dataclass(frozen=True, slots=True)
 class SelectedPoisson(Event):
-    """The best of K independent runs of ``event``, K Poisson with this ``mean``; nothing at all when K is 0."""
+    """The best of K independent runs of ``event``, K Poisson with this ``mean``; nothing at all when K is 0.
+
+    >>> from defocus.privacy import tightest
+    >>> round(tightest(SelectedPoisson(Gaussian(10), mean=5)).epsilon(1e-6), 3)
+    0.708
+    """
 
     event: Event
     mean: Number
@@ -306,6 +368,10 @@ class Shuffled(Event):
     removed. ``users`` counts the honest ones, whose reports really are in the shuffle and who keep their coins to
     themselves. All run the same randomiser, and nothing but the multiset of reports is seen: a deployment that shows
     sums only (secure aggregation) does not shuffle, and is not described by this event.
+
+    >>> from defocus.privacy import account
+    >>> round(account(Shuffled(RandomizedResponse(2), users=10_000), adjacency="replace").epsilon(1e-6), 3)
+    0.087
     """
 
     event: Event
@@ -327,7 +393,11 @@ _LOCAL = (Laplace, DiscreteLaplace, Pure, Exponential, RandomizedResponse, Subse
 @final
 @dataclass(frozen=True, slots=True)
 class Composed(Event):
-    """Several independent releases: pairs of an event and how often it happened. Made by ``+`` and ``*``."""
+    """Several independent releases: pairs of an event and how often it happened. Made by ``+`` and ``*``.
+
+    >>> 2 * Pure(1) + Gaussian(3)
+    Composed(parts=((Pure(epsilon=1), 2), (Gaussian(ratio=3), 1)))
+    """
 
     parts: tuple[tuple[Event, int], ...]
 

@@ -21,12 +21,13 @@ def html_facts(facts: Mapping[str, str | Sequence[str]]) -> str:
 
 
 def html_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[bool] = ()) -> str:
-    """Rows under their columns; columns marked ``right`` end together.
+    """Rows under their columns; columns marked ``right`` hold numbers: they end together and are not broken into lines.
 
     >>> html_table(["a"], [["1"]])
     '<table><thead><tr><th>a</th></tr></thead><tbody><tr><td>1</td></tr></tbody></table>'
     """
-    sides = [f' style="text-align:{"right" if flag else "left"}"' for flag in right] or [""] * len(columns)
+    kinds = ("text-align:left", "text-align:right;white-space:nowrap")
+    sides = [f' style="{kinds[flag]}"' for flag in right] or [""] * len(columns)
     head = "".join(f"<th>{escape(name)}</th>" for name in columns)
     body = "".join(
         "<tr>" + "".join(f"<td{sides[i]}>{escape(cell)}</td>" for i, cell in enumerate(row)) + "</tr>" for row in rows

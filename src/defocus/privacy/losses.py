@@ -18,14 +18,26 @@ _FAR = 150.0
 
 
 class Interval(NamedTuple):
-    """A lower and an upper bound on the true epsilon."""
+    """A lower and an upper bound on the true epsilon.
+
+    >>> from defocus.privacy import Gaussian, account
+    >>> found = account(100 * Gaussian(10)).interval(1e-6)
+    >>> found.lower <= found.upper, round(found.upper, 2)
+    (True, 4.89)
+    """
 
     lower: float
     upper: float
 
 
 class Loss(ABC):
-    """The privacy loss of an event. All answers are upper bounds on the loss, never below the truth."""
+    """The privacy loss of an event. All answers are upper bounds on the loss, never below the truth.
+
+    >>> from defocus.privacy import Gaussian, account
+    >>> loss = account(100 * Gaussian(20))
+    >>> round(loss.epsilon(1e-6), 2), round(loss.tradeoff(0.05), 2), round(loss.posterior(0.5, delta=1e-6), 2)
+    (2.25, 0.87, 0.93)
+    """
 
     __slots__ = ()
 

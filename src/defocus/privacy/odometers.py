@@ -31,7 +31,13 @@ _LEVELS = tuple(2.0 ** (i / 2) for i in range(-8, 11))
 @final
 @dataclass(frozen=True, slots=True)
 class Odometer:
-    """Filters at increasing levels of epsilon. Made by :func:`odometer`."""
+    """Filters at increasing levels of epsilon. Made by :func:`odometer`.
+
+    >>> from defocus.privacy.events import Pure
+    >>> meter = odometer(1e-6, levels=(0.5, 1, 2))
+    >>> meter.read(meter.start), meter.read(meter.after(meter.start, Pure(0.7)))
+    (0.0, 1.0)
+    """
 
     filters: tuple[Filter, ...]
 

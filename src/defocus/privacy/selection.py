@@ -49,7 +49,12 @@ def select(event: Event, *, runs: Number, eta: Number = 0) -> Selected:
 
 
 def expected_runs(event: Selected) -> float:
-    """The mean number of runs, rounded up."""
+    """The mean number of runs, rounded up.
+
+    >>> from defocus.privacy.events import Pure
+    >>> round(expected_runs(Selected(Pure(1), gamma=0.1)), 2)
+    3.91
+    """
     gamma = below(event.gamma)
     return _mean(gamma, above(event.eta)) * (1 + 1e-12) if gamma else math.inf
 

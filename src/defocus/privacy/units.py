@@ -13,7 +13,11 @@ _KINDS = ("rows", "user", "edge", "node", "event", "weight")
 
 
 class Adjacency(StrEnum):
-    """Which pairs of data sets must be hard to tell apart."""
+    """Which pairs of data sets must be hard to tell apart.
+
+    >>> Adjacency("replace") is Adjacency.REPLACE
+    True
+    """
 
     ADD_REMOVE = "add_remove"
     """One unit is present in one data set and absent from the other."""
@@ -61,12 +65,22 @@ class Unit:
 
 
 def rows(*, replace: bool = False) -> Unit:
-    """Protect one row of a table."""
+    """Protect one row of a table.
+
+    >>> print(rows())
+    one row, added or removed
+    >>> print(rows(replace=True))
+    one row, replaced by another
+    """
     return Unit("rows", adjacency=_adjacency(replace=replace))
 
 
 def user(column: object, *, replace: bool = False) -> Unit:
-    """Protect all rows that share a value of ``column``: one person, however often they appear."""
+    """Protect all rows that share a value of ``column``: one person, however often they appear.
+
+    >>> print(user("patient_id"))
+    everything about one patient_id, added or removed
+    """
     if not isinstance(column, str) or not column:
         raise InvalidParameterError(
             f"user() needs the name of the column that identifies a person, but got {column!r}.",
@@ -76,23 +90,41 @@ def user(column: object, *, replace: bool = False) -> Unit:
 
 
 def edge(*, replace: bool = False) -> Unit:
-    """Protect one edge of a graph."""
+    """Protect one edge of a graph.
+
+    >>> print(edge())
+    one edge, added or removed
+    """
     return Unit("edge", adjacency=_adjacency(replace=replace))
 
 
 def node(*, max_degree: int | None = None, replace: bool = False) -> Unit:
-    """Protect one node of a graph with all its edges."""
+    """Protect one node of a graph with all its edges.
+
+    >>> print(node())
+    one node and its edges, added or removed
+    >>> print(node(max_degree=20))
+    one node with at most 20 edges, added or removed
+    """
     bound = None if max_degree is None else count("max_degree", max_degree)
     return Unit("node", bound=bound, adjacency=_adjacency(replace=replace))
 
 
 def item(*, replace: bool = False) -> Unit:
-    """Protect one event of a stream or temporal graph."""
+    """Protect one event of a stream or temporal graph.
+
+    >>> print(item())
+    one event, added or removed
+    """
     return Unit("event", adjacency=_adjacency(replace=replace))
 
 
 def weight(*, bound: Number) -> Unit:
-    """Protect the value of one weight in [0, ``bound``]; which weights exist is public."""
+    """Protect the value of one weight in [0, ``bound``]; which weights exist is public.
+
+    >>> print(weight(bound=5))
+    one weight in [0, 5], replaced by another
+    """
     return Unit("weight", bound=storable("bound", positive("bound", bound)), adjacency=Adjacency.REPLACE)
 
 

@@ -34,7 +34,12 @@ __all__ = [
 @final
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """(epsilon, delta) of a single release, and how sure anyone can become who started from even odds."""
+    """(epsilon, delta) of a single release, and how sure anyone can become who started from even odds.
+
+    >>> from defocus.privacy import Laplace
+    >>> print(promise(Laplace(2), Budget(1), Adjacency.ADD_REMOVE))
+    epsilon 0.5
+    """
 
     epsilon: float
     delta: float
@@ -47,7 +52,13 @@ class Promise:
 
 
 def promise(event: Event, budget: Budget, adjacency: Adjacency) -> Promise:
-    """The tightest statement that an accountant can make about ``event`` alone."""
+    """The tightest statement that an accountant can make about ``event`` alone.
+
+    >>> from defocus.privacy import Laplace
+    >>> found = promise(Laplace(2), Budget(1), Adjacency.ADD_REMOVE)
+    >>> found.epsilon, round(found.odds, 3), round(found.posterior, 3)
+    (0.5, 1.649, 0.622)
+    """
     bound = single_release_bound(event, budget, adjacency)
     posterior = tightest_at(event, bound.delta, adjacency).posterior(0.5, delta=bound.delta)
     odds = posterior / (1 - posterior) if posterior < 1 else float("inf")

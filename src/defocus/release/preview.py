@@ -25,7 +25,13 @@ __all__ = ["Preview", "Prospect", "json_number", "preview"]
 @final
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What is known about a release before it is made. No data was touched, no random bit drawn, nothing charged."""
+    """What is known about a release before it is made. No data was touched, no random bit drawn, nothing charged.
+
+    >>> from defocus.mechanisms import Laplace
+    >>> found = preview(Laplace(scale=4))
+    >>> round(found.error, 2), found.interval
+    (3.96, 12.0)
+    """
 
     mechanism: str
     event: Event

@@ -47,6 +47,16 @@ class Release:
     ``error`` is the expected absolute error of an entry and ``interval`` the half-width that
     holds with 95 % probability: both describe the noise alone, and both are public.
     Everything here may be shown to anyone.
+
+    >>> import tempfile
+    >>> from defocus import Budget, Ledger, rows
+    >>> from defocus.mechanisms import Laplace
+    >>> home = tempfile.TemporaryDirectory()
+    >>> book = Ledger.open(f"{home.name}/a.ledger", budget=Budget(1), unit=rows(), dataset="visits")
+    >>> answer = release(Laplace(scale=4), 1402, ledger=book, purpose="patients")
+    >>> answer.error, answer.interval, answer.promise().epsilon
+    (3.9586351633020005, 12.0, 0.25)
+    >>> book.close(); home.cleanup()
     """
 
     value: Any

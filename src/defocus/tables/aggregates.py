@@ -108,62 +108,104 @@ Aggregate: TypeAlias = Statistic | Units | Distinct | Quantile | Histogram
 
 
 def count(column: str | None = None) -> Statistic:
-    """The number of rows, or of those in which ``column`` is not missing."""
+    """The number of rows, or of those in which ``column`` is not missing.
+
+    >>> count()
+    Statistic(operation='count', arguments=())
+    >>> count("age")
+    Statistic(operation='count', arguments=(Argument(text='age', low=None, high=None, find=False, missing=None),))
+    """
     return Statistic("count", () if column is None else (Argument(_text(column)),))
 
 
 def count_units() -> Units:
-    """The number of people: units of a user-level table, rows of a row-level one."""
+    """The number of people: units of a user-level table, rows of a row-level one.
+
+    >>> count_units()
+    Units()
+    """
     return Units()
 
 
 def count_distinct(column: str, *, at_most: int = 1) -> Distinct:
-    """The number of different values of ``column``, where one person brings at most ``at_most`` of them."""
+    """The number of different values of ``column``, where one person brings at most ``at_most`` of them.
+
+    >>> count_distinct("city", at_most=2)
+    Distinct(text='city', at_most=2)
+    """
     return Distinct(_text(column), counted("at_most", at_most))
 
 
 def sum(  # noqa: A001  # reads as dp.sum
     column: str, low: Number | None = None, high: Number | None = None, *, bounds: Any = None, missing: Any = None
 ) -> Statistic:
-    """The sum of ``column``, each value clipped to [``low``, ``high``]."""
+    """The sum of ``column``, each value clipped to [``low``, ``high``].
+
+    >>> sum("age", 0, 120)
+    Statistic(operation='sum', arguments=(Argument(text='age', low=0, high=120, find=False, missing=None),))
+    """
     return Statistic("sum", (_argument(column, low, high, bounds, missing),))
 
 
 def mean(
     column: str, low: Number | None = None, high: Number | None = None, *, bounds: Any = None, missing: Any = None
 ) -> Statistic:
-    """The mean of ``column``, each value clipped to [``low``, ``high``]."""
+    """The mean of ``column``, each value clipped to [``low``, ``high``].
+
+    >>> mean("age", 0, 120)
+    Statistic(operation='mean', arguments=(Argument(text='age', low=0, high=120, find=False, missing=None),))
+    """
     return Statistic("mean", (_argument(column, low, high, bounds, missing),))
 
 
 def variance(
     column: str, low: Number | None = None, high: Number | None = None, *, bounds: Any = None, missing: Any = None
 ) -> Statistic:
-    """The variance of ``column``, each value clipped to [``low``, ``high``]."""
+    """The variance of ``column``, each value clipped to [``low``, ``high``].
+
+    >>> variance("age", 0, 120)
+    Statistic(operation='variance', arguments=(Argument(text='age', low=0, high=120, find=False, missing=None),))
+    """
     return Statistic("variance", (_argument(column, low, high, bounds, missing),))
 
 
 def std(
     column: str, low: Number | None = None, high: Number | None = None, *, bounds: Any = None, missing: Any = None
 ) -> Statistic:
-    """The standard deviation of ``column``, each value clipped to [``low``, ``high``]."""
+    """The standard deviation of ``column``, each value clipped to [``low``, ``high``].
+
+    >>> std("age", 0, 120)
+    Statistic(operation='std', arguments=(Argument(text='age', low=0, high=120, find=False, missing=None),))
+    """
     return Statistic("std", (_argument(column, low, high, bounds, missing),))
 
 
 def covariance(x: str, y: str, *, x_bounds: Any = None, y_bounds: Any = None) -> Statistic:
-    """The covariance of two columns over the rows that have both."""
+    """The covariance of two columns over the rows that have both.
+
+    >>> [each.text for each in covariance("age", "cost", x_bounds=(0, 120), y_bounds=(0, 500)).arguments]
+    ['age', 'cost']
+    """
     return Statistic("covariance", (_argument(x, None, None, x_bounds), _argument(y, None, None, y_bounds)))
 
 
 def correlation(x: str, y: str, *, x_bounds: Any = None, y_bounds: Any = None) -> Statistic:
-    """Pearson's correlation of two columns over the rows that have both."""
+    """Pearson's correlation of two columns over the rows that have both.
+
+    >>> [each.text for each in correlation("age", "cost", x_bounds=(0, 120), y_bounds=(0, 500)).arguments]
+    ['age', 'cost']
+    """
     return Statistic("correlation", (_argument(x, None, None, x_bounds), _argument(y, None, None, y_bounds)))
 
 
 def ratio(
     numerator: str, denominator: str, *, numerator_bounds: Any = None, denominator_bounds: Any = None
 ) -> Statistic:
-    """The sum of one column divided by the sum of another, over the rows that have both."""
+    """The sum of one column divided by the sum of another, over the rows that have both.
+
+    >>> ratio("cost", "days", numerator_bounds=(0, 500), denominator_bounds=(0, 30)).operation
+    'ratio'
+    """
     top, bottom = (
         _argument(numerator, None, None, numerator_bounds),
         _argument(denominator, None, None, denominator_bounds),
@@ -172,7 +214,11 @@ def ratio(
 
 
 def weighted_mean(column: str, weight: str, *, bounds: Any = None, weight_bounds: Any = None) -> Statistic:
-    """The mean of ``column`` in which each row counts with its ``weight``."""
+    """The mean of ``column`` in which each row counts with its ``weight``.
+
+    >>> weighted_mean("cost", "days", bounds=(0, 500), weight_bounds=(0, 30)).operation
+    'weighted_mean'
+    """
     return Statistic(
         "weighted_mean", (_argument(column, None, None, bounds), _argument(weight, None, None, weight_bounds))
     )
@@ -192,6 +238,9 @@ def quantile(
 
     ``intervals`` asks for an interval around it, which a tree of noisy sums gives; without, a single quantile is chosen
     by the exponential mechanism, which errs less but tells its error in ranks only.
+
+    >>> quantile("age", 0.9, 0, 120).levels
+    (Fraction(9, 10),)
     """
     return Quantile(
         _argument(column, low, high, bounds), (_level(level),), _buckets(buckets), intervals=bool(intervals)
@@ -208,7 +257,11 @@ def quantiles(
     buckets: int = _BUCKETS,
     intervals: bool = False,
 ) -> Quantile:
-    """Several quantiles at once, for one cost, in rising order."""
+    """Several quantiles at once, for one cost, in rising order.
+
+    >>> len(quantiles("age", [0.25, 0.5, 0.75], 0, 120).levels)
+    3
+    """
     wanted = tuple(_level(level) for level in levels)
     if not wanted or list(wanted) != sorted(set(wanted)):
         raise InvalidParameterError(
@@ -222,26 +275,42 @@ def quantiles(
 def median(
     column: str, low: Number | None = None, high: Number | None = None, *, bounds: Any = None, **how: Any
 ) -> Quantile:
-    """The quantile of one half."""
+    """The quantile of one half.
+
+    >>> median("age", 0, 120).levels
+    (Fraction(1, 2),)
+    """
     return quantile(column, Fraction(1, 2), low, high, bounds=bounds, **how)
 
 
 def min(  # noqa: A001  # reads as dp.min
     column: str, low: Number | None = None, high: Number | None = None, *, bounds: Any = None, **how: Any
 ) -> Quantile:
-    """Nearly the smallest value: the quantile of 0.5 %. The very smallest belongs to one person, so it is not asked."""
+    """Nearly the smallest value: the quantile of 0.5 %. The very smallest belongs to one person, so it is not asked.
+
+    >>> min("age", 0, 120).levels
+    (Fraction(1, 200),)
+    """
     return quantile(column, _EXTREME, low, high, bounds=bounds, **how)
 
 
 def max(  # noqa: A001  # reads as dp.max
     column: str, low: Number | None = None, high: Number | None = None, *, bounds: Any = None, **how: Any
 ) -> Quantile:
-    """Nearly the largest value: the quantile of 99.5 %. The very largest belongs to one person, so it is not asked."""
+    """Nearly the largest value: the quantile of 99.5 %. The very largest belongs to one person, so it is not asked.
+
+    >>> max("age", 0, 120).levels
+    (Fraction(199, 200),)
+    """
     return quantile(column, 1 - _EXTREME, low, high, bounds=bounds, **how)
 
 
 def histogram(column: str, edges: Sequence[Number]) -> Histogram:
-    """How many rows lie in [e0, e1), [e1, e2), …; what lies outside the edges counts in the outermost."""
+    """How many rows lie in [e0, e1), [e1, e2), …; what lies outside the edges counts in the outermost.
+
+    >>> histogram("age", [0, 18, 65, 120]).edges
+    (0.0, 18.0, 65.0, 120.0)
+    """
     given: object = edges
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise InvalidParameterError(

@@ -90,6 +90,19 @@ class Answer:
         processing: sentences about what was done to the noisy numbers.
         arranged: whether the order of the rows was asked for, and is to be left alone.
         asked: what it was allowed to cost; None where nobody wrote it down.
+
+    >>> import tempfile
+    >>> import pyarrow as pa
+    >>> import defocus as dp
+    >>> home = tempfile.TemporaryDirectory()
+    >>> people = pa.table({"person": range(1000), "age": [30 + i % 40 for i in range(1000)]})
+    >>> visits = dp.open(people, unit=dp.user("person"), budget=dp.Budget(1), ledger=f"{home.name}/a", name="visits")
+    >>> answer = visits.agg(people=dp.count_units(), age=dp.mean("age", 0, 120)).release(epsilon=0.5)
+    >>> answer.names, bool(900 < answer.columns[0].values[0] < 1100)
+    (['people', 'age'], True)
+    >>> answer.to_arrow().num_rows
+    1
+    >>> visits.close(); home.cleanup()
     """
 
     keys: pa.Table

@@ -30,6 +30,9 @@ class PreviewColumn:
 
     ``error`` is the standard error of the noise and ``interval`` the half-width that holds with 95 % probability,
     where they are the same for every group; else ``by_size`` has (rows of the group, error, interval).
+
+    >>> PreviewColumn("people", "discrete Laplace noise", error=2.8, interval=6).to_dict()["error"]
+    2.8
     """
 
     name: str
@@ -67,6 +70,17 @@ class Preview:
     """What an answer would be like. Depends on public facts only; no data was touched and nothing was charged.
 
     Made by :meth:`of`. ``prospect`` says what it would cost, whether the budget covers it now, and what is left.
+
+    >>> import tempfile
+    >>> import pyarrow as pa
+    >>> import defocus as dp
+    >>> home = tempfile.TemporaryDirectory()
+    >>> people = pa.table({"person": range(1000), "age": [30 + i % 40 for i in range(1000)]})
+    >>> visits = dp.open(people, unit=dp.user("person"), budget=dp.Budget(1), ledger=f"{home.name}/a", name="visits")
+    >>> seen = visits.agg(people=dp.count_units()).preview(epsilon=0.5)
+    >>> seen.fits, round(seen.columns[0].error, 2)
+    (True, 2.83)
+    >>> visits.close(); home.cleanup()
     """
 
     columns: tuple[PreviewColumn, ...]

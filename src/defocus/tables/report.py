@@ -58,6 +58,17 @@ def report(
     Guarantee:
         Made of released answers and the ledger, which are public; reads no data. Every text is escaped, and the page
         loads nothing.
+
+    >>> import tempfile
+    >>> import pyarrow as pa
+    >>> import defocus as dp
+    >>> home = tempfile.TemporaryDirectory()
+    >>> people = pa.table({"person": range(1000), "age": [30 + i % 40 for i in range(1000)]})
+    >>> visits = dp.open(people, unit=dp.user("person"), budget=dp.Budget(1), ledger=f"{home.name}/a", name="visits")
+    >>> answer = visits.agg(people=dp.count_units()).release(epsilon=0.5)
+    >>> report([answer], f"{home.name}/report.html", title="Visits").name
+    'report.html'
+    >>> visits.close(); home.cleanup()
     """
     export.write_bytes(path, page(answers, title=title, ledger=ledger).encode("utf-8", "replace"))
     return Path(path)

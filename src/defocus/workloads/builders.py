@@ -18,22 +18,38 @@ _LARGE = 1e30
 
 
 def identity(n: int) -> Workload:
-    """The count of each of ``n`` values."""
+    """The count of each of ``n`` values.
+
+    >>> identity(12).shape
+    (12, 12)
+    """
     return _single(Identity(count("n", n)))
 
 
 def total(n: int) -> Workload:
-    """The count of all ``n`` values together."""
+    """The count of all ``n`` values together.
+
+    >>> total(12).shape
+    (1, 12)
+    """
     return _single(Total(count("n", n)))
 
 
 def prefix(n: int) -> Workload:
-    """The ``n`` running totals of ordered values: an empirical distribution function."""
+    """The ``n`` running totals of ordered values: an empirical distribution function.
+
+    >>> prefix(12).shape
+    (12, 12)
+    """
     return _single(Prefix(count("n", n)))
 
 
 def ranges(n: int) -> Workload:
-    """All n(n+1)/2 intervals of ``n`` ordered values."""
+    """All n(n+1)/2 intervals of ``n`` ordered values.
+
+    >>> ranges(12).shape
+    (78, 12)
+    """
     return _single(Ranges(count("n", n)))
 
 
@@ -63,7 +79,11 @@ def kron(*parts: Workload) -> Workload:
 
 
 def union(*parts: Workload | Marginals, weights: Sequence[Number] | None = None) -> Workload:
-    """The queries of all parts, one after another; squared errors in a part count as much as its weight."""
+    """The queries of all parts, one after another; squared errors in a part count as much as its weight.
+
+    >>> union(identity(12), total(12)).shape
+    (13, 12)
+    """
     plain = tuple(part.products() if isinstance(part, Marginals) else part for part in parts)
     _workloads(plain)
     for part in plain[1:]:

@@ -135,6 +135,9 @@ class Marginals:
 
     Answers come set by set, smaller orders first, each table with its last attribute fastest.
     ``weights`` says for each set how much a squared error in one of its cells matters.
+
+    >>> marginals([2, 3, 4], ways=2).shape
+    (26, 24)
     """
 
     sizes: tuple[int, ...]

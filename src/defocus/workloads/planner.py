@@ -40,7 +40,11 @@ __all__ = ["GivenStrategy", "plan", "strategy"]
 @final
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class GivenStrategy:
-    """A matrix to measure with. Made by :func:`strategy`."""
+    """A matrix to measure with. Made by :func:`strategy`.
+
+    >>> strategy([[1, 1], [1, -1]]).sizes
+    (2,)
+    """
 
     matrix: Array
 

@@ -39,7 +39,11 @@ __all__ = ["Error", "Plan", "fingerprint"]
 @final
 @dataclass(frozen=True, slots=True)
 class Error:
-    """Predicted variances: their weighted ``total``, their weighted ``mean`` and the ``largest``."""
+    """Predicted variances: their weighted ``total``, their weighted ``mean`` and the ``largest``.
+
+    >>> Error(total=120.0, mean=4.0, largest=9.0).rmse
+    2.0
+    """
 
     total: float
     mean: float

@@ -25,7 +25,12 @@ _MANY = 20_000
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Records:
-    """A table of codes: one row for each attribute, or a list of records of any length. Made by :func:`records`."""
+    """A table of codes: one row for each attribute, or a list of records of any length. Made by :func:`records`.
+
+    >>> import numpy as np
+    >>> records(np.array([[0, 1], [2, 0]])).attributes
+    2
+    """
 
     columns: IntArray | list[Any] = field(repr=False)
 
@@ -48,6 +53,9 @@ def records(codes: Any) -> Records:
         counts as code 0, and in lists so does each code that a record lacks; what it has beyond the attributes of the
         domain is not looked at. Types and shapes that are declared, those of arrays and frames, are refused if they are
         not integers in rows and columns.
+
+    >>> records([[0, 1], [2, 0], [2, 1]])
+    Records()
     """
     columns = columns_of(codes)
     if columns is not None:

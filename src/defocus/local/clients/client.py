@@ -78,6 +78,12 @@ class Client:
         under the rule ``refuse``; :meth:`report` and :meth:`from_json` refuse that rule itself, for any value.)
     Assumes:
         ``bits`` is uniform and independent across calls.
+
+    >>> from defocus import local
+    >>> asked = local.oracle("k-rr", ["red", "green", "blue"], epsilon=2)
+    >>> device = Client.from_json(asked.to_json())
+    >>> len(device.report("red")) == len(device.report("blue"))
+    True
     """
 
     design: Design

@@ -158,6 +158,13 @@ class State:
     """Counts under one design. ``a + b`` counts the reports of both; the sum does not depend on the order.
 
     It holds nothing but sums over reports, each of which is epsilon-private already, so it may be stored and sent.
+
+    >>> from defocus import local
+    >>> asked = local.oracle("k-rr", ["red", "green", "blue"], epsilon=2)
+    >>> north, south = asked.server(), asked.server()
+    >>> _ = north.add(asked.client().report("red")), south.add(asked.client().report("blue"))
+    >>> north.state() + south.state()
+    <2 reports of k-rr counted, 0 rejected>
     """
 
     design: Design

@@ -34,6 +34,12 @@ class Server:
 
     Reports that clients forged are not recognised: whoever sends k messages moves the estimates like k people with
     chosen reports, here as in every local collection. Limit the number of messages by account before they come here.
+
+    >>> from defocus import local
+    >>> asked = local.oracle("k-rr", ["red", "green", "blue"], epsilon=2)
+    >>> server = Server.from_json(asked.to_json())
+    >>> server.add(asked.client().report("red")), server.add(b"garbage"), server.rejected
+    (True, False, {'truncated': 1})
     """
 
     __slots__ = ("_before", "_recent", "_rejected", "_replays", "_tally", "design")

@@ -66,7 +66,12 @@ def amplified(design: Design | Describes, users: int, *, deployment: Deployment 
 
 
 def local_event(design: Design | Describes) -> events.Event:
-    """One report of ``design`` as tightly as shuffling can use it."""
+    """One report of ``design`` as tightly as shuffling can use it.
+
+    >>> from defocus import local
+    >>> local_event(local.oracle("k-rr", 4, epsilon=2).design)
+    RandomizedResponse(epsilon=2, categories=5)
+    """
     design = design_of(design)
     if isinstance(design, Frequency) and design.overlap != "none":
         ratio, p, q = design.ratio, design.p, design.q

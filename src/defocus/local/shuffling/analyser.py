@@ -14,7 +14,20 @@ __all__ = ["Analyser", "Opened"]
 @final
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """What a batch held: reports as messages for the oracle's server, and how many could not be opened."""
+    """What a batch held: reports as messages for the oracle's server, and how many could not be opened.
+
+    >>> from defocus import local
+    >>> from defocus.local.shuffling import Analyser, Key, Round, Shuffler
+    >>> ours, theirs = Key.generate(), Key.generate()
+    >>> asked = local.oracle("k-rr", 4, epsilon=2)
+    >>> described = Round(asked.design, users=3, shuffler=ours.public, analyser=theirs.public)
+    >>> mixer = Shuffler(described, ours)
+    >>> for envelope in described.envelopes(asked.encode([1, 2, 3])):
+    ...     _ = mixer.accept(envelope)
+    >>> found = Analyser(described, theirs).open(mixer.release())
+    >>> len(found.messages), found.unreadable
+    (3, 0)
+    """
 
     messages: tuple[bytes, ...]
     unreadable: int
@@ -23,7 +36,20 @@ class Opened:
 @final
 @dataclass(frozen=True, slots=True)
 class Analyser:
-    """One round at the analyser, who holds the only key that opens reports and batches."""
+    """One round at the analyser, who holds the only key that opens reports and batches.
+
+    >>> from defocus import local
+    >>> from defocus.local.shuffling import Analyser, Key, Round, Shuffler
+    >>> ours, theirs = Key.generate(), Key.generate()
+    >>> asked = local.oracle("k-rr", 4, epsilon=2)
+    >>> described = Round(asked.design, users=100, shuffler=ours.public, analyser=theirs.public)
+    >>> mixer = Shuffler(described, ours)
+    >>> for envelope in described.envelopes(asked.encode([1] * 100)):
+    ...     _ = mixer.accept(envelope)
+    >>> batch = mixer.release()
+    >>> Analyser(described, theirs).count(batch)
+    <server: 100 reports of k-rr counted, 0 rejected>
+    """
 
     round: Round
     key: Key

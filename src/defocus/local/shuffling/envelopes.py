@@ -32,6 +32,9 @@ class Key:
     """A private key. It is never shown; ``public`` is what others seal with.
 
     ``fresh`` is a key that was made in this process: nothing was sealed for it before.
+
+    >>> len(Key.generate().public)
+    32
     """
 
     _private: X25519PrivateKey = field(repr=False)

@@ -132,7 +132,13 @@ class MultiMessageHistogram:
 
 @final
 class HistogramServer:
-    """Counts the messages of a :class:`MultiMessageHistogram`; what no device sends is rejected and counted."""
+    """Counts the messages of a :class:`MultiMessageHistogram`; what no device sends is rejected and counted.
+
+    >>> from defocus.local.domains import Categories
+    >>> asked = MultiMessageHistogram(Categories.of(4), users=1000, epsilon=1, delta=1e-6)
+    >>> type(asked.server()).__name__
+    'HistogramServer'
+    """
 
     __slots__ = ("_length", "_seen", "messages", "protocol", "rejected")
 

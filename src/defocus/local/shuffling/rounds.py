@@ -32,6 +32,14 @@ class Round:
 
     A device seals its report for the analyser, and that for the shuffler. The shuffler sees who sends and not what;
     the analyser sees what and not who; neither alone can put both together.
+
+    >>> from defocus import local
+    >>> from defocus.local.shuffling import Analyser, Key, Round, Shuffler
+    >>> ours, theirs = Key.generate(), Key.generate()
+    >>> asked = local.oracle("k-rr", 4, epsilon=2)
+    >>> described = Round(asked.design, users=100, shuffler=ours.public, analyser=theirs.public)
+    >>> described.event
+    Shuffled(event=RandomizedResponse(epsilon=2, categories=5), users=100)
     """
 
     design: Design

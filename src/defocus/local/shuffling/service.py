@@ -48,7 +48,17 @@ _Task: TypeAlias = "asyncio.Task[Any]"
 
 @final
 class Service:
-    """A shuffler behind a port. ``address`` tells where."""
+    """A shuffler behind a port. ``address`` tells where.
+
+    >>> from defocus import local
+    >>> from defocus.local.shuffling import Analyser, Key, Round, Shuffler
+    >>> ours, theirs = Key.generate(), Key.generate()
+    >>> asked = local.oracle("k-rr", 4, epsilon=2)
+    >>> described = Round(asked.design, users=100, shuffler=ours.public, analyser=theirs.public)
+    >>> with serving(Shuffler(described, ours)) as service:
+    ...     print(type(service).__name__)
+    Service
+    """
 
     def __init__(
         self, shuffler: Shuffler, *, host: str = "127.0.0.1", port: int = 0, batches: int | None = None
@@ -176,7 +186,17 @@ class Service:
 
 @contextmanager
 def serving(shuffler: Shuffler, **how: Any) -> Iterator[Service]:
-    """A service that runs in the background and stops at the end."""
+    """A service that runs in the background and stops at the end.
+
+    >>> from defocus import local
+    >>> from defocus.local.shuffling import Analyser, Key, Round, Shuffler
+    >>> ours, theirs = Key.generate(), Key.generate()
+    >>> asked = local.oracle("k-rr", 4, epsilon=2)
+    >>> described = Round(asked.design, users=100, shuffler=ours.public, analyser=theirs.public)
+    >>> with serving(Shuffler(described, ours)) as service:
+    ...     print(service.address.startswith("http"))
+    True
+    """
     service = Service(shuffler, **how)
     thread = threading.Thread(target=service.run, daemon=True)
     thread.start()
@@ -250,12 +270,32 @@ _AT_ONCE = 1 << 19
 
 
 def ask(address: str) -> Round:
-    """The round that the shuffler at ``address`` runs. Check its keys with whoever is known to hold them."""
+    """The round that the shuffler at ``address`` runs. Check its keys with whoever is known to hold them.
+
+    >>> from defocus import local
+    >>> from defocus.local.shuffling import Analyser, Key, Round, Shuffler
+    >>> ours, theirs = Key.generate(), Key.generate()
+    >>> asked = local.oracle("k-rr", 4, epsilon=2)
+    >>> described = Round(asked.design, users=100, shuffler=ours.public, analyser=theirs.public)
+    >>> with serving(Shuffler(described, ours)) as service:
+    ...     print(ask(service.address) == described)
+    True
+    """
     return Round.from_json(_called(address, "GET", "/")[1])
 
 
 def send(address: str, envelopes: Iterable[bytes]) -> dict[str, int]:
-    """Send envelopes, a few thousand at once; how many were accepted and rejected."""
+    """Send envelopes, a few thousand at once; how many were accepted and rejected.
+
+    >>> from defocus import local
+    >>> from defocus.local.shuffling import Analyser, Key, Round, Shuffler
+    >>> ours, theirs = Key.generate(), Key.generate()
+    >>> asked = local.oracle("k-rr", 4, epsilon=2)
+    >>> described = Round(asked.design, users=100, shuffler=ours.public, analyser=theirs.public)
+    >>> with serving(Shuffler(described, ours)) as service:
+    ...     print(send(service.address, described.envelopes(asked.encode([1] * 3))))
+    {'accepted': 3, 'rejected': 0}
+    """
     total = {"accepted": 0, "rejected": 0}
     for body in _bodies(envelopes):
         status, answer = _called(address, "POST", "/envelopes", body)
@@ -270,13 +310,36 @@ def send(address: str, envelopes: Iterable[bytes]) -> dict[str, int]:
 
 
 def fetch(address: str, index: int = 0) -> bytes | None:
-    """A sealed batch, or None while the shuffler waits for more reports."""
+    """A sealed batch, or None while the shuffler waits for more reports.
+
+    >>> from defocus import local
+    >>> from defocus.local.shuffling import Analyser, Key, Round, Shuffler
+    >>> ours, theirs = Key.generate(), Key.generate()
+    >>> asked = local.oracle("k-rr", 4, epsilon=2)
+    >>> described = Round(asked.design, users=100, shuffler=ours.public, analyser=theirs.public)
+    >>> with serving(Shuffler(described, ours)) as service:
+    ...     print(fetch(service.address))
+    None
+    """
     status, body = _called(address, "GET", f"/batches/{int(index)}")
     return body if status == 200 else None
 
 
 def acknowledge(address: str, receipt: bytes, index: int = 0) -> bool:
-    """Tell the shuffler that a batch arrived and could be opened, by ``Analyser.receipt``; whether it believes it."""
+    """Tell the shuffler that a batch arrived and could be opened, by ``Analyser.receipt``; whether it believes it.
+
+    >>> from defocus import local
+    >>> from defocus.local.shuffling import Analyser, Key, Round, Shuffler
+    >>> ours, theirs = Key.generate(), Key.generate()
+    >>> asked = local.oracle("k-rr", 4, epsilon=2)
+    >>> described = Round(asked.design, users=3, shuffler=ours.public, analyser=theirs.public)
+    >>> reader = Analyser(described, theirs)
+    >>> with serving(Shuffler(described, ours)) as service:
+    ...     _ = send(service.address, described.envelopes(asked.encode([1, 2, 3])))
+    ...     batch = reader.count(fetch(service.address))
+    ...     print(acknowledge(service.address, reader.receipt()))
+    True
+    """
     return _called(address, "POST", f"/batches/{int(index)}", receipt)[0] == 200
 
 

@@ -39,6 +39,17 @@ class Shuffler:
     Assumes:
         The shuffler does not collude with the analyser, and envelopes come from that many different honest users: an
         attacker who sends all envelopes but one hides nobody. Who may send is for the deployment to check.
+
+    >>> from defocus import local
+    >>> from defocus.local.shuffling import Analyser, Key, Round, Shuffler
+    >>> ours, theirs = Key.generate(), Key.generate()
+    >>> asked = local.oracle("k-rr", 4, epsilon=2)
+    >>> described = Round(asked.design, users=100, shuffler=ours.public, analyser=theirs.public)
+    >>> mixer = Shuffler(described, ours)
+    >>> for envelope in described.envelopes(asked.encode([1] * 100)):
+    ...     _ = mixer.accept(envelope)
+    >>> len(mixer.release())
+    5957
     """
 
     def __init__(self, described: Round, key: Key, *, most: int = 10_000_000, marks: str | Path | None = None) -> None:

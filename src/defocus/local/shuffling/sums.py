@@ -144,7 +144,13 @@ def _chance(trials: int, levels: int, epsilon: Number, delta: Number) -> Fractio
 
 @final
 class SumServer:
-    """Counts the bits of a :class:`MultiMessageSum`; what is no bit is rejected and counted."""
+    """Counts the bits of a :class:`MultiMessageSum`; what is no bit is rejected and counted.
+
+    >>> from defocus.local.domains import Interval
+    >>> asked = MultiMessageSum(Interval(0, 1), users=1000, epsilon=1, delta=1e-6)
+    >>> type(asked.server()).__name__
+    'SumServer'
+    """
 
     __slots__ = ("_ones", "messages", "protocol", "rejected")
 
