@@ -6,16 +6,16 @@ from typing import Any
 import pytest
 
 from defocus import Budget
-from defocus.cli.budget_options import budget
+from defocus.cli.budget_options import price_of
 from defocus.errors import InvalidParameterError
 
 
 def test_each_vocabulary_makes_its_budget() -> None:
-    assert budget(epsilon=1, delta=None, rho=None) == Budget(1, 1e-6)
-    assert budget(epsilon=1, delta=0, rho=None) == Budget(1)
-    assert budget(epsilon=1, delta=None, rho=None, usual=0.0) == Budget(1)
-    assert budget(epsilon=None, delta=None, rho=0.5) == Budget(rho=0.5)
-    assert budget(epsilon=None, delta=None, rho=None, mu=1) == Budget(mu=1)
+    assert price_of(epsilon=1, delta=None, rho=None) == Budget(1, 1e-6)
+    assert price_of(epsilon=1, delta=0, rho=None) == Budget(1)
+    assert price_of(epsilon=1, delta=None, rho=None, usual=0.0) == Budget(1)
+    assert price_of(epsilon=None, delta=None, rho=0.5) == Budget(rho=0.5)
+    assert price_of(epsilon=None, delta=None, rho=None, mu=1) == Budget(mu=1)
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ def test_each_vocabulary_makes_its_budget() -> None:
 def test_what_is_no_budget_is_refused(given: dict[str, Any]) -> None:
     none: dict[str, Any] = {"epsilon": None, "delta": None, "rho": None}
     with pytest.raises(InvalidParameterError):
-        budget(**none | given)
+        price_of(**none | given)
 
 
 @pytest.mark.parametrize("words", [("calibrate", "gaussian(x)"), ("advise",)])

@@ -50,7 +50,7 @@ def test_vectors_and_fractional_sensitivities_are_calibrated_too(
     budget: Budget, sensitivity: float, dimension: int
 ) -> None:
     m = Gaussian.calibrated(budget, sensitivity=sensitivity, dimension=dimension)
-    assert budget.covers(account(m.event, by="rdp")) or budget.covers(account(m.event))
+    assert budget.covers(account(m.event, method="rdp")) or budget.covers(account(m.event))
     analytic = Gaussian.calibrated(budget, sensitivity=1000).sigma
     assert float(m.sigma) <= 1.35 * float(analytic) * sensitivity / 1000
 

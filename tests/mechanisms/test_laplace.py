@@ -32,7 +32,7 @@ def test_a_budget_in_rho_uses_half_the_square_of_epsilon() -> None:
     m = Laplace.calibrated(Budget(rho=0.5), sensitivity=2)
     assert m.sensitivity == 2
     assert 1 - 1e-6 <= float(m.epsilon) <= 1.2, "epsilon²/2 always suffices; the exact law needs a little less"
-    assert Budget(rho=0.5).covers(account(m.event, by="zcdp"))
+    assert Budget(rho=0.5).covers(account(m.event, method="zcdp"))
     assert Laplace.calibrated(Budget(rho=0.5), sensitivity=10**6).error == pytest.approx(0.835e6, rel=0.01)
 
 

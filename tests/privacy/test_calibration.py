@@ -34,9 +34,9 @@ from defocus.privacy import (
 Family = Callable[[float], Event]
 
 
-def is_least(make: Family, budget: Budget, x: float, *, by: str = "pld", slack: float = 1e-5) -> bool:
+def is_least(make: Family, budget: Budget, x: float, *, method: str = "pld", slack: float = 1e-5) -> bool:
     """Whether the budget covers x and no longer covers what is smaller by ``slack``."""
-    return budget.covers(account(make(x), by=by)) and not budget.covers(account(make(x * (1 - slack)), by=by))
+    return budget.covers(account(make(x), method)) and not budget.covers(account(make(x * (1 - slack)), method))
 
 
 @settings(max_examples=25, deadline=None)
@@ -101,17 +101,17 @@ FAMILIES: dict[str, tuple[Family, Budget, str]] = {
 
 @pytest.mark.parametrize("case", FAMILIES)
 def test_the_answer_is_covered_and_hardly_less_would_do(case: str) -> None:
-    make, budget, by = FAMILIES[case]
-    found = calibrate(make, budget, by=by)
-    exact = by != "pld" or case == "gaussian"
-    assert is_least(make, budget, found, by=by, slack=1e-5 if exact else 5e-5)
+    make, budget, method = FAMILIES[case]
+    found = calibrate(make, budget, method=method)
+    exact = method != "pld" or case == "gaussian"
+    assert is_least(make, budget, found, method=method, slack=1e-5 if exact else 5e-5)
 
 
 def test_the_accountant_follows_the_language_of_the_budget() -> None:
-    assert calibrate(Gaussian, Budget(rho=0.3)) == calibrate(Gaussian, Budget(rho=0.3), by="zcdp")
-    assert calibrate(Gaussian, Budget(mu=0.3)) == calibrate(Gaussian, Budget(mu=0.3), by="gdp")
-    assert calibrate(Gaussian, Budget(1, 1e-5)) == calibrate(Gaussian, Budget(1, 1e-5), by="pld")
-    assert calibrate(Gaussian, Budget(1, 1e-5), by="rdp") > calibrate(Gaussian, Budget(1, 1e-5))
+    assert calibrate(Gaussian, Budget(rho=0.3)) == calibrate(Gaussian, Budget(rho=0.3), method="zcdp")
+    assert calibrate(Gaussian, Budget(mu=0.3)) == calibrate(Gaussian, Budget(mu=0.3), method="gdp")
+    assert calibrate(Gaussian, Budget(1, 1e-5)) == calibrate(Gaussian, Budget(1, 1e-5), method="pld")
+    assert calibrate(Gaussian, Budget(1, 1e-5), method="rdp") > calibrate(Gaussian, Budget(1, 1e-5))
 
 
 @pytest.mark.parametrize(
@@ -278,7 +278,7 @@ def test_an_error_in_the_family_is_the_familys_own() -> None:
 
 def test_an_accountant_or_adjacency_that_does_not_exist_is_refused() -> None:
     with pytest.raises(InvalidParameterError, match="no accountant named 'pdl'"):
-        calibrate(Gaussian, Budget(1, 1e-5), by="pdl")
+        calibrate(Gaussian, Budget(1, 1e-5), method="pdl")
     wrong: Any = "substitute"
     with pytest.raises(InvalidParameterError, match="substitute"):
         calibrate(Gaussian, Budget(1, 1e-5), adjacency=wrong)

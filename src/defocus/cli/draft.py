@@ -29,8 +29,8 @@ def init(
     name: str | None,
     unit: str | None,
     by_rows: bool,
-    epsilon: Number | None,
-    delta: Number | None,
+    budget: Number | None,
+    budget_delta: Number,
     force: bool,
 ) -> bool:
     """Write a draft, asking what only its owner knows, and say whether it can be used as it is."""
@@ -41,8 +41,8 @@ def init(
     _without_secrets(data)
     given: list[str | Path] = [one if "://" in one else Path(one) for one in data]
     where: str | Path | list[str | Path] = given[0] if len(given) == 1 else given
-    person, budget = _asked(where, table, unit, by_rows=by_rows, epsilon=epsilon, delta=delta)
-    text = draft(where, table=table, name=name, unit=person, budget=budget, home=out.absolute().parent)
+    person, total = _asked(where, table, unit, by_rows=by_rows, epsilon=budget, delta=budget_delta)
+    text = draft(where, table=table, name=name, unit=person, budget=total, home=out.absolute().parent)
     try:
         out.write_text(text, encoding="utf-8")
     except OSError as error:
@@ -93,7 +93,7 @@ def _asked(
     *,
     by_rows: bool,
     epsilon: Number | None,
-    delta: Number | None,
+    delta: Number,
 ) -> tuple[Unit | None, Budget | None]:
     """Whom to protect and what may be lost: from the options, else asked on a terminal, else left open in the file."""
     talking = sys.stdin.isatty() and sys.stdout.isatty()
@@ -110,4 +110,4 @@ def _asked(
         epsilon = typer.prompt("What may all releases together lose, as epsilon?", default=1.0, type=float)
     if epsilon is None:
         return person, None
-    return person, Budget(epsilon, 1e-6 if delta is None else delta)
+    return person, Budget(epsilon, delta)

@@ -53,7 +53,7 @@ class Asked:
 
     question: str
     settings: tuple[str, ...]
-    by: str | None
+    method: str | None
     epsilon: float
     delta: float | None
     purpose: str | None
@@ -84,11 +84,16 @@ def ask(opening: Opening, asked: Asked, shown: Shown) -> None:
     with _opened(opening, look=shown.preview) as network:
         query = _query(network, asked)
         if shown.preview:
-            foreseen = query.preview(epsilon=asked.epsilon, delta=asked.delta)
+            foreseen = query.preview(epsilon=asked.epsilon, delta=asked.delta, method=asked.method)
             _show(foreseen, shown)
             return
         answer = query.release(
-            epsilon=asked.epsilon, delta=asked.delta, purpose=asked.purpose, who=asked.who, request=asked.request
+            epsilon=asked.epsilon,
+            delta=asked.delta,
+            method=asked.method,
+            purpose=asked.purpose,
+            who=asked.who,
+            request=asked.request,
         )
     try:
         if shown.out is not None:
@@ -203,7 +208,7 @@ def _query(network: Network, asked: Asked) -> GraphQuery:
     listed = [name for name in names if parameters[name].kind is inspect.Parameter.VAR_POSITIONAL and name in settings]
     several = [part.strip() for name in listed for part in str(settings.pop(name)).split(",")]
     query: GraphQuery = method(network, *several, **settings)
-    return query if asked.by is None else query.by(asked.by)
+    return query
 
 
 def _setting(text: str) -> tuple[str, Any]:

@@ -28,7 +28,7 @@ class Charging(Protocol[_Receipt_co]):
     def unit(self) -> Unit:
         """Who is protected, and which data sets are neighbours."""
 
-    def charge(self, event: events.Event, *, purpose: str) -> _Receipt_co:
+    def charge(self, event: events.Event, *, purpose: str, who: str | None = None) -> _Receipt_co:
         """Charge an event, or refuse."""
 
 
@@ -37,6 +37,7 @@ def collect(
     *,
     ledger: "Charging[_Receipt_co]",
     purpose: str,
+    who: str | None = None,
     reports: int = 1,
     values: int | None = None,
     changes_are_public: bool = False,
@@ -48,7 +49,8 @@ def collect(
 
     That a person takes part is seen by whoever carries the message, so what is protected is *what* they say: neighbours
     differ in one person's values, and the unit has to say so (``replace=True``). See :func:`collection_event` for
-    ``reports``, ``values`` and ``changes_are_public``; the last is written into the purpose of the charge.
+    ``reports``, ``values`` and ``changes_are_public``; the last is written into the purpose of the charge. A collection
+    takes no ``request``: each charge allows people to be asked once more, and there is no answer yet to be recalled.
 
     >>> import tempfile, pathlib
     >>> from defocus import Budget, Ledger, local, user
@@ -66,7 +68,7 @@ def collect(
             fix='open the ledger with a unit whose values are replaced, for example user("phone", replace=True).',
         )
     told = f" (at most {values} values a person; moments of change are public)"
-    return ledger.charge(event, purpose=f"{purpose}{told if (values or 1) > 1 else ''}")
+    return ledger.charge(event, purpose=f"{purpose}{told if (values or 1) > 1 else ''}", who=who)
 
 
 def collection_event(

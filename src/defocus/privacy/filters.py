@@ -25,7 +25,7 @@ Guarantee:
     one of pure releases with an analyst who tosses coins, covered by the above. Bad coins come up with probability
     at most the sum of the deltas, which is held below a share of its own that serves all elementary filters at once.
 
-    *The first release decides* (``by="first"``). The union leaves one eighth of delta for the deltas of releases
+    *The first release decides* (``method="first"``). The union leaves one eighth of delta for the deltas of releases
     themselves. Where the first release asks for more, the run is guarded by basic composition instead, from its first
     release to its last: epsilons and deltas are added up, and all of delta may be spent so. Both filters are
     :math:`(\varepsilon, \delta)`-DP against every analyst. Which one guards the run is a function of the first
@@ -36,7 +36,7 @@ Guarantee:
     filter admit every run that costs no more than one it admits: a sum must be that of one run, and of all of it.
     *Tolerance.* Limits stated in decimals are kept to one part in 10⁹: ten charges of 0.1, each a binary fraction
     slightly above, fit in a budget of 1. So a run may reach (1 + 10⁻⁹) times the epsilon, rho or squared mu of its
-    budget, and delta as well where ``by="basic"`` adds deltas up; the Gaussian and Rényi filters of an
+    budget, and delta as well where ``method="basic"`` adds deltas up; the Gaussian and Rényi filters of an
     (epsilon, delta) budget have no tolerance. What is left of a limit because of it is never offered as remaining.
 Assumes:
     Releases happen one after the other, and the neighbours are those of the ``adjacency`` given.
@@ -51,7 +51,7 @@ from typing import NamedTuple, TypeAlias, final
 
 import numpy as np
 
-from defocus.errors import InvalidParameterError, Number, UnsupportedEventError
+from defocus.errors import InvalidParameterError, Number, UnsupportedEventError, choice
 from defocus.privacy import classical
 from defocus.privacy.accounting.basic import spend
 from defocus.privacy.accounting.renyi.conversion import epsilon_at
@@ -161,7 +161,7 @@ class Filter:
 
     budget: Budget
     adjacency: Adjacency
-    by: str
+    method: str
     slack: float
     """How much the deltas of the releases themselves may add up to."""
     parts: tuple[Elementary, ...]
@@ -172,7 +172,7 @@ class Filter:
     @property
     def definition(self) -> str:
         """Names the rule, the split of delta and the choice of orders; it changes whenever one of them does."""
-        return f"{self.by}/1"
+        return f"{self.method}/1"
 
     @property
     def start(self) -> Cost:
@@ -193,7 +193,7 @@ class Filter:
             if not any(math.isfinite(amount) for amount in amounts[1:]):
                 raise UnsupportedEventError(
                     part,
-                    who=f"The {self.by} filter",
+                    who=f"The {self.method} filter",
                     why=f"no filter of {self.budget} has a finite cost for it",
                     fix="use a budget with a delta, or an event that the measure of this budget knows.",
                 )
@@ -309,7 +309,7 @@ class Filter:
             return self.fits(Cost(_MARGIN * amount for amount in before + self.cost(make_event(x))), before=begun)
 
         return least_allowed(
-            allows, low=low, high=high, precision=precision, what=f"{self.budget!r} by the {self.by} filter"
+            allows, low=low, high=high, precision=precision, what=f"{self.budget!r} by the {self.method} filter"
         )
 
     def _used_up(self, spent: Cost) -> bool:
@@ -361,12 +361,12 @@ class Filter:
 
 
 def filter(  # noqa: A001 - the name users read: privacy.filter(budget)
-    budget: Budget, adjacency: Adjacency = Adjacency.ADD_REMOVE, *, by: str = "union"
+    budget: Budget, adjacency: Adjacency = Adjacency.ADD_REMOVE, *, method: str = "union"
 ) -> Filter:
     """The filter that keeps ``budget`` for adaptively chosen releases.
 
-    ``by`` is "union" (the default), one elementary filter by name ("basic", "renyi", "zcdp", "gaussian"), or "first",
-    which ledgers use: the union, unless the first release has a delta of its own that only "basic" admits.
+    ``method`` is "union" (the default), one elementary filter by name ("basic", "renyi", "zcdp", "gaussian"), or
+    "first", which ledgers use: the union, unless the first release has a delta of its own that only "basic" admits.
 
     >>> rule = filter(Budget(1, 1e-6))
     >>> spent = rule.start
@@ -379,13 +379,18 @@ def filter(  # noqa: A001 - the name users read: privacy.filter(budget)
         raise InvalidParameterError(
             f"A filter keeps a Budget, but got {type(budget).__name__}.", fix="pass for example Budget(1, 1e-6)."
         )
-    known = makers(budget)
-    if by not in known:
-        raise InvalidParameterError(
-            f"There is no {by!r} filter for {budget}.", fix=f"choose one of {', '.join(known)}."
-        )
-    slack, parts, whole = known[by]()
-    return Filter(budget, Adjacency(adjacency), by, slack, parts, whole)
+    name = rule(budget, method)
+    slack, parts, whole = makers(budget)[name]()
+    return Filter(budget, Adjacency(adjacency), name, slack, parts, whole)
+
+
+def rule(budget: Budget, name: object) -> str:
+    """The filter of this name that ``budget`` can have. Accountants' names stand for the filters that add up likewise.
+
+    >>> rule(Budget(1, 1e-6), "RDP")
+    'renyi'
+    """
+    return choice(f"filter for {budget}", name, makers(budget), {"rdp": "renyi", "gdp": "gaussian"})
 
 
 def rules(budget: Budget) -> tuple[str, ...]:
