@@ -20,7 +20,7 @@ def test_the_least_ratio_is_found_with_its_interval(defocus: Callable[..., Any])
     lower, upper = answer["interval"]
     assert lower <= upper <= 1
     assert upper > 0.999
-    assert answer["budget"] == {"epsilon": 1, "delta": 1e-5}
+    assert answer["price"] == {"epsilon": 1, "delta": 1e-5}
     assert answer["expression"].startswith("1000 * sampled(gaussian(1.414")
 
 
@@ -36,7 +36,7 @@ def test_a_budget_may_be_rho(defocus: Callable[..., Any]) -> None:
     answer = defocus("calibrate", "10 * gaussian(x)", "--rho", "0.5", "--method", "zcdp", "--json").json
     assert answer["x"] == pytest.approx(10**0.5, rel=1e-3)
     assert answer["epsilon"] is None
-    assert answer["budget"] == {"rho": 0.5}
+    assert answer["price"] == {"rho": 0.5}
 
 
 def test_the_unknown_may_occur_more_than_once(defocus: Callable[..., Any]) -> None:
@@ -54,7 +54,7 @@ def test_what_cannot_be_met_without_a_delta_says_so_in_the_words_of_the_terminal
 
 def test_the_delta_is_the_one_that_account_uses(defocus: Callable[..., Any]) -> None:
     answer = defocus("calibrate", "gaussian(x)", "--epsilon", 1, "--json").json
-    assert answer["budget"] == {"epsilon": 1, "delta": 1e-6}
+    assert answer["price"] == {"epsilon": 1, "delta": 1e-6}
     assert defocus("account", answer["expression"], "--method", "pld", "--json").json["delta"] == 1e-6
 
 

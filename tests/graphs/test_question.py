@@ -43,12 +43,16 @@ def test_released_noise_has_the_declared_scale_and_no_other(friends: Network) ->
 
 
 def test_methods_are_named_or_refused_by_name(friends: Network) -> None:
-    with pytest.raises(InvalidParameterError, match="by 'magic'") as caught:
+    with pytest.raises(InvalidParameterError, match=r"number of triangles.* named 'magic'") as caught:
         friends.triangles().preview(epsilon=1, method="magic")
-    assert '"ladder", "laplace", "ramp"' in caught.value.fix
-    with pytest.raises(InvalidParameterError, match="by 'gaussian'"):
+    assert 'ladder, laplace, ramp, "ramp, measured"' in caught.value.fix
+    with pytest.raises(InvalidParameterError, match="did you mean ladder"):
+        friends.triangles().preview(epsilon=1, method="lader")
+    with pytest.raises(InvalidParameterError, match="named 'gaussian'"):
         friends.edges().release(epsilon=1, method="gaussian")
     assert friends.edges().release(epsilon=1, delta=1e-6, method="gaussian").method == "gaussian"
+    assert friends.edges().release(epsilon=1, method="Geometric").method == "laplace"
+    assert friends.triangles().plan(epsilon=1, method="Ramp_measured").name == "ramp, measured"
 
 
 @pytest.mark.parametrize("typical", [0, -1, True, 1.5, "many", float("nan"), 2**63])

@@ -135,6 +135,7 @@ def test_who_makes_a_ledger_may_choose_how_releases_are_added_up(opened: Opener)
     for _ in range(10):
         ledger.charge(Approximate(Fraction(1, 10), 1e-7), purpose="find groups")
     assert ledger.terms.filter == "basic/1"
+    assert opened(filter="Basic", budget=None).terms.filter == "basic/1"
     assert opened(filter=None, budget=None).terms.filter == "basic/1"
-    with pytest.raises(LedgerMismatchError, match="by: the ledger has basic, you gave union"):
+    with pytest.raises(LedgerMismatchError, match="filter: the ledger has basic, you gave union"):
         opened(budget=None, filter="union")

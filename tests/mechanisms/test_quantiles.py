@@ -152,8 +152,8 @@ def test_intervals_widen_with_confidence() -> None:
         ({"epsilon": 5e-324}, "2\\*\\*500"),
         ({"sensitivity": 0.5}, "sensitivity"),
         ({"replace": "yes"}, "replace"),
-        ({"method": "best"}, "no such method"),
-        ({"method": None}, "no such method"),
+        ({"method": "best"}, "no method named"),
+        ({"method": None}, "no method named"),
     ],
 )
 def test_parameters_out_of_range_are_refused(what: dict[str, Any], match: str) -> None:

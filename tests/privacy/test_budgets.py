@@ -78,7 +78,9 @@ def test_a_budget_is_fixed_and_travels(budget: Budget) -> None:
     ids=str,
 )
 def test_exactly_one_vocabulary_is_spoken(wrong: dict[str, float]) -> None:
-    with pytest.raises(InvalidParameterError, match=r"(?s)one of \(epsilon, delta\), rho or mu.*To fix: give epsilon=1"):
+    with pytest.raises(
+        InvalidParameterError, match=r"(?s)one of \(epsilon, delta\), rho or mu.*To fix: give epsilon=1"
+    ):
         Budget(**wrong)
 
 

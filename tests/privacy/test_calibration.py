@@ -192,7 +192,7 @@ def test_a_budget_that_cannot_be_met_is_named(make: Family) -> None:
 
 def test_a_missing_delta_is_named() -> None:
     for make in (Gaussian, DiscreteGaussian, lambda x: 10 * Sampled(Gaussian(x), 0.01)):
-        with pytest.raises(CannotCalibrateError, match=r"(?s)Budget\(epsilon=1\).*To fix: give the budget a delta"):
+        with pytest.raises(CannotCalibrateError, match=r"(?s)Budget\(epsilon=1\).*To fix: add a delta"):
             calibrate(make, Budget(1))
     with pytest.raises(CannotCalibrateError, match="To fix: raise the budget"):
         calibrate(lambda _: Pure(2), Budget(1))
@@ -263,10 +263,20 @@ def test_a_family_is_a_function(stranger: Any) -> None:
         calibrate(stranger, Budget(1, 1e-5))
 
 
-@pytest.mark.parametrize("stranger", [None, 1, (1, 1e-5), "1", Pure(1)], ids=repr)
+@pytest.mark.parametrize("stranger", [1, (1, 1e-5), "1", Pure(1)], ids=repr)
 def test_a_budget_is_a_budget(stranger: Any) -> None:
-    with pytest.raises(InvalidParameterError, match=r"(?s)calibrated to a budget.*To fix: .*Budget\(1, 1e-6\)"):
+    with pytest.raises(InvalidParameterError, match=r"(?s)calibrated to a Budget.*To fix: .*Budget\(1, 1e-6\)"):
         calibrate(Gaussian, stranger)
+
+
+def test_the_price_may_be_given_by_the_names_of_its_parameters() -> None:
+    assert calibrate(Gaussian, epsilon=1, delta=1e-5) == calibrate(Gaussian, Budget(1, 1e-5))
+    assert calibrate(Gaussian, rho=0.5, method="ZCDP") == calibrate(Gaussian, Budget(rho=0.5))
+    assert calibrate(Gaussian, mu=2) == calibrate(Gaussian, Budget(mu=2))
+    with pytest.raises(InvalidParameterError, match="got none"):
+        calibrate(Gaussian)
+    with pytest.raises(InvalidParameterError, match="both were given"):
+        calibrate(Gaussian, Budget(1, 1e-5), delta=1e-5)
 
 
 def test_an_error_in_the_family_is_the_familys_own() -> None:

@@ -379,6 +379,7 @@ def test_filters_can_be_asked_for_by_name() -> None:
         rule = filter_for(budget, method=method)
         assert rule.definition == f"{method}/1"
         assert rule.admits(rule.start, Pure(0.01))
+    assert [filter_for(budget, method=name).definition for name in ("RDP", "GDP")] == ["renyi/1", "gaussian/1"]
     alone, union = filter_for(budget, method="gaussian"), filter_for(budget)
     assert alone.parts[0].limit > union.parts[1].limit
     with pytest.raises(InvalidParameterError, match="union, first, basic, renyi, zcdp, gaussian"):

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from html import escape
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,6 @@ from defocus.errors import (
     WrongSensitivityError,
 )
 from defocus.privacy.accounting import account
-from defocus.workloads import plan as plans
 
 PRICE: dict[str, Any] = {"epsilon": 1, "delta": 1e-6}
 WORKLOADS: dict[str, w.Workload | w.Marginals] = {
@@ -183,7 +183,7 @@ def test_errors_and_bounds_are_computed_once(monkeypatch: pytest.MonkeyPatch) ->
     def fail(*_: object) -> None:
         raise AssertionError
 
-    monkeypatch.setattr(plans, "spectrum", fail)
+    monkeypatch.setattr(import_module("defocus.workloads.plan"), "spectrum", fail)
     monkeypatch.setattr(type(plan.measurement.strategy), "total", fail)
     assert str(plan) == shown
 

@@ -140,11 +140,15 @@ def choice(what: str, value: object, known: Iterable[str], also: Mapping[str, st
     text = _folded(value) if isinstance(value, str) else ""
     if text in spelt:
         return spelt[text]
-    near = difflib.get_close_matches(text, spelt, n=1)
+    near = [f"did you mean {_quoted(spelt[each])}? Else " for each in difflib.get_close_matches(text, spelt, n=1)]
     raise InvalidParameterError(
         f"There is no {what} named {_show(value)}.",
-        fix=f"{f'did you mean {spelt[near[0]]}? Else ' if near else ''}choose one of {', '.join(names.values())}.",
+        fix=f"{''.join(near)}choose one of {', '.join(map(_quoted, names.values()))}.",
     )
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"' if "," in name else name
 
 
 def _folded(name: str) -> str:

@@ -74,7 +74,7 @@ def target(
     if not isinstance(budget, Budget):
         raise InvalidParameterError(
             f"Noise is calibrated to a Budget, but got {type(budget).__name__}.",
-            fix="write for example Budget(1, 1e-6), or epsilon=1, delta=1e-6 by name.",
+            fix=f"write for example Budget(1, 1e-6), or epsilon={budget if isinstance(budget, Number) else 1} by name.",
         )
     if not epsilon is delta is rho is mu is None:
         raise InvalidParameterError(

@@ -58,7 +58,17 @@ def test_replacing_a_unit_may_cost_more_than_adding_one() -> None:
     assert account(Laplace(3), "rdp", "replace").epsilon(1e-6) == account(Laplace(3), "rdp").epsilon(1e-6)
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("PLD", "pld"), ("prv", "pld"), ("Rényi", "rdp"), ("RDP", "rdp"), ("GDP", "gdp"), ("zCDP", "zcdp")],
+)
+def test_accountants_answer_to_their_usual_names(name: str, meant: str) -> None:
+    assert account(Gaussian(4), method=name).accountant == meant
+
+
 def test_an_unknown_name_lists_the_known_ones() -> None:
+    with pytest.raises(InvalidParameterError, match="did you mean pld"):
+        account(Gaussian(1), method="pdl")
     with pytest.raises(InvalidParameterError, match="pld, rdp, zcdp, gdp, advanced, basic"):
         account(Gaussian(1), method="magic")
     with pytest.raises(InvalidParameterError, match="add_remove, replace"):

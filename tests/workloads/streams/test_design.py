@@ -26,7 +26,7 @@ def made(**changes: Any) -> Design:
         "steps": 64,
         "entries": 1,
         "largest": 2**24,
-        "budget": Budget(1, 1e-6),
+        "price": Budget(1, 1e-6),
         "laplace": False,
         "participation": ONCE,
         "method": "square root",
@@ -53,7 +53,7 @@ def test_noise_and_strategy_are_calibrated_to_each_other(method: str) -> None:
 
 
 def test_more_noise_or_longer_steps_make_the_grid_coarser_not_the_rows_wrap() -> None:
-    usual, noisy = made(), made(budget=Budget(0.001, 1e-9), participation=Participation(1, 1, 1000, replace=False))
+    usual, noisy = made(), made(price=Budget(0.001, 1e-9), participation=Participation(1, 1, 1000, replace=False))
     long = made(largest=2**40)
     for found in (usual, noisy, long):
         assert isinstance(found.strategy, Factor)
@@ -101,7 +101,7 @@ def test_far_beyond_the_band_each_step_adds_the_same_variance() -> None:
         {"method": "banded", "bandwidth": 5},
         {"method": "tree"},
         {"entries": 7},
-        {"laplace": True, "method": "tree", "budget": Budget(1)},
+        {"laplace": True, "method": "tree", "price": Budget(1)},
     ],
 )
 def test_a_design_survives_json(changes: dict[str, Any]) -> None:
