@@ -64,7 +64,7 @@ from defocus.privacy.events import Event, Gaussian, Pure, described, parts_of
 from defocus.privacy.numbers import above, below, bisect, least_allowed, product_up, sum_up
 from defocus.privacy.units import Adjacency
 
-__all__ = ["Comparison", "Cost", "Filter", "Made", "Remaining", "filter", "makers", "rules"]
+__all__ = ["Comparison", "Cost", "Filter", "Made", "Remaining", "filter", "makers", "rule", "rules"]
 
 
 _ROOM = 1 + 1e-9
