@@ -111,7 +111,7 @@ def bisect(
     Ends when they are ``width`` apart, or ``relative`` to the larger of them, or no float lies between, or after so
     many ``steps``. Take the side that errs as it should: every ``yes`` returned but the first was asked about.
 
-    >>> turning(lambda x: x * x >= 2, 0, 2, width=1e-9).yes
+    >>> bisect(lambda x: x * x >= 2, 0, 2, width=1e-9).yes
     1.41421356...
     """
     for _ in range(steps):
