@@ -10,7 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 from tests.waiting import HANGS
+
+from defocus.cli.app import app
 
 COMMANDS = ("account", "calibrate", "advise", "audit", "ledger")
 
@@ -38,6 +41,15 @@ def test_every_command_explains_itself_in_80_columns(defocus: Callable[..., Any]
     assert "Usage: defocus" in ran.out
     assert not re.search(r"--(json|list|monotone|adaptive) +<", ran.out)  # a flag takes no value
     assert max(map(len, ran.out.splitlines())) <= 80
+
+
+def test_an_option_has_one_meaning_in_every_command() -> None:
+    helps: dict[str, set[str]] = {}
+    for command in typer.main.get_command(app).commands.values():  # type: ignore[attr-defined]  # it is a group
+        for option in command.params:
+            helps.setdefault(max(option.opts, key=len), set()).add(getattr(option, "help", ""))
+    shared = ("--budget", "--budget-delta", "--ledger", "--purpose", "--request", "--rho", "--table", "--who", "--json")
+    assert {name: len(helps[name]) for name in shared} == dict.fromkeys(shared, 1)
 
 
 @pytest.mark.parametrize(

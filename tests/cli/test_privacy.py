@@ -74,6 +74,10 @@ def test_a_plot_at_delta_zero_leaves_out_who_cannot_answer(defocus: Callable[...
 def test_one_accountant_can_be_asked_alone(defocus: Callable[..., Any]) -> None:
     ran = defocus("account", "10 * pure(0.1)", "--method", "basic", "--method", "zcdp")
     assert set(epsilons(ran.out)) == {"basic", "zcdp"}
+    assert set(epsilons(defocus("account", "10 * pure(0.1)", "--method", "PRV").out)) == {"pld"}
+    refused = defocus("account", "pure(1)", "--method", "pdl")
+    assert refused.code == 2
+    assert "did you mean pld?" in refused.err
 
 
 def test_the_adjacency_changes_the_answer_where_it_should(defocus: Callable[..., Any]) -> None:

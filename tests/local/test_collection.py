@@ -26,6 +26,10 @@ def test_reports_of_one_person_add_up_on_the_ledger(tmp_path: Path) -> None:
     assert len(list(ledger.entries())) >= 2
 
 
+def test_the_ledger_notes_who_collects(tmp_path: Path) -> None:
+    assert collect(oracle("GRR", 10, 1), ledger=opened(tmp_path), purpose="colours", who="ada").who == "ada"
+
+
 def test_devices_that_remember_pay_for_values_and_not_for_reports() -> None:
     daily = mean("duchi", 0, 24, 1)
     assert account(collection_event(daily, reports=365), method="basic").epsilon(0) == pytest.approx(365)

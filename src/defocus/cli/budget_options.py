@@ -1,10 +1,10 @@
-"""The price that the options of a command describe, refused in the words of the terminal."""
+"""The price of a release and the budget of a ledger from options, refused in the words of the terminal."""
 
-from defocus.errors import InvalidParameterError
+from defocus.errors import InvalidParameterError, Number, positive, probability
 from defocus.privacy.budgets import Budget
 from defocus.privacy.calibration import check_budget
 
-__all__ = ["DELTA", "price_of"]
+__all__ = ["DELTA", "price_of", "total"]
 
 DELTA = 1e-6
 """The delta that goes with --epsilon, and the one epsilon is given at, by default."""
@@ -35,3 +35,14 @@ def price_of(
     if epsilon is None:
         return Budget(rho=rho, mu=mu)
     return check_budget(Budget(epsilon, usual if delta is None else delta))
+
+
+def total(budget: Number | None, budget_delta: Number) -> Budget | None:
+    """The budget of a ledger, of --budget and --budget-delta; None where none is given.
+
+    >>> total(3, 1e-6)
+    Budget(epsilon=3, delta=1e-06)
+    """
+    if budget is None:
+        return None
+    return Budget(positive("budget", budget), probability("budget_delta", budget_delta, one=False))
