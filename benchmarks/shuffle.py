@@ -55,11 +55,11 @@ def amplification() -> list[dict[str, Any]]:
             row[name] = account(event, adjacency="replace").epsilon(DELTA)
             row[f"{name} s"] = time.perf_counter() - start
         row["100 shuffles"] = account(100 * cases["binary"], adjacency="replace").epsilon(DELTA)
-        for by in ("feldman-2023", "feldman-2021"):
+        for method in ("feldman-2023", "feldman-2021"):
             try:
-                row[by] = shuffled_epsilon(local, users, DELTA, by=by)
+                row[method] = shuffled_epsilon(local, users, DELTA, method=method)
             except DefocusError:
-                row[by] = None
+                row[method] = None
         rows.append(row)
     return rows
 

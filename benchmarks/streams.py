@@ -27,7 +27,7 @@ from defocus.ledger import Ledger
 from defocus.workloads import RunningSum
 
 RESULTS = Path(__file__).parent / "results" / "streams.json"
-BUDGET = Budget(1, 1e-6)
+PRICE: dict[str, Any] = {"epsilon": 1, "delta": 1e-6}
 STEPS = 1024
 
 
@@ -58,7 +58,7 @@ def peers(n: int) -> dict[str, tuple[float, float]]:
 
 
 def ours(n: int, **arguments: Any) -> tuple[float, float]:
-    plan = RunningSum(n, budget=BUDGET, **arguments)
+    plan = RunningSum(n, **PRICE, **arguments)
     event: Any = plan.event
     unit = (float(event.sigma) / float(event.sensitivity)) ** 2
     return float(plan.variances.mean()) / unit, float(plan.variances.max()) / unit
@@ -91,7 +91,7 @@ def buffered(python: str) -> dict[str, Any]:
 
 def measured(ledger: Ledger, entries: int = 2000) -> float:
     """The mean squared error of released sums over what was predicted: one stream of many entries."""
-    plan = RunningSum(STEPS, budget=BUDGET, entries=entries)
+    plan = RunningSum(STEPS, **PRICE, entries=entries)
     stream = plan.start(ledger=ledger, purpose="measure")
     errors = [float(np.mean(np.square(stream.add([0] * entries).value))) for _ in range(STEPS)]
     return float(np.mean(errors) / plan.variances.mean())
@@ -100,7 +100,7 @@ def measured(ledger: Ledger, entries: int = 2000) -> float:
 def long_stream(ledger: Ledger, steps: int) -> dict[str, Any]:
     """Plan, run in full and save a stream of counts. Allocations are traced in the first 4000 steps only."""
     start = time.perf_counter()
-    plan = RunningSum(steps, budget=BUDGET)
+    plan = RunningSum(steps, **PRICE)
     planned = time.perf_counter() - start
     stream = plan.start(ledger=ledger, purpose="long stream")
     tracemalloc.start()

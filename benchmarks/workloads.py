@@ -28,7 +28,7 @@ from defocus.ledger import Ledger
 from defocus.noise.testing import seeded
 
 HERE = Path(__file__).parent
-BUDGET = Budget(1, 1e-6)
+PRICE: dict[str, Any] = {"epsilon": 1, "delta": 1e-6}
 ROUNDS = 3
 
 
@@ -57,8 +57,8 @@ def square_root(n: int, *, normalised: bool) -> tuple[float, float]:
 
 
 def prefix_sums(n: int = 1024) -> dict[str, Any]:
-    total, seconds = fastest(lambda: w.plan(w.prefix(n), BUDGET, noise="gaussian"), 1)
-    flat, flat_seconds = fastest(lambda: w.plan(w.prefix(n), BUDGET, noise="gaussian", objective="max"), 1)
+    total, seconds = fastest(lambda: w.plan(w.prefix(n), **PRICE, noise="gaussian"), 1)
+    flat, flat_seconds = fastest(lambda: w.plan(w.prefix(n), **PRICE, noise="gaussian", objective="max"), 1)
     found = {
         "binary tree": tree(n),
         "square root": square_root(n, normalised=False),
@@ -74,7 +74,7 @@ def prefix_sums(n: int = 1024) -> dict[str, Any]:
 
 
 def many_marginals() -> dict[str, Any]:
-    plan, seconds = fastest(lambda: w.plan(w.marginals([10] * 100, up_to=3), BUDGET, noise="gaussian"), 5)
+    plan, seconds = fastest(lambda: w.plan(w.marginals([10] * 100, up_to=3), **PRICE, noise="gaussian"), 5)
     off = plan.error.total / plan.lower_bound - 1
     print(
         f"marginals up to 3 of 100 attributes of 10: planned in {seconds:.3f} s, {off:.1e} above the bound", flush=True
@@ -104,8 +104,8 @@ def hdmm_family(gram: Any, steps: int = 400) -> tuple[Any, float]:
 
 
 def ranges(n: int = 1024) -> dict[str, Any]:
-    gaussian, seconds = fastest(lambda: w.plan(w.ranges(n), BUDGET, noise="gaussian"), 1)
-    laplace, slower = fastest(lambda: w.plan(w.ranges(n), Budget(1), noise="laplace"), 1)
+    gaussian, seconds = fastest(lambda: w.plan(w.ranges(n), **PRICE, noise="gaussian"), 1)
+    laplace, slower = fastest(lambda: w.plan(w.ranges(n), epsilon=1, noise="laplace"), 1)
     (_, family), family_seconds = fastest(lambda: hdmm_family(w.ranges(n).gram()), 1)
     found = {
         "HDMM's family, laplace": family / laplace.workload.queries,
@@ -130,9 +130,9 @@ def tree_of_sixteen(n: int) -> Any:
 def large(n: int = 4096) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, workload in (("prefix sums", w.prefix(n)), ("all ranges", w.ranges(n))):
-        for budget, noise in ((BUDGET, "gaussian"), (Budget(1), "laplace")):
+        for price, noise in ((PRICE, "gaussian"), ({"epsilon": 1}, "laplace")):
             before = time.process_time()
-            plan, seconds = fastest(lambda w_=workload, b=budget, k=noise: w.plan(w_, b, noise=k), 1)
+            plan, seconds = fastest(lambda w_=workload, p=price, k=noise: w.plan(w_, **p, noise=k), 1)
             each = {
                 "mean": plan.error.mean / plan.law,
                 "bound": plan.lower_bound / plan.workload.queries / plan.law,
@@ -140,7 +140,7 @@ def large(n: int = 4096) -> dict[str, Any]:
                 "processor_seconds": time.process_time() - before,
             }
             if noise == "laplace":
-                tree = w.plan(workload, budget, strategy=w.strategy(tree_of_sixteen(n)))
+                tree = w.plan(workload, **price, strategy=w.strategy(tree_of_sixteen(n)))
                 each["plain tree of 16 branches"] = tree.error.mean / tree.law
             found[f"{name}, {noise}"] = each
             print(f"{name} {n}, {noise}: " + ", ".join(f"{k} {v:.4g}" for k, v in each.items()), flush=True)
@@ -156,8 +156,8 @@ def adult(folder: Path, runs: int = 200) -> dict[str, Any]:
     sizes = [int(domain[name]) for name in names]
     workload = w.marginals(sizes, ways=2)
     found: dict[str, Any] = {"attributes": len(sizes), "tables": workload.number, "queries": workload.queries}
-    for budget, noise in ((BUDGET, "gaussian"), (Budget(1), "laplace")):
-        plan = w.plan(workload, budget, noise=noise)
+    for price, noise in ((PRICE, "gaussian"), ({"epsilon": 1}, "laplace")):
+        plan = w.plan(workload, **price, noise=noise)
         exact = plan.measurement.strategy.measure(w.records(codes))
         truth = plan.measurement.strategy.answers(workload, exact)
         bits, squares = seeded(1), []
@@ -175,7 +175,7 @@ def adult(folder: Path, runs: int = 200) -> dict[str, Any]:
 def reconstruction(attributes: int = 20, size: int = 10, number: int = 1_000_000) -> dict[str, Any]:
     rng = np.random.default_rng(1)
     codes = rng.integers(0, size, (number, attributes), dtype=np.int32)
-    plan = w.plan(w.marginals([size] * attributes, ways=3), BUDGET, noise="gaussian")
+    plan = w.plan(w.marginals([size] * attributes, ways=3), **PRICE, noise="gaussian")
     with tempfile.TemporaryDirectory() as home:
         terms: dict[str, Any] = {"budget": Budget(100, 1e-4), "unit": rows(), "dataset": "table"}
         with Ledger.open(f"{home}/a.ledger", **terms) as book:

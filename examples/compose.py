@@ -21,7 +21,7 @@ ACCOUNTANTS = ("basic", "advanced", "zcdp", "rdp", "pld")
 
 def growth() -> dict[str, list[float]]:
     """Epsilon at DELTA after each number of releases, for each accountant."""
-    return {name: [privacy.account(times * EVENT, by=name).epsilon(DELTA) for times in COUNTS] for name in ACCOUNTANTS}
+    return {name: [privacy.account(times * EVENT, name).epsilon(DELTA) for times in COUNTS] for name in ACCOUNTANTS}
 
 
 def main() -> None:

@@ -23,7 +23,7 @@ from defocus.graphs.kernels.triangles import most_common_neighbours, triangle_co
 def release(nodes: int, left: object, right: object, home: str, number: int) -> None:
     place = f"{home}/{number}.ledger"
     with dp.open_graph((left, right), unit=dp.edge(), budget=dp.Budget(2), nodes=nodes, ledger=place) as graph:
-        graph.triangles().by("ramp").release(epsilon=1)
+        graph.triangles().release(epsilon=1, method="ramp")
 
 
 def main() -> None:

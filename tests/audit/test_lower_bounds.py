@@ -148,7 +148,7 @@ def test_what_cannot_be_called_is_refused() -> None:
 def test_no_pairs_and_unknown_kinds_are_refused() -> None:
     with pytest.raises(InvalidParameterError, match="no pair of data sets"):
         search(batched(quiet), [])
-    with pytest.raises(InvalidParameterError, match="no neighbours of kind 'trees'"):
+    with pytest.raises(InvalidParameterError, match="no kind of neighbours named 'trees'"):
         search(batched(quiet), "trees")
 
 

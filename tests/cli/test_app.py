@@ -10,7 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 from tests.waiting import HANGS
+
+from defocus.cli.app import app
 
 COMMANDS = ("account", "calibrate", "advise", "audit", "ledger")
 
@@ -40,13 +43,22 @@ def test_every_command_explains_itself_in_80_columns(defocus: Callable[..., Any]
     assert max(map(len, ran.out.splitlines())) <= 80
 
 
+def test_an_option_has_one_meaning_in_every_command() -> None:
+    helps: dict[str, set[str]] = {}
+    for command in typer.main.get_command(app).commands.values():  # type: ignore[attr-defined]  # it is a group
+        for option in command.params:
+            helps.setdefault(max(option.opts, key=len), set()).add(getattr(option, "help", ""))
+    shared = ("--budget", "--budget-delta", "--ledger", "--purpose", "--request", "--rho", "--table", "--who", "--json")
+    assert {name: len(helps[name]) for name in shared} == dict.fromkeys(shared, 1)
+
+
 @pytest.mark.parametrize(
     "words",
     [
         ["nonsense"],
         ["account"],
         ["account", "gaussian(1)", "--delta", "abc"],
-        ["account", "gaussian(1)", "--by", "magic"],
+        ["account", "gaussian(1)", "--method", "magic"],
         ["account", "gaussian(1)", "--delta", "2"],
         ["account", "gaussian(1)", "--delta", "nan"],
         ["account", "gaussian(1)", "--delta", "-1"],
@@ -82,7 +94,7 @@ def test_a_refusal_goes_to_the_error_stream(defocus: Callable[..., Any]) -> None
 )
 def test_it_runs_as_a_program(start: list[str]) -> None:
     ran = subprocess.run(  # noqa: S603 # our own command
-        [sys.executable, *start, "account", "pure(1)", "--by", "basic", "--delta", "0"],
+        [sys.executable, *start, "account", "pure(1)", "--method", "basic", "--delta", "0"],
         capture_output=True,
         text=True,
         timeout=HANGS,
@@ -118,7 +130,7 @@ def test_a_terminal_without_greek_still_gets_its_answer() -> None:
 def test_a_full_disk_is_told_in_words(more: list[str]) -> None:
     with Path("/dev/full").open("w", encoding="utf-8") as full:
         ran = subprocess.run(  # noqa: S603 # our own command
-            [sys.executable, "-m", "defocus", "account", "pure(1)", "--by", "basic", *more],
+            [sys.executable, "-m", "defocus", "account", "pure(1)", "--method", "basic", *more],
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,

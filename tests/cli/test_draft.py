@@ -19,7 +19,7 @@ def test_init_writes_a_draft_that_says_what_is_left_to_decide(defocus: Callable[
     text = (home / "draft.toml").read_text(encoding="utf-8")
     assert "patient" in text
     assert "epsilon" in text
-    done = defocus("init", "visits.parquet", "--out", "draft.toml", "--force", "--unit", "patient", "--epsilon", 1)
+    done = defocus("init", "visits.parquet", "--out", "draft.toml", "--force", "--unit", "patient", "--budget", 1)
     assert done.code == 0
     assert defocus("check", "--dataset", "draft.toml").code == 0
     assert defocus("init", "visits.parquet", "--out", "x.toml", "--unit", "patient", "--rows").code == 2
@@ -41,7 +41,7 @@ def test_a_draft_that_cannot_be_written_is_told(defocus: Callable[..., Any]) -> 
 
 
 def test_rows_can_be_protected_alone(defocus: Callable[..., Any], home: Path) -> None:
-    words = ("--out", "draft.toml", "--rows", "--epsilon", 1, "--delta", 1e-7, "--name", "stays")
+    words = ("--out", "draft.toml", "--rows", "--budget", 1, "--budget-delta", 1e-7, "--name", "stays")
     assert defocus("init", "visits.parquet", *words).code == 0
     dataset = read(home / "draft.toml")
     assert dataset.unit.column is None
@@ -76,7 +76,7 @@ def test_a_file_that_is_not_there_is_told(defocus: Callable[..., Any]) -> None:
 def test_a_database_is_drafted_from_its_address(defocus: Callable[..., Any], home: Path, server: str) -> None:
     with psycopg.connect(server, autocommit=True) as connection:
         connection.execute("CREATE TABLE drafted (patient INT, days DOUBLE PRECISION)")
-    words = ("--table", "drafted", "--out", "draft.toml", "--unit", "patient", "--epsilon", 1)
+    words = ("--table", "drafted", "--out", "draft.toml", "--unit", "patient", "--budget", 1)
     ran = defocus("init", server, *words)
     assert (ran.code, ran.err) == (0, "")
     dataset = read(home / "draft.toml")

@@ -38,7 +38,7 @@ def test_a_count_is_charged_and_printed(defocus: Callable[..., Any], edges: Path
 
 def test_an_engine_counts_without_reading_edges(defocus: Callable[..., Any], edges: Path) -> None:
     there = ("--engine", "duckdb", "--memory", "500MB")
-    ran = defocus("graph", edges, *SAID, *there, "triangles", "--epsilon", 3, "--by", "laplace", "--json")
+    ran = defocus("graph", edges, *SAID, *there, "triangles", "--epsilon", 3, "--method", "laplace", "--json")
     assert ran.code == 0, ran.err
     assert ran.json["method"] == "laplace"
     refused = defocus("graph", edges, *SAID, *there, "pagerank", "--epsilon", 0.5)
@@ -82,9 +82,9 @@ def test_an_answer_is_written_kept_and_plotted(defocus: Callable[..., Any], edge
 
 
 def test_a_method_can_be_named(defocus: Callable[..., Any], edges: Path) -> None:
-    ran = defocus("graph", edges, *SAID, "triangles", "--epsilon", 0.5, "--by", "ladder", "--json")
+    ran = defocus("graph", edges, *SAID, "triangles", "--epsilon", 0.5, "--method", "ladder", "--json")
     assert ran.json["method"] == "ladder"
-    refused = defocus("graph", edges, *SAID, "edges", "--epsilon", 0.5, "--by", "ladder")
+    refused = defocus("graph", edges, *SAID, "edges", "--epsilon", 0.5, "--method", "ladder")
     assert refused.code == 2
     assert "laplace" in refused.err
 
@@ -192,8 +192,8 @@ def test_remedies_for_nodes_are_options(defocus: Callable[..., Any], edges: Path
 
 
 def test_a_method_without_a_guess_is_named_as_an_option(defocus: Callable[..., Any], edges: Path) -> None:
-    ran = defocus("graph", edges, *SAID, "triangles", "--epsilon", 1, "--by", "ramp")
-    assert '--by "ramp, measured" gives one' in ran.out
+    ran = defocus("graph", edges, *SAID, "triangles", "--epsilon", 1, "--method", "ramp")
+    assert '--method "ramp, measured" gives one' in ran.out
 
 
 def test_a_list_without_a_header_is_opened_as_such_and_its_first_line_not_shown(

@@ -161,7 +161,7 @@ def test_without_ledger_and_anchor_nobody_can_tell(spent: Path, defocus: Callabl
 
 
 def test_a_draft_keeps_its_ledger_and_anchor_under_any_name(home: Path, defocus: Callable[..., Any]) -> None:
-    said = ("--unit", "patient", "--epsilon", 1, "--force")
+    said = ("--unit", "patient", "--budget", 1, "--force")
     assert defocus("init", "visits.parquet", *said).code == 0
     text = (home / "defocus.toml").read_text(encoding="utf-8")
     assert 'ledger = "visits.ledger"' in text

@@ -48,11 +48,11 @@ def test_the_certified_interval_is_in_the_json(defocus: Callable[..., Any]) -> N
 
 
 def test_an_infinite_epsilon_is_null_in_json_and_said_in_words(defocus: Callable[..., Any]) -> None:
-    answer = defocus("account", "gaussian(1)", "--delta", "0", "--by", "pld", "--json").json
+    answer = defocus("account", "gaussian(1)", "--delta", "0", "--method", "pld", "--json").json
     assert answer["accountants"] == [
         {"accountant": "pld", "epsilon": None, "interval": None, "note": "no finite epsilon at this delta"}
     ]
-    assert "inf" in defocus("account", "gaussian(1)", "--delta", "0", "--by", "pld").out
+    assert "inf" in defocus("account", "gaussian(1)", "--delta", "0", "--method", "pld").out
 
 
 @pytest.mark.parametrize("event", ["10 * pure(0.1)", "gaussian(1)"])
@@ -72,12 +72,17 @@ def test_a_plot_at_delta_zero_leaves_out_who_cannot_answer(defocus: Callable[...
 
 
 def test_one_accountant_can_be_asked_alone(defocus: Callable[..., Any]) -> None:
-    assert set(epsilons(defocus("account", "10 * pure(0.1)", "--by", "basic", "--by", "zcdp").out)) == {"basic", "zcdp"}
+    ran = defocus("account", "10 * pure(0.1)", "--method", "basic", "--method", "zcdp")
+    assert set(epsilons(ran.out)) == {"basic", "zcdp"}
+    assert set(epsilons(defocus("account", "10 * pure(0.1)", "--method", "PRV").out)) == {"pld"}
+    refused = defocus("account", "pure(1)", "--method", "pdl")
+    assert refused.code == 2
+    assert "did you mean pld?" in refused.err
 
 
 def test_the_adjacency_changes_the_answer_where_it_should(defocus: Callable[..., Any]) -> None:
     def ask(adjacency: str) -> float:
-        answer = defocus("account", RUN, "--delta", "1e-5", "--by", "pld", "--adjacency", adjacency, "--json").json
+        answer = defocus("account", RUN, "--delta", "1e-5", "--method", "pld", "--adjacency", adjacency, "--json").json
         assert answer["adjacency"] == adjacency.replace("-", "_")
         return float(answer["accountants"][0]["epsilon"])
 
@@ -92,21 +97,21 @@ def test_nothing_costs_nothing(defocus: Callable[..., Any]) -> None:
 
 def test_a_plot_is_written_where_it_was_asked_for(defocus: Callable[..., Any], tmp_path: Path) -> None:
     where = tmp_path / "growth.png"
-    ran = defocus("account", "64 * laplace(20)", "--plot", where, "--by", "pld", "--by", "basic")
+    ran = defocus("account", "64 * laplace(20)", "--plot", where, "--method", "pld", "--method", "basic")
     assert ran.code == 0
     assert where.read_bytes()[:4] == b"\x89PNG"
     assert "plot written to" in ran.out
 
 
 def test_json_and_a_plot_go_together(defocus: Callable[..., Any], tmp_path: Path) -> None:
-    ran = defocus("account", "64 * laplace(20)", "--plot", tmp_path / "growth.svg", "--by", "basic", "--json")
+    ran = defocus("account", "64 * laplace(20)", "--plot", tmp_path / "growth.svg", "--method", "basic", "--json")
     assert ran.json["accountants"][0]["accountant"] == "basic"
     assert (tmp_path / "growth.svg").read_text(encoding="utf-8").startswith("<?xml")
 
 
 @pytest.mark.parametrize("name", ["growth.exe", "growth", "missing/growth.png"])
 def test_a_plot_that_cannot_be_written_is_refused(defocus: Callable[..., Any], tmp_path: Path, name: str) -> None:
-    ran = defocus("account", "laplace(20)", "--by", "basic", "--plot", tmp_path / name)
+    ran = defocus("account", "laplace(20)", "--method", "basic", "--plot", tmp_path / name)
     assert ran.code == 2
     assert "--plot" in ran.err
 

@@ -20,7 +20,7 @@ def test_the_least_ratio_is_found_with_its_interval(defocus: Callable[..., Any])
     lower, upper = answer["interval"]
     assert lower <= upper <= 1
     assert upper > 0.999
-    assert answer["budget"] == {"epsilon": 1, "delta": 1e-5}
+    assert answer["price"] == {"epsilon": 1, "delta": 1e-5}
     assert answer["expression"].startswith("1000 * sampled(gaussian(1.414")
 
 
@@ -33,19 +33,19 @@ def test_the_table_says_the_same(defocus: Callable[..., Any]) -> None:
 
 
 def test_a_budget_may_be_rho(defocus: Callable[..., Any]) -> None:
-    answer = defocus("calibrate", "10 * gaussian(x)", "--rho", "0.5", "--by", "zcdp", "--json").json
+    answer = defocus("calibrate", "10 * gaussian(x)", "--rho", "0.5", "--method", "zcdp", "--json").json
     assert answer["x"] == pytest.approx(10**0.5, rel=1e-3)
     assert answer["epsilon"] is None
-    assert answer["budget"] == {"rho": 0.5}
+    assert answer["price"] == {"rho": 0.5}
 
 
 def test_the_unknown_may_occur_more_than_once(defocus: Callable[..., Any]) -> None:
-    answer = defocus("calibrate", "laplace(x) + laplace(2 * x)", "--epsilon", "1.5", "--by", "basic", "--json").json
+    answer = defocus("calibrate", "laplace(x) + laplace(2 * x)", "--epsilon", "1.5", "--method", "basic", "--json").json
     assert answer["x"] == pytest.approx(1, rel=1e-3)
 
 
 def test_what_cannot_be_met_without_a_delta_says_so_in_the_words_of_the_terminal(defocus: Callable[..., Any]) -> None:
-    for words in (("gaussian(x)",), ("10 * gaussian(x)", "--by", "rdp")):
+    for words in (("gaussian(x)",), ("10 * gaussian(x)", "--method", "rdp")):
         ran = defocus("calibrate", *words, "--epsilon", 1, "--delta", 0)
         assert ran.code == 1
         assert "To fix: add a delta, for example --delta 1e-06" in ran.err
@@ -54,8 +54,8 @@ def test_what_cannot_be_met_without_a_delta_says_so_in_the_words_of_the_terminal
 
 def test_the_delta_is_the_one_that_account_uses(defocus: Callable[..., Any]) -> None:
     answer = defocus("calibrate", "gaussian(x)", "--epsilon", 1, "--json").json
-    assert answer["budget"] == {"epsilon": 1, "delta": 1e-6}
-    assert defocus("account", answer["expression"], "--by", "pld", "--json").json["delta"] == 1e-6
+    assert answer["price"] == {"epsilon": 1, "delta": 1e-6}
+    assert defocus("account", answer["expression"], "--method", "pld", "--json").json["delta"] == 1e-6
 
 
 def test_an_answer_for_a_fixed_sequence_says_so(defocus: Callable[..., Any]) -> None:
@@ -73,7 +73,7 @@ def test_adaptive_releases_planned_here_are_admitted_by_a_ledger(defocus: Callab
             ledger.charge(Gaussian(answer["x"]), purpose=f"step {step}")
         assert not ledger.admits(Gaussian(answer["x"]))
     assert "adaptive" in defocus("calibrate", "50 * gaussian(x)", "--epsilon", 1, "--adaptive").out
-    assert defocus("calibrate", "gaussian(x)", "--epsilon", 1, "--adaptive", "--by", "rdp").code == 2
+    assert defocus("calibrate", "gaussian(x)", "--epsilon", 1, "--adaptive", "--method", "rdp").code == 2
     assert defocus("calibrate", "gaussian(x)", "--epsilon", 1, "--delta", 0, "--adaptive").code == 1
 
 

@@ -13,6 +13,11 @@ FOUND = "SELECT CAST(FLOOR(days / 10) AS BIGINT) AS band, COUNT(*) FROM visits G
 KNOWN = {"epsilon": "--epsilon", "delta": "--delta", "at_most": "--at-most", "unit": "--unit", "explain": "--explain"}
 
 
+def test_a_budget_is_the_total_of_a_ledger_where_a_command_has_one() -> None:
+    known = {"epsilon": "--epsilon", "delta": "--delta", "budget": "--budget", "budget_delta": "--budget-delta"}
+    assert in_options("write Budget(1, 1e-6).", known) == "write --budget 1 --budget-delta 1e-6."
+
+
 def test_the_options_are_those_of_the_command_that_was_called() -> None:
     assert options_of(app, ["query", "SELECT 1", "--epsilon", "1"])["at_most"] == "--at-most"
     assert "anchor_file" in options_of(app, ["ledger", "verify", "query"])

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from defocus.errors import (
     InvalidParameterError,
+    choice,
     count,
     finite,
     in_range,
@@ -163,6 +164,32 @@ def test_counts_are_positive_and_fit_in_64_bits() -> None:
     for bad, words in ((0, "at least 1"), (-1, "at least 1"), (2**63, "below 2"), (10**5000, "below 2")):
         with pytest.raises(InvalidParameterError, match=words):
             count("n", bad)
+
+
+def test_a_name_is_meant_however_it_is_written() -> None:
+    names, also = ("k-rr", "square root", "ramp, measured"), {"grr": "k-rr", "sqrt": "square root", "far": "elsewhere"}
+    for text, meant in (
+        *((name, name) for name in names),
+        (" K_RR ", "k-rr"),
+        ("Square-Root", "square root"),
+        ("Ramp measured", "ramp, measured"),
+        ("GRR", "k-rr"),
+        ("sqrt", "square root"),
+    ):
+        assert choice("method", text, names, also) == meant
+
+
+@pytest.mark.parametrize(
+    ("bad", "near"),
+    [("krrr", "did you mean k-rr? Else "), ("gr", "did you mean k-rr? Else "), ("far", ""), (None, ""), (7, "")],
+)
+def test_an_unknown_name_is_refused_with_the_known_ones_and_the_closest(bad: Any, near: str) -> None:
+    with pytest.raises(InvalidParameterError, match=f"There is no method named {bad!r}") as refusal:
+        choice("method", bad, ("k-rr", "ramp, measured"), {"grr": "k-rr", "far": "elsewhere"})
+    assert refusal.value.fix == f'{near}choose one of k-rr, "ramp, measured".'
+    with pytest.raises(InvalidParameterError) as long:
+        choice("method", "x" * 10**6, ("k-rr",))
+    assert len(str(long.value)) < 200
 
 
 def test_what_can_be_stored_has_at_most_4096_bits() -> None:

@@ -39,7 +39,7 @@ def test_a_refused_generator_is_named_by_its_type_and_never_shown() -> None:
 
 def test_an_unsupported_event_is_named_with_its_accountant_and_a_way_out() -> None:
     with pytest.raises(UnsupportedEventError) as caught:
-        account(Concentrated(1), by="gdp")
+        account(Concentrated(1), method="gdp")
     assert caught.value.what.startswith("The gdp accountant cannot express Concentrated: ")
     assert "pld" in caught.value.fix
 

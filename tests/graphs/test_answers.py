@@ -100,7 +100,7 @@ def test_numbers_that_are_not_known_are_null(friends: Network) -> None:
 
 
 def test_an_explanation_names_everything_a_reader_needs(friends: Network) -> None:
-    answer = friends.triangles().by("noisy local sensitivity").release(epsilon=1, delta=1e-6)
+    answer = friends.triangles().release(epsilon=1, delta=1e-6, method="noisy local sensitivity")
     text = answer.explain()
     for word in (
         "question:",

@@ -69,9 +69,8 @@ def test_a_preview_has_the_errors_and_intervals_of_the_release(
     network = opened(_interactions(), ends=("a", "b"), name="small", **said)
     asked = getattr(network, name)(**settings)
     for method in asked.methods(epsilon=2, delta=1e-5):
-        query = asked.by(method.name)
-        preview = query.preview(epsilon=2, delta=1e-5)
-        columns = query.release(epsilon=2, delta=1e-5, bits=seeded(5)).columns
+        preview = asked.preview(epsilon=2, delta=1e-5, method=method.name)
+        columns = asked.release(epsilon=2, delta=1e-5, method=method.name, bits=seeded(5)).columns
         # A bound that is found with noise is larger than the guess; intervals are widened to hold fitted numbers.
         guessed = bool(foretold(method)) and not isinstance(method, VectorNoise)
         if silent(method):  # nothing was foretold of what has no interval
@@ -160,7 +159,7 @@ def test_the_error_of_a_guess_is_foretold_and_no_interval_of_the_answer_rests_on
     asked = opened(_interactions(), ends=("a", "b"), name="small", **EDGES).triangles()
     assert "the error rests on a guess" in str(asked.preview(epsilon=2))
     assert "guess" not in str(asked.release(epsilon=2))
-    hidden = asked.by("ramp").release(epsilon=2)
+    hidden = asked.release(epsilon=2, method="ramp")
     assert "no interval: " in str(hidden)
     assert np.isnan(hidden.error)
     assert asked.preview(epsilon=2).to_dict()["foretold"]

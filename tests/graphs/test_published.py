@@ -39,7 +39,7 @@ def test_releasing_degrees_directly_is_better_by_a_quarter_of_n_minus_one(n: int
     incidence = np.zeros((n, len(pairs)), np.int64)
     for column, pair in enumerate(pairs):
         incidence[list(pair), column] = 1
-    made = plan(explicit(incidence), Budget(1), noise="laplace")
+    made = plan(explicit(incidence), epsilon=1, noise="laplace")
     assert made.identity_error / made.direct_error == pytest.approx((n - 1) / 4)
     graph = all_graphs(4)[-1]
     assert Degrees().exact(graph).tolist() == [3, 3, 3, 3]

@@ -74,7 +74,7 @@ def test_every_method_of_every_question_can_be_released(friends: Network, ask: A
     assert isinstance(query.question, Question)
     for method in methods:
         before = len(friends.ledger)
-        answer = query.by(method.name).release(epsilon=1, delta=delta, bits=seeded(1))
+        answer = query.release(epsilon=1, delta=delta, bits=seeded(1), method=method.name)
         assert len(friends.ledger) == before + 2
         assert isinstance(answer, GraphAnswer)
         assert answer.method == method.name
@@ -297,12 +297,12 @@ def test_who_interrupts_a_question_is_told_that_the_charge_stays(friends: Networ
 def test_where_a_delta_does_not_fit_a_question_says_which_would(opened: Callable[..., Network]) -> None:
     g = opened(budget=Budget(1, 1e-6))
     g.ledger.charge(Approximate(0.1, 9e-7), purpose="before")
-    asked = g.triangles().by("noisy local sensitivity")
-    preview = asked.preview(epsilon=0.1, delta=1e-6)
+    asked, method = g.triangles(), "noisy local sensitivity"
+    preview = asked.preview(epsilon=0.1, delta=1e-6, method=method)
     assert not preview.fits
     with pytest.raises(BudgetExceededError) as refused:
-        asked.release(epsilon=0.1, delta=1e-6)
+        asked.release(epsilon=0.1, delta=1e-6, method=method)
     assert refused.value.fix.startswith("ask with delta=")
     assert refused.value.fix == preview.prospect.remedy
     left = float(refused.value.fix.partition("=")[2].partition(":")[0])
-    assert asked.release(epsilon=0.1, delta=left).promise() is not None
+    assert asked.release(epsilon=0.1, delta=left, method=method).promise() is not None

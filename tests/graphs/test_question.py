@@ -26,7 +26,7 @@ def test_counts_are_near_the_truth_when_much_is_spent(friends: Network) -> None:
     assert friends.degree_histogram().release(epsilon=80).value.round().tolist() == [1, 1, 3, 1, 0, 0]
     joint = friends.joint().release(epsilon=200)
     assert [round(float(column.values[0])) for column in joint.columns] == [5, 6, 1]
-    both = friends.joint("edges", "degree_histogram").by("vector, laplace").release(epsilon=200)
+    both = friends.joint("edges", "degree_histogram").release(epsilon=200, method="vector, laplace")
     assert both.value.tolist() == [5, 1, 1, 3, 1, 0, 0]
     assert list(both.keys["statistic"]) == ["edges", *["degree histogram"] * 6]
 
@@ -43,12 +43,16 @@ def test_released_noise_has_the_declared_scale_and_no_other(friends: Network) ->
 
 
 def test_methods_are_named_or_refused_by_name(friends: Network) -> None:
-    with pytest.raises(InvalidParameterError, match="by 'magic'") as caught:
-        friends.triangles().by("magic").preview(epsilon=1)
-    assert '"ladder", "laplace", "ramp"' in caught.value.fix
-    with pytest.raises(InvalidParameterError, match="by 'gaussian'"):
-        friends.edges().by("gaussian").release(epsilon=1)
-    assert friends.edges().by("gaussian").release(epsilon=1, delta=1e-6).method == "gaussian"
+    with pytest.raises(InvalidParameterError, match=r"number of triangles.* named 'magic'") as caught:
+        friends.triangles().preview(epsilon=1, method="magic")
+    assert 'ladder, laplace, ramp, "ramp, measured"' in caught.value.fix
+    with pytest.raises(InvalidParameterError, match="did you mean ladder"):
+        friends.triangles().preview(epsilon=1, method="lader")
+    with pytest.raises(InvalidParameterError, match="named 'gaussian'"):
+        friends.edges().release(epsilon=1, method="gaussian")
+    assert friends.edges().release(epsilon=1, delta=1e-6, method="gaussian").method == "gaussian"
+    assert friends.edges().release(epsilon=1, method="Geometric").method == "laplace"
+    assert friends.triangles().plan(epsilon=1, method="Ramp_measured").name == "ramp, measured"
 
 
 @pytest.mark.parametrize("typical", [0, -1, True, 1.5, "many", float("nan"), 2**63])
@@ -61,7 +65,7 @@ def test_a_guess_that_is_none_is_refused(friends: Network, typical: Any) -> None
 
 def test_a_guess_changes_the_preview_and_not_the_noise(opened: Callable[..., Network]) -> None:
     g = opened(nodes=[*range(1000)], data=np.array([[0, 1], [1, 2], [2, 0]]))
-    small, large = (g.triangles(typical=t).by("ramp").plan(epsilon=1) for t in (2, 500))
+    small, large = (g.triangles(typical=t).plan(epsilon=1, method="ramp") for t in (2, 500))
     assert small.error < large.error
     assert small.run(g.data, seeded(4)).columns[0].values == large.run(g.data, seeded(4)).columns[0].values
     assert "taken to be 2;" in foretold(small)[0]
@@ -75,7 +79,7 @@ def test_where_edges_are_replaced_all_noise_is_for_two_changes(opened: Callable[
     for method in named.values():
         assert Budget(1, 1e-6).covers(tightest(method.event, Adjacency.ADD_REMOVE)), method.name
     assert account(named["ramp"].event).epsilon(0) == pytest.approx(1)
-    assert g.triangles().by("ramp").release(epsilon=1).value is not None
+    assert g.triangles().release(epsilon=1, method="ramp").value is not None
 
 
 @pytest.mark.parametrize("wanted", ["squares", "stars_", "stars_x", 3, None, "edges "])

@@ -131,10 +131,11 @@ def test_a_closed_ledger_says_so(opened: Opener) -> None:
 
 
 def test_who_makes_a_ledger_may_choose_how_releases_are_added_up(opened: Opener) -> None:
-    ledger = opened(budget=Budget(1, 1e-6), by="basic")
+    ledger = opened(budget=Budget(1, 1e-6), filter="basic")
     for _ in range(10):
         ledger.charge(Approximate(Fraction(1, 10), 1e-7), purpose="find groups")
     assert ledger.terms.filter == "basic/1"
-    assert opened(by=None, budget=None).terms.filter == "basic/1"
-    with pytest.raises(LedgerMismatchError, match="by: the ledger has basic, you gave union"):
-        opened(budget=None, by="union")
+    assert opened(filter="Basic", budget=None).terms.filter == "basic/1"
+    assert opened(filter=None, budget=None).terms.filter == "basic/1"
+    with pytest.raises(LedgerMismatchError, match="filter: the ledger has basic, you gave union"):
+        opened(budget=None, filter="union")

@@ -26,10 +26,14 @@ def test_reports_of_one_person_add_up_on_the_ledger(tmp_path: Path) -> None:
     assert len(list(ledger.entries())) >= 2
 
 
+def test_the_ledger_notes_who_collects(tmp_path: Path) -> None:
+    assert collect(oracle("GRR", 10, 1), ledger=opened(tmp_path), purpose="colours", who="ada").who == "ada"
+
+
 def test_devices_that_remember_pay_for_values_and_not_for_reports() -> None:
     daily = mean("duchi", 0, 24, 1)
-    assert account(collection_event(daily, reports=365), by="basic").epsilon(0) == pytest.approx(365)
-    assert account(collection_event(daily, reports=365, values=1), by="basic").epsilon(0) == pytest.approx(1)
+    assert account(collection_event(daily, reports=365), method="basic").epsilon(0) == pytest.approx(365)
+    assert account(collection_event(daily, reports=365, values=1), method="basic").epsilon(0) == pytest.approx(1)
     assert collection_event(oracle("rappor", 5, 2), reports=10**6, values=1) == events.Pure(2)
     with pytest.raises(InvalidParameterError, match="add up"):
         collection_event(oracle("oue", 5, 2), reports=10, values=1)
@@ -93,6 +97,6 @@ def test_every_kind_of_collection_has_an_event() -> None:
         attributes({"a": 3, "b": 4}, 1),
         HeavyHitters("ab", 3, 1),
     ):
-        assert account(collection_event(asked), by="basic").epsilon(0) == pytest.approx(1)
+        assert account(collection_event(asked), method="basic").epsilon(0) == pytest.approx(1)
     with pytest.raises(InvalidParameterError):
         collection_event(oracle("pgr", 50, 1), reports=0)

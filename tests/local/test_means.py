@@ -113,7 +113,7 @@ def test_a_numeric_description_survives_json_and_messages_are_read(name: str) ->
     assert server.add(batch.to_bytes())
     assert made.estimate(server).reports == made.estimate(server.state()).reports == 551
     assert made.estimate(batch) == made.estimate(batch.to_bytes()) == made.estimate(list(batch))
-    assert account(made.event, by="basic").epsilon(0) == pytest.approx(0.7)
+    assert account(made.event, method="basic").epsilon(0) == pytest.approx(0.7)
 
 
 def test_a_number_that_no_client_reports_is_rejected() -> None:

@@ -175,13 +175,19 @@ def test_an_oracle_serves_where_its_design_does() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "meant"), [("krr", "k-rr"), ("GRR", "k-rr"), ("hadamrd", "hadamard"), ("d_bit", "d-bit")]
+    ("said", "meant"),
+    [("krr", "k-rr"), ("GRR", "k-rr"), ("OUE", "oue"), ("Basic RAPPOR", "sue"), ("HR", "hadamard"), ("d_bit", "d-bit")],
 )
-def test_an_oracle_under_another_name_is_guessed(said: str, meant: str) -> None:
-    with pytest.raises(InvalidParameterError, match=f"To fix: did you mean {meant}?"):
-        oracle(said, 5, 1)
-    with pytest.raises(InvalidParameterError, match=r"did you mean duchi\?"):
-        mean("1-bit", 0, 1, 1)
+def test_an_oracle_answers_to_the_names_that_papers_use(said: str, meant: str) -> None:
+    assert oracle(said, 5, 1).design == oracle(meant, 5, 1).design
+    assert mean("1-bit", 0, 1, 1).design == mean("duchi", 0, 1, 1).design
+
+
+def test_an_oracle_of_no_name_is_refused_with_the_closest() -> None:
+    with pytest.raises(InvalidParameterError, match=r"To fix: did you mean hadamard\? Else choose one of cms, d-bit"):
+        oracle("hadamrd", 5, 1)
+    with pytest.raises(InvalidParameterError, match=r"There is no numeric oracle.*\nTo fix: choose one of duchi"):
+        mean("oue", 0, 1, 1)
     with pytest.raises(InvalidParameterError, match="To fix: choose one of"):
         oracle("zzzz", 5, 1)
 

@@ -32,7 +32,7 @@ def test_a_budget_in_rho_uses_half_the_square_of_epsilon() -> None:
     m = Laplace.calibrated(Budget(rho=0.5), sensitivity=2)
     assert m.sensitivity == 2
     assert 1 - 1e-6 <= float(m.epsilon) <= 1.2, "epsilon²/2 always suffices; the exact law needs a little less"
-    assert Budget(rho=0.5).covers(account(m.event, by="zcdp"))
+    assert Budget(rho=0.5).covers(account(m.event, method="zcdp"))
     assert Laplace.calibrated(Budget(rho=0.5), sensitivity=10**6).error == pytest.approx(0.835e6, rel=0.01)
 
 
@@ -40,9 +40,19 @@ def test_gaussian_dp_and_missing_budgets_are_refused() -> None:
     with pytest.raises(CannotCalibrateError, match="Gaussian-DP") as refusal:
         Laplace.calibrated(Budget(mu=1))
     assert "epsilon or rho" in refusal.value.fix
-    for both in ({}, {"budget": Budget(1), "epsilon": 1}):
-        with pytest.raises(InvalidParameterError, match="either a budget or an epsilon"):
-            Laplace.calibrated(**both)  # type: ignore[arg-type]
+    with pytest.raises(InvalidParameterError, match="got none"):
+        Laplace.calibrated()
+    with pytest.raises(InvalidParameterError, match="both were given"):
+        Laplace.calibrated(Budget(1), epsilon=1)
+    with pytest.raises(InvalidParameterError, match="got epsilon, rho"):
+        Laplace.calibrated(epsilon=1, rho=1)
+
+
+def test_every_price_has_a_name() -> None:
+    assert Laplace.calibrated(rho=0.5) == Laplace.calibrated(Budget(rho=0.5))
+    assert Laplace.calibrated(epsilon=1, delta=1e-6) == Laplace.calibrated(epsilon=1)
+    with pytest.raises(CannotCalibrateError, match="Gaussian-DP"):
+        Laplace.calibrated(mu=1)
 
 
 def test_a_tiny_epsilon_is_refused_at_once_not_when_it_is_sampled() -> None:

@@ -518,14 +518,14 @@ def test_no_accountant_promises_more_than_the_exact_law_keeps(case: Case) -> Non
     for epsilon in (0.0, 0.25, 1.0, 2.0):
         factor = math.exp(epsilon)
         delta = max(math.fsum(max(x - factor * y, 0.0) for x, y in zip(p, q, strict=True)) for p, q in laws)
-        for by in ("pld", "rdp", "zcdp", "basic"):
-            if by == "basic" and isinstance(case.mechanism, Gaussian):
+        for method in ("pld", "rdp", "zcdp", "basic"):
+            if method == "basic" and isinstance(case.mechanism, Gaussian):
                 continue  # has nothing to say about Gaussian noise
-            if by in {"rdp", "zcdp"} and isinstance(case.mechanism, PartitionSelection | NoisyLocalSensitivity):
+            if method in {"rdp", "zcdp"} and isinstance(case.mechanism, PartitionSelection | NoisyLocalSensitivity):
                 continue  # have nothing to say about a delta
-            promised = account(case.mechanism.event, by=by).delta(epsilon)
+            promised = account(case.mechanism.event, method=method).delta(epsilon)
             assert delta <= promised + 1e-12
-            if by == "pld" and case.used == 1 and getattr(case.mechanism, "dimension", 1) == 1:
+            if method == "pld" and case.used == 1 and getattr(case.mechanism, "dimension", 1) == 1:
                 assert promised <= delta * 1.02 + 1e-6, "the default accountant is tight"
 
 

@@ -57,9 +57,9 @@ def test_the_widest_and_the_narrowest_scale_are_allowed() -> None:
     assert noise_scale("scale", 2.0**-40) == 2.0**-40
 
 
-@pytest.mark.parametrize("budget", [1, 0.5, None, "1", (1, 1e-6)])
+@pytest.mark.parametrize("budget", [1, 0.5, "1", (1, 1e-6)])
 def test_only_a_budget_is_a_budget(budget: object) -> None:
-    with pytest.raises(InvalidParameterError, match="needs a Budget") as refusal:
+    with pytest.raises(InvalidParameterError, match="calibrated to a Budget") as refusal:
         checked_budget(budget)
     assert "Budget(1, 1e-6)" in refusal.value.fix
 

@@ -31,7 +31,7 @@ every_method = pytest.mark.parametrize("method", METHODS)
 def test_every_release_costs_epsilon_and_no_more(levels: Any, method: str) -> None:
     event = Quantiles(levels=levels, epsilon=0.7, buckets=100, sensitivity=5, method=method).event
     assert account(event).epsilon(0) == pytest.approx(0.7, rel=1e-6)
-    assert account(event, by="basic").epsilon(0) <= 0.7 * (1 + 1e-9)
+    assert account(event, method="basic").epsilon(0) <= 0.7 * (1 + 1e-9)
 
 
 def test_one_level_keeps_the_epsilon_it_was_given() -> None:
@@ -152,8 +152,8 @@ def test_intervals_widen_with_confidence() -> None:
         ({"epsilon": 5e-324}, "2\\*\\*500"),
         ({"sensitivity": 0.5}, "sensitivity"),
         ({"replace": "yes"}, "replace"),
-        ({"method": "best"}, "no such method"),
-        ({"method": None}, "no such method"),
+        ({"method": "best"}, "no method named"),
+        ({"method": None}, "no method named"),
     ],
 )
 def test_parameters_out_of_range_are_refused(what: dict[str, Any], match: str) -> None:

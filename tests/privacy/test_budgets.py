@@ -78,7 +78,9 @@ def test_a_budget_is_fixed_and_travels(budget: Budget) -> None:
     ids=str,
 )
 def test_exactly_one_vocabulary_is_spoken(wrong: dict[str, float]) -> None:
-    with pytest.raises(InvalidParameterError, match=r"(?s)one of \(epsilon, delta\), rho or mu.*To fix: write Budget"):
+    with pytest.raises(
+        InvalidParameterError, match=r"(?s)one of \(epsilon, delta\), rho or mu.*To fix: give epsilon=1"
+    ):
         Budget(**wrong)
 
 
@@ -104,43 +106,43 @@ def test_what_is_no_delta_is_refused(bad: Any) -> None:
 def test_pure_bounds_are_exact_to_the_last_digit() -> None:
     """Laplace of scale 1.25 for epsilon 0.8: the float 0.8 is a little above 4/5, and 1.25 is exact."""
     assert Budget(0.8).covers(account(DiscreteLaplace(Fraction(5, 4))))
-    assert Budget(0.8).covers(account(Laplace(1.25), by="basic"))
+    assert Budget(0.8).covers(account(Laplace(1.25), method="basic"))
     assert not Budget(Fraction(4, 5) - Fraction(1, 10**17)).covers(account(DiscreteLaplace(Fraction(5, 4))))
     assert not Budget(math.nextafter(0.8, 0)).covers(account(Laplace(1.25)))
     assert Budget(0.75).covers(account(3 * Laplace(4)))
     assert not Budget(math.nextafter(0.75, 0)).covers(account(3 * Laplace(4)))
 
 
-@pytest.mark.parametrize("by", ACCOUNTANTS)
-def test_each_accountant_is_asked_in_the_language_of_the_budget(by: str) -> None:
-    loss = account(Gaussian(4), by=by)
+@pytest.mark.parametrize("method", ACCOUNTANTS)
+def test_each_accountant_is_asked_in_the_language_of_the_budget(method: str) -> None:
+    loss = account(Gaussian(4), method=method)
     assert Budget(10, 1e-6).covers(loss)
     assert not Budget(0.1, 1e-6).covers(loss)
-    assert Budget(10, 1e-6).covers(account(NOTHING, by=by))
-    if by != "advanced":  # whose theorem needs a delta, and says so
+    assert Budget(10, 1e-6).covers(account(NOTHING, method=method))
+    if method != "advanced":  # whose theorem needs a delta, and says so
         assert not Budget(10).covers(loss)
 
 
 def test_rho_and_mu_are_compared_exactly() -> None:
-    assert Budget(rho=Fraction(1, 32)).covers(account(Gaussian(4), by="zcdp"))
-    assert not Budget(rho=math.nextafter(1 / 32, 0)).covers(account(Gaussian(4), by="zcdp"))
-    assert Budget(mu=Fraction(1, 4)).covers(account(Gaussian(4), by="gdp"))
-    assert not Budget(mu=Fraction(1, 4) - Fraction(1, 10**30)).covers(account(Gaussian(4), by="gdp"))
+    assert Budget(rho=Fraction(1, 32)).covers(account(Gaussian(4), method="zcdp"))
+    assert not Budget(rho=math.nextafter(1 / 32, 0)).covers(account(Gaussian(4), method="zcdp"))
+    assert Budget(mu=Fraction(1, 4)).covers(account(Gaussian(4), method="gdp"))
+    assert not Budget(mu=Fraction(1, 4) - Fraction(1, 10**30)).covers(account(Gaussian(4), method="gdp"))
     # 1/3 as a float lies below 1/3 and the loss is rounded up: not covered, rather than covered by a hair.
-    assert not Budget(mu=Fraction(1, 3)).covers(account(Gaussian(3), by="gdp"))
-    assert Budget(mu=10**400).covers(account(Gaussian(1e-9), by="gdp"))
+    assert not Budget(mu=Fraction(1, 3)).covers(account(Gaussian(3), method="gdp"))
+    assert Budget(mu=10**400).covers(account(Gaussian(1e-9), method="gdp"))
 
 
 def test_an_accountant_that_does_not_speak_the_language_says_so() -> None:
-    for budget, by, other in (
+    for budget, method, other in (
         (Budget(rho=1), "pld", "zcdp"),
         (Budget(mu=1), "rdp", "gdp"),
         (Budget(mu=1), "basic", "gdp"),
     ):
-        with pytest.raises(DefocusError, match=rf"(?s)The {by} accountant does not give.*To fix: .*{other}"):
-            budget.covers(account(Gaussian(4), by=by))
+        with pytest.raises(DefocusError, match=rf"(?s)The {method} accountant does not give.*To fix: .*{other}"):
+            budget.covers(account(Gaussian(4), method=method))
     with pytest.raises(UnsupportedEventError):
-        Budget(mu=1).covers(account(Laplace(4), by="gdp"))
+        Budget(mu=1).covers(account(Laplace(4), method="gdp"))
 
 
 @pytest.mark.parametrize("stranger", [None, 0.5, Pure(1), Gaussian, Budget(1)], ids=repr)

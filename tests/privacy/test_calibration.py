@@ -34,9 +34,9 @@ from defocus.privacy import (
 Family = Callable[[float], Event]
 
 
-def is_least(make: Family, budget: Budget, x: float, *, by: str = "pld", slack: float = 1e-5) -> bool:
+def is_least(make: Family, budget: Budget, x: float, *, method: str = "pld", slack: float = 1e-5) -> bool:
     """Whether the budget covers x and no longer covers what is smaller by ``slack``."""
-    return budget.covers(account(make(x), by=by)) and not budget.covers(account(make(x * (1 - slack)), by=by))
+    return budget.covers(account(make(x), method)) and not budget.covers(account(make(x * (1 - slack)), method))
 
 
 @settings(max_examples=25, deadline=None)
@@ -101,17 +101,17 @@ FAMILIES: dict[str, tuple[Family, Budget, str]] = {
 
 @pytest.mark.parametrize("case", FAMILIES)
 def test_the_answer_is_covered_and_hardly_less_would_do(case: str) -> None:
-    make, budget, by = FAMILIES[case]
-    found = calibrate(make, budget, by=by)
-    exact = by != "pld" or case == "gaussian"
-    assert is_least(make, budget, found, by=by, slack=1e-5 if exact else 5e-5)
+    make, budget, method = FAMILIES[case]
+    found = calibrate(make, budget, method=method)
+    exact = method != "pld" or case == "gaussian"
+    assert is_least(make, budget, found, method=method, slack=1e-5 if exact else 5e-5)
 
 
 def test_the_accountant_follows_the_language_of_the_budget() -> None:
-    assert calibrate(Gaussian, Budget(rho=0.3)) == calibrate(Gaussian, Budget(rho=0.3), by="zcdp")
-    assert calibrate(Gaussian, Budget(mu=0.3)) == calibrate(Gaussian, Budget(mu=0.3), by="gdp")
-    assert calibrate(Gaussian, Budget(1, 1e-5)) == calibrate(Gaussian, Budget(1, 1e-5), by="pld")
-    assert calibrate(Gaussian, Budget(1, 1e-5), by="rdp") > calibrate(Gaussian, Budget(1, 1e-5))
+    assert calibrate(Gaussian, Budget(rho=0.3)) == calibrate(Gaussian, Budget(rho=0.3), method="zcdp")
+    assert calibrate(Gaussian, Budget(mu=0.3)) == calibrate(Gaussian, Budget(mu=0.3), method="gdp")
+    assert calibrate(Gaussian, Budget(1, 1e-5)) == calibrate(Gaussian, Budget(1, 1e-5), method="pld")
+    assert calibrate(Gaussian, Budget(1, 1e-5), method="rdp") > calibrate(Gaussian, Budget(1, 1e-5))
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_a_budget_that_cannot_be_met_is_named(make: Family) -> None:
 
 def test_a_missing_delta_is_named() -> None:
     for make in (Gaussian, DiscreteGaussian, lambda x: 10 * Sampled(Gaussian(x), 0.01)):
-        with pytest.raises(CannotCalibrateError, match=r"(?s)Budget\(epsilon=1\).*To fix: give the budget a delta"):
+        with pytest.raises(CannotCalibrateError, match=r"(?s)Budget\(epsilon=1\).*To fix: add a delta"):
             calibrate(make, Budget(1))
     with pytest.raises(CannotCalibrateError, match="To fix: raise the budget"):
         calibrate(lambda _: Pure(2), Budget(1))
@@ -263,10 +263,20 @@ def test_a_family_is_a_function(stranger: Any) -> None:
         calibrate(stranger, Budget(1, 1e-5))
 
 
-@pytest.mark.parametrize("stranger", [None, 1, (1, 1e-5), "1", Pure(1)], ids=repr)
+@pytest.mark.parametrize("stranger", [1, (1, 1e-5), "1", Pure(1)], ids=repr)
 def test_a_budget_is_a_budget(stranger: Any) -> None:
-    with pytest.raises(InvalidParameterError, match=r"(?s)calibrated to a budget.*To fix: .*Budget\(1, 1e-6\)"):
+    with pytest.raises(InvalidParameterError, match=r"(?s)calibrated to a Budget.*To fix: .*Budget\(1, 1e-6\)"):
         calibrate(Gaussian, stranger)
+
+
+def test_the_price_may_be_given_by_the_names_of_its_parameters() -> None:
+    assert calibrate(Gaussian, epsilon=1, delta=1e-5) == calibrate(Gaussian, Budget(1, 1e-5))
+    assert calibrate(Gaussian, rho=0.5, method="ZCDP") == calibrate(Gaussian, Budget(rho=0.5))
+    assert calibrate(Gaussian, mu=2) == calibrate(Gaussian, Budget(mu=2))
+    with pytest.raises(InvalidParameterError, match="got none"):
+        calibrate(Gaussian)
+    with pytest.raises(InvalidParameterError, match="both were given"):
+        calibrate(Gaussian, Budget(1, 1e-5), delta=1e-5)
 
 
 def test_an_error_in_the_family_is_the_familys_own() -> None:
@@ -278,7 +288,7 @@ def test_an_error_in_the_family_is_the_familys_own() -> None:
 
 def test_an_accountant_or_adjacency_that_does_not_exist_is_refused() -> None:
     with pytest.raises(InvalidParameterError, match="no accountant named 'pdl'"):
-        calibrate(Gaussian, Budget(1, 1e-5), by="pdl")
+        calibrate(Gaussian, Budget(1, 1e-5), method="pdl")
     wrong: Any = "substitute"
     with pytest.raises(InvalidParameterError, match="substitute"):
         calibrate(Gaussian, Budget(1, 1e-5), adjacency=wrong)

@@ -100,15 +100,15 @@ def test_nothing_is_neutral_and_no_repetitions_are_nothing(a: Event) -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(single, single, st.integers(1, 4))
-@pytest.mark.parametrize("by", ["pld", "rdp", "basic"])
-def test_what_is_equal_costs_the_same(by: str, a: Event, b: Event, n: int) -> None:
-    one, other = account(n * (a + b), by=by), account(n * b + n * a, by=by)
+@pytest.mark.parametrize("method", ["pld", "rdp", "basic"])
+def test_what_is_equal_costs_the_same(method: str, a: Event, b: Event, n: int) -> None:
+    one, other = account(n * (a + b), method=method), account(n * b + n * a, method=method)
     assert one.epsilon(1e-6) == pytest.approx(other.epsilon(1e-6), rel=1e-4)
 
 
-@pytest.mark.parametrize("by", ACCOUNTANTS)
-def test_nothing_costs_nothing_by_every_accountant(by: str) -> None:
-    loss = account(NOTHING, by=by)
+@pytest.mark.parametrize("method", ACCOUNTANTS)
+def test_nothing_costs_nothing_by_every_accountant(method: str) -> None:
+    loss = account(NOTHING, method=method)
     assert loss.epsilon(0) == 0 == loss.epsilon(1e-9)
     assert loss.delta(0) < 1e-300 > loss.delta(1)
 
@@ -188,7 +188,7 @@ def test_no_noise_is_no_noise_event(kind: type[Any]) -> None:
 
 @pytest.mark.parametrize("kind", [Pure, Concentrated, Exponential, RandomizedResponse])
 def test_a_promise_of_zero_is_free(kind: type[Any]) -> None:
-    assert account(kind(0), by="zcdp").epsilon(1e-9) == 0
+    assert account(kind(0), method="zcdp").epsilon(1e-9) == 0
 
 
 REFUSED: dict[str, tuple[Callable[[], object], str]] = {

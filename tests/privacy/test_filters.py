@@ -207,7 +207,7 @@ def test_releases_with_a_delta_of_their_own_use_up_its_share() -> None:
     assert rule.compare(rule.start, Approximate(0.1, 6e-7)).measure == "delta"
     mixed = rule.cost(Approximate(0.1, 1e-7)) + rule.cost(Gaussian(50))
     assert rule.fits(mixed)
-    plain = filter_for(Budget(1, 1e-6), by="basic")
+    plain = filter_for(Budget(1, 1e-6), method="basic")
     assert plain.admits(plain.start, Approximate(1, 1e-6))
     assert not plain.admits(plain.cost(Approximate(0.5, 9e-7)), Approximate(0.1, 2e-7))
     sampled = rule.cost(Sampled(Approximate(1, 1e-6), 0.1))
@@ -303,10 +303,10 @@ def test_a_little_more_than_the_tolerance_is_still_offered() -> None:
     assert rule.remaining(rule.cost(Pure(1 - 1e-7))).epsilon == pytest.approx(1e-7, rel=0.02)
 
 
-@pytest.mark.parametrize("by", ["union", "gaussian", "renyi"])
-def test_planned_releases_are_all_admitted_one_by_one_and_no_further_one(by: str) -> None:
+@pytest.mark.parametrize("method", ["union", "gaussian", "renyi"])
+def test_planned_releases_are_all_admitted_one_by_one_and_no_further_one(method: str) -> None:
     budget = Budget(1, 1e-6)
-    rule = filter_for(budget, by=by)
+    rule = filter_for(budget, method=method)
     ratio = rule.calibrate(lambda x: 50 * Gaussian(x))
     assert ratio >= calibrate(lambda x: 50 * Gaussian(x), budget)
     spent = rule.start
@@ -375,16 +375,17 @@ def test_releases_a_budget_cannot_measure_are_refused_by_name(budget: Budget, ev
 
 def test_filters_can_be_asked_for_by_name() -> None:
     budget = Budget(1, 1e-6)
-    for by in ("basic", "renyi", "zcdp", "gaussian", "union", "first"):
-        rule = filter_for(budget, by=by)
-        assert rule.definition == (f"{by}/2:1/2" if by in ("union", "first") else f"{by}/1")
+    for method in ("basic", "renyi", "zcdp", "gaussian", "union", "first"):
+        rule = filter_for(budget, method=method)
+        assert rule.definition == (f"{method}/2:1/2" if method in ("union", "first") else f"{method}/1")
         assert rule.admits(rule.start, Pure(0.01))
-    alone, union = filter_for(budget, by="gaussian"), filter_for(budget)
+    assert [filter_for(budget, method=name).definition for name in ("RDP", "GDP")] == ["renyi/1", "gaussian/1"]
+    alone, union = filter_for(budget, method="gaussian"), filter_for(budget)
     assert alone.parts[0].limit > union.parts[1].limit
     with pytest.raises(InvalidParameterError, match="union, first, basic, renyi, zcdp, gaussian"):
-        filter_for(budget, by="hope")
+        filter_for(budget, method="hope")
     with pytest.raises(InvalidParameterError, match="union, basic"):
-        filter_for(Budget(1), by="renyi")
+        filter_for(Budget(1), method="renyi")
 
 
 @pytest.mark.parametrize("bad", [None, 1.0, "1", (1, 1e-6), True])
@@ -451,7 +452,7 @@ def test_a_budget_beyond_floats_still_admits_no_infinite_cost(budget: Budget) ->
 
 
 def test_a_first_release_may_spend_all_of_delta_where_the_first_release_decides() -> None:
-    rule = filter_for(Budget(1, 1e-6), by="first")
+    rule = filter_for(Budget(1, 1e-6), method="first")
     assert rule.admits(rule.start, Approximate(1, 1e-6))
     assert not rule.admits(rule.start, Approximate(1, 1.001e-6))
     assert not rule.admits(rule.start, Approximate(1.001, 1e-6))
@@ -465,7 +466,7 @@ def test_a_first_release_may_spend_all_of_delta_where_the_first_release_decides(
 
 
 def test_the_rule_that_the_first_release_chose_is_kept() -> None:
-    rule = filter_for(Budget(1, 1e-6), by="first")
+    rule = filter_for(Budget(1, 1e-6), method="first")
     plain = rule.add(rule.start, rule.cost(Approximate(0.1, 2e-7)))
     assert not rule.admits(plain, Gaussian(1000))
     assert rule.admits(plain, Approximate(0.9, 8e-7))
@@ -505,7 +506,7 @@ def test_a_run_of_a_first_decision_is_one_of_the_two_filters_from_its_first_rele
     steps: list[Event],
 ) -> None:
     budget = Budget(1, 1e-6)
-    rule, union, basic = (filter_for(budget, by=by) for by in ("first", "union", "basic"))
+    rule, union, basic = (filter_for(budget, method=method) for method in ("first", "union", "basic"))
     alone = basic if steps and union.cost(steps[0]).amounts[0] > 1.25e-7 else union
     spent, other = rule.start, alone.start
     for step in steps:
@@ -522,7 +523,7 @@ def test_a_run_of_a_first_decision_is_one_of_the_two_filters_from_its_first_rele
 
 def test_everything_that_the_union_admits_is_admitted_where_the_first_release_decides() -> None:
     budget = Budget(1, 1e-6)
-    rule, union = filter_for(budget, by="first"), filter_for(budget)
+    rule, union = filter_for(budget, method="first"), filter_for(budget)
     for event in (Pure(0.1), Gaussian(50), Laplace(100), Exponential(0.02), Sampled(Gaussian(4), 0.01)):
         assert rule.cost(event) == union.cost(event)
         spent = union.start
@@ -534,7 +535,7 @@ def test_everything_that_the_union_admits_is_admitted_where_the_first_release_de
 
 
 def test_what_is_planned_where_the_first_release_decides_is_admitted_in_one_charge_and_in_several() -> None:
-    rule = filter_for(Budget(1, 1e-6), by="first")
+    rule = filter_for(Budget(1, 1e-6), method="first")
     x = rule.calibrate(lambda x: 4 * Approximate(0.2, 1e-6 / x), low=1, high=1e6)
     assert x == pytest.approx(8, rel=1e-5)
     spent = rule.start
@@ -546,7 +547,7 @@ def test_what_is_planned_where_the_first_release_decides_is_admitted_in_one_char
 
 
 def test_the_part_used_and_the_limits_follow_the_rule_that_was_chosen() -> None:
-    rule = filter_for(Budget(1, 1e-6), by="first")
+    rule = filter_for(Budget(1, 1e-6), method="first")
     plain, mixed = (
         rule.add(rule.start, rule.cost(event)) for event in (Approximate(0.25, 5e-7), Approximate(0.25, 1e-8))
     )
@@ -592,10 +593,10 @@ def test_equal_budgets_are_worked_out_once_and_keep_how_they_were_written() -> N
     )
 
 
-@pytest.mark.parametrize("by", ["first", "union", "basic"])
+@pytest.mark.parametrize("method", ["first", "union", "basic"])
 @given(st.floats(1e-12, 1e-6))
-def test_the_delta_that_is_left_fits_to_the_last(by: str, delta: float) -> None:
-    rule = filter_for(Budget(1, 1e-6), by=by)
+def test_the_delta_that_is_left_fits_to_the_last(method: str, delta: float) -> None:
+    rule = filter_for(Budget(1, 1e-6), method=method)
     if not rule.admits(rule.start, Approximate(0.1, delta)):
         return
     spent = rule.add(rule.start, rule.cost(Approximate(0.1, delta)))
@@ -626,7 +627,7 @@ def test_each_limit_is_what_its_share_of_delta_buys() -> None:
 
 @pytest.mark.parametrize("parts", [2, 3, 4, 7, 12])
 def test_a_budget_can_be_divided_into_equal_releases_that_find_groups(parts: int) -> None:
-    rule = filter_for(Budget(1, 1e-6), by="first")
+    rule = filter_for(Budget(1, 1e-6), method="first")
     spent = rule.start
     for _ in range(min(parts, 7)):
         event = Approximate(Fraction(1, parts), Fraction(1, parts * 10**6))
@@ -635,14 +636,14 @@ def test_a_budget_can_be_divided_into_equal_releases_that_find_groups(parts: int
 
 
 def test_the_union_never_comes_to_a_sum_that_looks_like_basic_composition() -> None:
-    rule = filter_for(Budget(1, 1e-6), by="first")
+    rule = filter_for(Budget(1, 1e-6), method="first")
     blind = Cost([1e-7, 0.1, *[math.inf] * (len(rule.parts) - 1)])  # events that only epsilon can express
     assert rule.fits(rule.add(rule.start, blind), before=rule.start)
     assert not rule.fits(rule.add(blind, blind), before=blind)
 
 
 def test_the_filter_of_earlier_ledgers_is_the_same_as_ever() -> None:
-    rule = filter_for(Budget(1, 1e-6, direct=Fraction(1, 8)), by="first")
+    rule = filter_for(Budget(1, 1e-6, direct=Fraction(1, 8)), method="first")
     assert rule.definition == "first/1"
     assert rule.slack == 1.25e-7
     limits = [1.000000001, 0.05112972040297382, 0.5295465292418851, 0.4062686810729719, 0.18971429597707049]
@@ -651,7 +652,7 @@ def test_the_filter_of_earlier_ledgers_is_the_same_as_ever() -> None:
     assert first == rule.cost(Approximate(0.1, 2e-7))  # as earlier versions wrote it
     assert rule.admits(first, Approximate(0.9, 8e-7))
     assert not rule.admits(first, Gaussian(1000))
-    assert filter_for(Budget(1, 1e-6), by="first").definition == "first/2:1/2"
+    assert filter_for(Budget(1, 1e-6), method="first").definition == "first/2:1/2"
 
 
 def test_more_for_releases_themselves_is_less_for_composition() -> None:

@@ -59,7 +59,7 @@ def gaussian_tradeoff(mu: float, alpha: float) -> float:
 @pytest.mark.parametrize("alpha", ALPHAS)
 @pytest.mark.parametrize("mu", [0.01, 0.3, 1.0, 3.0])
 def test_the_tradeoff_of_gaussian_noise_is_the_published_curve(mu: float, alpha: float) -> None:
-    found = account(Gaussian(1 / mu), by="gdp").tradeoff(alpha)
+    found = account(Gaussian(1 / mu), method="gdp").tradeoff(alpha)
     truth = gaussian_tradeoff(mu, alpha)
     assert found <= truth
     assert found == pytest.approx(truth, abs=2e-4)
@@ -104,16 +104,16 @@ def test_a_tradeoff_is_not_above_the_truth_where_digits_cancel(failing: float, l
 
 @given(st.floats(0, 20), st.floats(1e-12, 1 - 1e-12))
 def test_pure_privacy_multiplies_odds_by_at_most_its_exponential(epsilon: float, prior: float) -> None:
-    found = account(Pure(epsilon), by="basic").posterior(prior)
+    found = account(Pure(epsilon), method="basic").posterior(prior)
     odds = Fraction(prior) / (1 - Fraction(prior)) * Fraction(math.exp(epsilon))
     truth = odds / (1 + odds)
     assert found >= truth * (1 - Fraction(1, 10**15))
     assert found == pytest.approx(float(truth), rel=1e-9)
 
 
-@pytest.mark.parametrize("by", ACCOUNTANTS)
-def test_a_prior_that_is_certain_stays_and_nothing_teaches_nothing(by: str) -> None:
-    loss = account(NOTHING, by=by)
+@pytest.mark.parametrize("method", ACCOUNTANTS)
+def test_a_prior_that_is_certain_stays_and_nothing_teaches_nothing(method: str) -> None:
+    loss = account(NOTHING, method=method)
     assert loss.posterior(0) == 0
     assert loss.posterior(1) == 1
     for prior in (5e-324, 1e-300, 0.1, 0.3, 0.5, 0.9, 1 - 2**-53):
@@ -139,7 +139,7 @@ def test_an_unbounded_loss_can_tell_everything() -> None:
 @pytest.mark.parametrize("mu", [0.1, 1.0, 3.0])
 def test_the_posterior_after_gaussian_noise_exceeds_its_bound_as_rarely_as_promised(mu: float, delta: float) -> None:
     """The loss is normal with mean mu²/2 and variance mu²: Dwork, Rothblum (2016)."""
-    bound = account(Gaussian(1 / mu), by="gdp").posterior(0.2, delta=delta)
+    bound = account(Gaussian(1 / mu), method="gdp").posterior(0.2, delta=delta)
     reached = math.log(bound / (1 - bound)) - math.log(0.2 / 0.8)
     beyond = float(ndtr((mu * mu / 2 - reached) / mu))
     assert beyond <= delta
@@ -161,8 +161,8 @@ def test_posteriors_after_randomised_responses_by_brute_force(times: int, delta:
     said = np.arange(times + 1)
     ways = np.array([math.comb(times, int(k)) for k in said], dtype=float)
     p, q = ways * truth**said * (1 - truth) ** (times - said), ways * (1 - truth) ** said * truth ** (times - said)
-    for by in ("pld", "rdp", "basic"):
-        loss = account(times * RandomizedResponse(epsilon), by=by)
+    for method in ("pld", "rdp", "basic"):
+        loss = account(times * RandomizedResponse(epsilon), method=method)
         assert beyond_bound(p, q, prior, loss.posterior(prior, delta=delta)) <= delta
         assert beyond_bound(p, q, prior, loss.posterior(prior) * (1 + 1e-9)) == 0
     # The bound is not vacuous: a little below what pure privacy reaches, it would be broken.
@@ -234,7 +234,7 @@ def test_what_an_accountant_does_not_know_it_says_and_names_one_that_does(
     ask: Callable[[Loss], Any], name: str
 ) -> None:
     with pytest.raises(
-        DefocusError, match=rf"(?s)The told accountant does not give .*To fix: use account\(event, by=\"{name}\""
+        DefocusError, match=rf"(?s)The told accountant does not give .*To fix: use account\(event, method=\"{name}\""
     ):
         ask(Told(1.0))
 

@@ -171,7 +171,7 @@ def test_budgets_of_other_kinds_and_releases_that_no_measure_knows_are_refused_a
 
 
 def test_noise_is_charged_as_a_pair_where_epsilons_and_deltas_are_added_up(tmp_path: Path) -> None:
-    with Ledger.open(tmp_path / "l", budget=WHOLE, unit=dp.rows(), dataset="d", by="basic") as ledger:
+    with Ledger.open(tmp_path / "l", budget=WHOLE, unit=dp.rows(), dataset="d", filter="basic") as ledger:
         noise, asked = DiscreteGaussian(30, 1), Budget(0.25, 1e-7)
         assert admitted(noise, asked, ledger) == Approximate(0.25, 1e-7)
         with pytest.raises(UnsupportedEventError):

@@ -198,8 +198,7 @@ PUBLIC: Mapping[str, str] = {
     **{f"local.{name}": _RELEASED for name in (
         "Oracle.estimate", "Mean.estimate", "Mean.distribution", "Server.add", "Server.add_many", "Server.add_records",
         "Server.add_reports", "Server.merge", "State.from_bytes", "from_arrow", "to_arrow", "write_parquet", "process",
-        "Attributes.table", "HeavyHitters.kept", "Estimate", "Reports", "Tables", "FrequentStrings",
-        "MeanEstimate",
+        "Attributes.table", "HeavyHitters.kept", "Estimate", "Reports", "Tables", "FrequentStrings", "MeanEstimate",
         "collect")},
     "mechanisms.RandomizedResponse.estimate": _RELEASED,
     "mechanisms.RangeFinding.read": _RELEASED,
@@ -224,7 +223,7 @@ PUBLIC: Mapping[str, str] = {
     "ledger.Terms.read": _FACTS,
     "learning.SearchResult": _RELEASED,
     **{f"errors.{name}": "checks a public parameter" for name in (
-        "count", "finite", "in_range", "non_negative", "positive", "probability", "storable", "whole")},
+        "choice", "count", "finite", "in_range", "non_negative", "positive", "probability", "storable", "whole")},
     **dict.fromkeys(("graphs.Public", "learning.PerLayerClipping", "learning.Suggestion",
         "learning.Suggestion.error_at", "learning.Metrics", "learning.suggest",
         "local.Comparison.of", "local.Option", "local.collection_event",

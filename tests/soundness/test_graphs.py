@@ -64,9 +64,9 @@ def everything(network: Network, names: Sequence[str], price: Mapping[str, Any])
         ways = attempt(lambda name=name: [each.name for each in asked(network, name).methods(**price)])  # type: ignore[misc]
         found.append(ways)
         for way in ways[1][1] if ways[0] == "result" else ():
-            query = asked(network, name).by(way)
-            found.append(attempt(lambda query=query: str(query.preview(**price))))  # type: ignore[misc]
-            found.append(attempt(lambda query=query: shown(query.release(**price))))  # type: ignore[misc]
+            query, given = asked(network, name), {**price, "method": way}
+            found.append(attempt(lambda query=query, given=given: str(query.preview(**given))))  # type: ignore[misc]
+            found.append(attempt(lambda query=query, given=given: shown(query.release(**given))))  # type: ignore[misc]
     return found
 
 

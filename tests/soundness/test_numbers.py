@@ -78,7 +78,7 @@ RECORDS = [[i % 3, i % 2] for i in range(9)]
 
 
 def test_no_record_is_told_by_a_workload() -> None:
-    plan = workloads.plan(workloads.marginals([3, 2], up_to=2), dp.Budget(2, 1e-4))
+    plan = workloads.plan(workloads.marginals([3, 2], up_to=2), epsilon=2, delta=1e-4)
 
     def drive(home: Path, added: Sequence[Any]) -> Any:
         with book(home) as ledger:
@@ -116,7 +116,7 @@ def test_no_record_is_told_by_grids() -> None:
 
 @pytest.mark.parametrize("method", ["square root", "binned", "banded", "tree"])
 def test_no_step_is_told_by_a_stream(method: str) -> None:
-    stream = workloads.RunningSum(4, dp.Budget(2, 1e-4), method=method)
+    stream = workloads.RunningSum(4, epsilon=2, delta=1e-4, method=method)
 
     def drive(home: Path, added: Sequence[Any]) -> Any:
         value = added[0] if added else 2**24

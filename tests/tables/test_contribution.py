@@ -163,7 +163,7 @@ def test_the_run_counts_people_in_as_many_groups_as_were_planned(opened: Callabl
 def test_the_share_for_the_histogram_is_part_of_what_is_charged(opened: Callable[..., Table]) -> None:
     question = opened([3] * 10).bound(rows="find").agg(n=dp.count())
     planned = question.plan(epsilon=Fraction(1, 2))
-    assert account(planned.event, by="basic").epsilon(0) == pytest.approx(0.5, abs=1e-8)
+    assert account(planned.event, method="basic").epsilon(0) == pytest.approx(0.5, abs=1e-8)
     assert planned.contributions is not None
     assert planned.contributions.event.scale == 40  # type: ignore[attr-defined]
     replaced = opened([3] * 10, replace=True).bound(rows="find").agg(n=dp.count()).plan(epsilon=Fraction(1, 2))

@@ -85,7 +85,7 @@ def spent(plan: Plan, epsilon: float | Fraction) -> bool:
 
 def within(event: Event, budget: Budget) -> bool:
     """Adding up is exact where a delta is spent directly, which leaves no room for the rounding of a finer account."""
-    return any(budget.covers(account(event, by=by)) for by in ("pld", "basic"))
+    return any(budget.covers(account(event, method=method)) for method in ("pld", "basic"))
 
 
 some = st.lists(st.sampled_from(sorted(MANY)), min_size=1, max_size=6, unique=True)

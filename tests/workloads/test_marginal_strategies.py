@@ -1,14 +1,14 @@
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 
-from defocus import Budget
 from defocus import workloads as w
 from defocus.workloads.marginal_strategies import best_cover, laplace_design
 
-PURE = Budget(1)
+PURE: dict[str, Any] = {"epsilon": 1}
 
 
 @pytest.mark.parametrize(
@@ -18,15 +18,15 @@ PURE = Budget(1)
 def test_two_way_tables_are_not_stuck_at_single_cells(sizes: list[int], tables: list[tuple[int, ...]]) -> None:
     """Measuring these tables with equal weights was better than the plan, which measured every cell."""
     matrix = w.marginals(sizes, tables).products().matrix()
-    known = w.plan(w.union(w.marginals(sizes, ways=2)), PURE, strategy=w.strategy(matrix)).error.total
-    plan = w.plan(w.marginals(sizes, ways=2), PURE)
+    known = w.plan(w.union(w.marginals(sizes, ways=2)), **PURE, strategy=w.strategy(matrix)).error.total
+    plan = w.plan(w.marginals(sizes, ways=2), **PURE)
     assert plan.error.total < known
     assert plan.error.total < 0.84 * plan.identity_error
     assert "tables" in plan.measurement.name
 
 
 def test_a_plan_that_measures_every_cell_says_so() -> None:
-    plan = w.plan(w.marginals([2, 3, 4], ways=2), PURE)
+    plan = w.plan(w.marginals([2, 3, 4], ways=2), **PURE)
     assert plan.error.total == pytest.approx(plan.identity_error, rel=1e-6)
     assert "this plan: every cell" in str(plan)
 
@@ -66,6 +66,6 @@ def test_the_error_of_a_cover_is_that_of_its_tables(sizes: list[int]) -> None:
 def test_with_hundreds_of_tables_only_their_subsets_are_considered() -> None:
     workload = w.marginals([3] * 40, ways=2)
     assert best_cover(workload) is None
-    plan = w.plan(workload, PURE)
+    plan = w.plan(workload, **PURE)
     assert plan.error.total < plan.direct_error
     assert "weighted tables" in plan.measurement.name

@@ -7,14 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from defocus import Budget
 from defocus import workloads as w
 from defocus.errors import UnmeasuredTablesError
 from defocus.workloads import residuals
 from defocus.workloads.marginal_strategies import MarginalStrategy, flat_weights, laplace_design, residual_design
 from defocus.workloads.marginals import Lattice, all_sets, levels_of
 
-BUDGET = Budget(1, 1e-6)
+PRICE: dict[str, Any] = {"epsilon": 1, "delta": 1e-6}
 SIZES = st.lists(st.integers(1, 4), min_size=1, max_size=4)
 
 
@@ -60,7 +59,7 @@ def test_no_marginal_is_much_worse_than_another_when_the_largest_variance_is_min
 
 def test_attributes_with_one_value_and_the_empty_marginal_are_welcome() -> None:
     workload = w.marginals([1, 3], [(), (0,), (0, 1)])
-    plan = w.plan(workload, BUDGET, noise="gaussian")
+    plan = w.plan(workload, **PRICE, noise="gaussian")
     assert np.isfinite(plan.variances()).all()
     assert plan.variances()[0] == pytest.approx(plan.variances()[1])
 
@@ -89,7 +88,7 @@ def test_a_value_that_everybody_has_does_not_hide_what_was_not_measured(design: 
 
 def test_weights_move_accuracy_to_where_it_matters() -> None:
     even, uneven = (
-        w.plan(w.marginals([4, 4, 4], ways=2, weights=k), BUDGET, noise="gaussian") for k in ([1] * 3, [9, 1, 1])
+        w.plan(w.marginals([4, 4, 4], ways=2, weights=k), **PRICE, noise="gaussian") for k in ([1] * 3, [9, 1, 1])
     )
     assert uneven.variances()[0] < even.variances()[0]
     assert uneven.variances()[-1] > even.variances()[-1]

@@ -3,12 +3,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from defocus import Budget
 from defocus import workloads as w
 from defocus.noise.testing import seeded
 from defocus.workloads.matrices import MatrixStrategy
 
-BUDGET, MANY = Budget(1, 1e-6), 2**45
+PRICE: dict[str, Any] = {"epsilon": 1, "delta": 1e-6}
+MANY = 2**45
 FEW = np.random.default_rng(1).normal(size=(3, 20))
 FAINT = w.union(w.kron(w.prefix(6), w.total(5)), w.kron(w.total(6), w.identity(5)), weights=[1, 1e-10])
 HALVES = w.strategy([[1, 1, 0, 0], [0, 0, 1, 1]])
@@ -22,7 +22,7 @@ HALVES = w.strategy([[1, 1, 0, 0], [0, 0, 1, 1]])
 )
 def test_the_error_is_the_same_for_many_records_as_for_none(workload: Any, given: Any, noise: str) -> None:
     """Reconstruction is linear: with the same noise, only rounding can tell them apart."""
-    plan = w.plan(workload, BUDGET, noise=noise, total=MANY, strategy=given)
+    plan = w.plan(workload, **PRICE, noise=noise, total=MANY, strategy=given)
     cells, measure = int(np.prod(workload.sizes)), plan.measurement
     for x in (np.full(cells, MANY // cells), MANY * np.eye(cells, dtype=np.int64)[cells // 2]):
         errors = [

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy.optimize import check_grad
 
-from defocus import Budget
 from defocus import workloads as w
 from defocus.workloads.optimum import Gram
 from defocus.workloads.p_identity import _value, best_trees, p_identity
@@ -51,9 +50,8 @@ def test_no_plain_tree_is_better_with_laplace_noise(atom: Ranges | Prefix) -> No
 
 @pytest.mark.slow
 def test_ranges_of_two_thousand_cells_beat_the_tree_of_eight_branches() -> None:
-    budget = Budget(1)
-    ours = w.plan(w.ranges(2048), budget)
-    theirs = w.plan(w.ranges(2048), budget, strategy=w.strategy(plain_tree(2048, 8)))
+    ours = w.plan(w.ranges(2048), epsilon=1)
+    theirs = w.plan(w.ranges(2048), epsilon=1, strategy=w.strategy(plain_tree(2048, 8)))
     assert ours.error.total < 0.75 * theirs.error.total  # it was 1.48 times as large
 
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 from html import escape
+from importlib import import_module
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,9 +22,8 @@ from defocus.errors import (
     WrongSensitivityError,
 )
 from defocus.privacy.accounting import account
-from defocus.workloads import plans
 
-BUDGET = Budget(1, 1e-6)
+PRICE: dict[str, Any] = {"epsilon": 1, "delta": 1e-6}
 WORKLOADS: dict[str, w.Workload | w.Marginals] = {
     "identity": w.identity(6),
     "total": w.total(6),
@@ -38,17 +39,17 @@ WORKLOADS: dict[str, w.Workload | w.Marginals] = {
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_a_plan_is_between_the_bound_and_the_naive_ways(name: str, noise: str) -> None:
-    plan = w.plan(WORKLOADS[name], BUDGET, noise=noise)
+    plan = w.plan(WORKLOADS[name], **PRICE, noise=noise)
     assert plan.lower_bound <= plan.error.total * (1 + 1e-6)
     assert plan.error.total <= 1.005 * min(plan.identity_error, plan.direct_error)
     assert plan.error.largest * (1 + 1e-9) >= plan.error.mean
-    assert BUDGET.covers(account(plan.event))
+    assert Budget(**PRICE).covers(account(plan.event))
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_variances_are_those_of_the_pseudoinverse_of_the_integers_in_use(name: str) -> None:
     workload = WORKLOADS[name]
-    plan = w.plan(workload, BUDGET, noise="gaussian")
+    plan = w.plan(workload, **PRICE, noise="gaussian")
     strategy = plan.measurement.strategy
     cells = int(np.prod(workload.sizes))
     real = np.array([strategy.measure(column) for column in np.eye(cells, dtype=np.int64)], np.float64).T
@@ -71,7 +72,7 @@ def test_variances_are_those_of_the_pseudoinverse_of_the_integers_in_use(name: s
 @given(st.lists(st.lists(st.integers(-3, 3), min_size=4, max_size=4).filter(any), min_size=1, max_size=6))
 def test_any_integer_workload_is_answered_without_bias(rows_: list[list[int]]) -> None:
     workload = w.explicit(rows_)
-    plan = w.plan(workload, BUDGET, noise="gaussian")
+    plan = w.plan(workload, **PRICE, noise="gaussian")
     x = np.array([5, 0, -2, 1000])
     exact = plan.measurement.strategy.answers(workload, plan.measurement.strategy.measure(x))
     np.testing.assert_allclose(exact, workload.answer(x), atol=1e-4)
@@ -84,43 +85,43 @@ def unit_variance(plan: w.Plan) -> float:
 
 def test_prefix_sums_beat_the_normalised_square_root() -> None:
     """Henzinger, Upadhyay (2024): mean 6.54 at n = 256 by the normalised square root; the optimum is near 6.38."""
-    plan = w.plan(w.prefix(256), BUDGET, noise="gaussian")
+    plan = w.plan(w.prefix(256), **PRICE, noise="gaussian")
     assert plan.error.mean / unit_variance(plan) < 6.41
-    flat = w.plan(w.prefix(256), BUDGET, noise="gaussian", objective="max")
+    flat = w.plan(w.prefix(256), **PRICE, noise="gaussian", objective="max")
     assert flat.error.largest / unit_variance(flat) < 6.54
 
 
 def test_the_largest_variance_is_lower_when_that_is_the_objective() -> None:
     for workload in (w.ranges(24), w.marginals([2, 3, 7], up_to=2), w.kron(w.prefix(6), w.prefix(4))):
-        total, flat = (w.plan(workload, BUDGET, noise="gaussian", objective=o) for o in ("total", "max"))
+        total, flat = (w.plan(workload, **PRICE, noise="gaussian", objective=o) for o in ("total", "max"))
         assert flat.error.largest <= total.error.largest
         assert flat.error.total >= total.error.total * (1 - 1e-3)
 
 
 def test_all_three_way_marginals_of_a_hundred_attributes_meet_the_bound() -> None:
     """Xiao, He, Zhang, Kifer (2023): residuals attain the SVD bound; McKenna et al. (2018) never materialise either."""
-    plan = w.plan(w.marginals([10] * 100, ways=3), BUDGET, noise="gaussian")
+    plan = w.plan(w.marginals([10] * 100, ways=3), **PRICE, noise="gaussian")
     assert plan.error.total == pytest.approx(plan.lower_bound, rel=1e-9)
     assert plan.workload.cells == 10**100
 
 
 def test_tighter_budgets_larger_units_and_replacement_cost_accuracy() -> None:
-    base = w.plan(w.prefix(8), BUDGET, noise="gaussian").error.total
-    assert w.plan(w.prefix(8), Budget(0.5, 1e-6), noise="gaussian").error.total > 2 * base
-    assert w.plan(w.prefix(8), BUDGET, noise="gaussian", contribution=2).error.total == pytest.approx(
+    base = w.plan(w.prefix(8), **PRICE, noise="gaussian").error.total
+    assert w.plan(w.prefix(8), epsilon=0.5, delta=1e-6, noise="gaussian").error.total > 2 * base
+    assert w.plan(w.prefix(8), **PRICE, noise="gaussian", contribution=2).error.total == pytest.approx(
         4 * base, rel=1e-3
     )
-    replaced = w.plan(w.prefix(8), BUDGET, noise="gaussian", unit=rows(replace=True))
+    replaced = w.plan(w.prefix(8), **PRICE, noise="gaussian", unit=rows(replace=True))
     assert base < replaced.error.total < 4 * base
     assert replaced.lower_bound <= replaced.error.total
-    assert w.plan(w.prefix(8), BUDGET, noise="gaussian", unit=user("id", replace=True)).error.total >= base
+    assert w.plan(w.prefix(8), **PRICE, noise="gaussian", unit=user("id", replace=True)).error.total >= base
 
 
 def test_the_noise_with_the_smaller_error_is_chosen_and_pure_budgets_get_laplace() -> None:
-    assert w.plan(w.identity(4), Budget(1)).noise == "laplace"
-    both = [w.plan(w.prefix(64), Budget(1, 1e-3), noise=kind).error.total for kind in ("gaussian", "laplace")]
-    assert w.plan(w.prefix(64), Budget(1, 1e-3)).error.total == pytest.approx(min(both))
-    assert w.plan(w.prefix(8), Budget(rho=0.5)).noise == "gaussian"
+    assert w.plan(w.identity(4), epsilon=1).noise == "laplace"
+    both = [w.plan(w.prefix(64), epsilon=1, delta=1e-3, noise=kind).error.total for kind in ("gaussian", "laplace")]
+    assert w.plan(w.prefix(64), epsilon=1, delta=1e-3).error.total == pytest.approx(min(both))
+    assert w.plan(w.prefix(8), rho=0.5).noise == "gaussian"
 
 
 def test_weights_may_stand_on_either_side_and_come_from_numpy() -> None:
@@ -136,7 +137,7 @@ def test_true_counts_as_one_in_a_matrix() -> None:
 
 @pytest.mark.parametrize(("workload", "size"), [(w.identity(5000), 5000), (3 * w.total(5000), 1)])
 def test_cells_and_totals_of_large_domains_need_no_matrix(workload: w.Workload, size: int) -> None:
-    plan = w.plan(workload, BUDGET, noise="laplace")
+    plan = w.plan(workload, **PRICE, noise="laplace")
     assert plan.variances() == pytest.approx(np.full(size, plan.law), rel=1e-6)
     assert plan.error.total == pytest.approx(float(workload.importance().sum()) * plan.law, rel=1e-6)
     assert plan.measurement.strategy.answers(
@@ -146,7 +147,7 @@ def test_cells_and_totals_of_large_domains_need_no_matrix(workload: w.Workload, 
 
 def test_a_given_strategy_is_used_as_it_is() -> None:
     tree = [[1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 1, 1], *np.eye(4).tolist()]
-    plan = w.plan(w.prefix(4), BUDGET, noise="laplace", strategy=w.strategy(tree, l1=3, l2=3**0.5))
+    plan = w.plan(w.prefix(4), **PRICE, noise="laplace", strategy=w.strategy(tree, l1=3, l2=3**0.5))
     expected = np.trace(w.prefix(4).gram() @ np.linalg.inv(np.array(tree).T @ np.array(tree))) * 9
     assert plan.error.total / plan.law == pytest.approx(expected, rel=1e-4)
 
@@ -154,7 +155,7 @@ def test_a_given_strategy_is_used_as_it_is() -> None:
 @pytest.mark.parametrize("noise", ["gaussian", "laplace", None])
 def test_progress_is_told_in_percentages_that_rise_to_a_hundred(noise: str | None) -> None:
     told: list[float] = []
-    w.plan(w.prefix(40), BUDGET, noise=noise, progress=told.append)
+    w.plan(w.prefix(40), **PRICE, noise=noise, progress=told.append)
     assert len(told) > 3
     assert told == sorted(told)
     assert told[0] < 50
@@ -170,25 +171,25 @@ def test_linear_algebra_has_one_thread_while_planning_and_its_own_afterwards() -
     seen: set[int] = set()
     with threadpool_limits(2):
         before = threads()
-        w.plan(w.prefix(40), BUDGET, progress=lambda _: seen.add(threads()) if len(seen) < 1 else None)
+        w.plan(w.prefix(40), **PRICE, progress=lambda _: seen.add(threads()) if len(seen) < 1 else None)
         assert threads() == before
     assert seen == {1}
 
 
 def test_errors_and_bounds_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = w.plan(w.prefix(16), BUDGET)
+    plan = w.plan(w.prefix(16), **PRICE)
     shown = str(plan)
 
     def fail(*_: object) -> None:
         raise AssertionError
 
-    monkeypatch.setattr(plans, "spectrum", fail)
+    monkeypatch.setattr(import_module("defocus.workloads.plan"), "spectrum", fail)
     monkeypatch.setattr(type(plan.measurement.strategy), "total", fail)
     assert str(plan) == shown
 
 
 def test_the_table_shows_the_gain() -> None:
-    plan = w.plan(w.ranges(16), BUDGET, noise="gaussian")
+    plan = w.plan(w.ranges(16), **PRICE, noise="gaussian")
     assert "every cell by itself" in str(plan)
     page = plan._repr_html_()
     assert "no strategy is below" in page
@@ -200,34 +201,34 @@ def test_the_table_shows_the_gain() -> None:
 
 REFUSALS: dict[str, tuple[Callable[[], object], type[DefocusError], str]] = {
     "rank-deficient strategies": (
-        lambda: w.plan(w.prefix(3), BUDGET, strategy=w.strategy([[1, 1, 1], [1, 0, 0]])),
+        lambda: w.plan(w.prefix(3), **PRICE, strategy=w.strategy([[1, 1, 1], [1, 0, 0]])),
         UnanswerableWorkloadError,
         "rank 2 over 3 cells",
     ),
     "strategies that miss a query of hardly any weight": (
         lambda: w.plan(
-            w.union(w.total(4), w.identity(4), weights=[1, 1e-12]), BUDGET, strategy=w.strategy(np.ones((1, 4)))
+            w.union(w.total(4), w.identity(4), weights=[1, 1e-12]), **PRICE, strategy=w.strategy(np.ones((1, 4)))
         ),
         UnanswerableWorkloadError,
         "rank 1 over 4 cells",
     ),
     "strategies that miss a row of hardly any weight": (
-        lambda: w.plan(w.explicit([[1, 1], [1, 0]], weights=[1, 1e-12]), BUDGET, strategy=w.strategy(np.ones((1, 2)))),
+        lambda: w.plan(w.explicit([[1, 1], [1, 0]], weights=[1, 1e-12]), **PRICE, strategy=w.strategy(np.ones((1, 2)))),
         UnanswerableWorkloadError,
         "rank 1 over 2 cells",
     ),
     "strategies whose rows would not fit": (
-        lambda: w.plan(w.identity(2), BUDGET, strategy=w.strategy([[1, 2**19 + 1], [0, 1]]), total=2**45),
+        lambda: w.plan(w.identity(2), **PRICE, strategy=w.strategy([[1, 2**19 + 1], [0, 1]]), total=2**45),
         CannotCalibrateError,
         "more than 64 bits",
     ),
     "strategies that are matrices": (
-        lambda: w.plan(w.prefix(3), BUDGET, strategy=np.eye(3)),  # type: ignore[arg-type]
+        lambda: w.plan(w.prefix(3), **PRICE, strategy=np.eye(3)),  # type: ignore[arg-type]
         InvalidParameterError,
         "made by workloads.strategy",
     ),
     "strategies for marginals": (
-        lambda: w.plan(w.marginals([2, 2], ways=1), BUDGET, strategy=w.strategy(np.eye(4))),
+        lambda: w.plan(w.marginals([2, 2], ways=1), **PRICE, strategy=w.strategy(np.eye(4))),
         InvalidParameterError,
         "take no strategy",
     ),
@@ -238,17 +239,17 @@ REFUSALS: dict[str, tuple[Callable[[], object], type[DefocusError], str]] = {
         "largest coefficient",
     ),
     "weights without an end": (
-        lambda: w.plan(1e200 * (1e200 * w.prefix(3)), BUDGET),
+        lambda: w.plan(1e200 * (1e200 * w.prefix(3)), **PRICE),
         InvalidParameterError,
         "weights of the workload",
     ),
     "weights of more than a contribution": (
-        lambda: w.plan(w.prefix(3), BUDGET, unit=weight(bound=5), contribution=4),
+        lambda: w.plan(w.prefix(3), **PRICE, unit=weight(bound=5), contribution=4),
         InvalidParameterError,
         "can move a count by 5",
     ),
     "progress that cannot be told": (
-        lambda: w.plan(w.prefix(3), BUDGET, progress=7),  # type: ignore[arg-type]
+        lambda: w.plan(w.prefix(3), **PRICE, progress=7),  # type: ignore[arg-type]
         InvalidParameterError,
         "called with a percentage",
     ),
@@ -300,7 +301,7 @@ REFUSALS: dict[str, tuple[Callable[[], object], type[DefocusError], str]] = {
         "1 tables with 1099511627776 subsets",
     ),
     "mismatched domains": (
-        lambda: w.plan(w.prefix(3), BUDGET, strategy=w.strategy(np.eye(4))),
+        lambda: w.plan(w.prefix(3), **PRICE, strategy=w.strategy(np.eye(4))),
         MismatchedDomainError,
         "over the domain",
     ),
@@ -340,26 +341,31 @@ REFUSALS: dict[str, tuple[Callable[[], object], type[DefocusError], str]] = {
     "ragged matrices": (lambda: w.explicit([[1], [1, 2]]), InvalidParameterError, "matrix of numbers"),
     "domains without cells": (lambda: w.prefix(0), InvalidParameterError, "at least 1"),
     "domains of true": (lambda: w.identity(True), InvalidParameterError, "whole number"),
-    "domains too large for a matrix": (lambda: w.plan(w.prefix(5000), BUDGET), InvalidParameterError, "4096"),
+    "domains too large for a matrix": (lambda: w.plan(w.prefix(5000), **PRICE), InvalidParameterError, "4096"),
     "attributes that do not exist": (lambda: w.marginals([2, 3], [(0, 2)]), InvalidParameterError, "there are 2"),
     "marginals of more ways than attributes": (
         lambda: w.marginals([2, 3], ways=3),
         InvalidParameterError,
         "no 3-way",
     ),
-    "unknown noise": (lambda: w.plan(w.prefix(3), BUDGET, noise="cauchy"), InvalidParameterError, "neither"),
+    "unknown noise": (lambda: w.plan(w.prefix(3), **PRICE, noise="cauchy"), InvalidParameterError, "no noise named"),
     "Gaussian noise without a delta": (
-        lambda: w.plan(w.prefix(3), Budget(1), noise="gaussian"),
+        lambda: w.plan(w.prefix(3), epsilon=1, noise="gaussian"),
         CannotCalibrateError,
         "without a delta",
     ),
-    "budgets that are numbers": (lambda: w.plan(w.prefix(3), 1.0), InvalidParameterError, "Budget"),  # type: ignore[arg-type]
+    "plans without a price": (lambda: w.plan(w.prefix(3)), InvalidParameterError, "got none"),
+    "two prices": (lambda: w.plan(w.prefix(3), epsilon=1, rho=1), InvalidParameterError, "got epsilon, rho"),
     "bounds that leave no room": (
-        lambda: w.plan(w.prefix(3), BUDGET, total=2**62),
+        lambda: w.plan(w.prefix(3), **PRICE, total=2**62),
         CannotCalibrateError,
         "bits for the strategy",
     ),
-    "contributions of zero": (lambda: w.plan(w.prefix(3), BUDGET, contribution=0), InvalidParameterError, "at least 1"),
+    "contributions of zero": (
+        lambda: w.plan(w.prefix(3), **PRICE, contribution=0),
+        InvalidParameterError,
+        "at least 1",
+    ),
 }
 
 

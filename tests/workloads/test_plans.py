@@ -14,7 +14,7 @@ from defocus.errors import BudgetExceededError, InvalidParameterError, Mismatche
 from defocus.ledger import Ledger
 from defocus.noise.testing import seeded
 
-BUDGET = Budget(1, 1e-6)
+PRICE: dict[str, Any] = {"epsilon": 1, "delta": 1e-6}
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def charges(book: Ledger) -> int:
     ids=["matrix", "product", "marginals"],
 )
 def test_errors_have_the_predicted_variance_and_no_other(workload: Any, noise: str) -> None:
-    plan = w.plan(workload, BUDGET, noise=noise)
+    plan = w.plan(workload, **PRICE, noise=noise)
     x, bits, runs = 50 * np.arange(12), seeded(11), 400
     measure = plan.measurement
     truth = workload.answer(x)
@@ -52,7 +52,7 @@ def test_errors_have_the_predicted_variance_and_no_other(workload: Any, noise: s
 
 
 def test_a_release_is_charged_once_and_carries_intervals(book: Ledger) -> None:
-    plan = w.plan(w.prefix(5), BUDGET, noise="gaussian")
+    plan = w.plan(w.prefix(5), **PRICE, noise="gaussian")
     answers = plan.release([100, 50, 0, 3, 7], ledger=book, purpose="ages", bits=seeded(1))
     assert charges(book) == 1
     assert answers.release.event == plan.event
@@ -63,12 +63,12 @@ def test_a_release_is_charged_once_and_carries_intervals(book: Ledger) -> None:
 
 
 def test_one_release_answers_other_questions_free_of_charge(book: Ledger) -> None:
-    answers = w.plan(w.prefix(4), BUDGET).release([9, 8, 7, 6], ledger=book, purpose="ages", bits=seeded(2))
+    answers = w.plan(w.prefix(4), **PRICE).release([9, 8, 7, 6], ledger=book, purpose="ages", bits=seeded(2))
     cells = answers.ask(w.identity(4))
     assert cells.values.cumsum() == pytest.approx(answers.values, rel=1e-9)
     low, high = cells.intervals(0.9)
     assert ((low + high) / 2).tolist() == pytest.approx(cells.values.tolist())
-    planned = w.plan(w.identity(4), BUDGET, noise="laplace", strategy=w.strategy(np.eye(4)))
+    planned = w.plan(w.identity(4), **PRICE, noise="laplace", strategy=w.strategy(np.eye(4)))
     assert (high - low).max() > 0.5 * planned.intervals(0.9).max()
     assert charges(book) == 1
     with pytest.raises(InvalidParameterError, match="A question is a workload, but it is str"):
@@ -81,11 +81,11 @@ def test_a_named_request_is_recalled_by_an_equal_plan_and_by_no_other(book: Ledg
     """Both strategies have columns of one length, hence equal events; their rows mean different things."""
     halves, cells = w.strategy([[1, 1, 0, 0], [0, 0, 1, 1]]), w.strategy(np.eye(4)[[1, 0, 3, 2]])
     total = w.total(4)
-    plans = [w.plan(total, BUDGET, noise="laplace", strategy=one) for one in (halves, halves, cells)]
+    plans = [w.plan(total, **PRICE, noise="laplace", strategy=one) for one in (halves, halves, cells)]
     first = plans[0].release([9, 8, 7, 6], ledger=book, purpose="all", bits=seeded(2), request="all of them")
     again = plans[1].release([0, 0, 0, 0], ledger=book, purpose="all", request="all of them")
     assert again.values.tolist() == first.values.tolist()
-    asked_otherwise = w.plan(w.explicit([[1, 1, 1, 1], [1, 1, 0, 0]]), BUDGET, noise="laplace", strategy=halves)
+    asked_otherwise = w.plan(w.explicit([[1, 1, 1, 1], [1, 1, 0, 0]]), **PRICE, noise="laplace", strategy=halves)
     for other in (plans[2], asked_otherwise):
         assert other.event == plans[0].event
         with pytest.raises(InvalidParameterError, match="another workload or strategy"):
@@ -94,7 +94,7 @@ def test_a_named_request_is_recalled_by_an_equal_plan_and_by_no_other(book: Ledg
 
 
 def test_least_squares_answers_agree_with_each_other(book: Ledger) -> None:
-    plan = w.plan(w.marginals([3, 4, 2], ways=2), BUDGET, noise="gaussian")
+    plan = w.plan(w.marginals([3, 4, 2], ways=2), **PRICE, noise="gaussian")
     answers = plan.release(np.arange(24).reshape(3, 4, 2), ledger=book, purpose="tables", bits=seeded(3))
     np.testing.assert_allclose(answers.table((0, 1)).sum(axis=1), answers.table((0, 2)).sum(axis=1), rtol=1e-9)
     np.testing.assert_allclose(answers.table((0, 1)).sum(axis=0), answers.table((1, 2)).sum(axis=1), rtol=1e-9)
@@ -102,17 +102,17 @@ def test_least_squares_answers_agree_with_each_other(book: Ledger) -> None:
 
 def test_intervals_of_later_questions_are_those_of_a_plan_for_them(book: Ledger) -> None:
     halves = w.strategy([[1, 1, 0, 0], [0, 0, 1, 1]])
-    answers = w.plan(w.total(4), BUDGET, noise="laplace", strategy=halves).release(
+    answers = w.plan(w.total(4), **PRICE, noise="laplace", strategy=halves).release(
         [9, 8, 7, 6], ledger=book, purpose="ages", bits=seeded(2)
     )
     later = w.explicit([[1, 1, 0, 0]])
     low, high = answers.ask(later).intervals(0.9)
-    planned = w.plan(later, BUDGET, noise="laplace", strategy=halves).intervals(0.9)
+    planned = w.plan(later, **PRICE, noise="laplace", strategy=halves).intervals(0.9)
     assert (high - low) / 2 == pytest.approx(planned)
 
 
 def test_a_table_has_its_axes_in_the_order_they_are_named(book: Ledger) -> None:
-    plan = w.plan(w.marginals([3, 4, 2], ways=2), BUDGET, noise="gaussian")
+    plan = w.plan(w.marginals([3, 4, 2], ways=2), **PRICE, noise="gaussian")
     answers = plan.release(np.arange(24), ledger=book, purpose="tables", bits=seeded(3))
     assert answers.table((1, 0)).tolist() == answers.table((0, 1)).T.tolist()
     for missing in ((0, 3), (0, 0), (), 1, "01"):
@@ -122,7 +122,7 @@ def test_a_table_has_its_axes_in_the_order_they_are_named(book: Ledger) -> None:
 
 
 def test_answers_are_shown_in_short_and_as_a_table_for_notebooks(book: Ledger) -> None:
-    answers = w.plan(w.ranges(40), BUDGET).release([5] * 40, ledger=book, purpose="<ages>", bits=seeded(1))
+    answers = w.plan(w.ranges(40), **PRICE).release([5] * 40, ledger=book, purpose="<ages>", bits=seeded(1))
     assert repr(answers).startswith("<answers to <workload of 820 queries over 40 cells>: [")
     assert len(repr(answers)) < 200
     page = answers._repr_html_()
@@ -133,7 +133,7 @@ def test_answers_are_shown_in_short_and_as_a_table_for_notebooks(book: Ledger) -
 
 @pytest.mark.parametrize("workload", [w.prefix(24), w.marginals([3, 4, 2], ways=2)], ids=["prefix", "marginals"])
 def test_without_negatives_the_total_stays_and_bias_is_declared(book: Ledger, workload: Any) -> None:
-    plan = w.plan(workload, BUDGET, noise="gaussian")
+    plan = w.plan(workload, **PRICE, noise="gaussian")
     made = plan.release(np.full(24, 2), ledger=book, purpose="few", nonnegative=True, bits=seeded(4))
     assert made.values.min() >= 0
     assert "biased" in made.processing
@@ -147,12 +147,12 @@ def test_records_and_their_histogram_are_the_same_data() -> None:
     x = np.zeros((3, 4, 2), np.int64)
     np.add.at(x, tuple(codes.T), 1)
     for workload in (w.marginals([3, 4, 2], up_to=3), w.kron(w.prefix(3), w.identity(4), w.total(2))):
-        strategy = w.plan(workload, BUDGET, noise="gaussian").measurement.strategy
+        strategy = w.plan(workload, **PRICE, noise="gaussian").measurement.strategy
         assert strategy.measure(w.records(codes)).tolist() == strategy.measure(x).tolist()
 
 
 def test_codes_outside_their_range_count_as_the_nearest() -> None:
-    strategy = w.plan(w.marginals([3, 2], ways=1), BUDGET, noise="gaussian").measurement.strategy
+    strategy = w.plan(w.marginals([3, 2], ways=1), **PRICE, noise="gaussian").measurement.strategy
     wild, tame = w.records(np.array([[-7, 9], [1, 1]])), w.records(np.array([[0, 1], [1, 1]]))
     assert strategy.measure(wild).tolist() == strategy.measure(tame).tolist()
 
@@ -170,13 +170,13 @@ def test_codes_outside_their_range_count_as_the_nearest() -> None:
 )
 def test_unfit_data_is_refused_and_nothing_is_charged(book: Ledger, data: Any, kind: type[Exception]) -> None:
     with pytest.raises(kind):
-        w.plan(w.prefix(4), BUDGET).release(data, ledger=book, purpose="x")
+        w.plan(w.prefix(4), **PRICE).release(data, ledger=book, purpose="x")
     assert charges(book) == 0
 
 
 @pytest.mark.parametrize("odd", [None, 3.5, float("nan"), "3", True, 2**70, -(10**400), Decimal("1e99"), [3]], ids=repr)
 def test_no_count_of_a_list_is_refused_whatever_it_is(book: Ledger, odd: Any) -> None:
-    plan = w.plan(w.prefix(4), BUDGET)
+    plan = w.plan(w.prefix(4), **PRICE)
     plan.release([1, 2, 3, odd], ledger=book, purpose="x")
     assert charges(book) == 1
     with pytest.raises(MismatchedDomainError):
@@ -184,7 +184,7 @@ def test_no_count_of_a_list_is_refused_whatever_it_is(book: Ledger, odd: Any) ->
 
 
 def test_no_count_of_an_array_is_too_large() -> None:
-    measure = w.plan(w.identity(2), BUDGET, total=2**40).measurement.strategy.measure
+    measure = w.plan(w.identity(2), **PRICE, total=2**40).measurement.strategy.measure
     assert measure(np.array([2**64 - 1, 1], np.uint64)).tolist() == measure([2**63 - 1, 1]).tolist()
 
 
@@ -192,10 +192,10 @@ def test_a_ledger_that_protects_something_else_is_refused(tmp_path: Path) -> Non
     terms: dict[str, Any] = {"budget": Budget(3, 1e-5), "unit": user("id"), "dataset": "visits"}
     with Ledger.open(tmp_path / "b.ledger", **terms) as book:
         with pytest.raises(InvalidParameterError, match="plan protects one row") as refusal:
-            w.plan(w.prefix(4), BUDGET).release([1, 2, 3, 4], ledger=book, purpose="x")
+            w.plan(w.prefix(4), **PRICE).release([1, 2, 3, 4], ledger=book, purpose="x")
         assert "contribution" in refusal.value.fix
         assert charges(book) == 0
-        plan = w.plan(w.prefix(4), BUDGET, unit=book.unit, contribution=4)
+        plan = w.plan(w.prefix(4), **PRICE, unit=book.unit, contribution=4)
         plan.release([1, 2, 3, 4], ledger=book, purpose="x", bits=seeded(6))
         assert charges(book) == 1
 
@@ -204,7 +204,7 @@ def test_a_budget_that_is_gone_is_refused_before_anything_is_drawn(tmp_path: Pat
     terms: dict[str, Any] = {"budget": Budget(0.5, 1e-6), "unit": rows(), "dataset": "visits"}
     with Ledger.open(tmp_path / "c.ledger", **terms) as book:
         with pytest.raises(BudgetExceededError):
-            w.plan(w.prefix(4), BUDGET).release([1, 2, 3, 4], ledger=book, purpose="x")
+            w.plan(w.prefix(4), **PRICE).release([1, 2, 3, 4], ledger=book, purpose="x")
         assert charges(book) == 0
 
 

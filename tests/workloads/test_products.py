@@ -1,20 +1,22 @@
+from typing import Any
+
 import numpy as np
 import pytest
 
-from defocus import Budget, rows
+from defocus import rows
 from defocus import workloads as w
 from defocus.errors import InvalidParameterError, UnanswerableWorkloadError
 from defocus.workloads.matrices import MatrixStrategy
 from defocus.workloads.products import ProductStrategy
 
-BUDGET = Budget(1, 1e-6)
+PRICE: dict[str, Any] = {"epsilon": 1, "delta": 1e-6}
 
 
 def test_a_product_is_as_good_as_its_factors() -> None:
     """With Gaussian noise the optimum of a product is the product of the optima: the conditions factorise."""
     left, right = w.prefix(8), w.ranges(6)
-    both = w.plan(w.kron(left, right), BUDGET, noise="gaussian")
-    one, other = (w.plan(part, BUDGET, noise="gaussian") for part in (left, right))
+    both = w.plan(w.kron(left, right), **PRICE, noise="gaussian")
+    one, other = (w.plan(part, **PRICE, noise="gaussian") for part in (left, right))
     assert both.error.total / both.law == pytest.approx(
         (one.error.total / one.law) * (other.error.total / other.law), rel=1e-3
     )
@@ -27,7 +29,7 @@ def test_a_domain_of_a_hundred_million_cells_is_planned_through_its_factors() ->
         w.kron(w.total(100), w.prefix(100), w.total(100), w.total(100)),
     )
     assert workload.cells == 10**8
-    plan = w.plan(workload, BUDGET, noise="gaussian")
+    plan = w.plan(workload, **PRICE, noise="gaussian")
     assert plan.lower_bound <= plan.error.total < 0.5 * min(plan.identity_error, plan.direct_error)
 
 
@@ -40,7 +42,7 @@ def test_a_factor_that_misses_a_direction_is_refused() -> None:
 
 def test_an_attribute_too_large_for_a_matrix_is_refused() -> None:
     with pytest.raises(InvalidParameterError, match="at most 4096"):
-        w.plan(w.kron(w.prefix(5000), w.identity(2)), BUDGET)
+        w.plan(w.kron(w.prefix(5000), w.identity(2)), **PRICE)
     with pytest.raises(InvalidParameterError, match="4096"):
         w.kron(w.prefix(100), w.prefix(100)).gram()
 
@@ -57,11 +59,11 @@ def test_measuring_along_the_axes_is_multiplying_by_the_product() -> None:
 
 def test_attributes_that_need_no_precision_take_none() -> None:
     many = w.kron(w.prefix(8), *[w.total(3)] * 6, w.identity(4))
-    plan = w.plan(many, BUDGET, noise="gaussian")
-    alone = w.plan(w.prefix(8), BUDGET, noise="gaussian")
+    plan = w.plan(many, **PRICE, noise="gaussian")
+    alone = w.plan(w.prefix(8), **PRICE, noise="gaussian")
     assert plan.error.total / plan.law == pytest.approx(4 * alone.error.total / alone.law, rel=1e-3)
 
 
 def test_the_total_is_public_when_rows_are_replaced_and_is_answered_all_the_same() -> None:
-    plan = w.plan(w.total(5), BUDGET, noise="gaussian", unit=rows(replace=True))
+    plan = w.plan(w.total(5), **PRICE, noise="gaussian", unit=rows(replace=True))
     assert plan.error.total < 1e-6

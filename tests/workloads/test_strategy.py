@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from defocus import Budget, rows, user
+from defocus import rows, user
 from defocus import workloads as w
 from defocus.privacy.units import Unit
 from defocus.workloads import matrices
@@ -98,12 +98,12 @@ def test_many_columns_are_not_further_apart_than_the_bound(entries: list[list[in
 
 @pytest.mark.parametrize("replaced", [w.total(6), w.kron(w.total(2), w.total(3)), w.marginals([2, 3], [()])])
 def test_a_total_is_not_noised_where_units_replace_each_other_one_for_one(replaced: Any) -> None:
-    plan = w.plan(replaced, Budget(1), unit=rows(replace=True))
+    plan = w.plan(replaced, epsilon=1, unit=rows(replace=True))
     assert plan.error.largest < 1e-6
 
 
 def test_the_total_of_a_replaced_person_has_the_noise_of_one_and_not_of_two() -> None:
-    added, replaced = (w.plan(w.total(6), Budget(1), unit=user("id", replace=other)) for other in (False, True))
+    added, replaced = (w.plan(w.total(6), epsilon=1, unit=user("id", replace=other)) for other in (False, True))
     assert replaced.error.total == pytest.approx(added.error.total, rel=1e-6)
 
 
@@ -126,7 +126,7 @@ def test_products_of_integers_that_do_not_fit_are_reduced_and_not_refused() -> N
 
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
 def test_the_event_carries_the_exact_sensitivity_of_the_integers_in_use(noise: str) -> None:
-    plan = w.plan(w.prefix(8), Budget(1, 1e-6), noise=noise, contribution=3)
+    plan = w.plan(w.prefix(8), epsilon=1, delta=1e-6, noise=noise, contribution=3)
     norms = plan.measurement.strategy.norms()
     sensitivity = plan.measurement.noise.sensitivity
     exact = 9 * norms.l2_squared if noise == "gaussian" else (3 * norms.l1) ** 2

@@ -7,7 +7,7 @@ from typing import Any, final
 
 import numpy as np
 
-from defocus.errors import InvalidParameterError
+from defocus.errors import choice
 
 __all__ = ["KINDS", "Pair", "neighbours"]
 
@@ -45,11 +45,7 @@ def neighbours(kind: str, *, replace: bool = False) -> tuple[Pair, ...]:
     around a thousand: 1000 and 1001
     below zero: -1 and 0
     """
-    if kind not in KINDS:
-        raise InvalidParameterError(
-            f"There are no neighbours of kind {kind!r}.", fix=f"choose one of {', '.join(sorted(KINDS))}."
-        )
-    return tuple(KINDS[kind](replace))
+    return tuple(KINDS[choice("kind of neighbours", kind, sorted(KINDS))](replace))
 
 
 def _numbers(replace: bool) -> Iterator[Pair]:  # one of several makers with the same signature

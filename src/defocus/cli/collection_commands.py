@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from defocus.cli.options import Explain, Json, Out
+from defocus.cli.options import Explain, Json, Out, Plot
 
 __all__ = ["ProcessName", "TaskName", "choose", "commands", "estimate", "shuffler"]
 
@@ -62,7 +62,7 @@ def estimate(
         str | None, typer.Option(help="Where Spark runs, such as spark://host:7077 or local[4]; else DuckDB counts.")
     ] = None,
     out: Out = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw the estimates: .png, .svg or .pdf.")] = None,
+    plot: Plot = None,
     explain: Explain = False,
     as_json: Json = False,
 ) -> None:

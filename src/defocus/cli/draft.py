@@ -8,6 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import typer
 
+from defocus.cli.budget_options import total
 from defocus.cli.terminal import console, plain
 from defocus.engines.postgresql import is_address
 from defocus.engines.sources import source
@@ -29,8 +30,8 @@ def init(
     name: str | None,
     unit: str | None,
     by_rows: bool,
-    epsilon: Number | None,
-    delta: Number | None,
+    budget: Number | None,
+    budget_delta: Number,
     force: bool,
 ) -> bool:
     """Write a draft, asking what only its owner knows, and say whether it can be used as it is."""
@@ -41,8 +42,8 @@ def init(
     _without_secrets(data)
     given: list[str | Path] = [one if "://" in one else Path(one) for one in data]
     where: str | Path | list[str | Path] = given[0] if len(given) == 1 else given
-    person, budget = _asked(where, table, unit, by_rows=by_rows, epsilon=epsilon, delta=delta)
-    text = draft(where, table=table, name=name, unit=person, budget=budget, home=out.absolute().parent)
+    person, whole = _asked(where, table, unit, by_rows=by_rows, budget=budget, budget_delta=budget_delta)
+    text = draft(where, table=table, name=name, unit=person, budget=whole, home=out.absolute().parent)
     try:
         out.write_text(text, encoding="utf-8")
     except OSError as error:
@@ -92,8 +93,8 @@ def _asked(
     unit: str | None,
     *,
     by_rows: bool,
-    epsilon: Number | None,
-    delta: Number | None,
+    budget: Number | None,
+    budget_delta: Number,
 ) -> tuple[Unit | None, Budget | None]:
     """Whom to protect and what may be lost: from the options, else asked on a terminal, else left open in the file."""
     talking = sys.stdin.isatty() and sys.stdout.isatty()
@@ -106,8 +107,6 @@ def _asked(
             "Which column names the person (empty: each row is one)?", default=guesses[0] if guesses else ""
         )
         person = user(said) if said else rows()
-    if epsilon is None and talking:
-        epsilon = typer.prompt("What may all releases together lose, as epsilon?", default=1.0, type=float)
-    if epsilon is None:
-        return person, None
-    return person, Budget(epsilon, 1e-6 if delta is None else delta)
+    if budget is None and talking:
+        budget = typer.prompt("What may all releases together lose, as epsilon?", default=1.0, type=float)
+    return person, total(budget, budget_delta)

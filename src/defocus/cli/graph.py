@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, final
 
 from defocus.cli import privacy
+from defocus.cli.budget_options import total
 from defocus.cli.questions import show, write, writer
 from defocus.cli.remedies import notes_in_options
 from defocus.errors import InvalidParameterError
@@ -17,7 +18,6 @@ from defocus.graphs.kernels.compiler import ready
 from defocus.graphs.ledgers import place_of
 from defocus.graphs.node_names import Lines
 from defocus.ledger import Ledger
-from defocus.privacy.budgets import Budget
 from defocus.privacy.units import Unit, edge, item, node, weight
 
 __all__ = ["Asked", "Opening", "Shown", "ask", "questions"]
@@ -53,7 +53,7 @@ class Asked:
 
     question: str
     settings: tuple[str, ...]
-    by: str | None
+    method: str | None
     epsilon: float
     delta: float | None
     purpose: str | None
@@ -84,11 +84,16 @@ def ask(opening: Opening, asked: Asked, shown: Shown) -> None:
     with _opened(opening, look=shown.preview) as network:
         query = _query(network, asked)
         if shown.preview:
-            foreseen = query.preview(epsilon=asked.epsilon, delta=asked.delta)
+            foreseen = query.preview(epsilon=asked.epsilon, delta=asked.delta, method=asked.method)
             _show(foreseen, shown)
             return
         answer = query.release(
-            epsilon=asked.epsilon, delta=asked.delta, purpose=asked.purpose, who=asked.who, request=asked.request
+            epsilon=asked.epsilon,
+            delta=asked.delta,
+            method=asked.method,
+            purpose=asked.purpose,
+            who=asked.who,
+            request=asked.request,
         )
     try:
         if shown.out is not None:
@@ -115,9 +120,8 @@ def _opened(opening: Opening, *, look: bool) -> Iterator[Network]:
     with TemporaryDirectory() as folder, ExitStack() as opened:
         place: Ledger | Path | str | None = opening.ledger
         if look:
-            found = Ledger.find(
-                opening.ledger or place_of(opening.data, opening.table, _unit(opening), _budget(opening))
-            )
+            budget = total(opening.budget, opening.budget_delta)
+            found = Ledger.find(opening.ledger or place_of(opening.data, opening.table, _unit(opening), budget))
             if found is not None:
                 place = opened.enter_context(found)
             elif opening.unit is not None and opening.budget is not None:  # else it is refused, and none is made
@@ -129,7 +133,7 @@ def _graph(opening: Opening, ledger: Ledger | Path | str | None) -> Network:
     return open_graph(
         opening.data,
         unit=_unit(opening),
-        budget=_budget(opening),
+        budget=total(opening.budget, opening.budget_delta),
         nodes=_nodes(opening.nodes),
         ledger=ledger,
         name=opening.name,
@@ -142,10 +146,6 @@ def _graph(opening: Opening, ledger: Ledger | Path | str | None) -> Network:
         engine=opening.engine,
         memory=opening.memory,
     )
-
-
-def _budget(opening: Opening) -> Budget | None:
-    return None if opening.budget is None else Budget(opening.budget, opening.budget_delta)
 
 
 def _unit(opening: Opening) -> Unit | None:
@@ -203,7 +203,7 @@ def _query(network: Network, asked: Asked) -> GraphQuery:
     listed = [name for name in names if parameters[name].kind is inspect.Parameter.VAR_POSITIONAL and name in settings]
     several = [part.strip() for name in listed for part in str(settings.pop(name)).split(",")]
     query: GraphQuery = method(network, *several, **settings)
-    return query if asked.by is None else query.by(asked.by)
+    return query
 
 
 def _setting(text: str) -> tuple[str, Any]:

@@ -1,12 +1,26 @@
 """``defocus graph``: the command and its options. Its work is in graph_command.py, loaded when it is called."""
 
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from defocus.cli.options import Explain, Json, Out, Spend, SpendDelta
+from defocus.cli.options import (
+    BudgetDelta,
+    BudgetEpsilon,
+    Explain,
+    Json,
+    LedgerPlace,
+    Method,
+    Out,
+    Plot,
+    Purpose,
+    Request,
+    Spend,
+    SpendDelta,
+    TableName,
+    Who,
+)
 
 __all__ = ["GraphUnit", "commands", "graph"]
 
@@ -35,12 +49,12 @@ def graph(
     nodes: Annotated[
         str | None, typer.Option(help="How many public nodes, 'as-listed', or a file with a name in each line.")
     ] = None,
-    budget: Annotated[float | None, typer.Option(help="The epsilon of the whole budget, for a new ledger.")] = None,
-    budget_delta: Annotated[float, typer.Option(help="The delta of the whole budget.")] = 0.0,
-    ledger: Annotated[str | None, typer.Option(help="The ledger; beside the data unless told.")] = None,
+    budget: BudgetEpsilon = None,
+    budget_delta: BudgetDelta = 0.0,
+    ledger: LedgerPlace = None,
     name: Annotated[str | None, typer.Option(help="What the data is called in the ledger.")] = None,
     ends: Annotated[str | None, typer.Option(help="The two columns of ends, e.g. 'from_id,to_id'.")] = None,
-    table: Annotated[str | None, typer.Option(help="Which table of a database.")] = None,
+    table: TableName = None,
     header: Annotated[
         bool | None,
         typer.Option(
@@ -56,20 +70,18 @@ def graph(
     weights: Annotated[str | None, typer.Option(help="The column of weights.")] = None,
     time: Annotated[str | None, typer.Option(help="The column of times.")] = None,
     bound: Annotated[float | None, typer.Option(help="The largest degree of a node, or the largest weight.")] = None,
-    by: Annotated[str | None, typer.Option(help="Which method; the one that errs least unless told.")] = None,
+    method: Method = None,
     settings: Annotated[
         list[str] | None,
         typer.Option(
             "--set", help="A setting of the question, e.g. k=3 or statistics=edges,triangles; may be repeated."
         ),
     ] = None,
-    purpose: Annotated[str | None, typer.Option(help="Why, in one line; goes into the ledger.")] = None,
-    who: Annotated[str | None, typer.Option(help="By whom; the account's name unless told.")] = None,
-    request: Annotated[
-        str | None, typer.Option(help="Keep the answer under this name; asked again it is free.")
-    ] = None,
+    purpose: Purpose = None,
+    who: Who = None,
+    request: Request = None,
     out: Out = None,
-    plot: Annotated[Path | None, typer.Option(help="Plot the answer with its intervals.")] = None,
+    plot: Plot = None,
     preview: Annotated[bool, typer.Option("--preview", metavar="", help="Only say what it would be like.")] = False,
     explain: Explain = False,
     as_json: Json = False,
@@ -99,7 +111,7 @@ def graph(
         graph_command.Asked(
             question=question,
             settings=tuple(settings or ()),
-            by=by,
+            method=method,
             epsilon=epsilon,
             delta=delta,
             purpose=purpose,

@@ -1,4 +1,4 @@
-"""``defocus advise``: which mechanism errs least at a budget."""
+"""``defocus advise``: which mechanism errs least at a price."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any, final
 
 from defocus.answers.plots import blank
-from defocus.cli.budget_options import DELTA, budget
+from defocus.cli.budget_options import DELTA, price_of
 from defocus.cli.terminal import above, below, console, facts, table, to_json
 from defocus.errors import CannotCalibrateError, DefocusError, InvalidParameterError, Number, probability
 from defocus.mechanisms import Advice, Candidate, advise, advise_choice
-from defocus.privacy.accounting import account
+from defocus.privacy.accounting import ACCOUNTANTS, account, accountant
 from defocus.privacy.budgets import Budget
 from defocus.privacy.calibration import calibrate
 from defocus.privacy.events import Composed, Event, compose
@@ -22,15 +22,14 @@ from defocus.privacy.numbers import roughly
 from defocus.privacy.units import Adjacency
 
 __all__ = [
-    "ACCOUNTANTS",
     "Adjacency",
     "Answer",
     "ask",
-    "budget",
     "curve",
     "figure_of",
     "growth",
     "once",
+    "price_of",
     "ready",
     "save",
     "show_account",
@@ -42,18 +41,23 @@ __all__ = [
 
 
 def show_numbers(
-    *, budget: Budget, dimension: int, l1: int | None, l2: float | None, linf: int | None, as_json: bool
+    *, price: Budget, dimension: int, l1: int | None, l2: float | None, linf: int | None, as_json: bool
 ) -> None:
     """Advice for numbers released together; the sensitivity is 1 if none is given for a single number."""
     if dimension == 1 and l1 is None and l2 is None and linf is None:
         l1 = 1
-    _show(advise(budget=budget, dimension=dimension, l1=l1, l2=l2, linf=linf), as_json=as_json)
+    advice = advise(
+        epsilon=price.epsilon, delta=price.delta, rho=price.rho, dimension=dimension, l1=l1, l2=l2, linf=linf
+    )
+    _show(advice, as_json=as_json)
 
 
-def show_choice(*, budget: Budget, candidates: int, l1: int | None, monotone: bool, as_json: bool) -> None:
+def show_choice(*, price: Budget, candidates: int, l1: int | None, monotone: bool, as_json: bool) -> None:
     """Advice for a choice; ``l1`` is how far one utility can move."""
+    if price.epsilon is None:
+        raise InvalidParameterError("A choice is calibrated to an epsilon.", fix="pass --epsilon instead of --rho.")
     sensitivity = 1 if l1 is None else l1
-    advice = advise_choice(budget=budget, candidates=candidates, sensitivity=sensitivity, monotone=monotone)
+    advice = advise_choice(epsilon=price.epsilon, candidates=candidates, sensitivity=sensitivity, monotone=monotone)
     _show(advice, as_json=as_json)
 
 
@@ -115,10 +119,10 @@ def steps(largest: int) -> list[int]:
     return sorted({round(largest ** (i / (_POINTS - 1))) for i in range(_POINTS)})
 
 
-def curve(event: Event, delta: Number, by: str, adjacency: Adjacency, counts: Sequence[int]) -> list[float] | None:
+def curve(event: Event, delta: Number, method: str, adjacency: Adjacency, counts: Sequence[int]) -> list[float] | None:
     """Epsilon after each number of repetitions, or None if the accountant has none for the event at this delta."""
     try:
-        return [account(times * event, by=by, adjacency=adjacency).epsilon(delta) for times in counts]
+        return [account(times * event, method, adjacency).epsilon(delta) for times in counts]
     except DefocusError:
         return None
 
@@ -180,9 +184,6 @@ def save(figure: Any, where: Path) -> None:
         ) from error
 
 
-ACCOUNTANTS = ("pld", "rdp", "zcdp", "gdp", "advanced", "basic")
-"""From the tightest to the simplest."""
-
 _NOTES = {
     "pld": "privacy-loss distribution",
     "rdp": "Rényi moments",
@@ -214,38 +215,38 @@ class Answer:
         }
 
 
-def ask(event: Event, delta: Number, by: str, adjacency: Adjacency) -> Answer:
+def ask(event: Event, delta: Number, method: str, adjacency: Adjacency) -> Answer:
     """Ask one accountant; a refusal of the event, or of this delta, becomes a note."""
     probability("delta", delta, one=False)
     try:
-        loss = account(event, by=by, adjacency=adjacency)
+        loss = account(event, method, adjacency)
         epsilon = loss.epsilon(delta)
     except DefocusError as refusal:
-        return Answer(by, None, None, refusal.what.removeprefix(f"The {by} accountant ").rstrip("."))
+        return Answer(method, None, None, refusal.what.removeprefix(f"The {method} accountant ").rstrip("."))
     if math.isinf(epsilon):
-        return Answer(by, epsilon, None, "no finite epsilon at this delta")
+        return Answer(method, epsilon, None, "no finite epsilon at this delta")
     try:
         interval = loss.interval(delta)
     except DefocusError:
-        return Answer(by, epsilon, None, _NOTES.get(by, ""))
+        return Answer(method, epsilon, None, _NOTES.get(method, ""))
     note = f"certified: the truth lies in [{below(interval.lower)}, {above(interval.upper)}]"
-    return Answer(by, epsilon, interval, note)
+    return Answer(method, epsilon, interval, note)
 
 
 def show_account(
     expression: str,
     *,
     delta: float,
-    by: Sequence[str],
+    methods: Sequence[str],
     adjacency: Adjacency,
     as_json: bool,
     plot: Path | None,
 ) -> None:
     """Print every accountant's epsilon for an expression, as a table or as JSON, and plot its growth."""
-    event = parse(expression)
-    answers = [ask(event, delta, name, adjacency) for name in by or ACCOUNTANTS]
+    event, asked = parse(expression), [accountant(name) for name in methods or ACCOUNTANTS]
+    answers = [ask(event, delta, name, adjacency) for name in asked]
     if plot is not None:
-        save(growth(event, delta, adjacency, by or ACCOUNTANTS), plot)
+        save(growth(event, delta, adjacency, asked), plot)
     if as_json:
         to_json(
             {
@@ -271,18 +272,16 @@ _CHOSEN = "adaptive: a ledger with this budget admits it all, however it is chos
 
 
 def show_calibration(
-    expression: str, *, budget: Budget, by: str | None, adaptive: bool, adjacency: Adjacency, as_json: bool
+    expression: str, *, price: Budget, method: str | None, adaptive: bool, adjacency: Adjacency, as_json: bool
 ) -> None:
-    """Print the least value of the unknown whose event the budget covers, and what that event costs."""
-    if adaptive and by is not None:
-        raise InvalidParameterError("With --adaptive the filter of a ledger decides.", fix="leave --by out.")
+    """Print the least value of the unknown whose event the price covers, and what that event costs."""
+    if adaptive and method is not None:
+        raise InvalidParameterError("With --adaptive the filter of a ledger decides.", fix="leave --method out.")
     make = family(expression)
-    vouching = "filter" if adaptive else by or _suited(budget)
-    found = _found(make, budget, vouching, adjacency)
+    vouching = "filter" if adaptive else _suited(price) if method is None else accountant(method)
+    found = _found(make, price, vouching, adjacency)
     event = make(found)
-    answer = (
-        ask(event, budget.delta, "pld" if adaptive else vouching, adjacency) if budget.epsilon is not None else None
-    )
+    answer = ask(event, price.delta, "pld" if adaptive else vouching, adjacency) if price.epsilon is not None else None
     holds = _CHOSEN if adaptive else _FIXED
     at_limit = found <= _LEAST * (1 + 1e-5)
     if as_json:
@@ -290,10 +289,10 @@ def show_calibration(
             {
                 "x": found,
                 "expression": unparse(event),
-                "budget": {
+                "price": {
                     name: float(value)
                     for name in ("epsilon", "delta", "rho", "mu")
-                    if (value := getattr(budget, name)) is not None and (name != "delta" or budget.epsilon is not None)
+                    if (value := getattr(price, name)) is not None and (name != "delta" or price.epsilon is not None)
                 },
                 "adjacency": adjacency.value,
                 "accountant": vouching,
@@ -304,7 +303,7 @@ def show_calibration(
             }
         )
         return
-    rows = [("x", above(found, 10)), ("event", unparse(event)), ("budget", str(budget)), ("accountant", vouching)]
+    rows = [("x", above(found, 10)), ("event", unparse(event)), ("price", str(price)), ("accountant", vouching)]
     rows.append(("holds for", holds))
     if at_limit:
         rows.append(("note", f"{_LEAST:g} is the least value searched; even less noise would do"))
@@ -322,7 +321,7 @@ def _found(make: Any, budget: Budget, vouching: str, adjacency: Adjacency) -> fl
     try:
         if vouching == "filter":
             return filter_for(budget, adjacency).calibrate(make, low=_LEAST, high=_MOST)
-        return float(calibrate(make, budget, by=vouching, adjacency=adjacency, low=_LEAST, high=_MOST))
+        return float(calibrate(make, budget, method=vouching, adjacency=adjacency, low=_LEAST, high=_MOST))
     except CannotCalibrateError as refusal:
         if not refusal.what.startswith("No value"):
             raise

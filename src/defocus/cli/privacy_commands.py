@@ -5,7 +5,19 @@ from typing import Annotated
 
 import typer
 
-from defocus.cli.options import Adjacency, By, Delta, Epsilon, Expression, Json, Mu, Neighbours, Rho
+from defocus.cli.options import (
+    Accountant,
+    Accountants,
+    Adjacency,
+    Delta,
+    Epsilon,
+    Expression,
+    Json,
+    Mu,
+    Neighbours,
+    Rho,
+    SpendDelta,
+)
 
 __all__ = ["commands"]
 
@@ -17,7 +29,7 @@ def account(
     expression: Expression,
     *,
     delta: Annotated[float, typer.Option(help="At which delta to give epsilon.")] = 1e-6,
-    by: Annotated[list[By] | None, typer.Option(help="Ask this accountant only; may be repeated.")] = None,
+    method: Accountants = None,
     adjacency: Neighbours = Adjacency.ADD_REMOVE,
     plot: Annotated[Path | None, typer.Option(help="Plot epsilon against the number of repetitions.")] = None,
     as_json: Json = False,
@@ -28,7 +40,7 @@ def account(
     privacy.show_account(
         expression,
         delta=delta,
-        by=[name.value for name in by or ()],
+        methods=method or [],
         adjacency=privacy.Adjacency[adjacency.name],
         as_json=as_json,
         plot=plot,
@@ -43,9 +55,7 @@ def calibrate(
     delta: Delta = None,
     rho: Rho = None,
     mu: Mu = None,
-    by: Annotated[
-        By | None, typer.Option(help="Which accountant vouches for it; the one that suits the budget unless told.")
-    ] = None,
+    method: Accountant = None,
     adaptive: Annotated[
         bool,
         typer.Option("--adaptive", metavar="", help="For a ledger: releases chosen after seeing earlier answers."),
@@ -53,13 +63,13 @@ def calibrate(
     adjacency: Neighbours = Adjacency.ADD_REMOVE,
     as_json: Json = False,
 ) -> None:
-    """Find the least noise that meets a budget."""
+    """Find the least noise that meets a price."""
     from defocus.cli import privacy  # noqa: PLC0415 # a command loads what it needs
 
     privacy.show_calibration(
         expression,
-        budget=privacy.budget(epsilon=epsilon, delta=delta, rho=rho, mu=mu),
-        by=None if by is None else by.value,
+        price=privacy.price_of(epsilon=epsilon, delta=delta, rho=rho, mu=mu),
+        method=method,
         adaptive=adaptive,
         adjacency=privacy.Adjacency[adjacency.name],
         as_json=as_json,
@@ -70,9 +80,7 @@ def calibrate(
 def advise(
     *,
     epsilon: Epsilon = None,
-    delta: Annotated[
-        float | None, typer.Option(help="The delta that goes with epsilon; none unless told, which rules Gaussian out.")
-    ] = None,
+    delta: SpendDelta = None,
     rho: Rho = None,
     dimension: Annotated[int, typer.Option(help="How many numbers are released together.")] = 1,
     l1: Annotated[int | None, typer.Option(help="Their L1 sensitivity on the integer grid.")] = None,
@@ -84,14 +92,14 @@ def advise(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Say which mechanism errs least at a budget, and why."""
+    """Say which mechanism errs least at a price, and why."""
     from defocus.cli import privacy  # noqa: PLC0415 # a command loads what it needs
 
-    budget = privacy.budget(epsilon=epsilon, delta=delta, rho=rho, usual=0.0, choices="--epsilon and --rho")
+    price = privacy.price_of(epsilon=epsilon, delta=delta, rho=rho, usual=0.0, choices="--epsilon and --rho")
     if candidates is None:
-        privacy.show_numbers(budget=budget, dimension=dimension, l1=l1, l2=l2, linf=linf, as_json=as_json)
+        privacy.show_numbers(price=price, dimension=dimension, l1=l1, l2=l2, linf=linf, as_json=as_json)
     else:
-        privacy.show_choice(budget=budget, candidates=candidates, l1=l1, monotone=monotone, as_json=as_json)
+        privacy.show_choice(price=price, candidates=candidates, l1=l1, monotone=monotone, as_json=as_json)
 
 
 @commands.command()

@@ -9,6 +9,7 @@ __all__ = ["in_options", "notes_in_options", "options_of"]
 
 _VALUE = r"""(?:(?:dp\.)?user\("(?P<unit>[^"]*)"\)|"(?P<text>[^"]*)"|(?P<plain>[\w.+-]*\w))?"""
 _BUDGET = re.compile(r"\bBudget\((?P<epsilon>[\d.e+-]+)(?:, (?P<delta>[\d.e+-]+))?\)")
+_TOTAL, _PRICE = ("budget", "budget_delta"), ("epsilon", "delta")
 _SHOWN = re.compile(r"(\bBudget\([a-z]+=[^)]*\))")
 """A budget as it is shown, which is no remedy."""
 _UNIT = re.compile(r"\bunit=dp\.(?P<kind>edge|node|weight|event)\((?:(?:max_degree|bound)=(?P<bound>[^()]*))?\)")
@@ -30,7 +31,7 @@ _LISTS = {
     "without directed=True": "without --directed",
 }
 """What is a list in Python is a file here, or words with a comma."""
-_BY = re.compile(r'\bby\((?P<name>"[^"]*")\)(?= gives one)')
+_METHOD = re.compile(r'\bmethod=(?P<name>"[^"]*")(?= gives one)')
 _VERBS = r"(?P<verb>\b(?:pass|choose|raise|round|shorten|write|give) |^)"
 _ORDERED = r"(?! (?:them|it|two|each|every|the|one|a|an|at|columns?|nodes?|both)\b)"
 """What follows a word that tells somebody to do it, such as *name them*, and no parameter of that name."""
@@ -68,8 +69,9 @@ def in_options(text: str, options: Mapping[str, str]) -> str:
         return f"{found['verb']}{options[found['name']]}"
 
     def translated(part: str) -> str:
-        if "epsilon" in options and "delta" in options:
-            part = _BUDGET.sub(_spent(options), part)
+        epsilon, delta = (options.get(name) for name in (_TOTAL if "budget" in options else _PRICE))
+        if epsilon and delta:
+            part = _BUDGET.sub(_spent(epsilon, delta), part)
         part = re.sub(rf"\b(?P<name>{names})={_VALUE}", _given(options), part)
         part = re.sub(rf"{_VERBS}(?P<name>{names})\b(?= ){_ORDERED}", named, part)
         return re.sub(rf"(?P<verb>)(?<![\w-])(?P<name>{names})\b(?= [<>])", named, part)
@@ -81,10 +83,10 @@ def in_options(text: str, options: Mapping[str, str]) -> str:
 def notes_in_options(text: str) -> str:
     """A line of an answer about a graph in which a method that it names is named as the option.
 
-    >>> notes_in_options('no interval; by("ramp, measured") gives one')
-    'no interval; --by "ramp, measured" gives one'
+    >>> notes_in_options('no interval; method="ramp, measured" gives one')
+    'no interval; --method "ramp, measured" gives one'
     """
-    return _BY.sub(r"--by \g<name>", text)
+    return _METHOD.sub(r"--method \g<name>", text)
 
 
 def _of_graphs(text: str) -> str:
@@ -106,10 +108,9 @@ def _of_graphs(text: str) -> str:
     return _SETTING.sub(setting, _QUESTION.sub(question, text))
 
 
-def _spent(options: Mapping[str, str]) -> Callable[[re.Match[str]], str]:
+def _spent(epsilon: str, delta: str) -> Callable[[re.Match[str]], str]:
     def written(found: re.Match[str]) -> str:
-        delta = f" {options['delta']} {found['delta']}" if found["delta"] else ""
-        return f"{options['epsilon']} {found['epsilon']}{delta}"
+        return f"{epsilon} {found['epsilon']}" + (f" {delta} {found['delta']}" if found["delta"] else "")
 
     return written
 

@@ -8,18 +8,23 @@ import typer
 from defocus.cli.options import (
     FILE,
     AtMost,
+    BudgetDelta,
+    BudgetEpsilon,
     Dataset,
-    Delta,
     Dialect,
-    Epsilon,
     Explain,
     Find,
     Json,
     Out,
     Part,
+    Plot,
+    Purpose,
     Question,
+    Request,
     Spend,
     SpendDelta,
+    TableName,
+    Who,
 )
 
 __all__ = ["commands"]
@@ -35,19 +40,27 @@ def init(
     ],
     *,
     out: Annotated[Path, typer.Option(help="Where to write the dataset file.")] = FILE,
-    table: Annotated[str | None, typer.Option(help="Which table of a database.")] = None,
+    table: TableName = None,
     name: Annotated[str | None, typer.Option(help="What to call the data set.")] = None,
     unit: Annotated[str | None, typer.Option(help="The column that names the person.")] = None,
     by_rows: Annotated[bool, typer.Option("--rows", metavar="", help="Protect each row alone instead.")] = False,
-    epsilon: Epsilon = None,
-    delta: Delta = None,
+    budget: BudgetEpsilon = None,
+    budget_delta: BudgetDelta = 1e-6,
     force: Annotated[bool, typer.Option("--force", metavar="", help="Replace the file if there is one.")] = False,
 ) -> None:
     """Write a first dataset file from the schema of the data; no row is looked at. Exit code 1 if it is incomplete."""
     from defocus.cli import draft  # noqa: PLC0415 # a command loads what it needs
 
     done = draft.init(
-        data, out=out, table=table, name=name, unit=unit, by_rows=by_rows, epsilon=epsilon, delta=delta, force=force
+        data,
+        out=out,
+        table=table,
+        name=name,
+        unit=unit,
+        by_rows=by_rows,
+        budget=budget,
+        budget_delta=budget_delta,
+        force=force,
     )
     raise typer.Exit(0 if done else 1)
 
@@ -71,13 +84,11 @@ def query(
     at_most: AtMost = 1,
     dialect: Dialect = "duckdb",
     part: Part = None,
-    purpose: Annotated[str | None, typer.Option(help="Why, in one line; goes into the ledger.")] = None,
-    who: Annotated[str | None, typer.Option(help="By whom; the account's name unless told.")] = None,
-    request: Annotated[
-        str | None, typer.Option(help="Keep the answer under this name; asked again it is free.")
-    ] = None,
+    purpose: Purpose = None,
+    who: Who = None,
+    request: Request = None,
     out: Out = None,
-    plot: Annotated[Path | None, typer.Option(help="Plot the answer with its intervals.")] = None,
+    plot: Plot = None,
     explain: Explain = False,
     as_json: Json = False,
 ) -> None:

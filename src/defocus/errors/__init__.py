@@ -64,6 +64,7 @@
 from defocus.errors.base import DefocusError, InvalidParameterError, MissingExtraError
 from defocus.errors.checks import (
     Number,
+    choice,
     count,
     finite,
     in_range,
@@ -191,6 +192,7 @@ __all__ = [
     "UnsupportedSqlError",
     "WrongKindError",
     "WrongSensitivityError",
+    "choice",
     "count",
     "finite",
     "in_range",

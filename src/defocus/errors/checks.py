@@ -1,13 +1,27 @@
 """Checks of parameters, worded once: each returns the value it was given or refuses it."""
 
+import difflib
 import math
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from numbers import Integral, Rational, Real
+from types import MappingProxyType
 from typing import TypeAlias
 
 from defocus.errors.base import InvalidParameterError
 
-__all__ = ["Number", "count", "finite", "in_range", "non_negative", "positive", "probability", "storable", "whole"]
+__all__ = [
+    "Number",
+    "choice",
+    "count",
+    "finite",
+    "in_range",
+    "non_negative",
+    "positive",
+    "probability",
+    "storable",
+    "whole",
+]
 
 Number: TypeAlias = int | float | Fraction
 """What a parameter may be. Exact types stay exact; a float means the dyadic rational it stores."""
@@ -134,6 +148,39 @@ def storable(name: str, value: Number) -> Number:
             f"{name} has too many digits to be stored: more than 4096 bits.", fix=f"round {name} to fewer digits."
         )
     return value
+
+
+def choice(what: str, value: object, known: Iterable[str], also: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Return the ``known`` name that ``value`` stands for: case, spaces, commas, - and _ do not matter.
+
+    ``also`` maps other names in use, written in small letters without separators, to known ones.
+
+    >>> choice("accountant", "PRV", ["pld", "rdp"], {"prv": "pld"})
+    'pld'
+    >>> choice("accountant", "rpd", ["pld", "rdp"])
+    Traceback (most recent call last):
+    ...
+    defocus.errors.base.InvalidParameterError: There is no accountant named 'rpd'.
+    To fix: did you mean rdp? Else choose one of pld, rdp.
+    """
+    names = {_folded(name): name for name in known}
+    spelt = {**{other: name for other, name in also.items() if name in names.values()}, **names}
+    text = _folded(value) if isinstance(value, str) else ""
+    if text in spelt:
+        return spelt[text]
+    near = [f"did you mean {_quoted(spelt[each])}? Else " for each in difflib.get_close_matches(text, spelt, n=1)]
+    raise InvalidParameterError(
+        f"There is no {what} named {_show(value)}.",
+        fix=f"{''.join(near)}choose one of {', '.join(map(_quoted, names.values()))}.",
+    )
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"' if "," in name else name
+
+
+def _folded(name: str) -> str:
+    return "".join(name[:60].lower().translate({ord(each): " " for each in "-_,"}).split())
 
 
 def _exact(value: Real) -> Number:

@@ -175,7 +175,7 @@ def _guess(follows: str, typical: int) -> str:
 
 def _unsaid(follows: str) -> str:
     return (
-        f'no interval: the noise follows {follows}, which stays private; by("{MEASURED}") gives one, for a tenth of'
+        f'no interval: the noise follows {follows}, which stays private; method="{MEASURED}" gives one, for a tenth of'
         " epsilon"
     )
 

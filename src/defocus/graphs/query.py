@@ -1,6 +1,6 @@
 """A question about a graph: free to preview, charged once when it is released."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import final
 
 from defocus.errors import Number
@@ -46,11 +46,6 @@ class GraphQuery:
     ledger: Ledger
     rules: tuple[str, ...] = RULES
     purposes: tuple[str, ...] | None = None
-    method: str | None = None
-
-    def by(self, method: str) -> "GraphQuery":
-        """The same question, answered by the method of this name instead of the one with the least error."""
-        return replace(self, method=method)
 
     def methods(self, *, epsilon: Number, delta: Number | None = None) -> tuple[Method, ...]:
         """Every way to answer, with its noise; public and free."""
@@ -58,22 +53,22 @@ class GraphQuery:
             supported(self.question)
         return tuple(self.question.methods(self.public, spendable(epsilon, delta)))
 
-    def plan(self, *, epsilon: Number, delta: Number | None = None) -> Method:
-        """The method that would be used, with its noise."""
-        return chosen(self.question, self.methods(epsilon=epsilon, delta=delta), self.method)
+    def plan(self, *, epsilon: Number, delta: Number | None = None, method: str | None = None) -> Method:
+        """The ``method`` of this name with its noise; the one with the least error by default."""
+        return chosen(self.question, self.methods(epsilon=epsilon, delta=delta), method)
 
-    def preview(self, *, epsilon: Number, delta: Number | None = None) -> GraphPreview:
+    def preview(self, *, epsilon: Number, delta: Number | None = None, method: str | None = None) -> GraphPreview:
         """How far off each method would be and what it would cost. Free: no edge is looked at."""
         methods = self.methods(epsilon=epsilon, delta=delta)
-        method = chosen(self.question, methods, self.method)
+        used = chosen(self.question, methods, method)
         return GraphPreview.of(
             self.question.words,
-            method,
+            used,
             methods,
             asked=spendable(epsilon, delta),
-            replan=lambda other: self.plan(epsilon=epsilon, delta=other).event,
+            replan=lambda other: self.plan(epsilon=epsilon, delta=other, method=method).event,
             ledger=self.ledger,
-            rules=(*self.rules, *method.rules),
+            rules=(*self.rules, *used.rules),
         )
 
     def release(
@@ -81,6 +76,7 @@ class GraphQuery:
         *,
         epsilon: Number,
         delta: Number | None = None,
+        method: str | None = None,
         purpose: str | None = None,
         who: str | None = None,
         request: str | None = None,
@@ -91,35 +87,37 @@ class GraphQuery:
         Args:
             epsilon: what the release may cost.
             delta: likewise; without it only methods that need none are used.
+            method: one of :meth:`methods` by its name, such as "ladder"; the one with the least error by default.
             purpose: why, in one line; the question itself unless told.
             who: by whom; the account's name unless told.
             request: a name for this request. If an answer to it was recorded, that answer is returned again, free.
             bits: the source of random bits; the system's unless told.
         """
         self.data.check() if self.public.engine else ready()
-        asked, method = spendable(epsilon, delta, self.ledger), self.plan(epsilon=epsilon, delta=delta)
+        asked = spendable(epsilon, delta, self.ledger)
+        used = self.plan(epsilon=epsilon, delta=delta, method=method)
         why = allowed(purpose, self.purposes, self.question.words)
         drawn_from = bits_of(bits)
-        rules = (*self.rules, *method.rules)
+        rules = (*self.rules, *used.rules)
 
         def compute(receipt: Receipt) -> GraphAnswer:
             with self.data.steady() as data:
-                result = checked_result(method.run(data, drawn_from))
-            return GraphAnswer(result, self.question.words, receipt, rules, method.name, asked)
+                result = checked_result(used.run(data, drawn_from))
+            return GraphAnswer(result, self.question.words, receipt, rules, used.name, asked)
 
         return perform(
-            method.event,
+            used.event,
             compute,
             ledger=self.ledger,
             purpose=why,
             description=self.question.words[:400],
             written=to_record,
             read=from_record,
-            facts=repr((self.question, self.public, method.name, rules)),
+            facts=repr((self.question, self.public, used.name, rules)),
             who=who,
             request=request,
             asked=asked,
-            replan=lambda other: self.plan(epsilon=epsilon, delta=other).event,
+            replan=lambda other: self.plan(epsilon=epsilon, delta=other, method=method).event,
         )
 
     def __repr__(self) -> str:

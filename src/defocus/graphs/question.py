@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, final, runtime_checkable
 
 from defocus.answers.columns import AnswerColumn
-from defocus.errors import InvalidParameterError
+from defocus.errors import InvalidParameterError, choice
 from defocus.graphs.data import Data
 from defocus.graphs.public import Public
+from defocus.mechanisms.parameters import NOISES
 from defocus.noise import Bits
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event
@@ -59,7 +60,7 @@ class Method(Protocol):
 
     @property
     def name(self) -> str:
-        """What ``by=`` calls it, such as "laplace" or "ladder"."""
+        """What ``method=`` calls it, such as "laplace" or "ladder"."""
 
     @property
     def event(self) -> Event:
@@ -142,8 +143,8 @@ class Question(Protocol):
         """Every way to answer it within ``budget``, in any order; a refusal where there is none."""
 
 
-def chosen(question: Question, methods: Sequence[Method], by: str | None) -> Method:
-    """The method called ``by``, else the one that errs least among those whose answers have an interval.
+def chosen(question: Question, methods: Sequence[Method], name: str | None) -> Method:
+    """The method of this ``name``, else the one that errs least among those whose answers have an interval.
 
     All of this is public, so that the choice tells nothing about the graph.
     """
@@ -152,14 +153,8 @@ def chosen(question: Question, methods: Sequence[Method], by: str | None) -> Met
             f"There is no way to release this here at this price: {question.words}.",
             fix="spend a larger epsilon, or a delta; or ask about a smaller graph.",
         )
-    if by is None:
+    if name is None:
         spoken = [method for method in methods if not silent(method)]
         return min(spoken or methods, key=lambda method: method.error)
-    for method in methods:
-        if method.name == by:
-            return method
-    names = ", ".join(f'"{name}"' for name in sorted({method.name for method in methods}))
-    raise InvalidParameterError(
-        f"{question.words} cannot be released by {by!r:.60} here.",
-        fix=f"choose by= among {names}, or leave it out for the least error.",
-    )
+    known = {method.name: method for method in reversed(methods)}
+    return known[choice(f'method for "{question.words}"', name, sorted(known), NOISES)]

@@ -253,7 +253,7 @@ def _priced(
             whole,
             budget,
             adjacency=first.unit.adjacency,
-            by="rdp",
+            method="rdp",
             low=first.ratio,
             high=_DEAREST * first.ratio,
             precision=1e-3,

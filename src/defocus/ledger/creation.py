@@ -45,14 +45,14 @@ def make(
     who: str | None,
     *,
     parts: Parts | None = None,
-    by: str | None = None,
+    filter: str | None = None,  # noqa: A002 - what it is called everywhere
 ) -> None:
     """Make a ledger for the data set, unit and budget that were ``given``; None if it may not be made."""
     if given is None or None in given:
         raise _nowhere(store.place.name, given)
     dataset, unit, budget = given
     check_budget(budget)
-    rule = Guard.definition(budget, by, divided=parts is not None)
+    rule = Guard.definition(budget, filter, divided=parts is not None)
     terms = Terms.new(dataset=dataset, unit=unit, budget=budget, filter_version=rule, parts=parts)
     guard = Guard.of(terms)
     first = Entry(

@@ -41,7 +41,7 @@ from defocus.privacy.accounting import tightest_at
 from defocus.privacy.budgets import Budget
 from defocus.privacy.calibration import spoken_delta
 from defocus.privacy.events import Composed, Event, Shuffled
-from defocus.privacy.filters import Cost, Filter, Remaining, Used, rules
+from defocus.privacy.filters import Cost, Filter, Remaining, Used, rule, rules
 from defocus.privacy.filters import filter as make_filter
 from defocus.privacy.units import Adjacency
 
@@ -66,9 +66,9 @@ class Guard:
     @classmethod
     def of(cls, terms: Terms) -> "Guard":
         """The guard that a ledger was made with, if this version still has exactly that rule."""
-        by = terms.filter.partition("/")[0]
-        known = by in rules(terms.budget) and (terms.parts is None or by != "first")
-        made = make_filter(terms.budget, terms.unit.adjacency, by=by if known else "union")
+        name = terms.filter.partition("/")[0]
+        known = name in rules(terms.budget) and (terms.parts is None or name != "first")
+        made = make_filter(terms.budget, terms.unit.adjacency, method=name if known else "union")
         if made.definition != terms.filter:
             raise LedgerUnavailableError(
                 f"This ledger is guarded by the filter {terms.filter}, and this version has {made.definition}.",
@@ -77,20 +77,21 @@ class Guard:
         return cls(made)
 
     @staticmethod
-    def definition(budget: Budget, by: str | None = None, *, divided: bool = False) -> str:
+    def definition(budget: Budget, name: str | None = None, *, divided: bool = False) -> str:
         """The name and version of the filter that a new ledger gets: the one named, else the one that suits most.
 
         With a delta, the first release decides whether deltas are added up; without one there is nothing to decide.
         Nor can it decide for several parts at once, each of which has a first release of its own: where the data is
         ``divided``, a filter must admit every run that costs no more than one it admits, and this one does not.
         """
-        if divided and by == "first":
+        chosen = None if name is None else rule(budget, name)
+        if divided and chosen == "first":
             raise InvalidParameterError(
                 "The first release cannot decide how deltas are counted where the data has parts.",
-                fix='leave by= out, or choose "basic" or "union".',
+                fix='leave filter= out, or choose "basic" or "union".',
             )
         usual = "first" if "first" in rules(budget) and not divided else "union"
-        return make_filter(budget, by=by or usual).definition
+        return make_filter(budget, method=chosen or usual).definition
 
     @property
     def start(self) -> Amounts:

@@ -84,7 +84,7 @@ class Ledger:
         unit: Unit | None = None,
         dataset: str | None = None,
         parts: Parts | None = None,
-        by: str | None = None,
+        filter: str | None = None,  # noqa: A002 - what it is called everywhere
         anchor_file: str | Path | AnchorFile | None = None,
         timeout: Number = 10.0,
         read_only: bool = False,
@@ -103,7 +103,7 @@ class Ledger:
             dataset: the name of the data. Likewise.
             parts: what divides the data into parts with nobody in common, which can be charged apart. Left out, a new
                 ledger has none, and one that has some is opened all the same.
-            by: the filter that guards a new ledger, as :func:`defocus.privacy.filter` names it. By default one
+            filter: which filter guards a new ledger, by its name in :func:`defocus.privacy.filter`. By default one
                 that composes tightly, under which releases may themselves spend the part ``budget.direct`` of delta, or
                 all of it if the first release spends more than an eighth of it; choose "basic" where many releases find
                 groups, so that epsilons and deltas are always added up.
@@ -122,13 +122,13 @@ class Ledger:
             with contextlib.nullcontext() if file is None or read_only else file.lock():
                 there = is_there(store, file)
                 if not there:
-                    make(store, None if read_only else (dataset, unit, budget), who, parts=parts, by=by)
+                    make(store, None if read_only else (dataset, unit, budget), who, parts=parts, filter=filter)
                 with store.session() as session:
                     terms = terms_of(session)
                 chain = Chain(store, file, read_only=read_only)
                 ledger = cls(chain, terms, Guard.of(terms))
                 chain.follow(new=not there)
-                terms.hold(dataset=dataset, unit=unit, budget=budget, parts=parts, by=by)
+                terms.hold(dataset=dataset, unit=unit, budget=budget, parts=parts, filter=filter)
         except BaseException:
             store.close()
             raise

@@ -10,6 +10,7 @@ from defocus.errors import DefocusError, LedgerDamagedError, LedgerMismatchError
 from defocus.ledger.parts import Parts
 from defocus.ledger.text import line
 from defocus.privacy.budgets import Budget
+from defocus.privacy.filters import rule
 from defocus.privacy.units import Adjacency, Unit
 from defocus.privacy.wire import read_number, write_number
 
@@ -98,14 +99,15 @@ class Terms:
         unit: Unit | None,
         budget: Budget | None,
         parts: Parts | None = None,
-        by: str | None = None,
+        filter: str | None = None,  # noqa: A002 - what it is called everywhere
     ) -> None:
         """Refuse to be opened as something else, and say what differs."""
-        rule = self.filter.partition("/")[0]
         if budget is not None and ":" not in self.filter and replace(budget, direct=self.budget.direct) == self.budget:
             budget = None  # under this rule nobody chose a part for direct spending
-        mine = {"dataset": self.dataset, "unit": self.unit, "budget": self.budget, "parts": self.parts, "by": rule}
-        given = {"dataset": dataset, "unit": unit, "budget": budget, "parts": parts, "by": by}
+        mine = {"dataset": self.dataset, "unit": self.unit, "budget": self.budget, "parts": self.parts}
+        mine["filter"] = self.filter.partition("/")[0]
+        given = {"dataset": dataset, "unit": unit, "budget": budget, "parts": parts}
+        given["filter"] = None if filter is None else rule(self.budget, filter)
         differ = [
             f"{name}: the ledger has {'none' if mine[name] is None else mine[name]!s}, you gave {given[name]!s}"
             for name in mine

@@ -25,6 +25,7 @@ def collect(
     *,
     ledger: Ledger,
     purpose: str,
+    who: str | None = None,
     reports: int = 1,
     values: int | None = None,
     changes_are_public: bool = False,
@@ -36,7 +37,8 @@ def collect(
 
     That a person takes part is seen by whoever carries the message, so what is protected is *what* they say: neighbours
     differ in one person's values, and the unit has to say so (``replace=True``). See :func:`collection_event` for
-    ``reports``, ``values`` and ``changes_are_public``; the last is written into the purpose of the charge.
+    ``reports``, ``values`` and ``changes_are_public``; the last is written into the purpose of the charge. A collection
+    takes no ``request``: each charge allows people to be asked once more, and there is no answer yet to be recalled.
 
     >>> import tempfile, pathlib
     >>> from defocus import Budget, Ledger, local, user
@@ -54,7 +56,7 @@ def collect(
             fix='open the ledger with a unit whose values are replaced, for example user("phone", replace=True).',
         )
     told = f" (at most {values} values a person; moments of change are public)"
-    return charge(event, ledger=ledger, purpose=f"{purpose}{told if (values or 1) > 1 else ''}")
+    return charge(event, ledger=ledger, purpose=f"{purpose}{told if (values or 1) > 1 else ''}", who=who)
 
 
 def collection_event(

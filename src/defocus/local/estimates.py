@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from defocus.answers.columns import AnswerColumn
 from defocus.answers.tables import plain
-from defocus.errors import InvalidParameterError, Number, probability
+from defocus.errors import InvalidParameterError, Number, choice, probability
 from defocus.local.answers import CollectedAnswer
 from defocus.local.designs import Frequency, Rappor
 from defocus.local.designs.rappor import rappor_regression
@@ -266,16 +266,13 @@ def process(estimate: Estimate, how: Process) -> Estimate:
     >>> round(found.counts.sum()), bool((found.counts >= 0).all())
     (2000, True)
     """
-    if how not in PROCESSES:
-        raise InvalidParameterError(
-            f"There is no processing named {str(how)[:40]!r}.", fix=f"choose one of {', '.join(PROCESSES)}."
-        )
+    name = choice("processing", how, PROCESSES)
     if not estimate.unbiased:
         raise InvalidParameterError(
             "The estimate was processed already.", fix="process the unbiased one; steps do not add up."
         )
     return replace(
-        estimate, counts=PROCESSES[how](estimate.counts, float(estimate.reports)), processing=f"{how}: biased"
+        estimate, counts=PROCESSES[name](estimate.counts, float(estimate.reports)), processing=f"{name}: biased"
     )
 
 

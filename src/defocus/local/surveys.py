@@ -7,7 +7,7 @@ from typing import Any, Literal, final
 
 import numpy as np
 
-from defocus.errors import InvalidParameterError, Number
+from defocus.errors import InvalidParameterError, Number, choice
 from defocus.local.designs import Frequency
 from defocus.local.domains import Categories
 from defocus.local.estimates import Estimate, group_variances, scaled_up
@@ -167,16 +167,15 @@ def attributes(
     >>> list(attributes({"colour": ["red", "blue"], "size": 3}, epsilon=2).domains)
     ['colour', 'size']
     """
-    if how not in ("each", "pairs", "joint"):
-        raise InvalidParameterError(f"how must be each, pairs or joint, not {how!r}.", fix="choose one of the three.")
+    way = choice("way to ask", how, ("each", "pairs", "joint"))
     given: Any = domains
     if not isinstance(given, Mapping) or not given:
         raise InvalidParameterError("Attributes have names.", fix="pass a mapping from names to domains.")
     known = {name: Categories.of(domain, outside=outside) for name, domain in domains.items()}
     names = list(known)
-    if how == "each" or len(names) == 1:
+    if way == "each" or len(names) == 1:
         sets: list[tuple[str, ...]] = [(name,) for name in names]
-    elif how == "pairs":
+    elif way == "pairs":
         sets = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
     else:
         sets = [tuple(names)]

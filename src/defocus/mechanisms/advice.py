@@ -1,4 +1,4 @@
-"""Advice: which mechanism errs least at a budget, with the numbers and the reason."""
+"""Advice: which mechanism errs least at a price, with the numbers and the reason."""
 
 import math
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ __all__ = ["Advice", "Candidate", "advise", "advise_choice"]
 @final
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One mechanism calibrated to the budget, or the reason why there is none.
+    """One mechanism calibrated to the price, or the reason why there is none.
 
     ``error`` is the expected absolute error of an entry (of a choice: the largest expected loss of
     utility); ``squared`` is the expected squared error of the whole vector, where it applies.
@@ -95,13 +95,16 @@ class Advice:
 
 def advise(
     *,
-    budget: Budget,
+    epsilon: Number | None = None,
+    delta: Number | None = None,
+    rho: Number | None = None,
+    mu: Number | None = None,
     dimension: int = 1,
     l1: int | None = None,
     l2: Number | None = None,
     linf: int | None = None,
 ) -> Advice:
-    r"""Compare Laplace and Gaussian noise on ``dimension`` integers at a ``budget``.
+    r"""Compare Laplace and Gaussian noise on ``dimension`` integers at a price, such as ``epsilon`` and ``delta``.
 
     One number is judged by its expected absolute error (b against :math:`\sigma\sqrt{2/\pi}`), a vector by
     its expected squared error (:math:`2db^2` against :math:`d\sigma^2`), both from the exact discrete laws.
@@ -113,7 +116,7 @@ def advise(
         :math:`\|x\|_1 \le \sqrt d\,\|x\|_2`, :math:`\|x\|_1 \le d\|x\|_\infty`, and both
         :math:`\|x\|_1` and :math:`\|x\|_2^2` are integers.
 
-    >>> advice = advise(dimension=1, l1=1, budget=Budget(0.8))
+    >>> advice = advise(epsilon=0.8, dimension=1, l1=1)
     >>> print(advice)
     1 number, L1 sensitivity 1, L2 sensitivity 1, Budget(epsilon=0.8)
        mechanism  noise         expected |error| of an entry  expected squared error of all
@@ -123,53 +126,49 @@ def advise(
     >>> advice.mechanism
     Laplace(scale=1.25, sensitivity=1)
     """
-    checked_budget(budget)
+    price = checked_budget(epsilon=epsilon, delta=delta, rho=rho, mu=mu)
     size = count("dimension", dimension)
     one, square = _norms(size, l1, l2, linf)
     two = _root_up(square)
     task = (
         f"{size} number{'s' * (size > 1)}, L1 sensitivity {one}, L2 sensitivity "
-        f"{two if isinstance(two, int) else f'{two:.6g}'}, {budget!r}"
+        f"{two if isinstance(two, int) else f'{two:.6g}'}, {price!r}"
     )
     attempts = (
-        _attempt("Laplace", size, lambda: Laplace.calibrated(budget, sensitivity=one)),
-        _attempt("Gaussian", size, lambda: Gaussian.calibrated(budget, sensitivity=two, dimension=size)),
+        _attempt("Laplace", size, lambda: Laplace.calibrated(price, sensitivity=one)),
+        _attempt("Gaussian", size, lambda: Gaussian.calibrated(price, sensitivity=two, dimension=size)),
     )
     ranked = sorted(attempts, key=lambda pair: pair[0].error if size == 1 else pair[0].squared or 0.0)
     if ranked[0][0].mechanism is None:
         raise CannotCalibrateError(
-            f"No mechanism meets the budget: {' '.join(reason for _, reason in ranked)}",
-            fix="use a larger budget, a coarser grid or a smaller sensitivity.",
+            f"No mechanism meets {price!r}: {' '.join(reason for _, reason in ranked)}",
+            fix="spend more, or use a coarser grid or a smaller sensitivity.",
         )
     (best, _), (other, reason) = ranked
     return Advice(task, (best, other), _because(best, other, reason, size))
 
 
-def advise_choice(*, budget: Budget, candidates: int, sensitivity: int = 1, monotone: bool = False) -> Advice:
+def advise_choice(*, epsilon: Number, candidates: int, sensitivity: int = 1, monotone: bool = False) -> Advice:
     """Compare the mechanisms that choose one of several candidates, each by its largest expected loss of utility.
 
-    >>> advise_choice(budget=Budget(1), candidates=100).best.name
+    >>> advise_choice(epsilon=1, candidates=100).best.name
     'PermuteAndFlip'
     """
-    epsilon = checked_budget(budget).epsilon
-    if epsilon is None:
-        raise CannotCalibrateError(
-            "Choices are calibrated to an epsilon, but the budget has none.", fix="give the budget as Budget(epsilon)."
-        )
+    price = positive("epsilon", epsilon)
     n, bound = count("candidates", candidates), count("sensitivity", sensitivity)
     checked_flag("monotone", monotone)
     made = [
-        kind(epsilon=epsilon, candidates=n, sensitivity=bound, monotone=monotone)
+        kind(epsilon=price, candidates=n, sensitivity=bound, monotone=monotone)
         for kind in (PermuteAndFlip, Exponential, ReportNoisyMax)
     ]
     ranked = sorted(
-        (Candidate(type(m).__name__, m, f"ε = {float(epsilon):.6g}", m.error) for m in made), key=lambda c: c.error
+        (Candidate(type(m).__name__, m, f"ε = {float(price):.6g}", m.error) for m in made), key=lambda c: c.error
     )
     why = (
         f"{ranked[0].name} loses least in its worst case. If many choices are composed, Exponential may be better: "
         "its bounded range composes with an eighth of ε² in zCDP instead of a half."
     )
-    task = f"one of {n} candidates, sensitivity {bound}{', monotone' * monotone}, {budget!r}"
+    task = f"one of {n} candidates, sensitivity {bound}{', monotone' * monotone}, {Budget(price)!r}"
     return Advice(task, tuple(ranked), why)
 
 

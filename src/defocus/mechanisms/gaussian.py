@@ -70,35 +70,38 @@ class Gaussian:
     def calibrated(
         cls,
         budget: Budget | None = None,
+        /,
         *,
         epsilon: Number | None = None,
         delta: Number | None = None,
+        rho: Number | None = None,
+        mu: Number | None = None,
         sensitivity: Number = 1,
         dimension: int = 1,
     ) -> Self:
-        """The least noise whose exact discrete law the ``budget`` covers, or ``epsilon`` and ``delta`` in its place.
+        """The least noise whose exact discrete law meets ``epsilon`` and ``delta``, or ``rho``, or a whole budget.
 
-        A budget of rho is met through zCDP, one of (epsilon, delta) through the certified accountant, or
-        through Rényi DP where the noise is too narrow for that one to express it.
+        Rho is met through zCDP, (epsilon, delta) through the certified accountant, or through Rényi DP where the
+        noise is too narrow for that one to express it.
         """
         bound, size = _distance(sensitivity), count("dimension", dimension)
-        budget = _budget(budget, epsilon, delta)
-        if budget.epsilon is not None and not budget.delta:
+        price = checked_budget(budget, epsilon=epsilon, delta=delta, rho=rho, mu=mu)
+        if price.epsilon is not None and not price.delta:
             raise CannotCalibrateError(
                 "Gaussian noise cannot meet a budget without a delta.",
-                fix="add a delta, for example Budget(1, 1e-6), or use Laplace, which needs none.",
+                fix="add a delta, for example epsilon=1, delta=1e-6, or use Laplace, which needs none.",
             )
-        if budget.mu is not None:
+        if price.mu is not None:
             raise CannotCalibrateError(
                 "Discrete Gaussian noise has no exact Gaussian-DP guarantee.",
-                fix="give the budget as (epsilon, delta) or rho.",
+                fix="give the price as (epsilon, delta) or rho.",
             )
         per_step = float(bound)  # searched as sigma over sensitivity, which is of ordinary size
 
         def family(ratio: float) -> events.DiscreteGaussian:
             return events.DiscreteGaussian(ratio * per_step, bound, size)
 
-        sigma = _least_ratio(family, budget, wide=_WIDE / per_step) * per_step
+        sigma = _least_ratio(family, price, wide=_WIDE / per_step) * per_step
         return cls(sigma=sigma, sensitivity=bound, dimension=size)
 
     @property
@@ -138,15 +141,6 @@ class Gaussian:
         return int(noisy[0]) if single else noisy
 
 
-def _budget(budget: Budget | None, epsilon: Number | None, delta: Number | None) -> Budget:
-    if (budget is None) == (epsilon is None) or (budget is not None and delta is not None):
-        raise InvalidParameterError(
-            "Calibration needs either a budget or an epsilon with a delta.",
-            fix="write Gaussian.calibrated(epsilon=1, delta=1e-6) or Gaussian.calibrated(Budget(1, 1e-6)).",
-        )
-    return checked_budget(Budget(epsilon, 0 if delta is None else delta) if budget is None else budget)
-
-
 def _distance(sensitivity: object) -> Number:
     """An L2 distance on the integer grid. Below one it would say that no neighbours differ: a slip of the grid."""
     bound = positive("sensitivity", sensitivity)
@@ -162,8 +156,8 @@ def _distance(sensitivity: object) -> Number:
 
 def _least_ratio(family: Callable[[float], events.Event], budget: Budget, *, wide: float) -> float:
     if budget.rho is not None:
-        return calibrate(family, budget, by="zcdp")
+        return calibrate(family, budget, method="zcdp")
     try:
-        return calibrate(family, budget, by="pld")
+        return calibrate(family, budget, method="pld")
     except UnsupportedEventError:
-        return min(calibrate(family, budget, by="pld", low=wide), calibrate(family, budget, by="rdp"))
+        return min(calibrate(family, budget, method="pld", low=wide), calibrate(family, budget, method="rdp"))

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Self, final, overload
 
-from defocus.errors import CannotCalibrateError, InvalidParameterError, Number, count, positive
+from defocus.errors import CannotCalibrateError, Number, count, positive
 from defocus.mechanisms import error_laws
 from defocus.mechanisms.parameters import (
     Integers,
@@ -64,31 +64,34 @@ class Laplace:
         object.__setattr__(self, "sensitivity", count("sensitivity", self.sensitivity))
 
     @classmethod
-    def calibrated(cls, budget: Budget | None = None, *, epsilon: Number | None = None, sensitivity: int = 1) -> Self:
-        """The least noise for ``epsilon``, or for a whole ``budget``.
+    def calibrated(
+        cls,
+        budget: Budget | None = None,
+        /,
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        mu: Number | None = None,
+        sensitivity: int = 1,
+    ) -> Self:
+        """The least noise for ``epsilon`` or ``rho``, or for a whole budget.
 
-        Laplace noise needs no delta, so a budget of (epsilon, delta) is used as epsilon alone.
+        Laplace noise needs no delta: with (epsilon, delta) it is calibrated to epsilon alone.
 
         >>> Laplace.calibrated(epsilon=Fraction(1, 10), sensitivity=3).scale
         Fraction(30, 1)
         """
         bound = count("sensitivity", sensitivity)
-        if (budget is None) == (epsilon is None):
-            raise InvalidParameterError(
-                "Calibration needs either a budget or an epsilon.",
-                fix="write Laplace.calibrated(epsilon=0.5) or Laplace.calibrated(Budget(0.5)).",
-            )
-        if budget is not None:
-            checked_budget(budget)
-        if budget is not None and budget.mu is not None:
-            raise CannotCalibrateError(
-                "Laplace noise has no exact Gaussian-DP guarantee.", fix="give the budget as epsilon or rho."
-            )
-        if budget is not None and budget.rho is not None:
-            ratio = calibrate(lambda x: events.DiscreteLaplace(x * bound, bound), budget, by="zcdp")
+        price = checked_budget(budget, epsilon=epsilon, delta=delta, rho=rho, mu=mu)
+        if price.rho is not None:
+            ratio = calibrate(lambda x: events.DiscreteLaplace(x * bound, bound), price, method="zcdp")
             return cls(scale=ratio * bound, sensitivity=bound)
-        target = positive("epsilon", epsilon if budget is None else budget.epsilon)
-        return cls(scale=scale_for(bound, target), sensitivity=bound)
+        if price.epsilon is None:
+            raise CannotCalibrateError(
+                "Laplace noise has no exact Gaussian-DP guarantee.", fix="give the price as epsilon or rho."
+            )
+        return cls(scale=scale_for(bound, price.epsilon), sensitivity=bound)
 
     @property
     def epsilon(self) -> Fraction:

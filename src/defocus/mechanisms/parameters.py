@@ -20,13 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from defocus.errors import InvalidParameterError, NotExactError, Number, UnfitDataError, positive, probability
-from defocus.privacy.budgets import Budget
+from defocus.privacy.budgets import Budget, target
 from defocus.privacy.calibration import check_budget
 from defocus.privacy.numbers import above
 
 __all__ = [
     "LARGEST",
     "LARGEST_SCALE",
+    "NOISES",
     "SMALLEST",
     "SMALLEST_SCALE",
     "IntVector",
@@ -50,6 +51,10 @@ SMALLEST_SCALE = Fraction(1, 2**40)
 """Narrower noise is zero in every sample that will ever be drawn."""
 _RAREST = 1e-300
 """Tails below this are not told apart from nothing."""
+
+
+NOISES = {"geometric": "laplace", "discretelaplace": "laplace", "discretegaussian": "gaussian"}
+"""What others call discrete noise. What is added is always discrete: two-sided geometric noise is discrete Laplace."""
 
 
 def noise_scale(name: str, value: object) -> Number:
@@ -89,15 +94,17 @@ def scale_for(sensitivity: Number, epsilon: Number) -> Number:
     return noise_scale("the noise scale sensitivity/epsilon", above(exact))
 
 
-def checked_budget(value: object) -> Budget:
-    """Return ``value`` if it is a budget that may be promised to people."""
-    if not isinstance(value, Budget):
-        number = isinstance(value, Real) and not isinstance(value, bool)
-        raise InvalidParameterError(
-            f"Calibration needs a Budget, but got {type(value).__name__}.",
-            fix=f"write for example Budget(1, 1e-6){f', or epsilon={value} by name' if number else ''}.",
-        )
-    return check_budget(value)
+def checked_budget(
+    budget: object = None,
+    /,
+    *,
+    epsilon: Number | None = None,
+    delta: Number | None = None,
+    rho: Number | None = None,
+    mu: Number | None = None,
+) -> Budget:
+    """The budget, or the price that the parameters describe, if it may be promised to people."""
+    return check_budget(target(budget, epsilon=epsilon, delta=delta, rho=rho, mu=mu))
 
 
 def not_by_epsilon(kind: str, named: Mapping[str, object], *, usual: str) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import lambertw
 
-from defocus.errors import InvalidParameterError, Number, count, finite, positive
+from defocus.errors import InvalidParameterError, Number, choice, count, finite, positive
 from defocus.mechanisms.parameters import LARGEST_SCALE, Integers, IntVector, integers, outside
 from defocus.mechanisms.quantile_tree import NoisyTree
 from defocus.mechanisms.selection import checked_flag
@@ -411,8 +411,7 @@ class Quantiles:
         object.__setattr__(self, "buckets", count("buckets", self.buckets))
         object.__setattr__(self, "sensitivity", count("sensitivity", self.sensitivity))
         checked_flag("replace", self.replace)
-        if self.method not in _METHODS:
-            raise InvalidParameterError("There is no such method.", fix=f"choose method from {', '.join(_METHODS)}.")
+        object.__setattr__(self, "method", choice("method", self.method, _METHODS))
         if self.buckets > _MOST_BUCKETS:
             raise InvalidParameterError("buckets must be at most 2**24.", fix="use wider buckets.")
         if not Fraction(1, _EXTREME) <= Fraction(self.epsilon) / self.sensitivity <= _EXTREME:

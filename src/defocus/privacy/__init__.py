@@ -2,7 +2,7 @@
 
 >>> from defocus import privacy
 >>> event = 1000 * privacy.Sampled(privacy.Gaussian(1.0), 0.01)
->>> round(privacy.account(event, by="rdp").epsilon(1e-5), 4)
+>>> round(privacy.account(event, method="rdp").epsilon(1e-5), 4)
 2.1013
 """
 

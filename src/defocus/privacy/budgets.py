@@ -6,7 +6,7 @@ from typing import final
 from defocus.errors import InvalidParameterError, Number, positive, probability, storable
 from defocus.privacy.losses import Loss
 
-__all__ = ["Budget"]
+__all__ = ["Budget", "target"]
 
 _DIRECT = 0.5
 
@@ -40,7 +40,7 @@ class Budget:
             raise InvalidParameterError(
                 f"A budget is one of (epsilon, delta), rho or mu, but got {', '.join(given) or 'none'}"
                 f"{' with a delta' if delta and given != ['epsilon'] else ''}.",
-                fix="write Budget(1, 1e-6), Budget(rho=0.5) or Budget(mu=1).",
+                fix="give epsilon=1, perhaps with delta=1e-6, or rho=0.5, or mu=1.",
             )
         (name,) = given
         object.__setattr__(self, name, storable(name, positive(name, getattr(self, name))))
@@ -64,6 +64,33 @@ class Budget:
         if self.rho is not None:
             return loss.rho() <= self.rho
         return self.mu is not None and loss.mu() <= self.mu
+
+
+def target(
+    budget: object = None,
+    *,
+    epsilon: Number | None = None,
+    delta: Number | None = None,
+    rho: Number | None = None,
+    mu: Number | None = None,
+) -> Budget:
+    """What noise is to meet: the price of a release, by the names of its parameters, or a budget as a whole.
+
+    >>> target(epsilon=1, delta=1e-6)
+    Budget(epsilon=1, delta=1e-06)
+    """
+    if budget is None:
+        return Budget(epsilon, 0 if delta is None else delta, rho, mu)
+    if not isinstance(budget, Budget):
+        raise InvalidParameterError(
+            f"Noise is calibrated to a Budget, but got {type(budget).__name__}.",
+            fix=f"write for example Budget(1, 1e-6), or epsilon={budget if isinstance(budget, Number) else 1} by name.",
+        )
+    if not epsilon is delta is rho is mu is None:
+        raise InvalidParameterError(
+            "Noise is calibrated to a budget or to parameters, and both were given.", fix="leave one of them out."
+        )
+    return budget
 
 
 def _is_a_loss(loss: object) -> None:

@@ -22,9 +22,9 @@ from defocus.errors import (
     in_range,
     probability,
 )
-from defocus.privacy.accounting import account
+from defocus.privacy.accounting import account, accountant
 from defocus.privacy.accounting.pld import PldLoss
-from defocus.privacy.budgets import Budget
+from defocus.privacy.budgets import Budget, target
 from defocus.privacy.events import Event
 from defocus.privacy.losses import Loss
 from defocus.privacy.numbers import above
@@ -44,50 +44,51 @@ _SLACK = 1e-3
 
 def calibrate(
     make_event: Callable[[float], Event],
-    budget: Budget,
+    budget: Budget | None = None,
+    /,
     *,
-    by: str | None = None,
+    epsilon: Number | None = None,
+    delta: Number | None = None,
+    rho: Number | None = None,
+    mu: Number | None = None,
+    method: str | None = None,
     adjacency: Adjacency = Adjacency.ADD_REMOVE,
     low: float = _LOW,
     high: float = _HIGH,
     precision: float = _PRECISION,
 ) -> float:
-    """The least x in [low, high] whose event the budget covers, to a relative ``precision``.
+    """The least x in [low, high] whose event stays within the price, to a relative ``precision``.
 
+    The price is ``epsilon`` with or without ``delta``, or ``rho``, or ``mu``; or a whole budget in their place.
     ``make_event`` must describe a family that loses less privacy as x grows; what is seen
-    of it is checked, and a family that goes the other way is refused. The accountant is
-    the one that speaks the budget's language unless named: pld for epsilon and delta, zcdp for
-    rho, gdp for mu. Where it cannot express the event of some x, such an x is passed over;
-    if that decides the answer, it is refused with the accountant's reason.
+    of it is checked, and a family that goes the other way is refused. ``method`` names the accountant; the
+    default is pld for epsilon and delta, zcdp for rho and gdp for mu. Where it cannot express the event of some x,
+    such an x is passed over; if that decides the answer, it is refused with the accountant's reason.
 
     Guarantee:
-        ``budget.covers(account(make_event(x)))`` was evaluated and true for the x returned.
+        ``Budget(…).covers(account(make_event(x)))`` was evaluated and true for the x returned.
 
     Error:
         x is too large by at most ``precision`` and what the accountant's tolerance hides:
         with pld, the search bounds epsilon to a relative 2e-5 before the answer is confirmed.
 
     >>> from defocus.privacy.events import Gaussian, Laplace
-    >>> round(calibrate(Gaussian, Budget(1, 1e-5)), 3)
+    >>> round(calibrate(Gaussian, epsilon=1, delta=1e-5), 3)
     3.731
-    >>> calibrate(Laplace, Budget(0.5))
+    >>> calibrate(Laplace, epsilon=0.5)
     2.0
     """
-    search = _Search(_checked(make_event), budget, _accountant(budget, by), adjacency)
+    price = target(budget, epsilon=epsilon, delta=delta, rho=rho, mu=mu)
+    search = _Search(_checked(make_event), price, _accountant(price, method), adjacency)
     least, most = (float(in_range(name, x, 1e-300, 1e300)) for name, x in (("low", low), ("high", high)))
     if not least < most:
         raise InvalidParameterError(f"low must be below high, but they are {low} and {high}.", fix="pass low < high.")
     return search.run(least, most, float(in_range("precision", precision, 1e-12, 0.5)))
 
 
-def _accountant(budget: Any, by: str | None) -> str:
-    if not isinstance(budget, Budget):
-        raise InvalidParameterError(
-            f"Noise is calibrated to a budget, but got {type(budget).__name__}.",
-            fix="pass for example Budget(1, 1e-6).",
-        )
-    if by is not None:
-        return by
+def _accountant(budget: Budget, method: str | None) -> str:
+    if method is not None:
+        return accountant(method)
     return "pld" if budget.epsilon is not None else ("zcdp" if budget.rho is not None else "gdp")
 
 
@@ -113,8 +114,8 @@ def _checked(make_event: Any) -> Callable[[float], Event]:
 class _Search:
     """A bracketing search in t = log x for the zero of log(spent / allowed), which must fall as t grows."""
 
-    def __init__(self, make: Callable[[float], Event], budget: Budget, by: str, adjacency: Adjacency) -> None:
-        self._make, self._budget, self._by, self._adjacency = make, budget, by, adjacency
+    def __init__(self, make: Callable[[float], Event], budget: Budget, method: str, adjacency: Adjacency) -> None:
+        self._make, self._budget, self._method, self._adjacency = make, budget, method, adjacency
         self._seen: dict[float, float] = {}
         self._inexpressible: dict[float, UnsupportedEventError] = {}
 
@@ -148,7 +149,7 @@ class _Search:
         """Where to begin and the slope there, from the saddle-point estimate: cheap and nearly right."""
         epsilon, delta = rounded_down(self._budget.epsilon or 0), rounded_down(self._budget.delta)
         t = min(max(0.0, bottom), top)
-        if self._by != "pld" or not epsilon or not delta:
+        if self._method != "pld" or not epsilon or not delta:
             return t, -1.0
         lower, upper, slope = bottom, top, -1.0
         last: tuple[float, float] | None = None
@@ -180,7 +181,7 @@ class _Search:
         """What the family loses at e^t; None where the accountant cannot express it."""
         event = self._make(math.exp(t))
         try:
-            return account(event, by=self._by, adjacency=self._adjacency)
+            return account(event, self._method, self._adjacency)
         except UnsupportedEventError as error:
             self._inexpressible[t] = error
             return None
@@ -227,7 +228,7 @@ class _Search:
             answer * (1 + precision * (math.ldexp(1.0, k) - 1)) for k in range(math.ceil(-math.log2(precision)) + 1)
         )
         for x in (*near, *just_above, *further):
-            if low <= x <= high and self._budget.covers(account(self._make(x), by=self._by, adjacency=self._adjacency)):
+            if low <= x <= high and self._budget.covers(account(self._make(x), self._method, self._adjacency)):
                 return x
         raise self._unreachable(math.log(low), high)
 
@@ -241,8 +242,8 @@ class _Search:
             return error
         pure = self._budget.epsilon is not None and not self._budget.delta
         return CannotCalibrateError(
-            f"No value up to {high:g} meets {self._budget!r} by the {self._by} accountant.",
-            fix="give the budget a delta, for example Budget(1, 1e-6): this noise has no finite epsilon without one."
+            f"No value up to {high:g} meets {self._budget!r} by the {self._method} accountant.",
+            fix="add a delta, for example epsilon=1, delta=1e-6: this noise has no finite epsilon without one."
             if pure and math.inf in self._seen.values()
             else "raise the budget, release less, or pass a larger high=; the family must get safer as its "
             "parameter grows.",

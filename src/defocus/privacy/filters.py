@@ -23,10 +23,11 @@ Guarantee:
     one of pure releases with an analyst who tosses coins, covered by the above. Bad coins come up with probability
     at most the sum of the deltas, which is held below a share of its own that serves all elementary filters at once.
 
-    *The first release decides* (``by="first"``). The union leaves a part of delta, ``Budget.direct``, for the deltas
-    of releases themselves. Where the first release alone asks for more than an eighth of delta, and basic composition
-    admits it, that guards the run instead, from its first release to its last: epsilons and deltas are added up, and
-    all of delta may be spent so. (So a budget can be divided into two, three or seven equal releases.) Both filters are
+    *The first release decides* (``method="first"``). The union leaves a part of delta, ``Budget.direct``, for the
+    deltas of releases themselves. Where the first release alone asks for more than an eighth of delta, and basic
+    composition admits it, that guards the run instead, from its first release to its last: epsilons and deltas are
+    added up, and all of delta may be spent so. (So a budget can be divided into two, three or seven equal releases.)
+    Both filters are
     :math:`(\varepsilon, \delta)`-DP against every analyst. Which one guards the run is a function of the first
     proposal that costs anything, and that one is made before any answer: it depends on the analyst's randomness r and
     on nothing in the data. So :math:`P_r(S) \le e^\varepsilon Q_r(S) + \delta` for each r, hence also on average.
@@ -35,7 +36,7 @@ Guarantee:
     filter admit every run that costs no more than one it admits: a sum must be that of one run, and of all of it.
     *Tolerance.* Limits stated in decimals are kept to one part in 10⁹: ten charges of 0.1, each a binary fraction
     slightly above, fit in a budget of 1. So a run may reach (1 + 10⁻⁹) times the epsilon, rho or squared mu of its
-    budget, and delta as well where ``by="basic"`` adds deltas up; the Gaussian and Rényi filters of an
+    budget, and delta as well where ``method="basic"`` adds deltas up; the Gaussian and Rényi filters of an
     (epsilon, delta) budget have no tolerance. What is left of a limit because of it is never offered as remaining.
 Assumes:
     Releases happen one after the other, and the neighbours are those of the ``adjacency`` given.
@@ -50,7 +51,7 @@ from typing import NamedTuple, TypeAlias, final
 
 import numpy as np
 
-from defocus.errors import InvalidParameterError, Number, UnsupportedEventError
+from defocus.errors import InvalidParameterError, Number, UnsupportedEventError, choice
 from defocus.privacy import classical
 from defocus.privacy.accounting.basic import spend
 from defocus.privacy.accounting.renyi.conversion import epsilon_at
@@ -63,7 +64,7 @@ from defocus.privacy.events import Event, Gaussian, Pure, described, parts_of
 from defocus.privacy.numbers import above, below, bisect, least_allowed, product_up, sum_up
 from defocus.privacy.units import Adjacency
 
-__all__ = ["Comparison", "Cost", "Filter", "Made", "Remaining", "Used", "filter", "makers", "rules"]
+__all__ = ["Comparison", "Cost", "Filter", "Made", "Remaining", "Used", "filter", "makers", "rule", "rules"]
 
 
 _ROOM = 1 + 1e-9
@@ -165,7 +166,7 @@ class Filter:
 
     budget: Budget
     adjacency: Adjacency
-    by: str
+    method: str
     slack: float
     """How much the deltas of the releases themselves may add up to."""
     parts: tuple[Elementary, ...]
@@ -178,7 +179,7 @@ class Filter:
     @property
     def definition(self) -> str:
         """Names the rule, the split of delta and the choice of orders; it changes whenever one of them does."""
-        return f"{self.by}/1" if self.direct in (None, _EIGHTH) else f"{self.by}/2:{self.direct}"
+        return f"{self.method}/1" if self.direct in (None, _EIGHTH) else f"{self.method}/2:{self.direct}"
 
     @property
     def start(self) -> Cost:
@@ -199,7 +200,7 @@ class Filter:
             if not any(math.isfinite(amount) for amount in amounts[1:]):
                 raise UnsupportedEventError(
                     part,
-                    who=f"The {self.by} filter",
+                    who=f"The {self.method} filter",
                     why=f"no filter of {self.budget} has a finite cost for it",
                     fix="use a budget with a delta, or an event that the measure of this budget knows.",
                 )
@@ -333,7 +334,7 @@ class Filter:
             return self.fits(Cost(_MARGIN * amount for amount in before + self.cost(make_event(x))), before=begun)
 
         return least_allowed(
-            allows, low=low, high=high, precision=precision, what=f"{self.budget!r} by the {self.by} filter"
+            allows, low=low, high=high, precision=precision, what=f"{self.budget!r} by the {self.method} filter"
         )
 
     def _used_up(self, spent: Cost) -> bool:
@@ -399,17 +400,14 @@ class Filter:
 
 
 def filter(  # noqa: A001 - the name users read: privacy.filter(budget)
-    budget: Budget,
-    adjacency: Adjacency = Adjacency.ADD_REMOVE,
-    *,
-    by: str = "union",
+    budget: Budget, adjacency: Adjacency = Adjacency.ADD_REMOVE, *, method: str = "union"
 ) -> Filter:
     """The filter that keeps ``budget`` for adaptively chosen releases.
 
-    ``by`` is "union" (the default), one elementary filter by name ("basic", "renyi", "zcdp", "gaussian"), or "first",
-    which ledgers use: the union, unless the first release has a delta of its own that only "basic" admits. The union
-    keeps the part ``budget.direct`` of delta for releases that have a delta of their own, such as the selection of
-    partitions; the rest pays for composition.
+    ``method`` is "union" (the default), one elementary filter by name ("basic", "renyi", "zcdp", "gaussian"), or
+    "first", which ledgers use: the union, unless the first release has a delta of its own that only "basic" admits.
+    The union keeps the part ``budget.direct`` of delta for releases that have a delta of their own, such as the
+    selection of partitions; the rest pays for composition.
 
     >>> rule = filter(Budget(1, 1e-6))
     >>> spent = rule.start
@@ -422,14 +420,19 @@ def filter(  # noqa: A001 - the name users read: privacy.filter(budget)
         raise InvalidParameterError(
             f"A filter keeps a Budget, but got {type(budget).__name__}.", fix="pass for example Budget(1, 1e-6)."
         )
-    known = makers(budget)
-    if by not in known:
-        raise InvalidParameterError(
-            f"There is no {by!r} filter for {budget}.", fix=f"choose one of {', '.join(known)}."
-        )
-    slack, parts, whole = known[by]()
-    divided = by in ("union", "first") and "first" in known
-    return Filter(budget, Adjacency(adjacency), by, slack, parts, whole, Fraction(budget.direct) if divided else None)
+    name, known = rule(budget, method), makers(budget)
+    slack, parts, whole = known[name]()
+    direct = Fraction(budget.direct) if name in ("union", "first") and "first" in known else None
+    return Filter(budget, Adjacency(adjacency), name, slack, parts, whole, direct)
+
+
+def rule(budget: Budget, name: object) -> str:
+    """The filter of this name that ``budget`` can have. Accountants' names stand for the filters that add up likewise.
+
+    >>> rule(Budget(1, 1e-6), "RDP")
+    'renyi'
+    """
+    return choice(f"filter for {budget}", name, makers(budget), {"rdp": "renyi", "gdp": "gaussian"})
 
 
 def rules(budget: Budget) -> tuple[str, ...]:

@@ -57,15 +57,15 @@ class Loss(ABC):
     def interval(self, delta: Number) -> Interval:
         """Certified bounds on the true epsilon, where the accountant has a lower one."""
         checked_delta(delta)
-        raise _lacks(self, "a certified interval", 'use account(event, by="pld").interval(delta).')
+        raise _lacks(self, "a certified interval", 'use account(event, method="pld").interval(delta).')
 
     def rho(self) -> float:
         """The zero-concentrated loss, where the accountant has one."""
-        raise _lacks(self, "rho", 'use account(event, by="zcdp"), or a budget in epsilon and delta.')
+        raise _lacks(self, "rho", 'use account(event, method="zcdp"), or a budget in epsilon and delta.')
 
     def mu(self) -> float:
         """The Gaussian-DP loss, where it is exact."""
-        raise _lacks(self, "mu", 'use account(event, by="gdp"), or a budget in epsilon and delta.')
+        raise _lacks(self, "mu", 'use account(event, method="gdp"), or a budget in epsilon and delta.')
 
     def tradeoff(self, alpha: Number) -> float:
         r"""The least false-negative rate of any test for one unit's presence with false-positive rate ``alpha``.

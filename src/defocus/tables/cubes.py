@@ -95,10 +95,11 @@ class Cube:
 
     def plan(self, *, epsilon: Number, delta: Number | None = None) -> workloads.Plan:
         """What is measured, how exact the counts will be, and what else could have been measured."""
-        budget = spendable(epsilon, delta)
         wanted = workloads.marginals(self._sizes, up_to=min(self.ways, len(self.columns)))
         weight = _GRID * (1 if self.bound is None else self.bound.total)
-        return workloads.plan(wanted, budget, unit=self.ledger.unit, contribution=weight, total=_GRID * _ROWS)
+        return workloads.plan(
+            wanted, epsilon=epsilon, delta=delta, unit=self.ledger.unit, contribution=weight, total=_GRID * _ROWS
+        )
 
     def preview(self, *, epsilon: Number, delta: Number | None = None) -> Preview:
         """How exact the counts would be and what they would cost. Free: no row is looked at."""

@@ -10,7 +10,7 @@ from sqlglot import exp
 from defocus.engines.schema import Column, Kind, Schema
 from defocus.engines.sources import source
 from defocus.engines.syntax import column, quoted, sub
-from defocus.errors import InvalidParameterError, SourceError, WrongKindError
+from defocus.errors import InvalidParameterError, SourceError, WrongKindError, choice
 from defocus.tables.rows import Rows
 
 __all__ = ["join_private", "join_public"]
@@ -23,7 +23,7 @@ def join_public(rows: Rows, other: Any, on: object, how: object) -> Rows:
 
     Every row then has at most one match, so it stays one row of the same person.
     """
-    names, side, steps = _on(on), _how(how), rows.joinable()
+    names, side, steps = _on(on), choice("join", how, _HOW), rows.joinable()
     opened = source(other)
     try:
         table = opened.engine.run(opened.relation)
@@ -49,7 +49,7 @@ def join_private(rows: Rows, other: Rows, on: object, how: object) -> Rows:
 
     A row may meet several of the same person's rows; bounds on contributions are held after the join.
     """
-    names, side = _on(on), _how(how)
+    names, side = _on(on), choice("join", how, _HOW)
     if rows.unit is None or other.unit is None or rows.unit not in names:
         raise InvalidParameterError(
             "Private tables can be joined only on the column that names the person in both.",
@@ -102,12 +102,6 @@ def _on(on: object) -> list[str]:
     if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
         raise InvalidParameterError("A join needs columns.", fix='pass on="department" or on=["ward", "year"].')
     return list(dict.fromkeys(names))
-
-
-def _how(how: object) -> str:
-    if how not in _HOW:
-        raise InvalidParameterError(f"There is no join {how!r:.40} here.", fix=f"choose one of {', '.join(_HOW)}.")
-    return str(how)
 
 
 def _matching(mine: Column, theirs: Column) -> None:

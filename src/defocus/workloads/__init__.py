@@ -3,8 +3,8 @@
 A workload is described, a plan finds what to measure for it, and a release measures that with exact noise and
 reconstructs every answer.
 
->>> from defocus import Budget, workloads as w
->>> ages = w.plan(w.ranges(100), Budget(1, 1e-6), noise="gaussian")
+>>> from defocus import workloads as w
+>>> ages = w.plan(w.ranges(100), epsilon=1, delta=1e-6, noise="gaussian")
 >>> ages.error.total < 0.5 * ages.identity_error
 True
 """

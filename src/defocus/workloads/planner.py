@@ -16,11 +16,12 @@ from defocus.errors import (
     MismatchedDomainError,
     Number,
     WrongSensitivityError,
+    choice,
     count,
     positive,
 )
 from defocus.mechanisms import Gaussian, Laplace
-from defocus.mechanisms.parameters import checked_budget
+from defocus.mechanisms.parameters import NOISES, checked_budget
 from defocus.privacy.budgets import Budget
 from defocus.privacy.units import Unit, rows
 from defocus.workloads.builders import real_matrix
@@ -110,8 +111,11 @@ _FULL = 61
 
 def plan(
     workload: Workload | Marginals,
-    budget: Budget,
     *,
+    epsilon: Number | None = None,
+    delta: Number | None = None,
+    rho: Number | None = None,
+    mu: Number | None = None,
     noise: str | None = None,
     objective: str = "total",
     unit: Unit | None = None,
@@ -120,17 +124,20 @@ def plan(
     strategy: GivenStrategy | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Plan:
-    """The best strategy found for a workload under a budget, with everything known about its error.
+    """The best strategy found for a workload at a price, with everything known about its error.
 
     Guarantee:
         Looks at public descriptions only and charges nothing. The sensitivity is computed from the integers that
-        will be used, and the noise calibrated to the whole budget for it.
+        will be used, and the noise calibrated to the whole price for it.
 
     The linear algebra runs on one thread, whatever else is set: on a busy machine several would wait for each other.
 
     Args:
         workload: what is to be answered.
-        budget: what one release may cost.
+        epsilon: what one release may cost, with ``delta`` where it has one.
+        delta: likewise; without it the noise is Laplace.
+        rho: what it may cost in zero-concentrated DP, instead.
+        mu: what it may cost in Gaussian DP, instead; no discrete noise can meet it exactly, so it is refused.
         noise: ``"gaussian"``, ``"laplace"``, or None for whichever gives the smaller error.
         objective: ``"total"`` for the weighted sum of variances, ``"max"`` for the largest one.
         unit: what the ledger protects; one row, added or removed, unless told.
@@ -140,12 +147,12 @@ def plan(
         strategy: a strategy to use instead of searching for one, made by ``workloads.strategy``.
         progress: called now and then with a rough percentage of the search that is done.
 
-    >>> from defocus import Budget, workloads as w
-    >>> found = w.plan(w.prefix(64), Budget(1, 1e-6), noise="gaussian")
+    >>> from defocus import workloads as w
+    >>> found = w.plan(w.prefix(64), epsilon=1, delta=1e-6, noise="gaussian")
     >>> found.error.total < 0.2 * found.direct_error
     True
     """
-    checked_budget(budget)
+    price = checked_budget(epsilon=epsilon, delta=delta, rho=rho, mu=mu)
     if not isinstance(workload, Workload | Marginals):
         raise InvalidParameterError(
             f"A plan needs a workload, but got {type(workload).__name__}.",
@@ -156,8 +163,7 @@ def plan(
             f"The weights of the workload add up to more than {_HEAVY:.0e}.",
             fix="divide them all by one number: only their ratios matter.",
         )
-    if objective not in {"total", "max"}:
-        raise InvalidParameterError("The objective is neither total nor max.", fix='write objective="total".')
+    aim = choice("objective", objective, ("total", "max"))
     protected = rows() if unit is None else unit
     if not isinstance(protected, Unit):
         raise InvalidParameterError("unit must be a Unit.", fix="write for example unit=rows() or ledger.unit.")
@@ -165,22 +171,22 @@ def plan(
     covers(protected, held)
     if strategy is not None:
         _fitting(strategy, workload)
-    kinds, tell = _kinds(noise, budget, objective), percentages(progress)
+    kinds, tell = _kinds(noise, price, aim), percentages(progress)
     asked = _one_table(workload)
 
     def planned(kind: str, tell: Tell) -> Plan:
-        design = best_design(asked, kind, objective, tell) if strategy is None else strategy.design(asked.sizes, kind)
-        chosen, law = _realised(design, kind, budget, unit=protected, contribution=held, total=most)
+        design = best_design(asked, kind, aim, tell) if strategy is None else strategy.design(asked.sizes, kind)
+        chosen, law = _realised(design, kind, price, unit=protected, contribution=held, total=most)
         if isinstance(asked, Workload):
             chosen.check(asked)  # rounding to integers must not have lost a direction either
         made = Measurement(chosen, law, design.name, fingerprint(chosen.content(), asked.content()))
-        return Plan(asked, budget, made, law.variance / float(law.sensitivity) ** 2, protected, held, objective)
+        return Plan(asked, price, made, law.variance / float(law.sensitivity) ** 2, protected, held, aim)
 
     with threadpool_limits(1):
         found = [planned(kind, part(tell, i / len(kinds), (i + 0.9) / len(kinds))) for i, kind in enumerate(kinds)]
         best = found[0]
         if len(found) > 1:
-            best = min(found, key=lambda each: each.error.total if objective == "total" else each.error.largest)
+            best = min(found, key=lambda each: each.error.total if aim == "total" else each.error.largest)
     tell(1.0)
     return best
 
@@ -211,29 +217,27 @@ def _fitting(strategy: object, workload: Workload | Marginals) -> None:
         raise MismatchedDomainError("The strategy", strategy.sizes, (workload.cells,))
 
 
-def _kinds(noise: str | None, budget: Budget, objective: str) -> Sequence[str]:
-    if noise is not None and noise not in {GAUSSIAN, LAPLACE}:
-        raise InvalidParameterError("The noise is neither gaussian nor laplace.", fix='write noise="gaussian".')
+def _kinds(noise: str | None, price: Budget, objective: str) -> Sequence[str]:
     if noise is not None:
-        return [noise]
-    if budget.epsilon is not None and not budget.delta:
+        return [choice("noise", noise, (GAUSSIAN, LAPLACE), NOISES)]
+    if price.epsilon is not None and not price.delta:
         return [LAPLACE]
-    return [GAUSSIAN] if objective == "max" or budget.epsilon is None else [GAUSSIAN, LAPLACE]
+    return [GAUSSIAN] if objective == "max" or price.epsilon is None else [GAUSSIAN, LAPLACE]
 
 
 def _realised(
-    design: Design, kind: str, budget: Budget, *, unit: Unit, contribution: int, total: int
+    design: Design, kind: str, price: Budget, *, unit: Unit, contribution: int, total: int
 ) -> tuple[Strategy, Gaussian | Laplace]:
     """The design in integers, as fine as noise and numbers allow, and its noise."""
     fine = min(
         design.bits,
-        math.floor(_WIDEST - math.log2(_width(kind, budget, unit, contribution)) - 1),
+        math.floor(_WIDEST - math.log2(_width(kind, price, unit, contribution)) - 1),
         math.floor(_FULL - math.log2(total * design.peak)),
     )
     if fine < _COARSEST:
         raise CannotCalibrateError(
-            f"This budget and bound leave {max(fine, 0)} bits for the strategy, and {_COARSEST} are needed.",
-            fix="declare a smaller total= or contribution=, or raise the budget.",
+            f"This price and bound leave {max(fine, 0)} bits for the strategy, and {_COARSEST} are needed.",
+            fix="declare a smaller total= or contribution=, or spend more.",
         )
     strategy = design.make(fine)
     if strategy.largest * total >= 1 << (_FULL + 1):  # coefficients that are whole are not rounded to fewer bits
@@ -241,21 +245,21 @@ def _realised(
             f"Coefficients of up to {strategy.largest} on {total} records could add up to more than 64 bits hold.",
             fix="declare a smaller total=, or give a strategy with smaller coefficients.",
         )
-    noise = _noise(kind, budget, strategy.norms(), unit=unit, contribution=contribution, dimension=strategy.rows)
+    noise = _noise(kind, price, strategy.norms(), unit=unit, contribution=contribution, dimension=strategy.rows)
     return strategy, noise
 
 
 @lru_cache(maxsize=64)
-def _width(kind: str, budget: Budget, unit: Unit, contribution: int) -> float:
+def _width(kind: str, price: Budget, unit: Unit, contribution: int) -> float:
     """How wide the noise will be where the largest column has norm one."""
-    probe = _noise(kind, budget, _ONE, unit=unit, contribution=contribution, dimension=1)
+    probe = _noise(kind, price, _ONE, unit=unit, contribution=contribution, dimension=1)
     return float(probe.sigma if isinstance(probe, Gaussian) else probe.scale) / 2**20
 
 
 def _noise(
-    kind: str, budget: Budget, norms: Norms, *, unit: Unit, contribution: int, dimension: int
+    kind: str, price: Budget, norms: Norms, *, unit: Unit, contribution: int, dimension: int
 ) -> Gaussian | Laplace:
     if kind == GAUSSIAN:
         reach: Number = max(1, l2_sensitivity(norms, unit, contribution))  # 0 where only the public total is asked
-        return Gaussian.calibrated(budget, sensitivity=reach, dimension=dimension)
-    return Laplace.calibrated(budget, sensitivity=max(1, l1_sensitivity(norms, unit, contribution)))
+        return Gaussian.calibrated(price, sensitivity=reach, dimension=dimension)
+    return Laplace.calibrated(price, sensitivity=max(1, l1_sensitivity(norms, unit, contribution)))

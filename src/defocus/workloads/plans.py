@@ -58,13 +58,13 @@ class Error:
 @final
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A strategy with its noise, fitted to a workload and a budget. Nothing is charged until :meth:`release`.
+    """A strategy with its noise, fitted to a workload and a price. Nothing is charged until :meth:`release`.
 
     Errors and bounds are computed when they are first asked for, and kept.
     """
 
     workload: Workload | Marginals = field(repr=False)
-    budget: Budget
+    price: Budget
     measurement: Measurement
     law: float
     """The variance of the noise at sensitivity one."""
@@ -209,7 +209,7 @@ class Plan:
 
     def _heading(self) -> list[str]:
         return [
-            f"{self.workload!r}, {self.noise} noise, {self.budget!r}",
+            f"{self.workload!r}, {self.noise} noise, {self.price!r}",
             f"typical error of an answer {self.error.rmse:.4g}, of the worst {math.sqrt(self.error.largest):.4g}",
         ]
 

@@ -19,7 +19,7 @@ _STEPS = 4
 def stream(folder: Path, runs: int) -> Attack:
     """Each entry of the stream is a world; the unit is in its first step, and all running sums are seen."""
     bits, charges = seeded(31), set()
-    plan = w.RunningSum(_STEPS, budget=dp.Budget(4, 1e-6), entries=runs)
+    plan = w.RunningSum(_STEPS, epsilon=4, delta=1e-6, entries=runs)
 
     def release(first: int, n: int) -> Any:
         with dp.Ledger.open(folder / f"{first}.ledger", budget=AMPLE, unit=dp.rows(), dataset="visits") as ledger:
@@ -34,7 +34,7 @@ def stream(folder: Path, runs: int) -> Attack:
 def cells(folder: Path, runs: int) -> Attack:
     """Every cell by itself: each is a world."""
     bits, charges = seeded(32), set()
-    plan = w.plan(w.identity(runs), dp.Budget(1))
+    plan = w.plan(w.identity(runs), epsilon=1)
     ledger = dp.Ledger.open(folder / "cells.ledger", budget=AMPLE, unit=dp.rows(), dataset="people")
 
     def release(count: int, n: int) -> Any:
@@ -65,13 +65,13 @@ def _planned(folder: Path, plan: w.Plan, empty: Any, full: Any, *, delta: float 
 
 def ranges(folder: Path, _runs: int) -> Attack:
     data = np.array([3, 0, 1, 0])
-    return _planned(folder, w.plan(w.ranges(4), dp.Budget(1)), data, data + np.array([0, 1, 0, 0]))
+    return _planned(folder, w.plan(w.ranges(4), epsilon=1), data, data + np.array([0, 1, 0, 0]))
 
 
 def marginals(folder: Path, _runs: int) -> Attack:
     """Tables of two attributes each, of records; the default noise is the one that errs less."""
     some = np.array([[0, 1, 0], [1, 1, 0]])
-    plan = w.plan(w.marginals([2, 2, 2], ways=2), dp.Budget(1, 1e-6))
+    plan = w.plan(w.marginals([2, 2, 2], ways=2), epsilon=1, delta=1e-6)
     return _planned(folder, plan, w.records(some), w.records(np.vstack([some, [1, 0, 1]])), delta=0.01)
 
 

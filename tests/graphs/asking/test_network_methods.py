@@ -50,9 +50,9 @@ def test_a_question_is_previewed_for_free_and_released_for_what_it_said(friends:
 
 
 def test_other_methods_are_chosen_by_name(friends: Any) -> None:
-    assert friends.top_degrees(3).by("subset").release(epsilon=1).method == "subset"
-    with pytest.raises(DefocusError, match="choose by="):
-        friends.top_degrees(3).by("guess").release(epsilon=1)
+    assert friends.top_degrees(3).release(epsilon=1, method="subset").method == "subset"
+    with pytest.raises(DefocusError, match="choose one of"):
+        friends.top_degrees(3).release(epsilon=1, method="guess")
 
 
 def test_weights_and_interactions_need_their_units(friends: Any) -> None:

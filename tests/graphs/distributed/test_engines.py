@@ -112,4 +112,4 @@ def test_a_data_frame_of_spark_needs_no_engine(spark: Any, tmp_path: Path) -> No
         "ledger": tmp_path / "g.ledger",
     }
     with open_graph(frame, **said) as graph:
-        assert graph.triangles().by("laplace").release(epsilon=100).value == pytest.approx(1, abs=1)
+        assert graph.triangles().release(epsilon=100, method="laplace").value == pytest.approx(1, abs=1)

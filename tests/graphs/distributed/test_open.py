@@ -29,8 +29,8 @@ def in_duckdb(opened: Callable[..., Network]) -> Network:
 def test_questions_are_answered_as_in_memory(in_duckdb: Network) -> None:
     graph = in_duckdb
     assert graph.edges().release(epsilon=60).value == pytest.approx(5, abs=1)
-    assert graph.triangles().by("laplace").release(epsilon=60).value == pytest.approx(1, abs=1)
-    assert graph.stars(2).by("laplace").release(epsilon=60).value == pytest.approx(8, abs=2)
+    assert graph.triangles().release(epsilon=60, method="laplace").value == pytest.approx(1, abs=1)
+    assert graph.stars(2).release(epsilon=60, method="laplace").value == pytest.approx(8, abs=2)
     assert graph.degrees().release(epsilon=60).value == pytest.approx([3, 2, 2, 2, 1, 0], abs=1)
     assert len(graph.degree_histogram().release(epsilon=5)) == 6
     assert len(graph.degree_sequence().release(epsilon=5)) == 6
@@ -38,17 +38,17 @@ def test_questions_are_answered_as_in_memory(in_duckdb: Network) -> None:
     assert len(graph.joint("edges", "degree_histogram").release(epsilon=5)) == 7
     assert len(graph.subgraph_counts("edges", "stars_3").release(epsilon=5).columns) == 2
     assert 0 <= graph.clustering().release(epsilon=5).value[0] <= 1
-    assert len(graph.top_degrees(k=2).by("subset").release(epsilon=5)) == 2
+    assert len(graph.top_degrees(k=2).release(epsilon=5, method="subset")) == 2
 
 
 def test_every_method_of_triangles_and_stars_runs(in_duckdb: Network) -> None:
     for query in (in_duckdb.triangles(), in_duckdb.stars(3)):
         for method in query.methods(epsilon=1, delta=1e-5):
-            assert np.isfinite(query.by(method.name).release(epsilon=1, delta=1e-5).columns[0].values).all()
+            assert np.isfinite(query.release(epsilon=1, delta=1e-5, method=method.name).columns[0].values).all()
 
 
 def test_what_the_noise_follows_is_said(in_duckdb: Network) -> None:
-    method = in_duckdb.triangles().by("ladder").plan(epsilon=1)
+    method = in_duckdb.triangles().plan(epsilon=1, method="ladder")
     assert "or the degree that 8192 nodes reach if that is larger" in method.how
 
 

@@ -94,7 +94,7 @@ def test_steps_are_whole_and_within_their_range() -> None:
 def test_other_units_and_questions_are_refused() -> None:
     with pytest.raises(DefocusError, match="protect weights"):
         AskWeights().methods(public(5, edge()), Budget(1))
-    with pytest.raises(DefocusError, match="not asked for by"):
+    with pytest.raises(DefocusError, match="no sum of weights named"):
         AskWeights("median")
 
 

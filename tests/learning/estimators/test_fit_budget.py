@@ -38,7 +38,7 @@ def test_a_plan_divides_the_budget_as_the_shares_say() -> None:
 @pytest.mark.parametrize("budget", [Budget(0.1, 1e-5), Budget(3, 1e-6), Budget(rho=0.01)])
 def test_a_plan_uses_its_budget_and_no_more(budget: Budget) -> None:
     event = planned(FitBudget(budget, None, rows()), [Sum(1 << 20, 100, 0.9, times=400), Sum(1 << 10, 1, 0.1)]).event
-    loss = account(event, by="zcdp" if budget.rho is not None else "pld")
+    loss = account(event, method="zcdp" if budget.rho is not None else "pld")
     assert budget.covers(loss)
     spent = loss.rho() if budget.rho is not None else loss.epsilon(budget.delta)
     assert spent > 0.999 * float(budget.rho or budget.epsilon or 0)

@@ -92,8 +92,8 @@ def test_a_name_that_nothing_has_is_refused_with_the_names_there_are() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_report_costs_its_person_epsilon(name: str) -> None:
     event = design(name, 10, 1).event
-    assert account(event, by="basic").epsilon(0) == pytest.approx(1)
-    assert account(3 * event, by="basic").epsilon(0) == pytest.approx(3)
+    assert account(event, method="basic").epsilon(0) == pytest.approx(1)
+    assert account(3 * event, method="basic").epsilon(0) == pytest.approx(3)
     assert isinstance(event, events.Pure | events.RandomizedResponse)
 
 

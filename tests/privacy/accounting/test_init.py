@@ -28,24 +28,24 @@ from defocus.privacy.events import (
 from defocus.privacy.units import Adjacency
 
 
-@pytest.mark.parametrize("by", ACCOUNTANTS)
-def test_every_accountant_answers_by_its_name(by: str) -> None:
-    assert account(3 * Gaussian(4), by=by).accountant == by
-    assert account(NOTHING, by=by).epsilon(1e-9) == 0
+@pytest.mark.parametrize("method", ACCOUNTANTS)
+def test_every_accountant_answers_by_its_name(method: str) -> None:
+    assert account(3 * Gaussian(4), method=method).accountant == method
+    assert account(NOTHING, method=method).epsilon(1e-9) == 0
 
 
 def test_tighter_accountants_give_less_and_none_less_than_the_truth() -> None:
     event = 50 * Gaussian(20)
-    found = {by: account(event, by=by).epsilon(1e-6) for by in ACCOUNTANTS}
+    found = {method: account(event, method=method).epsilon(1e-6) for method in ACCOUNTANTS}
     assert found["gdp"] <= found["rdp"] <= found["zcdp"] * (1 + 1e-6)
     assert found["zcdp"] < found["advanced"] < found["basic"]
     assert found["pld"] == pytest.approx(found["gdp"], rel=1e-3)
 
 
-@pytest.mark.parametrize("by", ACCOUNTANTS)
-def test_every_loss_answers_every_question(by: str) -> None:
-    loss = account(10 * Gaussian(10), by=by)
-    exact = account(10 * Gaussian(10), by="gdp")
+@pytest.mark.parametrize("method", ACCOUNTANTS)
+def test_every_loss_answers_every_question(method: str) -> None:
+    loss = account(10 * Gaussian(10), method=method)
+    exact = account(10 * Gaussian(10), method="gdp")
     assert exact.delta(1.0) * (1 - 1e-9) <= loss.delta(1.0) <= 1
     assert loss.epsilon(1e-3) <= loss.epsilon(1e-9)
     assert 0 <= loss.tradeoff(0.1) <= exact.tradeoff(0.1) * (1 + 1e-3) <= 0.9
@@ -58,9 +58,19 @@ def test_replacing_a_unit_may_cost_more_than_adding_one() -> None:
     assert account(Laplace(3), "rdp", "replace").epsilon(1e-6) == account(Laplace(3), "rdp").epsilon(1e-6)
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("PLD", "pld"), ("prv", "pld"), ("Rényi", "rdp"), ("RDP", "rdp"), ("GDP", "gdp"), ("zCDP", "zcdp")],
+)
+def test_accountants_answer_to_their_usual_names(name: str, meant: str) -> None:
+    assert account(Gaussian(4), method=name).accountant == meant
+
+
 def test_an_unknown_name_lists_the_known_ones() -> None:
+    with pytest.raises(InvalidParameterError, match="did you mean pld"):
+        account(Gaussian(1), method="pdl")
     with pytest.raises(InvalidParameterError, match="pld, rdp, zcdp, gdp, advanced, basic"):
-        account(Gaussian(1), by="magic")
+        account(Gaussian(1), method="magic")
     with pytest.raises(InvalidParameterError, match="add_remove, replace"):
         account(Gaussian(1), adjacency="swap")
 
@@ -104,11 +114,11 @@ _ABSURD: tuple[Event, ...] = (
 )
 
 
-@pytest.mark.parametrize("by", ACCOUNTANTS)
+@pytest.mark.parametrize("method", ACCOUNTANTS)
 @pytest.mark.parametrize("event", _ABSURD, ids=range(len(_ABSURD)))
-def test_absurd_numbers_get_an_answer_or_a_refusal_and_no_warning(by: str, event: Event) -> None:
+def test_absurd_numbers_get_an_answer_or_a_refusal_and_no_warning(method: str, event: Event) -> None:
     with contextlib.suppress(DefocusError):
-        loss = account(event, by=by)
+        loss = account(event, method=method)
         for delta in (0, 1e-6, Fraction(1, _HUGE)):
             with contextlib.suppress(DefocusError):
                 assert loss.epsilon(delta) >= 0
@@ -116,23 +126,23 @@ def test_absurd_numbers_get_an_answer_or_a_refusal_and_no_warning(by: str, event
             assert 0 <= loss.delta(epsilon) <= 1
 
 
-@pytest.mark.parametrize("by", ["rdp", "zcdp", "advanced", "basic"])
-def test_nothing_lost_however_often_is_nothing(by: str) -> None:
-    assert account(_HUGE * Pure(0), by=by).epsilon(1e-6) == 0
-    plain = account(Laplace(2), by=by).epsilon(1e-6)
-    assert account(_HUGE * Pure(0) + Laplace(2), by=by).epsilon(1e-6) == pytest.approx(plain, rel=1e-9)
-    assert account(_HUGE * Laplace(2), by=by).epsilon(1e-6) == math.inf
+@pytest.mark.parametrize("method", ["rdp", "zcdp", "advanced", "basic"])
+def test_nothing_lost_however_often_is_nothing(method: str) -> None:
+    assert account(_HUGE * Pure(0), method=method).epsilon(1e-6) == 0
+    plain = account(Laplace(2), method=method).epsilon(1e-6)
+    assert account(_HUGE * Pure(0) + Laplace(2), method=method).epsilon(1e-6) == pytest.approx(plain, rel=1e-9)
+    assert account(_HUGE * Laplace(2), method=method).epsilon(1e-6) == math.inf
 
 
 @pytest.mark.parametrize("rho", [1e26, 1e30, 1e100])
 def test_a_loss_beyond_all_use_keeps_its_order_of_magnitude(rho: float) -> None:
-    assert rho <= account(Concentrated(rho), by="zcdp").epsilon(1e-6) <= rho * (1 + 1e-9)
+    assert rho <= account(Concentrated(rho), method="zcdp").epsilon(1e-6) <= rho * (1 + 1e-9)
 
 
 def test_a_very_large_epsilon_leaves_next_to_no_delta() -> None:
     for epsilon in (1e50, 1e200, _HUGE):
-        assert account(Gaussian(1), by="gdp").delta(epsilon) == 5e-324
-        assert account(Gaussian(1), by="zcdp").delta(epsilon) < 1e-300
+        assert account(Gaussian(1), method="gdp").delta(epsilon) == 5e-324
+        assert account(Gaussian(1), method="zcdp").delta(epsilon) < 1e-300
 
 
 def test_deltas_spent_outright_to_the_last_are_added_up_where_a_finer_account_has_no_room_left() -> None:

@@ -26,7 +26,7 @@ def made(**changes: Any) -> Design:
         "steps": 64,
         "entries": 1,
         "largest": 2**24,
-        "budget": Budget(1, 1e-6),
+        "price": Budget(1, 1e-6),
         "laplace": False,
         "participation": ONCE,
         "method": "square root",
@@ -53,7 +53,7 @@ def test_noise_and_strategy_are_calibrated_to_each_other(method: str) -> None:
 
 
 def test_more_noise_or_longer_steps_make_the_grid_coarser_not_the_rows_wrap() -> None:
-    usual, noisy = made(), made(budget=Budget(0.001, 1e-9), participation=Participation(1, 1, 1000, replace=False))
+    usual, noisy = made(), made(price=Budget(0.001, 1e-9), participation=Participation(1, 1, 1000, replace=False))
     long = made(largest=2**40)
     for found in (usual, noisy, long):
         assert isinstance(found.strategy, Factor)
@@ -101,7 +101,7 @@ def test_far_beyond_the_band_each_step_adds_the_same_variance() -> None:
         {"method": "banded", "bandwidth": 5},
         {"method": "tree"},
         {"entries": 7},
-        {"laplace": True, "method": "tree", "budget": Budget(1)},
+        {"laplace": True, "method": "tree", "price": Budget(1)},
     ],
 )
 def test_a_design_survives_json(changes: dict[str, Any]) -> None:
@@ -129,21 +129,21 @@ def test_a_design_whose_noise_does_not_cover_it_is_refused(tampered: dict[str, A
 
 
 def test_variances_are_the_same_asked_for_one_by_one_or_together() -> None:
-    plan, other = RunningSum(50, budget=Budget(1, 1e-6)), RunningSum(50, budget=Budget(1, 1e-6))
+    plan, other = RunningSum(50, epsilon=1, delta=1e-6), RunningSum(50, epsilon=1, delta=1e-6)
     one_by_one = [plan.variance(step) for step in (50, 1, 25)]
     assert one_by_one == [other.variances[step - 1] for step in (50, 1, 25)]
     assert plan.standard_error(25) == math.sqrt(plan.variance(25))
 
 
 def test_a_gaussian_interval_is_the_normal_one() -> None:
-    plan = RunningSum(50, budget=Budget(1, 1e-6))
+    plan = RunningSum(50, epsilon=1, delta=1e-6)
     assert plan.interval(50, 0.95) == pytest.approx(1.959964 * plan.standard_error(50), rel=1e-6)
 
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("step", [1, 4, 7, 63])
 def test_a_laplace_interval_holds_and_is_not_much_too_wide(step: int) -> None:
-    plan = RunningSum(64, budget=Budget(1), noise="laplace")
+    plan = RunningSum(64, epsilon=1, noise="laplace")
     scale = plan._design.noise.scale  # type: ignore[union-attr]
     blocks = step.bit_count()
     sums = discrete_laplace(scale, 200_000 * blocks, seeded(4)).reshape(-1, blocks).sum(axis=1)
@@ -155,16 +155,16 @@ def test_a_laplace_interval_holds_and_is_not_much_too_wide(step: int) -> None:
 @pytest.mark.parametrize("step", [0, 51, -1, True, 1.0, "1", None])
 def test_there_are_no_other_steps(step: object) -> None:
     with pytest.raises(InvalidParameterError):
-        RunningSum(50, budget=Budget(1, 1e-6)).variance(step)  # type: ignore[arg-type]
+        RunningSum(50, epsilon=1, delta=1e-6).variance(step)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("confidence", [0, 1, float("nan"), -0.1, True])
 def test_there_are_no_other_confidences(confidence: float) -> None:
     with pytest.raises(InvalidParameterError):
-        RunningSum(50, budget=Budget(1, 1e-6)).interval(5, confidence)
+        RunningSum(50, epsilon=1, delta=1e-6).interval(5, confidence)
 
 
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
 def test_the_largest_float_below_one_is_a_confidence(noise: str) -> None:
-    plan = RunningSum(8, budget=Budget(1, 1e-6), noise=noise)
+    plan = RunningSum(8, epsilon=1, delta=1e-6, noise=noise)
     assert plan.interval(3, 0.999) < plan.interval(3, 1 - 2**-53) < 30 * plan.standard_error(3)

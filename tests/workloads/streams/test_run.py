@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.workloads.streaming import FACTORS, factor, matrix, noisy_rows
 
-from defocus import Budget
 from defocus.errors import ReleaseFailedError, StreamEndedError, StreamStateError, UnfitDataError
 from defocus.ledger import Ledger
 from defocus.noise import Bits, discrete_gaussian
@@ -22,8 +21,8 @@ from defocus.workloads.streams import RunningSum
 from defocus.workloads.streams.run import FactorMemory, Memory, Step, TreeMemory
 from defocus.workloads.streams.strategies import Factor, Tree
 
-PLAN = RunningSum(20, budget=Budget(1, 1e-6))
-VECTORS = RunningSum(20, budget=Budget(1, 1e-6), entries=3)
+PLAN = RunningSum(20, epsilon=1, delta=1e-6)
+VECTORS = RunningSum(20, epsilon=1, delta=1e-6, entries=3)
 
 
 class Failing(Bits):
@@ -90,7 +89,7 @@ def test_what_is_no_single_number_is_refused_and_uses_up_no_step(ledger: Ledger,
 def test_every_value_of_a_step_means_a_number_and_none_is_refused(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch, x: object, meant: int
 ) -> None:
-    plans = (RunningSum(2, Budget(1, 1e-6), largest=100), RunningSum(2, Budget(1, 1e-6), largest=100, entries=2))
+    plans = [RunningSum(2, epsilon=1, delta=1e-6, largest=100, entries=entries) for entries in (None, 2)]
     one, two = (plan.start(ledger=ledger, purpose="visits") for plan in plans)
     taken: list[Any] = []
 
@@ -113,7 +112,7 @@ def test_what_is_no_vector_of_the_right_length_is_refused(ledger: Ledger, x: obj
 
 
 def test_large_entries_are_cut(ledger: Ledger) -> None:
-    plan = RunningSum(4, budget=Budget(1, 1e-6), largest=100)
+    plan = RunningSum(4, epsilon=1, delta=1e-6, largest=100)
     stream = plan.start(ledger=ledger, purpose="visits", bits=seeded(2))
     total = [float(stream.add(x).value) for x in (2**62, -(2**62), 100, 2**63 - 1)][-1]
     assert abs(total - 200) < 60
@@ -124,10 +123,10 @@ def test_large_entries_are_cut(ledger: Ledger) -> None:
 )
 def test_no_integer_is_too_large_to_be_cut(ledger: Ledger, x: Any) -> None:
     """A refusal that depends on how large an entry is would tell how large it is."""
-    plan = RunningSum(4, budget=Budget(1, 1e-6), entries=3, largest=1000)
+    plan = RunningSum(4, epsilon=1, delta=1e-6, entries=3, largest=1000)
     released = plan.start(ledger=ledger, purpose="visits", bits=seeded(2)).add(x).value
     assert np.abs(np.asarray(released) - [1000, -1000 if x[1] else 0, 7]).max() < 60
-    single = RunningSum(4, budget=Budget(1, 1e-6), largest=1000).start(ledger=ledger, purpose="visits", bits=seeded(3))
+    single = RunningSum(4, epsilon=1, delta=1e-6, largest=1000).start(ledger=ledger, purpose="visits", bits=seeded(3))
     assert abs(float(single.add(-(2**64)).value) + 1000) < 60
 
 
@@ -186,7 +185,7 @@ def test_a_forked_child_is_refused(ledger: Ledger, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("method", ["square root", "binned", "tree"])
 def test_the_noise_of_released_sums_has_the_predicted_scale_and_no_other(ledger: Ledger, method: str) -> None:
     """20 000 entries of one stream are as many samples."""
-    plan = RunningSum(12, budget=Budget(1, 1e-6), entries=20_000, method=method)
+    plan = RunningSum(12, epsilon=1, delta=1e-6, entries=20_000, method=method)
     stream = plan.start(ledger=ledger, purpose="noise alone", bits=seeded(8))
     for step in range(1, 13):
         measured = float(np.std(stream.add([0] * 20_000).value))
@@ -197,7 +196,7 @@ def test_the_noise_of_released_sums_has_the_predicted_scale_and_no_other(ledger:
 @pytest.mark.statistical
 def test_noise_drawn_ahead_is_used_once(ledger: Ledger) -> None:
     """Differences of rows that shared noise would repeat."""
-    plan = RunningSum(3000, budget=Budget(1, 1e-6), method="tree")
+    plan = RunningSum(3000, epsilon=1, delta=1e-6, method="tree")
     stream = plan.start(ledger=ledger, purpose="noise alone", bits=seeded(9))
     odd = [float(stream.add(0).value) for _ in range(3000)]
     single = np.diff(odd)[1::2]  # the block of one step that ends each odd step
@@ -223,7 +222,7 @@ class Wide:
 
 
 def test_a_stream_says_that_it_is_finished(ledger: Ledger) -> None:
-    stream = RunningSum(2, Budget(1, 1e-6)).start(ledger=ledger, purpose="visits")
+    stream = RunningSum(2, epsilon=1, delta=1e-6).start(ledger=ledger, purpose="visits")
     assert "step 0 of 2, open" in repr(stream)
     assert "newest" not in stream._repr_html_()
     stream.add(1)

@@ -21,12 +21,12 @@ from defocus.workloads.streams import RunningSum
 from defocus.workloads.streams.run import memory_of
 from defocus.workloads.streams.state import FileCodes, LedgerCodes, StateFile, codes_of, design_of, load, opened, sealed
 
-PLAN = RunningSum(30, budget=Budget(0.5, 1e-7))
+PLAN = RunningSum(30, epsilon=0.5, delta=1e-7)
 PLANS = [
     PLAN,
-    RunningSum(30, budget=Budget(0.5, 1e-7), method="binned", spread=2, entries=2),
-    RunningSum(30, budget=Budget(0.5, 1e-7), method="banded", bandwidth=4),
-    RunningSum(30, budget=Budget(0.5), noise="laplace"),
+    RunningSum(30, epsilon=0.5, delta=1e-7, method="binned", spread=2, entries=2),
+    RunningSum(30, epsilon=0.5, delta=1e-7, method="banded", bandwidth=4),
+    RunningSum(30, epsilon=0.5, noise="laplace"),
 ]
 
 
@@ -224,7 +224,7 @@ from defocus import Budget
 from defocus.ledger import Ledger
 from defocus.workloads import RunningSum
 with Ledger.open(sys.argv[1]) as ledger:
-    stream = RunningSum(1000, budget=Budget(0.5, 1e-7)).start(ledger=ledger, purpose="visits", state_file=sys.argv[2])
+    stream = RunningSum(1000, epsilon=0.5, delta=1e-7).start(ledger=ledger, purpose="visits", state_file=sys.argv[2])
     while True:
         print(repr(stream.add(3).value), flush=True)
 """

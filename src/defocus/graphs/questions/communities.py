@@ -262,13 +262,13 @@ class AskClustering:
 
     def methods(self, public: Public, budget: Budget) -> Sequence[Method]:
         """Triangles and 2-stars by their best methods, half of the budget each."""
-        return either_way(lambda by: _made(public, budget, by), lambda way: way.methods)
+        return either_way(lambda method: _made(public, budget, method), lambda way: way.methods)
 
 
-def _made(public: Public, budget: Budget, by: str | None) -> Several:
+def _made(public: Public, budget: Budget, method: str | None) -> Several:
     parts = [
         replace(part, confidence=_EACH) if isinstance(part, MeasuredRamp) else part
-        for part in several([AskTriangles(), AskStars(2)], public, budget, _divided(()), by=by).methods
+        for part in several([AskTriangles(), AskStars(2)], public, budget, _divided(()), method=method).methods
     ]
     wider = tuple(1.0 if isinstance(part, MeasuredRamp) else _WIDER for part in parts)
     triangles, stars = (brief(part.error) for part in parts)

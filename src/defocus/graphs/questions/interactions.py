@@ -89,7 +89,7 @@ class AskInteractions:
         """Noise on every step; for totals, on what serves all of them best."""
         sensitivity, steps = self.statistic.sensitivity(public), self.statistic.length(public)
         if self.running and steps <= _PLANNED:
-            made = plan(prefix(steps), budget, unit=public.unit)
+            made = plan(prefix(steps), epsilon=budget.epsilon, delta=budget.delta, unit=public.unit)
             return [Running(self, made)]
         ways: list[Any] = [
             lambda: ByStep("laplace", self, Laplace.calibrated(epsilon=budget.epsilon or 0, sensitivity=sensitivity.l1))

@@ -100,24 +100,24 @@ def several(
     finish: _Finish,
     *,
     shares: Sequence[Fraction] | None = None,
-    by: str | None = None,
+    method: str | None = None,
 ) -> Several:
     """The best method of each question within its share of the budget; equal shares unless told.
 
-    Where a question can be answered ``by`` a method of this name, that is taken. Of two methods with and without a
+    Where a question can be answered by the ``method`` of this name, that is taken. Of two methods with and without a
     delta, the one without is preferred where it errs less, so that a delta that no part needs is not spent.
     """
     parts = shares or [Fraction(1, len(questions))] * len(questions)
     methods = []
     for question, share in zip(questions, parts, strict=True):
         part = Budget(_share(budget.epsilon, share), _share(budget.delta, share))
-        methods.append(preferred(question, question.methods(public, part), by))
+        methods.append(preferred(question, question.methods(public, part), method))
     return Several(tuple(methods), finish)
 
 
-def preferred(question: Question, methods: Sequence[Method], by: str | None) -> Method:
-    """The method called ``by`` where there is one, else the best."""
-    return chosen(question, methods, by if by in {method.name for method in methods} else None)
+def preferred(question: Question, methods: Sequence[Method], name: str | None) -> Method:
+    """The method of this ``name`` where there is one, else the best."""
+    return chosen(question, methods, name if name in {method.name for method in methods} else None)
 
 
 def either_way(made: Callable[[str | None], _Whole], parts: Callable[[_Whole], Sequence[Method]]) -> list[_Whole]:
@@ -127,13 +127,13 @@ def either_way(made: Callable[[str | None], _Whole], parts: Callable[[_Whole], S
     unless it is one of the two.
     """
     best, found = made(None), {}
-    for by in (MEASURED, UNMEASURED):
-        way = made(by)
-        if by in {part.name for part in parts(way)}:
-            found[by] = way
+    for name in (MEASURED, UNMEASURED):
+        way = made(name)
+        if name in {part.name for part in parts(way)}:
+            found[name] = way
     known = {tuple(part.name for part in parts(way)) for way in found.values()}
     first = [] if tuple(part.name for part in parts(best)) in known else [best]
-    named: list[_Whole] = [replace(way, name=by) for by, way in found.items()]  # type: ignore[type-var]  # a dataclass
+    named: list[_Whole] = [replace(way, name=name) for name, way in found.items()]  # type: ignore[type-var]  # a dataclass
     return [*first, *named]
 
 
@@ -173,7 +173,9 @@ class AskSubgraphs:
     def methods(self, public: Public, budget: Budget) -> Sequence[Method]:
         """Each by its own best method."""
         questions = [subgraph(shape) for shape in self.shapes]
-        return either_way(lambda by: several(questions, public, budget, side_by_side, by=by), lambda way: way.methods)
+        return either_way(
+            lambda method: several(questions, public, budget, side_by_side, method=method), lambda way: way.methods
+        )
 
 
 def subgraph(shape: object) -> Question:
@@ -266,7 +268,7 @@ class AskJoint:
         known = [question for question in questions if question is not None]
         if len(known) == len(questions):
             made = either_way(
-                lambda by: _separate(known, titles, lengths, public, budget, by=by, weights=self.weights),
+                lambda method: _separate(known, titles, lengths, public, budget, method=method, weights=self.weights),
                 lambda way: way.parts,
             )
             ways += [lambda way=way: way for way in made]  # type: ignore[misc]  # likewise
@@ -357,13 +359,13 @@ def _separate(
     public: Public,
     budget: Budget,
     *,
-    by: str | None,
+    method: str | None,
     weights: Sequence[Number] | None,
 ) -> Separate:
     epsilon = Fraction(budget.epsilon or 0)
 
     def best(question: Question, part: Fraction) -> Method:
-        return preferred(question, question.methods(public, Budget(part)), by)
+        return preferred(question, question.methods(public, Budget(part)), method)
 
     if weights is None:
         even = [best(question, epsilon / len(questions)) for question in questions]

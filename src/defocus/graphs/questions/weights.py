@@ -8,7 +8,7 @@ from typing import Any, final
 import numpy as np
 
 from defocus.answers.columns import noisy
-from defocus.errors import InvalidParameterError
+from defocus.errors import InvalidParameterError, choice
 from defocus.graphs.answers import WEIGHTS_CUT
 from defocus.graphs.data import Data
 from defocus.graphs.global_noise import attempted
@@ -34,10 +34,7 @@ class AskWeights:
     kind: str = "total"
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise InvalidParameterError(
-                f"Weights are not asked for by {self.kind!r:.60}.", fix=f"choose among {', '.join(KINDS)}."
-            )
+        object.__setattr__(self, "kind", choice("sum of weights", self.kind, KINDS))
 
     @property
     def words(self) -> str:

@@ -1,16 +1,15 @@
 """Designs by name, and from JSON."""
 
-import difflib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Literal
 
 from defocus.errors import (
     DefocusError,
     EpsilonTooLargeError,
-    InvalidParameterError,
     Number,
     UnreadableDescriptionError,
+    choice,
     positive,
 )
 from defocus.local.designs.categorical import KRR, DBitFlip, Hadamard, SubsetSelection
@@ -30,8 +29,10 @@ _LONGEST = 1 << 26
 """A description may come from strangers; a million labels fit into 64 MiB."""
 _ALSO = {
     **dict.fromkeys(("krr", "grr", "rr", "de", "randomizedresponse", "randomisedresponse"), "k-rr"),
-    **dict.fromkeys(("lh", "localhashing"), "olh"),
-    **dict.fromkeys(("ue", "unary"), "oue"),
+    "generalizedrandomizedresponse": "k-rr",
+    **dict.fromkeys(("lh", "localhashing", "optimallocalhashing", "optimizedlocalhashing"), "olh"),
+    **dict.fromkeys(("ue", "unary", "optimalunaryencoding", "optimizedunaryencoding"), "oue"),
+    **dict.fromkeys(("basicrappor", "symmetricunaryencoding"), "sue"),
     **dict.fromkeys(("ss", "subsetselection"), "subset"),
     **dict.fromkeys(("hr", "hadamardresponse"), "hadamard"),
     **dict.fromkeys(("dbit", "dbitflip"), "d-bit"),
@@ -87,17 +88,12 @@ def design(
     outside: Literal["refuse", "other"] = "other",
     **options: Any,
 ) -> Categorical:
-    """The design of a frequency oracle by its name.
+    """The design of a frequency oracle by its name, or by another name in use, such as GRR.
 
     >>> design("oue", 100, 1).layout.length
     13
     """
-    if name not in _DESIGNS:
-        raise InvalidParameterError(
-            f"There is no oracle named {str(name)[:40]!r}.",
-            fix=f"{_near(name, NAMES)}choose one of {', '.join(NAMES)}.",
-        )
-    return _DESIGNS[name](Categories.of(domain, outside=outside), epsilon, **options)
+    return _DESIGNS[choice("oracle", name, NAMES, _ALSO)](Categories.of(domain, outside=outside), epsilon, **options)
 
 
 def numeric(
@@ -114,20 +110,8 @@ def numeric(
     >>> numeric("duchi", 0, 10, 1).layout.length
     1
     """
-    if name not in _NUMERIC:
-        raise InvalidParameterError(
-            f"There is no numeric oracle named {str(name)[:40]!r}.",
-            fix=f"{_near(name, NUMERIC_NAMES)}choose one of {', '.join(NUMERIC_NAMES)}.",
-        )
-    return _NUMERIC[name](Interval(low, high, outside), epsilon, **options)
-
-
-def _near(name: object, known: Sequence[str]) -> str:
-    """A guess at what was meant: the same under another name, or misspelled."""
-    text = str(name).strip().lower().replace("_", "-")[:40]
-    meant = _ALSO.get(text.replace("-", "").replace(" ", ""))
-    near = [meant] if meant in known else difflib.get_close_matches(text, known, n=1)
-    return f"did you mean {near[0]}? Else " if near else ""
+    made = _NUMERIC[choice("numeric oracle", name, NUMERIC_NAMES, _ALSO)]
+    return made(Interval(low, high, outside), epsilon, **options)
 
 
 def to_json(made: Design) -> str:

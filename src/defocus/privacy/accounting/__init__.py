@@ -10,13 +10,25 @@ basic     epsilons and deltas added up
 
 from collections.abc import Callable
 
-from defocus.errors import InvalidParameterError, Number, UnsupportedEventError
+from defocus.errors import InvalidParameterError, Number, UnsupportedEventError, choice
 from defocus.privacy.accounting import advanced, basic, gdp, pld, rdp, zcdp
 from defocus.privacy.events import Approximate, Event, described, parts_of
 from defocus.privacy.losses import Loss
 from defocus.privacy.units import Adjacency
 
-__all__ = ["ACCOUNTANTS", "account", "advanced", "basic", "gdp", "pld", "rdp", "tightest", "tightest_at", "zcdp"]
+__all__ = [
+    "ACCOUNTANTS",
+    "account",
+    "accountant",
+    "advanced",
+    "basic",
+    "gdp",
+    "pld",
+    "rdp",
+    "tightest",
+    "tightest_at",
+    "zcdp",
+]
 
 ACCOUNTANTS: dict[str, Callable[[Event, Adjacency], Loss]] = {
     "pld": pld.account,
@@ -26,17 +38,32 @@ ACCOUNTANTS: dict[str, Callable[[Event, Adjacency], Loss]] = {
     "advanced": advanced.account,
     "basic": basic.account,
 }
+_ALSO = {
+    **dict.fromkeys(("prv", "privacylossdistribution"), "pld"),
+    **dict.fromkeys(("renyi", "rényi", "moments", "momentsaccountant"), "rdp"),
+    "gaussian": "gdp",
+}
+"""What others call these accountants."""
 
 
-def account(event: Event, by: str = "pld", adjacency: Adjacency | str = Adjacency.ADD_REMOVE) -> Loss:
-    """What ``event`` costs, in the eyes of the accountant named.
+def accountant(name: object) -> str:
+    """The accountant of this name, or of another name in use.
+
+    >>> accountant("PRV"), accountant("Rényi")
+    ('pld', 'rdp')
+    """
+    return choice("accountant", name, ACCOUNTANTS, _ALSO)
+
+
+def account(event: Event, method: str = "pld", adjacency: Adjacency | str = Adjacency.ADD_REMOVE) -> Loss:
+    """What ``event`` costs, in the eyes of the accountant that ``method`` names.
 
     Guarantee:
         Every answer of the loss is an upper bound, float error included, for releases whose privacy parameters were
         fixed in advance; for parameters chosen on the way, see :func:`defocus.privacy.filter`.
 
     >>> from defocus.privacy.events import Gaussian
-    >>> round(account(Gaussian(1), by="gdp").epsilon(1e-5), 4)
+    >>> round(account(Gaussian(1), method="gdp").epsilon(1e-5), 4)
     4.3772
     """
     if not isinstance(event, Event):
@@ -46,17 +73,14 @@ def account(event: Event, by: str = "pld", adjacency: Adjacency | str = Adjacenc
             if isinstance(event, str)
             else "pass for example Gaussian(1.0), or the event of a mechanism.",
         )
-    if by not in ACCOUNTANTS:
-        raise InvalidParameterError(
-            f"There is no accountant named {by!r}.", fix=f"choose one of {', '.join(ACCOUNTANTS)}."
-        )
+    name = accountant(method)
     try:
         neighbours = Adjacency(adjacency)
     except ValueError as error:
         raise InvalidParameterError(
             f"There is no adjacency named {adjacency!r}.", fix=f"choose one of {', '.join(Adjacency)}."
         ) from error
-    return ACCOUNTANTS[by](event, neighbours)
+    return ACCOUNTANTS[name](event, neighbours)
 
 
 def tightest(event: Event, adjacency: Adjacency | str = Adjacency.ADD_REMOVE) -> Loss:

@@ -49,7 +49,7 @@ class AdvancedLoss(Loss):
             raise FormulaOutOfRangeError(
                 f"Advanced composition needs a delta above the {target - left:g} the releases already use, "
                 f"but it is {target:g}.",
-                fix='pass a larger delta, or use account(event, by="basic").',
+                fix='pass a larger delta, or use account(event, method="basic").',
             )
         return self._epsilon(left)
 

@@ -76,7 +76,7 @@ def spend(event: Event) -> Spend:
         event,
         accountant="basic",
         why="it has no (epsilon, delta) form",
-        fix='use account(event, by="rdp"), or by="pld".',
+        fix='use account(event, method="rdp"), or method="pld".',
     )
 
 
@@ -117,7 +117,7 @@ def _(event: Selected) -> Spend:
             event,
             accountant="basic",
             why="selection has a plain bound only among pure releases",
-            fix='use account(event, by="rdp").',
+            fix='use account(event, method="rdp").',
         )
     total = sum(Fraction(one.epsilon(0.0)) * times for one, times in inner)
     return _fixed(pure_selection_epsilon(event, total))

@@ -73,7 +73,7 @@ def squared_mu(event: Event) -> Fraction:
         event,
         accountant="gdp",
         why="Gaussian privacy is exact only for Gaussian noise",
-        fix='use account(event, by="pld").',
+        fix='use account(event, method="pld").',
     )
 
 
@@ -94,7 +94,7 @@ def _(event: Sampled | SampledBatch) -> Fraction:
         event,
         accountant="gdp",
         why="the Gaussian limit of sampled releases under-reports epsilon",
-        fix='use account(event, by="pld"), or by="rdp".',
+        fix='use account(event, method="pld"), or method="rdp".',
     )
 
 
@@ -104,5 +104,5 @@ def _(event: DiscreteGaussian) -> Fraction:
         event,
         accountant="gdp",
         why="discrete Gaussian noise is close to the continuous one but not exactly as private",
-        fix='use account(event, by="pld"), or by="zcdp".',
+        fix='use account(event, method="pld"), or method="zcdp".',
     )

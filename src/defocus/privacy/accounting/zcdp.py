@@ -133,7 +133,7 @@ def rho_of(event: Event) -> float:
         event,
         accountant="zcdp",
         why="it satisfies no useful zero-concentrated guarantee",
-        fix='use account(event, by="rdp"), or by="pld".',
+        fix='use account(event, method="rdp"), or method="pld".',
     )
 
 
@@ -158,7 +158,7 @@ def _(event: Sampled | SampledBatch) -> float:
         event,
         accountant="zcdp",
         why="a sampled release has heavy tails that no ρ below the inner one covers",
-        fix='use account(event, by="pld"), or by="rdp".',
+        fix='use account(event, method="pld"), or method="rdp".',
     )
 
 

@@ -10,11 +10,12 @@ import numpy as np
 from defocus.errors import (
     InvalidParameterError,
     Number,
+    choice,
     count,
     positive,
 )
 from defocus.ledger import Ledger
-from defocus.mechanisms.parameters import checked_budget
+from defocus.mechanisms.parameters import NOISES, checked_budget
 from defocus.noise import Bits
 from defocus.noise.bits import source
 from defocus.privacy.budgets import Budget
@@ -43,13 +44,14 @@ from defocus.workloads.streams.toeplitz import Floats
 __all__ = ["RunningSum"]
 
 _LONGEST = 2**24
-_NOISES = ("gaussian", "laplace")
+_ALSO = {"sqrt": "square root", "binarytree": "tree"}
+"""What others call these methods."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class RunningSum:
-    r"""A plan to release the running sum after each of ``steps`` steps, from one budget for the whole stream.
+    r"""A plan to release the running sum after each of ``steps`` steps, at one price for the whole stream.
 
     What is noised are the rows of an integer lower-triangular strategy C: :math:`y_t = (Cx)_t + z_t`, exact integers
     plus independent discrete noise. The running sum after step t is computed from :math:`y_1 … y_t` alone.
@@ -79,14 +81,17 @@ class RunningSum:
 
     Args:
         steps: how many steps the stream has, at most.
-        budget: what the whole stream may cost.
+        epsilon: what the whole stream may cost, with ``delta`` where it has one.
+        delta: likewise.
+        rho: what it may cost in zero-concentrated DP, instead.
+        mu: what it may cost in Gaussian DP, instead; no discrete noise can meet it exactly, so it is refused.
         entries: the length of each step's vector; None for a stream of single numbers.
         contribution: how much one participation moves the sum of its step.
         participations: in how many steps one unit may take part.
         separation: how many steps apart any two of them are, at least.
         unit: what the ledger protects; one row, added or removed, unless told. What is said above about one unit is
             said about this one.
-        noise: "gaussian", or "laplace" for a budget without a delta (with the tree only).
+        noise: "gaussian", or "laplace" for a price without a delta (with the tree only).
         method: "square root" (column-normalised for single participation; remembers every step), "binned" (nearly the
             same error, remembers O(log T) partial sums), "banded" (remembers ``bandwidth`` steps; best for many
             participations far apart), "tree" (for comparison), or "auto".
@@ -94,16 +99,18 @@ class RunningSum:
         spread: how many partial sums "binned" keeps of each size; more are more accurate.
         largest: the largest entry of a step; larger ones are cut to it.
 
-    >>> from defocus import Budget
-    >>> visits = RunningSum(365, budget=Budget(1, 1e-6))
+    >>> visits = RunningSum(365, epsilon=1, delta=1e-6)
     >>> visits.method, round(visits.standard_error(365), 1), round(visits.interval(365), 1)
     ('square root', 10.1, 19.8)
-    >>> round(RunningSum(365, budget=Budget(1, 1e-6), method="tree").standard_error(365), 1)
+    >>> round(RunningSum(365, epsilon=1, delta=1e-6, method="tree").standard_error(365), 1)
     31.0
     """
 
     steps: int
-    budget: Budget
+    epsilon: Number | None = field(default=None, kw_only=True)
+    delta: Number | None = field(default=None, kw_only=True)
+    rho: Number | None = field(default=None, kw_only=True)
+    mu: Number | None = field(default=None, kw_only=True)
     entries: int | None = field(default=None, kw_only=True)
     contribution: Number = field(default=1, kw_only=True)
     participations: int = field(default=1, kw_only=True)
@@ -118,7 +125,7 @@ class RunningSum:
     _errors: Errors = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        checked_budget(self.budget)
+        price = self.price
         if count("steps", self.steps) > _LONGEST:
             raise InvalidParameterError(
                 f"A stream has at most {_LONGEST} steps.", fix="make steps longer, or split the stream in years."
@@ -138,12 +145,14 @@ class RunningSum:
             )
         covers(self.unit, self.contribution)
         replace = self.unit.adjacency is Adjacency.REPLACE
+        object.__setattr__(self, "noise", choice("noise", self.noise, ("gaussian", "laplace"), NOISES))
+        object.__setattr__(self, "method", choice("method", self.method, ("auto", *METHODS), _ALSO))
         object.__setattr__(self, "method", self._chosen(times))
         made = design(
             steps=self.steps,
             entries=entries,
             largest=count("largest", self.largest),
-            budget=self.budget,
+            price=price,
             laplace=self.noise == "laplace",
             participation=Participation(times, self.separation, self.contribution, replace),
             method=self.method,
@@ -154,16 +163,10 @@ class RunningSum:
         object.__setattr__(self, "_errors", Errors(made))
 
     def _chosen(self, times: int) -> str:
-        if self.noise not in _NOISES:
-            raise InvalidParameterError(f"noise is one of {', '.join(_NOISES)}.", fix='pass noise="gaussian".')
-        if self.method not in ("auto", *METHODS):
-            raise InvalidParameterError(
-                f"method is one of auto, {', '.join(METHODS)}.", fix='leave it out, or pass method="square root".'
-            )
         if self.noise == "laplace" and self.method not in ("auto", "tree"):
             raise InvalidParameterError(
                 f"Laplace noise does not suit the method {self.method!r}: its columns are short in L2, but long in L1.",
-                fix='use noise="gaussian" with a budget that has a delta, or method="tree".',
+                fix='use noise="gaussian" with a delta, or method="tree".',
             )
         if self.bandwidth is not None and self.method != "banded":
             raise InvalidParameterError("Only a banded strategy has a bandwidth.", fix='pass method="banded" with it.')
@@ -179,6 +182,11 @@ class RunningSum:
         if times > 1:
             return "banded"
         return "square root" if self.steps <= SHORT else "binned"
+
+    @property
+    def price(self) -> Budget:
+        """What the whole stream may cost."""
+        return checked_budget(epsilon=self.epsilon, delta=self.delta, rho=self.rho, mu=self.mu)
 
     @property
     def event(self) -> DiscreteGaussian | DiscreteLaplace:
@@ -217,6 +225,8 @@ class RunningSum:
         bits: Bits | None = None,
     ) -> Running:
         """Charge the whole stream to ``ledger`` and start it.
+
+        A stream takes no ``request``: its sums are released step by step, and :meth:`resume` goes on with them.
 
         Args:
             ledger: what to charge, once, before any noise is drawn.
@@ -299,9 +309,9 @@ class RunningSum:
         facts = {"running sum": f"over {counted(self.steps, 'step')} by {self.method}"}
         if self.steps <= SHORT:
             facts["error"] = self._at_the_end()
-        budget, event = str(self.budget), unparse(self.event)
+        price, event = str(self.price), unparse(self.event)
         return html_facts(
-            {**facts, "remembers": self._remembered(), "protected": str(self.unit), "budget": budget, "cost": event}
+            {**facts, "remembers": self._remembered(), "protected": str(self.unit), "price": price, "cost": event}
         )
 
     def _at_the_end(self) -> str:

@@ -126,7 +126,7 @@ def design(
     steps: int,
     entries: int,
     largest: int,
-    budget: Budget,
+    price: Budget,
     laplace: bool,
     participation: Participation,
     method: str,
@@ -137,7 +137,7 @@ def design(
     if laplace:
         tree = Tree(steps, scale=1)
         _must_fit(tree, largest)
-        scale = Laplace.calibrated(budget, sensitivity=participation.total(tree))
+        scale = Laplace.calibrated(price, sensitivity=participation.total(tree))
         return Design(method, tree, scale, participation, entries, largest)
     if method == "banded" and bandwidth is None:
         bandwidth = best_bandwidth(steps, participation)
@@ -156,7 +156,7 @@ def design(
 
     def calibrated(strategy: Strategy) -> Gaussian:
         distance = participation.distance(strategy)
-        return Gaussian.calibrated(budget, sensitivity=distance, dimension=strategy.rows * entries)
+        return Gaussian.calibrated(price, sensitivity=distance, dimension=strategy.rows * entries)
 
     _must_fit(coarse := made(_BITS[-1]), largest)
     first = calibrated(coarse)

@@ -114,7 +114,7 @@ def _term(event: events.Event, adjacency: Adjacency) -> tuple[Profile, Profile |
         event,
         accountant="pld",
         why="no pair of laws is known that dominates it",
-        fix='use account(event, by="rdp") or by="zcdp".',
+        fix='use account(event, method="rdp") or method="zcdp".',
     )
 
 

@@ -109,7 +109,7 @@ def curve(event: Event, orders: Floats, adjacency: Adjacency) -> Floats:
     """An upper bound on the Rényi divergence of ``event`` at each of ``orders``, all above 1 and finite."""
     del orders, adjacency
     raise UnsupportedEventError(
-        event, accountant="rdp", why="its Rényi divergence is not known", fix='use account(event, by="pld").'
+        event, accountant="rdp", why="its Rényi divergence is not known", fix='use account(event, method="pld").'
     )
 
 
@@ -132,7 +132,7 @@ def _(event: Approximate, orders: Floats, adjacency: Adjacency) -> Floats:
         event,
         accountant="rdp",
         why="an (epsilon, delta) guarantee allows an infinite divergence",
-        fix='use account(event, by="pld") or by="basic".',
+        fix='use account(event, method="pld") or method="basic".',
     )
 
 

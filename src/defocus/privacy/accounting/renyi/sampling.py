@@ -155,5 +155,5 @@ def _refuse_nested(inner: Event) -> None:
                 part,
                 accountant="rdp",
                 why="inside a sample, nested sampling and selection have no proven bound here",
-                fix='describe the outer sampling of each release separately, or use account(event, by="pld").',
+                fix='describe the outer sampling of each release separately, or use account(event, method="pld").',
             )

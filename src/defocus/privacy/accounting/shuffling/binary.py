@@ -24,7 +24,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from defocus.errors import FormulaOutOfRangeError, InvalidParameterError, Number, count, positive, probability
+from defocus.errors import FormulaOutOfRangeError, Number, choice, count, positive, probability
 from defocus.privacy.accounting.shuffling import blanket
 from defocus.privacy.accounting.shuffling.binomials import Floats, Window, lower_half
 from defocus.privacy.accounting.shuffling.blanket import chernoff
@@ -124,24 +124,21 @@ CLOSED_FORMS: dict[str, Callable[[float, int, float], float]] = {
 """What :func:`shuffled_epsilon` knows."""
 
 
-def shuffled_epsilon(epsilon: Number, users: int, delta: Number, *, by: str = "feldman-2023") -> float:
+def shuffled_epsilon(epsilon: Number, users: int, delta: Number, *, method: str = "feldman-2023") -> float:
     """The central epsilon, by a formula, of reports of any randomiser of local ``epsilon`` among so many ``users``.
 
     Assumes:
         One user's value is replaced; all run the same randomiser and are honest.
 
-    >>> round(shuffled_epsilon(1, 10_000, 1e-6, by="feldman-2021"), 3), round(shuffled_epsilon(1, 10_000, 1e-6), 3)
+    >>> round(shuffled_epsilon(1, 10_000, 1e-6, method="feldman-2021"), 3), round(shuffled_epsilon(1, 10_000, 1e-6), 3)
     (0.214, 0.18)
     """
-    if by not in CLOSED_FORMS:
-        raise InvalidParameterError(
-            f"There is no formula named {str(by)[:40]!r}.", fix=f"choose one of {', '.join(CLOSED_FORMS)}."
-        )
+    formula = CLOSED_FORMS[choice("formula", method, CLOSED_FORMS)]
     local, n = above(positive("epsilon", epsilon)), count("users", users)
     share = below(probability("delta", delta, zero=False, one=False))
     if local > 100:
         raise FormulaOutOfRangeError(f"At a local epsilon of {local:g} no formula holds.", fix="randomise more.")
-    return min(local, CLOSED_FORMS[by](local, n, share) * PAD)
+    return min(local, formula(local, n, share) * PAD)
 
 
 def _within(name: str, holds: bool, where: str) -> None:
