@@ -183,7 +183,7 @@ def test_errors_and_bounds_are_computed_once(monkeypatch: pytest.MonkeyPatch) ->
     def fail(*_: object) -> None:
         raise AssertionError
 
-    monkeypatch.setattr(import_module("defocus.workloads.plan"), "spectrum", fail)
+    monkeypatch.setattr(import_module("defocus.workloads.plans"), "spectrum", fail)
     monkeypatch.setattr(type(plan.measurement.strategy), "total", fail)
     assert str(plan) == shown
 
