@@ -101,7 +101,7 @@ def test_the_first_release_decides_nothing_where_the_data_has_parts() -> None:
 
 
 def test_a_filter_that_nobody_knows_is_refused_when_a_ledger_is_made() -> None:
-    with pytest.raises(InvalidParameterError, match="no filter for .* named 'hope'"):
+    with pytest.raises(InvalidParameterError, match=r"no filter for .* named 'hope'"):
         Guard.definition(Budget(1, 1e-6), "hope")
 
 
