@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from defocus.answers.columns import NUMBERS, AnswerColumn
+from defocus.answers.columns import NUMBERS, AnswerColumn, Tails
 from defocus.errors import LedgerDamagedError
 from defocus.ledger import Receipt
 from defocus.privacy.budgets import Budget
@@ -23,20 +23,27 @@ __all__ = ["asked_in", "asked_out", "columns_in", "columns_out", "reading"]
 def columns_out(columns: Sequence[AnswerColumn]) -> list[dict[str, Any]]:
     """The columns with JSON types only; numbers that are not finite as text."""
     return [
-        {"name": column.name, "how": column.how, "integral": column.integral, "absolute": column.absolute}
+        {
+            "name": column.name,
+            "how": column.how,
+            "integral": column.integral,
+            "absolute": column.absolute,
+            "tails": str(column.tails),
+        }
         | {part: [x if math.isfinite(x) else str(x) for x in getattr(column, part).tolist()] for part in NUMBERS}
         for column in columns
     ]
 
 
 def columns_in(written: Any, *, absolute: bool) -> tuple[AnswerColumn, ...]:
-    """The columns that :func:`columns_out` wrote; earlier versions did not say what is ``absolute``."""
+    """The columns that :func:`columns_out` wrote; earlier versions did not say what is ``absolute``, nor the tails."""
     return tuple(
         AnswerColumn(
             name=column["name"],
             how=column["how"],
             integral=column["integral"],
             absolute=bool(column.get("absolute", absolute)),
+            tails=Tails(column.get("tails", Tails.UNKNOWN)),
             **{part: np.array([float(x) for x in column[part]], dtype=np.float64) for part in NUMBERS},
         )
         for column in written

@@ -3,18 +3,19 @@
 from dataclasses import dataclass, replace
 from typing import final
 
+from defocus.answers import Preview, PreviewColumn, Released
 from defocus.errors import Number
-from defocus.graphs.answers import GraphAnswer, checked_result, from_record, to_record
+from defocus.graphs.answers import answered, from_record, to_record
 from defocus.graphs.data import RULES, Data
 from defocus.graphs.distributed.open import supported
 from defocus.graphs.kernels.compiler import ready
-from defocus.graphs.preview import GraphPreview
 from defocus.graphs.public import Public
-from defocus.graphs.question import Method, Question, chosen
+from defocus.graphs.question import Method, Question, chosen, foretold
 from defocus.ledger import Ledger, Receipt
 from defocus.noise import Bits
 from defocus.noise.bits import source as bits_of
 from defocus.release.charge import spendable
+from defocus.release.preview import previewed
 from defocus.release.purposes import allowed
 from defocus.release.question import released
 
@@ -53,18 +54,25 @@ class GraphQuery:
         """The method that would be used, with its noise."""
         return chosen(self.question, self.methods(epsilon=epsilon, delta=delta), self.method)
 
-    def preview(self, *, epsilon: Number, delta: Number | None = None) -> GraphPreview:
+    def preview(self, *, epsilon: Number, delta: Number | None = None) -> Preview:
         """How far off each method would be and what it would cost. Free: no edge is looked at."""
         methods = self.methods(epsilon=epsilon, delta=delta)
         method = chosen(self.question, methods, self.method)
-        return GraphPreview.of(
-            self.question.words,
-            method,
-            methods,
+        ranked = sorted(methods, key=lambda each: each.error)
+        ways = [PreviewColumn(each.name, each.how, each.error, each.interval) for each in ranked]
+        return previewed(
+            [way for way, each in zip(ways, ranked, strict=True) if each is method],
+            method.event,
+            question=self.question.words,
             asked=spendable(epsilon, delta),
             replan=lambda other: self.plan(epsilon=epsilon, delta=other).event,
             ledger=self.ledger,
             rules=(*self.rules, *method.rules),
+            methods=tuple(ways),
+            method=method.name,
+            foretold=foretold(method),
+            absolute=True,
+            thing="entry",
         )
 
     def release(
@@ -76,7 +84,7 @@ class GraphQuery:
         who: str | None = None,
         request: str | None = None,
         bits: Bits | None = None,
-    ) -> GraphAnswer:
+    ) -> Released:
         """Charge, compute, add noise, and show.
 
         Args:
@@ -93,10 +101,10 @@ class GraphQuery:
         drawn_from = bits_of(bits)
         rules = (*self.rules, *method.rules)
 
-        def compute(receipt: Receipt) -> GraphAnswer:
+        def compute(receipt: Receipt) -> Released:
             with self.data.steady() as data:
-                result = checked_result(method.run(data, drawn_from))
-            return GraphAnswer(result, self.question.words, receipt, rules, method.name, asked)
+                result = method.run(data, drawn_from)
+            return answered(result, self.question.words, receipt, rules, method=method.name, asked=asked)
 
         return released(
             compute,

@@ -1,17 +1,17 @@
 """Frequent strings among very many: grow prefixes, and keep those that are frequent."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any, final, overload
+from typing import Any, final
 
 import numpy as np
 
-from defocus.answers.columns import AnswerColumn
-from defocus.answers.tables import plain
+from defocus.answers import AnswerColumn
+from defocus.answers.tables import Keys, plain
 from defocus.errors import InvalidParameterError, Number, whole
-from defocus.local.answers import CollectedAnswer
+from defocus.local.answers import CollectedAnswer, estimated
 from defocus.local.clients import Client, PrefixClient
 from defocus.local.clients.messages import END, checked_question, padded
 from defocus.local.domains import Categories, listed
@@ -42,7 +42,7 @@ class HeavyHitter:
 @final
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FrequentStrings(CollectedAnswer):
-    """The strings that were found, the most frequent first: a sequence of :class:`HeavyHitter`.
+    """The strings that were found, the most frequent first; ``hitters`` has them one by one.
 
     Counts are those of one group, scaled up to all ``people``; ``reports`` is how many of them were in that group.
     """
@@ -56,15 +56,14 @@ class FrequentStrings(CollectedAnswer):
     """By which oracle, and what each report promises."""
 
     @property
-    def column(self) -> AnswerColumn:
+    def columns(self) -> tuple[AnswerColumn, ...]:
         """The counts with standard errors and 95 % intervals."""
         counts, errors = np.array([[each.count, each.error] for each in self.hitters]).reshape(-1, 2).T
-        half = NormalDist().inv_cdf(0.975) * errors
         how = f"from {self.reports} reports, scaled up to {self.people} people; a little too high near the limit"
-        return AnswerColumn("count", counts, errors, counts - half, counts + half, integral=False, how=how)
+        return estimated("count", counts, errors, how)
 
     @property
-    def keys(self) -> Mapping[str, Sequence[Any]]:
+    def keys(self) -> Keys:
         """The strings."""
         return {"value": [each.value for each in self.hitters]}
 
@@ -74,25 +73,15 @@ class FrequentStrings(CollectedAnswer):
         return "which strings are frequent, and how many people have each"
 
     @property
-    def thing(self) -> tuple[str, str]:
+    def things(self) -> tuple[str, str]:
         """An entry is a string."""
         return "string", "strings"
 
-    def _shown(self) -> list[int]:
+    def _first(self) -> list[int]:
         return list(range(min(len(self), _MOST)))
 
     def __len__(self) -> int:
         return len(self.hitters)
-
-    def __iter__(self) -> Iterator[HeavyHitter]:
-        return iter(self.hitters)
-
-    @overload
-    def __getitem__(self, index: int) -> HeavyHitter: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[HeavyHitter, ...]: ...
-    def __getitem__(self, index: int | slice) -> HeavyHitter | tuple[HeavyHitter, ...]:
-        return self.hitters[index]
 
     def __repr__(self) -> str:
         most = ", ".join(f"{plain(each.value)}: {each.count:.4g} ± {each.error:.2g}" for each in self.hitters[:3])
@@ -212,7 +201,7 @@ def heavy_hitters(
     kept, so counts near the limit are a little too high.
 
     >>> people = ["ja"] * 30_000 + ["nein"] * 20_000
-    >>> [found.value for found in heavy_hitters(people, alphabet="aeijn", length=4, epsilon=4)][:2]
+    >>> [found.value for found in heavy_hitters(people, alphabet="aeijn", length=4, epsilon=4).hitters][:2]
     ['ja', 'nein']
     """
     protocol, draw = HeavyHitters(alphabet, length, epsilon, step, keep), source(bits)

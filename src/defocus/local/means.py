@@ -1,18 +1,17 @@
 """Means and distributions of numbers: both sides of a numeric design in one object."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from statistics import NormalDist
+from dataclasses import dataclass, field
 from typing import Any, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from defocus.answers.columns import AnswerColumn
-from defocus.errors import InvalidParameterError, Number, probability
+from defocus.answers import AnswerColumn
+from defocus.answers.tables import Keys
+from defocus.errors import InvalidParameterError, Number
 from defocus.local.aggregation import Countable, counted
-from defocus.local.answers import CollectedAnswer
+from defocus.local.answers import CollectedAnswer, estimated
 from defocus.local.clients import Client
 from defocus.local.designs import Numeric, from_json, numeric, to_json
 from defocus.local.designs.numeric import LocalLaplace, Window
@@ -32,29 +31,22 @@ class MeanEstimate(CollectedAnswer):
     """The mean of the numbers of all who reported. Unbiased, and not kept within the interval."""
 
     mean: float
-    error: float
+    error: float = field()
     reports: int
     rejected: int = 0
     """How many reports were rejected while these were counted."""
     collected: str = ""
     """By which oracle, and what each report promises."""
 
-    def interval(self, confidence: Number = 0.95) -> tuple[float, float]:
-        """Low and high ends that hold the true mean with about this probability: a sum of independent reports."""
-        level = float(probability("confidence", confidence, zero=False, one=False))
-        half = NormalDist().inv_cdf(0.5 + level / 2) * self.error
-        return self.mean - half, self.mean + half
-
     @property
-    def column(self) -> AnswerColumn:
+    def columns(self) -> tuple[AnswerColumn, ...]:
         """The mean with its standard error and 95 % interval."""
-        low, high = self.interval()
-        value, error, start, end = np.array([[self.mean], [self.error], [low], [high]])
-        how = f"unbiased, from {self.reports} reports"
-        return AnswerColumn("mean", value, error, start, end, integral=False, how=how)
+        return estimated(
+            "mean", np.array([self.mean]), np.array([self.error]), f"unbiased, from {self.reports} reports"
+        )
 
     @property
-    def keys(self) -> Mapping[str, Sequence[Any]]:
+    def keys(self) -> Keys:
         """A single number."""
         return {}
 
@@ -64,12 +56,9 @@ class MeanEstimate(CollectedAnswer):
         return "the mean of everybody's numbers"
 
     @property
-    def thing(self) -> tuple[str, str]:
+    def things(self) -> tuple[str, str]:
         """An entry is a number."""
         return "number", "numbers"
-
-    def _shown(self) -> list[int]:
-        return [0]
 
     def __repr__(self) -> str:
         return f"<mean {self.mean:.6g} ± {self.error:.2g} from {self.reports} reports, unbiased>"

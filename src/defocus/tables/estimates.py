@@ -8,7 +8,7 @@ from typing import TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-from defocus.answers.columns import AnswerColumn
+from defocus.answers import AnswerColumn, Tails
 from defocus.mechanisms.quantiles import Located
 from defocus.tables.aggregates import Quantile, Statistic
 from defocus.tables.answers import titles
@@ -205,7 +205,8 @@ def read(name: str, statistic: Statistic, split: Split, noisy: Noisy) -> AnswerC
     low, high = moments.range(split.values)
     if statistic.operation == "sum":
         half = noisy.width * errors
-        return AnswerColumn(name, values, errors, values - half, values + half, integral=False, how=how)
+        ends = values - half, values + half
+        return AnswerColumn(name, values, errors, *ends, integral=False, how=how, tails=Tails.LOG_CONCAVE)
     # Where the noise could hide the whole group, a quotient says nothing beyond its range.
     few = sums[0] <= noisy.width * np.sqrt(np.square(coefficients[0]).sum() * noisy.variance)
     unsure = few | ~np.isfinite(errors)
@@ -300,7 +301,8 @@ def _linear(name: str, coefficients: _Floats, noisy: Noisy, how: str) -> AnswerC
     values = noisy.cells @ coefficients
     errors = np.full(len(values), np.sqrt(np.square(coefficients).sum() * noisy.variance))
     half = noisy.width * errors
-    return AnswerColumn(name, values, errors, values - half, values + half, integral=True, how=how)
+    low, high = values - half, values + half
+    return AnswerColumn(name, values, errors, low, high, integral=True, how=how, tails=Tails.LOG_CONCAVE)
 
 
 def _cells(split: Split) -> str:

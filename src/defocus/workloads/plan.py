@@ -23,7 +23,7 @@ from defocus.privacy.html import html_table
 from defocus.privacy.units import Adjacency, Unit
 from defocus.release import Release, release
 from defocus.release.release import named
-from defocus.workloads.answers import Answers
+from defocus.workloads.answers import WorkloadAnswer
 from defocus.workloads.candidates import GAUSSIAN, LAPLACE, spectrum
 from defocus.workloads.marginal_strategies import MarginalStrategy
 from defocus.workloads.marginals import Marginals
@@ -151,7 +151,7 @@ class Plan:
         who: str | None = None,
         bits: Bits | None = None,
         request: str | None = None,
-    ) -> Answers:
+    ) -> WorkloadAnswer:
         """Measure ``data``, a histogram or :func:`records`, charge the ledger first, and reconstruct the answers.
 
         With ``nonnegative`` negative counts are taken away afterwards, which adds bias and is said so. With
@@ -167,7 +167,7 @@ class Plan:
         made = release(self.measurement, data, ledger=ledger, purpose=purpose, who=who, bits=bits, request=request)
         if request is not None:
             self._same(ledger, made)
-        answers = Answers.of(self.workload, self.measurement, made)
+        answers = WorkloadAnswer.of(self.workload, self.measurement, made)
         return answers.nonnegative() if nonnegative else answers
 
     def _same(self, ledger: Ledger, made: Release) -> None:

@@ -24,7 +24,7 @@ from defocus.privacy.html import html_facts
 from defocus.privacy.units import Adjacency, Unit, rows
 from defocus.workloads.strategy import covers
 from defocus.workloads.streams.design import METHODS, SHORT, Design, Errors, Participation, design
-from defocus.workloads.streams.run import Running, counted, memory_of
+from defocus.workloads.streams.run import Running, memory_of
 from defocus.workloads.streams.state import (
     StateFile,
     codes_of,
@@ -37,6 +37,7 @@ from defocus.workloads.streams.state import (
     resting,
     take,
 )
+from defocus.workloads.streams.step import counted
 from defocus.workloads.streams.toeplitz import Floats
 
 __all__ = ["RunningSum"]
