@@ -253,13 +253,14 @@ class Answer(ABC):
     def _page(self) -> tuple[tables.Cells, list[str]]:
         """The entries to show, and what to write below them."""
         keys, columns, hidden, first = self.keys, self.columns, [], self._first()
-        if first is not None and len(first) < len(self):
+        if first is not None:
             keys = {name: tables.taken(values, first) for name, values in keys.items()}
             columns = tuple(column.taken(first) for column in columns)
-            hidden = [f"{len(self)} {self.things[1]}, the {len(first)} most frequent are shown"]
+            if len(first) < len(self):
+                hidden = [f"{len(self)} {self.things[1]}, the {len(first)} most frequent are shown"]
         heads = "95 % of the noise only" if cut(self.rules) else "95 % interval"
-        purpose = [] if self.receipt is None else [self.receipt.purpose]
-        more = [*hidden, *self.notes, *below(self.rules), *self.processing, *purpose]
+        last = [column.how for column in columns] if self.receipt is None else [self.receipt.purpose]
+        more = [*hidden, *self.notes, *below(self.rules), *self.processing, *last]
         return (
             tables.cells(keys, columns, self.threshold, interval=heads),
             tables.notes(columns, self.threshold, more, things=self.things[1]),

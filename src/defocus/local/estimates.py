@@ -90,8 +90,8 @@ class Estimate(CollectedAnswer):
     def columns(self) -> tuple[AnswerColumn, ...]:
         """The counts with standard errors and 95 % intervals; processed ones have neither."""
         last = f"; category {len(self) - 1} is of all other values" if self.others and self.labels is None else ""
-        done = "; ".join(self.processing) or "unbiased"
-        return estimated("count", self.counts, self.errors, f"{done}, from {self.reports} reports{last}")
+        how = f"{'unbiased, ' if self.unbiased else ''}from {self.reports} reports{last}"
+        return estimated("count", self.counts, self.errors, how)
 
     @property
     def categories(self) -> Sequence[str | int]:

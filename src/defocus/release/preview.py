@@ -16,7 +16,7 @@ from defocus.privacy.filters import Cost
 from defocus.release.charge import Replan, admitted, advice
 from defocus.release.release import checked_mechanism, in_units, named
 
-__all__ = ["preview", "previewed", "prospect"]
+__all__ = ["planned", "preview", "previewed", "prospect"]
 
 
 def prospect(event: Event, *, asked: Budget | None, replan: Replan, ledger: Ledger) -> Prospect:
@@ -59,6 +59,15 @@ def previewed(
     return Preview(tuple(columns), question, found.event, found, **more)
 
 
+def planned(
+    columns: Sequence[PreviewColumn], event: Event, *, question: str, ledger: Ledger | None, **more: Any
+) -> Preview:
+    """The preview of a release that is charged as ``event`` and as nothing else; also without a ledger."""
+    if ledger is None:
+        return Preview(tuple(columns), question, event, **more)
+    return previewed(columns, event, question=question, asked=None, replan=lambda _: event, ledger=ledger, **more)
+
+
 def preview(
     mechanism: Mechanism, *, ledger: Ledger | None = None, grid: Grid | None = None, confidence: Number = CONFIDENCE
 ) -> Preview:
@@ -77,6 +86,4 @@ def preview(
     how, error, half = named(mechanism), in_units(mechanism.error, grid), in_units(mechanism.interval(level), grid)
     column = PreviewColumn("value", how, error, half)
     about: dict[str, Any] = {"question": how, "confidence": level, "absolute": True, "thing": "entry"}
-    if ledger is None:
-        return Preview((column,), event=event, **about)
-    return previewed([column], event, asked=None, replan=lambda _: event, ledger=ledger, **about)
+    return planned([column], event, ledger=ledger, **about)

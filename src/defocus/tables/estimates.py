@@ -179,8 +179,8 @@ class Noisy:
         return cls(noisy / grid, noise.variance / grid**2, noise.width, noise.words)
 
 
-def read(name: str, statistic: Statistic, split: Split, noisy: Noisy) -> AnswerColumn:
-    """A statistic of each group, from the cells of the split that answers it.
+def read(name: str, statistic: Statistic, split: Split, noisy: Noisy, words: str = "") -> AnswerColumn:
+    """A statistic of each group, from the cells of the split that answers it; ``words`` name it, if others than its own.
 
     Error:
         Sums and counts: exact. Means and other quotients: by Fieller, all q for which (above - q below), which is
@@ -191,12 +191,14 @@ def read(name: str, statistic: Statistic, split: Split, noisy: Noisy) -> AnswerC
         Fieller (1954), Some problems in interval estimation.
     """
     if statistic.operation == "std":
-        return _rooted(read(name, Statistic("variance", statistic.arguments), split, noisy), noisy)
+        return _rooted(
+            read(name, Statistic("variance", statistic.arguments), split, noisy, "standard deviation"), noisy
+        )
     moments = MOMENTS[statistic.operation]
     if not statistic.arguments:
         return _linear(name, split.everyone, noisy, f"number of rows, {noisy.words} on {_cells(split)}")
     coefficients = np.stack([split.moment(powers) for powers in moments.powers])
-    how = f"{moments.words}, {noisy.words} on {_cells(split)} that also give the count"
+    how = f"{words or moments.words}, {noisy.words} on {_cells(split)} that also give the count"
     if statistic.operation == "count":
         return _linear(name, coefficients[0], noisy, how)
     sums = tuple(noisy.cells @ row for row in coefficients)
@@ -293,8 +295,7 @@ def _quotients(above: _Floats, below: _Floats, noisy: Noisy) -> tuple[_Floats, _
 def _rooted(variance: AnswerColumn, noisy: Noisy) -> AnswerColumn:
     low, high = np.sqrt(variance.low), np.sqrt(variance.high)
     errors = np.where(np.isnan(variance.errors), np.nan, (high - low) / (2 * noisy.width))
-    how = variance.how.replace("variance", "standard deviation", 1)
-    return AnswerColumn(variance.name, np.sqrt(variance.values), errors, low, high, integral=False, how=how)
+    return AnswerColumn(variance.name, np.sqrt(variance.values), errors, low, high, integral=False, how=variance.how)
 
 
 def _linear(name: str, coefficients: _Floats, noisy: Noisy, how: str) -> AnswerColumn:

@@ -74,12 +74,9 @@ class WorkloadAnswer(Answer):
         known = self.unbiased
         errors = np.sqrt(self._measurement.variances(self.workload)) if known else np.full(len(self), np.nan)
         half = self._measurement.reach(CONFIDENCE) * errors
+        low, high = self.values - half, self.values + half
         how = f"strategy {self._measurement.name}, {type(self._measurement.noise).__name__} noise"
-        return (
-            AnswerColumn(
-                "answer", self.values, errors, self.values - half, self.values + half, integral=False, how=how
-            ),
-        )
+        return (AnswerColumn("answer", self.values, errors, low, high, integral=False, how=how),)
 
     @property
     def question(self) -> str:

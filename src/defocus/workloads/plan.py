@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from html import escape
 from typing import Any, final
 
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # it has no types of its own
 
+from defocus.answers import Preview, PreviewColumn
 from defocus.errors import InvalidParameterError, Number
 from defocus.ledger import Ledger
 from defocus.ledger.entries import RELEASE
@@ -19,9 +19,10 @@ from defocus.mechanisms import Gaussian
 from defocus.noise import Bits
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event
-from defocus.privacy.html import html_table
+from defocus.privacy.html import html_lines, html_table
 from defocus.privacy.units import Adjacency, Unit
 from defocus.release import Release, release
+from defocus.release.preview import planned
 from defocus.release.release import named
 from defocus.workloads.answers import WorkloadAnswer
 from defocus.workloads.candidates import GAUSSIAN, LAPLACE, spectrum
@@ -180,6 +181,13 @@ class Plan:
                 fix="give the new request another name.",
             )
 
+    def preview(self, *, ledger: Ledger | None = None) -> Preview:
+        """How exact an answer would be, in the mean over all, and what ``ledger`` would be left with. Free."""
+        typical = float(np.sqrt(np.mean(np.square(self.intervals()))))
+        how = f"strategy {self.measurement.name}, {self.noise} noise"
+        column = PreviewColumn("answer", how, self.error.rmse, typical)
+        return planned([column], self.event, question=repr(self.workload), ledger=ledger, thing="entry")
+
     def comparison(self) -> list[tuple[str, float, float]]:
         """What could be measured, with the weighted total variance and its multiple of this plan's."""
         mine = self.error.total
@@ -200,8 +208,7 @@ class Plan:
 
     def _repr_html_(self) -> str:
         rows = [(name, f"{total:.6g}", f"{ratio:.3g}") for name, total, ratio in self.comparison()]
-        heading = "".join(f"<p>{escape(line)}</p>" for line in self._heading())
-        return heading + html_table(["", "total variance", "ratio"], rows)
+        return html_lines(self._heading()) + html_table(["", "total variance", "ratio"], rows)
 
     def _heading(self) -> list[str]:
         return [

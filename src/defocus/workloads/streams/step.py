@@ -18,7 +18,7 @@ __all__ = ["Step", "counted"]
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, slots=True, repr=False)
 class Step(Answer):
     """The noisy running sum after one step. Everything here may be shown to anyone.
 
