@@ -180,7 +180,7 @@ class Noisy:
 
 
 def read(name: str, statistic: Statistic, split: Split, noisy: Noisy, words: str = "") -> AnswerColumn:
-    """A statistic of each group, from the cells of the split that answers it; ``words`` name it, if others than its own.
+    """A statistic of each group, from the cells of the split that answers it; ``words`` may name it otherwise.
 
     Error:
         Sums and counts: exact. Means and other quotients: by Fieller, all q for which (above - q below), which is
@@ -191,9 +191,8 @@ def read(name: str, statistic: Statistic, split: Split, noisy: Noisy, words: str
         Fieller (1954), Some problems in interval estimation.
     """
     if statistic.operation == "std":
-        return _rooted(
-            read(name, Statistic("variance", statistic.arguments), split, noisy, "standard deviation"), noisy
-        )
+        variance, words = Statistic("variance", statistic.arguments), MOMENTS["std"].words
+        return _rooted(read(name, variance, split, noisy, words), noisy)
     moments = MOMENTS[statistic.operation]
     if not statistic.arguments:
         return _linear(name, split.everyone, noisy, f"number of rows, {noisy.words} on {_cells(split)}")
