@@ -8,8 +8,8 @@ import numpy as np
 
 from defocus.answers import Effect, Released, Rule, plots
 from defocus.answers.answer import Figure
-from defocus.answers.record import asked_in, asked_out, columns_in, columns_out, reading
-from defocus.answers.rules import rules_in, rules_of, rules_out
+from defocus.answers.record import read, written
+from defocus.answers.rules import rules_of
 from defocus.answers.tables import spelt
 from defocus.errors import InvalidParameterError
 from defocus.graphs.question import TIME, Result
@@ -76,27 +76,19 @@ _LONG = 10**1000
 
 def to_record(answer: Released) -> dict[str, Any]:
     """The answer with JSON types only. Names of nodes that are neither text nor numbers are kept as text."""
-    return {
-        "kind": "graph",
-        "keys": {name: _keys(values) for name, values in answer.keys.items()},
-        "columns": columns_out(answer.columns),
-        "question": answer.question,
-        **rules_out(answer.rules),
-        "method": answer.method,
-        "processing": list(answer.processing),
-        "notes": list(answer.notes),
-        "asked": asked_out(answer.asked),
-    }
+    keys = {name: _keys(values) for name, values in answer.keys.items()}
+    return {"kind": "graph", "keys": keys, **written(answer), "method": answer.method, "notes": list(answer.notes)}
 
 
 def from_record(record: Any, receipt: Receipt) -> Released:
     """The answer that :func:`to_record` wrote down, with the receipt that paid for it."""
-    with reading(receipt, "a graph"):
+
+    def made(*, columns: Any, processing: Any, **parts: Any) -> Released:
         keys = {name: _listed(values) for name, values in record["keys"].items()}
-        columns = columns_in(record["columns"], absolute=True)
-        result = Result(columns, keys, tuple(record["processing"]), tuple(record["notes"]))
-        asked, rules = asked_in(record.get("asked")), rules_in(record, _EARLIER)
-        return answered(result, record["question"], receipt, rules, method=record["method"], asked=asked)
+        result = Result(columns, keys, processing, tuple(record["notes"]))
+        return answered(result, method=record["method"], **parts)
+
+    return read(record, receipt, "a graph", made, absolute=True, earlier=_EARLIER)
 
 
 def _listed(values: Any) -> Any:

@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 
 from defocus.answers import Released
 from defocus.answers.columns import AnswerColumn
-from defocus.answers.record import asked_in, asked_out, columns_in, columns_out, reading
-from defocus.answers.rules import Effect, rules_in, rules_of, rules_out
+from defocus.answers.record import read, written
+from defocus.answers.rules import Effect, rules_of
 from defocus.errors import InvalidParameterError
 from defocus.ledger import Receipt
 from defocus.tables.aggregates import Aggregate, Histogram, Quantile
@@ -87,35 +87,21 @@ def to_record(answer: Released) -> dict[str, Any]:
 
     Keys of other types than a question can have are kept as text.
     """
-    return {
-        "keys": [
-            {"name": name, "type": _type(column.type), "values": [_out(value) for value in column.to_pylist()]}
-            for name, column in answer.keys.items()
-        ],
-        "columns": columns_out(answer.columns),
-        "question": answer.question,
-        **rules_out(answer.rules),
-        "threshold": answer.threshold,
-        "processing": list(answer.processing),
-        "arranged": bool(answer.processing),
-        "asked": asked_out(answer.asked),
-    }
+    keys = [
+        {"name": name, "type": _type(column.type), "values": [_out(value) for value in column.to_pylist()]}
+        for name, column in answer.keys.items()
+    ]
+    return {"keys": keys, **written(answer), "threshold": answer.threshold, "arranged": bool(answer.processing)}
 
 
 def from_record(record: Any, receipt: Receipt) -> Released:
     """The answer that :func:`to_record` wrote down, with the receipt that paid for it; groups in their order there."""
-    with reading(receipt, "a table"):
-        return Released(
-            keys={key["name"]: _array(key["type"], key["values"]) for key in record["keys"]},
-            columns=columns_in(record["columns"], absolute=False),
-            question=record["question"],
-            receipt=receipt,
-            rules=rules_in(record, _EARLIER),
-            threshold=record["threshold"],
-            processing=tuple(record["processing"]),
-            asked=asked_in(record.get("asked")),
-            things=_THINGS,
-        )
+
+    def made(**parts: Any) -> Released:
+        keys = {key["name"]: _array(key["type"], key["values"]) for key in record["keys"]}
+        return Released(keys=keys, threshold=record["threshold"], things=_THINGS, **parts)
+
+    return read(record, receipt, "a table", made, absolute=False, earlier=_EARLIER)
 
 
 def _type(kind: pa.DataType) -> str:
@@ -123,8 +109,8 @@ def _type(kind: pa.DataType) -> str:
 
 
 def _array(kind: str, values: list[Any]) -> pa.Array:
-    read = {"date32[day]": date.fromisoformat, "timestamp[us]": datetime.fromisoformat}.get(kind)
-    return pa.array([x if x is None or read is None else read(x) for x in values], _TYPES[kind])
+    parse = {"date32[day]": date.fromisoformat, "timestamp[us]": datetime.fromisoformat}.get(kind)
+    return pa.array([x if x is None or parse is None else parse(x) for x in values], _TYPES[kind])
 
 
 def _out(value: Any) -> Any:
