@@ -1,3 +1,4 @@
+import json
 from typing import Any
 
 import pytest
@@ -30,6 +31,10 @@ def test_a_preview_needs_no_ledger() -> None:
     found = preview(Laplace(scale=2), confidence=0.99)
     assert (found.promise, found.fits, found.remaining) == (None, None, None)
     assert found.interval == Laplace(scale=2).interval(0.99)
+    assert "with 99 % probability" in str(found)
+    assert "as an event: discrete_laplace(2)" in found.explain()
+    assert "<table>" in found._repr_html_()
+    assert json.loads(json.dumps(found.to_dict()))["event"] == "discrete_laplace(2)"
 
 
 @pytest.mark.parametrize("confidence", [0, 1, -1, 2, float("nan"), "0.9", True])

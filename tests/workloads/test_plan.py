@@ -62,6 +62,20 @@ def test_a_release_is_charged_once_and_carries_intervals(book: Ledger) -> None:
     assert "least squares" in str(answers)
 
 
+def test_a_plan_is_previewed_like_any_other_question(book: Ledger) -> None:
+    plan = w.plan(w.prefix(5), BUDGET, noise="gaussian")
+    free = plan.preview()
+    assert (free.prospect, free.fits, free.event) == (None, None, plan.event)
+    assert free.error == pytest.approx(plan.error.rmse)
+    assert plan.intervals().min() <= free.interval <= plan.intervals().max()
+    known = plan.preview(ledger=book)
+    assert known.fits
+    assert "covers it" in str(known)
+    assert charges(book) == 0
+    plan.release([1, 2, 3, 4, 5], ledger=book, purpose="ages", bits=seeded(1))
+    assert book.remaining() == known.after
+
+
 def test_one_release_answers_other_questions_free_of_charge(book: Ledger) -> None:
     answers = w.plan(w.prefix(4), BUDGET).release([9, 8, 7, 6], ledger=book, purpose="ages", bits=seeded(2))
     cells = answers.ask(w.identity(4))
