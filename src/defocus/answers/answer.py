@@ -120,10 +120,10 @@ class Answer(ABC):
     def value(self) -> Any:
         """The number, where one was asked for; else the numbers of the first column."""
         first = self.columns[0]
-        if len(self.columns) > 1 or self.keys:
+        if len(self.columns) > 1 or not self._single:
             return first.values
         number = float(first.values[0])
-        return round(number) if first.integral else number
+        return round(number) if first.integral and math.isfinite(number) else number
 
     @property
     def error(self) -> float:
@@ -136,11 +136,23 @@ class Answer(ABC):
         Of the first column unless one is named: two arrays, or two numbers where one number was asked for.
         """
         low, high = self._ends(self.columns[0] if column is None else self[column], confidence)
-        return (low, high) if self.keys else (float(low[0]), float(high[0]))
+        return (float(low[0]), float(high[0])) if self._single else (low, high)
+
+    @property
+    def _single(self) -> bool:
+        return not self.keys and len(self) == 1
 
     def _ends(self, column: AnswerColumn, confidence: Number) -> tuple[Floats, Floats]:
         """The intervals of a column; a room that knows the exact law of its noise says so here."""
         return column.interval(confidence)
+
+    def promise(self) -> Promise | None:
+        """(epsilon, delta) and posterior odds of this answer alone, at the delta that was asked for, if one was.
+
+        None if no accountant can say, or it was paid for elsewhere.
+        """
+        paid = self.receipt
+        return None if paid is None else guarantee.alone(paid.event, paid.terms, self.asked)
 
     def __len__(self) -> int:
         return len(self.columns[0].values)
@@ -323,13 +335,6 @@ class Released(Answer):
     def facts(self) -> Mapping[str, Any]:
         """The method, where there are several."""
         return {"method": self.method} if self.method else {}
-
-    def promise(self) -> Promise | None:
-        """(epsilon, delta) and posterior odds of this answer alone, at the delta that was asked for, if one was.
-
-        None if no accountant can say.
-        """
-        return guarantee.alone(self.event, self.receipt.terms, self.asked)
 
     def non_negative(self, *names: str) -> "Released":
         """Negative values of the named columns raised to 0, of all counts unless named. Biased upwards, and says so."""
