@@ -198,7 +198,7 @@ PUBLIC: Mapping[str, str] = {
     **{f"local.{name}": _RELEASED for name in (
         "Oracle.estimate", "Mean.estimate", "Mean.distribution", "Server.add", "Server.add_many", "Server.add_records",
         "Server.add_reports", "Server.merge", "State.from_bytes", "from_arrow", "to_arrow", "write_parquet", "process",
-        "Attributes.table", "HeavyHitters.kept", "Estimate", "Reports", "Tables", "FrequentStrings", "MeanEstimate",
+        "Attributes.table", "HeavyHitters.kept", "Estimate", "Reports", "Tables", "Collected",
         "collect")},
     "mechanisms.RandomizedResponse.estimate": _RELEASED,
     "mechanisms.RangeFinding.read": _RELEASED,
@@ -231,7 +231,7 @@ PUBLIC: Mapping[str, str] = {
         "tables.Column.value", "tables.Kind", "tables.Schema", "tables.Table.bound",
         "tables.Table.cube", "tables.Table.derive", "tables.Table.group_by", "tables.Table.part",
         "tables.correlation", "tables.covariance", "tables.histogram"), _FACTS),
-    **dict.fromkeys(("local.HeavyHitter", "mechanisms.Bounded", "mechanisms.Estimate", "graphs.Released.take",
+    **dict.fromkeys(("mechanisms.Bounded", "mechanisms.Estimate", "graphs.Released.take",
         "tables.AnswerColumn.taken", "workloads.Step"), _RELEASED),
     "mechanisms.Mechanism.check": "a protocol; those that have it are driven",
     "mechanisms.Mechanism.sample": "likewise",

@@ -1,15 +1,17 @@
 """What the answers of all collections share: from how many reports they are, and what each report promised."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from statistics import NormalDist
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 
 from defocus.answers import Answer, AnswerColumn, Tails
 from defocus.answers.columns import CONFIDENCE, Floats
+from defocus.answers.tables import Keys
 
-__all__ = ["CollectedAnswer", "estimated"]
+__all__ = ["Collected", "CollectedAnswer", "estimated"]
 
 
 class CollectedAnswer(Answer):
@@ -33,6 +35,22 @@ class CollectedAnswer(Answer):
     def _topics(self) -> Mapping[str, Sequence[str]]:
         paid = "reading reports is free; what people pay is charged by collect, before they are asked"
         return {"protected": [self.collected] if self.collected else [], "cost": [paid]}
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Collected(CollectedAnswer):
+    """Estimates with nothing else to them: the mean of everybody's numbers, or strings that are frequent."""
+
+    keys: Keys = field()
+    columns: tuple[AnswerColumn, ...] = field()
+    question: str = field()
+    things: tuple[str, str] = field()
+    reports: int
+    rejected: int = 0
+    """How many reports were rejected while these were counted."""
+    collected: str = ""
+    """By which oracle, and what each report promises."""
 
 
 def estimated(name: str, values: Floats, errors: Floats, how: str) -> tuple[AnswerColumn]:

@@ -1,17 +1,15 @@
 """Means and distributions of numbers: both sides of a numeric design in one object."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from defocus.answers import AnswerColumn
-from defocus.answers.tables import Keys
 from defocus.errors import InvalidParameterError, Number
 from defocus.local.aggregation import Countable, counted
-from defocus.local.answers import CollectedAnswer, estimated
+from defocus.local.answers import Collected, estimated
 from defocus.local.clients import Client
 from defocus.local.designs import Numeric, from_json, numeric, to_json
 from defocus.local.designs.numeric import LocalLaplace, Window
@@ -22,46 +20,7 @@ from defocus.local.servers.distributions import expectation_maximisation
 from defocus.noise import Bits
 from defocus.privacy import events
 
-__all__ = ["Mean", "MeanEstimate", "mean", "moments"]
-
-
-@final
-@dataclass(frozen=True, slots=True, repr=False)
-class MeanEstimate(CollectedAnswer):
-    """The mean of the numbers of all who reported. Unbiased, and not kept within the interval."""
-
-    mean: float
-    error: float = field()
-    reports: int
-    rejected: int = 0
-    """How many reports were rejected while these were counted."""
-    collected: str = ""
-    """By which oracle, and what each report promises."""
-
-    @property
-    def columns(self) -> tuple[AnswerColumn, ...]:
-        """The mean with its standard error and 95 % interval."""
-        return estimated(
-            "mean", np.array([self.mean]), np.array([self.error]), f"unbiased, from {self.reports} reports"
-        )
-
-    @property
-    def keys(self) -> Keys:
-        """A single number."""
-        return {}
-
-    @property
-    def question(self) -> str:
-        """What was asked."""
-        return "the mean of everybody's numbers"
-
-    @property
-    def things(self) -> tuple[str, str]:
-        """An entry is a number."""
-        return "number", "numbers"
-
-    def __repr__(self) -> str:
-        return f"<mean {self.mean:.6g} ± {self.error:.2g} from {self.reports} reports, unbiased>"
+__all__ = ["Mean", "mean", "moments"]
 
 
 @final
@@ -71,7 +30,7 @@ class Mean:
 
     >>> asked = mean("hybrid", 0, 100, epsilon=1)
     >>> estimate = asked.estimate(asked.encode([20.0] * 5000))
-    >>> bool(abs(estimate.mean - 20) < 8 * estimate.error)
+    >>> bool(abs(estimate.value - 20) < 8 * estimate.error)
     True
     """
 
@@ -114,7 +73,7 @@ class Mean:
         """One report for each number, each of another person."""
         return self.client().encode(values, bits)
 
-    def estimate(self, reports: Countable) -> MeanEstimate:
+    def estimate(self, reports: Countable) -> Collected:
         """The mean, from reports, messages, or what a server counted, with the error that the noise has on average.
 
         The error is about the mean of those who reported, whose numbers are what they are: their spread is no part of
@@ -127,12 +86,15 @@ class Mean:
         first, second = moments(self.design, state)
         noise = max(self.design.mean_variance(first / n, second / n), 0.0)
         width = float(self.domain.width)
-        return MeanEstimate(
-            float(self.domain.low) + width * (first / n),
-            width * math.sqrt(noise / n),
+        found, error = float(self.domain.low) + width * (first / n), width * math.sqrt(noise / n)
+        return Collected(
+            {},
+            estimated("mean", np.array([found]), np.array([error]), f"unbiased, from {n} reports"),
+            "the mean of everybody's numbers",
+            ("number", "numbers"),
             n,
-            rejected=sum(state.rejected.values()),
-            collected=self.design.promise,
+            sum(state.rejected.values()),
+            self.design.promise,
         )
 
     def distribution(
