@@ -79,7 +79,7 @@ def preview(
     >>> from defocus.mechanisms import Laplace
     >>> seen = preview(Laplace(scale=2))
     >>> round(seen.error, 3), seen.interval, seen.event
-    (1.919, 6.0, DiscreteLaplace(scale=Fraction(2, 1), sensitivity=1))
+    (1.919, 6.0, DiscreteLaplace(scale=2, sensitivity=1))
     """
     event = checked_mechanism(mechanism, grid)
     level = float(probability("confidence", confidence, zero=False, one=False))
