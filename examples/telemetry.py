@@ -25,7 +25,7 @@ def hours(devices: int, day: int) -> np.ndarray[tuple[int], np.dtype[np.float64]
     return np.minimum(habit + 0.1 * day, 24.0)
 
 
-def collect(devices: int = DEVICES, days: int = DAYS) -> list[tuple[float, local.MeanEstimate]]:
+def collect(devices: int = DEVICES, days: int = DAYS) -> list[tuple[float, local.Collected]]:
     """The true mean and the estimate of each day, from the same devices."""
     asked = local.mean("duchi", 0, 24, EPSILON)
     memories = [local.Memory(asked.design) for _ in range(devices)]
@@ -43,7 +43,7 @@ def main() -> None:
     for name in ("day", "true", "estimated", "standard error"):
         table.add_column(name, justify="right")
     for day, (true, estimate) in enumerate(collect()):
-        table.add_row(str(day + 1), f"{true:.2f}", f"{estimate.mean:.2f}", f"{estimate.error:.2f}")
+        table.add_row(str(day + 1), f"{true:.2f}", f"{estimate.value:.2f}", f"{estimate.error:.2f}")
     console = Console()
     console.print(table)
     for name in ("laplace", "duchi", "piecewise", "hybrid"):

@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -6,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.answers.making import column
 
-from defocus.answers.columns import AnswerColumn, brief, checked_names, decimals, named, noisy, rounded, written
+from defocus.answers.columns import AnswerColumn, Tails, brief, checked_names, decimals, named, noisy, rounded, written
 from defocus.errors import InvalidParameterError, UnknownColumnError
+from defocus.mechanisms import Gaussian, Laplace
 
 
 def test_a_cell_is_reliable_up_to_the_threshold_and_not_beyond() -> None:
@@ -146,3 +148,42 @@ def test_two_digits_are_within_a_twentieth(value: float) -> None:
 def test_errors_that_are_none_are_dashes() -> None:
     assert brief(math.nan) == "–"
     assert brief(math.inf) == "∞"
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.9, 0.96, 0.99, 0.999, 0.999999])
+@pytest.mark.parametrize(
+    "mechanism", [Laplace(scale=s) for s in (0.3, 1, 2, 7, 100)] + [Gaussian(sigma=s) for s in (0.5, 1, 3, 50)], ids=str
+)
+def test_intervals_of_any_confidence_hold_the_noise_as_often_as_they_say(
+    mechanism: Laplace | Gaussian, confidence: float
+) -> None:
+    """The exact half-width of discrete noise is never larger than what follows from the one with 95 %."""
+    gaussian = isinstance(mechanism, Gaussian)
+    for tails in (Tails.LOG_CONCAVE, Tails.NORMAL) if gaussian else (Tails.LOG_CONCAVE,):
+        made = noisy("n", [0], error=1, half=mechanism.interval(0.95), how="noise", tails=tails)
+        low, high = made.interval(confidence)
+        exact = mechanism.interval(confidence)
+        assert -low[0] == high[0] >= exact
+        if confidence > 0.95 and tails is (Tails.NORMAL if gaussian else Tails.LOG_CONCAVE):
+            assert high[0] <= 1.2 * exact + 6
+
+
+def test_what_is_not_known_about_tails_is_not_claimed() -> None:
+    made = column(values=[3.0, np.nan])
+    low, high = made.interval(0.8)
+    assert (low[0], high[0]) == (made.low[0], made.high[0])  # holds more often than that
+    with pytest.raises(InvalidParameterError, match="no interval with 99 % confidence"):
+        made.interval(0.99)
+    low, _ = replace(made, tails=Tails.NORMAL).interval(0.99)
+    assert low[0] < made.low[0]
+    assert np.isnan(low[1])
+    with pytest.raises(InvalidParameterError, match="no interval with 95 %"):
+        column(errors=np.nan).interval()
+    assert [len(end) for end in column(values=[]).interval(0.99)] == [0, 0]
+
+
+def test_raising_negative_values_leaves_no_other_interval_than_the_known_one() -> None:
+    made = replace(column(values=[-3.0]), tails=Tails.LOG_CONCAVE)
+    assert made.non_negative().interval()[0][0] == 0
+    with pytest.raises(InvalidParameterError, match="no interval"):
+        made.non_negative().interval(0.99)

@@ -83,7 +83,7 @@ def test_means_are_estimated_too_and_processings_are_for_counts(defocus: Callabl
     reports = HOURS.encode(np.full(500, 7.5), seeded(1))
     description, folder = laid(tmp_path, HOURS, reports)
     found = defocus("estimate", description, folder / "*.parquet", "--json")
-    assert found.json["rows"][0]["mean"] == pytest.approx(HOURS.estimate(reports).mean)
+    assert found.json["rows"][0]["mean"] == pytest.approx(HOURS.estimate(reports).value)
     refused = defocus("estimate", description, folder / "*.parquet", "--processing", "simplex")
     assert refused.code == 2
     assert "leave --processing out" in refused.err

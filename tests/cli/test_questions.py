@@ -45,7 +45,7 @@ def test_a_query_is_charged_printed_and_written(defocus: Callable[..., Any], hom
 @pytest.mark.usefixtures("home")
 def test_json_is_json_and_a_refusal_has_its_own_exit_code(defocus: Callable[..., Any]) -> None:
     answer = defocus("query", QUESTION, "--epsilon", 1, "--json").json
-    assert [group["ward"] for group in answer["groups"]] == ["A", "B"]
+    assert [group["ward"] for group in answer["rows"]] == ["A", "B"]
     refused = defocus("query", QUESTION, "--epsilon", 1.5)
     assert refused.code == 1
     assert "remaining" in refused.err
@@ -126,9 +126,9 @@ def test_how_a_question_is_read_and_who_asks_can_be_said(defocus: Callable[..., 
 def test_a_kept_answer_is_exported_for_free(defocus: Callable[..., Any], home: Path) -> None:
     first = defocus("query", QUESTION, "--epsilon", 0.5, "--request", "weekly", "--json").json
     again = defocus("query", QUESTION, "--epsilon", 0.5, "--request", "weekly", "--json").json
-    assert first["groups"] == again["groups"]
+    assert first["rows"] == again["rows"]
     assert defocus("export", "weekly", "weekly.parquet").code == 0
-    assert pq.read_table(home / "weekly.parquet")["stays"].to_pylist() == [row["stays"] for row in first["groups"]]
+    assert pq.read_table(home / "weekly.parquet")["stays"].to_pylist() == [row["stays"] for row in first["rows"]]
     assert defocus("export", "monthly", "monthly.csv").code == 2
 
 

@@ -57,15 +57,15 @@ def test_every_answer_says_what_was_asked_promised_and_how_far_off_it_is(kind: s
     assert "<b>" not in answer._repr_html_()
 
 
-def test_frequent_strings_are_a_sequence() -> None:
+def test_frequent_strings_come_one_by_one() -> None:
     found = heavy_hitters(["ab"] * 4000, alphabet="ab", length=2, epsilon=4, bits=seeded(1))
-    assert found[0].value == found[:1][0].value == next(iter(found)).value == "ab"
+    assert found.keys["value"][0] == next(iter(found))["value"] == "ab"
     assert len(list(found)) == len(found) > 0
-    assert "frequent strings of 4000 people; ab:" in repr(found)
+    assert "scaled up to 4000 people" in str(found)
     nothing = heavy_hitters([], alphabet="ab", length=2, epsilon=4)
     assert not nothing
     assert nothing.to_arrow().num_rows == 0
-    assert "none stood out" in repr(nothing)
+    assert "0 strings" in nothing.explain()
 
 
 def test_processed_counts_have_no_error_wherever_they_are_shown() -> None:
@@ -81,7 +81,7 @@ def test_rejected_reports_are_told() -> None:
     answer = COLOURS.estimate(reports)
     assert (answer.rejected, answer.to_dict()["rejected"]) == (1, 1)
     assert "1 reports were rejected" in str(answer)
-    assert "1 more were rejected" in answer.explain()
+    assert "1 reports were rejected" in answer.explain()
 
 
 def test_other_counts_say_how_they_were_collected() -> None:

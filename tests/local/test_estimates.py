@@ -26,7 +26,7 @@ def test_frames_and_files_hold_the_counts_with_their_intervals(estimate: Estimat
     table = estimate.to_arrow()
     assert table.column_names == ["category", "count", "count_error", "count_low", "count_high"]
     assert table["category"].to_pylist() == [*HOSTILE, "other"]
-    low, high = estimate.intervals()
+    low, high = estimate.interval()
     assert np.array_equal(table["count_low"].to_numpy(), low)
     assert np.array_equal(table["count_high"].to_numpy(), high)
     assert estimate.to_pandas()["count"].tolist() == estimate.to_polars()["count"].to_list() == list(estimate.counts)
@@ -94,7 +94,7 @@ def test_processing_brings_estimates_closer_and_says_that_it_is_biased() -> None
         assert not made.unbiased
         assert f"{how}: biased" in repr(made)
         with pytest.raises(InvalidParameterError, match="no interval"):
-            made.intervals()
+            made.interval()
         with pytest.raises(InvalidParameterError, match="processed already"):
             process(made, "isotonic")
     assert asked.estimate(asked.encode(people, seeded(2)), processing="norm-sub").counts.min() == 0

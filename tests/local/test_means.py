@@ -81,7 +81,7 @@ def test_guesses_are_unbiased_and_have_the_stated_variance_and_no_other(name: st
         server = asked.server()
         server.add_reports(asked.encode(np.full(40_000, 2 * share - 1), seeded(int(100 * share) + epsilon)))
         made = asked.estimate(server)
-        assert abs(made.mean - (2 * share - 1)) < 4 * made.error
+        assert abs(made.value - (2 * share - 1)) < 4 * made.error
         first, second = moments(asked.design, server.state())
         seen, stated = 4 * (second / 40_000 - (first / 40_000) ** 2), asked.design.variance(share)
         assert made.error**2 * 40_000 == pytest.approx(stated, rel=0.05)
@@ -112,7 +112,8 @@ def test_a_numeric_description_survives_json_and_messages_are_read(name: str) ->
     batch = made.encode(np.linspace(0.4, 2.5, 500), bits)
     assert server.add(batch.to_bytes())
     assert made.estimate(server).reports == made.estimate(server.state()).reports == 551
-    assert made.estimate(batch) == made.estimate(batch.to_bytes()) == made.estimate(list(batch))
+    ways = [made.estimate(given).to_dict() for given in (batch, batch.to_bytes(), list(batch))]
+    assert ways[0] == ways[1] == ways[2]
     assert account(made.event, method="basic").epsilon(0) == pytest.approx(0.7)
 
 
@@ -194,7 +195,7 @@ def test_stated_errors_are_those_of_the_noise_and_not_of_the_numbers(name: str, 
     asked, bits = mean(name, -3, 5, epsilon), seeded(epsilon)
     values = np.repeat([-3.0, 0.7, 5.0], [300, 400, 300])
     found = [asked.estimate(asked.encode(values, bits)) for _ in range(150)]
-    seen = np.std([each.mean for each in found])
+    seen = np.std([each.value for each in found])
     stated = np.sqrt(np.mean([each.error**2 for each in found]))
     if name == "duchi":
         assert seen < 1.2 * stated
@@ -205,4 +206,4 @@ def test_stated_errors_are_those_of_the_noise_and_not_of_the_numbers(name: str, 
 def test_a_mean_over_a_huge_interval_is_a_number() -> None:
     wide = mean("duchi", -8e307, 8e307, 1)
     assert math.isinf(wide.worst_variance)
-    assert math.isfinite(wide.estimate(wide.encode([0.0] * 100)).mean)
+    assert math.isfinite(wide.estimate(wide.encode([0.0] * 100)).value)

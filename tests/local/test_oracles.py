@@ -54,7 +54,7 @@ def test_regression_is_unbiased_and_has_the_stated_variance_and_no_other() -> No
 def test_intervals_hold_the_truth_as_often_as_they_say(name: str) -> None:
     asked, bits = small_oracle(name, 50, 2, outside="refuse"), seeded(3)
     people = np.repeat(np.arange(50), np.arange(50) * 4)
-    intervals = [asked.estimate(asked.encode(people, bits)).intervals(0.9) for _ in range(10)]
+    intervals = [asked.estimate(asked.encode(people, bits)).interval(0.9) for _ in range(10)]
     true = np.arange(50) * 4
     inside = [(low <= true) & (true <= high) for low, high in intervals]
     assert 0.85 < np.mean(inside) < 0.95

@@ -1,3 +1,4 @@
+import json
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ def test_a_preview_is_free_and_says_error_cost_and_whether_it_fits(ledger: Ledge
     assert found.fits is True
     assert ledger.anchor() == before
     text = str(found)
-    for words in ("Laplace(scale=2", "at most 3 at 95 %", "epsilon 0.5", "covers it"):
+    for words in ("Laplace(scale=2", "0.96 (± 3.0)", "with 95 % probability", "epsilon 0.5", "covers it"):
         assert words in text
 
 
@@ -30,6 +31,10 @@ def test_a_preview_needs_no_ledger() -> None:
     found = preview(Laplace(scale=2), confidence=0.99)
     assert (found.promise, found.fits, found.remaining) == (None, None, None)
     assert found.interval == Laplace(scale=2).interval(0.99)
+    assert "with 99 % probability" in str(found)
+    assert "as an event: discrete_laplace(2)" in found.explain()
+    assert "<table>" in found._repr_html_()
+    assert json.loads(json.dumps(found.to_dict()))["event"] == "discrete_laplace(2)"
 
 
 @pytest.mark.parametrize("confidence", [0, 1, -1, 2, float("nan"), "0.9", True])

@@ -647,6 +647,8 @@ def plain(made: Any) -> Any:  # noqa: C901, PLR0911, PLR0912 -- one line for eac
         return ["tensor", str(made.dtype), tuple(made.shape), made.detach().cpu().double().numpy().tobytes()]
     if scipy.sparse.issparse(made):
         return ["sparse", plain(made.toarray())]
+    if isinstance(made, pa.Array | pa.ChunkedArray):
+        return ["column", str(made.type), plain(made.to_pylist())]
     if isinstance(made, pa.Table):
         return ["table", str(made.schema), plain(made.to_pydict())]
     if isinstance(made, pd.DataFrame):

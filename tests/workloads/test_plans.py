@@ -56,17 +56,31 @@ def test_a_release_is_charged_once_and_carries_intervals(book: Ledger) -> None:
     answers = plan.release([100, 50, 0, 3, 7], ledger=book, purpose="ages", bits=seeded(1))
     assert charges(book) == 1
     assert answers.release.event == plan.event
-    low, high = answers.intervals(0.999999)
+    low, high = answers.interval(0.999999)
     assert (low <= [100, 150, 150, 153, 160]).all()
     assert (high >= [100, 150, 150, 153, 160]).all()
     assert "least squares" in str(answers)
+
+
+def test_a_plan_is_previewed_like_any_other_question(book: Ledger) -> None:
+    plan = w.plan(w.prefix(5), **PRICE, noise="gaussian")
+    free = plan.preview()
+    assert (free.prospect, free.fits, free.event) == (None, None, plan.event)
+    assert free.error == pytest.approx(plan.error.rmse)
+    assert plan.intervals().min() <= free.interval <= plan.intervals().max()
+    known = plan.preview(ledger=book)
+    assert known.fits
+    assert "covers it" in str(known)
+    assert charges(book) == 0
+    plan.release([1, 2, 3, 4, 5], ledger=book, purpose="ages", bits=seeded(1))
+    assert book.remaining() == known.after
 
 
 def test_one_release_answers_other_questions_free_of_charge(book: Ledger) -> None:
     answers = w.plan(w.prefix(4), **PRICE).release([9, 8, 7, 6], ledger=book, purpose="ages", bits=seeded(2))
     cells = answers.ask(w.identity(4))
     assert cells.values.cumsum() == pytest.approx(answers.values, rel=1e-9)
-    low, high = cells.intervals(0.9)
+    low, high = cells.interval(0.9)
     assert ((low + high) / 2).tolist() == pytest.approx(cells.values.tolist())
     planned = w.plan(w.identity(4), **PRICE, noise="laplace", strategy=w.strategy(np.eye(4)))
     assert (high - low).max() > 0.5 * planned.intervals(0.9).max()
@@ -106,7 +120,7 @@ def test_intervals_of_later_questions_are_those_of_a_plan_for_them(book: Ledger)
         [9, 8, 7, 6], ledger=book, purpose="ages", bits=seeded(2)
     )
     later = w.explicit([[1, 1, 0, 0]])
-    low, high = answers.ask(later).intervals(0.9)
+    low, high = answers.ask(later).interval(0.9)
     planned = w.plan(later, **PRICE, noise="laplace", strategy=halves).intervals(0.9)
     assert (high - low) / 2 == pytest.approx(planned)
 
@@ -123,12 +137,12 @@ def test_a_table_has_its_axes_in_the_order_they_are_named(book: Ledger) -> None:
 
 def test_answers_are_shown_in_short_and_as_a_table_for_notebooks(book: Ledger) -> None:
     answers = w.plan(w.ranges(40), **PRICE).release([5] * 40, ledger=book, purpose="<ages>", bits=seeded(1))
-    assert repr(answers).startswith("<answers to <workload of 820 queries over 40 cells>: [")
-    assert len(repr(answers)) < 200
+    assert repr(answers) == "<answer: <workload of 820 queries over 40 cells>>"
     page = answers._repr_html_()
     assert "&lt;ages&gt;" in page
-    assert "with 95 % probability" in page
-    assert "95 %" not in answers.nonnegative()._repr_html_()
+    assert "95 % interval" in page
+    assert "820 entries, 790 of them not shown" in page
+    assert np.isnan(answers.nonnegative()["answer"].low).all()
 
 
 @pytest.mark.parametrize("workload", [w.prefix(24), w.marginals([3, 4, 2], ways=2)], ids=["prefix", "marginals"])
@@ -136,9 +150,9 @@ def test_without_negatives_the_total_stays_and_bias_is_declared(book: Ledger, wo
     plan = w.plan(workload, **PRICE, noise="gaussian")
     made = plan.release(np.full(24, 2), ledger=book, purpose="few", nonnegative=True, bits=seeded(4))
     assert made.values.min() >= 0
-    assert "biased" in made.processing
+    assert "biased" in made.processing[0]
     with pytest.raises(InvalidParameterError, match="no interval"):
-        made.intervals()
+        made.interval()
 
 
 def test_records_and_their_histogram_are_the_same_data() -> None:

@@ -1,20 +1,24 @@
-"""How many digits the noise leaves meaningful, and numbers written with exactly those."""
+"""A released column: values, errors, intervals at any confidence; and numbers with the digits that noise leaves."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
+from statistics import NormalDist
 from typing import Any, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from defocus.errors import InvalidParameterError, UnknownColumnError
+from defocus.errors import InvalidParameterError, Number, UnknownColumnError, probability
 
 __all__ = [
+    "CONFIDENCE",
     "NUMBERS",
     "SUFFIXES",
     "AnswerColumn",
     "Floats",
+    "Tails",
     "brief",
     "checked_names",
     "decimals",
@@ -90,9 +94,35 @@ NUMBERS = ("values", "errors", "low", "high")
 SUFFIXES = ("", "_error", "_low", "_high", "_reliable")
 """What is added to a column's name for its value, its error, its 95 % interval and its flag."""
 
+CONFIDENCE = 0.95
+"""The confidence of the intervals that a column holds."""
 _Z = 1.959963984540054
 _NORMAL = math.sqrt(math.pi / 2)
 """The standard deviation of normal noise with an expected absolute error of 1."""
+
+
+class Tails(StrEnum):
+    """What is known about the noise beyond its 95 % interval."""
+
+    NORMAL = "normal"
+    LOG_CONCAVE = "log-concave"
+    """Symmetric with a log-concave density: Laplace noise, normal noise, and sums of them."""
+    UNKNOWN = "unknown"
+
+    def stretch(self, confidence: float) -> float:
+        r"""How much wider than the 95 % interval one of this confidence is; NaN where that is not known.
+
+        With :math:`S(x) = P(|X| > x)`, log-concave noise has :math:`S(ch) \le S(h)^c` for c of at least 1, since
+        :math:`\ln S` is concave and zero at zero. For less confidence than 95 % the 95 % interval serves.
+
+        >>> round(Tails.NORMAL.stretch(0.5), 3), round(Tails.LOG_CONCAVE.stretch(0.9975), 6), Tails.UNKNOWN.stretch(0.5)
+        (0.344, 2.0, 1.0)
+        """
+        if self is Tails.NORMAL:
+            return NormalDist().inv_cdf(0.5 + confidence / 2) / _Z
+        if confidence <= CONFIDENCE:
+            return 1.0
+        return math.log(1 - confidence) / math.log(1 - CONFIDENCE) if self is Tails.LOG_CONCAVE else math.nan
 
 
 @final
@@ -117,6 +147,8 @@ class AnswerColumn:
     integral: bool
     how: str
     absolute: bool = False
+    tails: Tails = Tails.UNKNOWN
+    """What intervals of another confidence follow from."""
 
     def __post_init__(self) -> None:
         for field in NUMBERS:
@@ -149,6 +181,29 @@ class AnswerColumn:
         with np.errstate(invalid="ignore"):
             return (self.high - self.low) / 2
 
+    def interval(self, confidence: Number = CONFIDENCE) -> tuple[Floats, Floats]:
+        """Low and high ends that hold the statistic with this probability, one entry at a time; NaN where not known.
+
+        Error:
+            Noise is discrete. Where a step of it is a whole count, intervals of another confidence than 95 % have room
+            for one step more: a tail of whole numbers beyond c(h + 1) is at most that beyond h to the power of c.
+        """
+        level = float(probability("confidence", confidence, zero=False, one=False))
+        if level == CONFIDENCE:
+            ends = self.low, self.high
+        else:
+            factor = self.tails.stretch(level)
+            step = max(factor, 1.0) if self.integral and factor != 1 else 0.0
+            with np.errstate(invalid="ignore"):
+                below, above = factor * (self.values - self.low) + step, factor * (self.high - self.values) + step
+            ends = self.values - below, self.values + above
+        if len(self.values) and np.isnan(ends).all():
+            raise InvalidParameterError(
+                f"The column {self.name!r:.60} carries no interval with {100 * level:.6g} % confidence.",
+                fix="take the interval with 95 %, or that of the unbiased numbers before processing, if there is one.",
+            )
+        return ends
+
     def reliable(self, threshold: float) -> list[bool | None]:
         """Whether the standard error is at most ``threshold`` times the value; None where no error is known."""
         with np.errstate(invalid="ignore"):
@@ -166,11 +221,19 @@ class AnswerColumn:
         The ends of the interval are raised as well: it holds what it held, since a count is not negative.
         """
         arrays = {field: np.maximum(getattr(self, field), 0) for field in ("values", "low", "high")}
-        return replace(self, **arrays, how=f"{self.how}; negative values raised to 0, so biased upwards")
+        how = f"{self.how}; negative values raised to 0, so biased upwards"
+        return replace(self, **arrays, how=how, tails=Tails.UNKNOWN)
 
 
 def noisy(
-    name: str, values: Any, *, error: float | Floats, half: float | Floats, how: str, integral: bool = True
+    name: str,
+    values: Any,
+    *,
+    error: float | Floats,
+    half: float | Floats,
+    how: str,
+    integral: bool = True,
+    tails: Tails = Tails.UNKNOWN,
 ) -> AnswerColumn:
     """A column of values with their expected absolute errors and half-widths, of all entries or one for each.
 
@@ -178,8 +241,8 @@ def noisy(
     array([47.])
     """
     numbers = np.asarray(values, dtype=np.float64)
-    errors = np.full_like(numbers, error)
-    return AnswerColumn(name, numbers, errors, numbers - half, numbers + half, integral, how, absolute=True)
+    errors, low, high = np.full_like(numbers, error), numbers - half, numbers + half
+    return AnswerColumn(name, numbers, errors, low, high, integral, how, absolute=True, tails=tails)
 
 
 def named(columns: Sequence[AnswerColumn], name: object) -> AnswerColumn:

@@ -4,7 +4,6 @@ import io
 import json
 import math
 import re
-from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
@@ -15,7 +14,6 @@ import pyarrow.parquet
 
 from defocus.answers.tables import spelt
 from defocus.errors import InvalidParameterError, MissingExtraError
-from defocus.ledger import Receipt
 
 __all__ = [
     "csv_text",
@@ -32,9 +30,8 @@ __all__ = [
 _FORMULA = re.compile(r"'*(?:[\t\r\n]|\s*[=+\-@＝＋－＠])")
 
 
-def described(table: pa.Table, *, question: str, rules: Sequence[str], receipt: Receipt, **more: str) -> pa.Table:
+def described(table: pa.Table, **about: str) -> pa.Table:
     """The table with what it is about in the metadata of its schema, so that files explain themselves."""
-    about = {"question": question, "rules": "\n".join(rules), "charge": str(receipt), **more}
     said = {f"defocus.{name}".encode(): spelt(text).encode() for name, text in about.items()}
     return table.replace_schema_metadata({**(table.schema.metadata or {}), **said})
 

@@ -16,6 +16,7 @@ __all__ = [
     "Cells",
     "Keys",
     "arrow",
+    "arrow_key",
     "cells",
     "html_page",
     "kinds_of_error",
@@ -25,6 +26,7 @@ __all__ = [
     "plain",
     "shortened",
     "spelt",
+    "taken",
     "text_facts",
     "text_page",
     "text_table",
@@ -153,7 +155,7 @@ def arrow(keys: Keys, columns: Sequence[AnswerColumn], threshold: float | None, 
 
     Rounded as it is shown if not ``exact``. The metadata says what the errors are.
     """
-    made = {name: _array(values) for name, values in keys.items()}
+    made = {name: arrow_key(values) for name, values in keys.items()}
     for column in columns:
         if exact:
             parts = [pa.array(part, pa.float64()) for part in (column.values, column.errors, column.low, column.high)]
@@ -221,7 +223,7 @@ def _interval(low: float, high: float, places: int | None) -> str:
     return "–" if unknown else f"{written(low, places)} to {written(high, places)}"
 
 
-def _array(values: Any) -> Any:
+def arrow_key(values: Any) -> Any:
     """Keys as they are where Arrow has a type for all of them, else as text."""
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return values
@@ -235,6 +237,13 @@ def _array(values: Any) -> Any:
     if made is None or pa.types.is_nested(made.type) or _mixed(made, listed):
         return pa.array([None if value is None else spelt(value) for value in listed], pa.string())
     return made
+
+
+def taken(values: Any, rows: Sequence[int]) -> Any:
+    """Some of the values of a key, in the order given."""
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return values.take(pa.array(rows, pa.int64()))
+    return [values[i] for i in rows]
 
 
 def _mixed(made: pa.Array, listed: Sequence[Any]) -> bool:

@@ -1,4 +1,4 @@
-"""Floor 7: attacking mechanisms, to find faults and to measure how much is really lost.
+"""Floor 8: attacking mechanisms, to find faults and to measure how much is really lost.
 
 >>> from defocus import audit
 >>> def mean(ages):  # no noise at all

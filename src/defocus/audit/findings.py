@@ -1,6 +1,5 @@
 """The two output distributions of an audit, small enough to keep and to draw."""
 
-import html
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -11,6 +10,7 @@ import numpy as np
 from defocus.audit.events import Split, atoms
 from defocus.audit.outcomes import Array, Column
 from defocus.errors import MissingExtraError
+from defocus.privacy.html import html_facts, html_lines
 
 __all__ = ["Finding", "Picture", "draw", "sketch"]
 
@@ -201,8 +201,7 @@ class Finding:
             "data sets": self.pair,
             "runs": f"{self.trials} on each, {self.seconds:.1f} s",
         }
-        cells = "".join(f"<tr><th>{html.escape(k)}</th><td>{html.escape(v)}</td></tr>" for k, v in rows.items())
-        return f"<table><caption>{html.escape(self.verdict)}</caption>{cells}</table>"
+        return html_lines([self.verdict]) + html_facts(rows)
 
 
 def _percent(confidence: float) -> str:

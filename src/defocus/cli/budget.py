@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from defocus.answers.guarantee import left as left_words
 from defocus.answers.plots import burn_down
 from defocus.cli.ledgers import ledger_at
 from defocus.cli.privacy import ready, save
@@ -9,7 +10,6 @@ from defocus.cli.terminal import console, facts, table, to_json
 from defocus.ledger.entries import CHARGE, Entry
 from defocus.ledger.filter import Amounts, Guard
 from defocus.privacy.filters import Used
-from defocus.release.guarantee import left as left_words
 from defocus.tables.dataset_file import read
 
 __all__ = ["show"]

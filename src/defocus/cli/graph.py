@@ -13,7 +13,7 @@ from defocus.cli.budget_options import total
 from defocus.cli.questions import show, write, writer
 from defocus.cli.remedies import notes_in_options
 from defocus.errors import InvalidParameterError
-from defocus.graphs import GraphAnswer, GraphPreview, GraphQuery, Network, open_graph
+from defocus.graphs import Answer, GraphQuery, Network, Preview, open_graph
 from defocus.graphs.kernels.compiler import ready
 from defocus.graphs.ledgers import place_of
 from defocus.graphs.node_names import Lines
@@ -218,5 +218,5 @@ def _setting(text: str) -> tuple[str, Any]:
     return name.replace("-", "_"), value
 
 
-def _show(answer: GraphAnswer | GraphPreview, shown: Shown) -> None:
+def _show(answer: Answer | Preview, shown: Shown) -> None:
     show(answer, explain=shown.explain, as_json=shown.as_json, spoken=notes_in_options)

@@ -69,8 +69,8 @@ def verify(where: str, *, anchor: str | None, anchor_file: Path | None, as_json:
         to_json(found.to_dict())
         return found.ok
     screen = console()
-    for line in str(found).split("\n"):
-        style = "red" if line.strip().startswith("problem") else None
+    for place, line in enumerate(str(found).split("\n")):
+        style = "red" if 0 < place <= len(found.problems) else None
         screen.print(plain(line), style=style, soft_wrap=True)
     if found.ok and found.head is not None:  # nobody should keep an anchor of a chain that cannot be trusted
         screen.print(f"anchor: {found.head}", soft_wrap=True)

@@ -9,7 +9,7 @@ from typing import Any, final
 from defocus.answers.plots import blank
 from defocus.cli.budget_options import DELTA, price_of
 from defocus.cli.terminal import above, below, console, facts, table, to_json
-from defocus.errors import CannotCalibrateError, DefocusError, InvalidParameterError, Number, probability
+from defocus.errors import BudgetOutOfReachError, DefocusError, InvalidParameterError, Number, probability
 from defocus.mechanisms import Advice, Candidate, advise, advise_choice
 from defocus.privacy.accounting import ACCOUNTANTS, account, accountant
 from defocus.privacy.budgets import Budget
@@ -322,11 +322,9 @@ def _found(make: Any, budget: Budget, vouching: str, adjacency: Adjacency) -> fl
         if vouching == "filter":
             return filter_for(budget, adjacency).calibrate(make, low=_LEAST, high=_MOST)
         return float(calibrate(make, budget, method=vouching, adjacency=adjacency, low=_LEAST, high=_MOST))
-    except CannotCalibrateError as refusal:
-        if not refusal.what.startswith("No value"):
-            raise
+    except BudgetOutOfReachError as refusal:
         missing = budget.epsilon is not None and not budget.delta
-        raise CannotCalibrateError(
+        raise BudgetOutOfReachError(
             refusal.what,
             fix=f"add a delta, for example --delta {DELTA:g}; without one only pure releases such as laplace(x) can do."
             if missing

@@ -30,6 +30,7 @@
     ├── NoiseOverflowError (OverflowError)  a sample beyond 64-bit integers
     ├── UnsupportedEventError           an accountant cannot express an event
     ├── CannotCalibrateError            no parameter meets the budget, or the family is not monotone
+    │   └── BudgetOutOfReachError       no parameter meets the budget
     ├── ExpressionError (ValueError)    an expression that could not be read
     ├── LedgerError
     │   ├── BudgetExceededError         requested, remaining, difference; nothing was charged
@@ -76,6 +77,7 @@ from defocus.errors.checks import (
 )
 from defocus.errors.core import (
     BudgetExceededError,
+    BudgetOutOfReachError,
     CannotCalibrateError,
     ExpressionError,
     FormulaOutOfRangeError,
@@ -137,6 +139,7 @@ __all__ = [
     "AskedAgainError",
     "BranchedRunError",
     "BudgetExceededError",
+    "BudgetOutOfReachError",
     "CannotCalibrateError",
     "ChangedModelError",
     "CheckpointError",

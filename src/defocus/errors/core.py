@@ -7,6 +7,7 @@ from defocus.errors.base import DefocusError, InvalidParameterError
 
 __all__ = [
     "BudgetExceededError",
+    "BudgetOutOfReachError",
     "CannotCalibrateError",
     "ExpressionError",
     "FormulaOutOfRangeError",
@@ -64,6 +65,10 @@ class UnsupportedEventError(DefocusError):
 
 class CannotCalibrateError(DefocusError):
     """No parameter in the searched range meets the budget, or the family is not monotone."""
+
+
+class BudgetOutOfReachError(CannotCalibrateError):
+    """No parameter in the searched range meets the budget."""
 
 
 class ExpressionError(DefocusError, ValueError):

@@ -8,13 +8,12 @@ A graph is opened with :func:`open_graph`, beside its ledger; every question is 
 exact sensitivity, checked on all small graphs by its certificate: see :mod:`defocus.graphs.certificates`.
 """
 
-from defocus.graphs.answers import GraphAnswer
+from defocus.answers import Answer, Preview, Released
 from defocus.graphs.certificates import Certificate, Entry, Finding
 from defocus.graphs.data import build, build_directed
 from defocus.graphs.graph import DirectedGraph, Graph
 from defocus.graphs.network import Network
 from defocus.graphs.open import open_graph
-from defocus.graphs.preview import GraphPreview
 from defocus.graphs.public import Public
 from defocus.graphs.query import GraphQuery
 from defocus.graphs.statistics import ENTRIES, Degrees, Edges, Histogram, Joint, Stars, Statistic, Triangles
@@ -22,6 +21,7 @@ from defocus.privacy.sensitivity import Sensitivity
 
 __all__ = [
     "ENTRIES",
+    "Answer",
     "Certificate",
     "Degrees",
     "DirectedGraph",
@@ -29,13 +29,13 @@ __all__ = [
     "Entry",
     "Finding",
     "Graph",
-    "GraphAnswer",
-    "GraphPreview",
     "GraphQuery",
     "Histogram",
     "Joint",
     "Network",
+    "Preview",
     "Public",
+    "Released",
     "Sensitivity",
     "Stars",
     "Statistic",

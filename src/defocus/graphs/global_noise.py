@@ -7,7 +7,7 @@ from typing import TypeAlias, final
 
 import numpy as np
 
-from defocus.answers.columns import noisy
+from defocus.answers.columns import Tails, noisy
 from defocus.errors import CannotCalibrateError, DefocusError, InvalidParameterError, UnsupportedEventError
 from defocus.graphs.data import Data
 from defocus.graphs.public import Public
@@ -85,7 +85,10 @@ def numbers(*titles: str) -> Finish:
     def finish(method: VectorNoise, values: IntVector, _data: Data) -> Result:
         error, half = method.mechanism.error, method.interval
         parts = zip(titles, values, strict=True)
-        return Result(tuple(noisy(title, [value], error=error, half=half, how=method.how) for title, value in parts))
+        tails = Tails.LOG_CONCAVE
+        return Result(
+            tuple(noisy(title, [x], error=error, half=half, how=method.how, tails=tails) for title, x in parts)
+        )
 
     return finish
 

@@ -3,19 +3,20 @@
 from dataclasses import dataclass
 from typing import final
 
+from defocus.answers import Preview, PreviewColumn, Released
 from defocus.errors import Number
-from defocus.graphs.answers import GraphAnswer, checked_result, from_record, to_record
+from defocus.graphs.answers import answered, from_record, to_record
 from defocus.graphs.data import RULES, Data
 from defocus.graphs.distributed.open import supported
 from defocus.graphs.kernels.compiler import ready
-from defocus.graphs.preview import GraphPreview
 from defocus.graphs.public import Public
-from defocus.graphs.question import Method, Question, chosen
+from defocus.graphs.question import Method, Question, chosen, foretold
 from defocus.ledger import Ledger, Receipt
 from defocus.noise import Bits
 from defocus.noise.bits import source as bits_of
 from defocus.release.charge import spendable
 from defocus.release.paid_computation import perform
+from defocus.release.preview import previewed
 from defocus.release.purposes import allowed
 
 __all__ = ["GraphQuery"]
@@ -57,18 +58,25 @@ class GraphQuery:
         """The ``method`` of this name with its noise; the one with the least error by default."""
         return chosen(self.question, self.methods(epsilon=epsilon, delta=delta), method)
 
-    def preview(self, *, epsilon: Number, delta: Number | None = None, method: str | None = None) -> GraphPreview:
+    def preview(self, *, epsilon: Number, delta: Number | None = None, method: str | None = None) -> Preview:
         """How far off each method would be and what it would cost. Free: no edge is looked at."""
         methods = self.methods(epsilon=epsilon, delta=delta)
         used = chosen(self.question, methods, method)
-        return GraphPreview.of(
-            self.question.words,
-            used,
-            methods,
+        ranked = sorted(methods, key=lambda each: each.error)
+        ways = [PreviewColumn(each.name, each.how, each.error, each.interval) for each in ranked]
+        return previewed(
+            [way for way, each in zip(ways, ranked, strict=True) if each is used],
+            used.event,
+            question=self.question.words,
             asked=spendable(epsilon, delta),
             replan=lambda other: self.plan(epsilon=epsilon, delta=other, method=method).event,
             ledger=self.ledger,
             rules=(*self.rules, *used.rules),
+            methods=tuple(ways),
+            method=used.name,
+            foretold=foretold(used),
+            absolute=True,
+            thing="entry",
         )
 
     def release(
@@ -81,7 +89,7 @@ class GraphQuery:
         who: str | None = None,
         request: str | None = None,
         bits: Bits | None = None,
-    ) -> GraphAnswer:
+    ) -> Released:
         """Charge, compute, add noise, and show.
 
         Args:
@@ -100,10 +108,10 @@ class GraphQuery:
         drawn_from = bits_of(bits)
         rules = (*self.rules, *used.rules)
 
-        def compute(receipt: Receipt) -> GraphAnswer:
+        def compute(receipt: Receipt) -> Released:
             with self.data.steady() as data:
-                result = checked_result(used.run(data, drawn_from))
-            return GraphAnswer(result, self.question.words, receipt, rules, used.name, asked)
+                result = used.run(data, drawn_from)
+            return answered(result, self.question.words, receipt, rules, method=used.name, asked=asked)
 
         return perform(
             used.event,

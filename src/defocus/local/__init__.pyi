@@ -3,6 +3,7 @@ from defocus.local.aggregation import count_files as count_files
 from defocus.local.aggregation import from_arrow as from_arrow
 from defocus.local.aggregation import to_arrow as to_arrow
 from defocus.local.aggregation import write_parquet as write_parquet
+from defocus.local.answers import Collected as Collected
 from defocus.local.clients import Client as Client
 from defocus.local.clients import Memory as Memory
 from defocus.local.collection import collect as collect
@@ -12,12 +13,9 @@ from defocus.local.domains import Categories as Categories
 from defocus.local.domains import Interval as Interval
 from defocus.local.estimates import Estimate as Estimate
 from defocus.local.estimates import process as process
-from defocus.local.frequent_strings import FrequentStrings as FrequentStrings
-from defocus.local.frequent_strings import HeavyHitter as HeavyHitter
 from defocus.local.frequent_strings import HeavyHitters as HeavyHitters
 from defocus.local.frequent_strings import heavy_hitters as heavy_hitters
 from defocus.local.means import Mean as Mean
-from defocus.local.means import MeanEstimate as MeanEstimate
 from defocus.local.means import mean as mean
 from defocus.local.oracles import Choice as Choice
 from defocus.local.oracles import Oracle as Oracle

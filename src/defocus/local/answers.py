@@ -1,24 +1,21 @@
-"""What every answer of a collection can do: show, export, draw and explain itself, by the room that does so for all."""
+"""What the answers of all collections share: from how many reports they are, and what each report promised."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass, field
+from statistics import NormalDist
+from typing import Any, final
 
-import pyarrow as pa
+import numpy as np
 
-from defocus.answers import explanation, export, plots
-from defocus.answers import tables as answer_tables
-from defocus.answers.columns import AnswerColumn
+from defocus.answers import Answer, AnswerColumn, Tails
+from defocus.answers.columns import CONFIDENCE, Floats
+from defocus.answers.tables import Keys
 
-__all__ = ["CollectedAnswer"]
+__all__ = ["Collected", "CollectedAnswer", "estimated"]
 
 
-class CollectedAnswer(ABC):
-    """Estimates from private reports. They come from reports alone, so they may be shown to anyone and used in any way.
-
-    What was collected, how and from how many is said by each kind of answer; all else is the same.
-    """
+class CollectedAnswer(Answer):
+    """Estimates from private reports. They come from reports alone, so they may be shown to anyone."""
 
     __slots__ = ()
     reports: int
@@ -26,105 +23,42 @@ class CollectedAnswer(ABC):
     collected: str
 
     @property
-    @abstractmethod
-    def question(self) -> str:
-        """What was asked, in one line."""
+    def notes(self) -> Sequence[str]:
+        """How many reports were rejected."""
+        return [f"{self.rejected} reports were rejected: no client makes them"] if self.rejected else []
 
     @property
-    @abstractmethod
-    def keys(self) -> Mapping[str, Sequence[Any]]:
-        """What each entry is about; empty for a single number."""
+    def facts(self) -> Mapping[str, Any]:
+        """From how many reports it is."""
+        return {"reports": self.reports, "rejected": self.rejected, "collected": self.collected}
 
-    @property
-    @abstractmethod
-    def column(self) -> AnswerColumn:
-        """The estimates with standard errors and 95 % intervals, where they have some."""
+    def _topics(self) -> Mapping[str, Sequence[str]]:
+        paid = "reading reports is free; what people pay is charged by collect, before they are asked"
+        return {"protected": [self.collected] if self.collected else [], "cost": [paid]}
 
-    @property
-    @abstractmethod
-    def thing(self) -> tuple[str, str]:
-        """What one entry is called, and several."""
 
-    @abstractmethod
-    def _shown(self) -> list[int]:
-        """Which entries a page shows, in which order."""
+@final
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Collected(CollectedAnswer):
+    """Estimates with nothing else to them: the mean of everybody's numbers, or strings that are frequent."""
 
-    def to_arrow(self) -> pa.Table:
-        """A row for each entry: its key, then x, x_error (a standard error), x_low and x_high."""
-        return answer_tables.arrow(self.keys, [self.column], None, exact=True)
+    keys: Keys = field()
+    columns: tuple[AnswerColumn, ...] = field()
+    question: str = field()
+    things: tuple[str, str] = field()
+    reports: int
+    rejected: int = 0
+    """How many reports were rejected while these were counted."""
+    collected: str = ""
+    """By which oracle, and what each report promises."""
 
-    def to_pandas(self) -> Any:
-        """The table as a pandas DataFrame (extra ``frames``)."""
-        return export.frame(self.to_arrow(), "pandas")
 
-    def to_polars(self) -> Any:
-        """The table as a polars DataFrame (extra ``frames``)."""
-        return export.frame(self.to_arrow(), "polars")
+def estimated(name: str, values: Floats, errors: Floats, how: str) -> tuple[AnswerColumn]:
+    """Estimates with standard errors. Each is a sum over independent reports, so intervals are those of normal noise.
 
-    def to_parquet(self, path: str | Path) -> None:
-        """The table as a Parquet file."""
-        export.write_parquet(self.to_arrow(), path)
-
-    def to_csv(self, path: str | Path | None = None) -> str:
-        """The table as CSV text, written to ``path`` if given. Labels are disarmed: see :func:`exporting.disarmed`."""
-        return export.csv_text(self.to_arrow(), path)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The whole answer with JSON types only; numbers that are not finite as null."""
-        return {
-            "question": self.question,
-            "rows": export.json_rows(self.to_arrow()),
-            "keys": list(self.keys),
-            "columns": {self.column.name: self.column.how},
-            "errors": answer_tables.kinds_of_error([self.column]),
-            "confidence": 0.95,
-            "reports": self.reports,
-            "rejected": self.rejected,
-            "collected": self.collected,
-        }
-
-    def to_json(self, path: str | Path | None = None) -> str:
-        """The whole answer as JSON text, written to ``path`` if given."""
-        return export.json_text(self.to_dict(), path)
-
-    def plot(self) -> Any:
-        """A matplotlib figure: bars of the largest, or a point, with 95 % intervals if there are some (``plot``)."""
-        column = self.column
-        if not self.keys:
-            return plots.points([column.name], [column])
-        shown = plots.drawn(column)
-        labels = answer_tables.labels(self.keys, shown)
-        return plots.bars(labels, [column], shown, by=", ".join(self.keys), things=self.thing[1])
-
-    def explain(self, *, html: bool = False) -> str:
-        """The answer in plain words: what was asked, who is protected by what, and how far off it is."""
-        column, entries = self.column, len(self.column.values)
-        rejected = [f"{self.rejected} more were rejected: no client makes them"] if self.rejected else []
-        said: dict[str, Sequence[str]] = {
-            "question": [self.question],
-            "answer": [
-                f"{entries} {self.thing[entries != 1]} with {column.name}, from {self.reports} reports",
-                *rejected,
-            ],
-            "protected": [self.collected] if self.collected else [],
-            "noise": [f"{column.name}: {column.how}"],
-            "exactness": [explanation.exactness(column, thing=self.thing[0])],
-            "cost": ["reading reports is free; what people pay is charged by collect, before they are asked"],
-        }
-        return explanation.told(said, html=html)
-
-    def __str__(self) -> str:
-        return answer_tables.text_page(*self._page())
-
-    def _repr_html_(self) -> str:
-        return answer_tables.html_page(*self._page())
-
-    def _page(self) -> tuple[answer_tables.Cells, list[str]]:
-        """The entries to show, and what to know about them."""
-        shown, entries = self._shown(), len(self.column.values)
-        keys = {name: [values[i] for i in shown] for name, values in self.keys.items()}
-        hidden = (
-            [f"{entries} {self.thing[1]}, the {len(shown)} most frequent are shown"] if len(shown) < entries else []
-        )
-        rejected = [f"{self.rejected} reports were rejected"] if self.rejected else []
-        return answer_tables.cells(keys, [self.column.taken(shown)]), [*hidden, self.column.how, *rejected]
+    With fewer than some hundred reports they are not. For all entries at once, ask for a confidence of
+    1 - (1 - confidence) / entries.
+    """
+    half = NormalDist().inv_cdf(0.5 + CONFIDENCE / 2) * errors
+    low, high = values - half, values + half
+    return (AnswerColumn(name, np.array(values), errors, low, high, integral=False, how=how, tails=Tails.NORMAL),)

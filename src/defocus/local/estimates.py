@@ -1,18 +1,17 @@
 """Estimates: how many people are in each category, with standard errors and intervals."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from statistics import NormalDist
-from typing import Any, Literal, TypeAlias, final
+from typing import Literal, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from defocus.answers.columns import AnswerColumn
-from defocus.answers.tables import plain
-from defocus.errors import InvalidParameterError, Number, choice, probability
-from defocus.local.answers import CollectedAnswer
+from defocus.answers import AnswerColumn
+from defocus.answers.tables import Keys, plain
+from defocus.errors import InvalidParameterError, choice
+from defocus.local.answers import CollectedAnswer, estimated
 from defocus.local.designs import Frequency, Rappor
 from defocus.local.designs.rappor import rappor_regression
 from defocus.local.domains import OTHER, Categories
@@ -59,7 +58,7 @@ class Estimate(CollectedAnswer):
     variances: Array
     reports: int
     labels: Sequence[str] | None = None
-    processing: str = "unbiased"
+    processing: tuple[str, ...] = ()
     rejected: int = 0
     """How many reports were rejected while these were counted."""
     collected: str = ""
@@ -70,7 +69,7 @@ class Estimate(CollectedAnswer):
     @property
     def unbiased(self) -> bool:
         """Whether these are the unbiased estimates."""
-        return self.processing == "unbiased"
+        return not self.processing
 
     @property
     def frequencies(self) -> Array:
@@ -81,21 +80,6 @@ class Estimate(CollectedAnswer):
     def errors(self) -> Array:
         """Standard errors of unbiased counts; NaN after a processing, and where nobody reported."""
         return np.sqrt(self.variances) if self.unbiased else np.full(len(self), np.nan)
-
-    def intervals(self, confidence: Number = 0.95) -> tuple[Array, Array]:
-        """Low and high ends that hold each true count with about this probability.
-
-        Estimates are sums over independent reports, so the normal approximation serves; with fewer than some hundred
-        reports it does not. For all categories at once, pass 1 - (1 - confidence) / categories.
-        """
-        if not self.unbiased:
-            raise InvalidParameterError(
-                "Estimates that were processed carry no interval of their own.",
-                fix="take the intervals of the unbiased estimate.",
-            )
-        level = float(probability("confidence", confidence, zero=False, one=False))
-        half = NormalDist().inv_cdf(0.5 + level / 2) * self.errors
-        return self.counts - half, self.counts + half
 
     def top(self, k: int = 10) -> list[tuple[str | int, float, float]]:
         """The k most frequent categories by estimate: label, count, standard error (NaN after a processing)."""
@@ -109,13 +93,11 @@ class Estimate(CollectedAnswer):
         return index if self.labels is None else self.labels[index]
 
     @property
-    def column(self) -> AnswerColumn:
+    def columns(self) -> tuple[AnswerColumn, ...]:
         """The counts with standard errors and 95 % intervals; processed ones have neither."""
-        unknown = np.full(len(self), np.nan)
-        low, high = self.intervals() if self.unbiased else (unknown, unknown)
         last = f"; category {len(self) - 1} is of all other values" if self.others and self.labels is None else ""
-        how = f"{self.processing}, from {self.reports} reports{last}"
-        return AnswerColumn("count", self.counts, self.errors, low, high, integral=False, how=how)
+        how = f"{'unbiased, ' if self.unbiased else ''}from {self.reports} reports{last}"
+        return estimated("count", self.counts, self.errors, how)
 
     @property
     def categories(self) -> Sequence[str | int]:
@@ -123,7 +105,7 @@ class Estimate(CollectedAnswer):
         return range(len(self)) if self.labels is None else [self.label(i) for i in range(len(self))]
 
     @property
-    def keys(self) -> Mapping[str, Sequence[Any]]:
+    def keys(self) -> Keys:
         """The categories."""
         return {"category": self.categories}
 
@@ -133,11 +115,11 @@ class Estimate(CollectedAnswer):
         return f"how many people are in each of {len(self)} categories"
 
     @property
-    def thing(self) -> tuple[str, str]:
+    def things(self) -> tuple[str, str]:
         """An entry is a category."""
         return "category", "categories"
 
-    def _shown(self) -> list[int]:
+    def _first(self) -> list[int]:
         return self._order(_MOST)
 
     def _order(self, most: int) -> list[int]:
@@ -149,7 +131,7 @@ class Estimate(CollectedAnswer):
 
     def __repr__(self) -> str:
         most = ", ".join(f"{plain(label)}: {_brief(count, error)}" for label, count, error in self.top(_FEW))
-        return f"<estimate from {self.reports} reports, {self.processing}; {most}>"
+        return f"<estimate from {self.reports} reports, {'; '.join(self.processing) or 'unbiased'}; {most}>"
 
 
 def _brief(count: float, error: float) -> str:
@@ -271,9 +253,8 @@ def process(estimate: Estimate, how: Process) -> Estimate:
         raise InvalidParameterError(
             "The estimate was processed already.", fix="process the unbiased one; steps do not add up."
         )
-    return replace(
-        estimate, counts=PROCESSES[name](estimate.counts, float(estimate.reports)), processing=f"{name}: biased"
-    )
+    counts = PROCESSES[name](estimate.counts, float(estimate.reports))
+    return replace(estimate, counts=counts, processing=(f"{name}: biased",))
 
 
 def norm_sub(counts: Array, total: float) -> Array:

@@ -1,17 +1,14 @@
 """Frequent strings among very many: grow prefixes, and keep those that are frequent."""
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any, final, overload
+from typing import Any, final
 
 import numpy as np
 
-from defocus.answers.columns import AnswerColumn
-from defocus.answers.tables import plain
 from defocus.errors import InvalidParameterError, Number, whole
-from defocus.local.answers import CollectedAnswer
+from defocus.local.answers import Collected, estimated
 from defocus.local.clients import Client, PrefixClient
 from defocus.local.clients.messages import END, checked_question, padded
 from defocus.local.domains import Categories, listed
@@ -23,88 +20,7 @@ from defocus.noise import Bits, uniform
 from defocus.noise.bits import source
 from defocus.privacy import events
 
-__all__ = ["FrequentStrings", "HeavyHitter", "HeavyHitters", "heavy_hitters"]
-
-_MOST = 20
-"""So many strings are shown in a table."""
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class HeavyHitter:
-    """A frequent string, its estimated count among all people, and the standard error of that.
-
-    >>> HeavyHitter("defocus", 1200.0, 80.0).value
-    'defocus'
-    """
-
-    value: str
-    count: float
-    error: float
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class FrequentStrings(CollectedAnswer):
-    """The strings that were found, the most frequent first: a sequence of :class:`HeavyHitter`.
-
-    Counts are those of one group, scaled up to all ``people``; ``reports`` is how many of them were in that group.
-
-    >>> found = heavy_hitters(["ab"] * 3000, alphabet="ab", length=2, epsilon=4)
-    >>> found.hitters[0].value, found.people
-    ('ab', 3000)
-    """
-
-    hitters: tuple[HeavyHitter, ...]
-    reports: int
-    people: int
-    rejected: int = 0
-    """How many reports were rejected while these were counted."""
-    collected: str = ""
-    """By which oracle, and what each report promises."""
-
-    @property
-    def column(self) -> AnswerColumn:
-        """The counts with standard errors and 95 % intervals."""
-        counts, errors = np.array([[each.count, each.error] for each in self.hitters]).reshape(-1, 2).T
-        half = NormalDist().inv_cdf(0.975) * errors
-        how = f"from {self.reports} reports, scaled up to {self.people} people; a little too high near the limit"
-        return AnswerColumn("count", counts, errors, counts - half, counts + half, integral=False, how=how)
-
-    @property
-    def keys(self) -> Mapping[str, Sequence[Any]]:
-        """The strings."""
-        return {"value": [each.value for each in self.hitters]}
-
-    @property
-    def question(self) -> str:
-        """What was asked."""
-        return "which strings are frequent, and how many people have each"
-
-    @property
-    def thing(self) -> tuple[str, str]:
-        """An entry is a string."""
-        return "string", "strings"
-
-    def _shown(self) -> list[int]:
-        return list(range(min(len(self), _MOST)))
-
-    def __len__(self) -> int:
-        return len(self.hitters)
-
-    def __iter__(self) -> Iterator[HeavyHitter]:
-        return iter(self.hitters)
-
-    @overload
-    def __getitem__(self, index: int) -> HeavyHitter: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[HeavyHitter, ...]: ...
-    def __getitem__(self, index: int | slice) -> HeavyHitter | tuple[HeavyHitter, ...]:
-        return self.hitters[index]
-
-    def __repr__(self) -> str:
-        most = ", ".join(f"{plain(each.value)}: {each.count:.4g} ± {each.error:.2g}" for each in self.hitters[:3])
-        return f"<{len(self)} frequent strings of {self.people} people; {most or 'none stood out'}>"
+__all__ = ["HeavyHitters", "heavy_hitters"]
 
 
 @final
@@ -216,33 +132,40 @@ def heavy_hitters(
     step: int = 1,
     keep: int = 16,
     bits: Bits | None = None,
-) -> FrequentStrings:
+) -> Collected:
     """Run the whole protocol on one machine: the frequent strings with their counts, the most frequent first.
 
     Counts come from the last group alone and are scaled up to all people. The same reports decide which strings are
     kept, so counts near the limit are a little too high.
 
     >>> people = ["ja"] * 30_000 + ["nein"] * 20_000
-    >>> [found.value for found in heavy_hitters(people, alphabet="aeijn", length=4, epsilon=4)][:2]
+    >>> heavy_hitters(people, alphabet="aeijn", length=4, epsilon=4).keys["value"][:2]
     ['ja', 'nein']
     """
     protocol, draw = HeavyHitters(alphabet, length, epsilon, step, keep), source(bits)
     everyone = listed(values)
     group_of = uniform(protocol.groups, len(everyone), draw)
-    prefixes, found = [""], FrequentStrings((), 0, len(everyone))
+    prefixes, rounds = [""], list[Estimate]()
     for group in range(protocol.groups):
         people = [everyone[i] for i in np.flatnonzero(group_of == group).tolist()]
         oracle = protocol.oracle(group, prefixes)
-        estimate = oracle.estimate(protocol.client(group, oracle, people, draw))
-        prefixes = protocol.kept(estimate)
-        found = _scaled(estimate, prefixes, len(everyone))
-    return found
+        rounds.append(oracle.estimate(protocol.client(group, oracle, people, draw)))
+        prefixes = protocol.kept(rounds[-1])
+    return _scaled(rounds[-1], prefixes, len(everyone))
 
 
-def _scaled(estimate: Estimate, texts: Sequence[str], everyone: int) -> FrequentStrings:
+def _scaled(estimate: Estimate, texts: Sequence[str], everyone: int) -> Collected:
     """Counts of a group, as counts of all people."""
     counts, variances = scaled_up(estimate.counts, estimate.variances, estimate.reports, everyone)
     place = {label: i for i, label in enumerate(estimate.labels or ())}
-    at = [(text.rstrip(END), place[text]) for text in texts]
-    found = tuple(HeavyHitter(text, float(counts[i]), math.sqrt(variances[i])) for text, i in at)
-    return FrequentStrings(found, estimate.reports, everyone, estimate.rejected, estimate.collected)
+    at = [place[text] for text in texts]
+    how = f"from {estimate.reports} reports, scaled up to {everyone} people; a little too high near the limit"
+    return Collected(
+        {"value": [text.rstrip(END) for text in texts]},
+        estimated("count", counts[at], np.sqrt(variances[at]), how),
+        "which strings are frequent, and how many people have each",
+        ("string", "strings"),
+        estimate.reports,
+        estimate.rejected,
+        estimate.collected,
+    )

@@ -1,18 +1,15 @@
 """Means and distributions of numbers: both sides of a numeric design in one object."""
 
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Any, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from defocus.answers.columns import AnswerColumn
-from defocus.errors import InvalidParameterError, Number, probability
+from defocus.errors import InvalidParameterError, Number
 from defocus.local.aggregation import Countable, counted
-from defocus.local.answers import CollectedAnswer
+from defocus.local.answers import Collected, estimated
 from defocus.local.clients import Client
 from defocus.local.designs import Numeric, from_json, numeric, to_json
 from defocus.local.designs.numeric import LocalLaplace, Window
@@ -23,62 +20,7 @@ from defocus.local.servers.distributions import expectation_maximisation
 from defocus.noise import Bits
 from defocus.privacy import events
 
-__all__ = ["Mean", "MeanEstimate", "mean", "moments"]
-
-
-@final
-@dataclass(frozen=True, slots=True, repr=False)
-class MeanEstimate(CollectedAnswer):
-    """The mean of the numbers of all who reported. Unbiased, and not kept within the interval.
-
-    >>> ages = mean("duchi", 0, 120, epsilon=2)
-    >>> found = ages.estimate(ages.encode([40.0] * 5000))
-    >>> 20 < found.mean < 60
-    True
-    """
-
-    mean: float
-    error: float
-    reports: int
-    rejected: int = 0
-    """How many reports were rejected while these were counted."""
-    collected: str = ""
-    """By which oracle, and what each report promises."""
-
-    def interval(self, confidence: Number = 0.95) -> tuple[float, float]:
-        """Low and high ends that hold the true mean with about this probability: a sum of independent reports."""
-        level = float(probability("confidence", confidence, zero=False, one=False))
-        half = NormalDist().inv_cdf(0.5 + level / 2) * self.error
-        return self.mean - half, self.mean + half
-
-    @property
-    def column(self) -> AnswerColumn:
-        """The mean with its standard error and 95 % interval."""
-        low, high = self.interval()
-        value, error, start, end = np.array([[self.mean], [self.error], [low], [high]])
-        how = f"unbiased, from {self.reports} reports"
-        return AnswerColumn("mean", value, error, start, end, integral=False, how=how)
-
-    @property
-    def keys(self) -> Mapping[str, Sequence[Any]]:
-        """A single number."""
-        return {}
-
-    @property
-    def question(self) -> str:
-        """What was asked."""
-        return "the mean of everybody's numbers"
-
-    @property
-    def thing(self) -> tuple[str, str]:
-        """An entry is a number."""
-        return "number", "numbers"
-
-    def _shown(self) -> list[int]:
-        return [0]
-
-    def __repr__(self) -> str:
-        return f"<mean {self.mean:.6g} ± {self.error:.2g} from {self.reports} reports, unbiased>"
+__all__ = ["Mean", "mean", "moments"]
 
 
 @final
@@ -88,7 +30,7 @@ class Mean:
 
     >>> asked = mean("hybrid", 0, 100, epsilon=1)
     >>> estimate = asked.estimate(asked.encode([20.0] * 5000))
-    >>> bool(abs(estimate.mean - 20) < 8 * estimate.error)
+    >>> bool(abs(estimate.value - 20) < 8 * estimate.error)
     True
     """
 
@@ -131,7 +73,7 @@ class Mean:
         """One report for each number, each of another person."""
         return self.client().encode(values, bits)
 
-    def estimate(self, reports: Countable) -> MeanEstimate:
+    def estimate(self, reports: Countable) -> Collected:
         """The mean, from reports, messages, or what a server counted, with the error that the noise has on average.
 
         The error is about the mean of those who reported, whose numbers are what they are: their spread is no part of
@@ -144,12 +86,15 @@ class Mean:
         first, second = moments(self.design, state)
         noise = max(self.design.mean_variance(first / n, second / n), 0.0)
         width = float(self.domain.width)
-        return MeanEstimate(
-            float(self.domain.low) + width * (first / n),
-            width * math.sqrt(noise / n),
+        found, error = float(self.domain.low) + width * (first / n), width * math.sqrt(noise / n)
+        return Collected(
+            {},
+            estimated("mean", np.array([found]), np.array([error]), f"unbiased, from {n} reports"),
+            "the mean of everybody's numbers",
+            ("number", "numbers"),
             n,
-            rejected=sum(state.rejected.values()),
-            collected=self.design.promise,
+            sum(state.rejected.values()),
+            self.design.promise,
         )
 
     def distribution(

@@ -3,7 +3,6 @@
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from html import escape
 from typing import Any, final
 
 from defocus.errors import CannotCalibrateError, InvalidParameterError, Number, UnsupportedEventError, count, positive
@@ -13,7 +12,7 @@ from defocus.mechanisms.mechanism import Mechanism
 from defocus.mechanisms.parameters import checked_budget
 from defocus.mechanisms.selection import Exponential, PermuteAndFlip, ReportNoisyMax, checked_flag
 from defocus.privacy.budgets import Budget
-from defocus.privacy.html import html_table
+from defocus.privacy.html import html_lines, html_table
 from defocus.privacy.numbers import root_up
 
 __all__ = ["Advice", "Candidate", "advise", "advise_choice"]
@@ -73,7 +72,7 @@ class Advice:
 
     def _repr_html_(self) -> str:
         table = html_table(("mechanism", "noise", *self._heads), self._rows())
-        return f"<p>{escape(self.task)}</p>{table}<p>{escape(self.why)}</p>"
+        return html_lines([self.task]) + table + html_lines([self.why])
 
     @property
     def _heads(self) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from defocus.errors import (
+    BudgetOutOfReachError,
     CannotCalibrateError,
     DefocusError,
     InvalidParameterError,
@@ -241,7 +242,7 @@ class _Search:
         except CannotCalibrateError as error:
             return error
         pure = self._budget.epsilon is not None and not self._budget.delta
-        return CannotCalibrateError(
+        return BudgetOutOfReachError(
             f"No value up to {high:g} meets {self._budget!r} by the {self._method} accountant.",
             fix="add a delta, for example epsilon=1, delta=1e-6: this noise has no finite epsilon without one."
             if pure and math.inf in self._seen.values()

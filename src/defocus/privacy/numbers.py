@@ -6,7 +6,14 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decima
 from fractions import Fraction
 from typing import NamedTuple
 
-from defocus.errors import CannotCalibrateError, InvalidParameterError, Number, UnsupportedEventError, positive
+from defocus.errors import (
+    BudgetOutOfReachError,
+    CannotCalibrateError,
+    InvalidParameterError,
+    Number,
+    UnsupportedEventError,
+    positive,
+)
 
 __all__ = [
     "PAD",
@@ -255,7 +262,7 @@ def _bracket(rule: _Rule, bottom: float, top: float, what: str) -> tuple[float, 
         t, step = upper, 2 * step
     if rule.refusal is not None:
         raise rule.refusal
-    raise CannotCalibrateError(
+    raise BudgetOutOfReachError(
         f"No value up to {math.exp(top):g} meets {what}.",
         fix="raise the budget or release less; the family must get safer as its parameter grows.",
     )

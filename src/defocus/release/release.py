@@ -7,6 +7,8 @@ from typing import Any, final
 
 import numpy as np
 
+from defocus.answers.columns import CONFIDENCE
+from defocus.answers.guarantee import Promise, odds, promise, protection
 from defocus.errors import InvalidParameterError, ReleaseFailedError
 from defocus.ledger import Ledger, Receipt
 from defocus.ledger.entries import plain
@@ -18,11 +20,9 @@ from defocus.privacy.events import Event, described
 from defocus.privacy.expressions import unparse
 from defocus.privacy.html import html_facts
 from defocus.privacy.units import Adjacency, Unit
-from defocus.release.guarantee import Promise, odds, promise, protection
 from defocus.release.paid_computation import perform
 
 __all__ = [
-    "CONFIDENCE",
     "Release",
     "answers_with",
     "checked_mechanism",
@@ -32,9 +32,6 @@ __all__ = [
     "release",
 ]
 
-
-CONFIDENCE = 0.95
-"""The confidence of the interval that a release carries."""
 
 _POSITION = " (the position of what was chosen, counted from 0)"
 

@@ -1,9 +1,9 @@
-"""Floor 6: tables. Private statistics on tables of people, computed where the data is.
+"""Floor 7: tables. Private statistics on tables of people, computed where the data is.
 
 A table is opened, a question is built from it, previewed for free, and released against the table's ledger.
 """
 
-from defocus.answers.columns import AnswerColumn
+from defocus.answers import Answer, AnswerColumn, Preview, PreviewColumn, Released
 from defocus.engines.schema import Column, Kind, Schema
 from defocus.tables.aggregates import (
     correlation,
@@ -24,13 +24,11 @@ from defocus.tables.aggregates import (
     variance,
     weighted_mean,
 )
-from defocus.tables.answers import Answer
 from defocus.tables.contribution import Bound
 from defocus.tables.cubes import Cube
 from defocus.tables.open import open  # noqa: A004  # reads as dp.open
 from defocus.tables.parts import parts
 from defocus.tables.power import Power, power
-from defocus.tables.preview import Preview, PreviewColumn
 from defocus.tables.query import Query
 from defocus.tables.report import report
 from defocus.tables.table import Grouped, Table
@@ -47,6 +45,7 @@ __all__ = [
     "Preview",
     "PreviewColumn",
     "Query",
+    "Released",
     "Schema",
     "Table",
     "correlation",

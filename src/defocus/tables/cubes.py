@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from defocus import workloads
-from defocus.answers.columns import AnswerColumn
+from defocus.answers import AnswerColumn, Effect, Preview, PreviewColumn, Released, Rule, Tails
+from defocus.answers.rules import rules_of
 from defocus.engines.schema import Column
 from defocus.errors import InvalidParameterError, NotDeclaredError, Number, whole
 from defocus.ledger import Ledger, Receipt
@@ -18,14 +19,14 @@ from defocus.noise import Bits
 from defocus.noise.bits import source as bits_of
 from defocus.release.charge import spendable
 from defocus.release.paid_computation import perform
+from defocus.release.preview import previewed
 from defocus.release.purposes import allowed
-from defocus.tables.answers import Answer, from_record, to_record
+from defocus.tables.answers import answered, from_record, to_record
 from defocus.tables.contribution import Bound
 from defocus.tables.execution import rehearse
 from defocus.tables.keys import Keys, declared_keys
 from defocus.tables.measurement import Measuring
 from defocus.tables.parts import part_rules
-from defocus.tables.preview import Preview, PreviewColumn
 from defocus.tables.rows import Rows
 from defocus.tables.sampling import RowSampler
 from defocus.tables.splits import PRESENCE
@@ -106,10 +107,10 @@ class Cube:
         planned = self.plan(epsilon=epsilon, delta=delta)
         half = float(np.sqrt(np.mean(np.square(planned.intervals(0.95))))) / _GRID
         column = PreviewColumn("count", _how(planned), planned.error.rmse / _GRID, half)
-        return Preview.of(
+        return previewed(
             [column],
+            planned.event,
             question=self.question,
-            event=planned.event,
             asked=spendable(epsilon, delta),
             replan=lambda other: self.plan(epsilon=epsilon, delta=other).event,
             ledger=self.ledger,
@@ -125,20 +126,19 @@ class Cube:
         who: str | None = None,
         request: str | None = None,
         bits: Bits | None = None,
-    ) -> Answer:
+    ) -> Released:
         """Charge, compute, add noise, and show. A key that is empty stands for all values of its column."""
         asked, planned = spendable(epsilon, delta, self.ledger), self.plan(epsilon=epsilon, delta=delta)
         drawn_from = bits_of(bits)
         rehearse(self.rows, [column.name for column in self.columns], ())
 
-        def compute(receipt: Receipt) -> Answer:
+        def compute(receipt: Receipt) -> Released:
             noisy = planned.measurement.sample(self._histogram(RowSampler.drawn(drawn_from)), drawn_from)
             values = planned.measurement.strategy.answers(planned.workload, noisy) / _GRID
             errors, half = np.sqrt(planned.variances()) / _GRID, planned.intervals(0.95) / _GRID
-            count = AnswerColumn(
-                "count", values, errors, values - half, values + half, integral=True, how=_how(planned)
-            )
-            return Answer(self._keys(planned), (count,), self.question, receipt, self._rules(), asked=asked)
+            low, high, how = values - half, values + half, _how(planned)
+            count = AnswerColumn("count", values, errors, low, high, integral=True, how=how, tails=Tails.LOG_CONCAVE)
+            return answered(self._keys(planned), (count,), self.question, receipt, self._rules(), asked=asked)
 
         return perform(
             planned.event,
@@ -188,11 +188,12 @@ class Cube:
     def _domain(self) -> Keys | None:
         return declared_keys(self.columns)
 
-    def _rules(self) -> tuple[str, ...]:
-        said = ["rows with other values than the declared ones are left out", "an empty key stands for all values"]
+    def _rules(self) -> tuple[Rule, ...]:
+        said: list[str] = [*part_rules(self.rows)]
         if self.bound is not None:
-            said.insert(0, f"one {self.rows.unit} counts with at most {self.bound}")
-        return (*part_rules(self.rows), *said)
+            said.append(Rule(f"one {self.rows.unit} counts with at most {self.bound}", Effect.BOUND))
+        left_out = "rows with other values than the declared ones are left out"
+        return rules_of((*said, left_out, "an empty key stands for all values"))
 
 
 def _values(keys: Keys) -> Sequence[Any]:

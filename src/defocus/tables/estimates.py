@@ -8,7 +8,7 @@ from typing import TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-from defocus.answers.columns import AnswerColumn
+from defocus.answers import AnswerColumn, Tails
 from defocus.mechanisms.quantiles import Located
 from defocus.tables.aggregates import Quantile, Statistic
 from defocus.tables.answers import titles
@@ -179,8 +179,8 @@ class Noisy:
         return cls(noisy / grid, noise.variance / grid**2, noise.width, noise.words)
 
 
-def read(name: str, statistic: Statistic, split: Split, noisy: Noisy) -> AnswerColumn:
-    """A statistic of each group, from the cells of the split that answers it.
+def read(name: str, statistic: Statistic, split: Split, noisy: Noisy, words: str = "") -> AnswerColumn:
+    """A statistic of each group, from the cells of the split that answers it; ``words`` may name it otherwise.
 
     Error:
         Sums and counts: exact. Means and other quotients: by Fieller, all q for which (above - q below), which is
@@ -191,12 +191,13 @@ def read(name: str, statistic: Statistic, split: Split, noisy: Noisy) -> AnswerC
         Fieller (1954), Some problems in interval estimation.
     """
     if statistic.operation == "std":
-        return _rooted(read(name, Statistic("variance", statistic.arguments), split, noisy), noisy)
+        variance, words = Statistic("variance", statistic.arguments), MOMENTS["std"].words
+        return _rooted(read(name, variance, split, noisy, words), noisy)
     moments = MOMENTS[statistic.operation]
     if not statistic.arguments:
         return _linear(name, split.everyone, noisy, f"number of rows, {noisy.words} on {_cells(split)}")
     coefficients = np.stack([split.moment(powers) for powers in moments.powers])
-    how = f"{moments.words}, {noisy.words} on {_cells(split)} that also give the count"
+    how = f"{words or moments.words}, {noisy.words} on {_cells(split)} that also give the count"
     if statistic.operation == "count":
         return _linear(name, coefficients[0], noisy, how)
     sums = tuple(noisy.cells @ row for row in coefficients)
@@ -205,7 +206,8 @@ def read(name: str, statistic: Statistic, split: Split, noisy: Noisy) -> AnswerC
     low, high = moments.range(split.values)
     if statistic.operation == "sum":
         half = noisy.width * errors
-        return AnswerColumn(name, values, errors, values - half, values + half, integral=False, how=how)
+        ends = values - half, values + half
+        return AnswerColumn(name, values, errors, *ends, integral=False, how=how, tails=Tails.LOG_CONCAVE)
     # Where the noise could hide the whole group, a quotient says nothing beyond its range.
     few = sums[0] <= noisy.width * np.sqrt(np.square(coefficients[0]).sum() * noisy.variance)
     unsure = few | ~np.isfinite(errors)
@@ -292,15 +294,15 @@ def _quotients(above: _Floats, below: _Floats, noisy: Noisy) -> tuple[_Floats, _
 def _rooted(variance: AnswerColumn, noisy: Noisy) -> AnswerColumn:
     low, high = np.sqrt(variance.low), np.sqrt(variance.high)
     errors = np.where(np.isnan(variance.errors), np.nan, (high - low) / (2 * noisy.width))
-    how = variance.how.replace("variance", "standard deviation", 1)
-    return AnswerColumn(variance.name, np.sqrt(variance.values), errors, low, high, integral=False, how=how)
+    return AnswerColumn(variance.name, np.sqrt(variance.values), errors, low, high, integral=False, how=variance.how)
 
 
 def _linear(name: str, coefficients: _Floats, noisy: Noisy, how: str) -> AnswerColumn:
     values = noisy.cells @ coefficients
     errors = np.full(len(values), np.sqrt(np.square(coefficients).sum() * noisy.variance))
     half = noisy.width * errors
-    return AnswerColumn(name, values, errors, values - half, values + half, integral=True, how=how)
+    low, high = values - half, values + half
+    return AnswerColumn(name, values, errors, low, high, integral=True, how=how, tails=Tails.LOG_CONCAVE)
 
 
 def _cells(split: Split) -> str:

@@ -32,6 +32,7 @@ from typing import Any, Final, final
 
 from sqlglot import exp
 
+from defocus.answers import Effect, Rule
 from defocus.engines.files import Files
 from defocus.engines.schema import Column, Kind, Schema, Value
 from defocus.engines.sources import fits
@@ -53,7 +54,6 @@ __all__ = [
     "restricted",
     "undivided",
     "whats_left",
-    "without_folder",
 ]
 
 
@@ -69,7 +69,6 @@ _FORMS = {
     Kind.BOOLEAN: "write it as true or false.",
     Kind.TEXT: 'write it as a text, "A".',
 }
-_NO_FOLDER = "no folder "
 
 
 @final
@@ -209,17 +208,12 @@ def _may_hold(folder: str | None, column: Column, labels: Sequence[str]) -> bool
         return True
 
 
-def part_rules(rows: Rows) -> list[str]:
+def part_rules(rows: Rows) -> list[Rule]:
     """Who is charged, in words, and which parts had no folder, which is public as the names of folders are."""
-    return [] if rows.division is None else [*_charged(rows, rows.division), *_absent(rows.division)]
+    return [] if rows.division is None else [*map(Rule, _charged(rows, rows.division)), *_absent(rows.division)]
 
 
-def without_folder(rules: Sequence[str]) -> list[str]:
-    """Those rules that say of a part that there was no folder for it."""
-    return [rule for rule in rules if rule.startswith(_NO_FOLDER)]
-
-
-def _absent(division: Division) -> list[str]:
+def _absent(division: Division) -> list[Rule]:
     """What is said about parts that no folder is called by; nothing where a folder may be another spelling of them."""
     if division.files is None or not division.chosen:
         return []
@@ -233,7 +227,7 @@ def _absent(division: Division) -> list[str]:
         return []
     named = [f"{division.column}={label}" for label in division.chosen if label not in there]
     said = "was there when the table was opened, so no row is there; if it has come since, open the table again"
-    return [f"{_NO_FOLDER}{_named(named)} {said}"] if named else []
+    return [Rule(f"no folder {_named(named)} {said}", Effect.TOLD)] if named else []
 
 
 def _charged(rows: Rows, division: Division) -> list[str]:

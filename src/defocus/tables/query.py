@@ -6,6 +6,7 @@ from typing import final
 
 import numpy as np
 
+from defocus.answers import Preview, PreviewColumn, Released
 from defocus.answers.columns import checked_names
 from defocus.errors import InvalidParameterError, Number, in_range
 from defocus.ledger import Ledger, Receipt
@@ -15,9 +16,10 @@ from defocus.noise.bits import source as bits_of
 from defocus.privacy.units import Adjacency
 from defocus.release.charge import spendable
 from defocus.release.paid_computation import perform
+from defocus.release.preview import previewed
 from defocus.release.purposes import allowed
 from defocus.tables.aggregates import Aggregate, Distinct, Statistic, Units
-from defocus.tables.answers import Answer, from_record, titles, to_record
+from defocus.tables.answers import answered, from_record, titles, to_record
 from defocus.tables.contribution import Bound
 from defocus.tables.engine_plan import statements
 from defocus.tables.estimates import Noisy, expected, read
@@ -25,12 +27,14 @@ from defocus.tables.execution import Run, rehearse, texts
 from defocus.tables.keys import Keys
 from defocus.tables.measurement_plan import MeasurementPlan
 from defocus.tables.planner import Plan, keys_need_delta, plan
-from defocus.tables.preview import SIZES, Preview, PreviewColumn
 from defocus.tables.rows import Rows
 from defocus.tables.sampling import RowSampler
 from defocus.tables.words import question, rules
 
-__all__ = ["Query"]
+__all__ = ["SIZES", "Query"]
+
+SIZES = (100, 1_000, 10_000, 100_000)
+"""Group sizes to speak about where the error depends on the size of the group, which is private."""
 
 
 @final
@@ -109,10 +113,10 @@ class Query:
         columns = [
             column for name, aggregate in self.arrangement.aggregates for column in _foreseen(name, aggregate, planned)
         ]
-        return Preview.of(
+        return previewed(
             columns,
+            planned.event,
             question=self.question,
-            event=planned.event,
             asked=spendable(epsilon, delta),
             replan=lambda other: self._planned(epsilon, other).event,
             ledger=self.ledger,
@@ -129,7 +133,7 @@ class Query:
         request: str | None = None,
         bits: Bits | None = None,
         progress: Callable[[float], None] | None = None,
-    ) -> Answer:
+    ) -> Released:
         """Charge, compute, add noise, and show.
 
         Args:
@@ -147,10 +151,10 @@ class Query:
         words = self._rules(planned)
         rehearse(self.rows, self.by, texts(self.arrangement.aggregates))
 
-        def compute(receipt: Receipt) -> Answer:
+        def compute(receipt: Receipt) -> Released:
             run = Run(planned, self.rows, self.by, self.bound, drawn_from, RowSampler.drawn(drawn_from), progress)
             keys, columns, found = run.answer(self.keys)
-            return Answer(keys.table, columns, self.question, receipt, (*words, *found), asked=asked)
+            return answered(keys.table, columns, self.question, receipt, (*words, *found), asked=asked)
 
         return perform(
             planned.event,

@@ -3,18 +3,16 @@
 from collections.abc import Iterable
 from html import escape
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
 
-from defocus.answers import export, plots, tables
+from defocus.answers import Answer, export, guarantee, plots, tables
 from defocus.answers.columns import written
 from defocus.errors import InvalidParameterError
-from defocus.ledger import Ledger, Receipt
+from defocus.ledger import Ledger
 from defocus.ledger.entries import CHARGE
 from defocus.ledger.filter import Guard
 from defocus.privacy.html import html_table
-from defocus.release import guarantee
 
-__all__ = ["Reported", "page", "report"]
+__all__ = ["page", "report"]
 
 _STYLE = """
 body{font:16px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 1rem;color:#222;background:#fff}
@@ -28,31 +26,7 @@ _MOST = 100
 """So many charges are listed at most."""
 
 
-@runtime_checkable
-class Reported(Protocol):
-    """An answer as a report needs it: of a table, of a graph, or of any other room."""
-
-    @property
-    def question(self) -> str:
-        """What was asked."""
-
-    @property
-    def receipt(self) -> Receipt:
-        """The charge that paid for it."""
-
-    def plot(self) -> Any:
-        """A figure."""
-
-    def explain(self, *, html: bool = False) -> str:
-        """The answer in plain words."""
-
-    def _repr_html_(self) -> str:
-        """Its table."""
-
-
-def report(
-    answers: Reported | Iterable[Reported], path: str | Path, *, title: str, ledger: Ledger | None = None
-) -> Path:
+def report(answers: Answer | Iterable[Answer], path: str | Path, *, title: str, ledger: Ledger | None = None) -> Path:
     """Write one HTML file with every answer: its table, its plot and its explanation, and the budget if given a ledger.
 
     Guarantee:
@@ -74,10 +48,10 @@ def report(
     return Path(path)
 
 
-def page(answers: Reported | Iterable[Reported], *, title: str, ledger: Ledger | None = None) -> str:
+def page(answers: Answer | Iterable[Answer], *, title: str, ledger: Ledger | None = None) -> str:
     """The same as text."""
-    every = [answers] if isinstance(answers, Reported) else list(answers)
-    if not all(isinstance(answer, Reported) for answer in every) or not (every or ledger):
+    every = [answers] if isinstance(answers, Answer) else list(answers)
+    if not all(isinstance(answer, Answer) for answer in every) or not (every or ledger):
         raise InvalidParameterError("A report is made of answers.", fix="pass what release() returned, one or several.")
     parts = [_section(answer) for answer in every]
     if ledger is not None:
@@ -91,10 +65,11 @@ def page(answers: Reported | Iterable[Reported], *, title: str, ledger: Ledger |
     )
 
 
-def _section(answer: Reported) -> str:
+def _section(answer: Answer) -> str:
     picture = plots.embedded(answer.plot(), f"picture of {escape(answer.question)}")
+    heading = answer.question if answer.receipt is None else answer.receipt.purpose
     return (
-        f"<h2>{escape(answer.receipt.purpose)}</h2><p>{escape(answer.question)}</p>{answer._repr_html_()}{picture}"
+        f"<h2>{escape(heading)}</h2><p>{escape(answer.question)}</p>{answer._repr_html_()}{picture}"
         f"<details open><summary>What this means</summary>{answer.explain(html=True)}</details>"
     )
 

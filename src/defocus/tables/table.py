@@ -5,12 +5,12 @@ from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, final
 
+from defocus.answers import Released
 from defocus.engines.schema import Schema
 from defocus.errors import InvalidParameterError, Number
 from defocus.ledger import Ledger, Remaining
 from defocus.noise import Bits
 from defocus.tables.aggregates import Aggregate, Distinct, Histogram, Quantile, Statistic, Units
-from defocus.tables.answers import Answer
 from defocus.tables.contribution import DEFAULT_ROWS, Bound, fitting
 from defocus.tables.cubes import Cube
 from defocus.tables.joins import join_private, join_public
@@ -196,7 +196,7 @@ class Table:
         bits: Bits | None = None,
         progress: Callable[[float], None] | None = None,
         **how: Any,
-    ) -> Answer:
+    ) -> Released:
         """Release a SELECT: :meth:`sql_query`, which takes the remaining arguments, and its ``release``."""
         return self.sql_query(text, **how).release(
             epsilon=epsilon, delta=delta, purpose=purpose, who=who, request=request, bits=bits, progress=progress

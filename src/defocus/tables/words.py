@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from defocus.answers import Effect, Rule
+from defocus.answers.rules import rules_of
 from defocus.tables.aggregates import Aggregate, Argument, Distinct, Histogram, Quantile, Statistic
 from defocus.tables.contribution import Bound
 from defocus.tables.keys import Keys
@@ -37,12 +39,12 @@ def printable(text: str) -> str:
     return "".join(letter if letter.isprintable() else "?" for letter in " ".join(text.split()))
 
 
-def rules(rows: Rows, bound: Bound | None, keys: Keys | None, plan: Plan, *, proposed: bool) -> tuple[str, ...]:
+def rules(rows: Rows, bound: Bound | None, keys: Keys | None, plan: Plan, *, proposed: bool) -> tuple[Rule, ...]:
     """What is bounded, clipped, dropped and found by rule."""
-    said = part_rules(rows)
+    said: list[str] = [*part_rules(rows)]
     if bound is not None:
         said += [
-            _bounding(rows, bound, proposed=proposed),
+            Rule(_bounding(rows, bound, proposed=proposed), Effect.BOUND),
             f"rows without a {rows.unit} belong to nobody and are left out",
         ]
     said += dict.fromkeys(
@@ -65,7 +67,7 @@ def rules(rows: Rows, bound: Bound | None, keys: Keys | None, plan: Plan, *, pro
         )
     elif keys is not None and keys.table.num_columns:
         said.append(f"the {keys.number} groups were named beforehand; rows of others are left out")
-    return tuple(said)
+    return rules_of(said)
 
 
 def _bounding(rows: Rows, bound: Bound, *, proposed: bool) -> str:

@@ -1,4 +1,4 @@
-"""Floor 5: workloads. Many linear questions about one histogram, answered together with the least noise.
+"""Floor 6: workloads. Many linear questions about one histogram, answered together with the least noise.
 
 A workload is described, a plan finds what to measure for it, and a release measures that with exact noise and
 reconstructs every answer.
@@ -9,18 +9,18 @@ reconstructs every answer.
 True
 """
 
-from defocus.workloads.answers import Answers
+from defocus.workloads.answers import WorkloadAnswer
 from defocus.workloads.builders import explicit, identity, kron, prefix, ranges, total, union
 from defocus.workloads.marginals import Marginals, marginals
 from defocus.workloads.planner import GivenStrategy, plan, strategy
 from defocus.workloads.plans import Error, Plan
 from defocus.workloads.record_counts import Records, records
 from defocus.workloads.streams import RunningSum
-from defocus.workloads.streams.run import Running, Step
+from defocus.workloads.streams.run import Running
+from defocus.workloads.streams.step import Step
 from defocus.workloads.workload import Workload
 
 __all__ = [
-    "Answers",
     "Error",
     "GivenStrategy",
     "Marginals",
@@ -30,6 +30,7 @@ __all__ = [
     "RunningSum",
     "Step",
     "Workload",
+    "WorkloadAnswer",
     "explicit",
     "identity",
     "kron",

@@ -1,4 +1,4 @@
-"""Making estimates plausible: declared post-processing, which costs nothing and adds bias."""
+"""Answers to workloads, and how estimates are made plausible: declared post-processing, which is free and adds bias."""
 
 import math
 from collections.abc import Sequence
@@ -7,8 +7,11 @@ from typing import final
 
 import numpy as np
 
+from defocus.answers import Answer, AnswerColumn
+from defocus.answers.columns import CONFIDENCE
+from defocus.answers.tables import Keys
 from defocus.errors import InvalidParameterError, MismatchedDomainError, Number
-from defocus.privacy.html import html_facts
+from defocus.ledger import Receipt
 from defocus.release import Release
 from defocus.workloads.marginal_strategies import MarginalStrategy
 from defocus.workloads.marginals import Marginals
@@ -18,7 +21,7 @@ from defocus.workloads.products import ProductStrategy
 from defocus.workloads.queries import Array
 from defocus.workloads.workload import Workload
 
-__all__ = ["Answers", "without_negatives"]
+__all__ = ["WorkloadAnswer", "without_negatives"]
 
 
 def without_negatives(counts: Array) -> Array:
@@ -41,35 +44,55 @@ def without_negatives(counts: Array) -> Array:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Answers:
+class WorkloadAnswer(Answer):
     """Estimates of a workload's answers. Everything here comes from the noisy rows and may be shown to anyone.
 
     The least-squares ``values`` are unbiased and agree with each other: all are answers about one estimate of the
-    data. ``processing`` names what was done to them beyond that.
+    data. ``processing`` names what was done to them beyond that. Errors are computed when they are asked for.
     """
 
     values: Array
     workload: Workload | Marginals
     release: Release
-    processing: str
     _measurement: Measurement
-    _unbiased: bool = True
+    processing: tuple[str, ...] = ("least squares: unbiased, consistent",)
+    unbiased: bool = True
 
     @staticmethod
-    def of(workload: Workload | Marginals, measurement: Measurement, made: Release) -> "Answers":
+    def of(workload: Workload | Marginals, measurement: Measurement, made: Release) -> "WorkloadAnswer":
         """The answers that a release of noisy rows gives."""
-        values = measurement.strategy.answers(workload, made.value)
-        return Answers(values, workload, made, "least squares: unbiased, consistent", measurement)
+        return WorkloadAnswer(measurement.strategy.answers(workload, made.value), workload, made, measurement)
 
-    def intervals(self, confidence: Number = 0.95) -> tuple[Array, Array]:
-        """Low and high ends that hold each true answer with this probability; of unbiased answers only."""
-        if not self._unbiased:
-            raise InvalidParameterError(
-                "Answers that were made non-negative carry no interval of their own.",
-                fix="take the intervals of the least-squares answers, from the plan or before processing.",
-            )
-        half = self._measurement.half_widths(self.workload, confidence)
-        return self.values - half, self.values + half
+    @property
+    def keys(self) -> Keys:
+        """The queries, by number; the cells of marginals come set by set."""
+        return {"query": range(len(self.values))}
+
+    @property
+    def columns(self) -> tuple[AnswerColumn, ...]:
+        """The answers with standard errors and 95 % intervals; those without negative counts have neither."""
+        known = self.unbiased
+        errors = np.sqrt(self._measurement.variances(self.workload)) if known else np.full(len(self), np.nan)
+        half = self._measurement.reach(CONFIDENCE) * errors
+        low, high = self.values - half, self.values + half
+        how = f"strategy {self._measurement.name}, {type(self._measurement.noise).__name__} noise"
+        return (AnswerColumn("answer", self.values, errors, low, high, integral=False, how=how),)
+
+    @property
+    def question(self) -> str:
+        """The workload."""
+        return repr(self.workload)
+
+    @property
+    def receipt(self) -> Receipt:
+        """The charge of the release."""
+        return self.release.receipt
+
+    def _ends(self, column: AnswerColumn, confidence: Number) -> tuple[Array, Array]:
+        if not self.unbiased:
+            return column.interval(confidence)
+        half = self._measurement.reach(confidence) * column.errors
+        return column.values - half, column.values + half
 
     def table(self, chosen: Sequence[int]) -> Array:
         """The marginal over a set of attributes, as an array with one axis for each, in the order they are named."""
@@ -88,7 +111,7 @@ class Answers:
         table = self.values[start : start + lengths[at]].reshape([sizes[i] for i in rising])
         return table.transpose([rising.index(i) for i in wanted])
 
-    def nonnegative(self) -> "Answers":
+    def nonnegative(self) -> "WorkloadAnswer":
         """The same without negative counts: closer on sparse data, but biased upwards where the truth is zero.
 
         Cells are brought to the nearest non-negative ones of the same total, and the answers follow from
@@ -97,13 +120,14 @@ class Answers:
         if isinstance(self.workload, Marginals):
             tables = [without_negatives(self.table(each).ravel()) for each in self.workload.sets()]
             note = "non-negative table by table: biased, consistent in the total only"
-            return replace(self, values=np.concatenate(tables), processing=note, _unbiased=False)
+            return replace(self, values=np.concatenate(tables), processing=(note,), unbiased=False)
         strategy = self._measurement.strategy
         assert isinstance(strategy, MatrixStrategy | ProductStrategy)  # noqa: S101  # what other workloads have
         values = self.workload.answer(without_negatives(strategy.cells(self.release.value)))
-        return replace(self, values=values, processing="non-negative cells: biased, consistent", _unbiased=False)
+        note = "non-negative cells: biased, consistent"
+        return replace(self, values=values, processing=(note,), unbiased=False)
 
-    def ask(self, workload: Workload | Marginals) -> "Answers":
+    def ask(self, workload: Workload | Marginals) -> "WorkloadAnswer":
         """Answers to other questions from the same release, free of charge, as far as it determines them."""
         if not isinstance(workload, Workload | Marginals):
             raise InvalidParameterError(
@@ -118,28 +142,7 @@ class Answers:
                 fix="plan both in one union, or marginals with marginals.",
             )
         self._measurement.strategy.check(workload)
-        return Answers.of(workload, self._measurement, self.release)
+        return WorkloadAnswer.of(workload, self._measurement, self.release)
 
     def __len__(self) -> int:
         return len(self.values)
-
-    def __repr__(self) -> str:
-        return f"<answers to {self.workload!r}: {self._shown()}>"
-
-    def __str__(self) -> str:
-        return f"{self._shown()}\n{self.processing}; {self.release.receipt.purpose}"
-
-    def _repr_html_(self) -> str:
-        facts = {"values": self._shown(), "questions": repr(self.workload), "processing": self.processing}
-        if self._unbiased:
-            half = self._measurement.half_widths(self.workload, 0.95)
-            low, high = float(half.min()), float(half.max())
-            facts["error"] = (
-                f"at most {low:.4g} to {high:.4g}, each with 95 % probability"
-                if high > 1.001 * low
-                else f"at most {high:.4g}, each with 95 % probability"
-            )
-        return html_facts({**facts, "purpose": self.release.receipt.purpose})
-
-    def _shown(self) -> str:
-        return np.array2string(self.values, threshold=8, edgeitems=3, separator=", ", precision=4)

@@ -65,9 +65,13 @@ class Measurement:
 
     def half_widths(self, workload: Workload | Marginals, confidence: Number) -> Array:
         """For each answer, what its error stays within with this probability."""
+        return self.reach(confidence) * np.sqrt(self.variances(workload))
+
+    def reach(self, confidence: Number) -> float:
+        """How many standard errors an answer stays within with this probability."""
         factor = normal_factor(confidence) if isinstance(self.noise, Gaussian) else laplace_factor(confidence)
         slack = math.sqrt(self.strategy.rows / self.noise.variance)  # rounding of the noise: one step in each row
-        return (factor + slack) * np.sqrt(self.variances(workload))
+        return factor + slack
 
     def check(self, value: Any) -> None:
         """Refuse data over another domain, by its type and shape alone."""

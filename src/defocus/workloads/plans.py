@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from html import escape
 from typing import Any, final
 
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # it has no types of its own
 
+from defocus.answers import Preview, PreviewColumn
 from defocus.errors import InvalidParameterError, Number
 from defocus.ledger import Ledger
 from defocus.ledger.entries import RELEASE
@@ -19,11 +19,12 @@ from defocus.mechanisms import Gaussian
 from defocus.noise import Bits
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event
-from defocus.privacy.html import html_table
+from defocus.privacy.html import html_lines, html_table
 from defocus.privacy.units import Adjacency, Unit
 from defocus.release import Release, release
+from defocus.release.preview import planned
 from defocus.release.release import named
-from defocus.workloads.answers import Answers
+from defocus.workloads.answers import WorkloadAnswer
 from defocus.workloads.candidates import GAUSSIAN, LAPLACE, spectrum
 from defocus.workloads.marginal_strategies import MarginalStrategy
 from defocus.workloads.marginals import Marginals
@@ -155,7 +156,7 @@ class Plan:
         who: str | None = None,
         bits: Bits | None = None,
         request: str | None = None,
-    ) -> Answers:
+    ) -> WorkloadAnswer:
         """Measure ``data``, a histogram or :func:`records`, charge the ledger first, and reconstruct the answers.
 
         With ``nonnegative`` negative counts are taken away afterwards, which adds bias and is said so. With
@@ -171,7 +172,7 @@ class Plan:
         made = release(self.measurement, data, ledger=ledger, purpose=purpose, who=who, bits=bits, request=request)
         if request is not None:
             self._same(ledger, made)
-        answers = Answers.of(self.workload, self.measurement, made)
+        answers = WorkloadAnswer.of(self.workload, self.measurement, made)
         return answers.nonnegative() if nonnegative else answers
 
     def _same(self, ledger: Ledger, made: Release) -> None:
@@ -183,6 +184,13 @@ class Plan:
                 "An answer to this request was recorded, but for another workload or strategy; nothing was charged.",
                 fix="give the new request another name.",
             )
+
+    def preview(self, *, ledger: Ledger | None = None) -> Preview:
+        """How exact an answer would be, in the mean over all, and what ``ledger`` would be left with. Free."""
+        typical = float(np.sqrt(np.mean(np.square(self.intervals()))))
+        how = f"strategy {self.measurement.name}, {self.noise} noise"
+        column = PreviewColumn("answer", how, self.error.rmse, typical)
+        return planned([column], self.event, question=repr(self.workload), ledger=ledger, thing="entry")
 
     def comparison(self) -> list[tuple[str, float, float]]:
         """What could be measured, with the weighted total variance and its multiple of this plan's."""
@@ -204,8 +212,7 @@ class Plan:
 
     def _repr_html_(self) -> str:
         rows = [(name, f"{total:.6g}", f"{ratio:.3g}") for name, total, ratio in self.comparison()]
-        heading = "".join(f"<p>{escape(line)}</p>" for line in self._heading())
-        return heading + html_table(["", "total variance", "ratio"], rows)
+        return html_lines(self._heading()) + html_table(["", "total variance", "ratio"], rows)
 
     def _heading(self) -> list[str]:
         return [

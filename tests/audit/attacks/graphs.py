@@ -10,7 +10,7 @@ import pytest
 from tests.audit.attacks.attack import AMPLE, Attack, Room, less_noise
 
 import defocus as dp
-from defocus.graphs import Network
+from defocus.graphs import Network, Released
 from defocus.graphs.query import GraphQuery
 from defocus.graphs.question import Result
 from defocus.mechanisms import Ramp
@@ -20,7 +20,7 @@ from defocus.noise.testing import seeded
 Edges = list[tuple[int, int]]
 
 
-def _seen(result: Result) -> Any:
+def _seen(result: Result | Released) -> Any:
     """Values and ends of intervals, which tell what was found on the way, such as a cap."""
     return np.concatenate([np.r_[each.values, np.nan_to_num(each.low, nan=-1e6)] for each in result.columns])
 
@@ -43,7 +43,7 @@ def _attack(
     def whole(which: int, drawn: Bits) -> Any:
         answer = queries[which].release(epsilon=epsilon, bits=drawn)
         charges.add(answer.receipt.event)
-        return _seen(answer.result)
+        return _seen(answer)
 
     return Attack(
         release=lambda which: repeated(which, bits), pair=(0, 1), event=method.event, charges=charges,

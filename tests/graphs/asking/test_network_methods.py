@@ -42,7 +42,7 @@ def test_a_question_is_previewed_for_free_and_released_for_what_it_said(friends:
     assert str(preview)
     assert preview.explain()
     answer = query.release(epsilon=2)
-    assert answer.event == preview.method.event
+    assert answer.event == preview.event
     assert friends.ledger.spent() != before
     for text in (str(answer), answer.explain(), answer.to_json(), answer.to_csv()):
         assert text
@@ -128,7 +128,7 @@ def test_node_privacy_through_the_front_door(tmp_path: Path) -> None:
     ) as network:
         assert network.edges().release(epsilon=20).value == pytest.approx(1900, rel=0.2)
         assert len(network.degree_histogram().release(epsilon=5)) > 5
-        assert "the cap that was found" in network.triangles().release(epsilon=20).result.notes[0]
+        assert "the cap that was found" in network.triangles().release(epsilon=20).notes[0]
         with pytest.raises(DefocusError):
             network.pagerank().release(epsilon=1)
         with pytest.raises(DefocusError):

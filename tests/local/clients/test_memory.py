@@ -52,7 +52,7 @@ def test_remembered_answers_estimate_as_well_as_fresh_ones() -> None:
     for i, x in enumerate(hours):
         server.add(Memory(asked.design, bits=seeded(i)).report(x))
     found = asked.estimate(server)
-    assert abs(found.mean - hours.mean()) < 4 * found.error
+    assert abs(found.value - hours.mean()) < 4 * found.error
     buckets = Oracle(DBitFlip(Categories(6), 2, asked=3))
     counted = buckets.server()
     for i in range(3000):

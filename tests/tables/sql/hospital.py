@@ -56,5 +56,5 @@ def hospital(visits: pa.Table = VISITS, *, unit: Unit | None = None, **more: Any
 def exact(table: Table, text: str, **more: Any) -> dict[str, list[Any]]:
     """The answer without visible noise: an epsilon that is far too large, and one patient may bring everything."""
     answer = table.bound(rows=16).sql(text, epsilon=10**5, **more)
-    columns: dict[str, list[Any]] = answer.keys.to_pydict()
+    columns: dict[str, list[Any]] = {name: key.to_pylist() for name, key in answer.keys.items()}
     return columns | {column.name: [round(value, 1) + 0.0 for value in column.values] for column in answer.columns}

@@ -156,7 +156,7 @@ def test_answers_are_those_of_sql(visits: Table, text: str, expected: dict[str, 
 
 def test_found_keys_need_a_delta_and_then_come_from_the_data(visits: Table) -> None:
     answer = visits.sql("SELECT ward, COUNT(*) AS n FROM visits GROUP BY ALL", epsilon=100, delta=1e-3)
-    assert answer.keys.to_pydict() == {"ward": ["A", "B", "C"]}
+    assert {name: key.to_pylist() for name, key in answer.keys.items()} == {"ward": ["A", "B", "C"]}
 
 
 def test_keys_can_be_given_beside_the_text(visits: Table) -> None:

@@ -18,7 +18,8 @@ from defocus.ledger import Ledger
 from defocus.noise import Bits, discrete_gaussian
 from defocus.noise.testing import seeded
 from defocus.workloads.streams import RunningSum
-from defocus.workloads.streams.run import FactorMemory, Memory, Step, TreeMemory
+from defocus.workloads.streams.run import FactorMemory, Memory, TreeMemory
+from defocus.workloads.streams.step import Step
 from defocus.workloads.streams.strategies import Factor, Tree
 
 PLAN = RunningSum(20, epsilon=1, delta=1e-6)
@@ -45,7 +46,7 @@ def test_each_step_releases_the_sum_so_far(ledger: Ledger) -> None:
         assert isinstance(step.value, float)
         assert abs(step.value - number * 10**6) < 6 * step.standard_error
         assert step.standard_error == PLAN.standard_error(number)
-        assert step.interval(0.9) == PLAN.interval(number, 0.9)
+        assert step.half_width(0.9) == PLAN.interval(number, 0.9)
     assert "step 20" in str(steps[-1])
 
 
@@ -207,16 +208,19 @@ def test_steps_are_shown_with_as_many_decimals_as_the_noise_leaves(ledger: Ledge
     step = PLAN.start(ledger=ledger, purpose="visits", bits=seeded(1)).add(30088)
     value, half = re.fullmatch(r"step 1: (\d+\.\d) ± (\d+\.\d) \(95 %\)", str(step)).groups()  # type: ignore[union-attr]
     assert float(value) == pytest.approx(step.value, abs=0.05)
-    assert float(half) == pytest.approx(step.interval(), abs=0.05)
+    assert float(half) == pytest.approx(step.half_width(), abs=0.05)
     wide = Step(1, 30088.4, Wide())  # type: ignore[arg-type]  # only its half-width is asked
     assert str(wide) == "step 1: 30088 ± 106 (95 %)"
     assert repr(wide) == "Step(step=1, value=30088.4)"
-    assert "30088</td>" in wide._repr_html_()
+    assert "30 090</td>" in wide._repr_html_()
     many = Step(1, np.arange(12.0), Wide())  # type: ignore[arg-type]  # the same
     assert str(many) == "step 1: [0, 1, 2, …, 9, 10, 11] ± 106 (95 %)"
 
 
 class Wide:
+    def variance(self, _: int) -> float:
+        return 2916.0
+
     def half_width(self, _: int, __: float) -> float:
         return 106.2
 

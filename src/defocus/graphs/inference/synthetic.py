@@ -9,8 +9,8 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from defocus.answers import Answer
 from defocus.errors import InvalidParameterError, MissingExtraError
-from defocus.graphs.answers import GraphAnswer
 from defocus.graphs.data import build
 from defocus.graphs.graph import Graph
 from defocus.graphs.inference.degrees import graphical
@@ -82,7 +82,7 @@ class SyntheticGraph:
 
 
 def synthetic_graph(
-    degrees: GraphAnswer | ArrayLike,
+    degrees: Answer | ArrayLike,
     *,
     counts: bool | None = None,
     labels: Sequence[Any] | None = None,
@@ -134,7 +134,7 @@ def synthetic_graph(
 
 def _degrees(given: Any, counts: bool | None) -> NDArray[np.float64]:
     """One degree for each node, from whatever holds them."""
-    if isinstance(given, GraphAnswer):
+    if isinstance(given, Answer):
         names = {column.name for column in given.columns}
         if "degree" in given.keys and "nodes" in names:
             return _spread(given["nodes"].values)

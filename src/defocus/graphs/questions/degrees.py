@@ -7,7 +7,7 @@ from typing import final
 
 import numpy as np
 
-from defocus.answers.columns import AnswerColumn, Floats, noisy
+from defocus.answers.columns import AnswerColumn, Floats, Tails, noisy
 from defocus.errors import InvalidParameterError
 from defocus.graphs.data import Data
 from defocus.graphs.global_noise import VectorNoise, noises
@@ -137,7 +137,9 @@ class AskHistogram:
 
 
 def _by_node(method: VectorNoise, values: IntVector, data: Data) -> Result:
-    column = noisy("degree", values, error=method.mechanism.error, half=method.interval, how=method.how)
+    column = noisy(
+        "degree", values, error=method.mechanism.error, half=method.interval, how=method.how, tails=Tails.LOG_CONCAVE
+    )
     return Result((column,), keys={"node": data.labels})
 
 

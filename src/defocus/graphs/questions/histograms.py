@@ -2,7 +2,7 @@
 
 import math
 
-from defocus.answers.columns import noisy
+from defocus.answers.columns import Tails, noisy
 from defocus.graphs.data import Data
 from defocus.graphs.global_noise import VectorNoise
 from defocus.graphs.question import Result
@@ -17,7 +17,9 @@ _OUTSIDE = 0.05
 
 def by_degree(method: VectorNoise, values: IntVector, _data: Data) -> Result:
     """One noisy count for each degree from zero on."""
-    column = noisy("nodes", values, error=method.mechanism.error, half=method.interval, how=method.how)
+    column = noisy(
+        "nodes", values, error=method.mechanism.error, half=method.interval, how=method.how, tails=Tails.LOG_CONCAVE
+    )
     return Result((column,), keys={"degree": range(len(values))})
 
 

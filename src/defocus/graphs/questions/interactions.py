@@ -10,7 +10,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from defocus.answers.columns import noisy
+from defocus.answers.columns import Tails, noisy
 from defocus.errors import InvalidParameterError, NotDeclaredError, whole
 from defocus.graphs.data import Data
 from defocus.graphs.global_noise import attempted
@@ -137,7 +137,8 @@ class ByStep:
         keys = {TIME: _shown(self.question.bounds[:-1], self.question)}
         if not self.question.running:
             half = float(self.mechanism.interval(0.95))
-            column = noisy("interactions", values, error=self.mechanism.error, half=half, how=self.how)
+            error, tails = self.mechanism.error, Tails.LOG_CONCAVE
+            column = noisy("interactions", values, error=error, half=half, how=self.how, tails=tails)
             return Result((column,), keys=keys)
         totals = np.cumsum(values).astype(np.float64)
         spread = np.sqrt(self.mechanism.variance * np.arange(1, len(values) + 1))

@@ -428,7 +428,9 @@ def _joined(columns: Sequence[AnswerColumn]) -> Result:
     """Single numbers beside each other; where statistics have several entries, one row for each entry."""
     if all(len(column.values) == 1 for column in columns):
         return Result(tuple(columns))
-    fields = {field: np.concatenate([getattr(column, field) for column in columns]) for field in NUMBERS}
+    fields: dict[str, Any] = {
+        field: np.concatenate([getattr(column, field) for column in columns]) for field in NUMBERS
+    }
     keys: dict[str, Sequence[Any]] = {
         "statistic": [column.name for column in columns for _ in column.values],
         "entry": [entry for column in columns for entry in range(len(column.values))],

@@ -18,12 +18,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from defocus.answers.columns import AnswerColumn, Floats
+from defocus.answers import PICKED, AnswerColumn, Released
+from defocus.answers.columns import Floats
+from defocus.answers.rules import rules_of
 from defocus.engines.engine import Engine
 from defocus.engines.schema import Column, Kind, Schema
 from defocus.engines.syntax import column, named
 from defocus.errors import WrongKindError
-from defocus.tables.answers import PICKED, Answer
 from defocus.tables.expressions import typed
 from defocus.tables.sql.bounds import number
 
@@ -91,7 +92,8 @@ def _multiple(name: str, scaled: Linear, values: Floats, columns: Mapping[str, A
     column = columns[scaled.reference]
     ends = np.sort(np.stack([scaled.factor * end + scaled.shift for end in (column.low, column.high)]), axis=0)
     how = f"computed from {column.name}: {column.how}"
-    return AnswerColumn(name, values, abs(scaled.factor) * column.errors, ends[0], ends[1], integral=False, how=how)
+    errors, tails = abs(scaled.factor) * column.errors, column.tails
+    return AnswerColumn(name, values, errors, ends[0], ends[1], integral=False, how=how, tails=tails)
 
 
 def _combined(
@@ -256,7 +258,7 @@ class Finish:
         for order in self.orders:
             typed(order.tree, self._schema)
 
-    def apply(self, answer: Answer, engine: Engine, question: str) -> Answer:
+    def apply(self, answer: Released, engine: Engine, question: str) -> Released:
         """The answer as the query wants it."""
         released = {reference: answer[name] for reference, name in self.held.items()}
         made = self._made(answer, released, engine)
@@ -267,9 +269,9 @@ class Finish:
                 columns.append(replace(released[output.reference], name=output.name))
             else:
                 columns.append(computed(output.name, output.tree, made[f"o{i}"], released, numbers))
-        keys = answer.keys.rename_columns([name for name, _ in self.keys])
+        keys = dict(zip((name for name, _ in self.keys), answer.keys.values(), strict=True))
         finished = replace(
-            answer, keys=keys, columns=tuple(columns), question=question, rules=(*answer.rules, *self.notes)
+            answer, keys=keys, columns=tuple(columns), question=question, rules=rules_of((*answer.rules, *self.notes))
         )
         return self._arranged(finished, made)
 
@@ -278,7 +280,7 @@ class Finish:
         keys = [Column(f"k{i}", kind) for i, (_, kind) in enumerate(self.keys)]
         return Schema([*keys, *(Column(reference, Kind.NUMBER) for reference in self.held)])
 
-    def _made(self, answer: Answer, released: Mapping[str, AnswerColumn], engine: Engine) -> dict[str, Any]:
+    def _made(self, answer: Released, released: Mapping[str, AnswerColumn], engine: Engine) -> dict[str, Any]:
         """Every formula, condition and order, computed by the engine from the released table alone."""
         trees = {f"o{i}": output.tree for i, output in enumerate(self.outputs) if output.reference is None}
         trees |= {} if self.having is None else {"having": self.having[0]}
@@ -286,7 +288,7 @@ class Finish:
         if not trees or not len(answer):
             return {name: np.zeros(0) for name in trees}
         columns: dict[str, Any] = {"i": pa.array(np.arange(len(answer)), pa.int64())}
-        columns |= {f"k{i}": each for i, each in enumerate(answer.keys.columns)}
+        columns |= {f"k{i}": each for i, each in enumerate(answer.keys.values())}
         columns |= {reference: pa.array(each.values) for reference, each in released.items()}
         published = engine.publish("released", pa.table(columns))
         wanted = [named(typed(tree, self._schema).sql, name) for name, tree in trees.items()]
@@ -296,12 +298,12 @@ class Finish:
         finally:
             engine.withdraw(published)
         made: dict[str, Any] = {name: table.column(name) for name in trees}
-        for i, (_, kind) in enumerate(self.keys):
+        for i, ((_, kind), key) in enumerate(zip(self.keys, answer.keys.values(), strict=True)):
             if kind.numeric:
-                made[f"k{i}"] = answer.keys.column(i).cast(pa.float64()).to_numpy()
+                made[f"k{i}"] = key.cast(pa.float64()).to_numpy()
         return {name: _floats(value) if name.startswith("o") else value for name, value in made.items()}
 
-    def _arranged(self, answer: Answer, made: Mapping[str, Any]) -> Answer:
+    def _arranged(self, answer: Released, made: Mapping[str, Any]) -> Released:
         if not len(answer):
             return answer
         kept = np.arange(len(answer))

@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias, final
 
+from defocus.answers import Preview, PreviewColumn, Released
+from defocus.answers.rules import rules_of
 from defocus.errors import (
     DefocusError,
     NotDeclaredError,
@@ -13,10 +15,8 @@ from defocus.errors import (
 )
 from defocus.noise import Bits
 from defocus.tables.aggregates import Aggregate
-from defocus.tables.answers import Answer
 from defocus.tables.keys import Keys
 from defocus.tables.planner import Plan
-from defocus.tables.preview import Preview, PreviewColumn
 from defocus.tables.query import Query
 from defocus.tables.rows import Rows
 from defocus.tables.sql.postprocessing import Finish, Output, linear, references
@@ -63,7 +63,7 @@ class SqlQuery:
         seen = self.query.preview(epsilon=epsilon, delta=delta)
         known = {column.name: column for column in seen.columns}
         columns = tuple(self._foreseen(output, known) for output in self.finish.outputs)
-        return replace(seen, columns=columns, question=self.text, rules=(*seen.rules, *self.finish.notes))
+        return replace(seen, columns=columns, question=self.text, rules=rules_of((*seen.rules, *self.finish.notes)))
 
     def release(
         self,
@@ -75,7 +75,7 @@ class SqlQuery:
         request: str | None = None,
         bits: Bits | None = None,
         progress: Callable[[float], None] | None = None,
-    ) -> Answer:
+    ) -> Released:
         """Charge, compute, add noise, finish and show; the arguments are those of :meth:`Query.release`."""
         self._check_keys(delta)
         if purpose is None and self.query.purposes is None:
@@ -95,7 +95,7 @@ class SqlQuery:
             raise
         return self._finished(answer)
 
-    def _finished(self, answer: Answer) -> Answer:
+    def _finished(self, answer: Released) -> Released:
         try:
             return self.finish.apply(answer, self.query.rows.engine, self.text)
         except DefocusError as problem:

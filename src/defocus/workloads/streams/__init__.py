@@ -26,7 +26,7 @@ from defocus.privacy.units import Adjacency, Unit, rows
 from defocus.release.charge import charge
 from defocus.workloads.strategy import covers
 from defocus.workloads.streams.design import METHODS, SHORT, Design, Errors, Participation, design
-from defocus.workloads.streams.run import Running, counted, memory_of
+from defocus.workloads.streams.run import Running, memory_of
 from defocus.workloads.streams.state import (
     StateFile,
     codes_of,
@@ -39,6 +39,7 @@ from defocus.workloads.streams.state import (
     resting,
     take,
 )
+from defocus.workloads.streams.step import counted
 from defocus.workloads.streams.toeplitz import Floats
 
 __all__ = ["RunningSum"]

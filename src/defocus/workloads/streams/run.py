@@ -6,18 +6,15 @@ adds up, remembering one number for each group of steps. The solver is given y, 
 post-processing too.
 """
 
-import math
 import os
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol, final
 
 import numpy as np
 
 from defocus.errors import (
-    Number,
     ReleaseFailedError,
     StreamEndedError,
     StreamStateError,
@@ -30,10 +27,11 @@ from defocus.privacy.html import html_facts
 from defocus.workloads.entries import entries
 from defocus.workloads.streams.design import Design, Errors
 from defocus.workloads.streams.state import Codes, StateFile, sealed
+from defocus.workloads.streams.step import Step
 from defocus.workloads.streams.strategies import Factor, Tree, merging
 from defocus.workloads.streams.toeplitz import Floats, Ints
 
-__all__ = ["FactorMemory", "Memory", "Noise", "Running", "Step", "TreeMemory", "counted", "memory_of"]
+__all__ = ["FactorMemory", "Memory", "Noise", "Running", "TreeMemory", "memory_of"]
 
 
 Noise = Callable[[int], Ints]
@@ -162,66 +160,12 @@ _AHEAD = 1024
 """How many noisy numbers are drawn at a time: one by one costs thirty times as much."""
 
 
-def counted(number: int, what: str) -> str:
-    """A number of things.
-
-    >>> counted(1, "step"), counted(3, "step")
-    ('1 step', '3 steps')
-    """
-    return f"{number} {what}{'' if number == 1 else 's'}"
-
-
 def memory_of(design: Design) -> Memory:
     """An empty memory for this strategy."""
     strategy = design.strategy
     if isinstance(strategy, Tree):
         return TreeMemory(strategy, design.entries)
     return FactorMemory(strategy, design.entries)
-
-
-@final
-@dataclass(frozen=True, slots=True, repr=False)
-class Step:
-    """The noisy running sum after one step. Everything here may be shown to anyone."""
-
-    step: int
-    """How many steps the sum covers."""
-    value: float | Floats
-    """The sum: a number for a stream of counts, a vector for a stream of vectors."""
-    _errors: Errors
-
-    @property
-    def standard_error(self) -> float:
-        """The standard deviation of the noise in each entry."""
-        return float(np.sqrt(self._errors.variance(self.step)))
-
-    def interval(self, confidence: Number = 0.95) -> float:
-        """The half-width that the noise of one entry stays within with probability ``confidence``."""
-        return self._errors.half_width(self.step, confidence)
-
-    def __repr__(self) -> str:
-        return f"Step(step={self.step}, value={self._shown(1)})"  # without its error, which takes a while to compute
-
-    def __str__(self) -> str:
-        half, digits = self._half_width()
-        return f"step {self.step}: {self._shown(digits)} ± {half} (95 %)"
-
-    def _repr_html_(self) -> str:
-        half, digits = self._half_width()
-        error = f"at most {half} in each entry, with 95 % probability"
-        return html_facts({"step": str(self.step), "running sum": self._shown(digits), "error": error})
-
-    def _half_width(self) -> tuple[str, int]:
-        """The half-width in three digits, and how many decimals these are."""
-        half = self.interval()
-        digits = max(0, 2 - math.floor(math.log10(half))) if half > 0 else 0
-        return f"{half:.{digits}f}", digits
-
-    def _shown(self, digits: int) -> str:
-        if isinstance(self.value, float):
-            return f"{self.value:.{digits}f}"
-        entries = [f"{entry:.{digits}f}" for entry in self.value.tolist()]
-        return f"[{', '.join(entries if len(entries) <= 8 else [*entries[:3], '…', *entries[-3:]])}]"
 
 
 @final

@@ -5,27 +5,28 @@ from pathlib import Path
 import pytest
 from tests.answers.making import charged, opened
 
+from defocus.answers import Effect, Preview, PreviewColumn, Rule
 from defocus.errors import BudgetExceededError, InvalidParameterError
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import NOTHING, Approximate, DiscreteGaussian, DiscreteLaplace, Event
-from defocus.tables.preview import SIZES, Preview, PreviewColumn
+from defocus.release.preview import previewed as made
 
 VISITS = PreviewColumn("visits", "Laplace noise of scale 10", 14.1, 28.0)
-STAY = PreviewColumn("stay", "two sums", by_size=tuple((n, 300 / n, 600 / n) for n in SIZES))
+STAY = PreviewColumn("stay", "two sums", by_size=tuple((n, 300 / n, 600 / n) for n in (100, 1_000, 10_000, 100_000)))
 
 
 def previewed(
     folder: Path, event: Event | None = None, *columns: PreviewColumn, asked: Budget | None = None
 ) -> Preview:
     with opened(folder) as ledger:
-        return Preview.of(
+        return made(
             columns or (VISITS, STAY),
+            event or DiscreteLaplace(10, 5),
             question="visits by <ward>",
-            event=event or DiscreteLaplace(10, 5),
             asked=Budget(0.5) if asked is None else asked,
             replan=lambda delta: DiscreteLaplace(10, 5) + Approximate(0.1, delta or 0),
             ledger=ledger,
-            rules=("at most 5 visits",),
+            rules=(Rule("at most 5 visits", Effect.BOUND),),
         )
 
 
@@ -44,6 +45,7 @@ def test_it_says_errors_cost_and_what_would_be_left(tmp_path: Path) -> None:
         assert words in text
     assert preview.after is not None
     assert preview.after.epsilon == pytest.approx(2.5, rel=1e-6)
+    assert preview.remaining is not None
     assert preview.remaining.epsilon == pytest.approx(3, rel=1e-6)
 
 
@@ -103,18 +105,19 @@ def test_half_told_columns_and_empty_previews_are_refused(tmp_path: Path) -> Non
     with pytest.raises(InvalidParameterError, match="without an interval"):
         PreviewColumn("n", "how", 1.0)
     with opened(tmp_path) as ledger, pytest.raises(InvalidParameterError, match="at least one statistic"):
-        Preview.of([], question="q", event=NOTHING, asked=Budget(1), replan=lambda _: NOTHING, ledger=ledger)
+        made([], NOTHING, question="q", asked=Budget(1), replan=lambda _: NOTHING, ledger=ledger)
 
 
 def test_it_says_which_part_of_the_ledger_it_takes(tmp_path: Path) -> None:
     charged(tmp_path)
     preview = previewed(tmp_path)
+    assert preview.prospect is not None
     assert [used.share for used in preview.prospect.used] == pytest.approx([1 / 6, 1 / 3])
     assert "used now: 16.7 % of epsilon; used afterwards: 33.3 % of epsilon" in str(preview)
     content = preview.to_dict()
     assert (content["used_now"]["epsilon"], content["used_after"]["epsilon"]) == pytest.approx((1 / 6, 1 / 3))
     assert content["delta_left_after"] == pytest.approx(5e-7)
-    assert ", and delta 1.25e-7; it takes" in str(preview)
+    assert ", and delta 5e-7; used now" in str(preview)
 
 
 def test_it_speaks_at_the_delta_that_was_asked_for(tmp_path: Path) -> None:
@@ -130,4 +133,5 @@ def test_where_it_does_not_fit_it_says_which_delta_would(tmp_path: Path) -> None
     preview = previewed(tmp_path, Approximate(0.5, 1e-6), asked=Budget(1, 1e-6))
     assert not preview.fits
     assert "ask with delta=5e-07" in str(preview)
+    assert preview.prospect is not None
     assert preview.to_dict()["instead"] == preview.prospect.remedy

@@ -6,12 +6,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from defocus.answers.guarantee import afterwards, alone, cost, entered, odds, one, owed, protection, taken
 from defocus.ledger import Ledger
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import DiscreteGaussian, DiscreteLaplace, Gaussian, Pure, compose
 from defocus.privacy.units import Adjacency, edge, rows, user
 from defocus.release import promise
-from defocus.release.guarantee import afterwards, alone, cost, entered, odds, one, owed, protection, taken
 
 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 100), Fraction(1, 2), 3])

@@ -28,6 +28,7 @@ __all__ = [
     "promise",
     "protection",
     "taken",
+    "topics",
 ]
 
 
@@ -148,6 +149,18 @@ def afterwards(receipt: Receipt) -> str:
     """What the charge left of the budget."""
     remaining = Guard.of(receipt.terms).remaining(receipt.spent)
     return f"after this answer: {remaining}; the whole budget is {receipt.terms.budget}"
+
+
+def topics(receipt: Receipt, asked: Budget | None) -> dict[str, list[str]]:
+    """What was protected, what that means for one person, and what was paid, for an explanation."""
+    terms = receipt.terms
+    promised = alone(receipt.event, terms, asked)
+    return {
+        "protected": [protection(terms.unit, terms.dataset)],
+        f"for one {one(terms.unit)}": odds(promised, terms.unit),
+        "cost": [cost(promised, asked), taken(receipt), entered(receipt), owed(receipt.event)],
+        "left": [afterwards(receipt)],
+    }
 
 
 def left(remaining: Remaining) -> str:

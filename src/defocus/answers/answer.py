@@ -1,0 +1,375 @@
+"""One answer for all rooms: released numbers with errors and intervals, for people and programs."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from defocus.answers import export, guarantee, plots, tables
+from defocus.answers.columns import CONFIDENCE, AnswerColumn, Floats, checked_names, named
+from defocus.answers.explanation import exactness, told
+from defocus.answers.guarantee import Promise
+from defocus.answers.rules import Rule, below, covered, cut, rules_of
+from defocus.errors import InvalidParameterError, Number, positive, whole
+from defocus.ledger import Receipt
+from defocus.privacy.budgets import Budget
+from defocus.privacy.events import Event
+
+__all__ = ["PICKED", "Answer", "Figure", "Released"]
+
+PICKED = "of groups picked by their noisy values, fewer than 95 % of the intervals hold"
+"""What to say where noise decides which groups are shown."""
+
+Figure: TypeAlias = Literal["bars", "series", "curve"]
+"""How numbers with keys are drawn: by size, over time, or along numbers on logarithmic axes."""
+
+
+class Answer(ABC):
+    """Noisy numbers that may be shown to anyone. All rooms answer with one of these, so all can do the same.
+
+    Guarantee:
+        Everything here is post-processing of what was released: it depends on the data through that only.
+
+    What people read (text, pages, plots, CSV) is rounded to the digits that the noise leaves meaningful; what programs
+    read (Arrow, frames, Parquet, JSON) is exact unless ``exact=False``. A noisy count may be negative: it is kept
+    so, because it is unbiased.
+    """
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def keys(self) -> tables.Keys:
+        """What each entry is about, by name; empty for single numbers."""
+
+    @property
+    @abstractmethod
+    def columns(self) -> tuple[AnswerColumn, ...]:
+        """The numbers, with errors and 95 % intervals."""
+
+    @property
+    @abstractmethod
+    def question(self) -> str:
+        """What was asked, in one line."""
+
+    @property
+    def receipt(self) -> Receipt | None:
+        """The charge that paid for it; None where it was paid for elsewhere."""
+        return None
+
+    @property
+    def asked(self) -> Budget | None:
+        """What it was allowed to cost; None where nobody wrote it down."""
+        return None
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """What was bounded, clipped and dropped, and how data were read."""
+        return ()
+
+    @property
+    def processing(self) -> Sequence[str]:
+        """What was done to the noisy numbers, in sentences."""
+        return ()
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What became known by paying, in sentences."""
+        return ()
+
+    @property
+    def threshold(self) -> float | None:
+        """A cell is unreliable if its standard error is more than this share of its value; None for no such flag."""
+        return None
+
+    @property
+    def things(self) -> tuple[str, str]:
+        """What one entry is called, and several."""
+        return "entry", "entries"
+
+    @property
+    def figure(self) -> Figure:
+        """How it is drawn."""
+        return "bars"
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """What else programs should know about it."""
+        return {}
+
+    def _topics(self) -> Mapping[str, Sequence[str]]:
+        """What an explanation says about protection and cost where no receipt does."""
+        return {}
+
+    def _first(self) -> list[int] | None:
+        """Which entries a page shows, most important first; None for the first and the last."""
+        return None
+
+    @property
+    def names(self) -> list[str]:
+        """The keys, then the columns."""
+        return [*self.keys, *(column.name for column in self.columns)]
+
+    @property
+    def value(self) -> Any:
+        """The number, where one was asked for; else the numbers of the first column."""
+        first = self.columns[0]
+        if len(self.columns) > 1 or not self._single:
+            return first.values
+        number = float(first.values[0])
+        return round(number) if first.integral and math.isfinite(number) else number
+
+    @property
+    def error(self) -> float:
+        """The error of the first entry of the first column; NaN where it is not known."""
+        return float(self.columns[0].errors[0]) if len(self) else math.nan
+
+    def interval(self, confidence: Number = CONFIDENCE, *, column: str | None = None) -> tuple[Any, Any]:
+        """Low and high ends that hold each number of a column with this probability, one at a time.
+
+        Of the first column unless one is named: two arrays, or two numbers where one number was asked for.
+        """
+        low, high = self._ends(self.columns[0] if column is None else self[column], confidence)
+        return (float(low[0]), float(high[0])) if self._single else (low, high)
+
+    @property
+    def _single(self) -> bool:
+        return not self.keys and len(self) == 1
+
+    def _ends(self, column: AnswerColumn, confidence: Number) -> tuple[Floats, Floats]:
+        """The intervals of a column; a room that knows the exact law of its noise says so here."""
+        return column.interval(confidence)
+
+    def promise(self) -> Promise | None:
+        """(epsilon, delta) and posterior odds of this answer alone, at the delta that was asked for, if one was.
+
+        None if no accountant can say, or it was paid for elsewhere.
+        """
+        paid = self.receipt
+        return None if paid is None else guarantee.alone(paid.event, paid.terms, self.asked)
+
+    def __len__(self) -> int:
+        return len(self.columns[0].values)
+
+    def __getitem__(self, name: str) -> AnswerColumn:
+        return named(self.columns, name)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Entry by entry, as :meth:`to_arrow` has them."""
+        return iter(self.to_arrow().to_pylist())
+
+    def to_arrow(self, *, exact: bool = True) -> pa.Table:
+        """Keys, then for each column x: x, x_error, x_low, x_high, and x_reliable if there is a threshold.
+
+        Rounded if not ``exact``; rounded counts are integers. What it is about is in the metadata of the schema.
+        """
+        made = tables.arrow(self.keys, self.columns, self.threshold, exact=exact)
+        about = {"question": self.question, "rules": "\n".join(self.rules), "intervals": covered(self.rules)}
+        return export.described(made, **about, **({} if self.receipt is None else {"charge": str(self.receipt)}))
+
+    def to_pandas(self, *, exact: bool = True) -> Any:
+        """The table as a pandas DataFrame (extra ``frames``)."""
+        return export.frame(self.to_arrow(exact=exact), "pandas")
+
+    def to_polars(self, *, exact: bool = True) -> Any:
+        """The table as a polars DataFrame (extra ``frames``)."""
+        return export.frame(self.to_arrow(exact=exact), "polars")
+
+    def to_parquet(self, path: str | Path, *, exact: bool = True) -> None:
+        """The table as a Parquet file."""
+        export.write_parquet(self.to_arrow(exact=exact), path)
+
+    def to_csv(self, path: str | Path | None = None, *, exact: bool = False) -> str:
+        """The table as CSV text, written to ``path`` if given. Text is disarmed: see :func:`export.disarmed`."""
+        return export.csv_text(self.to_arrow(exact=exact), path)
+
+    def to_dict(self, *, exact: bool = True) -> dict[str, Any]:
+        """The whole answer with JSON types only; numbers that are not finite as null."""
+        columns = self.columns
+        return {
+            "question": self.question,
+            "rows": export.json_rows(self.to_arrow(exact=exact)),
+            "keys": list(self.keys),
+            "columns": {column.name: column.how for column in columns},
+            "errors": tables.kinds_of_error(columns),
+            "confidence": CONFIDENCE,
+            "intervals": covered(self.rules),
+            "threshold": self.threshold,
+            "rules": list(self.rules),
+            "processing": list(self.processing),
+            "notes": list(self.notes),
+            "receipt": None if self.receipt is None else self.receipt.to_dict(),
+            **self.facts,
+        }
+
+    def to_json(self, path: str | Path | None = None, *, exact: bool = True) -> str:
+        """The whole answer as JSON text, written to ``path`` if given."""
+        return export.json_text(self.to_dict(exact=exact), path)
+
+    def explain(self, *, html: bool = False) -> str:
+        """The answer in plain words: question, protection, odds, rules, noise, exactness, cost and what is left."""
+        said = dict(self._topics()) if self.receipt is None else guarantee.topics(self.receipt, self.asked)
+        columns, things, paid = self.columns, self.things, self.receipt is not None
+        names = ", ".join(column.name for column in columns)
+        here = {
+            "question": [self.question],
+            "answer": [f"{len(self)} {things[len(self) != 1]} with {names}"],
+            **{name: said.pop(name) for name in list(said) if name not in {"cost", "left"}},
+            "by rule": self.rules or (["nothing was bounded or clipped"] if paid else []),
+            "noise": [f"{column.name}: {column.how}" for column in columns],
+            "exactness": [exactness(each, self.threshold, thing=things[0], cut=cut(self.rules)) for each in columns],
+            "found": self.notes,
+            "afterwards": self.processing
+            or (["nothing but scaling and rounding was done to the noisy numbers"] if paid else []),
+        }
+        return told({**here, **said}, html=html)
+
+    def plot(self, column: str | None = None) -> Any:
+        """A matplotlib figure with 95 % intervals, and what they do not hold (extra ``plot``).
+
+        Single numbers are points, numbers along time are steps, numbers along many degrees or ranks a curve, and all
+        others bars. All columns are drawn unless one is named.
+        """
+        chosen = self.columns if column is None else (self[column],)
+        made = self._drawn(chosen)
+        made.suptitle(plots.literal("\n".join((self.question, *below(cut(self.rules))))), fontsize=10)
+        return made
+
+    def _drawn(self, chosen: Sequence[AnswerColumn]) -> Any:
+        if not self.keys:
+            return plots.points([each.name for each in chosen], chosen)
+        by, values = next(iter(self.keys.items()))
+        if self.figure != "bars":
+            return (plots.series if self.figure == "series" else plots.curve)(values, chosen[0], by=by)
+        shown = plots.drawn(chosen[0])
+        labels = tables.labels(self.keys, shown)
+        return plots.bars(
+            labels, chosen, shown, threshold=self.threshold, by=", ".join(self.keys), things=self.things[1]
+        )
+
+    def __str__(self) -> str:
+        return tables.text_page(*self._page())
+
+    def __repr__(self) -> str:
+        return f"<answer: {self.question}>"
+
+    def _repr_html_(self) -> str:
+        return tables.html_page(*self._page())
+
+    def _page(self) -> tuple[tables.Cells, list[str]]:
+        """The entries to show, and what to write below them."""
+        keys, columns, hidden, first = self.keys, self.columns, [], self._first()
+        if first is not None:
+            keys = {name: tables.taken(values, first) for name, values in keys.items()}
+            columns = tuple(column.taken(first) for column in columns)
+            if len(first) < len(self):
+                hidden = [f"{len(self)} {self.things[1]}, the {len(first)} most frequent are shown"]
+        heads = "95 % of the noise only" if cut(self.rules) else "95 % interval"
+        last = [column.how for column in columns] if self.receipt is None else [self.receipt.purpose]
+        more = [*hidden, *self.notes, *below(self.rules), *self.processing, *last]
+        return (
+            tables.cells(keys, columns, self.threshold, interval=heads),
+            tables.notes(columns, self.threshold, more, things=self.things[1]),
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Released(Answer):
+    """Released statistics of a table or a graph, with the charge that paid for them. See :class:`Answer`.
+
+    Args:
+        keys: what each entry is about, by name: Arrow arrays, lists or ranges.
+        columns: the statistics.
+        question: what was asked, in one line.
+        receipt: the charge that paid for it.
+        rules: what was bounded, clipped and dropped; plain sentences say how data were read.
+        threshold: a cell is unreliable if its standard error is more than this share of its value.
+        processing: sentences about what was done to the noisy numbers.
+        notes: sentences about what became known by paying.
+        method: which method was used, where there are several.
+        asked: what it was allowed to cost; None where nobody wrote it down.
+        things: what one entry is called, and several.
+        figure: how it is drawn.
+    """
+
+    keys: tables.Keys = field()
+    columns: tuple[AnswerColumn, ...] = field()
+    question: str = field()
+    receipt: Receipt = field()
+    rules: tuple[Rule, ...] = ()
+    threshold: float | None = None
+    processing: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    method: str = ""
+    asked: Budget | None = None
+    things: tuple[str, str] = ("entry", "entries")
+    figure: Figure = "bars"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "keys", dict(self.keys))
+        object.__setattr__(self, "columns", tuple(self.columns))
+        object.__setattr__(self, "rules", rules_of(self.rules))
+        if self.threshold is not None:
+            object.__setattr__(self, "threshold", float(positive("threshold", self.threshold)))
+        if not self.columns:
+            raise InvalidParameterError("An answer needs a column.", fix="ask for at least one statistic.")
+        checked_names(list(self.keys), [column.name for column in self.columns])
+        if len({len(each.values) for each in self.columns} | {len(values) for values in self.keys.values()}) != 1:
+            raise InvalidParameterError(
+                "The columns and keys of an answer differ in length.", fix="give one number for each group."
+            )
+
+    @property
+    def event(self) -> Event:
+        """What the answer owed."""
+        return self.receipt.event
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """The method, where there are several."""
+        return {"method": self.method} if self.method else {}
+
+    def non_negative(self, *names: str) -> "Released":
+        """Negative values of the named columns raised to 0, of all counts unless named. Biased upwards, and says so."""
+        chosen = [self[name].name for name in names] or [column.name for column in self.columns if column.integral]
+        if not chosen:
+            raise InvalidParameterError("The answer has no counts.", fix="name the columns that cannot be negative.")
+        columns = tuple(column.non_negative() if column.name in chosen else column for column in self.columns)
+        why = f"negative values of {', '.join(chosen)} raised to 0: biased upwards"
+        return replace(self, columns=columns, processing=(*self.processing, why))
+
+    def order_by(self, name: str, *, descending: bool = False) -> "Released":
+        """The entries in the order of a key or a released value."""
+        if name in self.keys:
+            way = "descending" if descending else "ascending"
+            sorted_by = pa.table({"key": tables.arrow_key(self.keys[name])})
+            rows = pc.sort_indices(sorted_by, sort_keys=[("key", way)]).to_numpy()
+        else:
+            values = self[name].values
+            last = np.where(np.isnan(values), np.inf, -values if descending else values)
+            rows = np.argsort(last, kind="stable")
+        picked = "" if name in self.keys else f"; {PICKED}"
+        return self.take(rows, f"ordered by {name}{', largest first' if descending else ''}{picked}")
+
+    def head(self, count: int) -> "Released":
+        """The first entries only."""
+        wanted = whole("count", count)
+        return self.take(np.arange(min(wanted, len(self))), f"the first {wanted} {self.things[1]} kept")
+
+    def take(self, rows: Any, why: str) -> "Released":
+        """Some entries in the order given, chosen by keys and released values; ``why`` says how."""
+        chosen = np.asarray(rows, dtype=np.int64)
+        return replace(
+            self,
+            keys={name: tables.taken(values, chosen.tolist()) for name, values in self.keys.items()},
+            columns=tuple(column.taken(chosen) for column in self.columns),
+            processing=(*self.processing, why),
+            figure="bars",
+        )

@@ -1,0 +1,3 @@
+from tests.release.conftest import ledger
+
+__all__ = ["ledger"]

@@ -1,0 +1,122 @@
+"""Answers of all rooms are one class: what one of them can do, all can."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import defocus as dp
+from defocus import local, workloads
+from defocus.answers import Answer, Effect, Released, Rule
+from defocus.errors import InvalidParameterError, UnknownColumnError
+from defocus.ledger import Ledger
+from defocus.noise.testing import seeded
+from defocus.tables import report
+
+ROOMS = ["table", "graph", "counts", "mean", "strings", "workload", "step", "steps"]
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Answer]]:
+    home = tmp_path_factory.mktemp("rooms")
+    (home / "visits.csv").write_text("ward\n" + "a\n" * 300 + "b\n" * 200, encoding="utf-8")
+    opened: dict[str, Any] = {"unit": dp.rows(), "budget": dp.Budget(9, 1e-5)}
+    with (
+        dp.open(home / "visits.csv", ledger=home / "v.ledger", **opened) as table,
+        dp.open_graph(
+            [(0, 1), (1, 2)], unit=dp.edge(), budget=dp.Budget(9), nodes=3, ledger=home / "g.ledger", name="g"
+        ) as graph,
+        Ledger.open(home / "w.ledger", dataset="w", **opened) as ledger,
+    ):
+        asked, hours = local.oracle("oue", ["x", "y"], 3), local.mean("hybrid", 0, 24, 1)
+        single, several = (workloads.RunningSum(9, epsilon=1, delta=1e-6, entries=entries) for entries in (None, 3))
+        yield {
+            "table": table.group_by("ward", keys=["a", "b"]).agg(n=dp.count()).release(epsilon=1, bits=seeded(1)),
+            "graph": graph.degrees().release(epsilon=1, bits=seeded(1)),
+            "counts": asked.estimate(asked.encode(["x"] * 300 + ["y"] * 100, seeded(1))),
+            "mean": hours.estimate(hours.encode([7.5] * 1000, seeded(1))),
+            "strings": local.heavy_hitters(["ab"] * 4000, alphabet="ab", length=2, epsilon=4, bits=seeded(1)),
+            "workload": workloads.plan(workloads.prefix(4), epsilon=1).release(
+                [9, 8, 7, 6], ledger=ledger, purpose="ages", bits=seeded(1)
+            ),
+            "step": single.start(ledger=ledger, purpose="visits", bits=seeded(1)).add(40),
+            "steps": several.start(ledger=ledger, purpose="visits", bits=seeded(1)).add([1, 2, 3]),
+        }
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_every_answer_leaves_as_frames_files_and_pictures(
+    room: str, answers: dict[str, Answer], tmp_path: Path
+) -> None:
+    answer = answers[room]
+    name, table = answer.columns[0].name, answer.to_arrow()
+    assert table.num_rows == len(answer) == len(list(answer)) > 0
+    assert {f"{name}{part}" for part in ("", "_error", "_low", "_high")} <= set(table.column_names)
+    values = answer[name].values.tolist()
+    assert table[name].to_pylist() == answer.to_pandas()[name].tolist() == answer.to_polars()[name].to_list() == values
+    answer.to_parquet(tmp_path / "a.parquet")
+    assert pq.read_table(tmp_path / "a.parquet").equals(table)
+    assert answer.to_csv(tmp_path / "a.csv") == (tmp_path / "a.csv").read_text(encoding="utf-8")
+    told = json.loads(answer.to_json(tmp_path / "a.json"))
+    assert told == answer.to_dict()
+    assert [row[name] for row in told["rows"]] == values
+    answer.plot().savefig(tmp_path / "a.png")
+    page = report(answer, tmp_path / "a.html", title="all").read_text(encoding="utf-8")
+    assert "data:image/png" in page
+    for text in (answer.explain(), page):
+        assert name in text
+    assert "<table>" in answer._repr_html_()
+    assert "95 %" in str(answer)
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_every_answer_has_intervals_of_any_confidence(room: str, answers: dict[str, Answer]) -> None:
+    answer = answers[room]
+    first = answer.columns[0]
+    widths = []
+    for confidence in (0.5, 0.95, 0.99, 0.999):
+        low, high = answer.interval(confidence, column=first.name)
+        assert isinstance(low, np.ndarray if answer.keys else float)
+        assert np.all(np.asarray(low) <= first.values)
+        assert np.all(first.values <= np.asarray(high))
+        widths.append(float(np.max(np.asarray(high) - np.asarray(low))))
+    assert widths == sorted(widths)
+    assert widths[1] < widths[2] < widths[3]
+    assert np.allclose(answer.interval()[0], first.low if answer.keys else first.low[0])
+    with pytest.raises(InvalidParameterError, match="confidence"):
+        answer.interval(1)
+    with pytest.raises(UnknownColumnError):
+        answer.interval(column="nothing")
+
+
+def test_rules_are_told_where_they_matter(answers: dict[str, Answer]) -> None:
+    made = answers["table"]
+    assert isinstance(made, Released)
+    rules = tuple(Rule(f"rule to {effect}", effect) for effect in Effect)
+    answer = Released(made.keys, made.columns, "q", made.receipt, rules)
+    assert "not in the intervals: rule to bound; rule to cut" in str(answer)
+    assert "rule to told" in str(answer)
+    assert "rule to read" not in str(answer)
+    assert "95 % of the noise only" in answer._repr_html_()
+    for effect in Effect:
+        assert f"rule to {effect}" in answer.explain()
+    assert answer.to_dict()["intervals"].endswith("outside: rule to bound; rule to cut")
+    plain = Released(made.keys, made.columns, "q", made.receipt, rules[:2])
+    assert "95 % interval" in str(plain)
+    assert plain.to_dict()["intervals"] == "the truth, with 95 %"
+
+
+def test_answers_of_a_graph_are_ordered_and_cut_like_those_of_a_table(answers: dict[str, Answer]) -> None:
+    degrees = answers["graph"]
+    assert isinstance(degrees, Released)
+    top = degrees.order_by("degree", descending=True).head(2)
+    assert top["degree"].values.tolist() == sorted(degrees["degree"].values.tolist(), reverse=True)[:2]
+    assert top.order_by("node").keys["node"] == sorted(top.keys["node"])
+    assert top.processing[-1] == "the first 2 entries kept"
+    assert degrees.non_negative()["degree"].values.min() >= 0
+    with pytest.raises(InvalidParameterError, match="no interval with 99 %"):
+        degrees.non_negative().interval(0.99)
