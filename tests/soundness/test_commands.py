@@ -50,7 +50,7 @@ COMMANDS: Mapping[str, Sequence[str]] = {
     "check": ["check", "--dataset", "{home}/defocus.toml"],
     "preview": ["preview", SQL, "--epsilon", "2", "--dataset", "{home}/defocus.toml"],
     "query": ["query", SQL, "--epsilon", "2", "--dataset", "{home}/defocus.toml"],
-    "init": ["init", "{home}/v.csv", "--out", "{home}/new.toml", "--unit", "person", "--epsilon", "1"],
+    "init": ["init", "{home}/v.csv", "--out", "{home}/new.toml", "--unit", "person", "--budget", "1"],
     "train": ["train", "{home}/train.toml"],
 }
 

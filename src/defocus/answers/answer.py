@@ -39,6 +39,19 @@ class Answer(ABC):
     What people read (text, pages, plots, CSV) is rounded to the digits that the noise leaves meaningful; what programs
     read (Arrow, frames, Parquet, JSON) is exact unless ``exact=False``. A noisy count may be negative: it is kept
     so, because it is unbiased.
+
+    >>> import tempfile
+    >>> import defocus as dp
+    >>> home = tempfile.TemporaryDirectory()
+    >>> ring = [(i, (i + 1) % 100) for i in range(100)]
+    >>> g = dp.open_graph(ring, unit=dp.edge(), budget=dp.Budget(2), nodes=range(100), ledger=f"{home.name}/g")
+    >>> answer = g.edges().release(epsilon=1)
+    >>> 80 < answer.value < 120, round(answer.error, 2)
+    (True, 0.85)
+    >>> low, high = answer.interval(0.99)
+    >>> high > low
+    True
+    >>> g.close(); home.cleanup()
     """
 
     __slots__ = ()
@@ -297,6 +310,16 @@ class Released(Answer):
         asked: what it was allowed to cost; None where nobody wrote it down.
         things: what one entry is called, and several.
         figure: how it is drawn.
+
+    >>> import tempfile
+    >>> import defocus as dp
+    >>> home = tempfile.TemporaryDirectory()
+    >>> ring = [(i, (i + 1) % 100) for i in range(100)]
+    >>> g = dp.open_graph(ring, unit=dp.edge(), budget=dp.Budget(2), nodes=range(100), ledger=f"{home.name}/g")
+    >>> answer = g.edges().release(epsilon=1)
+    >>> answer.question, answer.names, answer.receipt.sequence
+    ('number of edges', ['edges'], 1)
+    >>> g.close(); home.cleanup()
     """
 
     keys: tables.Keys = field()

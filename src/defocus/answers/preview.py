@@ -29,6 +29,9 @@ class PreviewColumn:
 
     ``error`` is the error to expect and ``interval`` the half-width that holds with 95 % probability, where they are
     the same for every group; else ``by_size`` has (rows of the group, error, interval).
+
+    >>> PreviewColumn("visits", "discrete Laplace noise", error=2.8, interval=6.0).interval
+    6.0
     """
 
     name: str
@@ -133,6 +136,12 @@ class Preview:
         confidence: of the half-widths.
         absolute: whether errors are expected absolute ones, and not standard errors.
         thing: what one entry of the answer is called.
+
+    >>> from defocus.mechanisms import Laplace
+    >>> from defocus.release import preview
+    >>> found = preview(Laplace(scale=4))
+    >>> round(found.error, 2), found.interval
+    (3.96, 12.0)
     """
 
     columns: tuple[PreviewColumn, ...]

@@ -8,7 +8,11 @@ __all__ = ["Effect", "Rule", "below", "covered", "cut", "rules_in", "rules_of", 
 
 
 class Effect(StrEnum):
-    """What a rule does, and so where it is told. Every rule is told in explanations and files."""
+    """What a rule does, and so where it is told. Every rule is told in explanations and files.
+
+    >>> Effect("cut") is Effect.CUT
+    True
+    """
 
     READ = "read"
     """Says how data are read or what an error rests on."""

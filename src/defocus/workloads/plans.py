@@ -62,6 +62,11 @@ class Plan:
     """A strategy with its noise, fitted to a workload and a price. Nothing is charged until :meth:`release`.
 
     Errors and bounds are computed when they are first asked for, and kept.
+
+    >>> from defocus import workloads
+    >>> plan = workloads.plan(workloads.prefix(64), epsilon=1, delta=1e-6)
+    >>> plan.unit.kind, plan.price, plan.error.rmse < 10
+    ('rows', Budget(epsilon=1, delta=1e-06), True)
     """
 
     workload: Workload | Marginals = field(repr=False)

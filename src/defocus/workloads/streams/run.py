@@ -178,6 +178,18 @@ class Running:
         failed, was closed or was handed over takes no more steps; a forked child is refused.
 
     Threads may share it; steps then come in the order in which they get hold of it.
+
+    >>> import tempfile
+    >>> import defocus as dp
+    >>> home = tempfile.TemporaryDirectory()
+    >>> about = {"dataset": "visits", "unit": dp.rows(), "budget": dp.Budget(2, 1e-6)}
+    >>> ledger = dp.Ledger.open(f"{home.name}/visits.ledger", **about)
+    >>> stream = dp.workloads.RunningSum(30, epsilon=1, delta=1e-6)
+    >>> running = stream.start(ledger=ledger, purpose="visits")
+    >>> [running.add(visits).step for visits in (40, 38, 51)]
+    [1, 2, 3]
+    >>> running.close()
+    >>> ledger.close(); home.cleanup()
     """
 
     __slots__ = (

@@ -23,6 +23,18 @@ class Step(Answer):
     """The noisy running sum after one step. Everything here may be shown to anyone.
 
     Errors are computed when they are asked for, since those of a long stream take a while.
+
+    >>> import tempfile
+    >>> import defocus as dp
+    >>> home = tempfile.TemporaryDirectory()
+    >>> about = {"dataset": "visits", "unit": dp.rows(), "budget": dp.Budget(2, 1e-6)}
+    >>> ledger = dp.Ledger.open(f"{home.name}/visits.ledger", **about)
+    >>> running = dp.workloads.RunningSum(30, epsilon=1, delta=1e-6).start(ledger=ledger, purpose="visits")
+    >>> first = running.add(4000)
+    >>> 3900 < first.value < 4100, first.half_width() < 100
+    (True, True)
+    >>> running.close()
+    >>> ledger.close(); home.cleanup()
     """
 
     step: int
