@@ -6,9 +6,10 @@ from typing import Any, final
 
 import torch
 
-from defocus.errors import CheckpointError, InvalidParameterError
+from defocus.errors import CheckpointError
 from defocus.learning.accountant import Plan, plan
 from defocus.learning.distributed import Ranks
+from defocus.learning.ledgers import is_there, ledger_of
 from defocus.learning.noise import new_key
 from defocus.learning.resume import State, ended
 from defocus.learning.run_log import Log, folder_beside, log_beside
@@ -17,10 +18,9 @@ from defocus.ledger.text import line
 from defocus.noise import Bits
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event
-from defocus.privacy.units import Unit
 from defocus.release.charge import admitted, charged
 
-__all__ = ["Payment", "ledger_of"]
+__all__ = ["Payment"]
 
 
 @final
@@ -36,6 +36,7 @@ class Payment:
         "_about",
         "_asked",
         "_bits",
+        "_budget",
         "_charged",
         "_ended",
         "_ledger",
@@ -49,10 +50,19 @@ class Payment:
     )
 
     def __init__(
-        self, place: object, made: Plan, asked: Mapping[str, Any], ranks: Ranks, bits: Bits, *, about: str, who: Any
+        self,
+        place: Ledger | str | Path | None,
+        made: Plan,
+        asked: Mapping[str, Any],
+        ranks: Ranks,
+        bits: Bits,
+        *,
+        budget: Budget | None,
+        about: str,
+        who: str | None,
     ) -> None:
         self._place, self._plan, self._asked, self._ranks, self._bits = place, made, asked, ranks, bits
-        self._about, self._who = about, who
+        self._budget, self._about, self._who = budget, about, who
         self._ledger = self._opened(make=False)
         self._charged = self._ended = False
         self.key: bytes | None = None
@@ -75,7 +85,7 @@ class Payment:
         """Whether the ledger would cover the run now, in words; empty where there is no ledger yet."""
         if self._ledger is None:
             return ""
-        if admitted(self._plan.event, self._plan.budget, self._ledger) is not None:
+        if admitted(self._plan.event, self._plan.price, self._ledger) is not None:
             return "The ledger covers it."
         return f"The ledger does NOT cover it; what is left: {self._ledger.remaining()}."
 
@@ -131,12 +141,12 @@ class Payment:
             return None
         folder_beside(self._ledger)  # where steps will be noted: what is wrong with it costs nothing
         made, about = self._plan, line("purpose", self._about)
-        return charged(made.event, made.budget, self._ledger, self._replan, purpose=about, who=self._who, request=None)
+        return charged(made.event, made.price, self._ledger, self._replan, purpose=about, who=self._who, request=None)
 
     def _replan(self, delta: float | None) -> Event:
         if delta is None:
             return self._plan.event
-        return plan(**{**self._asked, "budget": Budget(self._plan.budget.epsilon, delta)}).event
+        return plan(**{**self._asked, "price": Budget(self._plan.price.epsilon, delta)}).event
 
     def _begun(self, key: bytes) -> Log | None:
         if self._ledger is None or self.receipt is None:
@@ -144,31 +154,7 @@ class Payment:
         return Log.begin(log_beside(self._ledger, self.receipt), self.receipt, key, most=self._plan.steps)
 
     def _opened(self, *, make: bool) -> Ledger | None:
-        if not self._ranks.first or not (make or _is_there(self._place)):
+        if self._place is None or not (make or is_there(self._place)):
             return None
-        return ledger_of(self._place, self._plan.unit, self._plan.budget)
-
-
-def _is_there(ledger: object) -> bool:
-    """Whether a ledger need not be made: it is open, on a server, or a file that exists."""
-    return not isinstance(ledger, str | Path) or "://" in str(ledger) or Path(ledger).exists()
-
-
-def ledger_of(ledger: object, unit: Unit, budget: Budget) -> Ledger:
-    """The ledger to charge, opened if it is a path, and made if it does not exist."""
-    if isinstance(ledger, str | Path):
-        new: dict[str, Any] = (
-            {} if _is_there(ledger) else {"budget": budget, "unit": unit, "dataset": Path(ledger).stem or "data"}
-        )
-        ledger = Ledger.open(ledger, **new)
-    if not isinstance(ledger, Ledger):
-        raise InvalidParameterError(
-            f"A run is charged to a Ledger, but got {type(ledger).__name__}.",
-            fix='pass ledger="visits.ledger", or one that is open: Ledger.open(path, …).',
-        )
-    if ledger.unit != unit:
-        raise InvalidParameterError(
-            f"The run protects {unit}, but the ledger protects {ledger.unit}; nothing was charged.",
-            fix="pass unit=ledger.unit, or charge a ledger of the same unit.",
-        )
-    return ledger
+        new = self._plan.price if self._budget is None else self._budget
+        return ledger_of(self._place, unit=self._plan.unit, budget=self._budget, new=new)

@@ -84,11 +84,11 @@ def ledger_of(place: Ledger | str | Path, *, unit: Unit | None, budget: Budget |
     return ledger
 
 
-def total_of(place: Ledger | str | Path, budget: Budget | None) -> Budget | None:
+def total_of(place: Ledger | str | Path, budget: Budget | None, *, anchor_file: str | None = None) -> Budget | None:
     """The total of the ledger, or the ``budget`` that it would be made with."""
     if isinstance(place, Ledger):
         return place.budget
-    found = Ledger.find(place)
+    found = Ledger.find(place, anchor_file=anchor_file)
     if found is None:
         return budget
     with found:
