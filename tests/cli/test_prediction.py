@@ -52,9 +52,9 @@ def test_without_a_file_to_write_to_predictions_are_printed(defocus: Callable[..
     [
         (KMeans(2, bounds=([18, 60], [90, 220])), ["cluster"]),
         (PCA(2, bounds=([18, 60], [90, 220])), ["component_1", "component_2"]),
-        (LinearRegression(target=(0, 1), bounds=([18, 60], [90, 220]), steps=5), ["prediction"]),
+        (LinearRegression(target=(0, 1), bounds=([18, 60], [90, 220]), max_iter=5), ["prediction"]),
         (NaiveBayes(classes=[0, 1, 2], bounds=([18, 60], [90, 220])), ["prediction"]),
-        (LogisticRegression(classes=[0, 1, 2], bounds=([18, 60], [90, 220]), steps=5), ["prediction"]),
+        (LogisticRegression(classes=[0, 1, 2], bounds=([18, 60], [90, 220]), max_iter=5), ["prediction"]),
     ],
     ids=lambda each: type(each).__name__,
 )

@@ -69,28 +69,28 @@ BUDGET, SMALLER = dp.Budget(5, 1e-6), dp.Budget(3, 1e-6)
 
 
 def logistic(folder: Path, _runs: int) -> Attack:
-    return _attack(folder, dp.learning.LogisticRegression(budget=SMALLER, classes=[0, 1]), FEW, [1e308, 0.0], 1)
+    return _attack(folder, dp.learning.LogisticRegression(epsilon=3, delta=1e-6, classes=[0, 1]), FEW, [1e308, 0.0], 1)
 
 
 def linear(folder: Path, _runs: int) -> Attack:
-    return _attack(folder, dp.learning.LinearRegression(budget=SMALLER), FEW, [1e308, 0.0], 1e308)
+    return _attack(folder, dp.learning.LinearRegression(epsilon=3, delta=1e-6), FEW, [1e308, 0.0], 1e308)
 
 
 def naive_bayes(folder: Path, _runs: int) -> Attack:
-    return _attack(folder, dp.learning.NaiveBayes(budget=BUDGET, classes=[0, 1]), CROWD, [1e308, 1e308], 1)
+    return _attack(folder, dp.learning.NaiveBayes(epsilon=5, delta=1e-6, classes=[0, 1]), CROWD, [1e308, 1e308], 1)
 
 
 def k_means(folder: Path, _runs: int) -> Attack:
     some = CROWD[0][::10], CROWD[1][::10]
-    return _attack(folder, dp.learning.KMeans(1, budget=BUDGET), some, [1e308, 1e308], 0)
+    return _attack(folder, dp.learning.KMeans(1, epsilon=5, delta=1e-6), some, [1e308, 1e308], 0)
 
 
 def pca(folder: Path, _runs: int) -> Attack:
-    return _attack(folder, dp.learning.PCA(1, budget=BUDGET), CROWD, [1e308, -1e308], 0)
+    return _attack(folder, dp.learning.PCA(1, epsilon=5, delta=1e-6), CROWD, [1e308, -1e308], 0)
 
 
 def scaler(folder: Path, _runs: int) -> Attack:
-    return _attack(folder, dp.learning.StandardScaler(budget=BUDGET, bounds=(-1, 1)), CROWD, [1e308, 1e308], 0)
+    return _attack(folder, dp.learning.StandardScaler(epsilon=5, delta=1e-6, bounds=(-1, 1)), CROWD, [1e308, 1e308], 0)
 
 
 TENTH, FIFTH = less_noise(Fraction(1, 10)), less_noise(Fraction(1, 5))
