@@ -163,7 +163,9 @@ def test_every_estimator_can_be_asked_for(defocus: Callable[..., Any], people: P
         rest = rest.replace('"ill"\nvalues = ["no", "yes"]', '"pressure"\nlow = 60\nhigh = 220')
         rest = rest.replace("pressure = [60, 220]\n", "")
     if kind in {"k-means", "additive"}:
-        rest = rest.replace(f'kind = "{kind}"', f'kind = "{kind}"\n{"n_clusters" if kind == "k-means" else "max_iter"} = 20')
+        rest = rest.replace(
+            f'kind = "{kind}"', f'kind = "{kind}"\n{"n_clusters" if kind == "k-means" else "max_iter"} = 20'
+        )
     ran = defocus("train", write(people, "people.parquet", rest))
     assert ran.code == 0, ran.err
     assert (people / "model.json").exists()
@@ -197,9 +199,7 @@ def test_networks_are_refused_what_cannot_be_before_anything_is_charged_and_resu
     pytest.importorskip("torch")
     np.savez(people / "x.npz", x=np.zeros((40, 3), np.float32), y=np.arange(40) % 2)
     np.savez(people / "odd.npz", x=np.zeros((4, 3), np.float32), y=np.full(4, 7))
-    rest = (
-        '[model]\nkind = "linear"\nclasses = 2\n[training]\nbatch_size = 20\nepochs = 1\nrate = 0.01\ncheckpoint = "run"\n'
-    )
+    rest = '[model]\nkind = "linear"\nclasses = 2\n[training]\nbatch_size = 20\nepochs = 1\nrate = 0.01\ncheckpoint = "run"\n'
     for old, new, words in (
         ("batch_size = 20", "batch_size = 50", "batch_size"),
         ("rate = 0.01", 'device = "cuda:99"', "There is no device 'cuda:99'"),
