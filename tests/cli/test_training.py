@@ -199,7 +199,8 @@ def test_networks_are_refused_what_cannot_be_before_anything_is_charged_and_resu
     pytest.importorskip("torch")
     np.savez(people / "x.npz", x=np.zeros((40, 3), np.float32), y=np.arange(40) % 2)
     np.savez(people / "odd.npz", x=np.zeros((4, 3), np.float32), y=np.full(4, 7))
-    rest = '[model]\nkind = "linear"\nclasses = 2\n[training]\nbatch_size = 20\nepochs = 1\nrate = 0.01\ncheckpoint = "run"\n'
+    rest = '[model]\nkind = "linear"\nclasses = 2\n[training]\nbatch_size = 20\nepochs = 1\n'
+    rest += 'rate = 0.01\ncheckpoint = "run"\n'
     for old, new, words in (
         ("batch_size = 20", "batch_size = 50", "batch_size"),
         ("rate = 0.01", 'device = "cuda:99"', "There is no device 'cuda:99'"),

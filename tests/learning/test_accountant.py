@@ -78,7 +78,7 @@ def test_correlated_noise_is_charged_by_turns() -> None:
     assert found.event == 3 * Gaussian(found.ratio)
     thinned = made(noise=Banded(bands=4, groups=5), epochs=3, steps=None)
     assert thinned.event == 6 * Sampled(Gaussian(thinned.ratio), Fraction(1, 2))
-    assert thinned.batch == 100
+    assert thinned.batch_size == 100
     assert made(noise=Banded(), metrics=Metrics()).shares == (1.0, 0.0, 0.0)
 
 

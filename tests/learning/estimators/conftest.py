@@ -14,6 +14,7 @@ from scipy.stats import chi2
 from defocus import rows
 from defocus.learning.estimators import descent, fit_budget
 from defocus.learning.estimators.fit_budget import FitBudget
+from defocus.learning.ledgers import place_of
 from defocus.mechanisms import Gaussian
 from defocus.mechanisms.parameters import add
 from defocus.noise import Bits
@@ -84,7 +85,7 @@ def fits() -> Callable[..., float]:
 @pytest.fixture(autouse=True)
 def unpaid(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fits that name no ledger are computed and not charged, which is quick; tests of charges name one."""
-    place_of, opened, spend = fit_budget.place_of, fit_budget._opened, FitBudget.spend
+    opened, spend = fit_budget._opened, FitBudget.spend
 
     def found(ledger: Any, data: Any, unit: Any) -> Any:
         return _NOWHERE if ledger is None else place_of(ledger, data, unit)

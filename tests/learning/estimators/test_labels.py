@@ -20,7 +20,7 @@ from defocus.learning.estimators.labels import labels, numbered
 from defocus.noise.testing import seeded
 from defocus.privacy.accounting import account
 
-MEANS = FitBudget(Budget(1, 1e-6), None, rows())
+MEANS = FitBudget(Budget(1, 1e-6), "a.ledger", rows())
 
 
 def test_a_label_that_one_row_has_is_not_shown_and_frequent_ones_are() -> None:
@@ -60,7 +60,7 @@ def test_refuses_classes_of_different_or_other_kinds(declared: Any) -> None:
 
 def test_refuses_to_find_classes_without_a_delta() -> None:
     with pytest.raises(NotDeclaredError, match="declare them"):
-        labels(None, FitBudget(Budget(rho=0.1), None, rows()))
+        labels(None, FitBudget(Budget(rho=0.1), "a.ledger", rows()))
 
 
 @pytest.mark.parametrize(
