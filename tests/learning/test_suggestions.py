@@ -113,7 +113,7 @@ def test_every_size_gets_a_choice(size: int, epochs: float) -> None:
         ({"parameters": 3, "size": 1.5}, "size"),
         ({"parameters": 3, "epochs": float("nan")}, "epochs"),
         ({"parameters": 3, "max_grad_norm": 0}, "max_grad_norm"),
-        ({"parameters": 3, "budget": 3}, "Budget"),
+        ({"parameters": 3, "epsilon": None}, "epsilon and delta, or rho"),
         ({"parameters": 3, "unit": edge()}, "rows or users"),
     ],
 )

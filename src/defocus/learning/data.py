@@ -186,7 +186,8 @@ def _tensor(leaf: Any) -> Any:
     if isinstance(leaf, np.ndarray):
         if leaf.dtype.kind not in "fiub":
             raise UnfitDataError(f"The data has an array of type {leaf.dtype}, which no tensor holds.", fix=_FIX)
-        return torch.from_numpy(np.ascontiguousarray(leaf))
+        with warnings.catch_warnings(action="ignore"):  # that an array may only be read; nobody writes to it
+            return torch.from_numpy(np.ascontiguousarray(leaf))
     return _plain(leaf) if isinstance(leaf, torch.Tensor) else leaf
 
 
