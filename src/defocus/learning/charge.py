@@ -9,18 +9,36 @@ import torch
 from defocus.errors import CheckpointError
 from defocus.learning.accountant import Plan, plan
 from defocus.learning.distributed import Ranks
-from defocus.learning.ledgers import is_there, ledger_of
+from defocus.learning.ledgers import delta_of, is_there, ledger_of, place_of, total_of
 from defocus.learning.noise import new_key
 from defocus.learning.resume import State, ended
 from defocus.learning.run_log import Log, folder_beside, log_beside
 from defocus.ledger import Ledger, Receipt
+from defocus.ledger.creation import check_kinds
 from defocus.ledger.text import line
 from defocus.noise import Bits
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event
+from defocus.privacy.units import Unit
 from defocus.release.charge import admitted, charged
 
-__all__ = ["Payment"]
+__all__ = ["Payment", "paying"]
+
+
+def paying(
+    ranks: Ranks, ledger: Any, data: Any, *, unit: Unit, budget: Budget | None, size: int
+) -> tuple[Ledger | str | Path | None, float]:
+    """Where the ledger of a run is, in the first process, and the default delta, which is the same in all of them."""
+
+    def found() -> tuple[Ledger | str | Path | None, float]:
+        check_kinds(budget=budget, unit=unit)
+        if not ranks.first:
+            return None, 0.0
+        place = place_of(ledger, data, unit)
+        return place, delta_of(total_of(place, budget), size)
+
+    place, delta = ranks.together(found, "open the ledger")
+    return place, ranks.number(delta)
 
 
 @final

@@ -175,18 +175,15 @@ def search(
 
     Args:
         make: from a setting to ``(model, loss, optimizer)``, or these and a ``max_grad_norm``. It must not look at
-            private data, and make each anew: runs that share what is trained are refused, and nothing else may pass
-            between them.
+            private data, and make each anew: runs that share what is trained are refused.
         data: the private data, as a :class:`Trainer` takes it.
         settings: what to try; each run takes one at random. Batch, steps and noise are the same for all.
         validation: ``(inputs, classes)`` that runs are scored on; public by default.
         unit: what is protected.
         epsilon: with ``delta``, the price of the whole search; on public data, what one run could cost.
-        delta: by default as for a Trainer.
-        rho: the price, instead of epsilon and delta, for batches of all units.
+        delta, rho: as for a Trainer.
         batch_size: the expected number of units in a step; that of a DataLoader by default.
-        ledger: what is charged, once; by default as for a Trainer.
-        budget: the total of the ledger, with which it is made if it does not exist; the price by default.
+        ledger, budget: what is charged, once, and its total if it is made now; as for a Trainer.
         epochs: how often each unit is drawn on average in a run, 30 times by default; or pass ``steps``.
         steps: how many steps a run has.
         public: public data to search on instead: each setting once, as it would be trained, and nothing is charged.
@@ -218,14 +215,9 @@ def search(
     place = place_of(ledger, given, unit) if public is None else None
     total = None if place is None else total_of(place, budget)
     cost = price(epsilon=epsilon, delta=delta, rho=rho, total=total, size=size)
-    if batch_size is None and loaded is None:
-        raise InvalidParameterError(
-            "The batch size of the runs is not given.", fix="pass batch_size=; dp.learning.suggest proposes one."
-        )
-    asked: dict[str, Any] = {"unit": unit, "delta": 0.0, "size": size, "steps": steps}
+    asked: dict[str, Any] = {"unit": unit, "delta": 0.0, "size": size, "steps": steps, "sampling": "poisson"}
     asked |= {"batch_size": loaded if batch_size is None else batch_size, "noise": None, "metrics": "nothing"}
-    asked |= {"epochs": EPOCHS if epochs is None and steps is None else epochs}
-    asked |= {"sampling": "poisson", "clipping": FixedClipping(1)}
+    asked |= {"epochs": EPOCHS if epochs is None and steps is None else epochs, "clipping": FixedClipping(1)}
     one = _One(make, (given, example, users), held, drawn)
     if place is None:
         alone = plan(**asked, price=cost, noise_multiplier=None)

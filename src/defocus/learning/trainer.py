@@ -11,7 +11,7 @@ import torch
 
 from defocus.errors import InvalidParameterError, Number, TrainingEndedError, count, probability
 from defocus.learning.accountant import Plan, plan
-from defocus.learning.charge import Payment
+from defocus.learning.charge import Payment, paying
 from defocus.learning.checkpoints import check_place
 from defocus.learning.clipping import PerLayerClipping, as_clipping
 from defocus.learning.data import Units, examples, without_loader
@@ -20,7 +20,7 @@ from defocus.learning.failures import withheld
 from defocus.learning.gradients import Gradients
 from defocus.learning.gradients.batches import Batch
 from defocus.learning.gradients.losses import Loss
-from defocus.learning.ledgers import delta_of, place_of, price, total_of
+from defocus.learning.ledgers import price
 from defocus.learning.metrics import Metrics, NoisyMetrics, PrivateMetrics, as_metrics
 from defocus.learning.model_check import check_independent, check_sums_are_wide
 from defocus.learning.model_guard import ModelGuard
@@ -38,7 +38,6 @@ from defocus.learning.setup import (
 )
 from defocus.learning.step import Stepper
 from defocus.ledger import Ledger, Receipt
-from defocus.ledger.creation import check_kinds
 from defocus.noise import Bits
 from defocus.noise.bits import source
 from defocus.privacy.budgets import Budget
@@ -156,25 +155,16 @@ class Trainer:
         if isinstance(clipping, PerLayerClipping):
             clipping = clipping.grouped(names)
         shown = as_metrics(metrics)
-        check_kinds(budget=budget, unit=unit)
         ranks = Ranks()
-        place = ranks.together(lambda: place_of(ledger, data, unit) if ranks.first else None, "find the ledger")
-        total = ranks.together(lambda: None if place is None else total_of(place, budget), "open the ledger")
-        usual = ranks.number(delta_of(total, declared))
+        place, usual = paying(ranks, ledger, data, unit=unit, budget=budget, size=declared)
         told = usual if delta is None else probability("delta", delta, one=False)
         given = epsilon is not None or rho is not None
         cost = price(epsilon=epsilon, delta=told if rho is None else delta, rho=rho) if given else None
         expected = loaded if batch_size is None else batch_size
         asked: dict[str, Any] = {"unit": unit, "price": cost, "size": declared}
         asked |= lasting(module, batch_size=expected, epochs=epochs, steps=steps, **asked)
-        asked |= {
-            "delta": float(told),
-            "sampling": sampling,
-            "noise": noise,
-            "noise_multiplier": noise_multiplier,
-            "clipping": clipping,
-            "metrics": shown,
-        }
+        asked |= {"delta": float(told), "sampling": sampling, "clipping": clipping, "metrics": shown}
+        asked |= {"noise": noise, "noise_multiplier": noise_multiplier}
         self.plan: Plan = plan(**asked)
         """What the run will do and owe; free to look at."""
         groups = clipping.names if isinstance(clipping, PerLayerClipping) else None

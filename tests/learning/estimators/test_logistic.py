@@ -162,6 +162,7 @@ def test_rows_with_nan_infinity_and_unknown_labels_are_fitted_without_a_word() -
         ({"max_iter": 0}, "max_iter"),
         ({"max_iter": 2.5}, "max_iter"),
         ({"C": -1}, "C"),
+        ({"C": 1e-320}, "C"),
         ({"bits": 42}, "bits"),
     ],
 )

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from defocus.errors import InvalidParameterError, count, positive
+from defocus.errors import InvalidParameterError, count, in_range
 from defocus.learning.estimators.base import PrivateEstimator
 from defocus.learning.estimators.bounds import held, in_units_of_data, scaled
 from defocus.learning.estimators.descent import (
@@ -108,7 +108,7 @@ class LogisticRegression(ClassifierMixin, PrivateEstimator):
         if told.solver not in _SOLVERS:
             raise InvalidParameterError("There is no such solver.", fix=f"choose solver= from {', '.join(_SOLVERS)}.")
         known = labels(told.classes, means)
-        ridge = None if told.C is None else 1 / float(positive("C", told.C))
+        ridge = None if told.C is None else 1 / float(in_range("C", told.C, 1e-300, 1e300))
         rows, target = seen_with(self, X, y, known.read, sparse=True)
         rows, norm = scaled(rows, told.bounds, told.norm)
         ball = Ball(norm, ROW_BITS, _CONSTANT if told.fit_intercept else 0.0)
