@@ -75,9 +75,6 @@ from defocus.release.charge import charged
 __all__ = ["SearchResult", "number_of_runs", "search"]
 
 
-_TOSSES = 64
-
-
 def number_of_runs(gamma: Number, eta: Number, bits: Bits) -> int:
     """A number of at least one, of the truncated negative binomial law."""
     heads, shape = Fraction(gamma), Fraction(eta)
@@ -111,6 +108,7 @@ _Make = Callable[[Any], Any]
 _GRAIN = 2**40
 """Gamma is a multiple of one over this, so that coins for it are exact."""
 _DEAREST = 64.0
+_TOSSES = 64
 _CHUNK = 1024
 
 
@@ -181,9 +179,11 @@ def search(
         validation: ``(inputs, classes)`` that runs are scored on; public by default.
         unit: what is protected.
         epsilon: with ``delta``, the price of the whole search; on public data, what one run could cost.
-        delta, rho: as for a Trainer.
+        delta: as for a Trainer.
+        rho: as for a Trainer.
         batch_size: the expected number of units in a step; that of a DataLoader by default.
-        ledger, budget: what is charged, once, and its total if it is made now; as for a Trainer.
+        ledger: what is charged, once; by default as for a Trainer.
+        budget: the total of the ledger, if it is made now; the price by default.
         epochs: how often each unit is drawn on average in a run, 30 times by default; or pass ``steps``.
         steps: how many steps a run has.
         public: public data to search on instead: each setting once, as it would be trained, and nothing is charged.
