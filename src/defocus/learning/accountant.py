@@ -167,7 +167,10 @@ def plan(
     def event(ratio: float) -> Event:
         return drawn.event([ratio * factor for factor in factors])
 
-    ratio = _least(event, price, unit) if noise_multiplier is None else float(_multiplier(noise_multiplier))
+    if noise_multiplier is None:
+        ratio = _least(event, price, unit)
+    else:
+        ratio = float(positive("noise_multiplier", noise_multiplier))
     asked = _cost(event(ratio), delta, unit) if price is None else price
     if noise_multiplier is not None:
         _within(event(ratio), asked, unit)
@@ -239,10 +242,6 @@ def _least(event: Callable[[float], Event], price: Budget | None, unit: Unit) ->
             f"{price} cannot be kept by steps on samples, for which its measure has no cost.",
             fix="pass epsilon= and delta=, or a batch_size= of all units, which is no sample.",
         ) from None
-
-
-def _multiplier(value: object) -> Number:
-    return positive("noise_multiplier", value)
 
 
 def _cost(event: Event, delta: float, unit: Unit) -> Budget:

@@ -287,7 +287,7 @@ def _features(top: Section, kind: str, target: Section) -> dict[str, tuple[Numbe
 
 
 def _training(top: Section, *, network: bool) -> dict[str, Any]:
-    section = top.section("training").only(*("batch_size", "epochs", "max_grad_norm", "rate", "device", "checkpoint"))
+    section = top.section("training").only("batch_size", "epochs", "max_grad_norm", "rate", "device", "checkpoint")
     if section.values and not network:
         section.refuse(None, "Estimators are not trained in batches", "leave [training] out.")
     made: dict[str, Any] = {"batch_size": section.whole("batch_size"), "device": section.word("device")}
