@@ -34,7 +34,7 @@ def test_what_is_not_there_is_refused_like_any_attribute() -> None:
         learning.Trainr  # type: ignore[attr-defined]  # noqa: B018 - the look is the test
 
 
-@pytest.mark.parametrize("name", ["Trainer", "Quantile", "Gradients"])
+@pytest.mark.parametrize("name", ["Trainer", "AdaptiveClipping", "Gradients"])
 def test_what_needs_torch_says_how_to_get_it(name: str) -> None:
     told = without_extras(
         f"""

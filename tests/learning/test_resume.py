@@ -333,7 +333,7 @@ def test_a_checkpoint_of_a_run_with_other_settings_is_refused(tmp_path: Path, mo
     half(trainer(tmp_path), tmp_path / "c")
     if "ledger" in more:
         more = {**more, "ledger": tmp_path / more["ledger"]}
-        Ledger.open(more["ledger"], dataset="b", unit=more["unit"], budget=more["budget"]).close()
+        Ledger.open(more["ledger"], dataset="b", unit=more["unit"], budget=Budget(99, 1e-5)).close()
     refused(tmp_path, "of another run", **more)
 
 

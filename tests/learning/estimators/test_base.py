@@ -28,7 +28,7 @@ def test_a_clone_has_the_same_parameters_and_keeps_how_it_hands_out_frames() -> 
 def test_noise_that_can_be_drawn_again_is_refused_and_no_parameter_of_scikit_learn() -> None:
     assert "random_state" not in PCA(random_state=None).get_params()
     with pytest.raises(InvalidParameterError, match="can take it off"):
-        PCA(random_state=0)
+        clone(PCA(random_state=0)).fit(np.zeros((3, 2)))
 
 
 def lengths(value: Any) -> set[int]:

@@ -3,7 +3,7 @@
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import InitVar, dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
@@ -62,19 +62,12 @@ class PrivateEstimator(BaseEstimator, ABC):
     purpose: str | None = None
     who: str | None = None
     bits: Any = None
-    random_state: InitVar[Any] = None
+    random_state: Any = None
 
-    def __post_init__(self, random_state: Any) -> None:
-        if random_state is not None:
-            raise InvalidParameterError(
-                "random_state is not supported: whoever can draw the noise of a private fit again can take it off.",
-                fix="leave random_state= out.",
-            )
-
-    @classmethod
-    def _get_param_names(cls) -> list[str]:
-        """All parameters but random_state, which scikit-learn would set where it wants results to repeat."""
-        return [name for name in super()._get_param_names() if name != "random_state"]
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """All parameters; random_state only where it was given, since scikit-learn sets one that it finds."""
+        found: dict[str, Any] = super().get_params(deep)
+        return {name: value for name, value in found.items() if name != "random_state" or value is not None}
 
     @abstractmethod
     def fit(self, X: Any, y: Any = None) -> Any:
@@ -85,6 +78,11 @@ class PrivateEstimator(BaseEstimator, ABC):
 
         A fit goes by this copy alone: were a parameter set while it lasts, it would do other things than it paid for.
         """
+        if self.random_state is not None:
+            raise InvalidParameterError(
+                "random_state is not supported: whoever can draw the noise of a private fit again can take it off.",
+                fix="leave random_state= out.",
+            )
         told: Self = clone(self)
         named = ("epsilon", "delta", "rho", "ledger", "unit", "budget")
         return told, fit_budget(**{name: getattr(told, name) for name in named}), source(told.bits)
