@@ -18,7 +18,7 @@ from torch import nn
 from torch.nn import functional as F  # noqa: N812 -- its name everywhere
 from torch.utils.data import Dataset
 
-from defocus import Ledger, rows, user
+from defocus import Budget, Ledger, rows, user
 from defocus.errors import BranchedRunError, CheckpointError, InvalidParameterError, TrainingEndedError
 from defocus.learning import AdaptiveClipping, Banded, Schedule, Trainer, resume, run_log
 from defocus.learning.checkpoints import load, save
