@@ -106,6 +106,7 @@ class AdditiveModel(ClassifierMixin, PrivateEstimator):
         table = np.asarray(trees.spread() @ w) / 2**ROW_BITS
         self.curves_ = table[:-1].reshape(rows.shape[1], 2**depth, -1)
         self.intercept_ = table[-1]
+        self.n_iter_ = told.max_iter
         return self
 
     def decision_function(self, X: Any) -> Floats:

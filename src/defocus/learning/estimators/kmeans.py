@@ -136,6 +136,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, Pr
 
         centres = self._spend(plan, means, compute, lambda made: made.tolist())
         self.cluster_centers_ = outward(centres * (norm / ball.radius), told.bounds, cut=True)
+        self.n_iter_ = rounds
         self.labels_ = self.predict(X)
         return self
 

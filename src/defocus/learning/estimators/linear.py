@@ -137,6 +137,7 @@ class LinearRegression(RegressorMixin, PrivateEstimator):
         coef = w[np.newaxis, : rows.shape[1]] * (half * ball.radius / (norm * 2**ball.bits))
         intercept = np.array([middle + (half * w[-1] * ball.intercept / 2**ball.bits if told.fit_intercept else 0.0)])
         (self.coef_,), (self.intercept_,) = in_units_of_data(coef, intercept, told.bounds)
+        self.n_iter_ = steps if descends else 1
         return self
 
     def predict(self, X: Any) -> Floats:

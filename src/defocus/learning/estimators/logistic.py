@@ -134,6 +134,7 @@ class LogisticRegression(ClassifierMixin, PrivateEstimator):
         coef = w[: rows.shape[1]].T * (ball.radius / (norm * 2**ROW_BITS))
         intercept = w[-1] * (ball.intercept / 2**ROW_BITS) if told.fit_intercept else np.zeros(w.shape[1])
         self.coef_, self.intercept_ = in_units_of_data(coef, intercept, told.bounds)
+        self.n_iter_ = told.max_iter if told.solver == "descent" else 1  # how far a solver goes depends on rows
         return self
 
     def decision_function(self, X: Any) -> Floats:
