@@ -97,21 +97,21 @@ def judged(fit: Callable[[Any, Any], Any], data: Data, seeds: int) -> dict[str, 
 
 
 def ours(folder: Path, seeds: int) -> dict[str, Any]:
+    from estimators_parts.small import paid
     from sklearn.linear_model import LogisticRegression as Plain
 
-    from defocus import Budget
     from defocus.learning import AdditiveModel, LogisticRegression, NaiveBayes
 
     def linear(epsilon: float, **options: Any) -> Callable[[Any, Any], Any]:
-        return lambda X, y: LogisticRegression(budget=Budget(epsilon, DELTA), classes=[0, 1], **options).fit(X, y)
+        return lambda X, y: LogisticRegression(**paid(epsilon, DELTA), classes=[0, 1], **options).fit(X, y)
 
     def naive(epsilon: float) -> Callable[[Any, Any], Any]:
-        bayes = NaiveBayes(budget=Budget(epsilon, DELTA), classes=[0, 1], bins=100, bounds=([0] * 12, [100] * 12))
+        bayes = NaiveBayes(**paid(epsilon, DELTA), classes=[0, 1], n_bins=100, bounds=([0] * 12, [100] * 12))
         fit: Callable[[Any, Any], Any] = bayes.fit
         return fit
 
     def additive(epsilon: float, bounds: Any) -> Callable[[Any, Any], Any]:
-        model = AdditiveModel(budget=Budget(epsilon, DELTA), classes=[0, 1], bounds=bounds)
+        model = AdditiveModel(**paid(epsilon, DELTA), classes=[0, 1], bounds=bounds)
         fit: Callable[[Any, Any], Any] = model.fit
         return fit
 
@@ -121,8 +121,8 @@ def ours(folder: Path, seeds: int) -> dict[str, Any]:
         for epsilon in EPSILONS:
             judgement |= {
                 f"LogisticRegression {epsilon}": judged(linear(epsilon), hot, seeds),
-                f"by objective {epsilon}": judged(linear(epsilon, by="objective"), hot, seeds),
-                f"by output {epsilon}": judged(linear(epsilon, by="output"), hot, seeds),
+                f"by objective {epsilon}": judged(linear(epsilon, solver="objective"), hot, seeds),
+                f"by output {epsilon}": judged(linear(epsilon, solver="output"), hot, seeds),
                 f"AdditiveModel {epsilon}": judged(additive(epsilon, bounds), raw, min(seeds, 5)),
                 f"NaiveBayes {epsilon}": judged(naive(epsilon), raw, seeds),
             }

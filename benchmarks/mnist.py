@@ -38,7 +38,7 @@ import defocus as dp
 
 GROUPS = 27
 HELD_OUT = 10_000
-CHANGED = {"rate": float, "epochs": float, "batch": int, "clip": float, "averaged": float}
+CHANGED = {"rate": float, "epochs": float, "batch_size": int, "max_grad_norm": float, "averaged": float}
 """What the command line may change in a recipe."""
 
 
@@ -48,11 +48,11 @@ class Recipe:
     """The settings of a run: all public."""
 
     model: str = "linear"
-    batch: int = 8192
+    batch_size: int = 8192
     epochs: float = 60.0
     rate: float = 8.0
     momentum: float = 0.9
-    clip: float = 0.1
+    max_grad_norm: float = 0.1
     averaged: float = 0.95
     """How much of the running average of parameters is kept at each step."""
     decay: bool = True
@@ -130,12 +130,13 @@ def trained(
             optimizer,
             data,
             unit=dp.rows(),
-            budget=budget,
-            clip=recipe.clip,
-            batch=min(recipe.batch, len(data[1]) // 2),
+            epsilon=budget.epsilon,
+            delta=budget.delta,
+            max_grad_norm=recipe.max_grad_norm,
+            batch_size=min(recipe.batch_size, len(data[1]) // 2),
             epochs=recipe.epochs,
             ledger=ledger,
-            watch="nothing",
+            metrics="nothing",
             purpose="MNIST benchmark",
         )
         rate = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, run.plan.steps, recipe.rate / 10)
@@ -221,7 +222,7 @@ class Report:
     def add(self, recipe: Recipe, found: dict[str, Any], *, on: str) -> None:
         """Print and write one run."""
         print(
-            f"{recipe.model:6} rate {recipe.rate:<4g} clip {recipe.clip:<4g} epochs {recipe.epochs:<4g}:"
+            f"{recipe.model:6} rate {recipe.rate:<4g} norm {recipe.max_grad_norm:<4g} epochs {recipe.epochs:<4g}:"
             f" {100 * found['accuracy']:.2f} % on {on} (last step {100 * found['accuracy of the last step']:.2f} %),"
             f" epsilon {found['epsilon']:.4f} at delta {found['delta']:g}, noise {found['noise']:.3f},"
             f" {found['steps']} steps, {found['seconds']:.0f} s",

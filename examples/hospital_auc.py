@@ -13,6 +13,7 @@ References: Chaudhuri, Monteleoni, Sarwate (2011), Differentially private empiri
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -27,12 +28,12 @@ import defocus as dp
 PATIENTS, TESTED = 2000, 20_000
 DELTA = 1e-5
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
-RIDGE = 1.0
-"""Scikit-learn's default. A stronger one lets one patient move coefficients less, and needs less noise."""
+C = 1.0
+"""Scikit-learn's default. A smaller one lets one patient move coefficients less, and needs less noise."""
 MEASUREMENTS = 12
 WAYS: dict[str, dict[str, Any]] = {
-    "coefficients + Gaussian noise": {"by": "output", "ridge": RIDGE},
-    "objective perturbation": {"by": "objective"},
+    "coefficients + Gaussian noise": {"solver": "output", "C": C},
+    "objective perturbation": {"solver": "objective"},
     "noisy descent (default)": {},
 }
 
@@ -53,10 +54,14 @@ def plain_auc(train: tuple[Any, Any], test: tuple[Any, Any]) -> float:
 def private_auc(
     way: str, epsilon: float, train: tuple[Any, Any], test: tuple[Any, Any], *, runs: int, bits: Any = None
 ) -> float:
-    """The mean AUC of ``runs`` releases, each for the whole budget."""
-    budget = dp.Budget(epsilon, DELTA)
-    model = dp.learning.LogisticRegression(budget=budget, bounds=(-1, 1), classes=[0, 1], bits=bits, **WAYS[way])
-    return float(np.mean([roc_auc_score(test[1], model.fit(*train).decision_function(test[0])) for _ in range(runs)]))
+    """The mean AUC of ``runs`` releases, each for the whole budget of a ledger of its own."""
+    found = []
+    for _ in range(runs):
+        with TemporaryDirectory() as home:
+            given = {"ledger": f"{home}/hospital.ledger", "budget": dp.Budget(epsilon, DELTA), "epsilon": epsilon}
+            model = dp.learning.LogisticRegression(bounds=(-1, 1), classes=[0, 1], bits=bits, **given, **WAYS[way])
+            found.append(roc_auc_score(test[1], model.fit(*train).decision_function(test[0])))
+    return float(np.mean(found))
 
 
 def curves(

@@ -8,10 +8,12 @@ for what is made up. Labels, targets and rows are the same for both; noise is fr
 
 import argparse
 import json
+import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeAlias, final
 
 import numpy as np
@@ -144,11 +146,19 @@ def scales(n: int) -> Task:
     return Task(f"measures {n} x 5", "scales", X, None, ([0.0] * 5, [100.0] * 5), off)
 
 
+def paid(epsilon: float, delta: float) -> dict[str, Any]:
+    """The price of each fit of an estimator, and a new ledger with enough for all of them."""
+    from defocus import Budget
+
+    ledger = Path(tempfile.mkdtemp()) / "rows.ledger"
+    return {"epsilon": epsilon, "delta": delta, "ledger": ledger, "budget": Budget(10**6, 1e-2)}
+
+
 def ours(task: Task, epsilon: float) -> Any:
     """Our estimator for a task, with default settings."""
-    from defocus import Budget, learning
+    from defocus import learning
 
-    given: dict[str, Any] = {"budget": Budget(epsilon, DELTA), "bounds": task.bounds}
+    given: dict[str, Any] = {**paid(epsilon, DELTA), "bounds": task.bounds}
     made: dict[str, Callable[[], Any]] = {
         "logistic": lambda: learning.LogisticRegression(classes=task.classes, **given),
         "bayes": lambda: learning.NaiveBayes(classes=task.classes, **given),

@@ -175,8 +175,8 @@ def test_a_draft_keeps_its_ledger_and_anchor_under_any_name(home: Path, defocus:
 def test_a_trained_model_is_charged_to_the_ledger_of_its_data(home: Path, defocus: Callable[..., Any]) -> None:
     (home / "patients.csv").write_text("age,ill\n" + "30,no\n70,yes\n" * 50, encoding="utf-8")
     text = (
-        'name = "{name}"\ndata = "patients.csv"\nout = "{name}.json"\n[unit]\nrows = true\n'
-        '[budget]\nepsilon = 1\ndelta = 1e-6\n[model]\nkind = "logistic"\n'
+        'name = "{name}"\ndata = "patients.csv"\nout = "{name}.json"\n'
+        'epsilon = 1\ndelta = 1e-6\n[unit]\nrows = true\n[model]\nkind = "logistic"\n'
         '[target]\ncolumn = "ill"\nvalues = ["no", "yes"]\n[features]\nage = [18, 90]\n'
     )
     for name, code in (("one", 0), ("two", 1), ("three", 1)):

@@ -11,6 +11,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
+from defocus import Budget
 from defocus.cli.training.estimators import write
 from defocus.learning import PCA, KMeans, LinearRegression, LogisticRegression, NaiveBayes
 
@@ -52,9 +53,9 @@ def test_without_a_file_to_write_to_predictions_are_printed(defocus: Callable[..
     [
         (KMeans(2, bounds=([18, 60], [90, 220])), ["cluster"]),
         (PCA(2, bounds=([18, 60], [90, 220])), ["component_1", "component_2"]),
-        (LinearRegression(target=(0, 1), bounds=([18, 60], [90, 220]), steps=5), ["prediction"]),
+        (LinearRegression(target=(0, 1), bounds=([18, 60], [90, 220]), max_iter=5), ["prediction"]),
         (NaiveBayes(classes=[0, 1, 2], bounds=([18, 60], [90, 220])), ["prediction"]),
-        (LogisticRegression(classes=[0, 1, 2], bounds=([18, 60], [90, 220]), steps=5), ["prediction"]),
+        (LogisticRegression(classes=[0, 1, 2], bounds=([18, 60], [90, 220]), max_iter=5), ["prediction"]),
     ],
     ids=lambda each: type(each).__name__,
 )
@@ -63,6 +64,7 @@ def test_every_estimator_predicts_from_its_file_as_it_did_in_memory(
 ) -> None:
     rng = np.random.default_rng(0)
     X = rng.uniform([18, 60], [90, 220], (40, 2))
+    model.set_params(ledger=place / "rows.ledger", budget=Budget(1, 1e-6))
     model.fit(X, rng.integers(0, 3, 40) / (2 if isinstance(model, LinearRegression) else 1))
     write(place / "model.json", type(model).__name__, FEATURES, (True, "b", 3), model.released())
     pq.write_table(pa.table({"age": X[:, 0], "pressure": X[:, 1], "more": [None] * 40}), place / "new.parquet")

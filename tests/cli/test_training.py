@@ -15,7 +15,7 @@ from defocus.cli.training.files import read
 from defocus.cli.training.networks import NO_CLASS, arrays
 from defocus.ledger import Ledger
 
-TOP = 'name = "people"\n[unit]\nrows = true\n[budget]\nepsilon = 3\ndelta = 1e-5\n'
+TOP = 'name = "people"\nepsilon = 3\ndelta = 1e-5\n[unit]\nrows = true\n'
 TABLE = (
     '[model]\nkind = "logistic"\n[target]\ncolumn = "ill"\nvalues = ["no", "yes"]\n'
     "[features]\nage = [18, 90]\npressure = [60, 220]\n"
@@ -84,9 +84,9 @@ def test_a_model_that_is_there_is_not_written_over_unless_told(defocus: Callable
 @pytest.mark.parametrize(
     ("rest", "words"),
     [
-        ('by = "magic"', "choose by="),
-        ('by = "objective"\nridge = 0.001', "raise ridge="),
-        ("steps = 0", "steps"),
+        ('solver = "magic"', "choose solver="),
+        ('solver = "objective"\nC = 1000', "lower C="),
+        ("max_iter = 0", "max_iter"),
     ],
 )
 def test_a_preview_refuses_what_the_fit_would(defocus: Callable[..., Any], people: Path, rest: str, words: str) -> None:
@@ -115,12 +115,29 @@ def test_public_rows_without_a_declared_class_are_told_before_the_charge(
     assert not (people / "people.ledger").exists()
 
 
-def test_a_budget_may_be_told_as_rho(defocus: Callable[..., Any], people: Path) -> None:
+def test_a_price_may_be_rho(defocus: Callable[..., Any], people: Path) -> None:
     place = write(people, "people.parquet", TABLE.replace("logistic", "naive-bayes"))
     place.write_text(place.read_text("utf-8").replace("epsilon = 3\ndelta = 1e-5", "rho = 0.1"), encoding="utf-8")
     ran = defocus("train", place, "--json")
     assert ran.code == 0, ran.err
     assert ran.json["cost"] == "Budget(rho=0.1)"
+
+
+def test_a_new_ledger_has_the_total_of_the_file_and_its_delta_is_the_default(
+    defocus: Callable[..., Any], people: Path
+) -> None:
+    rest = f"[budget]\nepsilon = 9\ndelta = 1e-7\n{TABLE.replace('logistic', 'naive-bayes')}"
+    place = write(people, "people.parquet", rest)
+    place.write_text(place.read_text("utf-8").replace("delta = 1e-5\n", ""), encoding="utf-8")
+    ran = defocus("train", place, "--json")
+    assert ran.code == 0, ran.err
+    assert ran.json["cost"] == "Budget(epsilon=3, delta=1e-07)"
+    with Ledger.open(people / "people.ledger") as ledger:
+        assert ledger.budget == Budget(9, 1e-7)
+    other = write(people, "people.parquet", rest.replace("= 9", "= 10"))
+    refused = defocus("train", other, "--force")
+    assert refused.code != 0
+    assert "made for something else" in " ".join(refused.err.split())
 
 
 def test_a_ledger_of_somebody_else_is_refused_and_not_charged(defocus: Callable[..., Any], people: Path) -> None:
@@ -146,7 +163,9 @@ def test_every_estimator_can_be_asked_for(defocus: Callable[..., Any], people: P
         rest = rest.replace('"ill"\nvalues = ["no", "yes"]', '"pressure"\nlow = 60\nhigh = 220')
         rest = rest.replace("pressure = [60, 220]\n", "")
     if kind in {"k-means", "additive"}:
-        rest = rest.replace(f'kind = "{kind}"', f'kind = "{kind}"\n{"clusters" if kind == "k-means" else "steps"} = 20')
+        rest = rest.replace(
+            f'kind = "{kind}"', f'kind = "{kind}"\n{"n_clusters" if kind == "k-means" else "max_iter"} = 20'
+        )
     ran = defocus("train", write(people, "people.parquet", rest))
     assert ran.code == 0, ran.err
     assert (people / "model.json").exists()
@@ -159,11 +178,11 @@ def test_arrays_are_trained_by_a_network_with_a_report(defocus: Callable[..., An
     x = rng.normal(size=(400, 6, 6)).astype(np.float32)
     y = (x.sum((1, 2)) > 0).astype(np.int64)
     np.savez(people / "x.npz", x=x, y=np.where(np.arange(400) == 7, 99, y))
-    rest = '[model]\nkind = "cnn"\nclasses = 2\nhidden = 32\n[training]\nbatch = 100\nepochs = 1\n'
+    rest = '[model]\nkind = "cnn"\nclasses = 2\nhidden = 32\n[training]\nbatch_size = 100\nepochs = 1\n'
     place = write(people, "x.npz", rest + '[public]\ntest = "x.npz"\n')
     seen = defocus("train", place, "--preview", "--json")
     assert seen.code == 0, seen.err
-    assert seen.json["batch"] == "100"
+    assert seen.json["batch_size"] == "100"
     ran = defocus("train", place, "--json")
     assert ran.code == 0, ran.err
     assert ran.json["steps"].startswith("4 of 4")
@@ -180,11 +199,10 @@ def test_networks_are_refused_what_cannot_be_before_anything_is_charged_and_resu
     pytest.importorskip("torch")
     np.savez(people / "x.npz", x=np.zeros((40, 3), np.float32), y=np.arange(40) % 2)
     np.savez(people / "odd.npz", x=np.zeros((4, 3), np.float32), y=np.full(4, 7))
-    rest = (
-        '[model]\nkind = "linear"\nclasses = 2\n[training]\nbatch = 20\nepochs = 1\nrate = 0.01\ncheckpoint = "run"\n'
-    )
+    rest = '[model]\nkind = "linear"\nclasses = 2\n[training]\nbatch_size = 20\nepochs = 1\n'
+    rest += 'rate = 0.01\ncheckpoint = "run"\n'
     for old, new, words in (
-        ("batch = 20", "batch = 50", "batch"),
+        ("batch_size = 20", "batch_size = 50", "batch_size"),
         ("rate = 0.01", 'device = "cuda:99"', "There is no device 'cuda:99'"),
         ("classes = 2", "classes = 1", "at least two classes"),
         ("[training]", '[public]\ntest = "odd.npz"\n[training]', "No public example"),
@@ -216,11 +234,11 @@ def test_folders_of_images_are_read_and_what_is_left_open_is_suggested(
     ran = defocus("train", write(people, "photos", rest), "--preview")
     assert ran.code == 0, ran.err
     assert "linear of 34 parameters" in ran.out
-    before = defocus("train", write(people, "photos", rest), "--preview", "--json").json["batch"]
+    before = defocus("train", write(people, "photos", rest), "--preview", "--json").json["batch_size"]
     (people / "photos" / "dog" / "0.png").write_bytes(b"no image")
     odd = defocus("train", write(people, "photos", rest), "--preview", "--json")
     assert odd.code == 0, odd.err
-    assert odd.json["batch"] == before
+    assert odd.json["batch_size"] == before
     x, y, _ = arrays(read(people / "train.toml"), people / "photos")
     assert y.tolist() == [0, 0, 0, NO_CLASS, 1, 1]
     assert not x[3].any()
@@ -251,10 +269,12 @@ def test_an_example_is_printed_and_understood(
         (('values = ["no", "yes"]', ""), "classes are not declared"),
         (('values = ["no", "yes"]', 'values = ["no", "no"]'), "different classes"),
         (("epsilon = 3", "epsilon = -3"), "epsilon"),
-        (("delta = 1e-5", ""), "epsilon and delta"),
+        (("epsilon = 3", ""), "may cost"),
+        (("delta = 1e-5", "rho = 1"), "may cost"),
+        (("[unit]", "[budget]\nepsilon = 0\n[unit]"), "epsilon"),
         (("rows = true", ""), "whom to protect"),
         (("rows = true", 'column = "age"'), "protect one row"),
-        (("[model]", "[training]\nbatch = 3\n[model]"), "not trained in batches"),
+        (("[model]", "[training]\nbatch_size = 3\n[model]"), "not trained in batches"),
         (("people.parquet", "nowhere.parquet"), "cannot be opened"),
         (("people.parquet", "train.toml"), "neither a CSV nor"),
         (("[features]", "[fetures]"), "did you mean features"),

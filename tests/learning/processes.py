@@ -16,7 +16,6 @@ from tests.learning.making import data, model, parameters, trainer
 from tests.waiting import HANGS
 from torch import distributed, nn
 
-from defocus import Budget
 from defocus.errors import DefocusError
 from defocus.noise.testing import seeded
 
@@ -26,7 +25,7 @@ def main(rank: int, world: int, folder: Path) -> None:
     there = f"file://{folder}/meeting"
     distributed.init_process_group("gloo", there, timeout=timedelta(seconds=HANGS), rank=rank, world_size=world)
     told: dict[str, Any] = {}
-    loud = {"noise": 0.02, "budget": Budget(10**6, 0.01), "steps": 3, "batch": 32}
+    loud = {"noise_multiplier": 0.02, "epsilon": 10**6, "delta": 0.01, "steps": 3, "batch_size": 32}
     net = model()
     run = trainer(folder, model=nn.parallel.DistributedDataParallel(net), bits=seeded(1 + rank), **loud)
     seen = []
@@ -45,7 +44,7 @@ def main(rank: int, world: int, folder: Path) -> None:
         "order": {"data": (x.roll(rank, 0), y.roll(rank, 0))},
         "shards": {"data": (x[rank::2], y[rank::2]), "size": 64},
         "lengths": {"data": (x[rank:], y[rank:]), "size": 64},
-        "settings": {"clip": 1.0 + rank},
+        "settings": {"max_grad_norm": 1.0 + rank},
     }.items():
         told[what] = refusal(partial(trainer, folder, ledger=folder / "other.ledger", **more))
     told["spent"] = refusal(lambda: trainer(folder, model=model(), ledger=folder / "noisy.ledger").fit(progress=False))

@@ -22,15 +22,17 @@ TENTH = Fraction(1, 10)
 def made(**more: Any) -> Plan:
     given: dict[str, Any] = {
         "unit": rows(),
-        "budget": Budget(3, 1e-5),
+        "price": Budget(3, 1e-5),
         "size": 1000,
-        "batch": 100,
+        "batch_size": 100,
         "epochs": None,
         "steps": 50,
         "sampling": "poisson",
+        "noise_multiplier": None,
         "noise": None,
+        "delta": 1e-5,
         "clipping": FixedClipping(1),
-        "watch": "nothing",
+        "metrics": "nothing",
         **more,
     }
     return plan(**given)
@@ -46,7 +48,7 @@ def test_the_noise_is_the_least_that_the_budget_allows() -> None:
 
 def test_noise_of_a_published_run_is_found() -> None:
     """TensorFlow Privacy's tutorial: MNIST, batch 256, noise 1.1, 60 epochs: epsilon 3.01 by moments."""
-    found = made(size=60_000, batch=256, epochs=60, steps=None, noise=1.1)
+    found = made(size=60_000, batch_size=256, epochs=60, steps=None, noise_multiplier=1.1)
     assert found.steps == 14_063
     assert 2.3 < found.epsilon_after(found.steps) < 3.01
 
@@ -55,7 +57,7 @@ def test_noise_of_a_published_run_is_found() -> None:
 @given(watched=st.floats(0.001, 0.2), counted=st.floats(0.001, 0.2))
 def test_what_is_released_beside_the_gradient_is_in_the_event(watched: float, counted: float) -> None:
     """The inverse squares of the ratios of all parts add up to that of the event."""
-    found = made(noise=2.0, clipping=AdaptiveClipping(precision=counted), watch=Metrics(precision=watched))
+    found = made(noise_multiplier=2.0, clipping=AdaptiveClipping(precision=counted), metrics=Metrics(precision=watched))
     assert sum(found.shares) == pytest.approx(1.0)
     assert sum(found.ratio_of(i, 0) ** -2 for i in range(3)) == pytest.approx(found.ratio**-2)
     assert found.event == 50 * Sampled(Gaussian(2.0), TENTH)
@@ -76,15 +78,15 @@ def test_correlated_noise_is_charged_by_turns() -> None:
     assert found.event == 3 * Gaussian(found.ratio)
     thinned = made(noise=Banded(bands=4, groups=5), epochs=3, steps=None)
     assert thinned.event == 6 * Sampled(Gaussian(thinned.ratio), Fraction(1, 2))
-    assert thinned.batch == 100
-    assert made(noise=Banded(), watch=Metrics()).shares == (1.0, 0.0, 0.0)
+    assert thinned.batch_size == 100
+    assert made(noise=Banded(), metrics=Metrics()).shares == (1.0, 0.0, 0.0)
 
 
 def test_epochs_become_steps() -> None:
     assert made(epochs=2, steps=None).steps == 20
     assert made(epochs=0.25, steps=None).steps == 3
-    assert made(epochs=2, steps=None, batch=300, sampling="balls in bins").steps == 6
-    replaced = made(epochs=2, steps=None, batch=300, sampling="shuffled", unit=rows(replace=True))
+    assert made(epochs=2, steps=None, batch_size=300, sampling="balls in bins").steps == 6
+    replaced = made(epochs=2, steps=None, batch_size=300, sampling="shuffled", unit=rows(replace=True))
     assert replaced.steps == 8
 
 
@@ -93,22 +95,22 @@ def test_epochs_become_steps() -> None:
     [
         ({"epochs": 1}, "one of them"),
         ({"steps": None}, "one of them"),
-        ({"batch": 1001}, "cannot be drawn from 1000"),
+        ({"batch_size": 1001}, "cannot be drawn from 1000"),
         ({"steps": 10**8}, "at most"),
-        ({"noise": 0.1}, "more than Budget"),
+        ({"noise_multiplier": 0.1}, "more than Budget"),
         ({"noise": Banded(), "sampling": "fixed size"}, "sampling of its own"),
         ({"noise": Banded(groups=20)}, "more than one of 20 groups"),
         ({"noise": Banded(), "clipping": AdaptiveClipping()}, "where the clip shrinks"),
-        ({"budget": 3}, "is given a Budget"),
-        ({"budget": Budget(1e-5, 0.5)}, "broken altogether"),
-        ({"budget": Budget(3, 0.01)}, "publishing one random record"),
-        ({"budget": Budget(rho=0.1)}, "cannot be kept by steps on samples"),
-        ({"batch": 0.1}, "less than one unit"),
-        ({"noise": Banded(), "watch": Metrics(loss=3)}, "nothing is shown"),
-        *(({"batch": bad}, "batch") for bad in (0, -1, math.nan, math.inf, True, "9", None)),
+        ({"price": None}, "nor how much noise"),
+        ({"noise": 1.0}, "noise_multiplier="),
+        ({"price": Budget(3, 0.01)}, "publishing one random record"),
+        ({"price": Budget(rho=0.1)}, "cannot be kept by steps on samples"),
+        ({"batch_size": 0.1}, "less than one unit"),
+        ({"noise": Banded(), "metrics": Metrics(loss=3)}, "nothing is shown"),
+        *(({"batch_size": bad}, "batch") for bad in (0, -1, math.nan, math.inf, True, "9", None)),
         *(({"steps": bad}, "steps") for bad in (0, -1, 1.5, True, "9")),
         *(({"epochs": bad, "steps": None}, "epochs") for bad in (0, -1, math.nan, True, "9")),
-        *(({"noise": bad}, "noise") for bad in (0, -1, math.nan, True, "9")),
+        *(({"noise_multiplier": bad}, "noise_multiplier") for bad in (0, -1, math.nan, True, "9")),
     ],
 )
 def test_what_cannot_be_planned_is_refused(more: Any, words: str) -> None:
@@ -118,7 +120,7 @@ def test_what_cannot_be_planned_is_refused(more: Any, words: str) -> None:
 
 def test_a_budget_without_delta_is_refused_with_a_remedy() -> None:
     with pytest.raises(CannotCalibrateError) as caught:
-        made(budget=Budget(3))
+        made(price=Budget(3))
     assert "delta" in caught.value.fix
-    concentrated = made(budget=Budget(rho=0.1), sampling="balls in bins", batch=1000)
+    concentrated = made(price=Budget(rho=0.1), sampling="balls in bins", batch_size=1000)
     assert concentrated.ratio == pytest.approx(math.sqrt(250), rel=1e-5)

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from defocus import Budget, audit, rows
+from defocus import audit, rows
 from defocus.learning import Trainer
 from defocus.learning.noise import Cryptographic, Noise, new_key
 from defocus.noise.testing import seeded
@@ -42,8 +42,9 @@ def attacked(folder: Path, *, honest: bool) -> audit.Finding:
         net = Sum()
         run = Trainer(
             net, lambda output, target: (output * target).sum(1), torch.optim.SGD(net.parameters()),
-            (torch.tensor([[0.0], [50.0]][:n]), torch.ones(n, 1)), unit=rows(), budget=Budget(100, 1e-5), clip=1.0,
-            size=2, batch=1, steps=1, noise=0.6, ledger=folder / f"{n}.ledger", watch="nothing",
+            (torch.tensor([[0.0], [50.0]][:n]), torch.ones(n, 1)), unit=rows(), epsilon=100, delta=1e-5,
+            max_grad_norm=1.0, size=2, batch_size=1, steps=1, noise_multiplier=0.6, ledger=folder / f"{n}.ledger",
+            metrics="nothing",
         )  # fmt: skip
         worlds[n] = (net, run)
     plan = worlds[2][1].plan

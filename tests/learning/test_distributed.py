@@ -14,7 +14,7 @@ from tests.learning import processes
 from tests.learning.making import model, parameters, trainer
 from tests.waiting import HANGS
 
-from defocus import Budget, Ledger
+from defocus import Ledger
 from defocus.learning.distributed import Ranks, plain
 
 ROOT = Path(__file__).parents[2]
@@ -48,7 +48,7 @@ def test_two_processes_draw_one_sample_and_charge_once(told: tuple[Path, list[di
     folder, (first, second) = told
     assert first["seen"] == second["seen"]
     net = model()
-    run = trainer(tmp_path, model=net, noise=0.02, budget=Budget(10**6, 0.01), steps=3, batch=32)
+    run = trainer(tmp_path, model=net, noise_multiplier=0.02, epsilon=10**6, delta=0.01, steps=3, batch_size=32)
     alone = []
     for batch in run.batches():
         alone.append(batch.units.tolist())

@@ -44,8 +44,9 @@ def searched(folder: Path, **more: Any) -> Any:
         "settings": [1e-6, 1.0],
         "validation": data(seed=1),
         "unit": rows(),
-        "budget": BUDGET,
-        "batch": 64,
+        "epsilon": 8,
+        "delta": 1e-5,
+        "batch_size": 64,
         "steps": 3,
         "runs": 2,
         "ledger": folder / "search.ledger",
@@ -56,8 +57,14 @@ def searched(folder: Path, **more: Any) -> Any:
 
 
 def asked() -> dict[str, Any]:
-    about: dict[str, Any] = {"unit": rows(), "size": 64, "batch": 64, "epochs": None, "steps": 3}
-    return about | {"sampling": "poisson", "clipping": FixedClipping(1), "watch": "nothing"}
+    about: dict[str, Any] = {"unit": rows(), "size": 64, "batch_size": 64, "epochs": None, "steps": 3}
+    return about | {
+        "noise": None,
+        "delta": 0.0,
+        "sampling": "poisson",
+        "clipping": FixedClipping(1),
+        "metrics": "nothing",
+    }
 
 
 def test_the_charge_is_the_selected_event_of_one_run_and_fits_the_budget(tmp_path: Path) -> None:
@@ -167,8 +174,8 @@ def test_public_data_is_searched_whole_and_for_free(tmp_path: Path) -> None:
 
 def test_the_best_run_wins(tmp_path: Path) -> None:
     easy = (torch.eye(5).repeat(40, 1), torch.arange(5).repeat(40) % 2)
-    right = {"validation": easy, "public": easy, "data": None, "ledger": None, "batch": 200, "steps": 30}
-    found = searched(tmp_path, settings=[1e-9, 2.0], budget=Budget(50, 1e-5), **right)
+    right = {"validation": easy, "public": easy, "data": None, "ledger": None, "batch_size": 200, "steps": 30}
+    found = searched(tmp_path, settings=[1e-9, 2.0], epsilon=50, delta=1e-5, **right)
     assert found.setting == 2.0
 
 
@@ -259,7 +266,7 @@ def test_scores_of_what_is_no_class_are_refused_before_anything_is_charged(tmp_p
 
 def test_scores_that_cost_more_than_the_budget_say_what_would_not(tmp_path: Path) -> None:
     with pytest.raises(InvalidParameterError, match=r"scores with noise of 0\.32 rows") as caught:
-        searched(tmp_path, private_validation=True, precision=0.005, budget=Budget(1, 1e-5))
+        searched(tmp_path, private_validation=True, precision=0.005, epsilon=1, delta=1e-5)
     assert "precision=" in caught.value.fix
 
 

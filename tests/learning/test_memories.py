@@ -275,7 +275,7 @@ def test_what_is_remembered_by_shape_is_that_of_a_made_up_example(tmp_path: Path
     cached.cache_clear()
     x, y = data()
     x[0] = 1e6
-    run = trainer(tmp_path, model=Global("by_shape"), data=(x, y), watch="nothing")
+    run = trainer(tmp_path, model=Global("by_shape"), data=(x, y), metrics="nothing")
     stepper, parameters = run._stepper, list(run._stepper.parameters.values())
     sums = []
     for numbers in (np.arange(40), np.arange(1, 40)):

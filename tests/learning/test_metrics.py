@@ -67,7 +67,7 @@ def test_ways_to_watch_are_named() -> None:
 
 @pytest.mark.parametrize("bad", ["all", None, True, 3])
 def test_other_ways_to_watch_are_refused(bad: Any) -> None:
-    with pytest.raises(InvalidParameterError, match="no way to watch") as caught:
+    with pytest.raises(InvalidParameterError, match="no metrics called") as caught:
         as_metrics(bad)
     assert '"private"' in caught.value.fix
 

@@ -552,11 +552,11 @@ def mixing_above(rows: int) -> nn.Module:
 
 
 def test_a_run_is_checked_at_the_size_of_its_batches(tmp_path: Path) -> None:
-    given: dict[str, Any] = {"data": (torch.randn(64, 6), torch.arange(64) % 4), "noise": 9.0}
-    trainer(tmp_path, model=mixing_above(45), batch=16, **given)
-    trainer(tmp_path, model=mixing_above(45), batch=32, chunk=16, **given)
+    given: dict[str, Any] = {"data": (torch.randn(64, 6), torch.arange(64) % 4), "noise_multiplier": 9.0}
+    trainer(tmp_path, model=mixing_above(45), batch_size=16, **given)
+    trainer(tmp_path, model=mixing_above(45), batch_size=32, chunk=16, **given)
     with pytest.raises(DependentExamplesError, match="number"):
-        trainer(tmp_path, model=mixing_above(45), batch=32, **given)
+        trainer(tmp_path, model=mixing_above(45), batch_size=32, **given)
 
 
 def drawn() -> tuple[list[float], float, float]:

@@ -8,7 +8,7 @@ import pytest
 import torch
 from tests.learning.making import trainer
 
-from defocus import Budget, user
+from defocus import user
 from defocus.errors import InvalidParameterError
 from defocus.learning import Banded, Metrics, Schedule, Trainer
 
@@ -34,7 +34,7 @@ def test_a_result_is_about_its_own_moment(tmp_path: Path) -> None:
 
 
 def test_a_result_explains_and_draws_itself_and_has_a_short_repr(tmp_path: Path) -> None:
-    run = trainer(tmp_path, steps=30, budget=Budget(100, 1e-5))
+    run = trainer(tmp_path, steps=30, epsilon=100, delta=1e-5)
     found = run.fit(progress=False)
     assert found.explain() == run.explain()
     assert len(repr(found)) < 500
@@ -43,7 +43,7 @@ def test_a_result_explains_and_draws_itself_and_has_a_short_repr(tmp_path: Path)
     assert "epsilon" in axes.get_title()
 
 
-@pytest.mark.parametrize("more", [{"watch": "nothing"}, {}])
+@pytest.mark.parametrize("more", [{"metrics": "nothing"}, {}])
 def test_what_was_not_paid_for_is_not_drawn(tmp_path: Path, more: dict[str, str]) -> None:
     with pytest.raises(InvalidParameterError, match="nothing to draw"):
         trainer(tmp_path, **more).result().plot()
@@ -52,20 +52,20 @@ def test_what_was_not_paid_for_is_not_drawn(tmp_path: Path, more: dict[str, str]
 def test_losses_beyond_the_cut_are_told_as_that(tmp_path: Path) -> None:
     data = (torch.randn(400, 6), torch.full((400, 1), 100.0))
     run = trainer(
-        tmp_path, model=torch.nn.Linear(6, 1), loss=torch.nn.functional.mse_loss, data=data, batch=200, steps=20,
-        budget=Budget(500, 1e-5),
+        tmp_path, model=torch.nn.Linear(6, 1), loss=torch.nn.functional.mse_loss, data=data, batch_size=200, steps=20,
+        epsilon=500, delta=1e-5,
     )  # fmt: skip
     assert "loss 4 or more" in str(run.fit(progress=False))
     wide = trainer(
-        tmp_path, model=torch.nn.Linear(6, 1), loss=torch.nn.functional.mse_loss, data=data, batch=200, steps=20,
-        budget=Budget(500, 1e-5), watch=Metrics(loss=50_000), ledger=tmp_path / "wide.ledger",
+        tmp_path, model=torch.nn.Linear(6, 1), loss=torch.nn.functional.mse_loss, data=data, batch_size=200, steps=20,
+        epsilon=500, delta=1e-5, metrics=Metrics(loss=50_000), ledger=tmp_path / "wide.ledger",
     )  # fmt: skip
     assert "or more" not in str(wide.fit(progress=False))
     assert "losses count up to 50000" in str(wide.result())
 
 
 def test_pages_quote_what_they_are_told(tmp_path: Path) -> None:
-    run = trainer(tmp_path, unit=user("<img>"), users=torch.arange(64) // 2, batch=4)
+    run = trainer(tmp_path, unit=user("<img>"), users=torch.arange(64) // 2, batch_size=4)
     assert "<img>" not in run._repr_html_()
     assert "&lt;img&gt;" in run._repr_html_()
 
@@ -78,22 +78,22 @@ def added(run: Trainer, steps: int) -> list[float]:
     """The standard deviation over the clip of the noise drawn in each step, of which a strategy makes its own."""
     scales = [run._stepper._scales(step, list(run._stepper.parameters))[0] for step in range(steps)]
     norm = 1 if run.plan.strategy is None else run.plan.strategy.norm
-    return [scale * norm / run.clip for scale in scales]
+    return [scale * norm / run.max_grad_norm for scale in scales]
 
 
 @pytest.mark.parametrize(
-    ("noise", "watch"),
+    ("noise", "metrics"),
     [
-        (1.0, "nothing"),
-        (1.0, "paid"),
+        (None, "nothing"),
+        (None, "paid"),
         (Schedule([4, 1]), "nothing"),
         (Schedule([1, 3, 2]), "paid"),
         (Banded(4), "paid"),
     ],
-    ids=["constant", "watched", "falling", "up and down", "correlated"],
+    ids=["constant", "with metrics", "falling", "up and down", "correlated"],
 )
-def test_the_noise_that_is_told_is_the_noise_that_is_drawn(tmp_path: Path, noise: Any, watch: str) -> None:
-    run = trainer(tmp_path, noise=noise, watch=watch)
+def test_the_noise_that_is_told_is_the_noise_that_is_drawn(tmp_path: Path, noise: Any, metrics: str) -> None:
+    run = trainer(tmp_path, noise=noise, metrics=metrics)
     line = noise_line(run)
     told = [float(word) for word in re.findall(r"[\d.]+", line.split("times the clip")[0])]
     drawn = added(run, run.plan.steps)
@@ -103,10 +103,10 @@ def test_the_noise_that_is_told_is_the_noise_that_is_drawn(tmp_path: Path, noise
 
 
 def test_what_a_run_did_says_the_noise_of_all_steps(tmp_path: Path) -> None:
-    falling = trainer(tmp_path, noise=Schedule([4, 1]), watch="nothing")
+    falling = trainer(tmp_path, noise=Schedule([4, 1]), metrics="nothing")
     base = falling.plan.ratio
     assert falling.result().facts["noise"] == f"between {base:.4g} and {4 * base:.4g} times the sensitivity of a step"
-    banded = trainer(tmp_path, noise=Banded(4), watch="nothing", ledger=tmp_path / "other.ledger")
+    banded = trainer(tmp_path, noise=Banded(4), metrics="nothing", ledger=tmp_path / "other.ledger")
     assert banded.plan.strategy is not None
     told = banded.result().facts["noise"]
     assert told.startswith(f"{banded.plan.ratio * banded.plan.strategy.norm:.4g} times")
@@ -114,6 +114,6 @@ def test_what_a_run_did_says_the_noise_of_all_steps(tmp_path: Path) -> None:
 
 
 def test_everything_is_said_in_plain_words(tmp_path: Path) -> None:
-    text = trainer(tmp_path, size=100, watch="private").explain()
+    text = trainer(tmp_path, size=100, metrics="private").explain()
     for words in ("Protected: one row", "declared as 100", "16 are expected", "PRIVATE", "Not promised"):
         assert words in text

@@ -52,11 +52,11 @@ def adam(parameters: Any) -> Any:
     [
         {},
         {"optimizer": adam},
-        {"clip": AdaptiveClipping()},
-        {"noise": Banded(3), "budget": Budget(50, 1e-5)},
-        {"noise": Schedule([2, 1]), "budget": Budget(8, 1e-5)},
-        {"sampling": "balls in bins", "budget": Budget(50, 1e-5)},
-        {"unit": user("id"), "users": np.arange(64) // 2, "batch": 8},
+        {"max_grad_norm": AdaptiveClipping()},
+        {"noise": Banded(3), "epsilon": 50, "delta": 1e-5},
+        {"noise": Schedule([2, 1]), "epsilon": 8, "delta": 1e-5},
+        {"sampling": "balls in bins", "epsilon": 50, "delta": 1e-5},
+        {"unit": user("id"), "users": np.arange(64) // 2, "batch_size": 8},
         {"randomness": "generator"},
     ],
     ids=named,
@@ -79,7 +79,7 @@ def test_a_run_resumed_is_the_run_that_was_not_interrupted(
     assert torch.equal(parameters(whole), parameters(second))
     assert resumed.steps == straight.steps == 8
     assert resumed.clips == straight.clips
-    assert str(resumed.glance) == str(straight.glance)
+    assert str(resumed.metrics) == str(straight.metrics)
     with Ledger.open(tmp_path / "run.ledger") as book:
         assert [entry.kind for entry in book.entries()] == ["genesis", "charge", "release"]
 
@@ -91,7 +91,7 @@ def convolving() -> nn.Module:
 
 def test_gradients_are_added_up_in_the_ways_that_were_chosen_before(tmp_path: Path) -> None:
     """Which way is faster is measured, and ways round differently."""
-    more: dict[str, Any] = {"sampling": "fixed size", "budget": Budget(99, 1e-5)}
+    more: dict[str, Any] = {"sampling": "fixed size", "epsilon": 99, "delta": 1e-5}
     whole, second = convolving(), convolving()
     straight = trainer(tmp_path, model=whole, **more)
     for batch in straight.batches():
@@ -153,7 +153,7 @@ def louder(run: Trainer) -> None:
 @pytest.mark.parametrize("change", [moved, faster, remembering, mirrored, steeper, skipping, louder])
 def test_no_step_is_released_from_two_sums(tmp_path: Path, change: Any) -> None:
     """Fresh noise on the nearly same sum, many times, would be averaged away, for one charge."""
-    more: dict[str, Any] = {"sampling": "fixed size", "batch": 60, "budget": Budget(999, 1e-5)}
+    more: dict[str, Any] = {"sampling": "fixed size", "batch_size": 60, "epsilon": 999, "delta": 1e-5}
     saved = trainer(tmp_path, **more)
     half(saved, tmp_path / "c", steps=2)
     saved.fit(progress=False)
@@ -318,15 +318,15 @@ def refused(tmp_path: Path, words: str, **more: Any) -> None:
 @pytest.mark.parametrize(
     "more",
     [
-        {"clip": 2.0},
-        {"noise": 1.5},
-        {"batch": 17},
+        {"max_grad_norm": 2.0},
+        {"noise_multiplier": 1.5},
+        {"batch_size": 17},
         {"steps": 9},
-        {"budget": Budget(9, 1e-5)},
-        {"sampling": "fixed size", "budget": Budget(99, 1e-5)},
+        {"epsilon": 9, "delta": 1e-5},
+        {"sampling": "fixed size", "epsilon": 99, "delta": 1e-5},
         {"optimizer": adam},
         {"model": nn.Sequential(nn.Linear(5, 9), nn.Tanh(), nn.Linear(9, 2))},
-        {"unit": rows(replace=True), "budget": Budget(99, 1e-5), "ledger": "b.ledger"},
+        {"unit": rows(replace=True), "epsilon": 99, "delta": 1e-5, "ledger": "b.ledger"},
     ],
     ids=named,
 )
@@ -334,7 +334,7 @@ def test_a_checkpoint_of_a_run_with_other_settings_is_refused(tmp_path: Path, mo
     half(trainer(tmp_path), tmp_path / "c")
     if "ledger" in more:
         more = {**more, "ledger": tmp_path / more["ledger"]}
-        Ledger.open(more["ledger"], dataset="b", unit=more["unit"], budget=more["budget"]).close()
+        Ledger.open(more["ledger"], dataset="b", unit=more["unit"], budget=Budget(99, 1e-5)).close()
     refused(tmp_path, "of another run", **more)
 
 

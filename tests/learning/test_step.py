@@ -13,7 +13,7 @@ import torch
 from tests.learning.making import data, model, named, trainer
 from torch.utils.data import Dataset
 
-from defocus import Budget, user
+from defocus import user
 from defocus.errors import BranchedRunError, ChangedModelError, StepFailedError
 from defocus.learning import AdaptiveClipping, AutomaticClipping, Metrics, PerLayerClipping, Schedule
 from defocus.learning import step as steps
@@ -25,13 +25,13 @@ from defocus.learning.step import _TF32, _parts
 @pytest.mark.parametrize(
     "more",
     [
-        {"watch": "nothing"},
-        {"watch": Metrics(precision=0.2)},
-        {"clip": AdaptiveClipping(initial=0.3, precision=0.1)},
-        {"clip": AdaptiveClipping(initial=0.3, precision=0.1), "watch": Metrics(precision=0.2)},
-        {"clip": PerLayerClipping({"0": 3.0, "2": 0.1}), "watch": Metrics(precision=0.2)},
-        {"clip": PerLayerClipping(1.0), "watch": "nothing"},
-        {"clip": AutomaticClipping(0.5)},
+        {"metrics": "nothing"},
+        {"metrics": Metrics(precision=0.2)},
+        {"max_grad_norm": AdaptiveClipping(initial=0.3, precision=0.1)},
+        {"max_grad_norm": AdaptiveClipping(initial=0.3, precision=0.1), "metrics": Metrics(precision=0.2)},
+        {"max_grad_norm": PerLayerClipping({"0": 3.0, "2": 0.1}), "metrics": Metrics(precision=0.2)},
+        {"max_grad_norm": PerLayerClipping(1.0), "metrics": "nothing"},
+        {"max_grad_norm": AutomaticClipping(0.5)},
     ],
     ids=named,
 )
@@ -39,7 +39,7 @@ from defocus.learning.step import _TF32, _parts
 def test_one_unit_moves_all_that_is_released_by_as_much_as_was_charged(tmp_path: Path, more: Any, step: int) -> None:
     """Per-example sums over the noise of each: the worst case is the inverse of the ratio, never more."""
     net = model()
-    run = trainer(tmp_path, model=net, budget=Budget(50, 1e-5), steps=2, noise=Schedule([3, 1]), **more)
+    run = trainer(tmp_path, model=net, epsilon=50, delta=1e-5, steps=2, noise=Schedule([3, 1]), **more)
     stepper, plan = run._stepper, run.plan
     scales = stepper._scales(step, list(stepper.parameters))
     assert len(scales) == len(stepper.parameters) + (stepper._width > 0)
@@ -61,12 +61,12 @@ def test_one_unit_moves_all_that_is_released_by_as_much_as_was_charged(tmp_path:
 
 
 def test_layers_have_less_noise_in_all_than_one_scale_would_give(tmp_path: Path) -> None:
-    run = trainer(tmp_path, clip=PerLayerClipping({"0": 3.0, "2": 0.1}), watch="nothing")
+    run = trainer(tmp_path, max_grad_norm=PerLayerClipping({"0": 3.0, "2": 0.1}), metrics="nothing")
     stepper = run._stepper
     names = list(stepper.parameters)
     sizes = [stepper.parameters[name].numel() for name in names]
     found = sum(size * scale**2 for size, scale in zip(sizes, stepper._scales(0, names), strict=True))
-    assert found < sum(sizes) * (run.plan.ratio * run.clip) ** 2
+    assert found < sum(sizes) * (run.plan.ratio * run.max_grad_norm) ** 2
 
 
 def test_the_realised_number_is_used_for_nothing(tmp_path: Path) -> None:
@@ -78,8 +78,8 @@ def test_the_realised_number_is_used_for_nothing(tmp_path: Path) -> None:
         net = torch.nn.Linear(5, 2, bias=False)
         torch.nn.init.ones_(net.weight)
         run = trainer(
-            tmp_path, model=net, data=(x, y), size=40, batch=40, steps=1, noise=1e-3, budget=Budget(10**8, 0.01),
-            ledger=tmp_path / f"{n}.ledger", watch="nothing",
+            tmp_path, model=net, data=(x, y), size=40, batch_size=40, steps=1, noise_multiplier=1e-3, epsilon=10**8,
+            delta=0.01, ledger=tmp_path / f"{n}.ledger", metrics="nothing",
         )  # fmt: skip
         run.fit(progress=False)
         means.append(net.weight.grad.clone())
@@ -96,7 +96,9 @@ def test_parts_of_a_batch_have_one_weight_each_and_hold_everyone_once() -> None:
 
 def test_a_user_counts_once_however_many_examples(tmp_path: Path) -> None:
     users = np.array([0] * 60 + [1, 2, 3, 4])
-    run = trainer(tmp_path, unit=user("id"), users=users, batch=2, clip=AdaptiveClipping(), watch=Metrics())
+    run = trainer(
+        tmp_path, unit=user("id"), users=users, batch_size=2, max_grad_norm=AdaptiveClipping(), metrics=Metrics()
+    )
     stepper = run._stepper
     numbers, weights = stepper.units.examples_of(np.array([0]))
     assert len(numbers) == 60
@@ -112,7 +114,7 @@ def test_noise_is_made_for_norms_that_are_told_too_small() -> None:
 
 def test_noise_elsewhere_is_made_for_factors_of_eleven_bits(tmp_path: Path) -> None:
     """A GPU may round both factors of a product to 11 bits, each by at most one part in 2 ** 11."""
-    run = trainer(tmp_path, watch="nothing")
+    run = trainer(tmp_path, metrics="nothing")
     here = run._stepper._scales(0, list(run._stepper.parameters))
     run._stepper.model.to("meta")
     there = run._stepper._scales(0, list(run._stepper.parameters))
@@ -122,7 +124,7 @@ def test_noise_elsewhere_is_made_for_factors_of_eleven_bits(tmp_path: Path) -> N
 
 def test_a_batch_that_does_not_fit_in_memory_is_cut_until_it_does(tmp_path: Path) -> None:
     """And the sums are those of the whole: nothing of the attempt that failed is left in them."""
-    run = trainer(tmp_path, watch=Metrics(precision=0.2))
+    run = trainer(tmp_path, metrics=Metrics(precision=0.2))
     stepper, parameters, numbers = run._stepper, list(run._stepper.parameters.values()), np.arange(40)
     beside = stepper._sum(parameters, numbers, np.ones(40))
     whole, given = [parameter.grad for parameter in parameters], stepper.gradients
@@ -193,7 +195,7 @@ def test_an_example_on_which_the_loss_fails_counts_as_nothing(tmp_path: Path, wa
     x, y = data()
     odd = y.clone()
     odd[[3, 17, 40]] = 7
-    run = trainer(tmp_path, data=(x, odd), watch=watch)
+    run = trainer(tmp_path, data=(x, odd), metrics=watch)
     stepper, parameters = run._stepper, list(run._stepper.parameters.values())
     beside = stepper._sum(parameters, np.arange(64), np.ones(64))
     found = [parameter.grad for parameter in parameters]
@@ -237,7 +239,9 @@ class Odd(Dataset[Any]):
 @pytest.mark.parametrize("first", [0, 1])
 def test_an_example_that_does_not_fit_counts_as_nothing_and_ends_no_run(tmp_path: Path, odd: Any, first: int) -> None:
     given = Odd({first: odd, 17: odd, 40: odd})
-    run = trainer(tmp_path, data=given, example=(torch.zeros(5), 0), clip=AdaptiveClipping(), watch=Metrics(), chunk=10)
+    run = trainer(
+        tmp_path, data=given, example=(torch.zeros(5), 0), max_grad_norm=AdaptiveClipping(), metrics=Metrics(), chunk=10
+    )
     stepper, parameters = run._stepper, list(run._stepper.parameters.values())
     beside = stepper._sum(parameters, np.arange(64), np.ones(64))
     found = [parameter.grad.clone() for parameter in parameters]
@@ -304,7 +308,7 @@ def test_an_error_after_the_charge_carries_nothing_private(
     """No cause, no context, and no frame in which an example, who was drawn, a gradient or the key is at hand."""
     x, y = torch.full((64, 5), 4321.0), torch.zeros(64, dtype=torch.long)
     kind_of_model = Writing if fail is _writes_weights else torch.nn.Linear
-    run = trainer(tmp_path, model=kind_of_model(5, 2), data=(x, y), watch=watch)
+    run = trainer(tmp_path, model=kind_of_model(5, 2), data=(x, y), metrics=watch)
     batch = next(run.batches())
     fail(run, monkeypatch)
     with pytest.raises(kind) as caught:
@@ -328,7 +332,7 @@ def test_the_draws_for_others_are_those_without_an_example_that_fails(tmp_path: 
     x, y = torch.ones(64, 5), torch.zeros(64, dtype=torch.long)
     odd = y.clone()
     odd[-1] = 2  # no class of the model: the loss fails
-    run = trainer(tmp_path, model=net, data=(x, y), watch="nothing")
+    run = trainer(tmp_path, model=net, data=(x, y), metrics="nothing")
     stepper, sums = run._stepper, []
     before = stepper.gradients.explain()
     for labels in (y, odd):

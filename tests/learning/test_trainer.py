@@ -22,18 +22,20 @@ from defocus.errors import (
     CheckpointError,
     DependentExamplesError,
     InvalidParameterError,
+    LedgerMismatchError,
+    NotDeclaredError,
     StepFailedError,
     TrainingEndedError,
     UnaccountedSamplingError,
     UnfitDataError,
     UnfitModelError,
 )
-from defocus.learning import AdaptiveClipping, AutomaticClipping, Banded, PerLayerClipping, Schedule
+from defocus.learning import AdaptiveClipping, AutomaticClipping, Banded, PerLayerClipping, Schedule, Trainer, suggest
 from defocus.learning.metrics import PrivateMetrics
 from defocus.learning.noise import Cryptographic
 from defocus.learning.progress import _exact
 from defocus.noise.testing import seeded
-from defocus.privacy import Approximate, Gaussian, Sampled
+from defocus.privacy import Approximate, Gaussian, Sampled, account
 
 
 def entries(folder: Path) -> list[Any]:
@@ -61,15 +63,15 @@ def test_a_run_is_charged_once_and_before_the_first_batch(tmp_path: Path) -> Non
 
 def test_a_run_learns_and_says_what_it_did(tmp_path: Path) -> None:
     net = model()
-    result = trainer(tmp_path, model=net, data=data(2000), batch=400, steps=60, budget=Budget(20, 1e-5)).fit(
+    result = trainer(tmp_path, model=net, data=data(2000), batch_size=400, steps=60, epsilon=20, delta=1e-5).fit(
         progress=False
     )
     x, y = data(2000)
     assert float((net(x).argmax(1) == y).float().mean()) > 0.85
     assert result.steps == 60
     assert 0 < result.epsilon <= 20
-    assert result.glance is not None
-    assert result.glance.loss()[0] == pytest.approx(float(F.cross_entropy(net(x), y).detach()), abs=0.3)
+    assert result.metrics is not None
+    assert result.metrics.loss()[0] == pytest.approx(float(F.cross_entropy(net(x), y).detach()), abs=0.3)
     text = str(result)
     assert "60 of 60" in text
     assert "epsilon" in text
@@ -132,13 +134,13 @@ def test_a_budget_already_spent_is_refused_before_anything_is_drawn(tmp_path: Pa
 
 def test_a_run_of_the_whole_budget_fits_in_a_new_ledger(tmp_path: Path) -> None:
     """The ledger's filter is looser than the account of one run; then the pair that the run keeps is charged."""
-    run = trainer(tmp_path, noise=None, budget=Budget(1, 1e-5))
+    run = trainer(tmp_path, noise_multiplier=None, epsilon=1, delta=1e-5)
     run.fit(progress=False)
     assert run.receipt is not None
     assert run.receipt.event == Approximate(1, 1e-5)
     assert "charged the epsilon and delta" in run.explain()
     with pytest.raises(BudgetExceededError):
-        trainer(tmp_path, noise=None, budget=Budget(1, 1e-5)).fit(progress=False)
+        trainer(tmp_path, noise_multiplier=None, epsilon=1, delta=1e-5).fit(progress=False)
 
 
 def test_the_ledger_must_protect_the_same_unit(tmp_path: Path) -> None:
@@ -146,9 +148,83 @@ def test_the_ledger_must_protect_the_same_unit(tmp_path: Path) -> None:
         with pytest.raises(InvalidParameterError, match="nothing was charged") as caught:
             trainer(tmp_path, ledger=book)
         assert "unit=ledger.unit" in caught.value.fix
-    for bad in (None, 3):
-        with pytest.raises(InvalidParameterError, match="charged to a Ledger"):
-            trainer(tmp_path, ledger=bad)
+    with pytest.raises(InvalidParameterError, match="charged to a Ledger"):
+        trainer(tmp_path, ledger=3)
+    with pytest.raises(NotDeclaredError, match="in memory"):
+        trainer(tmp_path, ledger=None)
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_a_run_charges_the_ledger_beside_its_data_by_default(tmp_path: Path) -> None:
+    x, y = (each.numpy() for each in data())
+    np.save(tmp_path / "people.npy", x)
+    mapped = np.load(tmp_path / "people.npy", mmap_mode="r")
+    first = trainer(tmp_path, data=(mapped, y), ledger=None, steps=1)
+    first.fit(progress=False)
+    with Ledger.open(tmp_path / "people.ledger") as book:
+        assert first.receipt is not None
+        assert book.dataset == "people"
+        assert book.budget == BUDGET
+        assert len([entry for entry in book.entries() if entry.kind == "charge"]) == 1
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_a_new_ledger_has_the_total_that_is_given_and_its_delta_is_that_of_runs(tmp_path: Path) -> None:
+    total = Budget(20, 1e-4)
+    run = trainer(tmp_path, budget=total, delta=None, epsilon=8, noise_multiplier=None, steps=1)
+    assert run.plan.price == Budget(8, 1e-4)
+    run.fit(progress=False)
+    with Ledger.open(tmp_path / "run.ledger") as book:
+        assert book.budget == total
+    assert trainer(tmp_path, delta=None).plan.price == Budget(8, 1e-4)
+    assert trainer(tmp_path, delta=None, ledger=tmp_path / "b.ledger").plan.price == Budget(8, 1e-6)
+    with pytest.raises(LedgerMismatchError, match="budget"):
+        trainer(tmp_path, budget=Budget(21, 1e-4))
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_a_run_of_given_noise_is_charged_what_that_costs(tmp_path: Path) -> None:
+    run = trainer(tmp_path, epsilon=None, noise_multiplier=1.0)
+    event = 8 * Sampled(Gaussian(1.0), Fraction(1, 4))
+    assert run.plan.event == event
+    cost = account(event).epsilon(1e-5)
+    assert run.plan.price.delta == 1e-5
+    assert cost <= float(run.plan.price.epsilon or 0) <= cost * (1 + 1e-6)
+    run.fit(progress=False)
+    assert run.receipt is not None
+    again = trainer(tmp_path, epsilon=None, noise_multiplier=1.0, noise=Schedule([2, 1]), ledger=tmp_path / "b.ledger")
+    assert [again.plan.ratio_of(0, step) for step in (0, 7)] == pytest.approx([2 / 0.99**0.5, 1 / 0.99**0.5])
+    with pytest.raises(InvalidParameterError, match="nor how much noise") as caught:
+        trainer(tmp_path, epsilon=None, noise_multiplier=None)
+    assert "epsilon=" in caught.value.fix
+    with pytest.raises(InvalidParameterError, match="one of them is missing"):
+        trainer(tmp_path, epsilon=None, batch_size=None)
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_the_usual_call_needs_no_more_than_a_price(tmp_path: Path) -> None:
+    net = model()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    run = Trainer(net, nn.CrossEntropyLoss(), optimizer, data(), unit=rows(), epsilon=8, ledger=tmp_path / "a.ledger")
+    found = suggest(size=64, epsilon=8, model=net)
+    assert (run.plan.batch_size, run.plan.steps, run.plan.price) == (found.batch_size, found.steps, Budget(8, 1e-6))
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_of_a_plain_loader_the_dataset_and_the_batch_size_are_taken(tmp_path: Path) -> None:
+    examples = TensorDataset(*data())
+    with pytest.warns(UserWarning, match="drawn by the trainer"):
+        run = trainer(tmp_path, data=DataLoader(examples, batch_size=8, shuffle=True), batch_size=None)
+    assert run.plan == trainer(tmp_path, data=examples, batch_size=8).plan
+    with pytest.warns(UserWarning, match="drawn by the trainer"):
+        assert trainer(tmp_path, data=DataLoader(examples, batch_size=8), batch_size=16).plan.batch_size == 16
+    for loader in (
+        DataLoader(examples, batch_size=8, collate_fn=list),
+        DataLoader(examples, batch_sampler=[[0, 1], [2]]),
+        DataLoader(examples, batch_size=None),
+    ):
+        with pytest.raises(UnaccountedSamplingError, match="rule of its own"):
+            trainer(tmp_path, data=loader)
 
 
 def test_the_users_objects_stay_theirs(tmp_path: Path) -> None:
@@ -174,8 +250,8 @@ def test_the_gradient_of_an_empty_batch_is_noise_of_the_declared_scale(tmp_path:
     """Nobody is drawn at this rate, so ``grad`` is the noise over the expected number, and nothing else."""
     net = model(60)
     run = trainer(
-        tmp_path, model=net, data=data(64, 60), size=10**9, batch=1, steps=40, clip=3.0, noise=2.0, watch="nothing",
-        budget=Budget(8, 1e-10),
+        tmp_path, model=net, data=data(64, 60), size=10**9, batch_size=1, steps=40, max_grad_norm=3.0,
+        noise_multiplier=2.0, metrics="nothing", epsilon=8, delta=1e-10,
     )  # fmt: skip
     found = []
     for batch in run.batches():
@@ -191,8 +267,8 @@ def one_sum(folder: Path, examples: Any, name: str, **more: Any) -> torch.Tensor
     """The sum of clipped gradients of everybody, without noise."""
     net = model()
     run = trainer(
-        folder, model=net, data=examples, size=64, batch=64, steps=1, noise=1e-3, budget=Budget(10**8, 0.01),
-        ledger=folder / f"{name}.ledger", watch="nothing", **more,
+        folder, model=net, data=examples, size=64, batch_size=64, steps=1, noise_multiplier=1e-3, epsilon=10**8,
+        delta=0.01, ledger=folder / f"{name}.ledger", metrics="nothing", **more,
     )  # fmt: skip
     run.fit(progress=False)
     return torch.cat([p.grad.reshape(-1) for p in net.parameters() if p.grad is not None]) * 64
@@ -229,20 +305,20 @@ def test_examples_that_are_computed_together_are_not_clipped_together(tmp_path: 
 @pytest.mark.parametrize(
     "more",
     [
-        {"clip": AutomaticClipping()},
-        {"clip": AdaptiveClipping(initial=0.1)},
-        {"clip": PerLayerClipping(1.0)},
-        {"clip": PerLayerClipping({"0": 1.0, "2": 0.5})},
+        {"max_grad_norm": AutomaticClipping()},
+        {"max_grad_norm": AdaptiveClipping(initial=0.1)},
+        {"max_grad_norm": PerLayerClipping(1.0)},
+        {"max_grad_norm": PerLayerClipping({"0": 1.0, "2": 0.5})},
         {"noise": Schedule.linear(2, 1, levels=2)},
-        {"noise": Banded(2), "budget": Budget(50, 1e-5)},
-        {"noise": Banded(2, groups=3), "budget": Budget(50, 1e-5)},
-        {"sampling": "balls in bins", "budget": Budget(50, 1e-5)},
-        {"sampling": "fixed size", "budget": Budget(50, 1e-5)},
-        {"sampling": "shuffled", "unit": rows(replace=True), "budget": Budget(50, 1e-5)},
-        {"unit": rows(replace=True), "budget": Budget(50, 1e-5)},
+        {"noise": Banded(2), "epsilon": 50, "delta": 1e-5},
+        {"noise": Banded(2, groups=3), "epsilon": 50, "delta": 1e-5},
+        {"sampling": "balls in bins", "epsilon": 50, "delta": 1e-5},
+        {"sampling": "fixed size", "epsilon": 50, "delta": 1e-5},
+        {"sampling": "shuffled", "unit": rows(replace=True), "epsilon": 50, "delta": 1e-5},
+        {"unit": rows(replace=True), "epsilon": 50, "delta": 1e-5},
         {"chunk": 3},
         {"randomness": "generator"},
-        {"watch": "private"},
+        {"metrics": "private"},
         {"optimizer": lambda ps: torch.optim.AdamW(ps, lr=1e-3)},
         {"size": 70},
         {"loss": lambda o, t: F.cross_entropy(o, t, reduction="none")},
@@ -261,13 +337,13 @@ def test_every_setting_trains(tmp_path: Path, more: Any) -> None:
     result = run.fit(progress=False)
     assert not torch.equal(parameters(net), before)
     assert torch.isfinite(parameters(net)).all()
-    assert result.epsilon <= float(run.plan.budget.epsilon or 0)
+    assert result.epsilon <= float(run.plan.price.epsilon or 0)
 
 
 def test_mixed_precision_trains_or_is_refused_for_sums_that_are_rounded(tmp_path: Path) -> None:
     net = model()
     try:
-        run = trainer(tmp_path, model=net, precision="bfloat16", watch="nothing")
+        run = trainer(tmp_path, model=net, precision="bfloat16", metrics="nothing")
     except UnfitModelError as problem:
         assert "rounded to few bits" in problem.what  # noqa: PT017 -- both outcomes are right
         return
@@ -276,7 +352,7 @@ def test_mixed_precision_trains_or_is_refused_for_sums_that_are_rounded(tmp_path
 
 
 def test_in_mixed_precision_noise_is_made_for_gradients_a_little_longer_than_the_clip(tmp_path: Path) -> None:
-    stepper = trainer(tmp_path, watch="nothing")._stepper
+    stepper = trainer(tmp_path, metrics="nothing")._stepper
     before = stepper._scales(0, list(stepper.parameters))
     stepper.precision = torch.bfloat16
     after = stepper._scales(0, list(stepper.parameters))
@@ -288,7 +364,15 @@ def test_virtual_batches_change_nothing_but_rounding(tmp_path: Path) -> None:
     sums = []
     for net, chunk in zip(nets, (None, 3), strict=True):
         run = trainer(
-            tmp_path, model=net, steps=1, batch=40, chunk=chunk, noise=1e-3, budget=Budget(10**8, 0.01), clip=0.1
+            tmp_path,
+            model=net,
+            steps=1,
+            batch_size=40,
+            chunk=chunk,
+            noise_multiplier=1e-3,
+            epsilon=10**8,
+            delta=0.01,
+            max_grad_norm=0.1,
         )
         run.fit(progress=False)
         sums.append(torch.cat([p.grad.reshape(-1) for p in net.parameters() if p.grad is not None]))
@@ -297,12 +381,12 @@ def test_virtual_batches_change_nothing_but_rounding(tmp_path: Path) -> None:
 
 def test_adaptive_clipping_finds_the_scale_of_the_norms(tmp_path: Path) -> None:
     run = trainer(
-        tmp_path, data=data(3000), batch=1000, steps=60, clip=AdaptiveClipping(initial=30.0, rate=0.3), watch="private",
-        optimizer=lambda ps: torch.optim.SGD(ps, lr=1e-6), budget=Budget(1000, 1e-5),
+        tmp_path, data=data(3000), batch_size=1000, steps=60, max_grad_norm=AdaptiveClipping(initial=30.0, rate=0.3),
+        metrics="private", optimizer=lambda ps: torch.optim.SGD(ps, lr=1e-6), epsilon=1000, delta=1e-5,
     )  # fmt: skip
     run.fit(progress=False)
     assert run.private is not None
-    assert run.clip == pytest.approx(run.private.quantiles[-1][1], rel=0.3)
+    assert run.max_grad_norm == pytest.approx(run.private.quantiles[-1][1], rel=0.3)
 
 
 def test_examples_that_are_not_finite_count_as_nothing_and_are_counted_for_the_owner(tmp_path: Path) -> None:
@@ -310,7 +394,7 @@ def test_examples_that_are_not_finite_count_as_nothing_and_are_counted_for_the_o
     x[5] = math.inf
     x[6] = math.nan
     net = model()
-    run = trainer(tmp_path, model=net, data=(x, y), watch="private", batch=64, steps=3, budget=Budget(1000, 1e-5))
+    run = trainer(tmp_path, model=net, data=(x, y), metrics="private", batch_size=64, steps=3, epsilon=1000, delta=1e-5)
     run.fit(progress=False)
     assert torch.isfinite(parameters(net)).all()
     assert run.private is not None
@@ -354,7 +438,7 @@ LOADER = DataLoader(TensorDataset(*data()), sampler=WeightedRandomSampler([1.0] 
         ({"loss": lambda o, t: (o.argmax(1) == t).sum()}, UnfitModelError, "made of integers"),
         ({"loss": lambda o, t: F.cross_entropy(o, t) / len(o)}, UnfitModelError, "neither the sum nor the mean"),
         ({"data": Endless()}, UnfitDataError, "no known size"),
-        ({"data": LOADER}, UnaccountedSamplingError, "draws batches on its own"),
+        ({"data": LOADER}, UnaccountedSamplingError, "WeightedRandomSampler"),
         ({"sampling": WeightedRandomSampler([1.0], 1)}, UnaccountedSamplingError, "drawn by Defocus"),
         ({"sampling": "shuffled"}, UnaccountedSamplingError, "move others"),
         ({"sampling": "fixed size", "size": 70}, InvalidParameterError, "not the size declared"),
@@ -367,9 +451,9 @@ LOADER = DataLoader(TensorDataset(*data()), sampler=WeightedRandomSampler([1.0] 
         ({"unit": "rows"}, InvalidParameterError, "rows or users"),
         ({"precision": "float16"}, InvalidParameterError, "no precision"),
         ({"randomness": "numpy"}, InvalidParameterError, "no randomness"),
-        ({"watch": "everything"}, InvalidParameterError, "no way to watch"),
+        ({"metrics": "everything"}, InvalidParameterError, "no metrics called"),
         ({"chunk": 0}, InvalidParameterError, "chunk"),
-        ({"clip": 0}, InvalidParameterError, "clip"),
+        ({"max_grad_norm": 0}, InvalidParameterError, "max_grad_norm"),
         ({"bits": 42}, InvalidParameterError, "cryptographic random bits"),
     ],
     ids=named,
@@ -394,7 +478,7 @@ def test_shapes_may_differ_from_step_to_step(tmp_path: Path) -> None:
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return self.linear(x) if x.shape[0] > 10 else self.linear(x.unsqueeze(1)).squeeze(1)
 
-    trainer(tmp_path, model=Branching(), steps=12, batch=10).fit(progress=False)
+    trainer(tmp_path, model=Branching(), steps=12, batch_size=10).fit(progress=False)
 
 
 def test_models_may_return_whatever_the_loss_takes(tmp_path: Path) -> None:
@@ -421,7 +505,7 @@ def test_models_may_return_whatever_the_loss_takes(tmp_path: Path) -> None:
 
 
 def test_exact_progress_says_that_it_is_private(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run = trainer(tmp_path, watch="private", steps=3)
+    run = trainer(tmp_path, metrics="private", steps=3)
     run.fit()
     assert "PRIVATE, for the data's owner only" in run.explain()
     assert _exact(run.private or PrivateMetrics()).startswith("PRIVATE: loss")
@@ -435,7 +519,7 @@ def test_progress_shows_nothing_private_unless_asked(tmp_path: Path, capsys: pyt
     assert "ε" in shown
     assert "±" in shown
     assert "owner only" not in shown
-    trainer(tmp_path, ledger=tmp_path / "b.ledger", watch="nothing").fit()
+    trainer(tmp_path, ledger=tmp_path / "b.ledger", metrics="nothing").fit()
     assert "loss" not in capsys.readouterr().out
 
 

@@ -149,7 +149,7 @@ DRIVEN: Mapping[str, str] = {
     "learning.Gradients": "test_training",
     "learning.Gradients.clipped_sum": "test_training",
     "learning.search": "test_training",
-    "learning.Metrics.vector": "test_training: watched by default",
+    "learning.Metrics.vector": "test_training: shown by default",
     **{f"learning.{name}.fit": "test_estimators" for name in _ESTIMATORS},
     **{
         f"mechanisms.{name}.{how}": "test_numbers: through release, which checks and samples"

@@ -30,11 +30,10 @@ kind = "integer"
 """
 TRAINING = """
 data = "v.csv"
-[unit]
-rows = true
-[budget]
 epsilon = 1
 delta = 1e-6
+[unit]
+rows = true
 [model]
 kind = "logistic"
 [target]

@@ -18,7 +18,7 @@ import defocus as dp
 from defocus import learning
 from defocus.learning.estimators.base import PrivateEstimator
 
-SETTINGS: dict[str, Any] = {"steps": 3, "depth": 3, "iterations": 1, "n_clusters": 2, "target": (0, 1)}
+SETTINGS: dict[str, Any] = {"max_iter": 3, "max_depth": 3, "n_clusters": 2, "target": (0, 1)}
 """What a parameter of an estimator is given, by its name, so that a fit is quick."""
 
 ROWS = 12
@@ -38,11 +38,11 @@ def estimators() -> Iterator[tuple[str, Callable[..., Any]]]:
         wanted = inspect.signature(made).parameters
         given = {key: value for key, value in SETTINGS.items() if key in wanted}
         home = next(each for each in modules() if each.__name__ == made.__module__)
-        for way in getattr(home, "_WAYS", (None,)):
+        for way in getattr(home, "_SOLVERS", (None,)):
             for bounds in (None, (0, 1)):
                 found = (None,) if way in {None, "descent"} else ()  # the others need to know how many there are
                 for classes in ([0, 1], *found) if "classes" in wanted else (None,):
-                    chosen = {**given, **({} if way is None else {"by": way})}
+                    chosen = {**given, **({} if way is None else {"solver": way})}
                     chosen |= {"classes": classes} if "classes" in wanted else {}
                     chosen |= {} if bounds is None else {"bounds": bounds}
                     words = ", ".join(f"{key}={value}" for key, value in chosen.items() if key not in SETTINGS)
@@ -124,7 +124,7 @@ def odd_examples(kind: str) -> dict[str, Odd]:
     return found
 
 
-def fitted(make: Callable[..., Any], kind: str, budget: dp.Budget) -> Callable[[Path, Sequence[Odd]], Any]:
+def fitted(make: Callable[..., Any], kind: str, price: Mapping[str, Any]) -> Callable[[Path, Sequence[Odd]], Any]:
     """Fit, and show all that a fit shows."""
     build, _ = KINDS[kind]
 
@@ -132,7 +132,7 @@ def fitted(make: Callable[..., Any], kind: str, budget: dp.Budget) -> Callable[[
         rows, targets = build([*X, *(row for row, _ in added)]), _targets([*Y, *(y for _, y in added)], kind)
         terms: Any = {"budget": dp.Budget(50, 1e-2), "unit": dp.rows(), "dataset": "v"}
         with dp.Ledger.open(home / "v.ledger", **terms) as book:
-            model = make(budget=budget, ledger=book)
+            model = make(**price, ledger=book)
             error = attempt(lambda: type(model.fit(rows, targets)).__name__)
             assert error[0] == "result" or added, error
             shows = [each for each in ("released", "explain") if hasattr(model, each)]
@@ -152,8 +152,9 @@ def tried(name: str, kind: str, *, apart: bool = False) -> list[Difference]:
     entry = f"{name}, {kind}"
     # What objective perturbation rounds was made private by its random slope, so it may move by more than it says.
     measured = "objective" not in name
-    budget = dp.Budget(rho=1) if measured and "None" not in name else dp.Budget(30, 1e-3)  # the first is planned sooner
-    return compared(entry, fitted(EVERY[name], kind, budget), odd_examples(kind), apart=apart, measured=measured)
+    sooner = measured and "None" not in name
+    price = {"rho": 1} if sooner else {"epsilon": 30, "delta": 1e-3}
+    return compared(entry, fitted(EVERY[name], kind, price), odd_examples(kind), apart=apart, measured=measured)
 
 
 @pytest.mark.parametrize(
@@ -175,8 +176,8 @@ def test_no_row_is_told_by_any_kind_of_rows(kind: str) -> None:
     few = (
         "StandardScaler(bounds",
         "NaiveBayes(classes=[0, 1])",
-        "LinearRegression(by=moments)",
-        "LogisticRegression(by=output, classes=[0, 1])",
+        "LinearRegression(solver=moments)",
+        "LogisticRegression(solver=output, classes=[0, 1])",
     )
     chosen = [name for name in EVERY if name.startswith(few) and takes(name, kind)]
     assert chosen
@@ -185,7 +186,11 @@ def test_no_row_is_told_by_any_kind_of_rows(kind: str) -> None:
 
 @pytest.mark.slow
 def test_no_single_row_moves_anything_further_than_was_charged() -> None:
-    few = ("StandardScaler(bounds", "LinearRegression(by=moments)", "LogisticRegression(by=descent, classes=None)")
+    few = (
+        "StandardScaler(bounds",
+        "LinearRegression(solver=moments)",
+        "LogisticRegression(solver=descent, classes=None)",
+    )
     no_differences([each for name in EVERY if name.startswith(few) for each in tried(name, "array", apart=True)])
 
 

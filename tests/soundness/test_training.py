@@ -51,11 +51,11 @@ KINDS: Mapping[str, Callable[[torch.Tensor, torch.Tensor], Any]] = {
     "dataset": _Examples,
 }
 CLIPS: Mapping[str, dict[str, Any]] = {
-    "automatic": {"clip": AutomaticClipping()},
-    "quantile": {"clip": AdaptiveClipping()},
-    "per layer": {"clip": PerLayerClipping(0.5)},
-    "shuffled": {"sampling": "shuffled", "batch": 12},
-    "no watch": {"watch": None},
+    "automatic": {"max_grad_norm": AutomaticClipping()},
+    "quantile": {"max_grad_norm": AdaptiveClipping()},
+    "per layer": {"max_grad_norm": PerLayerClipping(0.5)},
+    "shuffled": {"sampling": "shuffled", "batch_size": 12},
+    "no metrics": {"metrics": "nothing"},
 }
 
 
@@ -65,13 +65,13 @@ def trained(kind: str, **more: Any) -> Callable[[Path, Sequence[Any]], Any]:
         for i, (inputs, target) in enumerate(odd):
             x[i], y[i] = inputs, target
         net = model()
-        given: dict[str, Any] = {"clip": 1.0, "batch": 24, "steps": 2, "noise": 1.0, "unit": dp.rows(), **more}
+        given: dict[str, Any] = {"max_grad_norm": 1.0, "batch_size": 24, "steps": 2, "noise_multiplier": 1.0, **more}
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
 
         def run() -> Any:
             trainer = Trainer(
                 net, torch.nn.CrossEntropyLoss(), optimizer, KINDS[kind](x, y),
-                budget=dp.Budget(100, 1e-3), ledger=home / "t.ledger", **given,
+                unit=dp.rows(), epsilon=100, delta=1e-3, ledger=home / "t.ledger", **given,
             )  # fmt: skip
             trained = trainer.fit(progress=False)
             return [trainer.explain(), str(trained), trained.explain(), trainer.epsilon()]
@@ -130,7 +130,7 @@ def test_no_example_is_told_by_a_search(held_private: bool) -> None:
         def run() -> Any:
             found = search(
                 make, (X, Y) if held_private else (x, y), settings=[0.1], validation=(x, y) if held_private else (X, Y),
-                budget=dp.Budget(20, 1e-3), batch=24, steps=1, unit=dp.rows(), ledger=home / "s.ledger", runs=2,
+                epsilon=20, delta=1e-3, batch_size=24, steps=1, unit=dp.rows(), ledger=home / "s.ledger", runs=2,
                 private_validation=held_private,
             )  # fmt: skip
             return [str(found.setting), found.score, str(found.event)]

@@ -2,7 +2,7 @@ r"""What a user declares of a run, read in the same way everywhere; without PyTo
 
 From what a user declares to a plan: steps, sampling, noise and the one event of the whole run. All of it is public.
 
-A step releases several things about one sample: the gradient, and what adaptive clipping and watching need. Each has
+A step releases several things about one sample: the gradient, and what adaptive clipping and metrics need. Each has
 Gaussian noise of a ratio of its own. Together they are one Gaussian release whose ratio z satisfies
 :math:`z^{-2} = \sum_i z_i^{-2}`, which is what is charged; part i with a share :math:`s_i` of the precision has
 :math:`z_i = z/\sqrt{s_i}`.
@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, final
+from typing import final
 
 from defocus.errors import InvalidParameterError, Number, UnsupportedEventError, count, positive
 from defocus.learning.clipping import AdaptiveClipping, Clipping
@@ -21,7 +21,7 @@ from defocus.learning.noise_schedule import Banded, Schedule, Strategy, strategy
 from defocus.learning.sampling import Cyclic, Sampling, planned
 from defocus.privacy.accounting import tightest
 from defocus.privacy.budgets import Budget
-from defocus.privacy.calibration import calibrate, check_budget, check_delta, spoken_delta
+from defocus.privacy.calibration import calibrate, check_delta, spoken_delta
 from defocus.privacy.events import Event
 from defocus.privacy.units import Adjacency, Unit
 
@@ -55,7 +55,7 @@ class Plan:
     """What a run will do, and what it owes."""
 
     unit: Unit
-    budget: Budget
+    price: Budget
     size: int
     sampling: Sampling
     factors: tuple[float, ...] = field(repr=False)
@@ -63,7 +63,7 @@ class Plan:
     ratio: float
     """The base: standard deviation over sensitivity of everything a step releases, taken together."""
     shares: tuple[float, float, float]
-    """The parts of the precision for the gradient, the clip and the watch."""
+    """The parts of the precision for the gradient, the clip and the metrics."""
     strategy: Strategy | None
     event: Event
     """What the whole run owes, charged before its first batch."""
@@ -74,17 +74,17 @@ class Plan:
         return self.sampling.steps
 
     @property
-    def batch(self) -> float:
+    def batch_size(self) -> float:
         """The expected number of units in a step."""
         return float(self.sampling.batch)
 
     @property
     def delta(self) -> float:
         """The delta in which epsilons are told."""
-        return spoken_delta(self.budget)
+        return spoken_delta(self.price)
 
     def ratio_of(self, part: int, step: int) -> float:
-        """Standard deviation over sensitivity of one part (0: gradient, 1: clip, 2: watch) of a step."""
+        """Standard deviation over sensitivity of one part (0: gradient, 1: clip, 2: metrics) of a step."""
         return self.ratio * self.factors[step] / math.sqrt(self.shares[part])
 
     def noise_in_words(self, part: int | None = None) -> str:
@@ -102,7 +102,7 @@ class Plan:
         return self.sampling.event([self.ratio * factor for factor in self.factors[:steps]])
 
     def epsilon_after(self, steps: int) -> float:
-        """Epsilon of the first ``steps`` steps by themselves, at the delta of the budget."""
+        """Epsilon of the first ``steps`` steps by themselves, at the delta of the price."""
         if not steps:
             return 0.0
         return tightest(self.event_after(steps), self.unit.adjacency).epsilon(self.delta)
@@ -111,62 +111,72 @@ class Plan:
 def plan(
     *,
     unit: Unit,
-    budget: Budget,
+    price: Budget | None,
+    delta: float,
     size: int,
-    batch: Number,
+    batch_size: Number,
     epochs: Number | None,
     steps: int | None,
     sampling: object,
     noise: object,
+    noise_multiplier: Number | None,
     clipping: Clipping,
-    watch: Metrics | str,
+    metrics: Metrics | str,
 ) -> Plan:
-    """The plan of a run, with the least noise that its budget allows, or with the noise that was asked for."""
-    check_budget(_a_budget(budget))
-    if budget.delta:
-        check_delta(budget.delta, size)
+    """The plan of a run, with the least noise that its price allows, or with the noise that was asked for.
+
+    Where there is no ``price``, it is what the noise that was asked for costs, at ``delta``.
+    """
+    outright = delta if price is None else float(price.delta)
+    if outright:
+        check_delta(outright, size)
     replace = unit.adjacency is Adjacency.REPLACE
-    rows = _batch(batch, size)
+    rows = _batch(batch_size, size)
+    if not isinstance(noise, Banded | Schedule | None):
+        raise InvalidParameterError(
+            f"noise= is a Schedule or Banded noise, but it is of type {type(noise).__name__}.",
+            fix="pass its ratio as noise_multiplier=, or leave it to be found for the price.",
+        )
     banded = noise if isinstance(noise, Banded) else None
     total = _steps(size, rows, epochs, steps, sampling)
     drawn: Sampling
     how: Strategy | None = None
     if banded is None:
-        drawn = planned(sampling, size=size, batch=rows, steps=total, replace=replace, delta=float(budget.delta))
+        drawn = planned(sampling, size=size, batch=rows, steps=total, replace=replace, delta=outright)
     else:
         if sampling != "poisson":
             raise InvalidParameterError(
                 "Correlated noise has a sampling of its own: units take part in turns.",
                 fix="leave sampling= out with noise=Banded(…).",
             )
-        if isinstance(watch, Metrics) and watch != Metrics():
+        if isinstance(metrics, Metrics) and metrics != Metrics():
             raise InvalidParameterError(
                 "With correlated noise nothing is shown of losses and norms.",
-                fix='leave watch= out with noise=Banded(…), or pass watch="private" as the owner of the data.',
+                fix='leave metrics= out with noise=Banded(…), or pass metrics="private" as the owner of the data.',
             )
         if isinstance(clipping, AdaptiveClipping):
             raise InvalidParameterError(
                 "Correlated noise takes back that of earlier steps, so a unit clipped at one step also moves later"
                 " ones; where the clip shrinks in between, their noise would be too small for it.",
-                fix="pass a fixed clip= with noise=Banded(…), or leave noise= out with clip=Quantile(…).",
+                fix="pass a number as max_grad_norm= with noise=Banded(…), or leave noise= out.",
             )
         drawn = _cyclic(banded, size=size, batch=rows, steps=total, replace=replace)
         how = strategy(banded, steps=total, groups=drawn.groups)
-    schedule = noise if isinstance(noise, Schedule) else None
-    factors = (1.0,) * total if schedule is None else schedule.at(total)
-    given = None if noise is None or banded is not None or schedule is not None else positive("noise", noise)
+    factors = noise.at(total) if isinstance(noise, Schedule) else (1.0,) * total
 
     def event(ratio: float) -> Event:
         return drawn.event([ratio * factor for factor in factors])
 
-    if given is None:
-        ratio = _least(event, budget, unit)
+    if noise_multiplier is None:
+        ratio = _least(event, price, unit)
     else:
-        ratio = float(given)
-        _within(event(ratio), budget, unit)
-    watched = watch.share if isinstance(watch, Metrics) and banded is None else 0.0
-    shares = (1 - clipping.share - watched, clipping.share, watched)
-    return Plan(unit, budget, size, drawn, factors, ratio, shares, how, event(ratio))
+        ratio = float(positive("noise_multiplier", noise_multiplier))
+    asked = _cost(event(ratio), delta, unit) if price is None else price
+    if noise_multiplier is not None:
+        _within(event(ratio), asked, unit)
+    shown = metrics.share if isinstance(metrics, Metrics) and banded is None else 0.0
+    shares = (1 - clipping.share - shown, clipping.share, shown)
+    return Plan(unit, asked, size, drawn, factors, ratio, shares, how, event(ratio))
 
 
 def _cyclic(banded: Banded, *, size: int, batch: Fraction, steps: int, replace: bool) -> Cyclic:
@@ -176,13 +186,13 @@ def _cyclic(banded: Banded, *, size: int, batch: Fraction, steps: int, replace: 
     if rate > 1:
         raise InvalidParameterError(
             f"A batch of {float(batch):g} is more than one of {banded.groups} groups of {size} holds.",
-            fix=f"pass groups <= {math.floor(size / batch)}, or a smaller batch=.",
+            fix=f"pass groups <= {math.floor(size / batch)}, or a smaller batch_size=.",
         )
     return Cyclic(size, banded.groups, rate, steps, replace)
 
 
 def _batch(batch: object, size: int) -> Fraction:
-    rows = Fraction(positive("batch", batch))
+    rows = Fraction(positive("batch_size", batch))
     if rows < 1:
         raise InvalidParameterError(
             f"A batch of {float(rows):g} is less than one unit in a step.",
@@ -190,7 +200,7 @@ def _batch(batch: object, size: int) -> Fraction:
         )
     if rows > size:
         raise InvalidParameterError(
-            f"A batch of {float(rows):g} cannot be drawn from {size}.", fix="pass a batch= of at most the size."
+            f"A batch of {float(rows):g} cannot be drawn from {size}.", fix="pass a batch_size= of at most the size."
         )
     return rows
 
@@ -216,32 +226,39 @@ def _steps(size: int, batch: Fraction, epochs: object, steps: object, sampling: 
     return found
 
 
-def _least(event: Callable[[float], Event], budget: Budget, unit: Unit) -> float:
-    """The least ratio of noise that the budget allows."""
+def _least(event: Callable[[float], Event], price: Budget | None, unit: Unit) -> float:
+    """The least ratio of noise that the price allows."""
+    if price is None:
+        raise InvalidParameterError(
+            "It is not said what the run may cost, nor how much noise it has.",
+            fix="pass epsilon=, for which the noise is found; or noise_multiplier=, for which the cost is found.",
+        )
     try:
-        return calibrate(event, budget, adjacency=unit.adjacency, low=1e-3, high=1e7)
+        return calibrate(event, price, adjacency=unit.adjacency, low=1e-3, high=1e7)
     except UnsupportedEventError:
-        if budget.epsilon is not None:
+        if price.epsilon is not None:
             raise
         raise InvalidParameterError(
-            f"{budget} cannot be kept by steps on samples, for which its measure has no cost.",
-            fix="pass Budget(epsilon, delta), or a batch= of all units, which is no sample.",
+            f"{price} cannot be kept by steps on samples, for which its measure has no cost.",
+            fix="pass epsilon= and delta=, or a batch_size= of all units, which is no sample.",
         ) from None
 
 
-def _within(event: Event, budget: Budget, unit: Unit) -> None:
+def _cost(event: Event, delta: float, unit: Unit) -> Budget:
+    """What an event costs at a delta, rounded up."""
+    epsilon = tightest(event, unit.adjacency).epsilon(delta) * (1 + 1e-9)
+    if not math.isfinite(epsilon):
+        raise InvalidParameterError(
+            f"With so little noise the run has no epsilon at delta {delta:g}.", fix="raise noise_multiplier=."
+        )
+    return Budget(epsilon, delta)
+
+
+def _within(event: Event, price: Budget, unit: Unit) -> None:
     loss = tightest(event, unit.adjacency)
-    if not budget.covers(loss):
-        epsilon = loss.epsilon(spoken_delta(budget))
+    if not price.covers(loss):
+        epsilon = loss.epsilon(spoken_delta(price))
         raise InvalidParameterError(
-            f"With this noise the run costs epsilon {epsilon:.4g}, more than {budget}.",
-            fix="leave noise= out, so that it is found for the budget; or train for fewer steps.",
+            f"With this noise the run costs epsilon {epsilon:.4g}, more than {price}.",
+            fix="leave noise_multiplier= out, so that it is found for the price; or train for fewer steps.",
         )
-
-
-def _a_budget(budget: Any) -> Budget:
-    if not isinstance(budget, Budget):
-        raise InvalidParameterError(
-            f"A run is given a Budget, but got {type(budget).__name__}.", fix="pass for example Budget(3, 1e-5)."
-        )
-    return budget

@@ -6,13 +6,15 @@ from typing import Any, final
 
 import torch
 
-from defocus.errors import CheckpointError, InvalidParameterError
+from defocus.errors import CheckpointError
 from defocus.learning.accountant import Plan, plan
 from defocus.learning.distributed import Ranks
+from defocus.learning.ledgers import delta_of, is_there, ledger_of, place_of, total_of
 from defocus.learning.noise import new_key
 from defocus.learning.resume import State, ended
 from defocus.learning.run_log import Log, check_folder
 from defocus.ledger import Ledger, Receipt
+from defocus.ledger.creation import check_kinds
 from defocus.ledger.runs import run_file
 from defocus.noise import Bits
 from defocus.privacy.budgets import Budget
@@ -20,7 +22,23 @@ from defocus.privacy.events import Event
 from defocus.privacy.units import Unit
 from defocus.release.charge import admitted, charge
 
-__all__ = ["Payment", "ledger_of"]
+__all__ = ["Payment", "paying"]
+
+
+def paying(
+    ranks: Ranks, ledger: Any, data: Any, *, unit: Unit, budget: Budget | None, size: int
+) -> tuple[Ledger | str | Path | None, float]:
+    """Where the ledger of a run is, in the first process, and the default delta, which is the same in all of them."""
+
+    def found() -> tuple[Ledger | str | Path | None, float]:
+        check_kinds(budget=budget, unit=unit)
+        if not ranks.first:
+            return None, 0.0
+        place = place_of(ledger, data, unit)
+        return place, delta_of(total_of(place, budget), size)
+
+    place, delta = ranks.together(found, "open the ledger")
+    return place, ranks.number(delta)
 
 
 @final
@@ -36,6 +54,7 @@ class Payment:
         "_about",
         "_asked",
         "_bits",
+        "_budget",
         "_charged",
         "_ended",
         "_ledger",
@@ -49,10 +68,19 @@ class Payment:
     )
 
     def __init__(
-        self, place: object, made: Plan, asked: Mapping[str, Any], ranks: Ranks, bits: Bits, *, about: str, who: Any
+        self,
+        place: Ledger | str | Path | None,
+        made: Plan,
+        asked: Mapping[str, Any],
+        ranks: Ranks,
+        bits: Bits,
+        *,
+        budget: Budget | None,
+        about: str,
+        who: str | None,
     ) -> None:
         self._place, self._plan, self._asked, self._ranks, self._bits = place, made, asked, ranks, bits
-        self._about, self._who = about, who
+        self._budget, self._about, self._who = budget, about, who
         self._ledger = self._opened(make=False)
         self._charged = self._ended = False
         self.key: bytes | None = None
@@ -75,7 +103,7 @@ class Payment:
         """Whether the ledger would cover the run now, in words; empty where there is no ledger yet."""
         if self._ledger is None:
             return ""
-        if admitted(self._plan.event, self._plan.budget, self._ledger) is not None:
+        if admitted(self._plan.event, self._plan.price, self._ledger) is not None:
             return "The ledger covers it."
         return f"The ledger does NOT cover it; what is left: {self._ledger.remaining()}."
 
@@ -135,14 +163,14 @@ class Payment:
             ledger=self._ledger,
             purpose=self._about,
             who=self._who,
-            asked=self._plan.budget,
+            asked=self._plan.price,
             replan=self._replan,
         )
 
     def _replan(self, delta: float | None) -> Event:
         if delta is None:
             return self._plan.event
-        return plan(**{**self._asked, "budget": Budget(self._plan.budget.epsilon, delta)}).event
+        return plan(**{**self._asked, "price": Budget(self._plan.price.epsilon, delta)}).event
 
     def _begun(self, key: bytes) -> Log | None:
         if self._ledger is None or self.receipt is None:
@@ -151,31 +179,7 @@ class Payment:
         return Log.begin(path, self.receipt, key, most=self._plan.steps)
 
     def _opened(self, *, make: bool) -> Ledger | None:
-        if not self._ranks.first or not (make or _is_there(self._place)):
+        if self._place is None or not (make or is_there(self._place)):
             return None
-        return ledger_of(self._place, self._plan.unit, self._plan.budget)
-
-
-def _is_there(ledger: object) -> bool:
-    """Whether a ledger need not be made: it is open, on a server, or a file that exists."""
-    return not isinstance(ledger, str | Path) or "://" in str(ledger) or Path(ledger).exists()
-
-
-def ledger_of(ledger: object, unit: Unit, budget: Budget) -> Ledger:
-    """The ledger to charge, opened if it is a path, and made if it does not exist."""
-    if isinstance(ledger, str | Path):
-        new: dict[str, Any] = (
-            {} if _is_there(ledger) else {"budget": budget, "unit": unit, "dataset": Path(ledger).stem or "data"}
-        )
-        ledger = Ledger.open(ledger, **new)
-    if not isinstance(ledger, Ledger):
-        raise InvalidParameterError(
-            f"A run is charged to a Ledger, but got {type(ledger).__name__}.",
-            fix='pass ledger="visits.ledger", or one that is open: Ledger.open(path, …).',
-        )
-    if ledger.unit != unit:
-        raise InvalidParameterError(
-            f"The run protects {unit}, but the ledger protects {ledger.unit}; nothing was charged.",
-            fix="pass unit=ledger.unit, or charge a ledger of the same unit.",
-        )
-    return ledger
+        new = self._plan.price if self._budget is None else self._budget
+        return ledger_of(self._place, unit=self._plan.unit, budget=self._budget, new=new)

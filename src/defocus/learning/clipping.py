@@ -56,7 +56,7 @@ class FixedClipping(Clipping):
     norm: Number
 
     def __post_init__(self) -> None:
-        _norm("clip", self.norm)
+        _norm("max_grad_norm", self.norm)
 
     def start(self) -> tuple[float, ...]:
         """See the base class."""
@@ -186,7 +186,7 @@ class PerLayerClipping(Clipping):
             if not self.norms or not all(isinstance(name, str) for name in self.norms):
                 raise InvalidParameterError(
                     "PerLayerClipping needs the names of modules with their clips.",
-                    fix='write PerLayer({"encoder": 1.0}).',
+                    fix='write PerLayerClipping({"encoder": 1.0}).',
                 )
             for norm in self.norms.values():
                 _norm("a clip of PerLayerClipping", norm)
@@ -202,14 +202,15 @@ class PerLayerClipping(Clipping):
                 fitting = [each for each in self.norms if name == each or name.startswith(f"{each}.")]
                 if not fitting:
                     raise InvalidParameterError(
-                        f"The trainable parameter {name} is in no group.", fix="name its module in PerLayer({…})."
+                        f"The trainable parameter {name} is in no group.",
+                        fix="name its module in PerLayerClipping({…}).",
                     )
                 home = max(fitting, key=len)
             groups.setdefault(home, []).append(name)
         unknown = [name for name in self.norms if name not in groups] if isinstance(self.norms, dict) else []
         if unknown:
             raise InvalidParameterError(
-                f"No trainable parameter is in the group {unknown[0]!r:.60} of PerLayer.",
+                f"No trainable parameter is in the group {unknown[0]!r:.60} of PerLayerClipping.",
                 fix="leave it out, or write the name of a module as model.named_modules() has it.",
             )
         each = {home: self.norms[home] if isinstance(self.norms, dict) else self.norms for home in groups}
@@ -241,9 +242,11 @@ class PerLayerClipping(Clipping):
         return math.hypot(*self.start())
 
 
-def as_clipping(clip: object) -> Clipping:
+def as_clipping(max_grad_norm: object) -> Clipping:
     """A rule, or the fixed one that a number means."""
-    return clip if isinstance(clip, Clipping) else FixedClipping(positive("clip", clip))
+    if isinstance(max_grad_norm, Clipping):
+        return max_grad_norm
+    return FixedClipping(positive("max_grad_norm", max_grad_norm))
 
 
 def _cut(clip: float) -> Callable[[torch.Tensor], torch.Tensor]:

@@ -1,5 +1,6 @@
 """The private data of a run: examples that can be taken by their numbers, each of one unit."""
 
+import warnings
 from collections.abc import Mapping, Sized
 from typing import Any, final
 
@@ -7,14 +8,25 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch.utils import _pytree as trees
-from torch.utils.data import DataLoader, Dataset, IterableDataset, Sampler, Subset, TensorDataset
+from torch.utils.data import (
+    BatchSampler,
+    DataLoader,
+    Dataset,
+    IterableDataset,
+    RandomSampler,
+    Sampler,
+    SequentialSampler,
+    Subset,
+    TensorDataset,
+    default_collate,
+)
 
 from defocus.errors import UnaccountedSamplingError, UnfitDataError
 from defocus.learning.gradients.batches import Batch
 from defocus.learning.users import numbered
 from defocus.noise.ranges import Integers
 
-__all__ = ["Examples", "Units", "Weights", "examples"]
+__all__ = ["Examples", "Units", "Weights", "examples", "without_loader"]
 
 Weights = npt.NDArray[np.float64]
 """How much each example counts."""
@@ -93,18 +105,35 @@ class Units:
         return np.concatenate(parts), np.concatenate([np.full(len(part), 1 / len(part)) for part in parts])
 
 
+def without_loader(data: Any) -> tuple[Any, int | None]:
+    """The dataset and the batch size of a DataLoader; other data as it is.
+
+    A loader whose batches are not all alike (weights, parts, a collate_fn) is refused: the trainer draws its own.
+    """
+    if not isinstance(data, DataLoader):
+        return data, None
+    plain = type(data.sampler) in {RandomSampler, SequentialSampler} and type(data.batch_sampler) is BatchSampler
+    if not plain or data.collate_fn is not default_collate:
+        kind = type(data.sampler).__name__
+        raise UnaccountedSamplingError(
+            f"A DataLoader with a {kind} or a rule of its own for batches draws other ones than would be charged.",
+            fix="pass its dataset, data=loader.dataset; batches are drawn by sampling= and batch_size=.",
+        )
+    warnings.warn(
+        "Of a DataLoader the dataset and the batch size are taken. Batches are drawn by the trainer, with sampling=, so"
+        " that what is charged is what ran.",
+        UserWarning,
+        stacklevel=3,
+    )
+    return data.dataset, data.batch_size
+
+
 def examples(data: object, example: object = None, probe: Batch | None = None) -> Examples:
     """Private data in one of its forms: (inputs, targets), or a torch Dataset of known length.
 
     The form of an example is public: arrays have one, and that of the items of a Dataset is declared, by one that is
     made up or by a probe. No item is read to find out: that one would decide what becomes of all the others.
     """
-    if isinstance(data, DataLoader):
-        kind = type(data.sampler).__name__
-        raise UnaccountedSamplingError(
-            f"A DataLoader draws batches on its own, with a {kind}, and what it draws is not what would be charged.",
-            fix="pass its dataset, data=loader.dataset; batches are drawn by sampling= and batch=.",
-        )
     if isinstance(data, Sampler):
         raise UnaccountedSamplingError(
             "data= is a sampler. Batches are drawn by Defocus, so that what is charged is what ran.",
@@ -157,7 +186,8 @@ def _tensor(leaf: Any) -> Any:
     if isinstance(leaf, np.ndarray):
         if leaf.dtype.kind not in "fiub":
             raise UnfitDataError(f"The data has an array of type {leaf.dtype}, which no tensor holds.", fix=_FIX)
-        return torch.from_numpy(np.ascontiguousarray(leaf))
+        with warnings.catch_warnings(action="ignore"):  # that an array may only be read; nobody writes to it
+            return torch.from_numpy(np.ascontiguousarray(leaf))
     return _plain(leaf) if isinstance(leaf, torch.Tensor) else leaf
 
 

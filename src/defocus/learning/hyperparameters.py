@@ -48,15 +48,17 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from defocus.answers.tables import text_facts
 from defocus.errors import CannotCalibrateError, InvalidParameterError, Number, in_range, positive
 from defocus.learning.accountant import Plan, plan
-from defocus.learning.charge import ledger_of
 from defocus.learning.clipping import FixedClipping
-from defocus.learning.data import Examples, Units, examples
+from defocus.learning.data import Examples, Units, examples, without_loader
 from defocus.learning.distributed import Ranks
+from defocus.learning.ledgers import ledger_of, place_of, price, total_of
 from defocus.learning.model_check.trials import generators
 from defocus.learning.model_guard import Snapshot
 from defocus.learning.setup import checked_unit
+from defocus.learning.suggestions import EPOCHS
 from defocus.learning.trainer import Trainer
 from defocus.ledger import Ledger, Receipt
+from defocus.ledger.creation import check_kinds
 from defocus.noise import Bits, bernoulli, discrete_gaussian, uniform
 from defocus.noise.bits import source
 from defocus.noise.ranges import Integers
@@ -70,9 +72,6 @@ from defocus.privacy.units import Unit
 from defocus.release.charge import charge
 
 __all__ = ["SearchResult", "number_of_runs", "search"]
-
-
-_TOSSES = 64
 
 
 def number_of_runs(gamma: Number, eta: Number, bits: Bits) -> int:
@@ -108,6 +107,7 @@ _Make = Callable[[Any], Any]
 _GRAIN = 2**40
 """Gamma is a multiple of one over this, so that coins for it are exact."""
 _DEAREST = 64.0
+_TOSSES = 64
 _CHUNK = 1024
 
 
@@ -123,7 +123,7 @@ class SearchResult:
     event: Event | None
     """What was charged; None for a search on public data, which is free."""
     receipt: Receipt | None
-    budget: Budget
+    price: Budget
     """What the search was allowed to cost; on public data, what one run could."""
 
     @property
@@ -132,7 +132,7 @@ class SearchResult:
         found = {"setting": f"{self.setting}", "score": f"{self.score:.4f}"}
         if self.receipt is None:
             return {**found, "charged": "nothing: the data is public"}
-        unit, cost = self.receipt.terms.unit, f"{self.budget} for all runs together, however many there were"
+        unit, cost = self.receipt.terms.unit, f"{self.price} for all runs together, however many there were"
         return {**found, "protected": str(unit), "cost": cost, "charged": str(self.receipt)}
 
     def __str__(self) -> str:
@@ -148,10 +148,13 @@ def search(
     *,
     settings: Sequence[Any],
     validation: Any,
-    budget: Budget,
-    batch: Number,
     unit: Unit,
+    epsilon: Number | None = None,
+    delta: Number | None = None,
+    rho: Number | None = None,
+    batch_size: Number | None = None,
     ledger: Ledger | str | Path | None = None,
+    budget: Budget | None = None,
     epochs: Number | None = None,
     steps: int | None = None,
     public: Any = None,
@@ -168,16 +171,19 @@ def search(
     """The best of a random number of private runs, charged once; or of all settings on public data, for free.
 
     Args:
-        make: from a setting to ``(model, loss, optimizer)``, or these and a clip. It must not look at private data,
-            and make each anew: runs that share what is trained are refused, and nothing else may pass between them.
+        make: from a setting to ``(model, loss, optimizer)``, or these and a ``max_grad_norm``. It must not look at
+            private data, and make each anew: runs that share what is trained are refused.
         data: the private data, as a :class:`Trainer` takes it.
         settings: what to try; each run takes one at random. Batch, steps and noise are the same for all.
-        validation: ``(inputs, classes)`` that runs are scored on; public unless told.
-        budget: what the whole search may cost; on public data, what one run could.
-        batch: the expected number of units in a step.
+        validation: ``(inputs, classes)`` that runs are scored on; public by default.
         unit: what is protected.
-        ledger: what is charged, once.
-        epochs: how often each unit is drawn on average in a run; or say ``steps``.
+        epsilon: with ``delta``, the price of the whole search; on public data, what one run could cost.
+        delta: as for a Trainer.
+        rho: as for a Trainer.
+        batch_size: the expected number of units in a step; that of a DataLoader by default.
+        ledger: what is charged, once; by default as for a Trainer.
+        budget: the total of the ledger, if it is made now; the price by default.
+        epochs: how often each unit is drawn on average in a run, 30 times by default; or pass ``steps``.
         steps: how many steps a run has.
         public: public data to search on instead: each setting once, as it would be trained, and nothing is charged.
         private_validation: whether ``validation`` is private; its size is taken as public.
@@ -188,7 +194,7 @@ def search(
         example: for a Dataset, one made-up item, ``(input, target)``, as for a Trainer.
         purpose: why, for the ledger.
         who: by whom, for the ledger.
-        bits: the source of random bits; the system's unless told.
+        bits: the source of random bits; the system's by default.
     """
     if (data is None) == (public is None):
         raise InvalidParameterError(
@@ -200,47 +206,52 @@ def search(
             fix="pass a public validation set with public=, or private data with private_validation=True.",
         )
     tried, drawn = _settings(settings), source(bits)
+    check_kinds(budget=budget, unit=unit)
     checked_unit(unit, users)
     held = _held(validation, example)
-    found = examples(data if public is None else public, example)
-    size = Units(found.length, users).count
-    asked: dict[str, Any] = {"unit": unit, "size": size, "batch": batch, "epochs": epochs, "steps": steps}
-    asked |= {"sampling": "poisson", "clipping": FixedClipping(1), "watch": "nothing"}
-    one = _One(make, (data if public is None else public, example, users), held, drawn)
-    if public is not None:
-        alone = plan(**asked, budget=budget, noise=None)
+    given, loaded = without_loader(data if public is None else public)
+    size = Units(examples(given, example).length, users).count
+    place = place_of(ledger, given, unit) if public is None else None
+    total = None if place is None else total_of(place, budget)
+    cost = price(epsilon=epsilon, delta=delta, rho=rho, total=total, size=size)
+    asked: dict[str, Any] = {"unit": unit, "delta": 0.0, "size": size, "steps": steps, "sampling": "poisson"}
+    asked |= {"batch_size": loaded if batch_size is None else batch_size, "noise": None, "metrics": "nothing"}
+    asked |= {"epochs": EPOCHS if epochs is None and steps is None else epochs, "clipping": FixedClipping(1)}
+    one = _One(make, (given, example, users), held, drawn)
+    if place is None:
+        alone = plan(**asked, price=cost, noise_multiplier=None)
         best = max((one.run(setting, alone, 0.0) for setting in tried), key=lambda each: each[2])
-        return SearchResult(*best, None, None, budget)
+        return SearchResult(*best, None, None, cost)
     if private_validation and unit.kind != "rows":
         raise InvalidParameterError(
             "One user may have many examples in the validation set, so no noise for its score is proven.",
             fix="pass a public validation set, or unit=rows().",
         )
     deviation = float(in_range("precision", precision, 1e-6, 1)) * held.length if private_validation else 0.0
-    chosen, alone = _priced(asked, budget, deviation, runs=runs, eta=eta)
+    chosen, alone = _priced(asked, cost, deviation, runs=runs, eta=eta)
     for setting in (*tried, *tried):  # twice, to see that two runs of one setting share nothing either
         one.check(setting, alone)
     if Ranks().world > 1:
         raise InvalidParameterError("A search is one process.", fix="run it outside of torch.distributed.")
-    book = ledger_of(ledger, unit, budget)
+    book = ledger_of(place, unit=unit, budget=budget, new=cost if budget is None else budget)
     about = (
         f"{purpose} ({len(tried)} settings, about {float(runs):g} runs of {alone.steps} steps, size {size} as public)"
     )
-    receipt = charge(chosen, ledger=book, purpose=about, who=who, asked=budget)
+    receipt = charge(chosen, ledger=book, purpose=about, who=who, asked=cost)
     tries = (uniform(len(tried), bits=drawn) for _ in range(number_of_runs(chosen.gamma, chosen.eta, drawn)))
     # Left as they are found: what is drawn from them in each run would tell how many there were.
     with generators(torch.device("cuda" if torch.cuda.is_available() else "cpu")):
         best = max((one.run(tried[number], alone, deviation) for number in tries), key=lambda each: each[2])
-    return SearchResult(*best, chosen, receipt, budget)
+    return SearchResult(*best, chosen, receipt, cost)
 
 
 def _priced(
-    asked: dict[str, Any], budget: Budget, deviation: float, *, runs: Number, eta: Number
+    asked: dict[str, Any], cost: Budget, deviation: float, *, runs: Number, eta: Number
 ) -> tuple[Selected, Plan]:
-    """What the search owes, and the plan of one run: with the least noise for which the search is in the budget."""
+    """What the search owes, and the plan of one run: with the least noise for which the search keeps its price."""
     in_range("eta", eta, -0.99, 1)
     in_range("runs", positive("runs", runs), 1.01, 1000)
-    first = plan(**asked, budget=budget, noise=None)
+    first = plan(**asked, price=cost, noise_multiplier=None)
     law = select(first.event, runs=runs, eta=eta)
     gamma = Fraction(max(1, round(float(law.gamma) * _GRAIN)), _GRAIN)
 
@@ -251,7 +262,7 @@ def _priced(
     try:
         ratio = calibrate(
             whole,
-            budget,
+            cost,
             adjacency=first.unit.adjacency,
             method="rdp",
             low=first.ratio,
@@ -261,12 +272,12 @@ def _priced(
     except CannotCalibrateError:
         score = f", most of it for scores with noise of {deviation:.3g} rows" if deviation else ""
         raise InvalidParameterError(
-            f"However noisy the runs are, the search costs more than {budget}{score}.",
-            fix="pass a larger precision=, more validation rows or public ones, fewer runs=, or a larger budget.",
+            f"However noisy the runs are, the search costs more than {cost}{score}.",
+            fix="pass a larger precision=, more validation rows or public ones, fewer runs=, or a larger epsilon=.",
         ) from None
     loss = tightest(first.sampling.event([ratio] * first.steps), first.unit.adjacency)
     share = Budget(loss.epsilon(first.delta) * (1 + 1e-6), first.delta)
-    return whole(ratio), plan(**asked, budget=share, noise=ratio)
+    return whole(ratio), plan(**asked, price=share, noise_multiplier=ratio)
 
 
 @final
@@ -296,7 +307,7 @@ class _One:
         made = self._make(setting)
         if not isinstance(made, tuple) or len(made) not in {3, 4}:
             raise InvalidParameterError(
-                "make must give (model, loss, optimizer), or these and a clip.", fix="return a tuple of them."
+                "make must give (model, loss, optimizer), or these and a max_grad_norm.", fix="return a tuple of them."
             )
         model, loss, optimizer, *clip = made
         self._apart(model, optimizer)
@@ -306,15 +317,17 @@ class _One:
             optimizer,
             self._data,
             unit=planned.unit,
-            budget=planned.budget,
-            clip=clip[0] if clip else 1.0,
-            batch=planned.sampling.batch,
+            epsilon=planned.price.epsilon,
+            delta=None if planned.price.epsilon is None else planned.price.delta,
+            rho=planned.price.rho,
+            max_grad_norm=clip[0] if clip else 1.0,
+            batch_size=planned.sampling.batch,
             steps=planned.steps,
-            noise=planned.ratio,
+            noise_multiplier=planned.ratio,
             ledger=folder / "run.ledger",
             users=self._users,
             example=self._example,
-            watch="nothing",
+            metrics="nothing",
             bits=self._bits,
         )
         if run.plan.event != planned.event:

@@ -2,7 +2,7 @@ r"""What a run shows of itself on the way.
 
 The step and epsilon so far are public. Losses and norms of gradients are not: they are functions of private data.
 By default one hundredth of the precision of each step pays for them, so that what the progress shows is as private as
-the model; ``watch="private"`` shows them exactly, for the data's owner only, and ``watch="nothing"`` neither.
+the model; ``metrics="private"`` shows them exactly, for the data's owner only, and ``metrics="nothing"`` neither.
 """
 
 import math
@@ -99,7 +99,7 @@ class PrivateMetrics:
 class NoisyMetrics:
     """What was paid for: the noisy numbers of every step, read over the latest ones. Anyone may see it."""
 
-    watch: Metrics
+    metrics: Metrics
     noisy: list[list[float]] = field(default_factory=list)
     clips: list[float] = field(default_factory=list)
     scales: list[float] = field(default_factory=list)
@@ -123,7 +123,7 @@ class NoisyMetrics:
         rows, scales = self.noisy[max(0, step - window) : step], self.scales[max(0, step - window) : step]
         if not rows:
             return math.nan, math.inf
-        unit = float(self.watch.loss) / len(rows) / self.batch / _LOSS
+        unit = float(self.metrics.loss) / len(rows) / self.batch / _LOSS
         return unit * sum(row[0] for row in rows), unit * math.hypot(*scales)
 
     def copy(self) -> "NoisyMetrics":
@@ -147,7 +147,7 @@ class NoisyMetrics:
         if not self.noisy:
             return ""
         loss, error = self.loss()
-        top = float(self.watch.loss)
+        top = float(self.metrics.loss)
         seen = f"loss {loss:.3f} ± {error:.3f}" if loss + error < _NEAR * top else f"loss {_NEAR * top:.3g} or more"
         half = self.quantile(0.5)
         norm = f"≤ {half:.3g}" if math.isfinite(half) else f"> {_EDGES[-1] * self.clips[-1]:.3g}"
@@ -157,7 +157,7 @@ class NoisyMetrics:
         """The same, with what it leaves out."""
         if not self.noisy:
             return ""
-        return f"{self} (with noise, paid for; losses count up to {float(self.watch.loss):g})"
+        return f"{self} (with noise, paid for; losses count up to {float(self.metrics.loss):g})"
 
 
 @cache
@@ -166,13 +166,13 @@ def _edges(device: torch.device) -> torch.Tensor:
     return torch.tensor(_EDGES, device=device)
 
 
-def as_metrics(watch: object) -> Metrics | str:
+def as_metrics(metrics: object) -> Metrics | str:
     """What to show on the way: "paid" (a :class:`Metrics`), "private" or "nothing"."""
-    if isinstance(watch, Metrics):
-        return watch
+    if isinstance(metrics, Metrics):
+        return metrics
     known: dict[Any, Metrics | str] = {"paid": Metrics(), "private": "private", "nothing": "nothing"}
-    if not isinstance(watch, str) or watch not in known:
+    if not isinstance(metrics, str) or metrics not in known:
         raise InvalidParameterError(
-            f"There is no way to watch called {watch!r:.60}.", fix='choose "paid", "private" or "nothing".'
+            f"There are no metrics called {metrics!r:.60}.", fix='choose "paid", "private" or "nothing".'
         )
-    return known[watch]
+    return known[metrics]

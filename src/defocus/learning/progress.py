@@ -45,7 +45,7 @@ class Progress:
         """Show the state after ``taken`` steps."""
         if taken % max(1, self._plan.steps // _TIMES) == 0 or taken == self._plan.steps:
             self._epsilon = self._plan.epsilon_after(taken)
-        seen = [f"ε {self._epsilon:.3g} of {self._plan.budget.epsilon or self._plan.budget}"]
+        seen = [f"ε {self._epsilon:.3g} of {self._plan.price.epsilon or self._plan.price}"]
         if glance is not None:
             seen.append(str(glance))
         if private is not None:

@@ -46,7 +46,8 @@ class TrainingResult:
     epsilon: float
     """What the steps taken cost by themselves, at ``plan.delta``; all planned ones were charged."""
     receipt: Receipt | None = field(repr=False)
-    glance: NoisyMetrics | None = field(repr=False)
+    metrics: NoisyMetrics | None = field(repr=False)
+    """Noisy losses and norms, if they were paid for."""
     clips: tuple[float, ...]
     explanation: str = field(repr=False)
 
@@ -57,13 +58,13 @@ class TrainingResult:
         correlated = "" if made.strategy is None else ", of which later steps take back a part"
         found = {
             "protected": str(made.unit),
-            "steps": f"{self.steps} of {made.steps}, {made.batch:g} of {made.size} expected in each",
+            "steps": f"{self.steps} of {made.steps}, {made.batch_size:g} of {made.size} expected in each",
             "cost": self._cost(),
             "noise": f"{made.noise_in_words()} times the sensitivity of a step{correlated}",
             "clip": f"{math.hypot(*self.clips):.4g}",
         }
-        if self.glance is not None and str(self.glance):
-            found["at the end"] = self.glance.words()
+        if self.metrics is not None and str(self.metrics):
+            found["at the end"] = self.metrics.words()
         if self.receipt is not None:
             found["charged"] = str(self.receipt)
         return found
@@ -74,13 +75,14 @@ class TrainingResult:
 
     def plot(self) -> Any:
         """The loss over the steps, as far as it was paid for, and epsilon, as a matplotlib figure."""
-        if self.glance is None or not self.glance.noisy:
+        if self.metrics is None or not self.metrics.noisy:
             raise InvalidParameterError(
-                "No losses were paid for, so there is nothing to draw.", fix='train with watch="paid", and take steps.'
+                "No losses were paid for, so there is nothing to draw.",
+                fix='train with metrics="paid", and take steps.',
             )
         figure = blank(6, 3.6)
         axes = figure.subplots()
-        course = self.glance.course()
+        course = self.metrics.course()
         steps = range(1, len(course) + 1)
         axes.fill_between(steps, *([mean + side * error for mean, error in course] for side in (-1, 1)), color=PALE)
         axes.plot(steps, [mean for mean, _ in course], color=TEAL)
@@ -93,7 +95,7 @@ class TrainingResult:
         if self.steps == self.plan.steps:
             return promised
         charged = "will be" if self.receipt is None else "was"
-        return f"{promised}; {self.plan.budget} {charged} charged for all steps"
+        return f"{promised}; {self.plan.price} {charged} charged for all steps"
 
     def __str__(self) -> str:
         return text_facts({name: [words] for name, words in self.facts.items()})
@@ -122,7 +124,7 @@ def explained(
         [
             f"Protected: {plan.unit}. Everything that leaves the run comes out almost as often without it.",
             _size(plan, declared=declared),
-            f"Batches: {plan.sampling.words()}; {plan.batch:g} are expected in each of {plan.steps} steps.",
+            f"Batches: {plan.sampling.words()}; {plan.batch_size:g} are expected in each of {plan.steps} steps.",
             f"Clipping: {stepper.clipping.words()}."
             + (" A user's examples are clipped one by one and averaged." if plan.unit.kind == "user" else ""),
             _noise(plan, stepper),
@@ -157,7 +159,7 @@ def _noise(plan: Plan, stepper: Stepper) -> str:
     )
     return (
         f"Noise: Gaussian, {plan.noise_in_words(0)} times the clip on the sum of a step{correlated}, {source};"
-        f" the sum is divided by the expected {plan.batch:g}."
+        f" the sum is divided by the expected {plan.batch_size:g}."
     )
 
 
@@ -177,7 +179,7 @@ def _seen(plan: Plan, stepper: Stepper) -> str:
 def _charge(plan: Plan, receipt: Receipt | None, prospect: str) -> str:
     text = unparse(plan.event)
     whole = (
-        f"Cost: {plan.budget} for the whole run, as one event: {text[:_LONGEST]}{'…' if len(text) > _LONGEST else ''}."
+        f"Cost: {plan.price} for the whole run, as one event: {text[:_LONGEST]}{'…' if len(text) > _LONGEST else ''}."
     )
     if receipt is None:
         told = f"{whole} It is charged before the first batch is drawn, and not again when the run is resumed."

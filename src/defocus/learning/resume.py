@@ -32,7 +32,7 @@ def digest_of_run(plan: Plan, stepper: Stepper, optimizer: torch.optim.Optimizer
     """A digest of everything public that a run depends on: plan, clipping, kinds and shapes of its parts."""
     source = stepper.noise.source if isinstance(stepper.noise, Correlated) else stepper.noise
     told = [
-        [str(plan.unit), repr(plan.budget), plan.size, repr(plan.sampling), repr(plan.ratio)],
+        [str(plan.unit), repr(plan.price), plan.size, repr(plan.sampling), repr(plan.ratio)],
         [hashlib.sha256(repr(plan.factors).encode()).hexdigest(), list(plan.shares), repr(plan.strategy)],
         to_wire(plan.event),
         [repr(stepper.clipping), str(stepper.precision), type(source).__name__],
@@ -161,7 +161,7 @@ class State:
     def _compare(self, kept: dict[str, Any]) -> None:
         if kept["run"] != self.run:
             raise CheckpointError(
-                "The checkpoint is of another run: its model, optimizer, budget or other settings are not these.",
+                "The checkpoint is of another run: its model, optimizer, price or other settings are not these.",
                 fix="make the Trainer with the same arguments as the run that wrote it.",
             )
         if len(kept["key"]) != KEY_BYTES or not 0 <= kept["taken"] <= self.stepper.plan.steps:

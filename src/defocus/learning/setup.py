@@ -1,9 +1,14 @@
 """What is checked before a run."""
 
+from typing import Any
+
 import torch
 
-from defocus.errors import InvalidParameterError, UnfitModelError, count
+from defocus.errors import InvalidParameterError, Number, UnfitModelError, count
 from defocus.learning.accountant import protected
+from defocus.learning.suggestions import EPOCHS, suggest
+from defocus.privacy.budgets import Budget
+from defocus.privacy.units import Unit
 
 __all__ = [
     "checked_optimizer",
@@ -11,6 +16,7 @@ __all__ = [
     "checked_precision",
     "checked_size",
     "checked_unit",
+    "lasting",
 ]
 
 _PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16}
@@ -96,3 +102,27 @@ def checked_precision(precision: str) -> torch.dtype | None:
             f"There is no precision called {precision!r:.60}.", fix=f"choose one of {', '.join(_PRECISIONS)}."
         )
     return _PRECISIONS[precision]
+
+
+def lasting(
+    model: torch.nn.Module,
+    *,
+    batch_size: Number | None,
+    epochs: Number | None,
+    steps: int | None,
+    unit: Unit,
+    size: int,
+    price: Budget | None,
+) -> dict[str, Any]:
+    """How large batches are and how long a run is; what is left out is proposed for the price, from public facts."""
+    if price is not None and epochs is None and steps is None:
+        epochs = EPOCHS
+    if batch_size is None:
+        if price is None or epochs is None:
+            raise InvalidParameterError(
+                "How large batches are is found for a price and a number of epochs, and one of them is missing.",
+                fix="pass batch_size=, the expected number of units in a step; or epsilon= and epochs=.",
+            )
+        given = {"epsilon": price.epsilon, "delta": price.delta} if price.rho is None else {"rho": price.rho}
+        batch_size = suggest(size=size, model=model, unit=unit, epochs=epochs, **given).batch_size
+    return {"batch_size": batch_size, "epochs": epochs, "steps": steps}

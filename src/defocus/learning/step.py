@@ -115,7 +115,7 @@ class Stepper:
             else:
                 self.noise.add(released, scales[: len(released)], secret)
         self.ranks.told(released)
-        torch._foreach_div_(sums, self.plan.batch)
+        torch._foreach_div_(sums, self.plan.batch_size)
         self._learn(extras, scales[-1])
 
     def _added(
@@ -239,12 +239,12 @@ class Stepper:
         return isinstance(self.clipping, AdaptiveClipping)
 
     @property
-    def _watch(self) -> Metrics | None:
-        return None if self.glance is None else self.glance.watch
+    def _metrics(self) -> Metrics | None:
+        return None if self.glance is None else self.glance.metrics
 
     @property
     def _width(self) -> int:
-        return int(self._counts) + (0 if self._watch is None else self._watch.width)
+        return int(self._counts) + (0 if self._metrics is None else self._metrics.width)
 
     def _beside(self, losses: torch.Tensor, norms: torch.Tensor, weight: float) -> torch.Tensor:
         """What one chunk adds to the sums beside the gradient, scaled so that one unit moves them by at most one.
@@ -258,9 +258,9 @@ class Stepper:
             share = self.plan.shares[1]
             signs = torch.where(norms <= self.clips[0], 1.0, -1.0)
             parts.append(signs.sum().reshape(1) * (weight * math.sqrt(share) / reference))
-        if self._watch is not None:
+        if self._metrics is not None:
             share = self.plan.shares[2]
-            parts.append(self._watch.vector(losses, norms, self._clip) * (weight * math.sqrt(share) / reference))
+            parts.append(self._metrics.vector(losses, norms, self._clip) * (weight * math.sqrt(share) / reference))
         return torch.cat(parts) if parts else torch.zeros(0, device=norms.device)
 
     @property
@@ -293,7 +293,7 @@ class Stepper:
         """Move the clip by the noisy count, and keep what was paid to be seen."""
         noisy = (extras * self._reference).tolist()
         if self._counts and isinstance(self.clipping, AdaptiveClipping):
-            below = noisy.pop(0) / math.sqrt(self.plan.shares[1]) / self.plan.batch
+            below = noisy.pop(0) / math.sqrt(self.plan.shares[1]) / self.plan.batch_size
             self.clips = (self.clipping.moved(self.clips[0], (below + 1) / 2),)
         if self.glance is not None:
             root = math.sqrt(self.plan.shares[2])

@@ -1,4 +1,4 @@
-r"""Settings for private training, proposed from public facts: the size, the budget and the number of parameters.
+r"""Settings for private training, proposed from public facts: the size, the price and the number of parameters.
 
 What is compared is the noise of a whole run beside its progress. A step moves along the mean of clipped gradients, of
 length at most C, and along noise of length about :math:`\sqrt d\,zC/b`, for d parameters, noise z times the clip C and
@@ -22,17 +22,19 @@ from defocus.answers.plots import DARK, TEAL, blank
 from defocus.answers.tables import text_facts, text_table
 from defocus.errors import InvalidParameterError, Number, count, positive
 from defocus.learning.accountant import protected, steps_of
+from defocus.learning.ledgers import price
 from defocus.learning.sampling import Poisson
 from defocus.privacy.accounting import tightest
 from defocus.privacy.budgets import Budget
-from defocus.privacy.calibration import calibrate, check_budget, check_delta, spoken_delta
+from defocus.privacy.calibration import calibrate, check_delta, spoken_delta
 from defocus.privacy.events import Event
 from defocus.privacy.html import html_facts, html_lines, html_table
 from defocus.privacy.units import Adjacency, Unit, rows
 
-__all__ = ["Option", "Suggestion", "suggest"]
+__all__ = ["EPOCHS", "Option", "Suggestion", "suggest"]
 
-_EPOCHS = 30
+EPOCHS = 30
+"""How often each unit is drawn by default."""
 _NEAR = 1.1
 """How much more noise than the least is accepted for more and smaller steps."""
 _FEWEST = 100
@@ -44,11 +46,11 @@ _POINTS = 12
 @final
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One batch with what the budget then allows."""
+    """One batch size with what the price then allows."""
 
-    batch: int
+    batch_size: int
     steps: int
-    noise: float
+    noise_multiplier: float
     """The standard deviation over the clip."""
     error: float
     """The squared length of the noise in the mean gradient of a step, in squares of the clip."""
@@ -62,12 +64,12 @@ class Suggestion:
     """Settings of a run, with their reasons. Free: nothing here was read from data."""
 
     unit: Unit
-    budget: Budget
+    price: Budget
     size: int
     parameters: int
-    batch: int
-    clip: float
-    noise: float
+    batch_size: int
+    max_grad_norm: float
+    noise_multiplier: float
     steps: int
     options: tuple[Option, ...]
     """The batches that were compared, at the same work and the same price."""
@@ -77,54 +79,57 @@ class Suggestion:
     @property
     def epochs(self) -> float:
         """How often each unit is looked at on average."""
-        return self.steps * self.batch / self.size
+        return self.steps * self.batch_size / self.size
 
     @property
     def ratio(self) -> float:
         """The noise of all steps beside the furthest that they can go; above one the noise leads."""
-        return math.sqrt(self.parameters / self.steps) * self.noise / self.batch
+        return math.sqrt(self.parameters / self.steps) * self.noise_multiplier / self.batch_size
 
     def settings(self) -> dict[str, Any]:
         """What a trainer is given: ``Trainer(model, loss, optimizer, data, ledger=…, **suggestion.settings())``."""
+        price = self.price
         return {
             "unit": self.unit,
-            "budget": self.budget,
+            **({"rho": price.rho} if price.rho is not None else {"epsilon": price.epsilon, "delta": price.delta}),
             "size": self.size,
-            "batch": self.batch,
+            "batch_size": self.batch_size,
             "steps": self.steps,
-            "clip": self.clip,
-            "noise": self.noise,
+            "max_grad_norm": self.max_grad_norm,
+            "noise_multiplier": self.noise_multiplier,
         }
 
-    def error_at(self, batch: Number) -> float:
+    def error_at(self, batch_size: Number) -> float:
         """The squared length of the noise in a mean gradient with this noise and another batch: it falls as 1/b²."""
-        return self.parameters * (self.noise / float(positive("batch", batch))) ** 2
+        return self.parameters * (self.noise_multiplier / float(positive("batch_size", batch_size))) ** 2
 
     def reasons(self) -> dict[str, list[str]]:
         """Each setting with its reasons in words."""
-        promise = f"epsilon {self.growth_at(self.steps):.4g} at delta {spoken_delta(self.budget):.3g}"
+        promise = f"epsilon {self.growth_at(self.steps):.4g} at delta {spoken_delta(self.price):.3g}"
         return {
-            "batch": [
-                f"{self.batch} of {self.size} expected in a step",
+            "batch_size": [
+                f"{self.batch_size} of {self.size} expected in a step",
                 "the smallest of those compared whose noise is within 10 % of the least, for the same work and price",
                 "smaller batches have more noise in all, larger ones only fewer steps",
             ],
             "steps": [f"{self.steps}, which is {self.epochs:.3g} epochs; together {promise}"],
-            "noise": [
-                f"{self.noise:.4g} times the clip on the sum of a step, the least that {self.budget} allows",
+            "noise_multiplier": [
+                f"{self.noise_multiplier:.4g} times the clip on the sum of a step, the least that {self.price} allows",
                 f"beside the furthest that all steps can go, the noise goes {self.ratio:.2g} times as far",
                 *self._advice(),
             ],
-            "clip": [
-                f"{self.clip:g}: for gradients that are longer it only scales the learning rate",
+            "max_grad_norm": [
+                f"{self.max_grad_norm:g}: for gradients that are longer it only scales the learning rate",
                 "the norms are private, so they were not looked at; the progress of a run shows their median, paid for",
             ],
             "learning rate": ["left to you: begin with the one you use without privacy, as steps here are no longer"],
         }
 
     def growth_at(self, steps: int) -> float:
-        """Epsilon of the first ``steps`` steps, at the delta of the budget."""
-        return _epsilon(_event(self.unit, self.size, self.batch, self.noise), steps, self.unit, self.budget)
+        """Epsilon of the first ``steps`` steps, at the delta of the price."""
+        return _epsilon(
+            _event(self.unit, self.size, self.batch_size, self.noise_multiplier), steps, self.unit, self.price
+        )
 
     def plot(self) -> Any:
         """Epsilon against steps, and the error by noise against the batch, as a matplotlib figure."""
@@ -132,11 +137,11 @@ class Suggestion:
         left, right = figure.subplots(1, 2)
         left.plot([n for n, _ in self.growth], [value for _, value in self.growth], color=TEAL, marker="o", ms=3)
         left.axvline(self.steps, color=DARK, linestyle=":")
-        left.set(xlabel="steps", ylabel=f"epsilon at delta {spoken_delta(self.budget):.3g}")
-        batches = [option.batch for option in self.options]
+        left.set(xlabel="steps", ylabel=f"epsilon at delta {spoken_delta(self.price):.3g}")
+        batches = [option.batch_size for option in self.options]
         right.plot(batches, [o.error for o in self.options], color=TEAL, marker="o", ms=3, label="at the same price")
         right.plot(batches, [self.error_at(b) for b in batches], color=DARK, ls="--", label="at the same noise, 1/b²")
-        right.axvline(self.batch, color=DARK, linestyle=":")
+        right.axvline(self.batch_size, color=DARK, linestyle=":")
         right.set(xscale="log", yscale="log", xlabel="batch", ylabel="squared noise of a mean gradient / clip²")
         right.legend()
         for axes in (left, right):
@@ -158,84 +163,83 @@ class Suggestion:
         return ["that is more noise than signal: train fewer parameters (a last layer, adapters), or more data"]
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
-        heads = ["batch", "steps", "noise", "error of a step", "error at this noise", "noise / progress", ""]
+        heads = ["batch size", "steps", "noise", "error of a step", "error at this noise", "noise / progress", ""]
         return heads, [
             [
-                str(option.batch),
+                str(option.batch_size),
                 str(option.steps),
-                f"{option.noise:.4g}",
+                f"{option.noise_multiplier:.4g}",
                 f"{option.error:.3g}",
-                f"{self.error_at(option.batch):.3g}",
+                f"{self.error_at(option.batch_size):.3g}",
                 f"{option.ratio:.3g}",
-                "chosen" if option.batch == self.batch else "",
+                "chosen" if option.batch_size == self.batch_size else "",
             ]
             for option in self.options
         ]
 
 
-_FREE = "From the size, the budget and the number of parameters alone: free, and nothing was looked at."
+_FREE = "From the size, the price and the number of parameters alone: free, and nothing was looked at."
 
 
 def suggest(
     *,
     size: int,
-    budget: Budget,
+    epsilon: Number | None = None,
+    delta: Number | None = None,
+    rho: Number | None = None,
     model: Any = None,
     parameters: int | None = None,
     unit: Unit | None = None,
-    epochs: Number = _EPOCHS,
-    clip: Number = 1.0,
+    epochs: Number = EPOCHS,
+    max_grad_norm: Number = 1.0,
 ) -> Suggestion:
-    """Propose batch, noise and steps for a private run, with the reasons. Free.
+    """Propose batch size, noise and steps for a private run, with the reasons. Free.
 
     Args:
         size: how many units there are; public, as it decides the rate of sampling.
-        budget: what the whole run may cost.
-        model: the model, whose trainable parameters are counted; or say ``parameters``.
+        epsilon: with ``delta``, the price of the whole run.
+        delta: 1e-6 by default, or less if there are many units.
+        rho: the price, instead of epsilon and delta, for batches of all units.
+        model: the model, whose trainable parameters are counted; or pass ``parameters``.
         parameters: how many trainable parameters there are.
-        unit: what is protected; ``rows()`` unless told.
-        epochs: how often each unit may be looked at: the work to compare batches at.
-        clip: the clip; 1 unless told.
+        unit: what is protected; ``rows()`` by default.
+        epochs: how often each unit is drawn: the work to compare batches at.
+        max_grad_norm: how long one gradient may be.
 
-    >>> from defocus import Budget
-    >>> found = suggest(size=60_000, budget=Budget(3, 1e-5), parameters=26_000)
-    >>> found.batch, found.steps, round(found.noise, 1)
+    >>> found = suggest(size=60_000, epsilon=3, delta=1e-5, parameters=26_000)
+    >>> found.batch_size, found.steps, round(found.noise_multiplier, 1)
     (4096, 440, 2.2)
     """
     units, work = count("size", size), positive("epochs", epochs)
-    if not isinstance(budget, Budget):
-        raise InvalidParameterError(
-            f"A run is given a Budget, but got {type(budget).__name__}.", fix="pass for example Budget(3, 1e-5)."
-        )
-    check_budget(budget)
-    if budget.delta:
-        check_delta(budget.delta, units)
+    cost = price(epsilon=epsilon, delta=delta, rho=rho, size=units)
+    if cost.delta:
+        check_delta(cost.delta, units)
     person, width = rows() if unit is None else protected(unit), _width(model, parameters)
     options = tuple(
-        _option(person, budget, units, batch, steps=steps_of(work, units, batch), width=width)
+        _option(person, cost, units, batch, steps=steps_of(work, units, batch), width=width)
         for batch in _batches(units, work)
     )
     least = min(option.ratio for option in options)
     chosen = next(option for option in options if option.ratio <= _NEAR * least)
-    step = _event(person, units, chosen.batch, chosen.noise)
+    step = _event(person, units, chosen.batch_size, chosen.noise_multiplier)
     reach = sorted({*_spread(2 * chosen.steps), chosen.steps})
     return Suggestion(
         unit=person,
-        budget=budget,
+        price=cost,
         size=units,
         parameters=width,
-        batch=chosen.batch,
-        clip=float(positive("clip", clip)),
-        noise=chosen.noise,
+        batch_size=chosen.batch_size,
+        max_grad_norm=float(positive("max_grad_norm", max_grad_norm)),
+        noise_multiplier=chosen.noise_multiplier,
         steps=chosen.steps,
         options=options,
-        growth=tuple((steps, _epsilon(step, steps, person, budget)) for steps in reach),
+        growth=tuple((steps, _epsilon(step, steps, person, cost)) for steps in reach),
     )
 
 
-def _option(unit: Unit, budget: Budget, size: int, batch: int, *, steps: int, width: int) -> Option:
+def _option(unit: Unit, price: Budget, size: int, batch: int, *, steps: int, width: int) -> Option:
     adjacency = unit.adjacency
-    noise = calibrate(lambda z: steps * _event(unit, size, batch, z), budget, adjacency=adjacency, low=1e-3, high=1e7)
+    noise = calibrate(lambda z: steps * _event(unit, size, batch, z), price, adjacency=adjacency, low=1e-3, high=1e7)
     error = width * (noise / batch) ** 2
     return Option(batch, steps, noise, error, math.sqrt(error / steps))
 
@@ -245,8 +249,8 @@ def _event(unit: Unit, size: int, batch: int, noise: float) -> Event:
     return Poisson(size, Fraction(batch, size), 1, unit.adjacency is Adjacency.REPLACE).event([noise])
 
 
-def _epsilon(step: Event, steps: int, unit: Unit, budget: Budget) -> float:
-    return tightest(count("steps", steps) * step, unit.adjacency).epsilon(spoken_delta(budget))
+def _epsilon(step: Event, steps: int, unit: Unit, price: Budget) -> float:
+    return tightest(count("steps", steps) * step, unit.adjacency).epsilon(spoken_delta(price))
 
 
 def _batches(size: int, epochs: Number) -> list[int]:

@@ -1,4 +1,4 @@
-"""DP-SGD that leaves the user's objects alone: a model, a loss, an optimizer, data, a unit and a budget."""
+"""DP-SGD that leaves the user's objects alone: a model, a loss, an optimizer, data, a unit and a price."""
 
 import threading
 from collections.abc import Iterator
@@ -9,17 +9,18 @@ from typing import Any, Self, final
 import numpy as np
 import torch
 
-from defocus.errors import InvalidParameterError, Number, TrainingEndedError, count
+from defocus.errors import InvalidParameterError, Number, TrainingEndedError, count, probability
 from defocus.learning.accountant import Plan, plan
-from defocus.learning.charge import Payment
+from defocus.learning.charge import Payment, paying
 from defocus.learning.checkpoints import check_place
 from defocus.learning.clipping import PerLayerClipping, as_clipping
-from defocus.learning.data import Units, examples
+from defocus.learning.data import Units, examples, without_loader
 from defocus.learning.distributed import Ranks, plain
 from defocus.learning.failures import withheld
 from defocus.learning.gradients import Gradients
 from defocus.learning.gradients.batches import Batch
 from defocus.learning.gradients.losses import Loss
+from defocus.learning.ledgers import price
 from defocus.learning.metrics import Metrics, NoisyMetrics, PrivateMetrics, as_metrics
 from defocus.learning.model_check import check_independent, check_sums_are_wide
 from defocus.learning.model_guard import ModelGuard
@@ -33,6 +34,7 @@ from defocus.learning.setup import (
     checked_precision,
     checked_size,
     checked_unit,
+    lasting,
 )
 from defocus.learning.step import Stepper
 from defocus.ledger import Ledger, Receipt
@@ -53,7 +55,7 @@ class Trainer:
     from the noisy mean gradient that it finds in ``grad``.
 
     Guarantee:
-        What leaves the run (the parameters after every step, the optimizer's state, and what ``watch="paid"`` shows)
+        What leaves the run (the parameters after every step, the optimizer's state, and what ``metrics="paid"`` shows)
         is as private as the event that was charged says, for the unit of the ledger. Batches are drawn as the event
         says, from a cryptographic stream; the sum of clipped gradients gets Gaussian noise, and is divided by a public
         number. The run cannot take more steps than were paid for, also when it is resumed.
@@ -72,24 +74,31 @@ class Trainer:
         model: any ``torch.nn.Module`` with float parameters; ``DistributedDataParallel`` is looked through.
         loss: ``loss(output, target)``: a sum or mean of terms of examples, or the vector of these terms.
         optimizer: over the trainable parameters of the model.
-        data: ``(inputs, targets)``, tensors or arrays, or a torch Dataset of known length.
+        data: ``(inputs, targets)``, tensors or arrays; a torch Dataset of known length; or a DataLoader, whose dataset
+            and batch size are taken. Batches are drawn by the trainer in each case, by ``sampling``.
         unit: what is protected, ``rows()`` or ``user("id")``; the ledger's must be the same.
-        budget: what the whole run may cost; the noise is found for it.
-        clip: how long one gradient may be: a number, or a rule of :mod:`defocus.learning.clipping`.
-        batch: the expected number of units in a step.
-        epochs: how often each unit is drawn on average; or say ``steps``.
-        steps: how many steps the run has; or say ``epochs``.
-        ledger: what is charged, or the path of one, which is made if there is none.
+        epsilon: with ``delta``, the price of the whole run; the noise is found for it.
+        delta: by default that of the ledger's budget; for a new ledger 1e-6, or less if there are many units.
+        rho: the price, instead of epsilon and delta, for batches of all units.
+        noise_multiplier: the noise, as standard deviation over sensitivity of everything that a step releases. Without
+            epsilon or rho, the run is charged what that costs; with one, it must not cost more.
+        max_grad_norm: how long one gradient may be: a number, or a rule of :mod:`defocus.learning.clipping`.
+        batch_size: the expected number of units in a step; by default the one that :func:`.suggest` proposes.
+        epochs: how often each unit is drawn on average, 30 times by default; or pass ``steps``.
+        steps: how many steps the run has; or pass ``epochs``.
+        ledger: what is charged: an open ledger or the place of one. By default it lies beside the data, if that has a
+            place: a Dataset of a folder, or arrays that are mapped from a file.
+        budget: the total of the ledger, with which it is made if it does not exist; the price of the run by default.
         users: for ``unit=user(…)``, the user of each example. A user's examples are clipped one by one and averaged;
             those without a user (None, NaN) are left out.
         size: the public number of units, if that of the data is not public.
         sampling: "poisson", "balls in bins", "shuffled" or "fixed size"; each is charged as what is proven for it.
-        noise: None for the least that the budget allows; a :class:`~defocus.learning.noise_schedule.Schedule`; a
-            :class:`~defocus.learning.noise_schedule.Banded` strategy for correlated noise; or the ratio itself.
+        noise: a :class:`~defocus.learning.noise_schedule.Schedule`, or
+            :class:`~defocus.learning.noise_schedule.Banded` for correlated noise; the same in each step by default.
         randomness: "cryptographic" (the default on a CPU) or "generator" (the default elsewhere).
-        watch: what the progress shows of losses and norms: "paid" (1 % of the precision of each step), "private"
-            (exact, for the data's owner only), "nothing", or a :class:`~defocus.learning.metrics.Watch`.
-        chunk: how many examples are computed at a time; larger batches are made of several. All unless told, and half
+        metrics: what the progress shows of losses and norms: "paid" (1 % of the precision of each step), "private"
+            (exact, for the data's owner only), "nothing", or a :class:`~defocus.learning.metrics.Metrics`.
+        chunk: how many examples are computed at a time; larger batches are made of several. All by default, and half
             as many whenever memory of a GPU runs out.
         precision: "float32", or "bfloat16" for mixed precision; parameters and sums stay in float32, which is checked,
             and noise has a margin for the rounding of products.
@@ -98,7 +107,7 @@ class Trainer:
         probe: made-up examples to check the model with, if it accepts none of those that are made up for it.
         purpose: why, for the ledger.
         who: by whom, for the ledger.
-        bits: the source of random bits; the system's unless told.
+        bits: the source of random bits; the system's by default.
     """
 
     def __init__(
@@ -109,18 +118,22 @@ class Trainer:
         data: Any,
         *,
         unit: Unit,
-        budget: Budget,
-        clip: Any = 1.0,
-        batch: Number,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        noise_multiplier: Number | None = None,
+        max_grad_norm: Any = 1.0,
+        batch_size: Number | None = None,
         epochs: Number | None = None,
         steps: int | None = None,
-        ledger: Ledger | str | Path | None,
+        ledger: Ledger | str | Path | None = None,
+        budget: Budget | None = None,
         users: Any = None,
         size: int | None = None,
         sampling: str = "poisson",
         noise: Any = None,
         randomness: str | None = None,
-        watch: Any = "paid",
+        metrics: Any = "paid",
         chunk: int | None = None,
         precision: str = "float32",
         example: Any = None,
@@ -132,25 +145,33 @@ class Trainer:
         module = plain(model)
         names = checked_parameters(module)
         checked_optimizer(optimizer, module)
+        data, loaded = without_loader(data)
         found = examples(data, example, probe)
         checked_unit(unit, users)
         units = Units(found.length, users)
         declared = checked_size(size, units.count, sampling)
         narrow = checked_precision(precision)
-        clipping = as_clipping(clip)
+        clipping = as_clipping(max_grad_norm)
         if isinstance(clipping, PerLayerClipping):
             clipping = clipping.grouped(names)
-        watched = as_metrics(watch)
-        asked: dict[str, Any] = {"unit": unit, "budget": budget, "size": declared, "batch": batch, "epochs": epochs}
-        asked |= {"steps": steps, "sampling": sampling, "noise": noise, "clipping": clipping, "watch": watched}
+        shown = as_metrics(metrics)
+        ranks = Ranks()
+        place, usual = paying(ranks, ledger, data, unit=unit, budget=budget, size=declared)
+        told = usual if delta is None else probability("delta", delta, one=False)
+        given = epsilon is not None or rho is not None
+        cost = price(epsilon=epsilon, delta=told if rho is None else delta, rho=rho) if given else None
+        expected = loaded if batch_size is None else batch_size
+        asked: dict[str, Any] = {"unit": unit, "price": cost, "size": declared}
+        asked |= lasting(module, batch_size=expected, epochs=epochs, steps=steps, **asked)
+        asked |= {"delta": float(told), "sampling": sampling, "clipping": clipping, "metrics": shown}
+        asked |= {"noise": noise, "noise_multiplier": noise_multiplier}
         self.plan: Plan = plan(**asked)
         """What the run will do and owe; free to look at."""
-        ranks = Ranks()
         groups = clipping.names if isinstance(clipping, PerLayerClipping) else None
         self._tuned = partial(Gradients, module, loss, groups=groups)
         gradients = self._tuned()
         one = found.form(next(module.parameters()).device)
-        together = self.plan.batch if chunk is None else min(self.plan.batch, count("chunk", chunk))
+        together = self.plan.batch_size if chunk is None else min(self.plan.batch_size, count("chunk", chunk))
         check_independent(module, loss, gradients, one, probe, batch=together)
         if narrow is not None:
             check_sums_are_wide(module, gradients, one, narrow)
@@ -169,15 +190,15 @@ class Trainer:
             chunk=None if chunk is None else count("chunk", chunk),
             precision=narrow,
             clips=clipping.start(),
-            glance=NoisyMetrics(watched, batch=self.plan.batch)
-            if isinstance(watched, Metrics) and self.plan.shares[2]
+            glance=NoisyMetrics(shown, batch=self.plan.batch_size)
+            if isinstance(shown, Metrics) and self.plan.shares[2]
             else None,
-            private=PrivateMetrics() if watched == "private" else None,
+            private=PrivateMetrics() if shown == "private" else None,
         )
         self._optimizer, self._declared = optimizer, size is not None
         known = "declared" if self._declared else "taken as public"
         about = f"{purpose} (DP-SGD, {self.plan.steps} steps, size {self.plan.size} {known})"
-        self._paid = Payment(ledger, self.plan, asked, ranks, source(bits), about=about, who=who)
+        self._paid = Payment(place, self.plan, asked, ranks, source(bits), budget=budget, about=about, who=who)
         self._taken = 0
         self._offered: Sample | None = None
         self._turn = threading.RLock()
@@ -195,16 +216,16 @@ class Trainer:
 
     @property
     def private(self) -> PrivateMetrics | None:
-        """With ``watch="private"``: exact losses and norms, *for the data's owner only*."""
+        """With ``metrics="private"``: exact losses and norms, *for the data's owner only*."""
         return self._stepper.private
 
     @property
-    def clip(self) -> float:
-        """The clip of the next step; of all groups together where layers are clipped apart."""
+    def max_grad_norm(self) -> float:
+        """How long a gradient may be in the next step; of all groups together where layers are clipped apart."""
         return float(np.linalg.norm(self._stepper.clips))
 
     def epsilon(self) -> float:
-        """What the steps taken so far cost by themselves, at the delta of the budget; all were charged beforehand."""
+        """What the steps taken so far cost by themselves, at ``plan.delta``; all were charged beforehand."""
         return self.plan.epsilon_after(self._taken)
 
     def batches(self) -> Iterator[Sample]:
@@ -259,10 +280,10 @@ class Trainer:
             checkpoint: a file that the run can go on from with :meth:`resume`, written as soon as the run is charged,
                 anew after ``every`` steps, and when a new way to add up gradients was chosen. It is secret: see
                 :mod:`defocus.learning.checkpoints`.
-            every: how many steps; an epoch unless told.
+            every: how many steps; an epoch by default.
             progress: whether to show a progress bar.
         """
-        pause = max(1, round(self.plan.size / self.plan.batch)) if every is None else count("every", every)
+        pause = max(1, round(self.plan.size / self.plan.batch_size)) if every is None else count("every", every)
         bar = Progress(self.plan) if progress and self._stepper.ranks.first else Silent()
         ways = 0
         if checkpoint is not None and not self._taken:
@@ -287,7 +308,7 @@ class Trainer:
             steps=self._taken,
             epsilon=self.epsilon(),
             receipt=self._paid.receipt,
-            glance=None if self._stepper.glance is None else self._stepper.glance.copy(),
+            metrics=None if self._stepper.glance is None else self._stepper.glance.copy(),
             clips=self._stepper.clips,
             explanation=self.explain(),
         )
@@ -349,7 +370,7 @@ class Trainer:
 
     def __repr__(self) -> str:
         return (
-            f"Trainer({type(self._stepper.model).__name__}, {self.plan.unit}, {self.plan.budget},"
+            f"Trainer({type(self._stepper.model).__name__}, {self.plan.unit}, {self.plan.price},"
             f" {self._taken} of {self.plan.steps} steps)"
         )
 

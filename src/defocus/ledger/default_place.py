@@ -22,7 +22,7 @@ from defocus.privacy.units import Unit
 __all__ = ["DATA", "beside"]
 
 _ENDING = ".ledger"
-DATA = (".parquet", ".pq", ".csv", ".tsv", ".txt", ".gz", ".duckdb", ".ddb", ".db", ".npz")
+DATA = (".parquet", ".pq", ".csv", ".tsv", ".txt", ".gz", ".duckdb", ".ddb", ".db", ".npz", ".npy")
 """How files end that can be opened as data; a notebook or a program of that name has no ledger."""
 
 

@@ -41,7 +41,7 @@ def step(folder: Path, runs: int) -> Attack:
         pulls = torch.full((len(examples), 1), 1e6)
         run = Trainer(
             model, _pulled, torch.optim.SGD(model.parameters(), lr=1.0), (examples, pulls),
-            unit=dp.rows(), budget=dp.Budget(8, 1e-5), size=2 * runs, batch=runs, steps=1, bits=bits,
+            unit=dp.rows(), epsilon=8, delta=1e-5, size=2 * runs, batch_size=runs, steps=1, bits=bits,
             ledger=folder / f"{len(list(folder.iterdir()))}.ledger",
         )  # fmt: skip
         return run, model

@@ -13,7 +13,7 @@ from defocus.cli.training.files import parsed
 from defocus.errors import UnfitDataError, UnknownColumnError
 
 TABLE = (
-    'data = "people.csv"\n[unit]\nrows = true\n[budget]\nepsilon = 1\ndelta = 1e-6\n'
+    'data = "people.csv"\nepsilon = 1\ndelta = 1e-6\n[unit]\nrows = true\n'
     '[model]\nkind = "logistic"\n[target]\ncolumn = "ill"\nvalues = ["no", 1, true]\n[features]\nage = [18, 90]\n'
 )
 

@@ -9,7 +9,7 @@ from defocus.cli.training.files import parsed
 from defocus.cli.training.networks import NO_CLASS, arrays
 from defocus.errors import UnfitDataError
 
-TOP = "[unit]\nrows = true\n[budget]\nepsilon = 1\ndelta = 1e-6\n"
+TOP = "epsilon = 1\ndelta = 1e-6\n[unit]\nrows = true\n"
 ARRAYS = f'data = "people.npz"\n{TOP}[model]\nkind = "mlp"\nclasses = 3\n'
 
 

@@ -1,7 +1,9 @@
 """What the tests of estimators share: every release of a fit, watched."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -9,10 +11,16 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from defocus.learning.estimators import descent
+from defocus import rows
+from defocus.learning.estimators import descent, fit_budget
+from defocus.learning.estimators.fit_budget import FitBudget
+from defocus.learning.ledgers import place_of
 from defocus.mechanisms import Gaussian
 from defocus.mechanisms.parameters import add
 from defocus.noise import Bits
+from defocus.release.paid_computation import silence
+
+_NOWHERE = "nowhere.ledger"
 
 
 @dataclass
@@ -72,3 +80,26 @@ def scale_p_value(standardised: NDArray[np.float64], scale: float = 1.0) -> floa
 @pytest.fixture
 def fits() -> Callable[..., float]:
     return scale_p_value
+
+
+@pytest.fixture(autouse=True)
+def unpaid(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fits that name no ledger are computed and not charged, which is quick; tests of charges name one."""
+    opened, spend = fit_budget._opened, FitBudget.spend
+
+    def found(ledger: Any, data: Any, unit: Any) -> Any:
+        return _NOWHERE if ledger is None else place_of(ledger, data, unit)
+
+    def spent(self: FitBudget, event: Any, compute: Any, **more: Any) -> Any:
+        if self.ledger != _NOWHERE:
+            return spend(self, event, compute, **more)
+        with silence():
+            return compute(), None
+
+    def nowhere(ledger: Any, unit: Any, budget: Any) -> Any:
+        terms = SimpleNamespace(unit=rows() if unit is None else unit, budget=None)
+        return nullcontext(terms) if ledger == _NOWHERE else opened(ledger, unit, budget)
+
+    monkeypatch.setattr(fit_budget, "place_of", found)
+    monkeypatch.setattr(fit_budget, "_opened", nowhere)
+    monkeypatch.setattr(FitBudget, "spend", spent)

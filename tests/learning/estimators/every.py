@@ -14,11 +14,11 @@ __all__ = ["EVERY", "ROWS"]
 
 ROWS = 997
 EVERY = [
-    LogisticRegression(classes=[0, 1], steps=5),
+    LogisticRegression(classes=[0, 1], max_iter=5),
     NaiveBayes(classes=[0, 1], bounds=(0, 1)),
-    AdditiveModel(classes=[0, 1], bounds=(0, 1), depth=3, steps=5),
-    LinearRegression(target=(0, 1), steps=5),
-    KMeans(2, iterations=1),
+    AdditiveModel(classes=[0, 1], bounds=(0, 1), max_depth=3, max_iter=5),
+    LinearRegression(target=(0, 1), max_iter=5),
+    KMeans(2, max_iter=1),
     PCA(),
     StandardScaler(bounds=(0, 1)),
 ]

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from defocus import Budget
 from defocus.errors import InvalidParameterError
 from defocus.learning import AdditiveModel
 from defocus.learning.estimators.additive import Steps, Trees
@@ -37,7 +36,7 @@ def test_it_learns_a_curve_for_each_feature() -> None:
     rng = np.random.default_rng(0)
     X = rng.uniform(0, 10, (8000, 3))
     y = (np.sin(X[:, 0]) + (X[:, 1] > 7) > 0.5).astype(int)
-    model = AdditiveModel(bounds=(0, 10), budget=Budget(1, 1e-6), classes=[0, 1], steps=150, bits=seeded(1)).fit(X, y)
+    model = AdditiveModel(bounds=(0, 10), epsilon=1, delta=1e-6, classes=[0, 1], max_iter=150, bits=seeded(1)).fit(X, y)
     assert model.score(X, y) > 0.93
     assert model.curves_.shape == (3, 128, 1)
     assert np.ptp(model.curves_[2]) < 0.5 * np.ptp(model.curves_[0])
@@ -46,12 +45,12 @@ def test_it_learns_a_curve_for_each_feature() -> None:
 def test_several_classes_have_curves_of_their_own() -> None:
     X = np.linspace(-1, 1, 3000)[:, np.newaxis]
     y = np.digitize(X.ravel(), [-0.3, 0.3])
-    model = AdditiveModel(budget=Budget(3, 1e-6), classes=[0, 1, 2], depth=4, steps=100, bits=seeded(1)).fit(X, y)
+    model = AdditiveModel(epsilon=3, delta=1e-6, classes=[0, 1, 2], max_depth=4, max_iter=100, bits=seeded(1)).fit(X, y)
     assert model.score(X, y) > 0.9
     assert model.predict_proba(X).sum(axis=1) == pytest.approx(np.ones(3000))
 
 
 @pytest.mark.parametrize("depth", [0, 11, 2.5])
 def test_refuses_depths_that_are_none(depth: object) -> None:
-    with pytest.raises(InvalidParameterError, match="depth"):
-        AdditiveModel(depth=depth, classes=[0, 1]).fit([[0.0]], [0])  # type: ignore[arg-type]  # refused
+    with pytest.raises(InvalidParameterError, match="max_depth"):
+        AdditiveModel(max_depth=depth, classes=[0, 1]).fit([[0.0]], [0])  # type: ignore[arg-type]  # refused

@@ -25,6 +25,12 @@ def test_a_clone_has_the_same_parameters_and_keeps_how_it_hands_out_frames() -> 
     assert list(frame.columns) == ["pca0"]
 
 
+def test_noise_that_can_be_drawn_again_is_refused_and_no_parameter_of_scikit_learn() -> None:
+    assert "random_state" not in PCA(random_state=None).get_params()
+    with pytest.raises(InvalidParameterError, match="can take it off"):
+        clone(PCA(random_state=0)).fit(np.zeros((3, 2)))
+
+
 def lengths(value: Any) -> set[int]:
     return {*np.shape(value)} if isinstance(value, np.ndarray | list | tuple) else set()
 
@@ -37,7 +43,8 @@ def test_nothing_with_an_entry_for_each_row_is_released_or_pickled(unfitted: Any
     assert {"n_features_in_"} < set(released)
     assert all(ROWS not in lengths(value) for value in released.values())
     fitted = {name for name in vars(model) if name.endswith("_")}
-    assert fitted - set(released) <= {"event_", "receipt_", "labels_"}
+    assert fitted - set(released) <= {"event_", "receipt_", "labels_", "n_iter_"}
+    assert getattr(model, "n_iter_", None) == getattr(unfitted, "max_iter", None)
     kept = pickle.loads(pickle.dumps(model))  # noqa: S301  # our own
     assert all(ROWS not in lengths(value) for value in vars(kept).values())
     assert not hasattr(kept, "labels_")

@@ -55,13 +55,13 @@ def expected(estimator: Any) -> dict[str, str]:
 
 @parametrize_with_checks(
     [
-        LogisticRegression(budget=BUDGET, steps=60, norm=3.0),
-        NaiveBayes(budget=BUDGET, bounds=(-4, 4)),
-        AdditiveModel(budget=BUDGET, bounds=(-4, 4), depth=4, steps=60),
-        LinearRegression(budget=QUICK, target=(-100, 100), steps=60),
-        KMeans(3, budget=QUICK, norm=5.0),
-        PCA(budget=QUICK),
-        StandardScaler(budget=QUICK),
+        LogisticRegression(epsilon=400, delta=1e-2, max_iter=60, norm=3.0),
+        NaiveBayes(epsilon=400, delta=1e-2, bounds=(-4, 4)),
+        AdditiveModel(epsilon=400, delta=1e-2, bounds=(-4, 4), max_depth=4, max_iter=60),
+        LinearRegression(rho=2000, target=(-100, 100), max_iter=60),
+        KMeans(3, rho=2000, norm=5.0),
+        PCA(rho=2000),
+        StandardScaler(rho=2000),
     ],
     expected_failed_checks=expected,
     xfail_strict=False,

@@ -72,7 +72,7 @@ def test_it_stays_finite_where_the_curvature_was_bounded_too_low() -> None:
 
 
 def test_a_plan_charges_every_gradient_and_the_lengths_once() -> None:
-    plan = gradient_plan(FitBudget(Budget(1, 1e-6), None, rows()), 12, 40)
+    plan = gradient_plan(FitBudget(Budget(1, 1e-6), "a.ledger", rows()), 12, 40)
     charged = {
         int(part.sensitivity): times for part, times in parts_of(plan.event) if isinstance(part, DiscreteGaussian)
     }
@@ -96,6 +96,6 @@ def test_the_optimum_of_a_square_is_found() -> None:
         return found
 
     loss = Loss(pulls, columns=1, step=1 / PULL, bend=1.0, spread=0.5)
-    plan = gradient_plan(FitBudget(Budget(2, 1e-6), None, rows()), 2, 200)
+    plan = gradient_plan(FitBudget(Budget(2, 1e-6), "a.ledger", rows()), 2, 200)
     w = optimum(held, loss, plan, steps=200, ridge=None, bits=seeded(1))
     assert w.ravel() == pytest.approx([0.6, -0.3], abs=0.03)

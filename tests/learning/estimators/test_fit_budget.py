@@ -12,9 +12,15 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 
 from defocus import Budget, Ledger, rows, user
-from defocus.errors import BudgetExceededError, DefocusError, InvalidParameterError, QuestionFailedError
+from defocus.errors import (
+    BudgetExceededError,
+    DefocusError,
+    InvalidParameterError,
+    LedgerMismatchError,
+    QuestionFailedError,
+)
 from defocus.learning import LinearRegression, LogisticRegression, NaiveBayes, StandardScaler
-from defocus.learning.estimators.fit_budget import DEFAULT, FitBudget, Sum, fit_budget, planned
+from defocus.learning.estimators.fit_budget import FitBudget, Sum, planned
 from defocus.noise import Bits
 from defocus.privacy.accounting import account
 
@@ -29,7 +35,9 @@ def book(tmp_path: Path) -> Iterator[Ledger]:
 
 
 def test_a_plan_divides_the_budget_as_the_shares_say() -> None:
-    one, two = planned(FitBudget(Budget(rho=0.5), None, rows()), [Sum(1024, 3, 0.1), Sum(64, 1, 0.9, times=3)]).noises
+    one, two = planned(
+        FitBudget(Budget(rho=0.5), "a.ledger", rows()), [Sum(1024, 3, 0.1), Sum(64, 1, 0.9, times=3)]
+    ).noises
     ratios = [float(noise.sigma) / float(noise.sensitivity) for noise in (one, two)]
     assert 1 / (2 * ratios[0] ** 2) == pytest.approx(0.5 * 0.1, rel=1e-4)
     assert 3 / (2 * ratios[1] ** 2) == pytest.approx(0.5 * 0.9, rel=1e-4)
@@ -37,7 +45,9 @@ def test_a_plan_divides_the_budget_as_the_shares_say() -> None:
 
 @pytest.mark.parametrize("budget", [Budget(0.1, 1e-5), Budget(3, 1e-6), Budget(rho=0.01)])
 def test_a_plan_uses_its_budget_and_no_more(budget: Budget) -> None:
-    event = planned(FitBudget(budget, None, rows()), [Sum(1 << 20, 100, 0.9, times=400), Sum(1 << 10, 1, 0.1)]).event
+    event = planned(
+        FitBudget(budget, "a.ledger", rows()), [Sum(1 << 20, 100, 0.9, times=400), Sum(1 << 10, 1, 0.1)]
+    ).event
     loss = account(event, method="zcdp" if budget.rho is not None else "pld")
     assert budget.covers(loss)
     spent = loss.rho() if budget.rho is not None else loss.epsilon(budget.delta)
@@ -46,7 +56,8 @@ def test_a_plan_uses_its_budget_and_no_more(budget: Budget) -> None:
 
 def test_noise_doubles_where_a_row_is_replaced() -> None:
     added, replaced = (
-        planned(FitBudget(Budget(1, 1e-6), None, rows(replace=way)), [Sum(1024, 3)]).noises[0] for way in (False, True)
+        planned(FitBudget(Budget(1, 1e-6), "a.ledger", rows(replace=way)), [Sum(1024, 3)]).noises[0]
+        for way in (False, True)
     )
     assert float(replaced.sigma) == pytest.approx(2 * float(added.sigma), rel=1e-4)
 
@@ -70,7 +81,7 @@ def test_a_fit_is_charged_before_it_draws_a_bit(book: Ledger) -> None:
 
 
 def test_every_fit_is_charged_also_of_clones_and_again(book: Ledger) -> None:
-    model = NaiveBayes(ledger=book, budget=Budget(0.5, 1e-6), classes=[0, 1], purpose="who is ill")
+    model = NaiveBayes(ledger=book, epsilon=0.5, delta=1e-6, classes=[0, 1], purpose="who is ill")
     model.fit(X, Y)
     first = book.spent()
     model.fit(X, Y)
@@ -91,30 +102,49 @@ def test_every_fit_is_charged_also_of_clones_and_again(book: Ledger) -> None:
 def test_a_fit_that_the_ledger_cannot_pay_for_is_refused_before_it_looks(book: Ledger) -> None:
     before = len(book)
     with pytest.raises(BudgetExceededError):
-        LogisticRegression(ledger=book, budget=Budget(10, 1e-6), classes=[0, 1]).fit(X, Y)
+        LogisticRegression(ledger=book, epsilon=10, delta=1e-6, classes=[0, 1]).fit(X, Y)
     assert len(book) == before
 
 
 def test_a_fit_may_take_the_whole_budget_of_a_ledger(book: Ledger) -> None:
-    model = LogisticRegression(ledger=book, budget=Budget(3, 1e-5), classes=[0, 1], steps=20).fit(X, Y)
+    model = LogisticRegression(ledger=book, epsilon=3, delta=1e-5, classes=[0, 1], max_iter=20).fit(X, Y)
     assert model.receipt_ is not None
 
 
-def test_without_a_ledger_there_is_no_receipt_but_an_event() -> None:
-    model = LinearRegression().fit(X, Y)
-    assert model.receipt_ is None
-    assert DEFAULT.covers(account(model.event_))
+def test_a_fit_costs_epsilon_one_at_the_delta_of_the_ledger_by_default(book: Ledger, tmp_path: Path) -> None:
+    model = LinearRegression(ledger=book).fit(X, Y)
+    assert model.event_ == LinearRegression(ledger=book, epsilon=1, delta=1e-5).fit(X, Y).event_
+    with Ledger.open(tmp_path / "rho", budget=Budget(rho=1), unit=rows(), dataset="people") as other:
+        told = LinearRegression(ledger=other).fit(X, Y)
+    assert told.event_ == LinearRegression(epsilon=1, delta=1e-6).fit(X, Y).event_
+
+
+def test_a_ledger_is_made_if_its_total_is_given_and_holds_it_later(tmp_path: Path) -> None:
+    place = tmp_path / "new.ledger"
+    model = NaiveBayes(epsilon=0.5, classes=[0, 1], ledger=place, budget=Budget(2, 1e-6), unit=rows(replace=True))
+    with pytest.raises(DefocusError, match="no ledger"):
+        clone(model).set_params(budget=None).fit(X, Y)
+    assert not place.exists()
+    model.fit(X, Y)
+    clone(model).set_params(budget=None, unit=None).fit(X, Y)
+    with Ledger.open(place) as made:
+        assert (made.budget, made.unit, made.dataset) == (Budget(2, 1e-6), rows(replace=True), "new")
+        assert len([entry for entry in made.entries() if entry.kind == "charge"]) == 2
+    with pytest.raises(LedgerMismatchError, match="budget"):
+        clone(model).set_params(budget=Budget(3, 1e-6)).fit(X, Y)
+    with pytest.raises(InvalidParameterError, match="the ledger protects one row, replaced"):
+        clone(model).set_params(unit=rows()).fit(X, Y)
 
 
 def test_classes_are_found_on_a_ledger_within_what_was_asked(book: Ledger) -> None:
     wide, labels = np.tile(X, (200, 1)), np.tile(Y, 200)
-    model = NaiveBayes(ledger=book, budget=Budget(1, 1e-6)).fit(wide, labels)
+    model = NaiveBayes(ledger=book, epsilon=1, delta=1e-6).fit(wide, labels)
     assert model.classes_.tolist() == [0, 1]
     assert Budget(1, 1e-6).covers(account(model.event_))
 
 
 def test_a_model_in_a_file_keeps_what_it_learned_and_names_its_ledger(book: Ledger) -> None:
-    model = LinearRegression(ledger=book, budget=Budget(1, 1e-6)).fit(X, Y)
+    model = LinearRegression(ledger=book, epsilon=1, delta=1e-6).fit(X, Y)
     again = pickle.loads(pickle.dumps(model))  # noqa: S301 # our own
     assert (again.predict(X) == model.predict(X)).all()
     assert again.receipt_ == model.receipt_
@@ -128,16 +158,16 @@ def test_a_model_in_a_file_keeps_what_it_learned_and_names_its_ledger(book: Ledg
 
 
 def test_a_search_in_several_processes_charges_every_fit_to_one_ledger(book: Ledger) -> None:
-    model = NaiveBayes(ledger=book, budget=Budget(0.1, 1e-7), classes=[0, 1], who="Ada")
+    model = NaiveBayes(ledger=book, epsilon=0.1, delta=1e-7, classes=[0, 1], who="Ada")
     # Scores on private rows are not paid for: only what was charged is looked at here.
-    GridSearchCV(model, {"bins": [2, 4]}, cv=2, n_jobs=2, refit=False).fit(X, Y)
+    GridSearchCV(model, {"n_bins": [2, 4]}, cv=2, n_jobs=2, refit=False).fit(X, Y)
     charges = [entry for entry in book.entries() if entry.kind == "charge"]
     assert len(charges) == 4
     assert {entry.who for entry in charges} == {"Ada"}
 
 
 def test_a_fit_says_what_it_promises_to_whom_and_where_that_stands(book: Ledger) -> None:
-    words = LinearRegression(ledger=book, budget=Budget(1, 1e-6)).fit(X, Y).explain()
+    words = LinearRegression(ledger=book, epsilon=1, delta=1e-6).fit(X, Y).explain()
     assert "one row, added or removed: epsilon 1 at delta 1e-06" in words
     assert "discrete_gaussian" in words
     assert "receipt" in words
@@ -146,22 +176,25 @@ def test_a_fit_says_what_it_promises_to_whom_and_where_that_stands(book: Ledger)
 
 
 @pytest.mark.parametrize(
-    ("budget", "ledger", "words"),
+    ("given", "words"),
     [
-        (1.0, None, "Budget"),
-        ("1", None, "Budget"),
-        (Budget(1e-6, 0.5), None, "Epsilon comes first"),
-        (None, 7, "Ledger.open"),
+        ({"epsilon": "1"}, "epsilon"),
+        ({"epsilon": 1e-6, "delta": 0.5}, "Epsilon comes first"),
+        ({"epsilon": 1, "rho": 1}, "or rho"),
+        ({"rho": 1, "delta": 1e-6}, "or rho"),
+        ({"ledger": 7}, "Ledger.open"),
+        ({"budget": 3}, "Budget"),
+        ({"unit": "rows"}, "unit"),
     ],
 )
-def test_refuses_what_is_no_budget_or_no_ledger_and_says_what_to_write(budget: Any, ledger: Any, words: str) -> None:
+def test_refuses_what_is_no_price_or_no_ledger_and_says_what_to_write(given: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidParameterError, match=words):
-        fit_budget(budget, ledger)
+        LinearRegression(**given).fit(X, Y)
 
 
-def test_refuses_a_budget_without_delta_and_a_ledger_of_persons(tmp_path: Path) -> None:
+def test_refuses_a_price_without_delta_and_a_ledger_of_persons(tmp_path: Path) -> None:
     with pytest.raises(InvalidParameterError, match="has no delta"):
-        StandardScaler(budget=Budget(1), bounds=(0, 1)).fit(X)
+        StandardScaler(epsilon=1, delta=0, bounds=(0, 1)).fit(X)
     with (
         Ledger.open(tmp_path / "b", budget=Budget(1, 1e-6), unit=user("patient"), dataset="visits") as ledger,
         pytest.raises(InvalidParameterError, match="one row of everything about one person"),

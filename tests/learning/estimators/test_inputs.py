@@ -49,7 +49,7 @@ def test_types_and_shapes_of_features_are_refused_and_no_cell_is_quoted(X: Any) 
 
 @pytest.mark.parametrize("y", [["secret", "b", "c"], [["secret"], [1, 2], []]])
 def test_targets_without_a_type_are_numbers_or_missing(y: Any) -> None:
-    LinearRegression(target=(0, 1), steps=2).fit(np.eye(3), y)
+    LinearRegression(target=(0, 1), max_iter=2).fit(np.eye(3), y)
     with pytest.raises(UnfitDataError, match="encode it first") as caught:
         LinearRegression(target=(0, 1)).fit(np.eye(3), np.array(list(map(str, y))))
     assert "secret" not in str(caught.value)
@@ -86,10 +86,10 @@ def test_no_number_makes_a_fit_warn_however_large_it_is() -> None:
 WIDE = (-1.7e308, 1.7e308)
 WAYS = [
     *EVERY,
-    LogisticRegression(classes=[0, 1], by="output"),
-    LogisticRegression(classes=[0, 1], by="objective"),
-    LogisticRegression(classes=[0, 1], bounds=WIDE, steps=2),
-    LinearRegression(by="moments", target=(-1e300, 1e300)),
+    LogisticRegression(classes=[0, 1], solver="output"),
+    LogisticRegression(classes=[0, 1], solver="objective"),
+    LogisticRegression(classes=[0, 1], bounds=WIDE, max_iter=2),
+    LinearRegression(solver="moments", target=(-1e300, 1e300)),
     NaiveBayes(classes=[0, 1], bounds=WIDE),
     KMeans(3, bounds=WIDE),
     PCA(bounds=WIDE),

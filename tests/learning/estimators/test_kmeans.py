@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from sklearn.cluster import KMeans as Plain
 
-from defocus import Budget
 from defocus.errors import InvalidParameterError
 from defocus.learning import KMeans
 from defocus.learning.estimators import kmeans
@@ -38,7 +37,7 @@ def test_it_finds_clusters_in_the_units_of_the_data() -> None:
     rng = np.random.default_rng(0)
     centres = np.array([[110.0, 20.0], [190.0, 20.0], [150.0, 80.0]])
     X = centres[rng.integers(0, 3, 9000)] + rng.normal(0, 3, (9000, 2))
-    model = KMeans(3, budget=Budget(1, 1e-6), bounds=([100, 0], [200, 100]), bits=seeded(1)).fit(X)
+    model = KMeans(3, epsilon=1, delta=1e-6, bounds=([100, 0], [200, 100]), bits=seeded(1)).fit(X)
     order = np.argsort(model.cluster_centers_[:, 0])
     assert model.cluster_centers_[order] == pytest.approx(centres[[0, 2, 1]], abs=1.5)
     assert len(set(model.labels_[:50])) == 3
@@ -50,14 +49,14 @@ def test_it_comes_close_to_the_best_clusters_there_are() -> None:
     rng = np.random.default_rng(4)
     X = rng.uniform(-0.6, 0.6, (5, 2))[rng.integers(0, 5, 10_000)] + rng.normal(0, 0.05, (10_000, 2))
     best = Plain(5, n_init=5, random_state=0).fit(X).inertia_
-    found = KMeans(5, budget=Budget(1, 1e-6), bits=seeded(1)).fit(X).transform(X).min(axis=1)
+    found = KMeans(5, epsilon=1, delta=1e-6, bits=seeded(1)).fit(X).transform(X).min(axis=1)
     assert (found**2).sum() < 1.3 * best
 
 
 def test_with_few_rows_it_begins_at_fixed_points() -> None:
-    found = KMeans(3, budget=Budget(0.1, 1e-6), bits=seeded(1)).fit(np.zeros((4, 2))).cluster_centers_
+    found = KMeans(3, epsilon=0.1, delta=1e-6, bits=seeded(1)).fit(np.zeros((4, 2))).cluster_centers_
     assert np.linalg.norm(found, axis=1).max() <= 1
-    edge = KMeans(9, budget=Budget(3, 1e-6), bits=seeded(1)).fit(np.ones((400, 2))).cluster_centers_
+    edge = KMeans(9, epsilon=3, delta=1e-6, bits=seeded(1)).fit(np.ones((400, 2))).cluster_centers_
     assert np.linalg.norm(edge, axis=1).max() <= 1.001
 
 
@@ -67,15 +66,15 @@ def test_it_finds_clusters_of_many_features_that_lie_far_from_the_middle() -> No
         0.6 + 0.15 * rng.choice([-1, 1], (3, 40))[rng.integers(0, 3, 6000)] + rng.normal(0, 0.05, (6000, 40))
     ) / 40**0.5
     best = Plain(3, n_init=5, random_state=0).fit(X).inertia_
-    found = KMeans(3, budget=Budget(3, 1e-6), bits=seeded(1)).fit(X).transform(X).min(axis=1)
+    found = KMeans(3, epsilon=3, delta=1e-6, bits=seeded(1)).fit(X).transform(X).min(axis=1)
     assert (found**2).sum() < 2 * best
 
 
 def test_refuses_no_clusters_and_no_rounds() -> None:
     with pytest.raises(InvalidParameterError, match="n_clusters"):
         KMeans(0).fit([[0.0]])
-    with pytest.raises(InvalidParameterError, match="iterations"):
-        KMeans(iterations=0).fit([[0.0]])
+    with pytest.raises(InvalidParameterError, match="max_iter"):
+        KMeans(max_iter=0).fit([[0.0]])
 
 
 def test_it_never_holds_a_number_for_every_row_and_cluster(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ from defocus.learning.estimators.labels import labels, numbered
 from defocus.noise.testing import seeded
 from defocus.privacy.accounting import account
 
-MEANS = FitBudget(Budget(1, 1e-6), None, rows())
+MEANS = FitBudget(Budget(1, 1e-6), "a.ledger", rows())
 
 
 def test_a_label_that_one_row_has_is_not_shown_and_frequent_ones_are() -> None:
@@ -30,7 +30,7 @@ def test_a_label_that_one_row_has_is_not_shown_and_frequent_ones_are() -> None:
 
 def test_finding_classes_and_fitting_stay_within_the_budget_together() -> None:
     X, y = np.zeros((4000, 2)), np.arange(4000) % 2
-    model = LogisticRegression(budget=Budget(1, 1e-6), steps=20).fit(X, y)
+    model = LogisticRegression(epsilon=1, delta=1e-6, max_iter=20).fit(X, y)
     assert Budget(1, 1e-6).covers(account(model.event_))
     assert model.classes_.tolist() == [0, 1]
 
@@ -60,7 +60,7 @@ def test_refuses_classes_of_different_or_other_kinds(declared: Any) -> None:
 
 def test_refuses_to_find_classes_without_a_delta() -> None:
     with pytest.raises(NotDeclaredError, match="declare them"):
-        labels(None, FitBudget(Budget(rho=0.1), None, rows()))
+        labels(None, FitBudget(Budget(rho=0.1), "a.ledger", rows()))
 
 
 @pytest.mark.parametrize(
@@ -200,5 +200,5 @@ def test_labels_are_read_one_by_one_however_they_are_wrapped() -> None:
 def test_declared_classes_of_truth_values_are_learned_from_a_column_with_a_missing_one() -> None:
     y = pd.array([True, False, None] * 500, dtype="boolean")
     for classes, kind in (([False, True], np.bool_), ([0, 1], np.int64), ([0.0, 1.0], np.float64)):
-        model = LogisticRegression(classes=classes, steps=2, bits=seeded(1)).fit(np.zeros((1500, 1)), y)
+        model = LogisticRegression(classes=classes, max_iter=2, bits=seeded(1)).fit(np.zeros((1500, 1)), y)
         assert model.classes_.dtype == kind

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from defocus import Budget
 from defocus.errors import InvalidParameterError
 from defocus.learning import LinearRegression
 from defocus.learning.estimators.descent import PULL
@@ -21,10 +20,10 @@ def made(n: int = 20_000) -> tuple[np.ndarray, np.ndarray]:
     return X, 20 + X @ [30.0, -10.0, 0.0, 5.0, 0.0] + rng.normal(0, 1, n)
 
 
-@pytest.mark.parametrize("by", ["descent", "moments"])
-def test_it_learns_coefficients_in_the_units_of_the_data(by: str) -> None:
+@pytest.mark.parametrize("solver", ["descent", "moments"])
+def test_it_learns_coefficients_in_the_units_of_the_data(solver: str) -> None:
     X, y = made()
-    model = LinearRegression(by=by, budget=Budget(1, 1e-6), target=(0, 40), bits=seeded(1)).fit(X, y)
+    model = LinearRegression(solver=solver, epsilon=1, delta=1e-6, target=(0, 40), bits=seeded(1)).fit(X, y)
     assert model.score(X, y) > 0.98
     assert model.coef_ == pytest.approx([30, -10, 0, 5, 0], abs=1.5)
     assert model.intercept_ == pytest.approx(20, abs=0.3)
@@ -34,21 +33,21 @@ def test_it_learns_coefficients_in_the_units_of_the_data(by: str) -> None:
 def test_bounds_and_target_are_undone_in_coefficients() -> None:
     X, y = made()
     moved = 100 + 10 * X
-    model = LinearRegression(budget=Budget(1, 1e-6), bounds=(90, 110), target=(0, 40), bits=seeded(1)).fit(moved, y)
+    model = LinearRegression(epsilon=1, delta=1e-6, bounds=(90, 110), target=(0, 40), bits=seeded(1)).fit(moved, y)
     assert model.coef_ == pytest.approx([3, -1, 0, 0.5, 0], abs=0.3)
     assert model.predict(moved) == pytest.approx(moved @ model.coef_ + model.intercept_, abs=0.2)
 
 
 def test_few_rows_are_shrunk_and_not_blown_up() -> None:
     X, y = made(30)
-    model = LinearRegression(budget=Budget(0.1, 1e-6), target=(0, 40), bits=seeded(1)).fit(X, y)
+    model = LinearRegression(epsilon=0.1, delta=1e-6, target=(0, 40), bits=seeded(1)).fit(X, y)
     assert np.abs(model.predict(X) - 20).max() < 200
 
 
 def test_a_missing_target_is_the_middle_and_one_outside_is_cut() -> None:
     X = np.zeros((4000, 1))
     y = np.tile([np.nan, np.inf, -np.inf, 1e9], 1000)
-    model = LinearRegression(by="moments", budget=Budget(1, 1e-6), target=(0, 2), bits=seeded(1)).fit(X, y)
+    model = LinearRegression(solver="moments", epsilon=1, delta=1e-6, target=(0, 2), bits=seeded(1)).fit(X, y)
     assert model.intercept_ == pytest.approx(1.25, abs=0.1)
 
 
@@ -57,8 +56,8 @@ def test_descent_needs_far_fewer_rows_for_many_features() -> None:
     X = rng.uniform(-1, 1, (5000, 50)) / 50**0.5
     y = X @ rng.normal(0, 0.6, 50) + rng.normal(0, 0.1, 5000)
     descent, moments = (
-        LinearRegression(by=by, budget=Budget(1, 1e-6), bits=seeded(1)).fit(X, y).score(X, y)
-        for by in ("descent", "moments")
+        LinearRegression(solver=solver, epsilon=1, delta=1e-6, bits=seeded(1)).fit(X, y).score(X, y)
+        for solver in ("descent", "moments")
     )
     assert descent > 0.85
     assert moments < 0.7
@@ -73,7 +72,12 @@ def test_no_row_pulls_harder_than_the_bound(score: int, aim: int, clip: float) -
 
 @pytest.mark.parametrize(
     ("options", "words"),
-    [({"by": "magic"}, "choose by="), ({"clip": 0}, "clip"), ({"clip": 5}, "clip"), ({"steps": 0}, "steps")],
+    [
+        ({"solver": "magic"}, "choose solver="),
+        ({"clip": 0}, "clip"),
+        ({"clip": 5}, "clip"),
+        ({"max_iter": 0}, "max_iter"),
+    ],
 )
 def test_refuses_bad_parameters_and_says_what_to_pass(options: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidParameterError, match=words):

@@ -52,7 +52,7 @@ def test_a_row_moves_the_gradient_by_at_most_the_bound_at_any_coefficients(
 
 def test_a_fit_releases_as_many_gradients_as_it_was_charged_for(watched: Any) -> None:
     X, y = made(200)
-    model = LogisticRegression(budget=BUDGET, classes=[0, 1], steps=30).fit(X, y)
+    model = LogisticRegression(epsilon=1, delta=1e-6, classes=[0, 1], max_iter=30).fit(X, y)
     gradients = [each for each in watched.exact if len(each) == 5]
     assert len(gradients) == 30
     (event, times), (_, one) = sorted(parts_of(model.event_), key=lambda part: -part[1])
@@ -65,7 +65,7 @@ def test_a_fit_releases_as_many_gradients_as_it_was_charged_for(watched: Any) ->
 def test_neighbours_move_what_is_released_first_by_at_most_the_bound(watched: Any) -> None:
     X, y = made(50)
     for k in (49, 50):
-        LogisticRegression(budget=BUDGET, classes=[0, 1], steps=1).fit(X[:k], y[:k])
+        LogisticRegression(epsilon=1, delta=1e-6, classes=[0, 1], max_iter=1).fit(X[:k], y[:k])
     (lengths, first), (lengths_, first_) = watched.exact[:2], watched.exact[2:]
     assert abs(int(lengths[0] - lengths_[0])) <= 2**13
     assert 0 < float(np.linalg.norm((first - first_).astype(float))) <= 2**26
@@ -73,7 +73,7 @@ def test_neighbours_move_what_is_released_first_by_at_most_the_bound(watched: An
 
 def test_it_learns_two_classes_with_calibrated_probabilities() -> None:
     X, y = made(20_000)
-    model = LogisticRegression(budget=BUDGET, classes=[0, 1], bits=seeded(1)).fit(X, y)
+    model = LogisticRegression(epsilon=1, delta=1e-6, classes=[0, 1], bits=seeded(1)).fit(X, y)
     chance = model.predict_proba(X)
     assert model.score(X, y) > 0.83
     assert chance.sum(axis=1) == pytest.approx(np.ones(len(X)))
@@ -86,7 +86,7 @@ def test_it_learns_two_classes_with_calibrated_probabilities() -> None:
 
 def test_coefficients_are_in_the_units_of_the_data() -> None:
     X, y = made(20_000)
-    model = LogisticRegression(budget=Budget(8, 1e-6), norm=2.0, classes=[0, 1], bits=seeded(1)).fit(X, y)
+    model = LogisticRegression(epsilon=8, delta=1e-6, norm=2.0, classes=[0, 1], bits=seeded(1)).fit(X, y)
     assert X @ model.coef_[0] + model.intercept_[0] == pytest.approx(model.decision_function(X), abs=0.02)
 
 
@@ -95,7 +95,7 @@ def test_it_learns_several_classes_and_their_names() -> None:
     centres = np.array([[0.8, 0.0], [-0.4, 0.7], [-0.4, -0.7]])
     which = rng.integers(0, 3, size=6000)
     X, y = centres[which] + rng.normal(scale=0.15, size=(6000, 2)), np.array(["ant", "bee", "cat"])[which]
-    model = LogisticRegression(budget=BUDGET, classes=["cat", "ant", "bee"], bits=seeded(1)).fit(X, y)
+    model = LogisticRegression(epsilon=1, delta=1e-6, classes=["cat", "ant", "bee"], bits=seeded(1)).fit(X, y)
     assert model.classes_.tolist() == ["ant", "bee", "cat"]
     assert model.score(X, y) > 0.97
     assert model.decision_function(X).shape == (6000, 3)
@@ -105,7 +105,7 @@ def test_sparse_dense_and_frames_give_the_same_model() -> None:
     X, y = made(300)
     frame = pd.DataFrame(X, columns=list("abcd"))
     found = [
-        LogisticRegression(budget=BUDGET, classes=[0, 1], steps=10, bits=seeded(1)).fit(data, y)
+        LogisticRegression(epsilon=1, delta=1e-6, classes=[0, 1], max_iter=10, bits=seeded(1)).fit(data, y)
         for data in (X, sp.csr_matrix(X), frame)
     ]
     assert (found[0].coef_ == found[1].coef_).all()
@@ -116,7 +116,7 @@ def test_sparse_dense_and_frames_give_the_same_model() -> None:
 def test_bounds_move_features_to_a_cube() -> None:
     X, y = made(20_000)
     moved = 100 + 10 * X
-    model = LogisticRegression(budget=BUDGET, bounds=(90, 110), classes=[0, 1], bits=seeded(1)).fit(moved, y)
+    model = LogisticRegression(epsilon=1, delta=1e-6, bounds=(90, 110), classes=[0, 1], bits=seeded(1)).fit(moved, y)
     assert model.score(moved, y) > 0.8
     assert moved @ model.coef_[0] + model.intercept_[0] == pytest.approx(model.decision_function(moved), abs=0.05)
 
@@ -134,7 +134,7 @@ def test_it_works_in_a_pipeline_that_charges_one_ledger(tmp_path: Path) -> None:
 def test_a_search_over_settings_charges_every_fit(tmp_path: Path) -> None:
     X, y = made(300)
     with Ledger.open(tmp_path / "a", budget=Budget(9, 1e-4), unit=rows(), dataset="made up") as book:
-        model = LogisticRegression(ledger=book, budget=BUDGET, classes=[0, 1], steps=10)
+        model = LogisticRegression(ledger=book, epsilon=1, delta=1e-6, classes=[0, 1], max_iter=10)
         GridSearchCV(model, {"norm": [0.5, 1.0]}, cv=2, refit=False).fit(X, y)
         assert sum(entry.kind == "charge" for entry in book.entries()) == 4
 
@@ -142,14 +142,16 @@ def test_a_search_over_settings_charges_every_fit(tmp_path: Path) -> None:
 def test_rows_with_nan_infinity_and_unknown_labels_are_fitted_without_a_word() -> None:
     X, y = made(500)
     X[:3] = [[np.nan] * 4, [np.inf] * 4, [-np.inf, np.nan, 0, 1e300]]
-    model = LogisticRegression(budget=BUDGET, classes=[0, 1], steps=10).fit(X, np.where(np.arange(500) < 5, 9, y))
+    model = LogisticRegression(epsilon=1, delta=1e-6, classes=[0, 1], max_iter=10).fit(
+        X, np.where(np.arange(500) < 5, 9, y)
+    )
     assert np.isfinite(model.predict_proba(X)).all()
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"by": "magic"}, "choose by="),
+        ({"solver": "magic"}, "choose solver="),
         ({"norm": 0}, "norm must be positive"),
         ({"norm": float("nan")}, "norm"),
         ({"norm": True}, "norm"),
@@ -157,9 +159,10 @@ def test_rows_with_nan_infinity_and_unknown_labels_are_fitted_without_a_word() -
         ({"bounds": (1, 0)}, "bounds must be a pair"),
         ({"bounds": ("a", "b")}, "bounds must be a pair"),
         ({"bounds": ([0, 0], [1, 1])}, "bounds must be a pair"),
-        ({"steps": 0}, "steps"),
-        ({"steps": 2.5}, "steps"),
-        ({"ridge": -1}, "ridge"),
+        ({"max_iter": 0}, "max_iter"),
+        ({"max_iter": 2.5}, "max_iter"),
+        ({"C": -1}, "C"),
+        ({"C": 1e-320}, "C"),
         ({"bits": 42}, "bits"),
     ],
 )

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from defocus import Budget
 from defocus.errors import InvalidParameterError
 from defocus.learning import PCA
 from defocus.noise.testing import seeded
@@ -13,7 +12,7 @@ def test_it_finds_directions_variances_and_the_mean() -> None:
     rng = np.random.default_rng(0)
     turn = np.linalg.qr(rng.normal(size=(6, 6)))[0]
     X = rng.normal(size=(20_000, 6)) * [0.25, 0.15, 0.05, 0.02, 0.02, 0.02] @ turn + 0.1
-    model = PCA(2, budget=Budget(1, 1e-6), norm=2.0, bits=seeded(1)).fit(X)
+    model = PCA(2, epsilon=1, delta=1e-6, norm=2.0, bits=seeded(1)).fit(X)
     assert abs(model.components_ @ turn.T)[[0, 1], [0, 1]] == pytest.approx([1, 1], abs=0.01)
     assert model.explained_variance_ == pytest.approx([0.0625, 0.0225], rel=0.1)
     assert model.mean_ == pytest.approx(np.full(6, 0.1), abs=0.01)
@@ -25,7 +24,7 @@ def test_it_finds_directions_variances_and_the_mean() -> None:
 def test_bounds_are_undone_by_the_inverse() -> None:
     rng = np.random.default_rng(0)
     X = 100 + 10 * rng.uniform(-1, 1, (5000, 2))
-    model = PCA(budget=Budget(1, 1e-6), bounds=(90, 110), bits=seeded(1)).fit(X)
+    model = PCA(epsilon=1, delta=1e-6, bounds=(90, 110), bits=seeded(1)).fit(X)
     assert model.inverse_transform(model.transform(X)) == pytest.approx(X)
     assert model.mean_ == pytest.approx([100, 100], abs=0.5)  # in the units of the data
     assert model.transform(X).mean(axis=0) == pytest.approx([0, 0], abs=0.05)

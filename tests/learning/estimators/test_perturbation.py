@@ -75,21 +75,21 @@ def test_epsilon_and_delta_of_the_curve_are_each_other_s_inverse() -> None:
             assert delta * (1 - 1e-3) <= objective_delta(epsilon, sigma, ridge) <= delta
 
 
-@pytest.mark.parametrize("by", ["output", "objective"])
-def test_it_learns_and_stays_within_its_budget(by: str) -> None:
+@pytest.mark.parametrize("solver", ["output", "objective"])
+def test_it_learns_and_stays_within_its_budget(solver: str) -> None:
     rng = np.random.default_rng(1)
     X = rng.uniform(-0.7, 0.7, size=(4000, 2))
     y = (X[:, 0] + 0.3 * X[:, 1] > 0).astype(int)
-    model = LogisticRegression(by=by, budget=Budget(1, 1e-6), classes=[0, 1], bits=seeded(3)).fit(X, y)
+    model = LogisticRegression(solver=solver, epsilon=1, delta=1e-6, classes=[0, 1], bits=seeded(3)).fit(X, y)
     assert model.score(X, y) > 0.93
     assert Budget(1, 1e-6).covers(account(model.event_))
 
 
-@pytest.mark.parametrize("by", ["output", "objective"])
-def test_several_classes_are_several_problems(by: str) -> None:
+@pytest.mark.parametrize("solver", ["output", "objective"])
+def test_several_classes_are_several_problems(solver: str) -> None:
     X = np.tile([[0.9, 0.0], [-0.4, 0.8], [-0.4, -0.8]], (1000, 1))
     y = np.tile(["a", "b", "c"], 1000)
-    model = LogisticRegression(by=by, budget=Budget(3, 1e-6), classes=["a", "b", "c"], bits=seeded(3)).fit(X, y)
+    model = LogisticRegression(solver=solver, epsilon=3, delta=1e-6, classes=["a", "b", "c"], bits=seeded(3)).fit(X, y)
     assert model.predict(X[:3]).tolist() == ["a", "b", "c"]
     assert Budget(3, 1e-6).covers(account(model.event_))
 
@@ -106,8 +106,8 @@ def test_the_random_slope_has_the_scale_that_was_accounted_for_and_no_other(
         return minimised(x, sign, ridge, slope)
 
     monkeypatch.setattr(perturbation, "minimised", spied)
-    told: dict[str, Any] = {"budget": Budget(1, 1e-6), "classes": [0, 1], "ridge": 9.0, "bits": seeded(4)}
-    model = LogisticRegression(by="objective", **told).fit(np.zeros((5, 5000)), np.zeros(5))
+    told: dict[str, Any] = {"epsilon": 1, "delta": 1e-6, "classes": [0, 1], "C": 1 / 9, "bits": seeded(4)}
+    model = LogisticRegression(solver="objective", **told).fit(np.zeros((5, 5000)), np.zeros(5))
     (own,) = [part for part, _ in parts_of(model.event_) if isinstance(part, Approximate)]
     sigma = brentq(lambda s: objective_epsilon(s, 9.0, float(own.delta)) - float(own.epsilon), 0.1, 100)
     drawn = np.concatenate(slopes) / sigma
@@ -120,21 +120,21 @@ def test_the_random_slope_has_the_scale_that_was_accounted_for_and_no_other(
 def test_refuses_undeclared_classes_replaced_rows_and_other_budgets(tmp_path: Path) -> None:
     X, y = np.zeros((10, 1)), np.arange(10) % 2
     with pytest.raises(NotDeclaredError, match="declare them"):
-        LogisticRegression(by="output").fit(X, y)
+        LogisticRegression(solver="output").fit(X, y)
     with pytest.raises(InvalidParameterError, match="epsilon and delta"):
-        LogisticRegression(by="objective", budget=Budget(rho=0.1), classes=[0, 1]).fit(X, y)
+        LogisticRegression(solver="objective", rho=0.1, classes=[0, 1]).fit(X, y)
     with (
         Ledger.open(tmp_path / "a", budget=Budget(1, 1e-5), unit=rows(replace=True), dataset="x") as book,
         pytest.raises(InvalidParameterError, match="added or removed"),
     ):
-        LogisticRegression(by="objective", ledger=book, classes=[0, 1]).fit(X, y)
-    for by in ("output", "objective"):
-        with pytest.raises(InvalidParameterError, match="raise ridge"):
-            LogisticRegression(by=by, classes=[0, 1], ridge=1e-4).fit(X, y)
-    for classes, enough in (([0, 1], 0.16), ([0, 1, 2], 0.7)):
-        with pytest.raises(InvalidParameterError, match=f"ridge= to {enough} or more"):
-            LogisticRegression(by="objective", classes=classes, ridge=0.1).fit(X, y)
-        assert LogisticRegression(by="objective", classes=classes, ridge=enough).fit(X, y).coef_.shape[1] == 1
+        LogisticRegression(solver="objective", ledger=book, classes=[0, 1]).fit(X, y)
+    for solver in ("output", "objective"):
+        with pytest.raises(InvalidParameterError, match="lower C="):
+            LogisticRegression(solver=solver, classes=[0, 1], C=1e4).fit(X, y)
+    for classes, enough in (([0, 1], 6.2), ([0, 1, 2], 1.4)):
+        with pytest.raises(InvalidParameterError, match=f"C= to {enough} or less"):
+            LogisticRegression(solver="objective", classes=classes, C=10).fit(X, y)
+        assert LogisticRegression(solver="objective", classes=classes, C=enough).fit(X, y).coef_.shape[1] == 1
 
 
 def test_where_the_quick_ways_fail_the_slow_one_comes_as_near_for_every_data_set(

@@ -39,17 +39,17 @@ EXTREME = [
 ]
 
 MODELS: dict[str, Callable[[], Any]] = {
-    "logistic": lambda: LogisticRegression(budget=BUDGET, classes=[0, 1], steps=1),
-    "three classes": lambda: LogisticRegression(budget=BUDGET, classes=[0, 1, 2], steps=1),
-    "logistic in bounds": lambda: LogisticRegression(budget=BUDGET, classes=[0, 1], steps=1, bounds=(-1, 1)),
-    "output": lambda: LogisticRegression(budget=BUDGET, classes=[0, 1], by="output", ridge=100.0),
-    "additive": lambda: AdditiveModel(budget=BUDGET, classes=[0, 1], steps=1, depth=3),
-    "linear": lambda: LinearRegression(budget=BUDGET, steps=1),
-    "linear by moments": lambda: LinearRegression(budget=BUDGET, by="moments"),
-    "bayes": lambda: NaiveBayes(budget=BUDGET, classes=[0, 1], bins=4),
-    "k-means": lambda: KMeans(2, budget=BUDGET, iterations=1),
-    "pca": lambda: PCA(budget=BUDGET),
-    "scaler": lambda: StandardScaler(budget=BUDGET, bounds=(-1, 1)),
+    "logistic": lambda: LogisticRegression(epsilon=1, delta=1e-6, classes=[0, 1], max_iter=1),
+    "three classes": lambda: LogisticRegression(epsilon=1, delta=1e-6, classes=[0, 1, 2], max_iter=1),
+    "logistic in bounds": lambda: LogisticRegression(epsilon=1, delta=1e-6, classes=[0, 1], max_iter=1, bounds=(-1, 1)),
+    "output": lambda: LogisticRegression(epsilon=1, delta=1e-6, classes=[0, 1], solver="output", C=0.01),
+    "additive": lambda: AdditiveModel(epsilon=1, delta=1e-6, classes=[0, 1], max_iter=1, max_depth=3),
+    "linear": lambda: LinearRegression(epsilon=1, delta=1e-6, max_iter=1),
+    "linear by moments": lambda: LinearRegression(epsilon=1, delta=1e-6, solver="moments"),
+    "bayes": lambda: NaiveBayes(epsilon=1, delta=1e-6, classes=[0, 1], n_bins=4),
+    "k-means": lambda: KMeans(2, epsilon=1, delta=1e-6, max_iter=1),
+    "pca": lambda: PCA(epsilon=1, delta=1e-6),
+    "scaler": lambda: StandardScaler(epsilon=1, delta=1e-6, bounds=(-1, 1)),
 }
 
 
@@ -80,8 +80,8 @@ def charged(model: Any) -> Counter[tuple[Any, Any]]:
 
 def test_a_row_replaced_moves_sums_by_at_most_twice_as_much(watched: Any) -> None:
     base = np.zeros((5, 2))
-    PCA(budget=BUDGET).fit(np.vstack([base, [1, 0]]))
-    PCA(budget=BUDGET).fit(np.vstack([base, [0, -1]]))
+    PCA(epsilon=1, delta=1e-6).fit(np.vstack([base, [1, 0]]))
+    PCA(epsilon=1, delta=1e-6).fit(np.vstack([base, [0, -1]]))
     moved = [float(np.linalg.norm(a - b)) for a, b in zip(watched.exact[:3], watched.exact[3:], strict=True)]
     assert all(step <= 2 * by.sensitivity for step, by in zip(moved, watched.asked[:3], strict=True))
 
@@ -89,12 +89,14 @@ def test_a_row_replaced_moves_sums_by_at_most_twice_as_much(watched: Any) -> Non
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", ["logistic", "output", "linear", "bayes", "pca", "scaler", "k-means"])
 def test_noise_has_the_scale_that_was_charged_and_no_other(name: str, watched: Any, fits: Callable[..., float]) -> None:
-    told: dict[str, Any] = {"budget": BUDGET, "bits": seeded(20)}
+    told: dict[str, Any] = {"epsilon": 1, "delta": 1e-6, "bits": seeded(20)}
     y = np.zeros(5)
     made: dict[str, Callable[[], Any]] = {
-        "logistic": lambda: LogisticRegression(**told, classes=[0, 1], steps=20).fit(np.zeros((5, 200)), y),
-        "output": lambda: LogisticRegression(**told, by="output", classes=[0, 1], ridge=9).fit(np.zeros((5, 4000)), y),
-        "linear": lambda: LinearRegression(**told, by="moments").fit(np.zeros((5, 80)), y),
+        "logistic": lambda: LogisticRegression(**told, classes=[0, 1], max_iter=20).fit(np.zeros((5, 200)), y),
+        "output": lambda: LogisticRegression(**told, solver="output", classes=[0, 1], C=1 / 9).fit(
+            np.zeros((5, 4000)), y
+        ),
+        "linear": lambda: LinearRegression(**told, solver="moments").fit(np.zeros((5, 80)), y),
         "bayes": lambda: NaiveBayes(**told, classes=[0, 1]).fit(np.zeros((5, 200)), y),
         "pca": lambda: PCA(**told).fit(np.zeros((5, 80))),
         "scaler": lambda: StandardScaler(**told, bounds=(0, 1)).fit(np.zeros((5, 1600))),

@@ -10,7 +10,7 @@ import numpy as np
 from defocus import learning
 from defocus.cli.terminal import console, facts, plain, to_json
 from defocus.cli.training.estimators import ESTIMATORS, table, write
-from defocus.cli.training.files import EXAMPLES, NETWORKS, Training, opened, price, read, tried
+from defocus.cli.training.files import EXAMPLES, NETWORKS, Training, expense, opened, read, tried
 from defocus.cli.training.networks import arrays
 from defocus.errors import InvalidParameterError, UnfitDataError
 
@@ -54,7 +54,9 @@ def _estimated(asked: Training, *, preview: bool) -> Mapping[str, Any]:
     features, target = table(asked, asked.data)
     test = None if asked.test is None else table(asked, asked.test)
     ends = [list(end) for end in zip(*asked.features.values(), strict=True)]
-    given: dict[str, Any] = {**asked.settings, "bounds": ends, "budget": asked.budget}
+    cost = asked.price
+    given: dict[str, Any] = {**asked.settings, "bounds": ends}
+    given |= {"rho": cost.rho} if cost.rho is not None else {"epsilon": cost.epsilon, "delta": cost.delta}
     if asked.range is not None:
         given["target"] = asked.range
     elif asked.values and asked.supervised:
@@ -72,11 +74,11 @@ def _estimated(asked: Training, *, preview: bool) -> Mapping[str, Any]:
     if preview:
         with tried(asked) as ledger:  # a fit to made-up rows is refused where that to private ones would be
             model = kind(ledger=ledger).fit(np.zeros((2, len(asked.features))), np.zeros(2))
-        return {**told, "cost": price(asked, model.event_, "the fit")}
+        return {**told, "cost": expense(asked, model.event_, "the fit")}
     with opened(asked) as ledger:
         model = kind(ledger=ledger)
         model.fit(features, target) if asked.supervised else model.fit(features)
-        told |= {"cost": str(asked.budget), "charged": str(model.receipt_), "left": str(ledger.remaining())}
+        told |= {"cost": str(cost), "charged": str(model.receipt_), "left": str(ledger.remaining())}
     write(asked.out, name, asked.features, asked.values, model.released())
     if test is not None and asked.supervised:
         told["score"] = f"{model.score(*test):.4f} on the public rows"

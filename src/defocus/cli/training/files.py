@@ -1,6 +1,6 @@
 """The file of ``defocus train``: what is trained, on what, whom it protects, and what it may cost."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, final
 
 from defocus.errors import DatasetFileError, InvalidParameterError, Number
+from defocus.learning.ledgers import is_there, price, total_of
 from defocus.ledger import Ledger
 from defocus.ledger.default_place import beside
 from defocus.privacy.budgets import Budget
@@ -16,7 +17,7 @@ from defocus.privacy.units import Unit, rows, user
 from defocus.release.charge import admitted
 from defocus.tables.dataset_file import Section, parse
 
-__all__ = ["ESTIMATORS", "EXAMPLES", "NETWORKS", "Training", "opened", "parsed", "price", "read", "tried"]
+__all__ = ["ESTIMATORS", "EXAMPLES", "NETWORKS", "Training", "expense", "opened", "parsed", "read", "tried"]
 
 
 ESTIMATORS = ("logistic", "additive", "naive-bayes", "linear-regression", "k-means", "pca")
@@ -30,22 +31,24 @@ name = "patients"            # what the data is called in the ledger
 data = "{data}"
 ledger = "patients.ledger"   # made if there is none
 out = "{out}"
+epsilon = 1                  # the price of this training
+delta = 1e-6
 {size}
 [unit]
 rows = true                  # whom it protects: one row
 
-[budget]
-epsilon = 1
-delta = 1e-6
+# [budget]                   # the total of a new ledger; by default the price of this training
+# epsilon = 3
+# delta = 1e-6
 """
 _SIZE = "# size = 5000                # the public number of examples or persons, if that of the data is private\n"
 _USERS = '# column = "patient"         # or one person: the data has an array of that name, beside x and y\n'
 _NETWORK = """# hidden = 64                # how wide layers are, for mlp and cnn
 
-[training]                   # batch and epochs are suggested from public facts, unless both are given
-# batch = 512
+[training]                   # the batch size is suggested from public facts by default
+# batch_size = 512
 # epochs = 30
-# clip = 1.0
+# max_grad_norm = 1.0
 # rate = 0.001
 # device = "cuda"
 # checkpoint = "run.ckpt"    # secret: the run goes on from there if it was interrupted
@@ -100,7 +103,9 @@ class Training:
     anchor_file: str | None
     out: Path
     unit: Unit
-    budget: Budget
+    price: Budget
+    budget: Budget | None
+    """The total of the ledger, where the file says it."""
     kind: str
     settings: Mapping[str, Any]
     """What the estimator or the network is given beyond its kind."""
@@ -121,6 +126,12 @@ class Training:
         """Whether there is a target to be learned."""
         return self.kind not in _UNSUPERVISED
 
+    @property
+    def terms(self) -> dict[str, Any]:
+        """What a ledger is made with."""
+        total = self.price if self.budget is None else self.budget
+        return {"budget": total, "unit": self.unit, "dataset": self.name}
+
 
 def read(path: Path) -> Training:
     """The file at a place."""
@@ -137,8 +148,8 @@ def read(path: Path) -> Training:
 def parsed(text: str, *, home: Path = Path(), file: str = "train.toml") -> Training:
     """The same from a text."""
     top = parse(text).only(
-        *("name", "data", "ledger", "anchor_file", "out", "size", "unit", "budget", "model", "target", "features"),
-        *("training", "public"),
+        *("name", "data", "ledger", "anchor_file", "out", "size", "epsilon", "delta", "rho", "unit", "budget", "model"),
+        *("target", "features", "training", "public"),
     )
     data = _needed(top, "data")
     name = top.word("name") or Path(data).stem
@@ -148,19 +159,23 @@ def parsed(text: str, *, home: Path = Path(), file: str = "train.toml") -> Train
         model.refuse("kind", f"There is no model {kind!r:.60}", f"choose {', '.join((*ESTIMATORS, *NETWORKS))}.")
     ledger, anchor = top.word("ledger"), top.word("anchor_file")
     unit = _unit(top.section("unit"), network=kind in NETWORKS)
-    budget = _budget(top.section("budget"), network=kind in NETWORKS)
-    place = str(beside(home / data, unit=unit, budget=budget, file=home / file)) if ledger is None else ledger
     network = kind in NETWORKS
+    total = top.section("budget")
+    budget = _budget(total.only("epsilon", "delta", "rho")) if total.values else None
+    if ledger is None:
+        ledger = str(beside(home / data, unit=unit, budget=budget or Budget(1), file=home / file))
+    place, kept = ledger if "://" in ledger else str(home / ledger), None if anchor is None else str(home / anchor)
     target = top.section("target").only("column", "values", "low", "high")
     training = _training(top, network=network)
     test = top.section("public").only("test").word("test")
     return Training(
         name=name,
         data=home / data,
-        ledger=place if "://" in place else str(home / place),
-        anchor_file=None if anchor is None else str(home / anchor),
+        ledger=place,
+        anchor_file=kept,
         out=home / (top.word("out") or ("model.pt" if network else "model.json")),
         unit=unit,
+        price=_price(top, lambda: total_of(place, budget, anchor_file=kept), network=network),
         budget=budget,
         kind=kind,
         settings=_settings(model, kind),
@@ -192,39 +207,39 @@ def _unit(section: Section, *, network: bool) -> Unit:
     return rows(replace=section.flag("replace")) if column is None else user(column)
 
 
-def _budget(section: Section, *, network: bool) -> Budget:
-    section.only("epsilon", "delta", "rho")
-    epsilon, delta, rho = (section.number(key) for key in ("epsilon", "delta", "rho"))
-    if rho is not None and not network:
-        if epsilon is not None or delta is not None:
-            section.refuse("rho", "A budget is either rho, or epsilon and delta", "leave one of them out.")
-        return section.checked("rho", lambda: Budget(rho=rho))
-    if epsilon is None or delta is None:
-        section.refuse(None, "Training needs a budget of epsilon and delta", "write epsilon = 1 and delta = 1e-6.")
-    return section.checked("epsilon", lambda: Budget(epsilon, delta))
+def _price(top: Section, total: Callable[[], Budget | None], *, network: bool) -> Budget:
+    epsilon, delta, rho = (top.number(key) for key in ("epsilon", "delta", "rho"))
+    if rho is not None and network:
+        top.refuse("rho", "Networks are trained on samples, which have no rho", "write epsilon = 1 and delta = 1e-6.")
+    if (rho is None) == (epsilon is None) or (rho is not None and delta is not None):
+        top.refuse(None, "It is not said what the training may cost", "write epsilon = 1 and delta = 1e-6.")
+    named = "epsilon" if rho is None else "rho"
+    found = total() if rho is None and delta is None else None
+    return top.checked(named, lambda: price(epsilon=epsilon, delta=delta, rho=rho, total=found))
+
+
+def _budget(section: Section) -> Budget:
+    given: dict[str, Any] = {key: section.number(key) for key in section.values}
+    return section.checked(None, lambda: Budget(**given))
 
 
 def _settings(model: Section, kind: str) -> dict[str, Any]:
     known = {
-        "logistic": ("by", "steps", "ridge"),
-        "additive": ("depth", "steps"),
-        "naive-bayes": ("bins",),
-        "linear-regression": ("ridge",),
-        "k-means": ("clusters", "iterations"),
-        "pca": ("components",),
+        "logistic": ("solver", "max_iter", "C"),
+        "additive": ("max_depth", "max_iter"),
+        "naive-bayes": ("n_bins",),
+        "linear-regression": ("solver", "max_iter", "alpha"),
+        "k-means": ("n_clusters", "max_iter"),
+        "pca": ("n_components",),
         "linear": (),
         "mlp": ("hidden",),
         "cnn": ("hidden",),
     }[kind]
     of_images = ("classes", "values", "side", "colour") if kind in NETWORKS else ()
     model.only("kind", *known, *of_images)
-    names = {"clusters": "n_clusters", "components": "n_components"}
-    found: dict[str, Any] = {}
-    for key in known:
-        value = model.word(key) if key == "by" else model.number(key) if key == "ridge" else model.whole(key)
-        if value is not None:
-            found[names.get(key, key)] = value
-    return found
+    read: dict[str, Any] = {"solver": model.word, "C": model.number, "alpha": model.number}
+    found = {key: read.get(key, model.whole)(key) for key in known}
+    return {key: value for key, value in found.items() if value is not None}
 
 
 def _values(section: Section) -> tuple[Any, ...]:
@@ -272,16 +287,14 @@ def _features(top: Section, kind: str, target: Section) -> dict[str, tuple[Numbe
 
 
 def _training(top: Section, *, network: bool) -> dict[str, Any]:
-    section = top.section("training").only("batch", "epochs", "clip", "rate", "device", "checkpoint")
+    section = top.section("training").only("batch_size", "epochs", "max_grad_norm", "rate", "device", "checkpoint")
     if section.values and not network:
         section.refuse(None, "Estimators are not trained in batches", "leave [training] out.")
-    made: dict[str, Any] = {"batch": section.whole("batch"), "device": section.word("device")}
-    made |= {key: section.number(key) for key in ("epochs", "clip", "rate")}
+    made: dict[str, Any] = {"batch_size": section.whole("batch_size"), "device": section.word("device")}
+    made |= {key: section.number(key) for key in ("epochs", "max_grad_norm", "rate")}
     for key, value in made.items():
         if value is not None and not isinstance(value, str) and value <= 0:
             section.refuse(key, f"{key} must be above zero", f"write {key} = 1.")
-    if (made["batch"] is None) != (made["epochs"] is None):
-        section.refuse(None, "batch and epochs belong together", "write both, or leave both to be suggested.")
     made["checkpoint"] = section.word("checkpoint")
     return {key: value for key, value in made.items() if value is not None}
 
@@ -290,28 +303,27 @@ def _training(top: Section, *, network: bool) -> dict[str, Any]:
 def tried(asked: Training) -> Iterator[Ledger]:
     """A ledger like that of the file, to try with made-up data what would be refused; gone afterwards."""
     with TemporaryDirectory() as folder:
-        terms: dict[str, Any] = {"budget": asked.budget, "unit": asked.unit, "dataset": asked.name}
+        terms = {**asked.terms, "budget": asked.price}
         with Ledger.open(Path(folder) / "tried.ledger", **terms) as ledger:
             yield ledger
 
 
-def price(asked: Training, event: Event, before: str) -> str:
+def expense(asked: Training, event: Event, before: str) -> str:
     """What a training would cost, whom it would charge, and whether that is enough. Nothing is charged or made."""
-    words = f"{asked.budget}, charged to {Path(asked.ledger).name} before {before}"
+    words = f"{asked.price}, charged to {Path(asked.ledger).name} before {before}"
     found = Ledger.find(asked.ledger, anchor_file=asked.anchor_file)
     if found is None:
         return words
     with _checked(found, asked) as ledger:
-        if admitted(event, asked.budget, ledger) is not None:
+        if admitted(event, asked.price, ledger) is not None:
             return f"{words}, which covers it"
         return f"{words}: it will be refused, since there is less left: {ledger.remaining()}"
 
 
 def opened(asked: Training) -> Ledger:
     """The ledger of the file, made if there is none; refused if it protects somebody else."""
-    terms: dict[str, Any] = {"budget": asked.budget, "unit": asked.unit, "dataset": asked.name}
-    there = "://" in asked.ledger or Path(asked.ledger).exists()
-    return _checked(Ledger.open(asked.ledger, anchor_file=asked.anchor_file, **({} if there else terms)), asked)
+    terms = {} if is_there(asked.ledger) else asked.terms
+    return _checked(Ledger.open(asked.ledger, anchor_file=asked.anchor_file, **terms), asked)
 
 
 def _checked(ledger: Ledger, asked: Training) -> Ledger:
@@ -322,4 +334,5 @@ def _checked(ledger: Ledger, asked: Training) -> Ledger:
             f"The file protects {asked.unit}, but the ledger protects {protected}; nothing was charged.",
             fix="write the same [unit] as in the ledger.",
         )
+    ledger.terms.hold(dataset=None, unit=None, budget=asked.budget)
     return ledger

@@ -14,9 +14,9 @@ from zipfile import BadZipFile
 import numpy as np
 
 from defocus.cli.training.estimators import loaded
-from defocus.cli.training.files import NETWORKS, Training, opened, price, tried
+from defocus.cli.training.files import NETWORKS, Training, expense, opened, tried
 from defocus.errors import InvalidParameterError, MissingExtraError, UnfitDataError
-from defocus.learning.suggestions import suggest
+from defocus.learning.suggestions import EPOCHS, suggest
 
 __all__ = ["NO_CLASS", "Network", "arrays", "inputs", "networked", "restored"]
 
@@ -196,11 +196,11 @@ def networked(asked: Training, x: Any, y: Any, users: Any, *, preview: bool, pro
         **settings,
     )
     if preview:
-        named = ("batch", "steps", "epochs", "clip")
+        named = ("batch_size", "steps", "epochs", "max_grad_norm")
         plan: dict[str, str] = {name: str(settings[name]) for name in named if name in settings}
         with tried(asked) as ledger:
             event = trainer(ledger=ledger).plan.event
-        return {**told, **plan, "cost": price(asked, event, "the first batch")}
+        return {**told, **plan, "cost": expense(asked, event, "the first batch")}
     with opened(asked) as ledger, trainer(ledger=ledger) as run:
         kept = asked.training.get("checkpoint")
         place = None if kept is None else asked.out.parent / kept
@@ -278,12 +278,17 @@ def _damaged(place: Path) -> UnfitDataError:
 
 
 def _settings(asked: Training, net: Any, units: int) -> dict[str, Any]:
-    clip = asked.training.get("clip", 1.0)
-    if "batch" not in asked.training:
-        found = suggest(size=units, budget=asked.budget, model=net, unit=asked.unit, clip=clip).settings()
+    told: dict[str, Any] = {
+        "unit": asked.unit,
+        "epsilon": asked.price.epsilon,
+        "delta": asked.price.delta,
+        "size": units,
+    }
+    told |= {"max_grad_norm": asked.training.get("max_grad_norm", 1.0), "epochs": asked.training.get("epochs", EPOCHS)}
+    if "batch_size" in asked.training:
+        found = {**told, "batch_size": asked.training["batch_size"]}
     else:
-        found = {"batch": asked.training["batch"], "epochs": asked.training["epochs"], "clip": clip}
-        found |= {"unit": asked.unit, "budget": asked.budget, "size": units}
+        found = suggest(model=net, **told).settings()
     return found if asked.size else {name: value for name, value in found.items() if name != "size"}
 
 

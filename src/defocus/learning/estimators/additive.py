@@ -35,14 +35,14 @@ _CONSTANT = 0.25
 class AdditiveModel(ClassifierMixin, PrivateEstimator):
     r"""A classifier whose score is a sum of one curve for each feature.
 
-    Between its declared ``bounds`` a feature is halved ``depth`` times, as a tree would; each curve is a sum of steps
-    over all halves, quarters and so on, of which coarse ones are expected to be larger, so that these are learned from
-    little data. All trees of all features are boosted together: every step of accelerated descent sees all rows.
+    Between its declared ``bounds`` a feature is halved ``max_depth`` times, as a tree would; each curve is a sum of
+    steps over all halves, quarters and so on, of which coarse ones are expected to be larger, so that these are learned
+    from little data. All trees of all features are boosted together: every step of accelerated descent sees all rows.
 
     Guarantee:
         Like :class:`LogisticRegression` by descent: a row is the whole vector of the parts that it lies in, whose
         length is at most :math:`2^{13}` for every row by construction, so one row moves a gradient by at most
-        :math:`2^{26}` steps. Which parts there are follows from ``bounds`` and ``depth`` alone.
+        :math:`2^{26}` steps. Which parts there are follows from ``bounds`` and ``max_depth`` alone.
     Assumes:
         ``bounds`` and ``classes`` were not read off the data; see :class:`LogisticRegression` for undeclared
         classes. What lies outside belongs to the outermost parts; NaN to the part after the middle.
@@ -56,17 +56,20 @@ class AdditiveModel(ClassifierMixin, PrivateEstimator):
 
     Args:
         bounds: the least and the largest value, each a number or one for every feature.
-        depth: how often a feature is halved, at most 10 times.
-        classes: the classes to learn; found for a share of the budget unless told.
-        steps: how many gradients are looked at.
-        budget, ledger, purpose, who, bits: see :class:`.base.PrivateEstimator`; a fit costs ``Budget(1, 1e-6)`` unless
-            told, and is charged to nobody without a ledger.
+        max_depth: how often a feature is halved, at most 10 times.
+        classes: the classes to learn; found for a share of the price by default.
+        max_iter: how many gradients are released. All of them are: a rule that stops early would tell.
+        epsilon, delta, rho, ledger, unit, budget, purpose, who, bits, random_state: see :class:`PrivateEstimator`.
 
+    >>> from tempfile import TemporaryDirectory
+    >>> from defocus import Budget
     >>> from defocus.noise.testing import seeded
     >>> X = np.linspace(0, 1, 5000)[:, np.newaxis]
     >>> y = (abs(X.ravel() - 0.5) < 0.25).astype(int)
-    >>> model = AdditiveModel(bounds=(0, 1), classes=[0, 1], bits=seeded(1)).fit(X, y)
-    >>> model.predict([[0.1], [0.5], [0.9]]).tolist()
+    >>> with TemporaryDirectory() as home:
+    ...     terms = {"ledger": f"{home}/people.ledger", "budget": Budget(1, 1e-6)}
+    ...     model = AdditiveModel(**terms, bounds=(0, 1), classes=[0, 1], bits=seeded(1))
+    ...     model.fit(X, y).predict([[0.1], [0.5], [0.9]]).tolist()
     [0, 1, 0]
     """
 
@@ -77,24 +80,24 @@ class AdditiveModel(ClassifierMixin, PrivateEstimator):
     }
 
     bounds: Any = (-1.0, 1.0)
-    depth: int = 7
+    max_depth: int = 7
     classes: Any = None
-    steps: int = 300
+    max_iter: int = 300
 
     def fit(self, X: Any, y: Any = None) -> "AdditiveModel":
         """Charge, then fit."""
         told, means, drawn = self._told()
-        known, depth = labels(told.classes, means), count("depth", told.depth)
+        known, depth = labels(told.classes, means), count("max_depth", told.max_depth)
         if depth > _DEEPEST:
-            raise InvalidParameterError(f"depth must be at most {_DEEPEST}.", fix="use fewer, wider parts.")
+            raise InvalidParameterError(f"max_depth must be at most {_DEEPEST}.", fix="use fewer, wider parts.")
         rows, target = seen_with(self, X, y, known.read)
         bounds = bounds_of(told.bounds, rows.shape[1])
         trees = Trees(rows.shape[1], depth)
-        plan = descent_plan(means, known, trees.width, count("steps", told.steps))
+        plan = descent_plan(means, known, trees.width, count("max_iter", told.max_iter))
 
         def compute() -> tuple[NDArray[Any], Floats]:
             parts = Steps(trees, trees.placed(bounds.cells(rows, 2**depth)))
-            return fitted_by_descent(parts, target, known, plan, steps=told.steps, ridge=None, bits=drawn)
+            return fitted_by_descent(parts, target, known, plan, steps=told.max_iter, ridge=None, bits=drawn)
 
         classes, w = self._spend(plan, means, compute, lambda made: [made[1].tolist()])
         if not len(classes):
@@ -103,6 +106,7 @@ class AdditiveModel(ClassifierMixin, PrivateEstimator):
         table = np.asarray(trees.spread() @ w) / 2**ROW_BITS
         self.curves_ = table[:-1].reshape(rows.shape[1], 2**depth, -1)
         self.intercept_ = table[-1]
+        self.n_iter_ = told.max_iter
         return self
 
     def decision_function(self, X: Any) -> Floats:

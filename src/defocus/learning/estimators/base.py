@@ -32,14 +32,20 @@ class PrivateEstimator(BaseEstimator, ABC):
     were given, and checked by fit. All estimators have these:
 
     Args:
-        budget: what one fit may cost; ``Budget(1, 1e-6)`` where nobody says.
-        ledger: the ledger that is charged for every fit, open or its place. Without one, nobody adds up what fits cost.
-        purpose: what for, in the ledger; the name of the estimator unless told.
-        who: by whom, in the ledger; the account's name unless told.
-        bits: where random bits come from; the system unless told, and tests tell.
+        epsilon: with ``delta``, the price of one fit; 1 by default.
+        delta: by default that of the ledger's budget; 1e-6 for a ledger of rho or mu.
+        rho: the price of one fit, instead of epsilon and delta.
+        ledger: the ledger that is charged for every fit: open, or its place. Rows in memory have no place of their own,
+            so a fit without a ledger is refused.
+        unit: whom it protects, ``rows()`` or ``rows(replace=True)``; as the ledger says by default.
+        budget: the total of the ledger, with which it is made if it does not exist.
+        purpose: why, for the ledger; the name of the estimator by default.
+        who: by whom, for the ledger; the account's name by default.
+        bits: the source of random bits; the system's by default.
+        random_state: refused unless None: noise that can be drawn again protects nobody.
 
-    After a fit, ``event_`` says what was spent and ``receipt_`` that it was charged, or None without a ledger. A clone
-    charges the same ledger. Public are the names and number of features, the parameters, and that there is any row.
+    After a fit, ``event_`` says what was spent and ``receipt_`` that it was charged. A clone charges the same ledger.
+    Public are the names and number of features, the parameters, and that there is any row.
     """
 
     _RELEASED: ClassVar[Mapping[str, tuple[str, ...]]] = {}
@@ -47,11 +53,21 @@ class PrivateEstimator(BaseEstimator, ABC):
     _WITHHELD: ClassVar[tuple[str, ...]] = ()
     """What a fit leaves in memory that tells of single rows, and that no file may hold."""
 
-    budget: Any = None
+    epsilon: Any = None
+    delta: Any = None
+    rho: Any = None
     ledger: Any = None
+    unit: Any = None
+    budget: Any = None
     purpose: str | None = None
     who: str | None = None
     bits: Any = None
+    random_state: Any = None
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """All parameters; random_state only where it was given, since scikit-learn sets one that it finds."""
+        found: dict[str, Any] = super().get_params(deep)
+        return {name: value for name, value in found.items() if name != "random_state" or value is not None}
 
     @abstractmethod
     def fit(self, X: Any, y: Any = None) -> Any:
@@ -62,8 +78,14 @@ class PrivateEstimator(BaseEstimator, ABC):
 
         A fit goes by this copy alone: were a parameter set while it lasts, it would do other things than it paid for.
         """
+        if self.random_state is not None:
+            raise InvalidParameterError(
+                "random_state is not supported: whoever can draw the noise of a private fit again can take it off.",
+                fix="leave random_state= out.",
+            )
         told: Self = clone(self)
-        return told, fit_budget(told.budget, told.ledger), source(told.bits)
+        named = ("epsilon", "delta", "rho", "ledger", "unit", "budget")
+        return told, fit_budget(**{name: getattr(told, name) for name in named}), source(told.bits)
 
     def _spend(
         self, plan: Plan, means: FitBudget, compute: Callable[[], _Made], written: Callable[[_Made], Any]
@@ -72,7 +94,7 @@ class PrivateEstimator(BaseEstimator, ABC):
         why = f"fit {type(self).__name__}" if self.purpose is None else self.purpose
         made, self.receipt_ = means.spend(plan.event, compute, purpose=why, who=self.who, written=written)
         self.event_ = plan.event
-        self._asked, self._unit = means.budget, means.unit
+        self._asked, self._unit = means.price, means.unit
         return made
 
     def explain(self) -> str:
@@ -82,7 +104,7 @@ class PrivateEstimator(BaseEstimator, ABC):
         lines = (
             f"{type(self).__name__} protects {self._unit}: {made}.",
             f"spent:   {unparse(self.event_)}",
-            f"charged: {'to no ledger' if self.receipt_ is None else self.receipt_}",
+            f"charged: {self.receipt_}",
         )
         return "\n".join(lines)
 

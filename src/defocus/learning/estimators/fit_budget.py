@@ -2,25 +2,23 @@
 
 import math
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, final
 
-from defocus.errors import InvalidParameterError, Number, UnfitDataError
+from defocus.errors import InvalidParameterError, Number
+from defocus.learning.ledgers import is_there, ledger_of, place_of, price
 from defocus.ledger import Ledger, Receipt
+from defocus.ledger.creation import check_kinds
 from defocus.mechanisms import Gaussian
-from defocus.mechanisms.parameters import checked_budget
 from defocus.privacy.budgets import Budget
 from defocus.privacy.calibration import calibrate
 from defocus.privacy.events import NOTHING, Event
 from defocus.privacy.units import Adjacency, Unit, rows
-from defocus.release.paid_computation import perform, silence
+from defocus.release.paid_computation import perform
 
-__all__ = ["DEFAULT", "FitBudget", "Plan", "Sum", "fit_budget", "planned"]
-
-DEFAULT = Budget(1, 1e-6)
-"""What a fit costs where nobody says."""
+__all__ = ["FitBudget", "Plan", "Sum", "fit_budget", "planned"]
 
 _Made = TypeVar("_Made")
 
@@ -28,11 +26,13 @@ _Made = TypeVar("_Made")
 @final
 @dataclass(frozen=True, slots=True)
 class FitBudget:
-    """What one fit may cost, who is protected, and the ledger that is charged, if there is one: open, or its place."""
+    """What one fit may cost, the ledger that is charged (open, or its place), and who is protected."""
 
-    budget: Budget
-    ledger: Ledger | str | None
+    price: Budget
+    ledger: Ledger | str
     unit: Unit
+    budget: Budget | None = None
+    """The total of the ledger, where it is to be made."""
 
     @property
     def replace(self) -> bool:
@@ -45,13 +45,13 @@ class FitBudget:
         return 2 if self.replace else 1
 
     def least(self, family: Callable[[float], Event]) -> float:
-        """The least x whose event, of Gaussian noise, the budget covers."""
-        if self.budget.epsilon is not None and not self.budget.delta:
+        """The least x whose event, of Gaussian noise, the price covers."""
+        if self.price.epsilon is not None and not self.price.delta:
             raise InvalidParameterError(
-                f"Estimators add Gaussian noise, and {self.budget} has no delta.",
-                fix="add one well below one over the number of rows, for example Budget(1, 1e-6).",
+                f"Estimators add Gaussian noise, and {self.price} has no delta.",
+                fix="pass one well below one over the number of rows, for example delta=1e-6.",
             )
-        return calibrate(family, self.budget, adjacency=self.unit.adjacency)
+        return calibrate(family, self.price, adjacency=self.unit.adjacency)
 
     def spend(
         self,
@@ -61,17 +61,14 @@ class FitBudget:
         purpose: str,
         who: str | None,
         written: Callable[[_Made], Any],
-    ) -> tuple[_Made, Receipt | None]:
+    ) -> tuple[_Made, Receipt]:
         """What ``compute`` makes once ``event`` is charged; the ledger notes a digest of what is ``written`` of it.
 
         Guarantee:
             Nothing is computed from the data before the charge is on disk; what fails afterwards keeps the charge,
-            and its text is not repeated, with or without a ledger. Without one nothing adds up over fits: who fits
-            twice spends twice.
+            and its text is not repeated.
         """
-        if self.ledger is None:
-            return _alone(compute), None
-        with _opened(self.ledger) as ledger:
+        with _opened(self.ledger, self.unit, self.budget) as ledger:
             if ledger.unit != self.unit:
                 raise InvalidParameterError(
                     "Another ledger was put in the place of the one that the fit was planned for; nothing was charged.",
@@ -91,51 +88,43 @@ class FitBudget:
                 description=purpose,
                 written=written,
                 who=who,
-                asked=self.budget,
+                asked=self.price,
                 what="fit",
             )
             return made, receipts[0]
 
 
-def _opened(ledger: Ledger | str) -> AbstractContextManager[Ledger]:
+def _opened(ledger: Ledger | str, unit: Unit | None, budget: Budget | None) -> AbstractContextManager[Ledger]:
     """The ledger: one that is open stays so, and one that is named is closed again."""
-    return nullcontext(ledger) if isinstance(ledger, Ledger) else Ledger.open(ledger)
+    found = ledger_of(ledger, unit=unit, budget=budget, new=budget)
+    return nullcontext(found) if isinstance(ledger, Ledger) else found
 
 
-def _alone(compute: Callable[[], _Made]) -> _Made:
-    """What is computed where nothing is charged; of a failure no more is told than that, as with a ledger."""
-    with suppress(Exception), silence():
-        return compute()
-    raise UnfitDataError(
-        "The fit failed. The reason is not shown, since it may depend on private values.",
-        fix="try it on made-up data of the same kind, and with more memory.",
-    )
+def fit_budget(*, epsilon: Any, delta: Any, rho: Any, ledger: Any, unit: Any, budget: Any) -> FitBudget:
+    """What a fit may cost by these parameters of an estimator, and the ledger that it is charged to.
 
-
-def fit_budget(budget: object, ledger: object) -> FitBudget:
-    """The budget of an estimator with these two parameters. A ledger that is named is opened, and never made."""
-    if ledger is not None and not isinstance(ledger, Ledger | str | Path):
+    A ledger that is named and does not exist is made when the fit is charged, if its total ``budget`` is given.
+    """
+    check_kinds(budget=budget, unit=unit)
+    place = place_of(ledger, None, unit)
+    book = str(place) if isinstance(place, Path) else place
+    protected, total = rows() if unit is None else unit, budget
+    if budget is None or is_there(book):
+        with _opened(book, unit, budget) as found:
+            protected, total = found.unit, found.budget
+    if protected.kind != "rows":
         raise InvalidParameterError(
-            f"ledger must be a Ledger or the place of one, but it is {type(ledger).__name__}.",
-            fix="open one with dp.Ledger.open(path, budget=…, unit=dp.rows(), dataset=…), or leave ledger= out.",
-        )
-    book = str(ledger) if isinstance(ledger, Path) else ledger
-    unit = rows()
-    if book is not None:
-        with _opened(book) as found:
-            unit = found.unit
-    if unit.kind != "rows":
-        raise InvalidParameterError(
-            f"An estimator sees rows, but this ledger protects {unit}.",
+            f"An estimator sees rows, but the unit is {protected}.",
             fix="make one row of everything about one person, and open the ledger with unit=dp.rows().",
         )
-    return FitBudget(DEFAULT if budget is None else checked_budget(budget), book, unit)
+    epsilon = 1 if epsilon is None and rho is None else epsilon
+    return FitBudget(price(epsilon=epsilon, delta=delta, rho=rho, total=total), book, protected, budget)
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """A vector of integer sums that is released ``times`` times over, for a ``share`` of the whole budget.
+    """A vector of integer sums that is released ``times`` times over, for a ``share`` of the whole price.
 
     ``sensitivity`` bounds the L2 norm of what one row adds, in steps of its grid.
     """
@@ -156,14 +145,14 @@ class Plan:
 
 
 def planned(fit_budget: FitBudget, sums: Sequence[Sum], *, also: Event = NOTHING) -> Plan:
-    r"""The least noise for ``sums`` whose event, with ``also``, the budget covers.
+    r"""The least noise for ``sums`` whose event, with ``also``, the price covers.
 
     Each sum gets discrete Gaussian noise of :math:`\sigma_k = x \Delta_k \sqrt{m_k/s_k}` for its sensitivity, number
     of times and share: of :math:`\rho = \sum_k m_k \Delta_k^2/2\sigma_k^2` it then owes the share :math:`s_k`. Where a
     row is replaced, one goes and one comes, and :math:`\Delta_k` is doubled.
 
     >>> from defocus.privacy.units import rows
-    >>> plan = planned(FitBudget(Budget(1, 1e-6), None, rows()), [Sum(1024, 3)])
+    >>> plan = planned(FitBudget(Budget(1, 1e-6), "people.ledger", rows()), [Sum(1024, 3)])
     >>> round(float(plan.noises[0].sigma) / 1024, 2)
     4.22
     """

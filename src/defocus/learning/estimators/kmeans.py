@@ -50,10 +50,10 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, Pr
     to begin. Rounds of Lloyd's algorithm on the rows themselves follow.
 
     Guarantee:
-        The fit owes ``event_``, calibrated to ``budget``; one row is added or removed, or replaced where the ledger
+        The fit owes ``event_``, calibrated to its price; one row is added or removed, or replaced where the ledger
         says so. Once, the number of rows, their sum and that of their squared lengths is released: a row weighs
         :math:`2^{11}` in the first and at most :math:`2^{12}` in each of the others, together at most
-        :math:`3\cdot2^{11}` in L2 norm. For the small clusters and in each of ``iterations`` rounds, the size and the
+        :math:`3\cdot2^{11}` in L2 norm. For the small clusters and in each of ``max_iter`` rounds, the size and the
         sum of every cluster is released. A row is in one cluster, and there it weighs :math:`2^{11}` in the size and at
         most :math:`2^{12}` in the sum: at most :math:`2^{11}\sqrt5` in L2 norm, at any centres. Which cluster that is
         depends on whole numbers only, so no rounding of another row can change it.
@@ -73,13 +73,16 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, Pr
         n_clusters: how many clusters to find.
         norm: the longest that a row may be, where there are no ``bounds``.
         bounds: the least and the largest value, each a number or one for every feature.
-        iterations: how many rounds of Lloyd's algorithm there are.
-        budget, ledger, purpose, who, bits: see :class:`.base.PrivateEstimator`; a fit costs ``Budget(1, 1e-6)`` unless
-            told, and is charged to nobody without a ledger.
+        max_iter: how many rounds of Lloyd's algorithm there are.
+        epsilon, delta, rho, ledger, unit, budget, purpose, who, bits, random_state: see :class:`PrivateEstimator`.
 
+    >>> from tempfile import TemporaryDirectory
+    >>> from defocus import Budget
     >>> from defocus.noise.testing import seeded
     >>> X = np.tile([[-0.5, -0.5], [0.5, 0.5]], (3000, 1))
-    >>> sorted(KMeans(2, bits=seeded(1)).fit(X).cluster_centers_.round(1).tolist())
+    >>> with TemporaryDirectory() as home:
+    ...     model = KMeans(2, ledger=f"{home}/people.ledger", budget=Budget(1, 1e-6), bits=seeded(1))
+    ...     sorted(model.fit(X).cluster_centers_.round(1).tolist())
     [[-0.5, -0.5], [0.5, 0.5]]
     """
 
@@ -89,13 +92,13 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, Pr
     n_clusters: int = field(default=8, kw_only=False)
     norm: Any = 1.0
     bounds: Any = None
-    iterations: int = 2
+    max_iter: int = 2
 
     def fit(self, X: Any, y: Any = None) -> "KMeans":
         """Charge, then fit; ``y`` is not looked at."""
         del y
         told, means, drawn = self._told()
-        clusters, rounds = count("n_clusters", told.n_clusters), count("iterations", told.iterations)
+        clusters, rounds = count("n_clusters", told.n_clusters), count("max_iter", told.max_iter)
         rows = seen(self, X, reset=True)
         width = rows.shape[1]
         moved, norm = scaled(rows, told.bounds, told.norm)
@@ -133,6 +136,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, Pr
 
         centres = self._spend(plan, means, compute, lambda made: made.tolist())
         self.cluster_centers_ = outward(centres * (norm / ball.radius), told.bounds, cut=True)
+        self.n_iter_ = rounds
         self.labels_ = self.predict(X)
         return self
 

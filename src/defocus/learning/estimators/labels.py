@@ -57,12 +57,12 @@ class Labels:
 
     def left(self, purse: FitBudget) -> FitBudget:
         """What finding them leaves of a purse: epsilons and deltas are added up."""
-        budget = purse.budget
-        if self.selection is None or budget.epsilon is None:
+        price = purse.price
+        if self.selection is None or price.epsilon is None:
             return purse
-        epsilon = Fraction(budget.epsilon) - Fraction(self.selection.epsilon)
-        delta = Fraction(budget.delta) - Fraction(self.selection.delta)
-        return replace(purse, budget=Budget(below(epsilon), below(delta)))
+        epsilon = Fraction(price.epsilon) - Fraction(self.selection.epsilon)
+        delta = Fraction(price.delta) - Fraction(self.selection.delta)
+        return replace(purse, price=Budget(below(epsilon), below(delta)))
 
     def read(self, y: Any) -> Marks:
         """The labels of a column; refused where its type says that none can be one of the declared classes."""
@@ -90,14 +90,14 @@ def labels(declared: object, purse: FitBudget) -> Labels:
                 f"classes must list the classes, but it is {type(declared).__name__}.", fix="pass classes=[0, 1]."
             )
         return Labels(_declared(np.asarray(declared), list(declared)), None)  # type: ignore[call-overload] # has a length
-    budget = purse.budget
-    if budget.epsilon is None or not budget.delta:
+    price = purse.price
+    if price.epsilon is None or not price.delta:
         raise NotDeclaredError(
-            f"Which classes there are is private, and {budget} has no delta to find them with.",
-            fix="declare them with classes=[…], or give a budget of epsilon and delta.",
+            f"Which classes there are is private, and {price} has no delta to find them with.",
+            fix="declare them with classes=[…], or pass epsilon= and delta=.",
         )
-    epsilon = min(float(budget.epsilon) / _EPSILON, _MOST_EPSILON)
-    return Labels(None, PartitionSelection(epsilon=epsilon, delta=float(budget.delta) / _DELTA, replace=purse.replace))
+    epsilon = min(float(price.epsilon) / _EPSILON, _MOST_EPSILON)
+    return Labels(None, PartitionSelection(epsilon=epsilon, delta=float(price.delta) / _DELTA, replace=purse.replace))
 
 
 def numbered(y: Marks, classes: NDArray[Any]) -> NDArray[np.int64]:
@@ -122,7 +122,7 @@ def numbered(y: Marks, classes: NDArray[Any]) -> NDArray[np.int64]:
 def none_found() -> NotDeclaredError:
     """That no label was shown, which is known from the noisy selection alone."""
     return NotDeclaredError(
-        "Not even one class was frequent enough to be shown.", fix="declare them with classes=[…], or raise the budget."
+        "Not even one class was frequent enough to be shown.", fix="declare them with classes=[…], or raise epsilon=."
     )
 
 

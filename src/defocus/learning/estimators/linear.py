@@ -42,7 +42,7 @@ _SPREAD = 0.5
 """What coefficients are expected to vary by, where rows are in the unit ball and targets in [-1, 1]."""
 _SHARE = 0.5
 """Of the budget, for second moments; the rest is for products with the target."""
-_WAYS = ("descent", "moments")
+_SOLVERS = ("descent", "moments")
 
 
 @final
@@ -51,14 +51,14 @@ class LinearRegression(RegressorMixin, PrivateEstimator):
     r"""A line through noisy data.
 
     Guarantee:
-        The fit owes ``event_``, calibrated to ``budget``; one row is added or removed, or replaced where the
+        The fit owes ``event_``, calibrated to its price; one row is added or removed, or replaced where the
         ledger says so. Rows and targets are whole numbers (:mod:`.grid`); noise is discrete Gaussian, and the rest is
         computed from the noisy sums.
 
-        *by="descent"*: ``steps`` times, the sum over rows of (residual, clipped to ``clip``) times (row) is released,
-        as in :class:`LogisticRegression`: one row moves it by at most :math:`2^{26}` steps.
+        *solver="descent"*: ``max_iter`` times, the sum over rows of (residual, clipped to ``clip``) times (row) is
+        released, as in :class:`LogisticRegression`: one row moves it by at most :math:`2^{26}` steps.
 
-        *by="moments"*: the sums of :math:`x x^T` and of :math:`x y` are released once. Rows have norm at most
+        *solver="moments"*: the sums of :math:`x x^T` and of :math:`x y` are released once. Rows have norm at most
         :math:`2^{10}` and targets are at most :math:`2^{10}` in size, so a row moves the second by at most
         :math:`2^{20}` in L2 norm, and the first, weighted, by at most :math:`5\cdot2^{20}` (:mod:`.grid`).
     Assumes:
@@ -75,45 +75,49 @@ class LinearRegression(RegressorMixin, PrivateEstimator):
 
     Args:
         target: the least and the largest value to predict.
-        by: how to fit: "descent" or "moments".
+        solver: "descent" or "moments".
         norm: the longest that a row may be, where there are no ``bounds``.
         bounds: the least and the largest value, each a number or one for every feature.
         clip: how hard a row may pull, in units of half the range of ``target``, by descent.
         fit_intercept: whether lines have a constant.
-        ridge: the factor of half the squared length of coefficients; follows from the noise unless told.
-        steps: how many gradients are looked at, by descent.
-        budget, ledger, purpose, who, bits: see :class:`.base.PrivateEstimator`; a fit costs ``Budget(1, 1e-6)`` unless
-            told, and is charged to nobody without a ledger.
+        alpha: the strength of regularisation, as in scikit-learn's Ridge, for rows in the unit ball and targets from -1
+            to 1. By default it follows from the noise.
+        max_iter: how many gradients are released, by descent. All of them are: a rule that stops early would tell.
+        epsilon, delta, rho, ledger, unit, budget, purpose, who, bits, random_state: see :class:`PrivateEstimator`.
 
+    >>> from tempfile import TemporaryDirectory
+    >>> from defocus import Budget
     >>> from defocus.noise.testing import seeded
     >>> X = np.tile([[-0.8], [-0.2], [0.5], [0.9]], (5000, 1))
-    >>> model = LinearRegression(target=(0, 10), bits=seeded(1)).fit(X, 3 + 2 * X.ravel())
-    >>> model.predict([[0.0], [1.0]]).round(1).tolist()
+    >>> with TemporaryDirectory() as home:
+    ...     terms = {"ledger": f"{home}/people.ledger", "budget": Budget(1, 1e-6)}
+    ...     model = LinearRegression(**terms, target=(0, 10), bits=seeded(1))
+    ...     model.fit(X, 3 + 2 * X.ravel()).predict([[0.0], [1.0]]).round(1).tolist()
     [3.0, 5.0]
     """
 
     _RELEASED: ClassVar = {"coef_": ("features",), "intercept_": ()}
 
     target: Any = (-1.0, 1.0)
-    by: str = "descent"
+    solver: str = "descent"
     norm: Any = 1.0
     bounds: Any = None
     clip: Any = 0.5
     fit_intercept: bool = True
-    ridge: Any = None
-    steps: int = 400
+    alpha: Any = None
+    max_iter: int = 400
 
     def fit(self, X: Any, y: Any = None) -> "LinearRegression":
         """Charge, then fit."""
         told, means, drawn = self._told()
-        if told.by not in _WAYS:
-            raise InvalidParameterError("There is no such way to fit.", fix=f"choose by= from {', '.join(_WAYS)}.")
+        if told.solver not in _SOLVERS:
+            raise InvalidParameterError("There is no such solver.", fix=f"choose solver= from {', '.join(_SOLVERS)}.")
         aim = bounds_of(told.target, 1)
-        ridge = None if told.ridge is None else float(positive("ridge", told.ridge))
-        clip, steps = float(in_range("clip", told.clip, 1e-3, 2)), count("steps", told.steps)
+        ridge = None if told.alpha is None else float(positive("alpha", told.alpha))
+        clip, steps = float(in_range("clip", told.clip, 1e-3, 2)), count("max_iter", told.max_iter)
         rows, values = seen_with(self, X, y, numbers, sparse=True)
         rows, norm = scaled(rows, told.bounds, told.norm)
-        descends = told.by == "descent"
+        descends = told.solver == "descent"
         ball = Ball(norm, ROW_BITS if descends else _BITS, _CONSTANT if told.fit_intercept else 0.0)
         width = rows.shape[1] + bool(told.fit_intercept)
         moments = [moment_sum(width, _BITS, _SHARE), Sum(4**_BITS, width, 1 - _SHARE)]
@@ -133,6 +137,7 @@ class LinearRegression(RegressorMixin, PrivateEstimator):
         coef = w[np.newaxis, : rows.shape[1]] * (half * ball.radius / (norm * 2**ball.bits))
         intercept = np.array([middle + (half * w[-1] * ball.intercept / 2**ball.bits if told.fit_intercept else 0.0)])
         (self.coef_,), (self.intercept_,) = in_units_of_data(coef, intercept, told.bounds)
+        self.n_iter_ = steps if descends else 1
         return self
 
     def predict(self, X: Any) -> Floats:

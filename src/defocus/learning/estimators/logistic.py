@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from defocus.errors import InvalidParameterError, count, positive
+from defocus.errors import InvalidParameterError, count, in_range
 from defocus.learning.estimators.base import PrivateEstimator
 from defocus.learning.estimators.bounds import held, in_units_of_data, scaled
 from defocus.learning.estimators.descent import (
@@ -36,7 +36,7 @@ _CONSTANT = 0.25
 """The feature that is one for everybody, beside features in the unit ball: it costs 3 % more noise."""
 _SPREAD = 2.0
 """Rows in the unit ball have scores of a few units if coefficients are a few units."""
-_WAYS = ("descent", "output", "objective")
+_SOLVERS = ("descent", "output", "objective")
 
 
 @final
@@ -45,16 +45,16 @@ class LogisticRegression(ClassifierMixin, PrivateEstimator):
     r"""A linear classifier for any number of classes.
 
     Guarantee:
-        The fit owes ``event_``, calibrated to ``budget``; one row is added or removed, or replaced where the
+        The fit owes ``event_``, calibrated to its price; one row is added or removed, or replaced where the
         ledger says so. Rows are held to a ball and put on an integer grid (:mod:`.grid`).
 
-        *by="descent"*: ``steps`` times, the sum over rows of (clipped residual) ⊗ (row) is released with discrete
-        Gaussian noise, and once the sum of squared lengths. Both factors are whole numbers of norm at most
+        *solver="descent"*: ``max_iter`` times, the sum over rows of (clipped residual) ⊗ (row) is released with
+        discrete Gaussian noise, and once the sum of squared lengths. Both factors are whole numbers of norm at most
         :math:`2^{13}`, so one row moves a gradient by at most :math:`2^{26}` steps in L2 norm, exactly, at any
         coefficients; everything else is computed from the noisy sums. No float decides about an outcome.
 
-        *by="output"* and *by="objective"*: see :mod:`.perturbation`. These are proven for real numbers and computed
-        with floats, and cost K times as much for K > 2 classes.
+        *solver="output"* and *solver="objective"*: see :mod:`.perturbation`. These are proven for real numbers and
+        computed with floats, and cost K times as much for K > 2 classes.
     Assumes:
         ``norm``, ``bounds`` and ``classes`` were not read off the data. Without ``bounds``, rows longer than
         ``norm`` are scaled down to it, when fitting and when predicting. Without ``classes``, a label is learned
@@ -70,55 +70,58 @@ class LogisticRegression(ClassifierMixin, PrivateEstimator):
         stochastic approximation by averaging. For the other two ways see :mod:`.perturbation`.
 
     Args:
-        by: how to fit: "descent", "output" or "objective".
+        solver: "descent", "output" or "objective".
         norm: the longest that a row may be, where there are no ``bounds``.
         bounds: the least and the largest value, each a number or one for every feature.
-        classes: the classes to learn; found for a share of the budget unless told.
+        classes: the classes to learn; found for a share of the price by default.
         fit_intercept: whether scores have a constant.
-        ridge: the factor of half the squared length of coefficients; follows from the noise unless told.
-        steps: how many gradients are looked at, by descent.
-        budget, ledger, purpose, who, bits: see :class:`.base.PrivateEstimator`; a fit costs ``Budget(1, 1e-6)`` unless
-            told, and is charged to nobody without a ledger.
+        C: the inverse of the ridge, as in scikit-learn: the loss of all rows counts C times as much as half the squared
+            length of the coefficients of rows in the unit ball. By default it follows from the noise.
+        max_iter: how many gradients are released, by descent. All of them are: a rule that stops early would tell.
+        epsilon, delta, rho, ledger, unit, budget, purpose, who, bits, random_state: see :class:`PrivateEstimator`.
 
+    >>> from tempfile import TemporaryDirectory
     >>> from defocus import Budget
     >>> from defocus.noise.testing import seeded
     >>> X = np.tile([[0.9, 0.1], [0.1, 0.9]], (5000, 1))
     >>> y = np.tile(["ill", "well"], 5000)
-    >>> model = LogisticRegression(budget=Budget(1, 1e-6), classes=["ill", "well"], bits=seeded(1)).fit(X, y)
-    >>> model.predict([[0.8, 0.2], [0.3, 0.7]]).tolist()
+    >>> with TemporaryDirectory() as home:
+    ...     terms = {"ledger": f"{home}/people.ledger", "budget": Budget(1, 1e-6)}
+    ...     model = LogisticRegression(**terms, classes=["ill", "well"], bits=seeded(1))
+    ...     model.fit(X, y).predict([[0.8, 0.2], [0.3, 0.7]]).tolist()
     ['ill', 'well']
     """
 
     _RELEASED: ClassVar = {"classes_": ("classes",), "coef_": ("scores", "features"), "intercept_": ("scores",)}
 
-    by: str = "descent"
+    solver: str = "descent"
     norm: Any = 1.0
     bounds: Any = None
     classes: Any = None
     fit_intercept: bool = True
-    ridge: Any = None
-    steps: int = 400
+    C: Any = None
+    max_iter: int = 400
 
     def fit(self, X: Any, y: Any = None) -> "LogisticRegression":
         """Charge, then fit."""
         told, means, drawn = self._told()
-        if told.by not in _WAYS:
-            raise InvalidParameterError("There is no such way to fit.", fix=f"choose by= from {', '.join(_WAYS)}.")
+        if told.solver not in _SOLVERS:
+            raise InvalidParameterError("There is no such solver.", fix=f"choose solver= from {', '.join(_SOLVERS)}.")
         known = labels(told.classes, means)
-        ridge = None if told.ridge is None else float(positive("ridge", told.ridge))
+        ridge = None if told.C is None else 1 / float(in_range("C", told.C, 1e-300, 1e300))
         rows, target = seen_with(self, X, y, known.read, sparse=True)
         rows, norm = scaled(rows, told.bounds, told.norm)
         ball = Ball(norm, ROW_BITS, _CONSTANT if told.fit_intercept else 0.0)
         width = rows.shape[1] + bool(told.fit_intercept)
-        if told.by == "descent":
-            plan = descent_plan(means, known, width, count("steps", told.steps))
+        if told.solver == "descent":
+            plan = descent_plan(means, known, width, count("max_iter", told.max_iter))
 
             def compute() -> tuple[NDArray[Any], Floats]:
                 whole = Held(ball.hold(rows))
-                return fitted_by_descent(whole, target, known, plan, steps=told.steps, ridge=ridge, bits=drawn)
+                return fitted_by_descent(whole, target, known, plan, steps=told.max_iter, ridge=ridge, bits=drawn)
 
         else:
-            way: Perturbation = {"output": output, "objective": objective}[told.by](means, known, width, ridge)
+            way: Perturbation = {"output": output, "objective": objective}[told.solver](means, known, width, ridge)
             plan = way.plan
 
             def compute() -> tuple[NDArray[Any], Floats]:
@@ -131,6 +134,7 @@ class LogisticRegression(ClassifierMixin, PrivateEstimator):
         coef = w[: rows.shape[1]].T * (ball.radius / (norm * 2**ROW_BITS))
         intercept = w[-1] * (ball.intercept / 2**ROW_BITS) if told.fit_intercept else np.zeros(w.shape[1])
         self.coef_, self.intercept_ = in_units_of_data(coef, intercept, told.bounds)
+        self.n_iter_ = told.max_iter if told.solver == "descent" else 1  # how far a solver goes depends on rows
         return self
 
     def decision_function(self, X: Any) -> Floats:

@@ -32,11 +32,11 @@ _ROW = 1 << 10
 class NaiveBayes(ClassifierMixin, PrivateEstimator):
     r"""A naive Bayes classifier: classes, and within a class each feature by itself, by noisy histograms.
 
-    Every feature is cut into ``bins`` equal parts between its declared ``bounds``; what lies outside belongs to the
-    outermost parts, NaN to the middle one. For yes-or-no features, ``bins=2`` is Bernoulli naive Bayes.
+    Every feature is cut into ``n_bins`` equal parts between its declared ``bounds``; what lies outside belongs to the
+    outermost parts, NaN to the middle one. For yes-or-no features, ``n_bins=2`` is Bernoulli naive Bayes.
 
     Guarantee:
-        The fit owes ``event_``, calibrated to ``budget``; one row is added or removed, or replaced where the ledger
+        The fit owes ``event_``, calibrated to its price; one row is added or removed, or replaced where the ledger
         says so. A row adds :math:`2^{10}` to a cell for each of d features, in the block of its own class: the cells
         move by exactly :math:`2^{10}\sqrt d` in L2 norm. They are integers, and the noise is discrete Gaussian.
     Assumes:
@@ -51,16 +51,19 @@ class NaiveBayes(ClassifierMixin, PrivateEstimator):
 
     Args:
         bounds: the least and the largest value, each a number or one for every feature.
-        bins: how many equal parts of its bounds a feature is cut into.
-        classes: the classes to learn; found for a share of the budget unless told.
-        budget, ledger, purpose, who, bits: see :class:`.base.PrivateEstimator`; a fit costs ``Budget(1, 1e-6)`` unless
-            told, and is charged to nobody without a ledger.
+        n_bins: how many equal parts of its bounds a feature is cut into.
+        classes: the classes to learn; found for a share of the price by default.
+        epsilon, delta, rho, ledger, unit, budget, purpose, who, bits, random_state: see :class:`PrivateEstimator`.
 
+    >>> from tempfile import TemporaryDirectory
+    >>> from defocus import Budget
     >>> from defocus.noise.testing import seeded
     >>> X = np.tile([[0.9, 0.1], [0.2, 0.8]], (2000, 1))
     >>> y = np.tile(["ill", "well"], 2000)
-    >>> model = NaiveBayes(bounds=(0, 1), classes=["ill", "well"], bits=seeded(1)).fit(X, y)
-    >>> model.predict([[1.0, 0.0]]).tolist()
+    >>> with TemporaryDirectory() as home:
+    ...     terms = {"ledger": f"{home}/people.ledger", "budget": Budget(1, 1e-6)}
+    ...     model = NaiveBayes(bounds=(0, 1), classes=["ill", "well"], **terms, bits=seeded(1))
+    ...     model.fit(X, y).predict([[1.0, 0.0]]).tolist()
     ['ill']
     """
 
@@ -71,17 +74,17 @@ class NaiveBayes(ClassifierMixin, PrivateEstimator):
     }
 
     bounds: Any = (-1.0, 1.0)
-    bins: int = 8
+    n_bins: int = 8
     classes: Any = None
 
     def fit(self, X: Any, y: Any = None) -> "NaiveBayes":
         """Charge, then fit."""
         told, means, drawn = self._told()
-        known, bins = labels(told.classes, means), whole("bins", told.bins, at_least=2)
+        known, bins = labels(told.classes, means), whole("n_bins", told.n_bins, at_least=2)
         rows, target = seen_with(self, X, y, known.read)
         bounds = bounds_of(told.bounds, rows.shape[1])
         if bins > 1 << 16:
-            raise InvalidParameterError("bins must be at most 65536.", fix="use wider bins.")
+            raise InvalidParameterError("n_bins must be at most 65536.", fix="use wider bins.")
         features = rows.shape[1]
         plan = planned(known.left(means), [Sum(_ROW * root_up(Fraction(features)), known.most * features * bins)])
         plan = Plan(plan.noises, plan.event + known.event)

@@ -28,7 +28,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):
     r"""The directions in which rows vary most, from the sums of :math:`x x^T` and x and the number of rows.
 
     Guarantee:
-        The fit owes ``event_``, calibrated to ``budget``; one row is added or removed, or replaced where the ledger
+        The fit owes ``event_``, calibrated to its price; one row is added or removed, or replaced where the ledger
         says so. Rows are whole vectors of norm at most :math:`2^{10}`: one row moves the weighted sum of
         :math:`x x^T` by at most :math:`5\cdot2^{20}` (:mod:`.grid`), and the sum of x, and the number of rows in
         units of :math:`2^{-10}`, by at most :math:`2^{10}` each, in L2 norm. Noise is discrete Gaussian; the rest is
@@ -43,15 +43,18 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):
         Dwork, Talwar, Thakurta, Zhang (2014), Analyze Gauss: optimal bounds for privacy-preserving PCA.
 
     Args:
-        n_components: how many directions to find; all unless told.
+        n_components: how many directions to find; all by default.
         norm: the longest that a row may be, where there are no ``bounds``.
         bounds: the least and the largest value, each a number or one for every feature.
-        budget, ledger, purpose, who, bits: see :class:`.base.PrivateEstimator`; a fit costs ``Budget(1, 1e-6)`` unless
-            told, and is charged to nobody without a ledger.
+        epsilon, delta, rho, ledger, unit, budget, purpose, who, bits, random_state: see :class:`PrivateEstimator`.
 
+    >>> from tempfile import TemporaryDirectory
+    >>> from defocus import Budget
     >>> from defocus.noise.testing import seeded
     >>> X = np.outer(np.tile([-1.0, 1.0], 5000), [0.6, 0.8])
-    >>> abs(PCA(n_components=1, bits=seeded(1)).fit(X).components_).round(1).tolist()
+    >>> with TemporaryDirectory() as home:
+    ...     model = PCA(n_components=1, ledger=f"{home}/people.ledger", budget=Budget(1, 1e-6), bits=seeded(1))
+    ...     abs(model.fit(X).components_).round(1).tolist()
     [[0.6, 0.8]]
     """
 

@@ -33,8 +33,8 @@ privacy and practicality of objective perturbation, for curves of this kind.)
 This argument is about one row added or removed; objective perturbation is refused where a row is replaced.
 
 Assumes:
-    Real numbers. The solver, its check and the Gaussian b are computed in double precision; *by="descent"* has no such
-    gap.
+    Real numbers. The solver, its check and the Gaussian b are computed in double precision; *solver="descent"* has no
+    such gap.
 """
 
 import math
@@ -132,14 +132,14 @@ def objective(means: FitBudget, known: Labels, width: int, ridge: float | None) 
     if means.replace:
         raise InvalidParameterError(
             f"Objective perturbation is proven for one row added or removed, but this ledger protects {means.unit}.",
-            fix='leave by= out, or choose by="output".',
+            fix='leave solver= out, or choose solver="output".',
         )
-    if means.budget.epsilon is None or not means.budget.delta:
+    if means.price.epsilon is None or not means.price.delta:
         raise InvalidParameterError(
-            f"Objective perturbation needs a budget of epsilon and delta, but got {means.budget}.",
-            fix="pass for example budget=Budget(1, 1e-6), or leave by= out.",
+            f"Objective perturbation has a price of epsilon and delta, but got {means.price}.",
+            fix="pass for example epsilon=1, delta=1e-6, or leave solver= out.",
         )
-    delta = _OUTRIGHT * float(means.budget.delta) / problems
+    delta = _OUTRIGHT * float(means.price.delta) / problems
     # Steps of 2γ/λ / _STEPS: what the solver leaves moves by _STEPS of them, and by rounding.
     steps = _STEPS + math.ceil(math.sqrt(width))
     beside = Gaussian(sigma=_BESIDE * steps, sensitivity=steps, dimension=width)
@@ -154,10 +154,10 @@ def objective(means: FitBudget, known: Labels, width: int, ridge: float | None) 
     try:
         sigma = means.least(event)
     except CannotCalibrateError as problem:
-        enough = 1.1 * _BEND / math.expm1(float(means.budget.epsilon) / problems)
+        enough = 1.1 * _BEND / math.expm1(float(means.price.epsilon) / problems)
         raise InvalidParameterError(
-            f"No noise makes up for what this ridge loses: log(1 + 1/(4 ridge)) for each of {problems} problems.",
-            fix=f"raise ridge= to {enough:.2g} or more, or leave it out.",
+            f"No noise makes up for what so little regularisation loses: log(1 + C/4) for each of {problems} problems.",
+            fix=f"lower C= to {1 / enough:.2g} or less, or leave it out.",
         ) from problem
 
     def prepare(rows: Matrix, bits: Bits) -> Callable[[Matrix, Floats, Bits], Floats]:
@@ -269,13 +269,13 @@ def descended_to(enough: float, gradient: Callable[[Floats], Floats], w: Floats,
 def _problems(known: Labels, ridge: float | None) -> int:
     if ridge is not None and ridge < _LEAST:
         raise InvalidParameterError(
-            f"A ridge below {_LEAST:g} is too small for a solver to come near enough to the minimum.",
-            fix=f"raise ridge=, to {_LEAST:g} at least, or leave it out.",
+            f"With C above {1 / _LEAST:g} a solver does not come near enough to the minimum.",
+            fix=f"lower C=, to {1 / _LEAST:g} at most, or leave it out.",
         )
     if known.declared is None:
         raise NotDeclaredError(
-            "Perturbation divides the budget between classes, and nobody said which there are.",
-            fix="declare them with classes=[…], or leave by= out.",
+            "Perturbation divides its price between classes, and nobody said which there are.",
+            fix="declare them with classes=[…], or leave solver= out.",
         )
     return 1 if len(known.declared) == 2 else len(known.declared)
 

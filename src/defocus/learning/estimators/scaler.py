@@ -37,7 +37,7 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
     ``with_mean`` and ``with_std`` say which of the two is done; both are released.
 
     Guarantee:
-        The fit owes ``event_``, calibrated to ``budget``; one row is added or removed, or replaced where the ledger
+        The fit owes ``event_``, calibrated to its price; one row is added or removed, or replaced where the ledger
         says so. Each feature goes from its bounds to [-1, 1]; a row adds :math:`2^{10}` to a count, and at most
         :math:`2^{10}` in size to a sum and to a sum of squares of each of d features: at most
         :math:`2^{10}\sqrt{2d+1}` in L2 norm, in whole numbers. Noise is discrete Gaussian.
@@ -57,12 +57,15 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
         bounds: the least and the largest value, each a number or one for every feature; found unless told.
         with_mean: whether the mean is subtracted.
         with_std: whether the standard deviation is divided by.
-        budget, ledger, purpose, who, bits: see :class:`.base.PrivateEstimator`; a fit costs ``Budget(1, 1e-6)`` unless
-            told, and is charged to nobody without a ledger.
+        epsilon, delta, rho, ledger, unit, budget, purpose, who, bits, random_state: see :class:`PrivateEstimator`.
 
+    >>> from tempfile import TemporaryDirectory
+    >>> from defocus import Budget
     >>> from defocus.noise.testing import seeded
     >>> X = np.tile([[20.0], [40.0], [60.0]], (5000, 1))
-    >>> scaler = StandardScaler(bounds=(0, 120), bits=seeded(1)).fit(X)
+    >>> with TemporaryDirectory() as home:
+    ...     terms = {"ledger": f"{home}/people.ledger", "budget": Budget(1, 1e-6)}
+    ...     scaler = StandardScaler(**terms, bounds=(0, 120), bits=seeded(1)).fit(X)
     >>> scaler.mean_.round(0).tolist(), scaler.scale_.round(0).tolist()
     ([40.0], [16.0])
     """

@@ -1,0 +1,116 @@
+"""Which ledger pays for a fit, and the price of one fit as its parameters say it; without PyTorch."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from defocus.errors import InvalidParameterError, NotDeclaredError
+from defocus.ledger import Ledger
+from defocus.ledger.default_place import beside
+from defocus.privacy.budgets import Budget
+from defocus.privacy.calibration import check_budget, delta_for
+from defocus.privacy.units import Unit
+
+__all__ = ["delta_of", "is_there", "ledger_of", "place_of", "price", "total_of"]
+
+_CUSTOMARY = 1e-6
+
+
+def price(*, epsilon: Any, delta: Any, rho: Any, total: Budget | None = None, size: int | None = None) -> Budget:
+    """What one fit may cost: epsilon and delta, or rho. See :func:`delta_of` for the default delta.
+
+    >>> price(epsilon=1, delta=None, rho=None, total=Budget(3, 1e-5))
+    Budget(epsilon=1, delta=1e-05)
+    """
+    if (epsilon is None) == (rho is None) or (rho is not None and delta is not None):
+        raise InvalidParameterError(
+            "The price of a fit is epsilon and delta, or rho.",
+            fix="pass for example epsilon=1, delta=1e-6; or rho=0.1.",
+        )
+    if rho is not None:
+        return Budget(rho=rho)
+    return check_budget(Budget(epsilon, delta_of(total, size) if delta is None else delta))
+
+
+def delta_of(total: Budget | None, size: int | None = None) -> float:
+    """The delta of a fit by default: that of the ledger's budget, else 1e-6, or less for a large public ``size``.
+
+    >>> delta_of(Budget(3, 1e-5)), delta_of(Budget(rho=1)), delta_of(None, 10**7)
+    (1e-05, 1e-06, 1.99...e-08)
+    """
+    if total is not None and total.epsilon is not None:
+        return float(total.delta)
+    return _CUSTOMARY if size is None else min(_CUSTOMARY, delta_for(max(2, size)))
+
+
+def place_of(ledger: Any, data: Any, unit: Unit | None) -> Ledger | str | Path:
+    """The ledger that was named, else the one beside the file or folder that the data lies in.
+
+    Examples have a place if they are a Dataset of a folder (``root``, as torchvision has it) or an array that is mapped
+    from a file. What is in memory has none, as in :func:`defocus.open`.
+    """
+    if isinstance(ledger, Ledger | str | Path):
+        return ledger
+    if ledger is not None:
+        raise InvalidParameterError(
+            f"A fit is charged to a Ledger, but got {type(ledger).__name__}.",
+            fix='pass ledger="visits.ledger", or one that is open: dp.Ledger.open(path, budget=…, unit=…, dataset=…).',
+        )
+    for source in _sources(data):
+        place = beside(source, unit=unit, budget=Budget(1))
+        if place is not None:
+            return place
+    raise NotDeclaredError(
+        "This data is in memory and has no place of its own, so nobody knows where its ledger is.",
+        fix='pass ledger="visits.ledger", the same each time, or the budget would start anew.',
+    )
+
+
+def ledger_of(place: Ledger | str | Path, *, unit: Unit | None, budget: Budget | None, new: Budget | None) -> Ledger:
+    """The ledger to charge, opened if it is a place, and made with the total ``new`` if it does not exist.
+
+    One that exists must protect the unit and have the total ``budget``, where these are given.
+    """
+    ledger = place if isinstance(place, Ledger) else _opened(place, unit, new)
+    if unit is not None and ledger.unit != unit:
+        raise InvalidParameterError(
+            f"The fit protects {unit}, but the ledger protects {ledger.unit}; nothing was charged.",
+            fix="pass unit=ledger.unit, or charge a ledger of the same unit.",
+        )
+    ledger.terms.hold(dataset=None, unit=None, budget=budget)
+    return ledger
+
+
+def total_of(place: Ledger | str | Path, budget: Budget | None, *, anchor_file: str | None = None) -> Budget | None:
+    """The total of the ledger, or the ``budget`` that it would be made with."""
+    if isinstance(place, Ledger):
+        return place.budget
+    found = Ledger.find(place, anchor_file=anchor_file)
+    if found is None:
+        return budget
+    with found:
+        return found.budget
+
+
+def is_there(place: object) -> bool:
+    """Whether a ledger need not be made: it is open, on a server, or a file that exists."""
+    return not isinstance(place, str | Path) or "://" in str(place) or Path(place).exists()
+
+
+def _opened(place: str | Path, unit: Unit | None, new: Budget | None) -> Ledger:
+    if is_there(place) or new is None:
+        return Ledger.open(place)
+    return Ledger.open(place, budget=new, unit=unit, dataset=Path(place).stem or "data")
+
+
+def _sources(data: Any) -> Iterator[str | Path]:
+    """The files and folders that examples are read from."""
+    for each in data if isinstance(data, tuple | list) and len(data) == 2 else (data,):
+        found = each.filename if isinstance(each, np.memmap) else getattr(each, "root", None)
+        if isinstance(found, str | Path) and os.path.exists(found):  # noqa: PTH110  # never raises
+            yield found
+        elif hasattr(each, "dataset"):  # a Subset
+            yield from _sources(each.dataset)
