@@ -24,9 +24,8 @@ from defocus.tables.contribution import Bound
 from defocus.tables.keys import Keys
 from defocus.tables.measurement import Measuring
 from defocus.tables.rows import Rows
-from defocus.tables.sampling import RowSampler
 from defocus.tables.splits import PRESENCE, Scaled, Split
-from defocus.tables.weights import published
+from defocus.tables.weights import RowSampler, published
 
 GRID = 2**20
 KEYS = Keys(pa.table({"grp": np.arange(100)}))

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from defocus.graphs.kernels import compiler
+from defocus.graphs.kernels import rows
 from defocus.ledger import Ledger
 
 SAID = ("--unit", "edge", "--nodes", "50", "--budget", "4", "--budget-delta", "1e-6")
@@ -172,7 +172,7 @@ def test_without_numba_it_says_what_to_install_and_makes_no_ledger(
     def missing(name: str) -> None:
         raise ModuleNotFoundError(name)
 
-    monkeypatch.setattr(compiler, "import_module", missing)
+    monkeypatch.setattr(rows, "import_module", missing)
     ran = defocus("graph", edges, *SAID, "edges", "--epsilon", 1)
     assert ran.code == 1
     assert "defocus[graph]" in ran.err

@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.tables.expressions.asking import answer
 
-from defocus.engines.schema import Column, Kind, Schema, check_names, lasting, unique
+from defocus.engines.schema import Column, Kind, Schema, cased, check_names, lasting, unique
 from defocus.errors import InvalidParameterError, SourceError, UnknownColumnError, WrongKindError
 
 NOON = datetime(2020, 1, 1, 12)  # noqa: DTZ001  # moments have no zone
@@ -144,3 +145,10 @@ def test_a_unique_name_is_unlike_any_other_and_lasts_as_what_was_given() -> None
     assert unique("visits") != unique("visits")
     digest = 64 * "a"
     assert lasting(f'{unique("0")} of "{unique(f"files {digest}")}"') == f'0 of "files {digest}"'
+
+
+def test_characters_change_case_as_in_duckdb() -> None:
+
+    for function in ("LOWER", "UPPER"):
+        before, after = cased(function)
+        assert answer(f"{function}(ward)", ward=before) == after

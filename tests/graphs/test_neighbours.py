@@ -15,8 +15,7 @@ import pytest
 from defocus import Budget, edge, node
 from defocus.graphs import Network, open_graph
 from defocus.graphs.statistics import Degrees, Edges
-from defocus.graphs.statistics.capped import CappedEdges
-from defocus.graphs.statistics.projected import ProjectedHistogram
+from defocus.graphs.statistics.node_level import CappedEdges, ProjectedHistogram
 
 networkx = pytest.importorskip("networkx")
 

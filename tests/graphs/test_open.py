@@ -25,8 +25,7 @@ from defocus.errors import (
 from defocus.graphs import Network
 from defocus.graphs.node_names import Lines
 from defocus.graphs.open import open_graph
-from defocus.graphs.statistics.capped import CappedEdges
-from defocus.graphs.statistics.projected import ProjectedHistogram
+from defocus.graphs.statistics.node_level import CappedEdges, ProjectedHistogram
 from defocus.ledger import Ledger
 
 nx = pytest.importorskip("networkx")

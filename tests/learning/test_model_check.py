@@ -16,7 +16,7 @@ from torch.nn import functional as F  # noqa: N812 -- its name everywhere
 
 from defocus.errors import DependentExamplesError, UnfitModelError
 from defocus.learning.gradients import Gradients, SlowGradientsWarning
-from defocus.learning.gradients.fixed_randomness import Steady
+from defocus.learning.gradients.reference import Steady
 from defocus.learning.model_check import check_independent, check_sums_are_wide
 
 

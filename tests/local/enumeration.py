@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from defocus.local.clients import geometry_response, hadamard, hashing, k_rr, sketch
+from defocus.local.clients import categorical
 from defocus.local.designs import (
     KRR,
     Categorical,
@@ -48,11 +48,11 @@ def _levels(design: KRR | GeometryResponse | LocalHashing, code: int) -> Law:
     codes = np.full(len(hit), code)
     match design:
         case KRR():
-            cells = k_rr.place(codes, hit, index)
+            cells = categorical.place_k_rr(codes, hit, index)
         case GeometryResponse():
-            cells = geometry_response.place(design, codes, hit, index)
+            cells = categorical.place_geometry(design, codes, hit, index)
         case _:
-            cells = hashing.place(design, codes, hit, index)
+            cells = categorical.place_hashing(design, codes, hit, index)
     for cell, favoured in zip(cells.tolist(), hit.tolist(), strict=True):
         found[cell] += levels.high if favoured else levels.low
     return {cell: Fraction(weight, levels.total) for cell, weight in found.items()}
@@ -62,7 +62,7 @@ def _hadamard(design: Hadamard, code: int) -> Law:
     found = defaultdict[int, Fraction](Fraction)
     words = 1 << (64 - design.order)
     for row, flipped in product(range(1 << design.order), (False, True)):
-        cell = hadamard.place(np.array([code]), np.array([row], np.uint64), np.array([flipped]))[0]
+        cell = categorical.place_hadamard(np.array([code]), np.array([row], np.uint64), np.array([flipped]))[0]
         weight = design.flips if flipped else words - design.flips
         found[int(cell)] += Fraction(weight, 1 << 64)
     return found
@@ -88,7 +88,9 @@ def _hadamard_sketch(design: HadamardSketch, code: int) -> Law:
     found = defaultdict[int, Fraction](Fraction)
     words = 1 << (64 - design.order)
     for pair, flipped in product(range(1 << design.order), (False, True)):
-        cell = sketch.place(design, np.array([code]), np.array([pair], np.uint64), np.array([flipped]))[0]
+        cell = categorical.place_hadamard_sketch(
+            design, np.array([code]), np.array([pair], np.uint64), np.array([flipped])
+        )[0]
         found[int(cell)] += Fraction(design.flips if flipped else words - design.flips, 1 << 64)
     return found
 

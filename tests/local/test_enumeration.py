@@ -10,7 +10,7 @@ from scipy.stats import chi2
 from tests.local.enumeration import Law, disguised, law, tilted, worst_ratio
 from tests.local.making import small
 
-from defocus.local.clients import Client, rappor
+from defocus.local.clients import Client, categorical
 from defocus.local.designs import NAMES, Rappor
 from defocus.local.layouts import BitRows
 from defocus.local.levels import growth
@@ -77,7 +77,7 @@ def test_rappor_remembers_by_the_enumerated_law_and_no_other_and_disguises_it() 
     assert isinstance(made, Rappor)
     size, bits = 60_000, seeded(12)
     cohorts = uniform(made.cohorts, size, bits)
-    kept = rappor.permanent(made, cohorts, np.full(size, 1), bits)
+    kept = categorical.permanent(made, cohorts, np.full(size, 1), bits)
     remembered = counted(cohorts << 7 | (kept[:, 0] & np.uint64(127)).astype(np.int64))
     assert misfit(law(made, 1), remembered) > 1e-4
     assert misfit(law(made, 2), remembered) < 1e-6, "the law of another category"

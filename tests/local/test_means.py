@@ -10,12 +10,11 @@ from defocus.errors import InvalidParameterError, OutOfDomainError
 from defocus.local import Mean, mean
 from defocus.local.clients.numeric import on_grid, window_cell
 from defocus.local.designs import NUMERIC_NAMES, from_json, numeric, to_json
-from defocus.local.designs.hybrid import Hybrid
-from defocus.local.designs.numeric import STEPS, Duchi, Window
+from defocus.local.designs.numeric import STEPS, Duchi, Hybrid, Window
 from defocus.local.domains import Interval
 from defocus.local.levels import growth
 from defocus.local.means import moments
-from defocus.local.servers.distributions import transitions
+from defocus.local.servers.supports import transitions
 from defocus.noise.testing import replay, seeded
 from defocus.privacy import account
 

@@ -13,8 +13,7 @@ from scipy import stats
 from tests.mechanisms.small_graphs import degrees_and_triangles, moves, neighbours, value
 
 from defocus.errors import DefocusError, UnfitDataError
-from defocus.mechanisms import Ladder, Laplace, Ramp
-from defocus.mechanisms import instance_based as module
+from defocus.mechanisms import Ladder, Laplace, Ramp, instance_based
 from defocus.noise.testing import seeded
 
 CTX = mpmath.MPContext()
@@ -112,7 +111,7 @@ def test_without_the_margin_the_promise_would_be_broken(monkeypatch: pytest.Monk
     m = Ramp(epsilon=Fraction(1, 10), typical=1)
     pairs = {(0, a, a, b) for a in (1, 3, 5, 9) for b in (a, a + 1)}
     assert worst_ratio(m, pairs, 1000) <= 0.1
-    monkeypatch.setattr(module, "_kappa", lambda _: Fraction(1, 10))
+    monkeypatch.setattr(instance_based, "_kappa", lambda _: Fraction(1, 10))
     assert worst_ratio(m, pairs, 1000) > 0.13
 
 

@@ -6,7 +6,7 @@ from scipy import stats
 
 from defocus.errors import InvalidParameterError, NotExactError
 from defocus.mechanisms import ReportNoisyMax
-from defocus.mechanisms.parameters import LARGEST, SMALLEST
+from defocus.mechanisms.mechanism import LARGEST, SMALLEST
 from defocus.noise.testing import seeded
 
 

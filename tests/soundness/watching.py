@@ -477,10 +477,10 @@ def _system() -> Any:
 @contextlib.contextmanager
 def machine() -> Iterator[None]:
     """Everything that is needed to hold a run still, for as long as it takes."""
-    from defocus.learning import hyperparameters as searching  # noqa: PLC0415
+    from defocus.learning import hyperparameters  # noqa: PLC0415
     from defocus.learning import noise as learning_noise  # noqa: PLC0415
     from defocus.ledger import entries  # noqa: PLC0415 -- imported with all others
-    from defocus.mechanisms.parameters import add  # noqa: PLC0415
+    from defocus.mechanisms.mechanism import add  # noqa: PLC0415
     from defocus.noise import discrete_gaussian, discrete_laplace, system  # noqa: PLC0415
     from defocus.tables.execution import Run  # noqa: PLC0415
     from defocus.workloads.streams import run as streams_memory  # noqa: PLC0415
@@ -495,7 +495,7 @@ def machine() -> Iterator[None]:
                 undo.enter_context(mock.patch.object(made, "advance", _advance(made.__dict__["advance"])))
         for made in (learning_noise.Cryptographic, learning_noise.Generated, learning_noise.Correlated):
             undo.enter_context(mock.patch.object(made, "add", _torch_noise(made.add)))
-        for made in vars(searching).values():
+        for made in vars(hyperparameters).values():
             if inspect.isclass(made) and "_score" in made.__dict__:
                 undo.enter_context(mock.patch.object(made, "_score", _scoring(made.__dict__["_score"])))
         undo.enter_context(

@@ -20,8 +20,7 @@ from defocus.privacy import account
 from defocus.tables import Table
 from defocus.tables.contribution import DEFAULT_ROWS, EDGES, Bound, best_bound, fitting, root_above
 from defocus.tables.measurement import Measuring
-from defocus.tables.sampling import RowSampler
-from defocus.tables.weights import published
+from defocus.tables.weights import RowSampler, published
 
 limit = st.integers(1, 6)
 

@@ -20,9 +20,8 @@ from defocus.tables.contribution import Bound
 from defocus.tables.keys import EVERYTHING, Keys, public_keys
 from defocus.tables.measurement import Measuring
 from defocus.tables.rows import Rows
-from defocus.tables.sampling import RowSampler
 from defocus.tables.splits import Scaled, Split
-from defocus.tables.weights import numbered
+from defocus.tables.weights import RowSampler, numbered
 
 TYPES = {"u": pa.int64(), "k": pa.string(), "y": pa.int64(), "x": pa.float64(), "z": pa.float64(), "s": pa.string()}
 HOSTILE = ["a", "A", "", "é", "e\u0301", "a'; DROP TABLE t; --", '"', "NULL", "\n", "患者", "v1:1"]

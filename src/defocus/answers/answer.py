@@ -1,8 +1,13 @@
-"""One answer for all rooms: released numbers with errors and intervals, for people and programs."""
+"""One answer for all rooms: released numbers with errors and intervals, for people and programs.
+
+Answers as a ledger keeps them: the same question asked again is answered from there, free of charge.
+
+Ledgers outlive code. What is written here is read by every later version: fields are added, never renamed.
+"""
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, final
@@ -11,17 +16,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from defocus.answers import export, guarantee, plots, tables
-from defocus.answers.columns import CONFIDENCE, AnswerColumn, Floats, checked_names, named
-from defocus.answers.explanation import exactness, told
-from defocus.answers.guarantee import Promise
-from defocus.answers.rules import Rule, below, covered, cut, rules_of
-from defocus.errors import InvalidParameterError, Number, positive, whole
+from defocus.answers import explanation, export, plots, tables
+from defocus.answers.columns import CONFIDENCE, NUMBERS, AnswerColumn, Floats, Tails, checked_names, named
+from defocus.answers.explanation import Promise, exactness, told
+from defocus.answers.rules import Effect, Rule, below, covered, cut, rules_in, rules_of, rules_out
+from defocus.errors import InvalidParameterError, LedgerDamagedError, Number, positive, whole
 from defocus.ledger import Receipt
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event
+from defocus.privacy.wire import read_number, write_number
 
-__all__ = ["PICKED", "Answer", "Figure", "Released"]
+__all__ = ["PICKED", "Answer", "Figure", "Released", "columns_in", "columns_out", "read", "written"]
+
 
 PICKED = "of groups picked by their noisy values, fewer than 95 % of the intervals hold"
 """What to say where noise decides which groups are shown."""
@@ -165,7 +171,7 @@ class Answer(ABC):
         None if no accountant can say, or it was paid for elsewhere.
         """
         paid = self.receipt
-        return None if paid is None else guarantee.alone(paid.event, paid.terms, self.asked)
+        return None if paid is None else explanation.alone(paid.event, paid.terms, self.asked)
 
     def __len__(self) -> int:
         return len(self.columns[0].values)
@@ -227,7 +233,7 @@ class Answer(ABC):
 
     def explain(self, *, html: bool = False) -> str:
         """The answer in plain words: question, protection, odds, rules, noise, exactness, cost and what is left."""
-        said = dict(self._topics()) if self.receipt is None else guarantee.topics(self.receipt, self.asked)
+        said = dict(self._topics()) if self.receipt is None else explanation.topics(self.receipt, self.asked)
         columns, things, paid = self.columns, self.things, self.receipt is not None
         names = ", ".join(column.name for column in columns)
         here = {
@@ -396,3 +402,76 @@ class Released(Answer):
             processing=(*self.processing, why),
             figure="bars",
         )
+
+
+def columns_out(columns: Sequence[AnswerColumn]) -> list[dict[str, Any]]:
+    """The columns with JSON types only; numbers that are not finite as text."""
+    return [
+        {
+            "name": column.name,
+            "how": column.how,
+            "integral": column.integral,
+            "absolute": column.absolute,
+            "tails": str(column.tails),
+        }
+        | {part: [x if math.isfinite(x) else str(x) for x in getattr(column, part).tolist()] for part in NUMBERS}
+        for column in columns
+    ]
+
+
+def columns_in(written: Any, *, absolute: bool) -> tuple[AnswerColumn, ...]:
+    """The columns that :func:`columns_out` wrote; earlier versions did not say what is ``absolute``, nor the tails."""
+    return tuple(
+        AnswerColumn(
+            name=column["name"],
+            how=column["how"],
+            integral=column["integral"],
+            absolute=bool(column.get("absolute", absolute)),
+            tails=Tails(column.get("tails", Tails.UNKNOWN)),
+            **{part: np.array([float(x) for x in column[part]], dtype=np.float64) for part in NUMBERS},
+        )
+        for column in written
+    )
+
+
+def written(answer: Released) -> dict[str, Any]:
+    """What every record of an answer has, with JSON types only; rooms add the keys."""
+    asked = answer.asked
+    return {
+        "columns": columns_out(answer.columns),
+        "question": answer.question,
+        **rules_out(answer.rules),
+        "processing": list(answer.processing),
+        "asked": None if asked is None else [write_number(asked.epsilon), write_number(asked.delta)],
+    }
+
+
+def read(
+    record: Any,
+    receipt: Receipt,
+    about: str,
+    make: Callable[..., Released],
+    *,
+    absolute: bool,
+    earlier: Mapping[str, Effect],
+) -> Released:
+    """The answer that ``make`` makes of the parts that :func:`written` wrote; it finds the others in the record.
+
+    Whatever is wrong with a record is told as a damaged ledger. Answers that were kept by earlier versions do not say
+    what was asked for, and not whether errors are ``absolute`` nor what a rule does, which ``earlier`` knows.
+    """
+    try:
+        asked = record.get("asked")
+        return make(
+            columns=columns_in(record["columns"], absolute=absolute),
+            question=record["question"],
+            receipt=receipt,
+            rules=rules_in(record, earlier),
+            processing=tuple(record["processing"]),
+            asked=None if asked is None else Budget(*map(read_number, asked)),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError, pa.ArrowException):
+        raise LedgerDamagedError(
+            f"What the ledger kept for charge {receipt.sequence} is not the answer to a question about {about}.",
+            fix="ask under another request name.",
+        ) from None

@@ -5,11 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
-from defocus.answers import guarantee, tables
+from defocus.answers import explanation, tables
 from defocus.answers.columns import CONFIDENCE, brief
-from defocus.answers.explanation import told
+from defocus.answers.explanation import Promise, told
 from defocus.answers.export import json_value
-from defocus.answers.guarantee import Promise
 from defocus.answers.rules import Rule, below, covered, cut, rules_of
 from defocus.errors import InvalidParameterError
 from defocus.ledger import Remaining
@@ -97,9 +96,9 @@ class Prospect:
         """Whether the budget covers it, and what is left now and afterwards."""
         if self.after is None:
             instead = f"; {self.remedy.rstrip('.')}" if self.remedy else ""
-            return f"does not cover it; left now: {guarantee.left(self.remaining)}{instead}"
+            return f"does not cover it; left now: {explanation.left(self.remaining)}{instead}"
         takes = f"used now: {self.used[0]}; used afterwards: {self.used[1]}"
-        both = f"left now: {guarantee.left(self.remaining)}; left afterwards: {guarantee.left(self.after)}"
+        both = f"left now: {explanation.left(self.remaining)}; left afterwards: {explanation.left(self.after)}"
         return f"covers it; {both}; {takes}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -215,13 +214,13 @@ class Preview:
         others = [f"{each.name}: {each.how}" for each in self.methods if each.name != self.method]
         said: dict[str, Sequence[str]] = {"question": [self.question]}
         if found is not None:
-            said["protected"] = [guarantee.protection(found.unit, found.dataset)]
-            said[f"for one {guarantee.one(found.unit)}"] = guarantee.odds(found.promise, found.unit)
+            said["protected"] = [explanation.protection(found.unit, found.dataset)]
+            said[f"for one {explanation.one(found.unit)}"] = explanation.odds(found.promise, found.unit)
         said["by rule"] = (*self.rules, *self.foretold) or ["nothing is bounded or clipped"]
         said["noise"] = [*(f"{column.name}: {column.how}" for column in self.columns), *below(cut(self.rules))]
         said["instead of"] = others
-        paid = [] if found is None else [guarantee.cost(found.promise, found.asked)]
-        said["cost"] = [*paid, guarantee.owed(self.event)]
+        paid = [] if found is None else [explanation.cost(found.promise, found.asked)]
+        said["cost"] = [*paid, explanation.owed(self.event)]
         said["budget"] = [] if found is None else [found.budget()]
         return told(said, html=html)
 
@@ -252,7 +251,7 @@ class Preview:
         error = "expected absolute error" if self.absolute else "standard error of the noise"
         kind = f"{error}, and in brackets what it stays within with {100 * self.confidence:.4g} % probability"
         found = self.prospect
-        cost = guarantee.owed(self.event) if found is None else guarantee.cost(found.promise)
+        cost = explanation.owed(self.event) if found is None else explanation.cost(found.promise)
         paid = [f"cost: {cost}"] if found is None else [f"cost: {cost}", f"budget: {found.budget()}"]
         return [kind, *self.foretold, *paid, *below(self.rules)]
 

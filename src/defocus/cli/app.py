@@ -7,14 +7,7 @@ from typing import Annotated
 
 import typer
 
-from defocus.cli import (
-    collection_commands,
-    graph_commands,
-    ledger_commands,
-    privacy_commands,
-    table_commands,
-    train_commands,
-)
+from defocus.cli import data_commands, privacy_commands
 from defocus.errors import DefocusError, ExpressionError, InvalidParameterError
 
 __all__ = ["app", "main"]
@@ -29,14 +22,7 @@ app = typer.Typer(
     epilog="Exit codes: 0 done, 1 refused or a violation found, 2 the command was not understood.",
 )
 
-for group in (
-    table_commands,
-    graph_commands,
-    collection_commands,
-    train_commands,
-    ledger_commands,
-    privacy_commands,
-):
+for group in (data_commands, privacy_commands):
     app.add_typer(group.commands)
 
 

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import typer
 
-from defocus.cli.budget_options import total
+from defocus.cli.options import total
 from defocus.cli.terminal import console, plain
 from defocus.engines.postgresql import is_address
 from defocus.engines.sources import source

@@ -9,12 +9,12 @@ from tempfile import TemporaryDirectory
 from typing import Any, final
 
 from defocus.cli import privacy
-from defocus.cli.budget_options import total
+from defocus.cli.options import total
 from defocus.cli.questions import show, write, writer
 from defocus.cli.remedies import notes_in_options
 from defocus.errors import InvalidParameterError
 from defocus.graphs import Answer, GraphQuery, Network, Preview, open_graph
-from defocus.graphs.kernels.compiler import ready
+from defocus.graphs.kernels.rows import ready
 from defocus.graphs.ledgers import place_of
 from defocus.graphs.node_names import Lines
 from defocus.ledger import Ledger

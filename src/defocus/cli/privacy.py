@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, final
 
 from defocus.answers.plots import blank
-from defocus.cli.budget_options import DELTA, price_of
+from defocus.cli.options import DELTA, price_of
 from defocus.cli.terminal import above, below, console, facts, table, to_json
 from defocus.errors import BudgetOutOfReachError, DefocusError, InvalidParameterError, Number, probability
 from defocus.mechanisms import Advice, Candidate, advise, advise_choice

@@ -12,10 +12,9 @@ from defocus.answers import Answer, Preview, Released
 from defocus.graphs.certificates import Certificate, Entry, Finding
 from defocus.graphs.data import build, build_directed
 from defocus.graphs.graph import DirectedGraph, Graph
-from defocus.graphs.network import Network
+from defocus.graphs.network import GraphQuery, Network
 from defocus.graphs.open import open_graph
 from defocus.graphs.public import Public
-from defocus.graphs.query import GraphQuery
 from defocus.graphs.statistics import ENTRIES, Degrees, Edges, Histogram, Joint, Stars, Statistic, Triangles
 from defocus.privacy.sensitivity import Sensitivity
 

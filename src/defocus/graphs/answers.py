@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from defocus.answers import Effect, Released, Rule, plots
-from defocus.answers.answer import Figure
-from defocus.answers.record import read, written
+from defocus.answers.answer import Figure, read, written
 from defocus.answers.rules import rules_of
 from defocus.answers.tables import spelt
 from defocus.errors import InvalidParameterError

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from defocus.errors import InvalidParameterError, in_range
 from defocus.graphs.data import MISSING_TIME, Data, Pairs
 from defocus.graphs.graph import DirectedGraph, Graph
-from defocus.graphs.public import Public
-from defocus.graphs.statistic import Statistic
+from defocus.graphs.public import Public, Statistic
 from defocus.privacy.units import Adjacency, Unit
 
 __all__ = [

@@ -1,19 +1,64 @@
-"""Edges in files: Parquet, text and DuckDB. Footers and headers are read when a graph is opened, rows later."""
+"""Where edges come from: the columns of a source, and the nodes that it lists itself."""
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from defocus.errors import InvalidParameterError, SourceError, UnknownColumnError
-from defocus.graphs.edge_sources import EdgeColumns, EdgeSource
 from defocus.graphs.edge_texts import PLACES, SEPARATED, Read, is_number, quoted, text_columns
-from defocus.graphs.node_names import as_column
+from defocus.graphs.node_names import Column, as_column
 
-__all__ = ["file_source", "frame_columns"]
+__all__ = ["UNTYPED", "EdgeColumns", "EdgeSource", "file_source", "frame_columns"]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class EdgeColumns:
+    """The two ends of every edge as they are called in the data, with weights and times where they were named."""
+
+    left: Column
+    right: Column
+    weights: Column | None = None
+    times: Column | None = None
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class EdgeSource:
+    """A list of edges that can be read.
+
+    Everything here but what ``read`` and ``listed`` give is public: it comes from types, names and schemas.
+
+    Args:
+        kind: what it is, in words.
+        name: what the data is called where nobody says; None for data in memory.
+        head: the columns without rows, which have the same types.
+        read: reads all edges.
+        listed: the nodes that the source lists beside its edges, if it does.
+        directed: whether its edges have a direction; None where it does not say.
+    """
+
+    kind: str
+    name: str | None
+    head: EdgeColumns
+    read: Callable[[], EdgeColumns]
+    listed: Callable[[], Sequence[Any]] | None = None
+    directed: bool | None = None
+    written: bool = False
+    """Whether ends are text that may stand for whole numbers, as in CSV."""
+    ends: tuple[str, str] | None = None
+    """The columns that hold the ends, where the data has more than those two."""
+
+
+UNTYPED = EdgeColumns(np.zeros(0, object), np.zeros(0, object), np.zeros(0, object), np.zeros(0, object))
+"""The head of lists of Python objects, which may hold anything."""
+
 
 _USUAL = (("source", "target"), ("src", "dst"), ("from", "to"), ("left", "right"), ("u", "v"))
 """What the two ends of an edge are usually called."""

@@ -8,8 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from defocus.errors import InvalidParameterError, SourceError, UnknownColumnError
-from defocus.graphs.edge_files import file_source, frame_columns
-from defocus.graphs.edge_sources import UNTYPED, EdgeColumns, EdgeSource
+from defocus.graphs.edge_files import UNTYPED, EdgeColumns, EdgeSource, file_source, frame_columns
 from defocus.graphs.node_names import as_column
 
 __all__ = ["source"]

@@ -10,9 +10,8 @@ import numpy as np
 from defocus.answers.columns import Tails, noisy
 from defocus.errors import CannotCalibrateError, DefocusError, InvalidParameterError, UnsupportedEventError
 from defocus.graphs.data import Data
-from defocus.graphs.public import Public
+from defocus.graphs.public import IntVector, Public, Statistic
 from defocus.graphs.question import Method, Result
-from defocus.graphs.statistic import IntVector, Statistic
 from defocus.graphs.statistics import registered
 from defocus.mechanisms import Gaussian, Laplace
 from defocus.noise import Bits

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, final
 
 from defocus.errors import InvalidParameterError, LedgerMismatchError, NotDeclaredError
-from defocus.graphs.edge_sources import EdgeSource
+from defocus.graphs.edge_files import EdgeSource
 from defocus.ledger import Ledger
-from defocus.ledger.default_place import beside
+from defocus.ledger.creation import beside
 from defocus.ledger.text import line
 from defocus.privacy.budgets import Budget
 from defocus.privacy.units import Unit

@@ -11,10 +11,10 @@ import numpy as np
 from defocus.errors import InvalidParameterError, NotDeclaredError
 from defocus.graphs.data import RULES, Data, Pairs, checked_nodes
 from defocus.graphs.distributed.open import EngineEdges, engine_edges, in_engine
+from defocus.graphs.edge_files import EdgeColumns, EdgeSource
 from defocus.graphs.edge_reader import source
-from defocus.graphs.edge_sources import EdgeColumns, EdgeSource
 from defocus.graphs.edge_values import times_of, weights_of
-from defocus.graphs.kernels.compiler import ready
+from defocus.graphs.kernels.rows import ready
 from defocus.graphs.ledgers import Holding, booked, called, place_of
 from defocus.graphs.network import Network
 from defocus.graphs.node_names import Lines, Names, is_text, listed_in
@@ -23,7 +23,7 @@ from defocus.ledger import Ledger
 from defocus.ledger.creation import check_kinds
 from defocus.privacy.budgets import Budget
 from defocus.privacy.units import Unit
-from defocus.release.purposes import declared
+from defocus.release.charge import declared
 
 __all__ = ["AS_LISTED", "open_graph"]
 

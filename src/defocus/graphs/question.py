@@ -12,7 +12,7 @@ from defocus.answers.columns import AnswerColumn
 from defocus.errors import InvalidParameterError, choice
 from defocus.graphs.data import Data
 from defocus.graphs.public import Public
-from defocus.mechanisms.parameters import NOISES
+from defocus.mechanisms.mechanism import NOISES
 from defocus.noise import Bits
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event

@@ -22,8 +22,8 @@ from torch.utils.data import (
 )
 
 from defocus.errors import UnaccountedSamplingError, UnfitDataError
-from defocus.learning.gradients.batches import Batch
-from defocus.learning.users import numbered
+from defocus.learning.gradients.layouts import Batch
+from defocus.learning.sampling import numbered
 from defocus.noise.ranges import Integers
 
 __all__ = ["Examples", "Units", "Weights", "examples", "without_loader"]

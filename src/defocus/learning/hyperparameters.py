@@ -54,9 +54,8 @@ from defocus.learning.distributed import Ranks
 from defocus.learning.ledgers import ledger_of, place_of, price, total_of
 from defocus.learning.model_check.trials import generators
 from defocus.learning.model_guard import Snapshot
-from defocus.learning.setup import checked_unit
 from defocus.learning.suggestions import EPOCHS
-from defocus.learning.trainer import Trainer
+from defocus.learning.trainer import Trainer, checked_unit
 from defocus.ledger import Ledger, Receipt
 from defocus.ledger.creation import check_kinds
 from defocus.noise import Bits, bernoulli, discrete_gaussian, uniform

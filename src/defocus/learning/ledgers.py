@@ -9,7 +9,7 @@ import numpy as np
 
 from defocus.errors import InvalidParameterError, NotDeclaredError
 from defocus.ledger import Ledger
-from defocus.ledger.default_place import beside
+from defocus.ledger.creation import beside
 from defocus.privacy.budgets import Budget
 from defocus.privacy.calibration import check_budget, delta_for
 from defocus.privacy.units import Unit

@@ -1,6 +1,7 @@
 """One step: clip, add up, add noise, divide. What comes out is in ``grad``, for the user's optimizer."""
 
 import contextlib
+import copy
 import hashlib
 import math
 from array import array
@@ -15,7 +16,7 @@ import numpy as np
 import torch
 from torch.nn import Module
 
-from defocus.errors import StepFailedError
+from defocus.errors import DefocusError, StepFailedError, UnfitDataError, UnfitModelError
 from defocus.learning.accountant import Plan
 from defocus.learning.clipping import AdaptiveClipping, Clipping, PerLayerClipping
 from defocus.learning.data import Examples, Units, Weights
@@ -29,7 +30,8 @@ from defocus.learning.run_log import DIGEST_BYTES
 from defocus.noise.ranges import Integers
 from defocus.release.paid_computation import silence
 
-__all__ = ["Stepper"]
+__all__ = ["Stepper", "withheld"]
+
 
 _Seen = tuple[torch.Tensor, torch.Tensor]
 """Losses and norms of examples, for their owner."""
@@ -331,3 +333,26 @@ def _filled(numbers: torch.Tensor, length: int) -> torch.Tensor:
 
 def _weighted(rule: Rule, weight: float) -> Rule:
     return rule if weight == 1 else lambda norms: rule(norms) * weight
+
+
+def withheld(work: Callable[[], None]) -> DefocusError | KeyboardInterrupt | None:
+    """Why work on private examples failed, as far as it may be told, to be raised by whoever holds none of them.
+
+    Guarantee:
+        What is returned is new: no cause, context or frame of the failure hangs on it. Refusals that are about public
+        things (the model between steps, the log, other processes) keep their words, and everything else says nothing.
+    """
+    try:
+        work()
+    except KeyboardInterrupt:
+        return KeyboardInterrupt()
+    except BaseException as problem:  # noqa: BLE001 -- its words and frames may hold examples
+        if isinstance(problem, DefocusError) and not isinstance(problem, UnfitModelError | UnfitDataError):
+            return copy.copy(problem)
+    else:
+        return None
+    return StepFailedError(
+        "A step failed on private examples. The reason is withheld, since it may quote them. Nothing of the step was"
+        " released, and the charge stays.",
+        fix="try the model and the loss on made-up examples of every kind, and resume from a checkpoint.",
+    )

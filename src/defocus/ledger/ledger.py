@@ -12,13 +12,12 @@ from defocus.errors import InvalidParameterError, LedgerUnavailableError, Number
 from defocus.ledger import display
 from defocus.ledger.anchors import Anchor, AnchorFile, as_anchor
 from defocus.ledger.chain import Chain, anchors, heaviest_events
-from defocus.ledger.charge import Account, checked_labels
 from defocus.ledger.creation import anchor_file_of, check_kinds, is_there, make, place_of, terms_of
 from defocus.ledger.display import Prices
 from defocus.ledger.entries import CHARGE, RELEASE, Entry, amounts_out, fingerprint, now, plain, stored_event
 from defocus.ledger.filter import Guard, Remaining, Tally
 from defocus.ledger.parts import Parts
-from defocus.ledger.receipts import Receipt, Recorded
+from defocus.ledger.receipts import Account, Receipt, Recorded, checked_labels
 from defocus.ledger.store import Store, checked
 from defocus.ledger.terms import Terms
 from defocus.ledger.text import line, whoever

@@ -28,7 +28,7 @@ from defocus.errors import (
     MissingExtraError,
 )
 from defocus.ledger.places import Place
-from defocus.ledger.schema import DIVIDED_TABLES, DIVIDED_TRIGGERS, TABLES, TRIGGERS, postgresql_triggers
+from defocus.ledger.store import DIVIDED_TABLES, DIVIDED_TRIGGERS, TABLES, TRIGGERS, postgresql_triggers
 
 __all__ = ["PostgresqlSchema", "postgresql_schema"]
 

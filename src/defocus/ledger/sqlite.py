@@ -37,7 +37,7 @@ from sqlalchemy.exc import DisconnectionError, SQLAlchemyError
 from defocus.errors import LedgerBusyError, LedgerDamagedError, LedgerError, LedgerUnavailableError
 from defocus.ledger.lock import file_lock, lock_path, sync_directory
 from defocus.ledger.places import Place
-from defocus.ledger.schema import (
+from defocus.ledger.store import (
     DIVIDED_FORMAT,
     DIVIDED_TABLES,
     DIVIDED_TRIGGERS,

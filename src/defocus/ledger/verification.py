@@ -7,10 +7,10 @@ from typing import Any, NamedTuple, final
 
 from defocus.errors import DefocusError, LedgerBusyError, LedgerDamagedError
 from defocus.ledger.anchors import Anchor
-from defocus.ledger.charge import Account
 from defocus.ledger.entries import CHARGE, GENESIS, NO_HASH, RELEASE, Entry, amounts_in, digest
 from defocus.ledger.filter import Amounts, Guard, Tally
 from defocus.ledger.parts import key_of
+from defocus.ledger.receipts import Account
 from defocus.ledger.store import Row, Session, Store, checked
 from defocus.ledger.terms import Terms
 from defocus.privacy.wire import from_wire

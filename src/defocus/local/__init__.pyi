@@ -6,8 +6,6 @@ from defocus.local.aggregation import write_parquet as write_parquet
 from defocus.local.answers import Collected as Collected
 from defocus.local.clients import Client as Client
 from defocus.local.clients import Memory as Memory
-from defocus.local.collection import collect as collect
-from defocus.local.collection import collection_event as collection_event
 from defocus.local.designs import Rappor as Rappor
 from defocus.local.domains import Categories as Categories
 from defocus.local.domains import Interval as Interval
@@ -29,6 +27,8 @@ from defocus.local.servers import State as State
 from defocus.local.surveys import Attributes as Attributes
 from defocus.local.surveys import Tables as Tables
 from defocus.local.surveys import attributes as attributes
+from defocus.local.surveys import collect as collect
+from defocus.local.surveys import collection_event as collection_event
 from defocus.local.trust_models import Comparison as Comparison
 from defocus.local.trust_models import Option as Option
 from defocus.local.trust_models import compare as compare

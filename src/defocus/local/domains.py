@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from defocus.errors import InvalidParameterError, Number, OutOfDomainError, SilentDeviceError, finite, whole
-from defocus.errors.plain import guarded, plain
+from defocus.errors.checks import guarded, plain
 from defocus.privacy.wire import read_number, write_number
 
 __all__ = [

@@ -16,7 +16,7 @@ from defocus.local.designs.numeric import LocalLaplace, Window
 from defocus.local.domains import Interval
 from defocus.local.reports import Reports
 from defocus.local.servers import Server, State
-from defocus.local.servers.distributions import expectation_maximisation
+from defocus.local.servers.supports import expectation_maximisation
 from defocus.noise import Bits
 from defocus.privacy import events
 

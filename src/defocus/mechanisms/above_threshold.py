@@ -9,7 +9,7 @@ import numpy as np
 
 from defocus.errors import InvalidParameterError, Number, count, positive
 from defocus.mechanisms import error_laws
-from defocus.mechanisms.parameters import LARGEST, SMALLEST, Integers, integers, saturate, scale_for
+from defocus.mechanisms.mechanism import LARGEST, SMALLEST, Integers, integers, saturate, scale_for
 from defocus.mechanisms.selection import checked_flag
 from defocus.noise import Bits, discrete_laplace
 from defocus.privacy import events

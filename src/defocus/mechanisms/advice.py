@@ -8,8 +8,7 @@ from typing import Any, final
 from defocus.errors import CannotCalibrateError, InvalidParameterError, Number, UnsupportedEventError, count, positive
 from defocus.mechanisms.gaussian import Gaussian
 from defocus.mechanisms.laplace import Laplace
-from defocus.mechanisms.mechanism import Mechanism
-from defocus.mechanisms.parameters import checked_budget
+from defocus.mechanisms.mechanism import Mechanism, checked_budget
 from defocus.mechanisms.selection import Exponential, PermuteAndFlip, ReportNoisyMax, checked_flag
 from defocus.privacy.budgets import Budget
 from defocus.privacy.html import html_lines, html_table

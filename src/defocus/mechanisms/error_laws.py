@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from defocus.errors import Number
-from defocus.mechanisms.parameters import outside
+from defocus.mechanisms.mechanism import outside
 
 __all__ = [
     "gaussian_error",

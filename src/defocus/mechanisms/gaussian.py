@@ -6,7 +6,7 @@ from typing import Self, final, overload
 
 from defocus.errors import CannotCalibrateError, InvalidParameterError, Number, UnsupportedEventError, count, positive
 from defocus.mechanisms import error_laws
-from defocus.mechanisms.parameters import (
+from defocus.mechanisms.mechanism import (
     Integers,
     IntVector,
     add,

@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeAlias, final
 from defocus.errors import InvalidParameterError, Number, count, in_range, probability, whole
 from defocus.mechanisms import error_laws
 from defocus.mechanisms.laplace import Laplace
-from defocus.mechanisms.parameters import Integers, checked_rate, integers, saturate, scale_for
+from defocus.mechanisms.mechanism import Integers, checked_rate, integers, saturate, scale_for
 from defocus.noise import Bits, discrete_laplace
 from defocus.noise.bits import source
 from defocus.noise.enclosures import exp_bounds

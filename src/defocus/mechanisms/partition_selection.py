@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from defocus.errors import CannotCalibrateError, Number, count, in_range, positive, probability, whole
-from defocus.mechanisms.parameters import Integers, integers, outside
+from defocus.mechanisms.mechanism import Integers, integers, outside
 from defocus.mechanisms.selection import checked_flag
 from defocus.noise import Bits
 from defocus.noise.bits import Words, source

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 from defocus.errors import Number
-from defocus.mechanisms.parameters import IntVector, add, scale_for
+from defocus.mechanisms.mechanism import IntVector, add, scale_for
 from defocus.noise import Bits, discrete_laplace
 from defocus.privacy import events
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from scipy.special import lambertw
 
 from defocus.errors import InvalidParameterError, Number, choice, count, finite, positive
-from defocus.mechanisms.parameters import LARGEST_SCALE, Integers, IntVector, integers, outside
+from defocus.mechanisms.mechanism import LARGEST_SCALE, Integers, IntVector, integers, outside
 from defocus.mechanisms.quantile_tree import NoisyTree
 from defocus.mechanisms.selection import checked_flag
 from defocus.noise import Bits

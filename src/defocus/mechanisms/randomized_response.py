@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from defocus.errors import Number, count, in_range, whole
-from defocus.mechanisms.parameters import Integers, IntVector, integers, outside
+from defocus.mechanisms.mechanism import Integers, IntVector, integers, outside
 from defocus.noise import Bits, uniform
 from defocus.noise.bits import source
-from defocus.noise.coins import coins
 from defocus.noise.enclosures import exp_bounds
+from defocus.noise.ranges import coins
 from defocus.privacy import events
 
 __all__ = ["Estimate", "RandomizedResponse"]

@@ -12,7 +12,7 @@ import numpy as np
 
 from defocus.errors import InvalidParameterError, Number, count, finite, in_range, positive, probability
 from defocus.mechanisms import error_laws
-from defocus.mechanisms.parameters import Integers, add, integers, outside, scale_for
+from defocus.mechanisms.mechanism import Integers, add, integers, outside, scale_for
 from defocus.mechanisms.selection import checked_flag
 from defocus.noise import Bits, discrete_laplace
 from defocus.privacy import events

@@ -12,7 +12,7 @@ from scipy.special import lambertw
 
 from defocus.errors import InvalidParameterError, Number, count, positive
 from defocus.mechanisms import error_laws
-from defocus.mechanisms.parameters import Integers, integers, outside, rationals, scale_for
+from defocus.mechanisms.mechanism import Integers, integers, outside, rationals, scale_for
 from defocus.noise import Bits, bernoulli_exp, discrete_laplace, exponential_choice, permutation, uniform
 from defocus.privacy import events
 from defocus.privacy.numbers import bisect, least

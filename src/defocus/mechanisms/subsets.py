@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from defocus.errors import InvalidParameterError, Number, count
-from defocus.mechanisms.parameters import Integers, checked_rate, integers, outside
+from defocus.mechanisms.mechanism import Integers, checked_rate, integers, outside
 from defocus.mechanisms.selection import checked_flag
 from defocus.noise import Bits, permutation
 from defocus.noise.bits import source

@@ -12,9 +12,8 @@ more bits are drawn and the enclosure is tightened until they are.
 
 from defocus.noise.bits import Bits, system
 from defocus.noise.choice import exponential_choice
-from defocus.noise.coins import bernoulli, bernoulli_exp
 from defocus.noise.discrete import discrete_gaussian, discrete_laplace
-from defocus.noise.ranges import permutation, uniform
+from defocus.noise.ranges import bernoulli, bernoulli_exp, permutation, uniform
 
 __all__ = [
     "Bits",

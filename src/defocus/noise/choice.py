@@ -10,9 +10,8 @@ import numpy.typing as npt
 
 from defocus.errors import InvalidParameterError, Number, finite, non_negative, positive
 from defocus.noise.bits import Bits, Words, source
-from defocus.noise.coins import coin
 from defocus.noise.enclosures import exp_bounds, ln2_bounds
-from defocus.noise.ranges import Integers, uniform_below
+from defocus.noise.ranges import Integers, coin, uniform_below
 
 __all__ = ["Scores", "cell_choice", "exponential_choice"]
 

@@ -5,8 +5,7 @@ from fractions import Fraction
 from typing import final
 
 from defocus.noise.bits import Bits
-from defocus.noise.coins import coin_exp
-from defocus.noise.ranges import uniform_below
+from defocus.noise.ranges import coin_exp, uniform_below
 
 __all__ = ["Law", "gaussian_one", "geometric_one", "laplace_one"]
 

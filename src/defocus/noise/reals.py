@@ -7,9 +7,9 @@ from itertools import accumulate
 from typing import TypeAlias, final
 
 from defocus.noise.bits import Bits
-from defocus.noise.coins import coin
 from defocus.noise.enclosures import exp_bounds
 from defocus.noise.laws import geometric_one
+from defocus.noise.ranges import coin
 
 __all__ = ["EnclosedWeights", "ExponentialReal", "enclosed_choice"]
 

@@ -32,10 +32,9 @@ from typing import final
 import numpy as np
 
 from defocus.noise.bits import Bits, Words
-from defocus.noise.coins import Coins, coin, coin_exp
 from defocus.noise.enclosures import exp_bounds
 from defocus.noise.laws import Law, geometric_one
-from defocus.noise.ranges import Integers, fitting, uniform_below
+from defocus.noise.ranges import Coins, Integers, coin, coin_exp, fitting, uniform_below
 
 __all__ = ["GUIDE_BITS", "UNSURE", "Grid", "Table", "draw", "gaussian_table", "laplace_table"]
 

@@ -40,14 +40,14 @@ from defocus.privacy.expressions import unparse as unparse
 from defocus.privacy.filters import Comparison as Comparison
 from defocus.privacy.filters import Cost as Cost
 from defocus.privacy.filters import Filter as Filter
+from defocus.privacy.filters import Odometer as Odometer
 from defocus.privacy.filters import Remaining as Remaining
 from defocus.privacy.filters import filter as filter
+from defocus.privacy.filters import odometer as odometer
 from defocus.privacy.groups import group as group
 from defocus.privacy.groups import user_level as user_level
 from defocus.privacy.losses import Interval as Interval
 from defocus.privacy.losses import Loss as Loss
-from defocus.privacy.odometers import Odometer as Odometer
-from defocus.privacy.odometers import odometer as odometer
 from defocus.privacy.selection import expected_runs as expected_runs
 from defocus.privacy.selection import select as select
 from defocus.privacy.sensitivity import Sensitivity as Sensitivity

@@ -34,7 +34,7 @@ from defocus.privacy.accounting.renyi import curve
 from defocus.privacy.accounting.shuffling import replaced_only
 from defocus.privacy.accounting.zcdp import rho_of
 from defocus.privacy.events import DiscreteGaussian, Event, Exponential, Gaussian
-from defocus.privacy.magnitudes import squared_mu
+from defocus.privacy.losses import squared_mu
 from defocus.privacy.numbers import PAD, above
 from defocus.privacy.units import Adjacency
 

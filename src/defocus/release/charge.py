@@ -9,25 +9,29 @@ Guarantee:
     :math:`(\varepsilon, \delta)`-DP, and charged as that and nothing better (:func:`pair`).
 """
 
-from collections.abc import Callable, Iterator
+import difflib
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from defocus.errors import (
     BudgetExceededError,
     DefocusError,
+    InvalidParameterError,
     NotDeclaredError,
     UnsupportedEventError,
     positive,
     probability,
 )
 from defocus.ledger import Ledger, Receipt
+from defocus.ledger.text import line
 from defocus.privacy.accounting import tightest_at
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Approximate, Event
 from defocus.privacy.numbers import above, at_most, roughly
 from defocus.privacy.units import Adjacency
 
-__all__ = ["Replan", "admitted", "advice", "charge", "pair", "payable", "spendable"]
+__all__ = ["Replan", "admitted", "advice", "allowed", "charge", "declared", "pair", "payable", "spendable"]
+
 
 Replan = Callable[[float | None], Event]
 """What the same question would owe with another delta, or without one."""
@@ -152,3 +156,35 @@ def _admits(ledger: Ledger, event: Event) -> bool:
         return ledger.admits(event)
     except UnsupportedEventError:
         return False
+
+
+def declared(purposes: object) -> tuple[str, ...] | None:
+    """One purpose or several, each of which a ledger can hold; None where any will do.
+
+    >>> declared("monthly report"), declared(["report", "audit", "report"])
+    (('monthly report',), ('report', 'audit'))
+    """
+    if purposes is None:
+        return None
+    listed = [purposes] if isinstance(purposes, str) else purposes
+    if not isinstance(listed, Iterable) or isinstance(listed, bytes) or not (found := list(listed)):
+        raise InvalidParameterError(
+            "purposes does not list what the data may be used for.",
+            fix='pass purposes=["monthly report"], or leave it out where any purpose will do.',
+        )
+    return tuple(dict.fromkeys(line("a purpose", one) for one in found))
+
+
+def allowed(purpose: str | None, purposes: tuple[str, ...] | None, question: str) -> str:
+    """The purpose to write in the ledger, if the owner of the data allows it; the question itself unless told."""
+    if purposes is None:
+        return purpose if purpose is not None else question[:200]
+    if purpose not in purposes:
+        near = difflib.get_close_matches(purpose or "", purposes, n=1)
+        hint = f"did you mean {near[0]!r}? The" if near else "the"
+        raise InvalidParameterError(
+            "This data may be used for named purposes only, and "
+            + (f"{purpose!r:.60} is none of them." if purpose else "none was named."),
+            fix=f"{hint} purposes are {'; '.join(purposes)}."[:1000],
+        )
+    return str(purpose)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from defocus.answers import guarantee
+from defocus.answers import explanation
 from defocus.answers.columns import CONFIDENCE
 from defocus.answers.preview import Preview, PreviewColumn, Prospect
 from defocus.errors import Number, probability
@@ -30,7 +30,7 @@ def prospect(event: Event, *, asked: Budget | None, replan: Replan, ledger: Ledg
     return Prospect(
         event=event if owed is None else owed,
         asked=asked,
-        promise=guarantee.alone(event, ledger.terms, asked),
+        promise=explanation.alone(event, ledger.terms, asked),
         unit=ledger.unit,
         dataset=ledger.dataset,
         fits=after is not None,

@@ -8,7 +8,7 @@ from typing import Any, final
 import numpy as np
 
 from defocus.answers.columns import CONFIDENCE
-from defocus.answers.guarantee import Promise, odds, promise, protection
+from defocus.answers.explanation import Promise, odds, promise, protection
 from defocus.errors import InvalidParameterError, ReleaseFailedError
 from defocus.ledger import Ledger, Receipt
 from defocus.ledger.entries import plain

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from defocus.answers import Released
+from defocus.answers.answer import read, written
 from defocus.answers.columns import AnswerColumn
-from defocus.answers.record import read, written
 from defocus.answers.rules import Effect, rules_of
 from defocus.errors import InvalidParameterError
 from defocus.ledger import Receipt

@@ -17,10 +17,9 @@ from defocus.errors import InvalidParameterError, NotDeclaredError, Number, whol
 from defocus.ledger import Ledger, Receipt
 from defocus.noise import Bits
 from defocus.noise.bits import source as bits_of
-from defocus.release.charge import spendable
+from defocus.release.charge import allowed, spendable
 from defocus.release.paid_computation import perform
 from defocus.release.preview import previewed
-from defocus.release.purposes import allowed
 from defocus.tables.answers import answered, from_record, to_record
 from defocus.tables.contribution import Bound
 from defocus.tables.execution import rehearse
@@ -28,9 +27,8 @@ from defocus.tables.keys import Keys, declared_keys
 from defocus.tables.measurement import Measuring
 from defocus.tables.parts import part_rules
 from defocus.tables.rows import Rows
-from defocus.tables.sampling import RowSampler
 from defocus.tables.splits import PRESENCE
-from defocus.tables.weights import published
+from defocus.tables.weights import RowSampler, published
 
 __all__ = ["Cube"]
 

@@ -8,9 +8,9 @@ from defocus.engines.schema import Column, Kind, Schema
 from defocus.engines.sources import Source, fits, source
 from defocus.errors import DefocusError, LedgerBusyError, LedgerError, LedgerUnavailableError, UnknownColumnError
 from defocus.ledger import Ledger
+from defocus.tables.contribution import naming
 from defocus.tables.dataset_file import Dataset, Facts, OtherTable
 from defocus.tables.parts import described, divided, in_ledger, undivided
-from defocus.tables.person import naming
 from defocus.tables.rows import Division
 
 __all__ = ["Checked", "check", "compared", "declared", "ledger_of", "open_dataset"]

@@ -11,7 +11,7 @@ from typing import Any
 from defocus.engines.schema import Kind, Schema
 from defocus.engines.sources import source
 from defocus.errors import InvalidParameterError
-from defocus.ledger.default_place import beside
+from defocus.ledger.creation import beside
 from defocus.privacy.budgets import Budget
 from defocus.privacy.units import Adjacency, Unit
 from defocus.tables.contribution import FIND, Bound

@@ -16,7 +16,7 @@ from defocus.engines.sources import fits
 from defocus.engines.spark.sessions import is_master
 from defocus.errors import DatasetFileError, DefocusError, Number, finite
 from defocus.ledger.anchors import AnchorFile, anchor_path
-from defocus.ledger.default_place import beside
+from defocus.ledger.creation import beside
 from defocus.privacy.budgets import Budget
 from defocus.privacy.units import Unit, rows, user
 from defocus.tables.contribution import FIND, Bound, fitting

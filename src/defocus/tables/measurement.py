@@ -16,11 +16,11 @@ from sqlglot import exp
 from defocus.engines.engine import integers
 from defocus.engines.syntax import BIGINT, DOUBLE, column, decimal, mild, named, sub, typed, whole
 from defocus.mechanisms.ranges import RangeFinding
-from defocus.tables.sampling import RowSampler
 from defocus.tables.splits import Scaled, Split
-from defocus.tables.weights import Groups
+from defocus.tables.weights import Groups, RowSampler
 
-__all__ = ["Exact", "Measuring"]
+__all__ = ["Exact", "Measuring", "Statement"]
+
 
 Exact: TypeAlias = npt.NDArray[np.int64]
 
@@ -189,3 +189,16 @@ class Measuring:
 def _total(sql: exp.Expression) -> exp.Expression:
     """A sum that is 0 where there is nothing to add."""
     return exp.Coalesce(this=exp.Sum(this=sql), expressions=[exp.Literal.number(0)])
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement of a release: what it is for, its text, and the work it asks for, outermost first."""
+
+    purpose: str
+    sql: str
+    work: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return "\n".join([self.purpose, *(f"  {line}" for line in self.work)])

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from defocus.errors import Number
 from defocus.mechanisms import Gaussian, Laplace
-from defocus.mechanisms.parameters import add
+from defocus.mechanisms.mechanism import add
 from defocus.noise import Bits, discrete_gaussian
 from defocus.privacy.events import DiscreteGaussian, Event
 from defocus.privacy.sensitivity import Sensitivity

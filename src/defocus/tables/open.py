@@ -14,16 +14,14 @@ from defocus.engines.sources import Source, source, together
 from defocus.errors import InvalidParameterError, LedgerMismatchError, NotDeclaredError
 from defocus.ledger import Ledger, Parts
 from defocus.ledger.anchors import AnchorFile
-from defocus.ledger.creation import check_kinds
-from defocus.ledger.default_place import beside
+from defocus.ledger.creation import beside, check_kinds
 from defocus.privacy.budgets import Budget
 from defocus.privacy.units import Unit
-from defocus.release.purposes import declared
+from defocus.release.charge import declared
 from defocus.tables import dataset_file
-from defocus.tables.contribution import Bound, fitting
+from defocus.tables.contribution import Bound, fitting, naming
 from defocus.tables.dataset_check import open_dataset
 from defocus.tables.parts import Declared, divided, in_ledger
-from defocus.tables.person import naming
 from defocus.tables.rows import Rows
 from defocus.tables.table import Table
 

@@ -16,9 +16,9 @@ from defocus.privacy.numbers import at_most
 from defocus.privacy.sensitivity import Sensitivity
 from defocus.tables.aggregates import Distinct, Histogram, Quantile, Units
 from defocus.tables.contribution import Bound, root_above
+from defocus.tables.measurement import Statement
 from defocus.tables.measurement_plan import MeasurementPlan
 from defocus.tables.noise import CellNoise, gaussian, gaussian_event, laplace
-from defocus.tables.statements import Statement
 
 __all__ = ["GRID", "Key", "Noises", "Plan", "Task", "keys_need_delta", "plan", "shared"]
 

@@ -14,21 +14,19 @@ from defocus.mechanisms import Quantiles
 from defocus.noise import Bits
 from defocus.noise.bits import source as bits_of
 from defocus.privacy.units import Adjacency
-from defocus.release.charge import spendable
+from defocus.release.charge import allowed, spendable
 from defocus.release.paid_computation import perform
 from defocus.release.preview import previewed
-from defocus.release.purposes import allowed
 from defocus.tables.aggregates import Aggregate, Distinct, Statistic, Units
 from defocus.tables.answers import answered, from_record, titles, to_record
 from defocus.tables.contribution import Bound
-from defocus.tables.engine_plan import statements
 from defocus.tables.estimates import Noisy, expected, read
-from defocus.tables.execution import Run, rehearse, texts
+from defocus.tables.execution import Run, rehearse, statements, texts
 from defocus.tables.keys import Keys
 from defocus.tables.measurement_plan import MeasurementPlan
 from defocus.tables.planner import Plan, keys_need_delta, plan
 from defocus.tables.rows import Rows
-from defocus.tables.sampling import RowSampler
+from defocus.tables.weights import RowSampler
 from defocus.tables.words import question, rules
 
 __all__ = ["SIZES", "Query"]

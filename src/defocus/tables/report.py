@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from html import escape
 from pathlib import Path
 
-from defocus.answers import Answer, export, guarantee, plots, tables
+from defocus.answers import Answer, export, plots, tables
 from defocus.answers.columns import written
 from defocus.errors import InvalidParameterError
 from defocus.ledger import Ledger
@@ -92,7 +92,7 @@ def _budget(ledger: Ledger) -> str:
     note = f"The newest {_MOST} of {len(charges)} charges." if len(charges) > _MOST else ""
     return (
         f"<h2>Where the budget went</h2><p>{escape(f'{ledger.dataset}: {ledger.unit}; {ledger.budget}')}</p>"
-        f"<p>Left: {escape(guarantee.left(ledger.remaining()))}. {note}</p>"
+        f"<p>Left: {escape(explanation.left(ledger.remaining()))}. {note}</p>"
         f"{plots.embedded(picture, 'epsilon and delta left after each charge')}"
         f"{html_table(heads, rows, right=[True, False, False, False, True, True])}"
     )

@@ -13,12 +13,11 @@ from defocus.noise import Bits
 from defocus.tables.aggregates import Aggregate, Distinct, Histogram, Quantile, Statistic, Units
 from defocus.tables.contribution import DEFAULT_ROWS, Bound, fitting
 from defocus.tables.cubes import Cube
-from defocus.tables.joins import join_private, join_public
 from defocus.tables.keys import DECLARED, EVERYTHING, Keys, declared_keys, key_columns, public_keys
 from defocus.tables.measurement_plan import plan_measurements
 from defocus.tables.parts import restricted, whats_left
 from defocus.tables.query import Query
-from defocus.tables.rows import Rows
+from defocus.tables.rows import Rows, join_private, join_public
 from defocus.tables.sql import Catalogue, SqlQuery, read
 
 __all__ = ["Grouped", "Table"]

@@ -16,8 +16,7 @@ from defocus.workloads.planner import GivenStrategy, plan, strategy
 from defocus.workloads.plans import Error, Plan
 from defocus.workloads.record_counts import Records, records
 from defocus.workloads.streams import RunningSum
-from defocus.workloads.streams.run import Running
-from defocus.workloads.streams.step import Step
+from defocus.workloads.streams.run import Running, Step
 from defocus.workloads.workload import Workload
 
 __all__ = [

@@ -20,7 +20,7 @@ from statistics import NormalDist
 import numpy as np
 
 from defocus.errors import InvalidParameterError, Number
-from defocus.mechanisms.parameters import outside
+from defocus.mechanisms.mechanism import outside
 
 __all__ = ["allowed_outside", "laplace_factor", "normal_factor"]
 

@@ -21,7 +21,7 @@ from defocus.errors import (
     positive,
 )
 from defocus.mechanisms import Gaussian, Laplace
-from defocus.mechanisms.parameters import NOISES, checked_budget
+from defocus.mechanisms.mechanism import NOISES, checked_budget
 from defocus.privacy.budgets import Budget
 from defocus.privacy.units import Unit, rows
 from defocus.workloads.builders import real_matrix

@@ -11,7 +11,7 @@ from tests.audit.attacks.attack import AMPLE, Attack, Room, less_noise
 
 import defocus as dp
 from defocus.graphs import Network, Released
-from defocus.graphs.query import GraphQuery
+from defocus.graphs.network import GraphQuery
 from defocus.graphs.question import Result
 from defocus.mechanisms import Ramp
 from defocus.noise import Bits

@@ -11,7 +11,7 @@ from tests.audit.attacks.attack import Attack, Fault, Room
 import defocus as dp
 from defocus import local
 from defocus.audit import batched
-from defocus.local.clients import Client, Memory, rappor
+from defocus.local.clients import Client, Memory, categorical
 from defocus.local.clients.memory import _drawn
 from defocus.local.designs import Rappor, design, numeric
 from defocus.local.designs.registry import NAMES, NUMERIC_NAMES
@@ -102,8 +102,8 @@ def forgetful(patch: pytest.MonkeyPatch) -> None:
 
 def bare(patch: pytest.MonkeyPatch) -> None:
     """RAPPOR that remembers filters with hardly any noise."""
-    honest, loose = rappor.permanent, cast("Rappor", _asked("rappor", 16).design)
-    patch.setattr(rappor, "permanent", lambda _design, cohort, codes, bits: honest(loose, cohort, codes, bits))
+    honest, loose = categorical.permanent, cast("Rappor", _asked("rappor", 16).design)
+    patch.setattr(categorical, "permanent", lambda _design, cohort, codes, bits: honest(loose, cohort, codes, bits))
 
 
 _QUICK = ("k-rr", "oue", "pgr", "duchi", "laplace")

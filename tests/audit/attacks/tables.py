@@ -18,8 +18,8 @@ from defocus.noise import Bits
 from defocus.noise.testing import seeded
 from defocus.tables.cubes import _GRID
 from defocus.tables.query import Query
-from defocus.tables.sampling import RowSampler
 from defocus.tables.table import Table
+from defocus.tables.weights import RowSampler
 
 _KEYS = 2
 """Groups of a world."""

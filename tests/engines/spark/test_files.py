@@ -10,7 +10,7 @@ import pytest
 import defocus as dp
 from defocus.engines.sources import source
 from defocus.errors import DefocusError, SourceError, WrongKindError
-from defocus.tables.person import naming
+from defocus.tables.contribution import naming
 from defocus.tables.table import Table
 
 pytestmark = pytest.mark.slow

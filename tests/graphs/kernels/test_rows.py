@@ -1,14 +1,19 @@
 """Rows by counting, beside sets of pairs."""
 
+import builtins
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from defocus.errors import InvalidParameterError
+from defocus.errors import InvalidParameterError, MissingExtraError
 from defocus.graphs import Graph, build
 from defocus.graphs.certificates import all_graphs, without_node
+from defocus.graphs.kernels import compiled, in_pieces, rows
 from defocus.graphs.kernels.rows import directed_rows, projected, projected_degrees, undirected_rows
 
 PAIRS = st.lists(st.tuples(st.integers(-3, 12), st.integers(-3, 12)), max_size=80)
@@ -80,3 +85,38 @@ def test_a_cap_above_every_degree_changes_nothing() -> None:
 def test_a_cap_that_is_no_count_is_refused(most: object) -> None:
     with pytest.raises(InvalidParameterError, match="most"):
         projected_degrees(build(2, [0], [1]), most)  # type: ignore[arg-type]  # the refusal is the test
+
+
+def test_the_room_opens_without_compiling() -> None:
+    code = "import sys, defocus.graphs, defocus.graphs.kernels.triangles; print('numba' in sys.modules)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603 - our own interpreter
+    assert found.stdout.strip() == "False"
+
+
+def test_without_numba_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> None:
+        raise ImportError(name)
+
+    monkeypatch.setattr(rows, "import_module", missing)
+
+    @compiled
+    def twice(x: int) -> int:
+        return 2 * x
+
+    with pytest.raises(MissingExtraError, match="numba") as caught:
+        twice(3)
+    assert "defocus[graph]" in caught.value.fix
+    assert twice.__name__ == "twice"
+    with pytest.raises(MissingExtraError, match="numba"):
+        rows.ready()
+
+
+@pytest.mark.parametrize("cores", [1, 3])
+def test_pieces_come_back_in_order(monkeypatch: pytest.MonkeyPatch, cores: int) -> None:
+    monkeypatch.setattr(rows, "cores", lambda: cores)
+    assert in_pieces(lambda piece: piece * piece, 5) == [0, 1, 4, 9, 16]
+
+
+def test_what_fails_in_a_piece_fails_outside() -> None:
+    with pytest.raises(ZeroDivisionError):
+        in_pieces(lambda piece: builtins.divmod(1, piece), 2)

@@ -1,9 +1,11 @@
 """The interior point method: weights and prices that prove each other."""
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 
 from defocus import Budget, node
 from defocus.errors import DefocusError
@@ -11,7 +13,7 @@ from defocus.graphs import Public, build
 from defocus.graphs.certificates import all_graphs
 from defocus.graphs.data import Data
 from defocus.graphs.node import GRAIN, capped_triangles, programs
-from defocus.graphs.node.programs import solved, triangle_list
+from defocus.graphs.node.programs import optimum, solved, triangle_list
 from defocus.graphs.node.programs import solved as solved_by_steps
 from defocus.graphs.questions import AskTriangles
 from defocus.graphs.statistics import Triangles
@@ -161,3 +163,34 @@ def test_random_systems_are_solved_to_a_small_gap() -> None:
         rows = rows[(rows[:, 0] < rows[:, 1]) & (rows[:, 1] < rows[:, 2])]
         low, high = bounds(rows, draw.integers(1, 50, len(rows)), nodes, 40)
         assert high - low < 1e-2
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_optimum_is_that_of_another_solver(seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    nodes, cap = int(draw.integers(1, 9)), int(draw.integers(1, 8))
+    things = [sorted({int(v) for v in draw.integers(0, nodes + 1, 3)}) for _ in range(int(draw.integers(1, 30)))]
+    many = draw.integers(1, 5, len(things)).tolist()
+    incidence = np.zeros((nodes + 1, len(things)))
+    for column, corners in enumerate(things):
+        incidence[corners, column] = 1
+    bounds = [(0, m) for m in many]
+    best = linprog(-np.ones(len(things)), A_ub=incidence[:nodes], b_ub=np.full(nodes, cap), bounds=bounds)
+    assert float(optimum(things, many, nodes, cap)) == pytest.approx(-best.fun)
+
+
+def test_it_is_a_rational_number() -> None:
+    """Three pairs of three nodes, one at each: a half of every pair."""
+    assert optimum([(0, 1), (0, 2), (1, 2)], [1, 1, 1], 3, 1) == Fraction(3, 2)
+
+
+def test_many_equal_things_do_not_make_it_go_round_in_circles() -> None:
+    """All rooms are used up at once again and again: steps that raise nothing."""
+    things = [(i, j, k) for i in range(6) for j in range(i) for k in range(j)]
+    assert optimum(things, [1] * len(things), 6, 1) == 2
+    assert optimum(things * 3, [1] * (3 * len(things)), 6, 10) == 20
+
+
+def test_what_takes_no_room_counts_whole() -> None:
+    assert optimum([(3, 3, 3), (0, 3, 3)], [7, 7], 3, 2) == 9
+    assert optimum([], [], 2, 5) == 0

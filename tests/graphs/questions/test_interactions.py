@@ -12,7 +12,7 @@ from defocus import Budget, edge, item
 from defocus.errors import DefocusError, NotDeclaredError
 from defocus.graphs.data import MISSING_TIME, Data, Pairs
 from defocus.graphs.questions import AskInteractions
-from defocus.graphs.statistics.interactions import counted
+from defocus.graphs.statistics.weights import counted
 from defocus.noise.testing import seeded
 from defocus.privacy import events
 

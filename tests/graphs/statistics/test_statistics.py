@@ -11,7 +11,7 @@ from defocus import edge, item, node
 from defocus.errors import InvalidParameterError, NotDeclaredError
 from defocus.graphs import Graph, Public, build
 from defocus.graphs.certificates import Certificate, all_graphs
-from defocus.graphs.statistic import Statistic
+from defocus.graphs.public import Statistic
 from defocus.graphs.statistics import ENTRIES, Degrees, Edges, Histogram, Joint, Stars, Triangles
 
 PUBLIC = Public(edge(), 10)

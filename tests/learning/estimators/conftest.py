@@ -16,7 +16,7 @@ from defocus.learning.estimators import descent, fit_budget
 from defocus.learning.estimators.fit_budget import FitBudget
 from defocus.learning.ledgers import place_of
 from defocus.mechanisms import Gaussian
-from defocus.mechanisms.parameters import add
+from defocus.mechanisms.mechanism import add
 from defocus.noise import Bits
 from defocus.release.paid_computation import silence
 

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from defocus.learning.gradients.batches import Rule
+from defocus.learning.gradients.layouts import Rule
 from defocus.learning.gradients.losses import Losses
 from defocus.learning.gradients.onepass import OnePass
 from defocus.learning.gradients.reference import Looped

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.local.making import small_oracle
 
-from defocus.local.clients import geometry_response, hashing
+from defocus.local.clients import categorical
 from defocus.local.designs import GeometryResponse, LocalHashing
 from defocus.local.domains import Categories
 from defocus.local.servers.supports import supports
@@ -27,9 +27,9 @@ def test_every_report_supports_whom_it_should(design: LocalHashing | GeometryRes
     for code in (0, 1, 7, 19):
         codes = np.full(len(hit), code)
         if isinstance(design, LocalHashing):
-            cells = hashing.place(design, codes, hit, index.copy())
+            cells = categorical.place_hashing(design, codes, hit, index.copy())
         else:
-            cells = geometry_response.place(design, codes, hit, index.copy())
+            cells = categorical.place_geometry(design, codes, hit, index.copy())
         assert len(set(cells.tolist())) == len(cells), "two draws give one report"
         tally = np.bincount(cells, weights=np.where(hit, high, low), minlength=design.layout.cells).astype(np.int64)
         found = supports(design, tally)

@@ -21,10 +21,9 @@ from defocus.tables.measurement import Measuring
 from defocus.tables.noise import CellNoise
 from defocus.tables.planner import Plan
 from defocus.tables.query import Query
-from defocus.tables.sampling import RowSampler
 from defocus.tables.splits import Scaled
 from defocus.tables.table import Table
-from defocus.tables.weights import numbered
+from defocus.tables.weights import RowSampler, numbered
 
 Vector = npt.NDArray[np.int64]
 

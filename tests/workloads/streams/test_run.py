@@ -18,8 +18,7 @@ from defocus.ledger import Ledger
 from defocus.noise import Bits, discrete_gaussian
 from defocus.noise.testing import seeded
 from defocus.workloads.streams import RunningSum
-from defocus.workloads.streams.run import FactorMemory, Memory, TreeMemory
-from defocus.workloads.streams.step import Step
+from defocus.workloads.streams.run import FactorMemory, Memory, Step, TreeMemory
 from defocus.workloads.streams.strategies import Factor, Tree
 
 PLAN = RunningSum(20, epsilon=1, delta=1e-6)

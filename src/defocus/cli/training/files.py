@@ -10,7 +10,7 @@ from typing import Any, final
 from defocus.errors import DatasetFileError, InvalidParameterError, Number
 from defocus.learning.ledgers import is_there, price, total_of
 from defocus.ledger import Ledger
-from defocus.ledger.default_place import beside
+from defocus.ledger.creation import beside
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event
 from defocus.privacy.units import Unit, rows, user

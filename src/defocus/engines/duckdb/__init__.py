@@ -15,9 +15,9 @@ import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
-from defocus.engines.calls import interruptible, quietly, watched
 from defocus.engines.duckdb.types import FINER, convert, kind_of
 from defocus.engines.duckdb.views import TABLES, VIEWS, Selections
+from defocus.engines.engine import interruptible, quietly, watched
 from defocus.engines.schema import Column, Kind, Schema, unique
 from defocus.engines.syntax import quoted, rows_of
 from defocus.engines.views import Names, changed

@@ -4,8 +4,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from defocus.engines.declared_kinds import within
-from defocus.engines.schema import CANONICAL, Kind
+from defocus.engines.schema import CANONICAL, Kind, within
 
 __all__ = ["FINER", "convert", "kind_of"]
 

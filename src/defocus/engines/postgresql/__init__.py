@@ -10,7 +10,7 @@ from typing import Any, TypeVar, final
 import pyarrow as pa
 from sqlglot import exp
 
-from defocus.engines.calls import quietly
+from defocus.engines.engine import quietly
 from defocus.engines.postgresql.dialect import lowered
 from defocus.engines.postgresql.types import Typed, convert
 from defocus.engines.postgresql.views import definition

@@ -8,7 +8,7 @@ from typing import final
 
 from sqlglot import exp
 
-from defocus.engines.declared_kinds import (
+from defocus.engines.schema import (
     CLOCK,
     DATE,
     DAY_FIRST,
@@ -18,11 +18,11 @@ from defocus.engines.declared_kinds import (
     NO,
     NUMBER,
     YES,
+    Kind,
     declared,
     of_kind,
     within,
 )
-from defocus.engines.schema import Kind
 from defocus.engines.syntax import fill, hoisted, native
 
 __all__ = [

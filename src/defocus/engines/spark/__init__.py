@@ -12,7 +12,7 @@ from typing import Any, TypeVar, final
 import pyarrow as pa
 from sqlglot import exp
 
-from defocus.engines.calls import interruptible, quietly, watched
+from defocus.engines.engine import interruptible, quietly, watched
 from defocus.engines.schema import Column, Kind, Schema, unique
 from defocus.engines.spark.dialect import lowered
 from defocus.engines.spark.plans import unsteady

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from defocus.engines.declared_kinds import (
+from defocus.engines.schema import (
     CLOCK,
     DATE,
     DAY_FIRST,
@@ -23,11 +23,11 @@ from defocus.engines.declared_kinds import (
     NO,
     NUMBER,
     YES,
+    Kind,
     declared,
     of_kind,
     within,
 )
-from defocus.engines.schema import Kind
 from defocus.engines.syntax import fill_spark, hoisted, native
 from defocus.engines.syntax import fill_spark as fill
 

@@ -44,7 +44,7 @@ from sqlglot import exp
 from defocus.engines.engine import Engine, integers
 from defocus.graphs.distributed import edges as statements
 from defocus.graphs.kernels.triangles import of_degrees
-from defocus.graphs.statistic import IntVector
+from defocus.graphs.public import IntVector
 
 __all__ = ["HUBS", "EngineArcs", "EngineGraph", "level", "nth_degree"]
 

@@ -18,8 +18,7 @@ from defocus.errors import InvalidParameterError, SourceError
 from defocus.graphs.data import Data
 from defocus.graphs.distributed.edges import KINDS, Side, numbered, values
 from defocus.graphs.distributed.graph import EngineArcs, EngineGraph
-from defocus.graphs.edge_files import frame_columns
-from defocus.graphs.edge_sources import EdgeColumns, EdgeSource
+from defocus.graphs.edge_files import EdgeColumns, EdgeSource, frame_columns
 from defocus.graphs.edge_texts import is_number
 from defocus.graphs.node_names import Names, listed_in
 from defocus.graphs.question import InSql, Question

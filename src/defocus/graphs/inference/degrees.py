@@ -8,8 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from defocus.answers.columns import Floats
 from defocus.graphs.data import build
 from defocus.graphs.graph import Graph
-from defocus.graphs.kernels.compiler import compiled
-from defocus.graphs.kernels.rows import Longs
+from defocus.graphs.kernels.rows import Longs, compiled
 
 __all__ = ["falling", "graphical", "is_graphical", "plausible_counts", "realised", "rising"]
 

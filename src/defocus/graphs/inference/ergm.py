@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from defocus.answers.columns import Floats
 from defocus.errors import InvalidParameterError, whole
-from defocus.graphs.kernels.compiler import compiled
+from defocus.graphs.kernels.rows import compiled
 from defocus.noise import Bits
 
 __all__ = ["MOST_NODES", "TERMS", "ErgmFit", "fit_ergm", "simulate_ergm"]

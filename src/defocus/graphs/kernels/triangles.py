@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 
 from defocus.graphs.graph import Graph
-from defocus.graphs.kernels.compiler import compiled, cores, in_pieces
-from defocus.graphs.kernels.rows import Ints, Longs, Ranked
+from defocus.graphs.kernels.rows import Ints, Longs, Ranked, compiled, cores, in_pieces
 
 __all__ = ["leading_pairs", "most_common_neighbours", "of_degrees", "triangle_count"]
 

@@ -5,8 +5,8 @@ import math
 from defocus.answers.columns import Tails, noisy
 from defocus.graphs.data import Data
 from defocus.graphs.global_noise import VectorNoise
+from defocus.graphs.public import IntVector
 from defocus.graphs.question import Result
-from defocus.graphs.statistic import IntVector
 from defocus.mechanisms import Gaussian, Laplace
 
 __all__ = ["by_degree", "difference"]

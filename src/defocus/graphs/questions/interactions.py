@@ -16,7 +16,7 @@ from defocus.graphs.data import Data
 from defocus.graphs.global_noise import attempted
 from defocus.graphs.public import Public
 from defocus.graphs.question import TIME, Method, Result
-from defocus.graphs.statistics.interactions import Interactions
+from defocus.graphs.statistics.weights import Interactions
 from defocus.mechanisms import Gaussian, Laplace
 from defocus.noise import Bits
 from defocus.privacy.budgets import Budget

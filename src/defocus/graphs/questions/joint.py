@@ -13,11 +13,10 @@ from defocus.errors import InvalidParameterError, Number, in_range
 from defocus.graphs.data import Data
 from defocus.graphs.global_noise import Finish, VectorNoise, attempted, noises
 from defocus.graphs.instance_noise import MEASURED, UNMEASURED
-from defocus.graphs.public import Public
+from defocus.graphs.public import IntVector, Public, Statistic
 from defocus.graphs.question import Checking, Method, Question, Result, chosen, foretold, silent
 from defocus.graphs.questions.counts import AskEdges, AskStars, AskTriangles
 from defocus.graphs.questions.degrees import AskDegrees, AskHistogram
-from defocus.graphs.statistic import IntVector, Statistic
 from defocus.graphs.statistics import ArcDegrees, ArcHistogram, Degrees, Edges, Histogram, Joint, Stars, Triangles
 from defocus.graphs.statistics.joint import named
 from defocus.noise import Bits

@@ -16,12 +16,10 @@ from defocus.graphs.global_noise import Finish, VectorNoise, noises
 from defocus.graphs.inference import plausible_counts
 from defocus.graphs.node import GRAIN, CapRule
 from defocus.graphs.node.programs import LARGEST
-from defocus.graphs.public import Public
+from defocus.graphs.public import IntVector, Public
 from defocus.graphs.question import Method, Result
 from defocus.graphs.questions.histograms import by_degree, difference
-from defocus.graphs.statistic import IntVector
-from defocus.graphs.statistics.capped import CappedEdges, CappedTriangles
-from defocus.graphs.statistics.projected import ProjectedHistogram
+from defocus.graphs.statistics.node_level import CappedEdges, CappedTriangles, ProjectedHistogram
 from defocus.mechanisms import Exponential, Gaussian, Laplace
 from defocus.noise import Bits
 from defocus.privacy import events

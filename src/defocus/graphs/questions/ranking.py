@@ -10,11 +10,10 @@ from defocus.answers.columns import AnswerColumn, noisy
 from defocus.errors import InvalidParameterError, Number, count
 from defocus.graphs.data import Data
 from defocus.graphs.global_noise import Finish, VectorNoise, noises
-from defocus.graphs.public import Public
+from defocus.graphs.public import IntVector, Public
 from defocus.graphs.question import Method, Result
-from defocus.graphs.statistic import IntVector
 from defocus.graphs.statistics import Degrees
-from defocus.graphs.statistics.pagerank import PageRank
+from defocus.graphs.statistics.spectrum import PageRank
 from defocus.mechanisms import SubsetChoice
 from defocus.noise import Bits
 from defocus.privacy.budgets import Budget

@@ -1,40 +1,16 @@
-"""Statistics of graphs, one file each, all registered with a certificate that the test suite runs."""
+"""Statistics of graphs, all registered with a certificate that the test suite runs."""
 
 from defocus.errors import InvalidParameterError
 from defocus.graphs.certificates import Entry
-from defocus.graphs.statistic import IntVector, Statistic
-from defocus.graphs.statistics import (
-    arcs,
-    blocks,
-    capped,
-    degrees,
-    edges,
-    histogram,
-    hubs,
-    interactions,
-    joint,
-    pagerank,
-    projected,
-    spectrum,
-    stars,
-    triangles,
-    weights,
-)
-from defocus.graphs.statistics.arcs import ArcDegrees, ArcHistogram
+from defocus.graphs.public import IntVector, Statistic
+from defocus.graphs.statistics import blocks, degrees, joint, node_level, spectrum, subgraphs, weights
 from defocus.graphs.statistics.blocks import Likelihood
-from defocus.graphs.statistics.capped import CappedEdges, CappedTriangles
-from defocus.graphs.statistics.degrees import Degrees
-from defocus.graphs.statistics.edges import Edges
-from defocus.graphs.statistics.histogram import Histogram
-from defocus.graphs.statistics.hubs import Hubs
-from defocus.graphs.statistics.interactions import Interactions
+from defocus.graphs.statistics.degrees import ArcDegrees, ArcHistogram, Degrees, Histogram
 from defocus.graphs.statistics.joint import Joint
-from defocus.graphs.statistics.pagerank import PageRank
-from defocus.graphs.statistics.projected import ProjectedHistogram
-from defocus.graphs.statistics.spectrum import Gap
-from defocus.graphs.statistics.stars import Stars
-from defocus.graphs.statistics.triangles import Triangles
-from defocus.graphs.statistics.weights import WeightSums
+from defocus.graphs.statistics.node_level import CappedEdges, CappedTriangles, Hubs, ProjectedHistogram
+from defocus.graphs.statistics.spectrum import Gap, PageRank
+from defocus.graphs.statistics.subgraphs import Edges, Stars, Triangles
+from defocus.graphs.statistics.weights import Interactions, WeightSums
 
 __all__ = [
     "ENTRIES",
@@ -62,25 +38,25 @@ __all__ = [
 ]
 
 ENTRIES: tuple[Entry, ...] = (
-    edges.ENTRY,
-    degrees.ENTRY,
-    histogram.ENTRY,
-    stars.ENTRY,
-    triangles.ENTRY,
+    subgraphs.EDGES_ENTRY,
+    degrees.DEGREES_ENTRY,
+    degrees.HISTOGRAM_ENTRY,
+    subgraphs.STARS_ENTRY,
+    subgraphs.TRIANGLES_ENTRY,
     joint.ENTRY,
-    arcs.ENTRY,
-    capped.ENTRY,
-    capped.TRIANGLES,
-    projected.ENTRY,
-    hubs.ENTRY,
-    pagerank.ENTRY,
-    pagerank.USUAL,
-    spectrum.ENTRY,
+    degrees.ARCS_ENTRY,
+    node_level.CAPPED_EDGES_ENTRY,
+    node_level.CAPPED_TRIANGLES_ENTRY,
+    node_level.PROJECTED_ENTRY,
+    node_level.HUBS_ENTRY,
+    spectrum.PAGERANK_ENTRY,
+    spectrum.USUAL_PAGERANK_ENTRY,
+    spectrum.SPECTRUM_ENTRY,
     blocks.ENTRY,
-    weights.ENTRY,
-    interactions.ENTRY,
+    weights.WEIGHTS_ENTRY,
+    weights.INTERACTIONS_ENTRY,
 )
-"""Every statistic that can be asked for. A statistic joins by its ``ENTRY``, which demands a certificate."""
+"""Every statistic that can be asked for. A statistic joins by an entry, which demands a certificate."""
 
 
 def registered(statistic: Statistic) -> Statistic:

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from defocus.errors import InvalidParameterError, Number, probability
 from defocus.graphs.certificates import Certificate, Entry
 from defocus.graphs.graph import Graph
-from defocus.graphs.public import Public
-from defocus.graphs.statistic import IntVector, edge_sensitivity
+from defocus.graphs.public import IntVector, Public, edge_sensitivity
 from defocus.privacy.sensitivity import Sensitivity
 from defocus.privacy.units import edge
 

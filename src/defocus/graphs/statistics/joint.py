@@ -11,13 +11,9 @@ import numpy as np
 
 from defocus.errors import InvalidParameterError
 from defocus.graphs.certificates import Certificate, Entry
-from defocus.graphs.public import Public
-from defocus.graphs.statistic import IntVector, Statistic
-from defocus.graphs.statistics.degrees import Degrees
-from defocus.graphs.statistics.edges import Edges
-from defocus.graphs.statistics.histogram import Histogram
-from defocus.graphs.statistics.stars import Stars
-from defocus.graphs.statistics.triangles import Triangles
+from defocus.graphs.public import IntVector, Public, Statistic
+from defocus.graphs.statistics.degrees import Degrees, Histogram
+from defocus.graphs.statistics.subgraphs import Edges, Stars, Triangles
 from defocus.privacy.sensitivity import Sensitivity
 from defocus.privacy.units import edge
 

@@ -5,8 +5,7 @@ from defocus.learning.estimators.kmeans import KMeans
 from defocus.learning.estimators.linear import LinearRegression
 from defocus.learning.estimators.logistic import LogisticRegression
 from defocus.learning.estimators.naive_bayes import NaiveBayes
-from defocus.learning.estimators.pca import PCA
-from defocus.learning.estimators.scaler import StandardScaler
+from defocus.learning.estimators.pca import PCA, StandardScaler
 
 __all__ = [
     "PCA",

@@ -12,13 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from defocus.errors import InvalidParameterError, count
 from defocus.learning.estimators.base import PrivateEstimator
-from defocus.learning.estimators.bounds import bounds_of
 from defocus.learning.estimators.descent import ROW_BITS, decisions, probabilities
 from defocus.learning.estimators.grid import Floats, tallied
-from defocus.learning.estimators.inputs import seen, seen_with
+from defocus.learning.estimators.inputs import bounds_of, seen, seen_with
 from defocus.learning.estimators.labels import labels, none_found
 from defocus.learning.estimators.logistic import descent_plan, fitted_by_descent
-from defocus.mechanisms.parameters import IntVector
+from defocus.mechanisms.mechanism import IntVector
 
 __all__ = ["AdditiveModel", "Steps", "Trees"]
 

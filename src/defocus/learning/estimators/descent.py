@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from defocus.learning.estimators.fit_budget import FitBudget, Plan, Sum, planned
 from defocus.learning.estimators.grid import Floats, Rows
 from defocus.mechanisms import Gaussian
-from defocus.mechanisms.parameters import IntVector, add
+from defocus.mechanisms.mechanism import IntVector, add
 from defocus.noise import Bits, discrete_gaussian
 
 __all__ = [

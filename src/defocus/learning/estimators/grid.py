@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from defocus.errors import in_range
 from defocus.learning.estimators.fit_budget import Sum
 from defocus.mechanisms import Gaussian
-from defocus.mechanisms.parameters import IntVector
+from defocus.mechanisms.mechanism import IntVector
 from defocus.noise import Bits
 
 __all__ = [

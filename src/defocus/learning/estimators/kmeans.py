@@ -15,13 +15,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from defocus.errors import count
 from defocus.learning.estimators.base import PrivateEstimator
-from defocus.learning.estimators.bounds import held, outward, scaled
 from defocus.learning.estimators.descent import noised
 from defocus.learning.estimators.fit_budget import Sum, planned
 from defocus.learning.estimators.grid import Ball, Floats, squares
-from defocus.learning.estimators.inputs import seen
+from defocus.learning.estimators.inputs import held, outward, scaled, seen
 from defocus.mechanisms import Gaussian
-from defocus.mechanisms.parameters import IntVector
+from defocus.mechanisms.mechanism import IntVector
 
 __all__ = ["KMeans", "assigned", "starts", "summed_up"]
 

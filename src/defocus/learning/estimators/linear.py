@@ -9,7 +9,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from defocus.errors import InvalidParameterError, count, in_range, positive
 from defocus.learning.estimators.base import PrivateEstimator
-from defocus.learning.estimators.bounds import bounds_of, held, in_units_of_data, scaled
 from defocus.learning.estimators.descent import (
     PULL,
     ROW_BITS,
@@ -30,7 +29,7 @@ from defocus.learning.estimators.grid import (
     noisy_moments,
     tallied,
 )
-from defocus.learning.estimators.inputs import numbers, seen, seen_with
+from defocus.learning.estimators.inputs import bounds_of, held, in_units_of_data, numbers, scaled, seen, seen_with
 from defocus.noise import Bits
 
 __all__ = ["LinearRegression", "shortfalls"]

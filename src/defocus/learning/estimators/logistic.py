@@ -10,7 +10,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from defocus.errors import InvalidParameterError, count, in_range
 from defocus.learning.estimators.base import PrivateEstimator
-from defocus.learning.estimators.bounds import held, in_units_of_data, scaled
 from defocus.learning.estimators.descent import (
     PULL,
     ROW_BITS,
@@ -25,7 +24,7 @@ from defocus.learning.estimators.descent import (
 )
 from defocus.learning.estimators.fit_budget import FitBudget, Plan
 from defocus.learning.estimators.grid import Ball, Floats, Held, Rows
-from defocus.learning.estimators.inputs import seen, seen_with
+from defocus.learning.estimators.inputs import held, in_units_of_data, scaled, seen, seen_with
 from defocus.learning.estimators.labels import Labels, labels, none_found, numbered
 from defocus.learning.estimators.perturbation import Perturbation, objective, output
 from defocus.noise import Bits

@@ -13,11 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from defocus.errors import InvalidParameterError, whole
 from defocus.learning.estimators.base import PrivateEstimator
-from defocus.learning.estimators.bounds import bounds_of
 from defocus.learning.estimators.descent import noised
 from defocus.learning.estimators.fit_budget import Plan, Sum, planned
 from defocus.learning.estimators.grid import Floats
-from defocus.learning.estimators.inputs import seen, seen_with
+from defocus.learning.estimators.inputs import bounds_of, seen, seen_with
 from defocus.learning.estimators.labels import labels, none_found, numbered
 from defocus.privacy.numbers import root_up
 

@@ -1,21 +1,28 @@
 """Principal components from noisy moments."""
 
+import math
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, ClassVar, final
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from numpy.typing import NDArray
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from defocus.errors import InvalidParameterError, count
 from defocus.learning.estimators.base import PrivateEstimator
-from defocus.learning.estimators.bounds import outward, scaled
 from defocus.learning.estimators.descent import noised
-from defocus.learning.estimators.fit_budget import Sum, planned
+from defocus.learning.estimators.fit_budget import FitBudget, Sum, planned
 from defocus.learning.estimators.grid import Ball, Floats, moment_sum, noisy_moments, tallied
-from defocus.learning.estimators.inputs import seen
+from defocus.learning.estimators.inputs import Bounds, bounds_of, outward, scaled, seen
+from defocus.mechanisms import Gaussian, RangeFinding
+from defocus.noise import Bits
+from defocus.privacy.events import NOTHING, DiscreteGaussian
+from defocus.privacy.numbers import root_up
 
-__all__ = ["PCA"]
+__all__ = ["PCA", "StandardScaler"]
+
 
 _BITS = 10
 _MOMENTS, _MEAN, _COUNT = 0.8, 0.15, 0.05
@@ -123,3 +130,140 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):
     @property
     def _n_features_out(self) -> int:
         return len(self.components_)
+
+
+_FINDING = 0.3
+"""The share of the budget that finds bounds nobody declared."""
+_NARROWEST = 1e-3
+"""No feature is taken to vary by less than this share of half its bounds."""
+
+
+@final
+@dataclass(eq=False, repr=False, kw_only=True)
+class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
+    r"""Subtract the mean of each feature and divide by its standard deviation, all of them noisy.
+
+    ``with_mean`` and ``with_std`` say which of the two is done; both are released.
+
+    Guarantee:
+        The fit owes ``event_``, calibrated to its price; one row is added or removed, or replaced where the ledger
+        says so. Each feature goes from its bounds to [-1, 1]; a row adds :math:`2^{10}` to a count, and at most
+        :math:`2^{10}` in size to a sum and to a sum of squares of each of d features: at most
+        :math:`2^{10}\sqrt{2d+1}` in L2 norm, in whole numbers. Noise is discrete Gaussian.
+
+        Without ``bounds``, each feature's are found from a noisy histogram of magnitudes (:class:`RangeFinding`), and
+        that is charged as well, within the same budget.
+    Assumes:
+        Declared ``bounds`` were not read off the data. What lies outside is cut; NaN is the middle of the bounds here,
+        and stays NaN in :meth:`transform`.
+
+    Error:
+        ``error_`` is the standard error of the means by noise, in the units of the data.
+    Reference:
+        Wilson et al. (2020), Differentially private SQL with bounded user contribution, for the bounds.
+
+    Args:
+        bounds: the least and the largest value, each a number or one for every feature; found unless told.
+        with_mean: whether the mean is subtracted.
+        with_std: whether the standard deviation is divided by.
+        epsilon, delta, rho, ledger, unit, budget, purpose, who, bits, random_state: see :class:`PrivateEstimator`.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from defocus import Budget
+    >>> from defocus.noise.testing import seeded
+    >>> X = np.tile([[20.0], [40.0], [60.0]], (5000, 1))
+    >>> with TemporaryDirectory() as home:
+    ...     terms = {"ledger": f"{home}/people.ledger", "budget": Budget(1, 1e-6)}
+    ...     scaler = StandardScaler(**terms, bounds=(0, 120), bits=seeded(1)).fit(X)
+    >>> scaler.mean_.round(0).tolist(), scaler.scale_.round(0).tolist()
+    ([40.0], [16.0])
+    """
+
+    _RELEASED: ClassVar = dict.fromkeys(("low_", "high_", "mean_", "var_", "scale_", "error_"), ("features",))
+
+    bounds: Any = None
+    with_mean: bool = True
+    with_std: bool = True
+
+    def fit(self, X: Any, y: Any = None) -> "StandardScaler":
+        """Charge, then fit; ``y`` is not looked at."""
+        del y
+        told, means, drawn = self._told()
+        rows = seen(self, X, reset=True)
+        width = rows.shape[1]
+        also, declared = NOTHING, None if told.bounds is None else bounds_of(told.bounds, width)
+        if declared is None:
+            finder = _finder(means, width)
+            also = width * finder.event
+        sums = Sum(2**_BITS * root_up(Fraction(2 * width + 1)), 2 * width + 1)
+        plan = planned(means, [sums], also=also)
+
+        def compute() -> tuple[Bounds, Floats]:
+            bounds = _found(rows, finder, drawn) if declared is None else declared
+            noisy = plan.noises[0].sample(_summed(bounds.inward(rows)), drawn)
+            return bounds, np.asarray(noisy, dtype=np.float64) / 2**_BITS
+
+        def written(made: tuple[Bounds, Floats]) -> list[Any]:
+            return [each.tolist() for each in (made[0].low, made[0].high, made[1])]
+
+        bounds, noisy = self._spend(plan, means, compute, written)
+        self._read(bounds, noisy, plan.noises[0])
+        return self
+
+    def _read(self, bounds: Bounds, noisy: Floats, noise: Gaussian) -> None:
+        """Means and deviations from noisy sums of features that go from -1 to 1."""
+        width = len(bounds.low)
+        rows_about = max(1.0, float(noisy[-1]))
+        first = (noisy[:width] / rows_about).clip(-1, 1)
+        second = (noisy[width : 2 * width] / rows_about).clip(0, 1)
+        self.low_, self.high_ = bounds.low, bounds.high
+        self.mean_ = bounds.outward(first)
+        self.scale_ = np.sqrt(np.maximum(second - first**2, _NARROWEST**2)) * bounds.half
+        with np.errstate(over="ignore"):  # bounds may be as wide as floats go
+            self.var_ = self.scale_**2
+            self.error_ = bounds.half * (float(noise.sigma) / 2**_BITS / rows_about)
+
+    def transform(self, X: Any) -> Floats:
+        """Standardised rows."""
+        check_is_fitted(self)
+        rows = seen(self, X, reset=False)
+        found: Floats = (rows - (self.mean_ if self.with_mean else 0.0)) / (self.scale_ if self.with_std else 1.0)
+        return found
+
+    def inverse_transform(self, X: Any) -> Floats:
+        """Rows in the units of the data."""
+        check_is_fitted(self)
+        spread = np.asarray(X, dtype=np.float64) * (self.scale_ if self.with_std else 1.0)
+        found: Floats = spread + (self.mean_ if self.with_mean else 0.0)
+        return found
+
+
+def _finder(means: FitBudget, width: int) -> RangeFinding:
+    r"""What finds the bounds of each feature, for :data:`_FINDING` of the budget.
+
+    Discrete Laplace noise for epsilon' is :math:`\varepsilon'^2/2`-zCDP, so d of them at
+    :math:`\varepsilon' = \mu\sqrt{share/d}` owe that share of :math:`\rho = \mu^2/2`, where :math:`1/\mu` is the noise
+    ratio that the whole budget covers.
+    """
+    ratio = means.least(lambda x: DiscreteGaussian(x * 2**20, 2**20))
+    return RangeFinding(epsilon=min(10.0, math.sqrt(_FINDING / width) / ratio), replace=means.replace)
+
+
+def _found(rows: Floats, finder: RangeFinding, bits: Bits) -> Bounds:
+    """The bounds of each feature, from a noisy histogram of its own."""
+    low, high = np.array([finder.sample(_magnitudes(values, finder), bits) for values in rows.T]).T
+    return Bounds(low, high)
+
+
+def _magnitudes(values: Floats, finder: RangeFinding) -> NDArray[np.int64]:
+    """How many values lie in each bucket; NaN in none."""
+    known = values[~np.isnan(values)]
+    cells = (np.searchsorted(np.array(finder.edges), known, side="right") - 1).clip(0, finder.buckets - 1)
+    return np.bincount(cells, minlength=finder.buckets).astype(np.int64)
+
+
+def _summed(shares: Floats) -> NDArray[np.int64]:
+    """The sums of features that go from -1 to 1, of their squares, and of ones, in steps."""
+    plain, squared = np.rint(shares * 2**_BITS), np.rint(shares**2 * 2**_BITS)
+    parts = [plain.sum(axis=0), squared.sum(axis=0), np.array([float(len(shares) << _BITS)])]
+    return np.concatenate(parts).astype(np.int64)

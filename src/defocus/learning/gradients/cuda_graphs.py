@@ -13,8 +13,7 @@ import torch
 from torch.nn import Module
 from torch.utils import _pytree as trees
 
-from defocus.learning.gradients.batches import Batch, size
-from defocus.learning.gradients.layouts import Regions
+from defocus.learning.gradients.layouts import Batch, Regions, size
 from defocus.learning.gradients.probes import undisturbed
 from defocus.learning.gradients.tape import Tape
 

@@ -9,8 +9,8 @@ import torch
 from torch.nn import Module, Parameter
 
 from defocus.errors import DefocusError, InvalidParameterError, UnfitModelError
-from defocus.learning.gradients.batches import Batch, Clipped, Rule, size
 from defocus.learning.gradients.hooks import ChangedError, UnknownUseError
+from defocus.learning.gradients.layouts import Batch, Clipped, Rule, size
 from defocus.learning.gradients.losses import Loss, Losses
 from defocus.learning.gradients.onepass import OnePass
 from defocus.learning.gradients.reference import Looped

@@ -7,8 +7,8 @@ import torch
 from torch.nn import Module
 from torch.utils import _pytree as trees
 
-from defocus.learning.gradients.batches import Batch, size
 from defocus.learning.gradients.hooks import Seat
+from defocus.learning.gradients.layouts import Batch, size
 from defocus.learning.gradients.probes import undisturbed
 from defocus.learning.gradients.strategy import Choices
 

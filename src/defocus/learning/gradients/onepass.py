@@ -8,11 +8,10 @@ from typing import final
 import torch
 from torch.nn import Module, Parameter
 
-from defocus.learning.gradients.batches import Batch, Rule, call, size, usable_factors
 from defocus.learning.gradients.cuda_graphs import Recorder
 from defocus.learning.gradients.handlers import HANDLERS
 from defocus.learning.gradients.hooks import ChangedError, Plan, UnknownUseError, Watch
-from defocus.learning.gradients.layouts import Regions
+from defocus.learning.gradients.layouts import Batch, Regions, Rule, call, size, usable_factors
 from defocus.learning.gradients.losses import Losses
 from defocus.learning.gradients.memory_format import Formats
 from defocus.learning.gradients.probes import plan

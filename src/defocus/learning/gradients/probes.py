@@ -17,10 +17,9 @@ from torch.utils import _pytree as trees
 from defocus.learning.gradients.batch_axes import LostError, Place
 from defocus.learning.gradients.batch_tracking import Follower
 from defocus.learning.gradients.batch_tracking import expected as expected_calls
-from defocus.learning.gradients.batches import Batch, call
 from defocus.learning.gradients.handlers import HANDLERS
 from defocus.learning.gradients.hooks import Plan, Seat, Sight, UnknownUseError, Watch
-from defocus.learning.gradients.layouts import Regions, compare
+from defocus.learning.gradients.layouts import Batch, Regions, call, compare
 from defocus.learning.gradients.losses import Losses
 from defocus.learning.model_guard import Snapshot
 

@@ -8,8 +8,8 @@ from torch.func import functional_call, grad_and_value, vmap
 from torch.nn import Module, Parameter
 from torch.utils import _pytree as trees
 
-from defocus.learning.gradients.batches import Batch, Rule, call, rows, size, usable_factors
 from defocus.learning.gradients.hooks import Noticing, UnknownUseError
+from defocus.learning.gradients.layouts import Batch, Rule, call, rows, size, usable_factors
 from defocus.learning.gradients.losses import Losses
 from defocus.learning.gradients.pieces.piece import weighted
 from defocus.learning.gradients.reference import Looped, agrees

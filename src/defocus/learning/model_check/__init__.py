@@ -42,11 +42,11 @@ from torch.utils import _pytree as trees
 
 from defocus.errors import DefocusError, DependentExamplesError, UnfitModelError
 from defocus.learning.gradients import Gradients, SlowGradientsWarning
-from defocus.learning.gradients.batches import Batch, rows, size
-from defocus.learning.gradients.fixed_randomness import Steady
+from defocus.learning.gradients.layouts import Batch, rows, size
 from defocus.learning.gradients.losses import Loss, Losses
 from defocus.learning.gradients.pieces.norm_bounds import TOLD
 from defocus.learning.gradients.probes import picked
+from defocus.learning.gradients.reference import Steady
 from defocus.learning.model_check.examples import exchanged, extremes, given_up, ignoring, made_up, told
 from defocus.learning.model_check.mixtures import Alone, check_buffers, check_mixtures, joined, parts, usable
 from defocus.learning.model_check.trials import (

@@ -8,7 +8,7 @@ import torch
 from torch.utils import _pytree as trees
 
 from defocus.errors import UnfitModelError
-from defocus.learning.gradients.batches import Batch, size
+from defocus.learning.gradients.layouts import Batch, size
 from defocus.learning.noise import Stream
 
 __all__ = ["exchanged", "extremes", "families", "given_up", "ignoring", "made_up", "nearby", "told"]

@@ -8,9 +8,9 @@ import torch
 from torch.utils import _pytree as trees
 
 from defocus.errors import DefocusError, DependentExamplesError
-from defocus.learning.gradients.batches import Batch, rows, size
-from defocus.learning.gradients.fixed_randomness import Steady
+from defocus.learning.gradients.layouts import Batch, rows, size
 from defocus.learning.gradients.probes import picked
+from defocus.learning.gradients.reference import Steady
 from defocus.learning.model_check.examples import families, nearby
 from defocus.learning.model_check.trials import Gradient, Trial, dependent, finite, of_length_one
 from defocus.learning.noise import Stream

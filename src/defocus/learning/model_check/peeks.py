@@ -9,7 +9,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as trees
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from defocus.learning.gradients.batches import Batch
+from defocus.learning.gradients.layouts import Batch
 
 __all__ = ["Peeks", "peeking"]
 

@@ -13,7 +13,7 @@ from torch.utils import _pytree as trees
 
 from defocus.errors import DependentExamplesError, UnfitModelError
 from defocus.learning.gradients import Gradients
-from defocus.learning.gradients.batches import Batch, call, rows, size
+from defocus.learning.gradients.layouts import Batch, call, rows, size
 from defocus.learning.gradients.losses import Losses
 from defocus.learning.gradients.reference import allowed
 from defocus.learning.model_check.peeks import Peeks, peeking

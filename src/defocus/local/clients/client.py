@@ -9,18 +9,7 @@ from numpy.typing import NDArray
 
 from defocus.errors import Number, UnmadeReportError
 from defocus.local import wire
-from defocus.local.clients import (
-    d_bit,
-    geometry_response,
-    hadamard,
-    hashing,
-    k_rr,
-    numeric,
-    rappor,
-    sketch,
-    subset,
-    unary,
-)
+from defocus.local.clients import categorical, numeric
 from defocus.local.designs import (
     KRR,
     CountMeanSketch,
@@ -36,8 +25,7 @@ from defocus.local.designs import (
     design_of,
     from_json,
 )
-from defocus.local.designs.hybrid import Hybrid
-from defocus.local.designs.numeric import Duchi, LocalLaplace, Window
+from defocus.local.designs.numeric import Duchi, Hybrid, LocalLaplace, Window
 from defocus.local.domains import Categories, never_silent
 from defocus.local.layouts import Payload
 from defocus.local.reports import Reports
@@ -49,16 +37,16 @@ __all__ = ["Client"]
 _CHUNK = 1 << 16
 """People at once: what they draw stays in the processor's cache."""
 _RANDOMISERS: dict[type[Design], Callable[[Any, Any, Bits], Payload]] = {
-    DBitFlip: d_bit.randomise,
-    CountMeanSketch: sketch.randomise,
-    GeometryResponse: geometry_response.randomise,
-    Hadamard: hadamard.randomise,
-    HadamardSketch: sketch.randomise_hadamard,
-    KRR: k_rr.randomise,
-    LocalHashing: hashing.randomise,
-    Rappor: rappor.randomise,
-    SubsetSelection: subset.randomise,
-    Unary: unary.randomise,
+    DBitFlip: categorical.randomise_d_bit,
+    CountMeanSketch: categorical.randomise_sketch,
+    GeometryResponse: categorical.randomise_geometry,
+    Hadamard: categorical.randomise_hadamard,
+    HadamardSketch: categorical.randomise_hadamard_sketch,
+    KRR: categorical.randomise_k_rr,
+    LocalHashing: categorical.randomise_hashing,
+    Rappor: categorical.randomise_rappor,
+    SubsetSelection: categorical.randomise_subset,
+    Unary: categorical.randomise_unary,
     Duchi: numeric.randomise_duchi,
     Hybrid: numeric.randomise_hybrid,
     LocalLaplace: numeric.randomise_laplace,

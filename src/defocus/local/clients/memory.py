@@ -7,7 +7,7 @@ import numpy as np
 
 from defocus.errors import InvalidParameterError, UnmadeReportError, UnreadableDescriptionError
 from defocus.local import wire
-from defocus.local.clients import d_bit, numeric, rappor
+from defocus.local.clients import categorical, numeric
 from defocus.local.designs import DBitFlip, Describes, Design, Rappor, design_of, from_json, to_json
 from defocus.local.designs.numeric import STEPS, Duchi
 from defocus.local.domains import never_silent
@@ -79,9 +79,9 @@ class Memory:
                 code = int(design.domain.codes([value])[0])
                 cohort = np.array([kept["cohort"]])
                 if str(code) not in kept["filters"]:
-                    made = rappor.permanent(design, cohort, np.array([code]), draw)
+                    made = categorical.permanent(design, cohort, np.array([code]), draw)
                     kept["filters"][str(code)] = made[0].tolist()
-                return rappor.disguised(design, cohort, np.array([kept["filters"][str(code)]], np.uint64), draw)
+                return categorical.disguised(design, cohort, np.array([kept["filters"][str(code)]], np.uint64), draw)
             case Duchi() as design:
                 place = int(float(design.domain.positions([value])[0]) * STEPS)
                 return np.array([kept["ends"][place > kept["alpha"]]], np.uint8)
@@ -89,7 +89,7 @@ class Memory:
                 code = int(design.domain.codes([value])[0])
                 about = np.array([kept["about"]])
                 yes = np.where(about == code, np.array([kept["own"]]), np.array([kept["other"]]))
-                return d_bit.packed(design, about, yes)
+                return categorical.packed(design, about, yes)
 
     def to_json(self) -> str:
         """Everything remembered, to be stored on the device. Who reads it can undo the noise."""
@@ -122,6 +122,6 @@ def _drawn(design: Rappor | Duchi | DBitFlip, bits: Bits) -> dict[str, Any]:
             ends = numeric.randomise_duchi(design, np.array([0.0, 1.0]), bits)
             return {"alpha": uniform(STEPS, None, bits), "ends": ends.tolist()}
         case DBitFlip():
-            about = d_bit.asked(design, 1, bits)
-            own, other = d_bit.answers(design, about.shape, bits)
+            about = categorical.asked(design, 1, bits)
+            own, other = categorical.answers(design, about.shape, bits)
             return {"about": about[0].tolist(), "own": own[0].tolist(), "other": other[0].tolist()}

@@ -3,8 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from defocus.local.designs.hybrid import Hybrid
-from defocus.local.designs.numeric import STEPS, Duchi, LocalLaplace, Window
+from defocus.local.designs.numeric import STEPS, Duchi, Hybrid, LocalLaplace, Window
 from defocus.local.layouts import Payload
 from defocus.noise import Bits, discrete_laplace
 from defocus.noise.bits import Words

@@ -9,7 +9,7 @@ from typing import Any, final
 from defocus.errors import InvalidParameterError, Number, whole
 from defocus.local.designs.design import Frequency, Overlap
 from defocus.local.domains import Categories
-from defocus.local.finite_fields import field, points, prime_power
+from defocus.local.hashes import field, points, prime_power
 from defocus.local.layouts import Cells
 from defocus.local.levels import Levels
 

@@ -11,7 +11,7 @@ from defocus.local.designs.design import Frequency, Overlap
 from defocus.local.designs.geometry_response import LARGEST_SPACE, orders
 from defocus.local.designs.unary import UnaryLaw, unary_law
 from defocus.local.domains import Categories
-from defocus.local.finite_fields import field
+from defocus.local.hashes import field
 from defocus.local.layouts import BitRows, Cells
 from defocus.local.levels import Levels, flipping_words
 from defocus.privacy import events

@@ -16,8 +16,7 @@ from defocus.local.designs.categorical import KRR, DBitFlip, Hadamard, SubsetSel
 from defocus.local.designs.design import Categorical, Design
 from defocus.local.designs.geometry_response import GeometryResponse
 from defocus.local.designs.hashing import CountMeanSketch, HadamardSketch, LocalHashing
-from defocus.local.designs.hybrid import Hybrid
-from defocus.local.designs.numeric import Duchi, LocalLaplace, Numeric, Window
+from defocus.local.designs.numeric import Duchi, Hybrid, LocalLaplace, Numeric, Window
 from defocus.local.designs.rappor import Rappor
 from defocus.local.designs.unary import Unary
 from defocus.local.domains import Categories, Interval, domain_from_wire

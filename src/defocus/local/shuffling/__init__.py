@@ -14,12 +14,11 @@
 """
 
 from defocus.local.shuffling.amplification import amplified, local_epsilon, local_event
-from defocus.local.shuffling.analyser import Analyser, Opened
 from defocus.local.shuffling.envelopes import Key, seal
 from defocus.local.shuffling.histograms import HistogramServer, MultiMessageHistogram
 from defocus.local.shuffling.rounds import Round
 from defocus.local.shuffling.service import Service, acknowledge, ask, fetch, send, serving
-from defocus.local.shuffling.shuffler import Shuffler
+from defocus.local.shuffling.shuffler import Analyser, Opened, Shuffler
 from defocus.local.shuffling.sums import MultiMessageSum, SumServer
 
 __all__ = [

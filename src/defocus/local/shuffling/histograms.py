@@ -14,7 +14,7 @@ from defocus.errors import Number, TooFewUsersError, count, positive, probabilit
 from defocus.local.clients import HistogramClient
 from defocus.local.domains import OTHER, Categories
 from defocus.local.estimates import Estimate
-from defocus.local.shuffling.binomial_noise import chance_for, delta_of, replaced_event
+from defocus.local.shuffling.sums import chance_for, delta_of, replaced_event
 from defocus.noise import Bits, bernoulli, permutation
 from defocus.privacy import events
 

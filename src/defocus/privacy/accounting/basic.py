@@ -44,8 +44,7 @@ from defocus.privacy.events import (
     SubsetResponse,
     parts_of,
 )
-from defocus.privacy.losses import Loss, checked_delta, checked_epsilon, least_delta
-from defocus.privacy.magnitudes import largest_loss
+from defocus.privacy.losses import Loss, checked_delta, checked_epsilon, largest_loss, least_delta
 from defocus.privacy.numbers import PAD, above, times_up
 from defocus.privacy.selection import pure_selection_epsilon
 from defocus.privacy.units import Adjacency

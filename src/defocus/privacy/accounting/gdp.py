@@ -15,7 +15,7 @@ from functools import singledispatch
 from typing import final
 
 from defocus.errors import Number, UnsupportedEventError
-from defocus.privacy import classical, magnitudes
+from defocus.privacy import classical, losses
 from defocus.privacy.events import Composed, DiscreteGaussian, Event, Gaussian, Sampled, SampledBatch
 from defocus.privacy.losses import Interval, Loss, checked_delta, checked_epsilon
 from defocus.privacy.numbers import root_up
@@ -85,7 +85,7 @@ def _(event: Composed) -> Fraction:
 
 @squared_mu.register
 def _(event: Gaussian) -> Fraction:
-    return magnitudes.squared_mu(event)
+    return losses.squared_mu(event)
 
 
 @squared_mu.register

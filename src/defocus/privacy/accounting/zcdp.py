@@ -35,8 +35,7 @@ from defocus.privacy.events import (
     Shuffled,
     SubsetResponse,
 )
-from defocus.privacy.losses import Loss, checked_delta, checked_epsilon
-from defocus.privacy.magnitudes import largest_loss, squared_mu
+from defocus.privacy.losses import Loss, checked_delta, checked_epsilon, largest_loss, squared_mu
 from defocus.privacy.numbers import PAD, above, least, times_up
 from defocus.privacy.units import Adjacency
 

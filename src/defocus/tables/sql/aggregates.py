@@ -26,8 +26,8 @@ from defocus.tables.aggregates import (
 )
 from defocus.tables.answers import titles
 from defocus.tables.sql.bounds import clamp, interval, number
+from defocus.tables.sql.query import Scope
 from defocus.tables.sql.refusals import only
-from defocus.tables.sql.scopes import Scope
 
 __all__ = ["Asked", "Calls", "free", "is_aggregate"]
 

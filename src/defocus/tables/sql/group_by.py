@@ -11,8 +11,8 @@ from defocus.engines.schema import Column
 from defocus.errors import InvalidParameterError, UnsupportedSqlError
 from defocus.tables.sql.aggregates import is_aggregate
 from defocus.tables.sql.parser import canonical
+from defocus.tables.sql.query import Scope, matching
 from defocus.tables.sql.refusals import only
-from defocus.tables.sql.scopes import Scope, matching
 
 __all__ = ["Key", "grouped", "ordinal"]
 

@@ -1,17 +1,26 @@
 """A question asked in SQL: previewed, planned and released like any other."""
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias, final
 
+import sqlglot
+from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
+
 from defocus.answers import Preview, PreviewColumn, Released
 from defocus.answers.rules import rules_of
+from defocus.engines.schema import Column, Schema
 from defocus.errors import (
     DefocusError,
+    InvalidParameterError,
     NotDeclaredError,
     NotFinishedError,
     NotRecordedError,
     Number,
+    UnknownColumnError,
+    UnsupportedSqlError,
 )
 from defocus.noise import Bits
 from defocus.tables.aggregates import Aggregate
@@ -19,10 +28,14 @@ from defocus.tables.keys import Keys
 from defocus.tables.planner import Plan
 from defocus.tables.query import Query
 from defocus.tables.rows import Rows
+from defocus.tables.sql.bounds import interval
+from defocus.tables.sql.domains import conjuncts, domain
+from defocus.tables.sql.parser import DIALECT, written
 from defocus.tables.sql.postprocessing import Finish, Output, linear, references
 from defocus.tables.words import printable
 
-__all__ = ["Ask", "SqlQuery"]
+__all__ = ["Ask", "Named", "Scope", "SqlQuery", "matching", "plain", "unused"]
+
 
 Ask: TypeAlias = Callable[[Rows, bool, tuple[str, ...], Keys | None, Mapping[str, Aggregate]], Query]
 """Makes a question of rows, whether they are the table's own, keys and aggregates."""
@@ -127,3 +140,159 @@ class SqlQuery:
                     :600
                 ],
             )
+
+
+_SIMPLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Named:
+    """One table of a FROM clause: its alias, and for each column it shows the column of the rows that holds it."""
+
+    name: str
+    columns: Mapping[str, str]
+    hidden: tuple[str, ...] = ()
+    """Join columns of the right side of a LEFT JOIN: NULL where nothing matched, which the left one is not."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The rows of a FROM clause and the names that they have there."""
+
+    rows: Rows
+    tables: tuple[Named, ...]
+    own: bool = True
+    """Whether the rows are those of the table that was asked, rather than of another one beside it."""
+    conditions: tuple[exp.Expression, ...] = ()
+    """What all rows fulfil, in terms of the columns of the rows."""
+
+    def find(self, node: exp.Column) -> Column | None:
+        """The column that is meant, or None if there is none; two of that name are refused."""
+        if node.args.get("db") is not None or not isinstance(node.this, exp.Identifier):
+            return None
+        found = dict.fromkeys(
+            table.columns[match] for table in self._tables(node) for match in matching(node.this, list(table.columns))
+        )
+        if len(found) > 1:
+            raise InvalidParameterError(
+                f"Several tables have a column {node.name!r:.60}.",
+                fix=f"write which one, as in {self.tables[0].name}.{node.name}."[:200],
+            )
+        return next((self.rows.schema.usable(name) for name in found), None)
+
+    def column(self, node: exp.Column) -> Column:
+        """The column that is meant."""
+        found = self.find(node)
+        if found is not None:
+            return found
+        for table in self._tables(node):
+            if isinstance(node.this, exp.Identifier) and matching(node.this, table.hidden):
+                raise UnsupportedSqlError(
+                    f"The column {node.name!r:.60} of the right side of a LEFT JOIN",
+                    why="only the left one is kept, and it is never NULL for want of a match",
+                    fix="use the column of the left table; test another column of the right one for NULL.",
+                )
+        raise UnknownColumnError(node.name, [name for table in self.tables for name in table.columns])
+
+    def resolved(self, node: exp.Expression) -> exp.Expression:
+        """The tree with every column under the name that the rows have for it."""
+
+        def renamed(part: exp.Expression) -> exp.Expression:
+            if isinstance(part, exp.Column):
+                return plain(self.column(part).name)
+            if not _is_clamp(part):
+                return part
+            if any(inner is not part and _is_clamp(inner) for inner in part.walk()):
+                raise UnsupportedSqlError(
+                    "CLAMP inside CLAMP", why="each level would double the work", fix="clamp once."
+                )
+            return _clamped(*map(self.resolved, part.expressions))
+
+        return node.copy().transform(renamed, copy=False)
+
+    def text(self, node: exp.Expression) -> str:
+        """The tree as text about the columns of the rows."""
+        return written(self.resolved(node))
+
+    def derived(self, name: str, node: exp.Expression) -> tuple["Scope", Column]:
+        """The scope with one more column of the rows, called as wanted if that is free.
+
+        What its form tells about its values counts as declared: the constants of a CASE, the months of a year.
+        """
+        tree = self.resolved(node)
+        free = unused(name, self.rows.schema.names)
+        rows = self.rows.derive({free: written(tree)})
+        column, ends = rows.schema[free], interval(tree, self.rows.schema)
+        if column.kind.numeric and ends is not None and ends[0] < ends[1]:
+            column = replace(column, low=ends[0], high=ends[1])
+        values = domain(tree, column) if column.kind.countable else None
+        column = replace(column, values=None if values is None else tuple(values))
+        schema = Schema(column if each.name == free else each for each in rows.schema)
+        return replace(self, rows=replace(rows, schema=schema)), column
+
+    def where(self, node: exp.Expression) -> "Scope":
+        """Only the rows for which a condition holds."""
+        held = tuple(self.resolved(part) for part in conjuncts(node))
+        return replace(self, rows=self.rows.where(self.text(node)), conditions=(*self.conditions, *held))
+
+    def shown(self) -> list[tuple[str, str]]:
+        """Every column that a star stands for, with the column of the rows; those of a join once."""
+        pairs = {physical: name for table in reversed(self.tables) for name, physical in table.columns.items()}
+        order = dict.fromkeys(physical for table in self.tables for physical in table.columns.values())
+        return [(pairs[physical], physical) for physical in order]
+
+    def _tables(self, node: exp.Column) -> Sequence[Named]:
+        wanted = node.args.get("table")
+        if wanted is None:
+            return self.tables
+        names = matching(wanted, [table.name for table in self.tables])
+        if not names:
+            known = ", ".join(table.name for table in self.tables)
+            raise UnsupportedSqlError(
+                f"The name {wanted.name!r:.60} before a dot",
+                why="it is no table of this FROM clause, and fields of structs are not read",
+                fix=f"write one of {known}, or leave it out; names that hold a dot go in double quotes."[:400],
+            )
+        return [table for table in self.tables if table.name in names]
+
+
+def matching(identifier: exp.Expression, names: Sequence[str]) -> list[str]:
+    """The names that an identifier means: exactly that one if it is quoted, else also in other case."""
+    exact = [name for name in names if name == identifier.name]
+    if exact or identifier.args.get("quoted"):
+        return exact
+    return [name for name in names if name.casefold() == identifier.name.casefold()]
+
+
+def plain(name: str) -> exp.Column:
+    """A column, quoted where its name could be read as anything else."""
+    return exp.column(name, quoted=not _is_word(name))
+
+
+def unused(name: str, taken: Sequence[str]) -> str:
+    """The name, or with a number behind it if it is taken."""
+    folded = {each.casefold() for each in taken}
+    number, free = 1, name
+    while free.casefold() in folded:
+        number += 1
+        free = f"{name}_{number}"
+    return free
+
+
+def _is_word(name: str) -> bool:
+    if not _SIMPLE.fullmatch(name):
+        return False
+    tokens = sqlglot.tokenize(name, read=DIALECT)
+    return len(tokens) == 1 and tokens[0].token_type is TokenType.VAR
+
+
+def _is_clamp(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Anonymous) and node.name.lower() == "clamp" and len(node.expressions) == 3
+
+
+def _clamped(x: exp.Expression, low: exp.Expression, high: exp.Expression) -> exp.Expression:
+    """CLAMP(x, low, high), which engines lack, in words that they have; NULL stays NULL."""
+    inner = exp.Least(this=exp.Greatest(this=x.copy(), expressions=[low]), expressions=[high])
+    return exp.Case(ifs=[exp.If(this=exp.Not(this=exp.Is(this=exp.Paren(this=x), expression=exp.Null())), true=inner)])

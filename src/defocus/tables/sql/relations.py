@@ -1,23 +1,78 @@
-"""Rows under other column names."""
+"""Public tables in a query: their columns may be renamed and their values used as keys, since everybody knows them."""
 
 import difflib
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, final
 
+import pyarrow as pa
 from sqlglot import exp
 
-from defocus.engines.schema import Schema
+from defocus.engines.schema import Column, Kind, Schema
+from defocus.engines.sources import source
 from defocus.engines.syntax import column, named
 from defocus.errors import InvalidParameterError, UnknownColumnError, UnsupportedSqlError
-from defocus.tables.joins import join_private, join_public
-from defocus.tables.rows import Rows
+from defocus.tables.rows import Rows, join_private, join_public
 from defocus.tables.sql.aggregates import is_aggregate
-from defocus.tables.sql.public_tables import Public, public_table
+from defocus.tables.sql.query import Named, Scope, matching, unused
 from defocus.tables.sql.refusals import only, refuse_inside
-from defocus.tables.sql.scopes import Named, Scope, matching, unused
 
-__all__ = ["Catalogue", "from_clause", "joined", "renamed"]
+__all__ = ["Catalogue", "Public", "from_clause", "joined", "public_table", "renamed"]
+
+
+_MOST_VALUES = 10_000
+"""Columns with more values are no domain that anybody would want every group of."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Public:
+    """A public table: what was declared for it, and its rows."""
+
+    name: str
+    data: Any
+    table: pa.Table
+    kinds: Mapping[str, Kind]
+
+    @property
+    def columns(self) -> Mapping[str, str]:
+        """The columns that a query can name."""
+        return {name: name for name, kind in self.kinds.items() if kind is not Kind.OTHER}
+
+    def renamed(self, names: Mapping[str, str]) -> Any:
+        """What to join with, so that its columns have new names; as it was given if they are the same."""
+        if all(old == new for old, new in names.items()):
+            return self.data
+        return self.table.select(list(names)).rename_columns(list(names.values()))
+
+    def declared(self, rows: Rows, names: Mapping[str, str], *, but: Collection[str]) -> Rows:
+        """The rows after a join, where the values of the public columns, except some, are domains and bounds."""
+        known = {new: old for old, new in names.items() if new not in but}
+        columns = (self._known(each, known[each.name]) if each.name in known else each for each in rows.schema)
+        return replace(rows, schema=Schema(columns))
+
+    def _known(self, column: Column, name: str) -> Column:
+        """A column of the rows with what everybody knows from a public one."""
+        values = self.table.column(name).unique().drop_null().to_pylist()
+        if column.kind.countable and column.values is None and 0 < len(values) <= _MOST_VALUES:
+            column = replace(column, values=tuple(values))
+        finite = [value for value in values if column.kind.numeric and math.isfinite(value)]
+        if column.low is None and finite and min(finite) < max(finite):
+            column = replace(column, low=min(finite), high=max(finite))
+        return column
+
+
+def public_table(name: str, data: Any) -> Public:
+    """Open a public table; unlike a private one it is read at once."""
+    if data is None:
+        raise InvalidParameterError(f"The public table {name!r:.60} is nothing.", fix="pass a path or a frame.")
+    opened = source(data)
+    try:
+        table = opened.engine.run(opened.relation)
+    finally:
+        opened.engine.close()
+    return Public(name, data, table, {column.name: column.kind for column in opened.schema})
 
 
 def renamed(rows: Rows, names: Mapping[str, str]) -> Rows:

@@ -17,10 +17,9 @@ from defocus.tables.sql.domains import listed
 from defocus.tables.sql.group_by import Key, grouped, ordinal
 from defocus.tables.sql.parser import canonical, select
 from defocus.tables.sql.postprocessing import Finish, Order, Output, references
-from defocus.tables.sql.query import Ask, SqlQuery
+from defocus.tables.sql.query import Ask, Scope, SqlQuery, matching
 from defocus.tables.sql.refusals import only
 from defocus.tables.sql.relations import Catalogue, from_clause
-from defocus.tables.sql.scopes import Scope, matching
 
 __all__ = ["chosen_keys", "read"]
 

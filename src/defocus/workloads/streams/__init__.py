@@ -15,7 +15,7 @@ from defocus.errors import (
     positive,
 )
 from defocus.ledger import Ledger
-from defocus.mechanisms.parameters import NOISES, checked_budget
+from defocus.mechanisms.mechanism import NOISES, checked_budget
 from defocus.noise import Bits
 from defocus.noise.bits import source
 from defocus.privacy.budgets import Budget
@@ -26,7 +26,7 @@ from defocus.privacy.units import Adjacency, Unit, rows
 from defocus.release.charge import charge
 from defocus.workloads.strategy import covers
 from defocus.workloads.streams.design import METHODS, SHORT, Design, Errors, Participation, design
-from defocus.workloads.streams.run import Running, memory_of
+from defocus.workloads.streams.run import Running, counted, memory_of
 from defocus.workloads.streams.state import (
     StateFile,
     codes_of,
@@ -39,7 +39,6 @@ from defocus.workloads.streams.state import (
     resting,
     take,
 )
-from defocus.workloads.streams.step import counted
 from defocus.workloads.streams.toeplitz import Floats
 
 __all__ = ["RunningSum"]

@@ -12,7 +12,7 @@ import numpy as np
 
 from defocus.errors import InvalidParameterError, Number
 from defocus.mechanisms import Gaussian, Laplace
-from defocus.mechanisms.parameters import LARGEST_SCALE
+from defocus.mechanisms.mechanism import LARGEST_SCALE
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import DiscreteGaussian, DiscreteLaplace
 from defocus.privacy.wire import from_wire, to_wire

@@ -13,12 +13,11 @@ from tests.privacy.accounting.pld.cases import atoms_of
 
 from defocus.privacy.accounting.pld import account, bounds
 from defocus.privacy.accounting.pld.bounds import UpperWindow, enumerated, lower_epsilon, upper_epsilon
-from defocus.privacy.accounting.pld.dots import Dots
 from defocus.privacy.accounting.pld.loss import PldLoss, plan_for
 from defocus.privacy.accounting.pld.lowering import Term
 from defocus.privacy.accounting.pld.profiles import Atoms, GaussianProfile, LaplaceProfile, Profile
 from defocus.privacy.accounting.pld.sampling import SampledProfile
-from defocus.privacy.accounting.pld.spectrum import Spectrum, TailSum, Window, cumulant
+from defocus.privacy.accounting.pld.spectrum import Dots, Spectrum, TailSum, Window, cumulant
 from defocus.privacy.events import Approximate, DiscreteLaplace, Gaussian, Pure, RandomizedResponse, Sampled
 
 

@@ -22,9 +22,8 @@ import numpy as np
 from scipy.fft import next_fast_len
 from scipy.special import gammaln
 
-from defocus.privacy.accounting.pld.dots import Dots
 from defocus.privacy.accounting.pld.profiles import Atoms, Floats, Profile, U
-from defocus.privacy.accounting.pld.spectrum import Saddle, Spectrum, Window, cumulant, moments, window
+from defocus.privacy.accounting.pld.spectrum import Dots, Saddle, Spectrum, Window, cumulant, moments, window
 
 __all__ = ["UpperWindow", "enumerated", "lower_epsilon", "upper_epsilon"]
 

@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 from defocus.errors import DefocusError, Number, positive
 from defocus.privacy import events
 from defocus.privacy.accounting.pld.bounds import UpperWindow, enumerated, lower_epsilon, upper_epsilon
-from defocus.privacy.accounting.pld.dots import Dots, connect, lattice
 from defocus.privacy.accounting.pld.lowering import Term, lower
 from defocus.privacy.accounting.pld.profiles import Profile
 from defocus.privacy.accounting.pld.sampling import Reversed
-from defocus.privacy.accounting.pld.spectrum import Saddle, saddle_at, saddle_for, window
+from defocus.privacy.accounting.pld.spectrum import Dots, Saddle, connect, lattice, saddle_at, saddle_for, window
 from defocus.privacy.losses import Interval, Loss, checked_delta, checked_epsilon
 from defocus.privacy.numbers import above, bisect
 from defocus.privacy.units import Adjacency

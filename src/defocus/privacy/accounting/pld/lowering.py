@@ -15,7 +15,7 @@ from defocus.privacy.accounting.pld.discrete import DiscreteGaussianProfile, Dis
 from defocus.privacy.accounting.pld.profiles import Atoms, BoundedRange, GaussianProfile, LaplaceProfile, Profile
 from defocus.privacy.accounting.pld.sampling import Batched, SampledProfile, ShuffledProfile
 from defocus.privacy.accounting.shuffling import amplification, replaced_only
-from defocus.privacy.magnitudes import Bounded, largest_loss
+from defocus.privacy.losses import Bounded, largest_loss
 from defocus.privacy.numbers import above, below, nearest
 from defocus.privacy.units import Adjacency
 

@@ -4,7 +4,8 @@
 sampling and private selection included.
 """
 
-from defocus.privacy.accounting.renyi import sampling, selection
+from defocus.privacy.accounting.renyi import sampling
+from defocus.privacy.accounting.renyi import sampling as selection
 from defocus.privacy.accounting.renyi.conversion import delta_at, epsilon_at, textbook_epsilon_at
 from defocus.privacy.accounting.renyi.curves import Floats, curve
 

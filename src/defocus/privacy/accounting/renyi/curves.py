@@ -47,7 +47,7 @@ from defocus.privacy.events import (
     Shuffled,
     SubsetResponse,
 )
-from defocus.privacy.magnitudes import largest_loss, squared_mu
+from defocus.privacy.losses import largest_loss, squared_mu
 from defocus.privacy.numbers import PAD, above
 from defocus.privacy.units import Adjacency
 

@@ -28,7 +28,7 @@ from defocus.privacy.events import (
     SubsetResponse,
     parts_of,
 )
-from defocus.privacy.magnitudes import largest_loss, squared_mu
+from defocus.privacy.losses import largest_loss, squared_mu
 from defocus.privacy.numbers import above
 
 __all__ = ["HalfPair", "half_pair", "merged"]

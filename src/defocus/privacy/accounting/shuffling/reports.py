@@ -15,7 +15,7 @@ from typing import final
 
 from defocus.errors import UnsupportedEventError
 from defocus.privacy.events import Composed, Event, RandomizedResponse, Sampled, Shuffled, SubsetResponse
-from defocus.privacy.magnitudes import Bounded, largest_loss
+from defocus.privacy.losses import Bounded, largest_loss
 from defocus.privacy.numbers import above, below
 from defocus.privacy.units import Adjacency
 

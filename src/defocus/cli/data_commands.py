@@ -1,0 +1,313 @@
+"""The commands about data sets: draft, check, preview, query, export. Their work is loaded when one is called."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from defocus.cli.options import (
+    FILE,
+    AtMost,
+    BudgetDelta,
+    BudgetEpsilon,
+    Dataset,
+    Dialect,
+    Explain,
+    Find,
+    Json,
+    LedgerPlace,
+    Method,
+    Out,
+    Part,
+    Plot,
+    Purpose,
+    Question,
+    Request,
+    Spend,
+    SpendDelta,
+    TableName,
+    Who,
+)
+
+__all__ = ["Example", "GraphUnit", "commands", "graph", "predict", "train"]
+
+
+commands = typer.Typer()
+
+
+@commands.command()
+def init(
+    data: Annotated[
+        list[str],
+        typer.Argument(help="Parquet or CSV files; or a DuckDB file or a PostgreSQL address, with --table."),
+    ],
+    *,
+    out: Annotated[Path, typer.Option(help="Where to write the dataset file.")] = FILE,
+    table: TableName = None,
+    name: Annotated[str | None, typer.Option(help="What to call the data set.")] = None,
+    unit: Annotated[str | None, typer.Option(help="The column that names the person.")] = None,
+    by_rows: Annotated[bool, typer.Option("--rows", metavar="", help="Protect each row alone instead.")] = False,
+    budget: BudgetEpsilon = None,
+    budget_delta: BudgetDelta = 1e-6,
+    force: Annotated[bool, typer.Option("--force", metavar="", help="Replace the file if there is one.")] = False,
+) -> None:
+    """Write a first dataset file from the schema of the data; no row is looked at. Exit code 1 if it is incomplete."""
+    from defocus.cli import draft  # noqa: PLC0415 # a command loads what it needs
+
+    done = draft.init(
+        data,
+        out=out,
+        table=table,
+        name=name,
+        unit=unit,
+        by_rows=by_rows,
+        budget=budget,
+        budget_delta=budget_delta,
+        force=force,
+    )
+    raise typer.Exit(0 if done else 1)
+
+
+@commands.command()
+def check(dataset: Dataset = FILE) -> None:
+    """Say whether a dataset file is complete and fits the schema of its data, and its ledger. Exit code 1 if not."""
+    from defocus.cli import draft  # noqa: PLC0415 # a command loads what it needs
+
+    raise typer.Exit(0 if draft.validate(dataset) else 1)
+
+
+@commands.command()
+def query(
+    question: Question,
+    *,
+    epsilon: Spend,
+    delta: SpendDelta = None,
+    dataset: Dataset = FILE,
+    bounds: Find = None,
+    at_most: AtMost = 1,
+    dialect: Dialect = "duckdb",
+    part: Part = None,
+    purpose: Purpose = None,
+    who: Who = None,
+    request: Request = None,
+    out: Out = None,
+    plot: Plot = None,
+    explain: Explain = False,
+    as_json: Json = False,
+) -> None:
+    """Release the answer to a question: charged first, then computed, then shown."""
+    from defocus.cli import questions  # noqa: PLC0415 # a command loads what it needs
+
+    questions.query(
+        question,
+        dataset=dataset,
+        epsilon=epsilon,
+        delta=delta,
+        bounds=None if bounds is None else bounds.value,
+        at_most=at_most,
+        dialect=dialect,
+        parts=part or [],
+        purpose=purpose,
+        who=who,
+        request=request,
+        out=out,
+        plot=plot,
+        explain=explain,
+        as_json=as_json,
+    )
+
+
+@commands.command()
+def preview(
+    question: Question,
+    *,
+    epsilon: Spend,
+    delta: SpendDelta = None,
+    dataset: Dataset = FILE,
+    bounds: Find = None,
+    at_most: AtMost = 1,
+    dialect: Dialect = "duckdb",
+    part: Part = None,
+    explain: Explain = False,
+    as_json: Json = False,
+) -> None:
+    """Say how exact an answer would be and what it would cost. Free; no row is looked at."""
+    from defocus.cli import questions  # noqa: PLC0415 # a command loads what it needs
+
+    questions.preview(
+        question,
+        dataset=dataset,
+        epsilon=epsilon,
+        delta=delta,
+        bounds=None if bounds is None else bounds.value,
+        at_most=at_most,
+        dialect=dialect,
+        parts=part or [],
+        explain=explain,
+        as_json=as_json,
+    )
+
+
+@commands.command()
+def export(
+    request: Annotated[str, typer.Argument(help="The name under which the answer was kept.")],
+    out: Annotated[Path, typer.Argument(help="A .csv, .parquet or .json file.")],
+    *,
+    dataset: Dataset = FILE,
+) -> None:
+    """Write an answer that was kept. It was paid for and is public, so this is free."""
+    from defocus.cli import questions  # noqa: PLC0415 # a command loads what it needs
+
+    questions.export(request, dataset=dataset, out=out)
+
+
+class GraphUnit(StrEnum):
+    """What is protected in a graph."""
+
+    EDGE = "edge"
+    NODE = "node"
+    WEIGHT = "weight"
+    EVENT = "event"
+
+
+@commands.command()
+def graph(
+    data: Annotated[
+        str, typer.Argument(help="A Parquet, CSV or DuckDB file of edges; or where they are, such as postgresql://….")
+    ],
+    question: Annotated[str, typer.Argument(help="What to ask, such as edges, degree-histogram or triangles.")],
+    *,
+    epsilon: Spend,
+    delta: SpendDelta = None,
+    unit: Annotated[GraphUnit | None, typer.Option(help="What is protected; as in the ledger unless told.")] = None,
+    nodes: Annotated[
+        str | None, typer.Option(help="How many public nodes, 'as-listed', or a file with a name in each line.")
+    ] = None,
+    budget: BudgetEpsilon = None,
+    budget_delta: BudgetDelta = 0.0,
+    ledger: LedgerPlace = None,
+    name: Annotated[str | None, typer.Option(help="What the data is called in the ledger.")] = None,
+    ends: Annotated[str | None, typer.Option(help="The two columns of ends, e.g. 'from_id,to_id'.")] = None,
+    table: TableName = None,
+    header: Annotated[
+        bool | None,
+        typer.Option(
+            "--header/--no-header", help="Whether the first line has names of columns; in .csv and .tsv unless told."
+        ),
+    ] = None,
+    engine: Annotated[
+        str | None,
+        typer.Option(help="Count there and read no edges into memory: duckdb, postgresql, or where Spark runs."),
+    ] = None,
+    memory: Annotated[str | None, typer.Option(help="How much memory the engine may use, such as 2GB.")] = None,
+    directed: Annotated[bool, typer.Option("--directed", metavar="", help="Edges have a direction.")] = False,
+    weights: Annotated[str | None, typer.Option(help="The column of weights.")] = None,
+    time: Annotated[str | None, typer.Option(help="The column of times.")] = None,
+    bound: Annotated[float | None, typer.Option(help="The largest degree of a node, or the largest weight.")] = None,
+    method: Method = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", help="A setting of the question, e.g. k=3 or statistics=edges,triangles; may be repeated."
+        ),
+    ] = None,
+    purpose: Purpose = None,
+    who: Who = None,
+    request: Request = None,
+    out: Out = None,
+    plot: Plot = None,
+    preview: Annotated[bool, typer.Option("--preview", metavar="", help="Only say what it would be like.")] = False,
+    explain: Explain = False,
+    as_json: Json = False,
+) -> None:
+    """Ask a private graph: charged first, then computed, then shown. With --preview it is free."""
+    from defocus.cli import graph as graph_command  # noqa: PLC0415 # a command loads what it needs
+
+    graph_command.ask(
+        graph_command.Opening(
+            data=data,
+            unit=None if unit is None else unit.value,
+            nodes=nodes,
+            budget=budget,
+            budget_delta=budget_delta,
+            ledger=ledger,
+            name=name,
+            ends=ends,
+            table=table,
+            header=header,
+            engine=engine,
+            memory=memory,
+            directed=directed,
+            weights=weights,
+            time=time,
+            bound=bound,
+        ),
+        graph_command.Asked(
+            question=question,
+            settings=tuple(settings or ()),
+            method=method,
+            epsilon=epsilon,
+            delta=delta,
+            purpose=purpose,
+            who=who,
+            request=request,
+        ),
+        graph_command.Shown(out=out, plot=plot, preview=preview, explain=explain, as_json=as_json),
+    )
+
+
+class Example(StrEnum):
+    """What a drafted file is about."""
+
+    TABLE = "table"
+    ARRAYS = "arrays"
+    IMAGES = "images"
+
+
+@commands.command()
+def train(
+    config: Annotated[
+        Path | None, typer.Argument(metavar="TOML", help="What to train, on what, and at which price.")
+    ] = None,
+    *,
+    example: Annotated[
+        Example | None, typer.Option(help="Print a file to begin with: for a table, arrays or folders of images.")
+    ] = None,
+    preview: Annotated[bool, typer.Option("--preview", metavar="", help="Only say what would be done. Free.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", metavar="", help="Show no progress.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", metavar="", help="Write over a model that is there already.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Train a model on private data: charged first, then trained, then written and reported."""
+    from defocus.cli import training  # noqa: PLC0415 # a command loads what it needs
+
+    if example is not None:
+        training.draft(example.value)
+        return
+    training.train(config, preview=preview, quiet=quiet, force=force, as_json=as_json)
+
+
+@commands.command()
+def predict(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="What defocus train wrote: a .json or .pt file.")],
+    data: Annotated[
+        Path,
+        typer.Argument(metavar="DATA", help="A .csv, .tsv or .parquet table; for networks .npz or a folder of images."),
+    ],
+    *,
+    out: Annotated[
+        Path | None, typer.Option(help="Write predictions here, as .csv or .parquet; else they are printed.")
+    ] = None,
+    keep: Annotated[list[str] | None, typer.Option(help="A column of the table to write beside them.")] = None,
+    probabilities: Annotated[
+        bool, typer.Option("--probabilities", metavar="", help="Write the probability of each class too.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Predict with a trained model. Free: the data that it was trained on is not looked at."""
+    from defocus.cli import prediction  # noqa: PLC0415 # a command loads what it needs
+
+    prediction.predict(model, data, out=out, keep=keep or [], probabilities=probabilities, as_json=as_json)
