@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from html import escape
 from pathlib import Path
 
-from defocus.answers import Answer, export, plots, tables
+from defocus.answers import Answer, explanation, export, plots, tables
 from defocus.answers.columns import written
 from defocus.errors import InvalidParameterError
 from defocus.ledger import Ledger
