@@ -1,4 +1,4 @@
-"""The demo: a private report of a made-up hospital."""
+"""The demo: a private report of a synthetic hospital."""
 
 import runpy
 from pathlib import Path

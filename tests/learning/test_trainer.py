@@ -434,7 +434,7 @@ LOADER = DataLoader(TensorDataset(*data()), sampler=WeightedRandomSampler([1.0] 
         ({"model": nn.Linear(5, 2).to(torch.bfloat16)}, UnfitModelError, "rounded by more"),
         ({"model": nn.Linear(5, 2).requires_grad_(False)}, UnfitModelError, "no trainable"),
         ({"model": nn.DataParallel(nn.Linear(5, 2))}, UnfitModelError, "DataParallel"),
-        ({"model": nn.Linear(6, 2)}, UnfitModelError, "failed on made-up examples"),
+        ({"model": nn.Linear(6, 2)}, UnfitModelError, "failed on synthetic examples"),
         ({"loss": lambda o, t: (o.argmax(1) == t).sum()}, UnfitModelError, "made of integers"),
         ({"loss": lambda o, t: F.cross_entropy(o, t) / len(o)}, UnfitModelError, "neither the sum nor the mean"),
         ({"data": Endless()}, UnfitDataError, "no known size"),

@@ -237,7 +237,7 @@ PUBLIC: Mapping[str, str] = {
     "mechanisms.Mechanism.sample": "likewise",
     "workloads.Workload.answer": "exact answers for whoever holds the data; nothing is released",
     "workloads.Marginals.answer": "likewise",
-    "audit.lower_bound": "made-up neighbours, which an auditor chooses",
+    "audit.lower_bound": "synthetic neighbours, which an auditor chooses",
     "audit.search": "likewise",
     "audit.batched": "likewise",
 }  # fmt: skip

@@ -7,7 +7,7 @@ COMMANDS = {
     "graph": "test_commands", "train": "test_commands", "budget": "the ledger only", "history": "the ledger only",
     "export": "what was released", "ledger show": "the ledger only", "ledger verify": "the ledger only",
     "account": "public facts", "calibrate": "public facts", "advise": "public facts", "choose": "public facts",
-    "audit": "made-up neighbours", "estimate": "randomised reports", "shuffler": "sealed reports",
+    "audit": "synthetic neighbours", "estimate": "randomised reports", "shuffler": "sealed reports",
     "predict": "applies what was released to the caller's own rows",
 }  # fmt: skip
 """Every command, and where it is driven or why not."""

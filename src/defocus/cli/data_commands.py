@@ -180,7 +180,7 @@ def graph(
     *,
     epsilon: Spend,
     delta: SpendDelta = None,
-    unit: Annotated[GraphUnit | None, typer.Option(help="What is protected; as in the ledger unless told.")] = None,
+    unit: Annotated[GraphUnit | None, typer.Option(help="What is protected; as in the ledger by default.")] = None,
     nodes: Annotated[
         str | None, typer.Option(help="How many public nodes, 'as-listed', or a file with a name in each line.")
     ] = None,
@@ -193,7 +193,7 @@ def graph(
     header: Annotated[
         bool | None,
         typer.Option(
-            "--header/--no-header", help="Whether the first line has names of columns; in .csv and .tsv unless told."
+            "--header/--no-header", help="Whether the first line has names of columns; in .csv and .tsv by default."
         ),
     ] = None,
     engine: Annotated[

@@ -188,7 +188,7 @@ def ledger_verify(
     where: Where,
     *,
     anchor: Annotated[str | None, typer.Option(help="An anchor kept elsewhere, written number:hash.")] = None,
-    anchor_file: Annotated[Path | None, typer.Option(help="The anchor file; beside the ledger unless told.")] = None,
+    anchor_file: Annotated[Path | None, typer.Option(help="The anchor file; beside the ledger by default.")] = None,
     as_json: Json = False,
 ) -> None:
     """Check every entry of a ledger. Exit code 1 if it was tampered with."""
@@ -219,7 +219,7 @@ def choose(
     *,
     users: Annotated[int, typer.Option(help="How many people take part.")],
     epsilon: Annotated[float, typer.Option(help="What each person's data may cost.")],
-    delta: Annotated[float | None, typer.Option(help="The delta that goes with it; at most 1e-6 unless told.")] = None,
+    delta: Annotated[float | None, typer.Option(help="The delta that goes with it; at most 1e-6 by default.")] = None,
     categories: Annotated[int, typer.Option(help="How many categories a histogram has.")] = 16,
     error: Annotated[float | None, typer.Option(help="The largest standard error that is acceptable.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Plot the errors against the number of users.")] = None,
@@ -272,7 +272,7 @@ def shuffler(
     users: Annotated[int, typer.Option(help="How many reports a batch must have.")],
     analyser: Annotated[str, typer.Option(help="The analyser's public key: Key.public.hex().")],
     out: Annotated[Path, typer.Option(help="Where to write the round, for devices and the analyser.")],
-    port: Annotated[int, typer.Option(help="Which port of this machine; any free one unless told.")] = 0,
+    port: Annotated[int, typer.Option(help="Which port of this machine; any free one by default.")] = 0,
     batches: Annotated[int | None, typer.Option(help="Leave once the analyser acknowledged so many batches.")] = None,
 ) -> None:
     """Run a shuffler on this machine: it forgets who sent a report, and seals batches for the analyser."""

@@ -199,7 +199,7 @@ class ReleaseFailedError(DefocusError):
         super().__init__(
             f"The {mechanism} mechanism failed after its cost was charged (entry {charge}). The charge stays, since"
             " the failure itself may tell something; the reason is not shown, since it may depend on private values.",
-            fix="run the mechanism on made-up data of the same type and shape, where every error may be seen.",
+            fix="run the mechanism on synthetic data of the same type and shape, where every error may be seen.",
         )
         self.charge = charge
 
@@ -211,7 +211,7 @@ class QuestionFailedError(DefocusError):
         super().__init__(
             f"The question was charged (entry {charge}), but it could not be answered. {why}"
             " The charge stays, since the failure itself may tell something.",
-            fix="mend the cause and ask again, which costs again; try it on made-up data of the same kind first.",
+            fix="mend the cause and ask again, which costs again; try it on synthetic data of the same kind first.",
         )
         self.charge = charge
 

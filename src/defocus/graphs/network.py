@@ -117,10 +117,10 @@ class GraphQuery:
             epsilon: what the release may cost.
             delta: likewise; without it only methods that need none are used.
             method: one of :meth:`methods` by its name, such as "ladder"; the one with the least error by default.
-            purpose: why, in one line; the question itself unless told.
-            who: by whom; the account's name unless told.
+            purpose: why, in one line; the question itself by default.
+            who: by whom; the account's name by default.
             request: a name for this request. If an answer to it was recorded, that answer is returned again, free.
-            bits: the source of random bits; the system's unless told.
+            bits: the source of random bits; the system's by default.
         """
         self.data.check() if self.public.engine else ready()
         asked = spendable(epsilon, delta, self.ledger)

@@ -71,7 +71,7 @@ def open_graph(
         ledger: where every charge is written down: a path, a PostgreSQL URL or an open ledger. Beside the data unless
             told. Where it exists, it must have been made for the same unit, budget and data, read in the same way: an
             edge between other columns, or one with a direction, is another edge.
-        name: what the data is called in the ledger; the name of the file unless told.
+        name: what the data is called in the ledger; the name of the file by default.
         ends: the two columns that hold the ends of an edge, such as ("from_id", "to_id").
         directed: whether edges have a direction; False also takes the direction from edges that have one.
         weights: the column, or edge attribute, of weights.
@@ -81,7 +81,7 @@ def open_graph(
             .tsv, where it must not look like an edge, and has not in .txt. Without one, columns are called by their
             place: "1" and "2" are the ends, and weights="3" the third.
         purposes: what the data may be used for; then every release must name one of them.
-        anchor_file: a file that notices a deleted ledger or an older copy; beside the ledger unless told, better on
+        anchor_file: a file that notices a deleted ledger or an older copy; beside the ledger by default, better on
             another disk.
         engine: where edges are counted if they shall not be read into memory: ``"duckdb"``, a Spark session or where
             Spark runs (``"spark://host:7077"``, ``"local[4]"``, ``"spark"``), or ``"postgresql"``. Use it for edges

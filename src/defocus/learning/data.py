@@ -167,7 +167,7 @@ def _declared(data: Any, example: object, probe: Batch | None) -> Batch:
     raise UnfitDataError(
         f"What the items of the data look like, of type {type(data).__name__}, is not declared, and no private one"
         " decides that for all of them.",
-        fix="pass example=(input, target), one made-up item with the shapes and types of all, such as"
+        fix="pass example=(input, target), one synthetic item with the shapes and types of all, such as"
         " example=(torch.zeros(3, 32, 32), 0); or pass (inputs, targets) as tensors or arrays.",
     )
 

@@ -190,7 +190,7 @@ def search(
         runs: how many runs there are on average.
         eta: the shape of the law of their number; 0 is the usual choice, and 1 costs more and varies less.
         users: for ``unit=user(…)``, the user of each example.
-        example: for a Dataset, one made-up item, ``(input, target)``, as for a Trainer.
+        example: for a Dataset, one synthetic item, ``(input, target)``, as for a Trainer.
         purpose: why, for the ledger.
         who: by whom, for the ledger.
         bits: the source of random bits; the system's by default.

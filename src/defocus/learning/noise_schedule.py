@@ -78,7 +78,7 @@ class Banded:
 
     Args:
         bands: how many steps the strategy remembers; as many noises of the size of the model are kept. The best for the
-            run unless told. At most ``groups``.
+            run by default. At most ``groups``.
         groups: how many groups units fall into. Unless told, as many as an epoch has steps, and all of a group take
             part when it is their turn; with fewer groups a part of them is drawn, and the rate is accounted.
     Reference:

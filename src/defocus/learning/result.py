@@ -117,7 +117,7 @@ def explained(
 ) -> str:
     """Line by line: what is protected, what is drawn, clipped, noised, shown, charged, and what is not promised.
 
-    ``ways`` is how gradients are made, as it was found on made-up examples: later ways may follow from private ones.
+    ``ways`` is how gradients are made, as it was found on synthetic examples: later ways may follow from private ones.
     ``prospect`` says whether the ledger would cover the run.
     """
     return "\n".join(

@@ -86,7 +86,7 @@ class Stepper:
         ``note`` is told the digest of the step, and stops it by an error.
 
         Where anything fails, ``grad`` is emptied: sums without noise are left to nobody. Warnings, which may depend on
-        the examples, are not shown: what can be warned of a model is warned of made-up ones, before the charge.
+        the examples, are not shown: what can be warned of a model is warned of synthetic ones, before the charge.
         """
         try:
             with silence():
@@ -156,7 +156,7 @@ class Stepper:
             raise StepFailedError(
                 "The model or the loss failed on private examples, though on none of them alone. What it said is"
                 " withheld, since it may quote them. Nothing of the step was released, and the charge stays.",
-                fix="try both on made-up examples of every kind, and resume from a checkpoint.",
+                fix="try both on synthetic examples of every kind, and resume from a checkpoint.",
             )
         extras, seen = found
         lost = np.delete(weights, fits)
@@ -354,5 +354,5 @@ def withheld(work: Callable[[], None]) -> DefocusError | KeyboardInterrupt | Non
     return StepFailedError(
         "A step failed on private examples. The reason is withheld, since it may quote them. Nothing of the step was"
         " released, and the charge stays.",
-        fix="try the model and the loss on made-up examples of every kind, and resume from a checkpoint.",
+        fix="try the model and the loss on synthetic examples of every kind, and resume from a checkpoint.",
     )

@@ -67,7 +67,7 @@ def as_anchor(anchor: Any) -> Anchor | None:
 
 
 def anchor_path(ledger: Path) -> Path:
-    """Where the anchor file of a ledger is unless told: beside it."""
+    """Where the anchor file of a ledger is by default: beside it."""
     return ledger.with_name(f"{ledger.name}.anchor")
 
 

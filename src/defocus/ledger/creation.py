@@ -133,7 +133,7 @@ def place_of(where: str | Path, *, timeout: object, read_only: bool) -> Place:
 
 
 def anchor_file_of(path: object, place: Place, where: str | Path) -> AnchorFile | None:
-    """The anchor file at ``path``; unless told, one beside a ledger that is a file.
+    """The anchor file at ``path``; by default one beside a ledger that is a file.
 
     That is beside ``where``, the name that was given, if there is one, so that a link in the place of a ledger does not
     leave its anchor behind; else beside the file that a link leads to.

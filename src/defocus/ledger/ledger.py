@@ -107,11 +107,11 @@ class Ledger:
                 all of it if the first release spends more than an eighth of it; choose "basic" where many releases find
                 groups, so that epsilons and deltas are always added up.
             anchor_file: a file that follows the last entry, so that a deleted ledger or an older copy is noticed.
-                Beside a ledger that is a file unless told (``visits.ledger.anchor``), and started there when it is
+                Beside a ledger that is a file by default (``visits.ledger.anchor``), and started there when it is
                 missing; better on another disk, where it must exist once something was charged.
             timeout: how many seconds to wait while someone else is writing.
             read_only: never write; charging is refused.
-            who: who makes the ledger; the account's name unless told.
+            who: who makes the ledger; the account's name by default.
         """
         check_kinds(budget=budget, unit=unit, parts=parts)
         store = Store(place_of(where, timeout=timeout, read_only=read_only))
@@ -157,7 +157,7 @@ class Ledger:
         Args:
             event: what is about to be released.
             purpose: why, in one line.
-            who: by whom; the account's name unless told.
+            who: by whom; the account's name by default.
             request: a name under which the recorded answer can be found again with :meth:`recall`.
             parts: the labels of the parts that the release reads, and it reads nothing else; an empty list for
                 everybody. Unless given, those that the ledger is :meth:`about`. They are public: whoever asks chooses
@@ -270,7 +270,7 @@ class Ledger:
         return f"{spent}; left for everybody: {self._guard.remaining(last.spent)}"
 
     def about(self, *parts: str) -> "Ledger":
-        """The same ledger, whose charges, sums and remainders are those of the named parts unless told otherwise."""
+        """The same ledger, whose charges, sums and remainders are those of the named parts by default."""
         return Ledger(self._chain, self._terms, self._guard, checked_labels(parts, self._terms))
 
     def tally(self) -> Tally | None:
@@ -306,7 +306,7 @@ class Ledger:
     def fixed_sequence(self, delta: Number | None = None) -> FixedSequence:
         """The loss of everything charged, by the tightest accountant, *if the sequence was fixed beforehand*.
 
-        At ``delta``, or that of the budget unless told; 1e-6 for budgets in rho and mu.
+        At ``delta``, or that of the budget by default; 1e-6 for budgets in rho and mu.
 
         The filter holds even when each release was chosen after seeing the ones before; this
         bound does not, so it is reported beside the filter's and never used to admit anything.

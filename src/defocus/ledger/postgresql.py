@@ -38,7 +38,7 @@ _TRUSTED = "restore the ledger from a trusted copy, and check it against an anch
 
 
 def postgresql_schema(url: Any, *, timeout: float, read_only: bool) -> "PostgresqlSchema":
-    """The place that ``url`` names; ``?schema=`` chooses the schema, "defocus" unless told."""
+    """The place that ``url`` names; ``?schema=`` chooses the schema, "defocus" by default."""
     if importlib.util.find_spec("psycopg") is None:
         raise MissingExtraError("A ledger in PostgreSQL", package="psycopg", extra="postgresql")
     schema = url.query.get("schema", "defocus")

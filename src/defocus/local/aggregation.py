@@ -204,7 +204,7 @@ def count_files(
     """Count the reports of Parquet files in the engine, without reading them into Python.
 
     ``paths`` is a path, a folder, a glob or a list of paths, and ``engine``, ``memory`` and ``threads`` are as for
-    tables: DuckDB in this process, on all cores and out of core, unless told; a Spark session or where Spark runs, such
+    tables: DuckDB in this process, on all cores and out of core, by default; a Spark session or where Spark runs, such
     as ``"spark://host:7077"``, for Spark, which then must see the files under the same paths. Reports that no client
     makes are left out and counted; a file with other columns than those of :func:`to_arrow`, or of another oracle, is
     refused.

@@ -96,7 +96,7 @@ class Comparison:
     def recommend(self, *, error: Number | None = None) -> Option:
         """The option that needs the least trust among those that are accurate enough; the least error if none is.
 
-        Accurate enough is a standard ``error`` of at most so much; unless told, of no more than the sampling error:
+        Accurate enough is a standard ``error`` of at most so much; by default of no more than the sampling error:
         noise then at most doubles the variance that the data has by itself.
         """
         allowed = self.sampling_error if error is None else float(positive("error", error))
@@ -117,7 +117,7 @@ def compare(
 
     Tasks: "count", how many say yes; "histogram", how many are in each of so many ``categories`` (the error is that of
     one rare category); "mean", of numbers in [0, 1] (the error is that of their sum, at the worst numbers).
-    ``delta`` is 1/n² unless told, and at most 1e-6.
+    ``delta`` is 1/n² by default, and at most 1e-6.
 
     >>> compare(100_000, 1).recommend().model
     'shuffle'

@@ -176,7 +176,7 @@ def declared(purposes: object) -> tuple[str, ...] | None:
 
 
 def allowed(purpose: str | None, purposes: tuple[str, ...] | None, question: str) -> str:
-    """The purpose to write in the ledger, if the owner of the data allows it; the question itself unless told."""
+    """The purpose to write in the ledger, if the owner of the data allows it; the question itself by default."""
     if purposes is None:
         return purpose if purpose is not None else question[:200]
     if purpose not in purposes:

@@ -217,8 +217,8 @@ def release(
         value: the private value, in integers.
         ledger: what to charge.
         purpose: why, in one line.
-        who: by whom; the account's name unless told.
-        bits: the source of random bits; the system's unless told.
+        who: by whom; the account's name by default.
+        bits: the source of random bits; the system's by default.
         grid: brings the noisy integers back to the units of the data.
         request: a name for this request. If an answer to it was recorded, that answer is
             returned again, free of charge and without looking at ``value``.

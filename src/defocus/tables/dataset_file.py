@@ -238,7 +238,7 @@ class Dataset:
 
     @property
     def anchor_place(self) -> str | AnchorFile | None:
-        """The anchor file; None if it is beside the ledger, as unless told where that is a file."""
+        """The anchor file; None if it is beside the ledger, which is the default for a file."""
         if self.anchor_file is not None:
             return str(self.home / self.anchor_file)
         if self.ledger is None or "://" not in self.ledger:

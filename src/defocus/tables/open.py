@@ -59,7 +59,7 @@ def open(  # noqa: A001  # reads as dp.open
         ledger: where every charge is written down: a path, a PostgreSQL URL or an open ledger. Beside the data unless
             told, called after its file or table. Where it exists, it must have been made for the same unit, budget and
             name.
-        name: what the data is called in the ledger; the name of the file unless told.
+        name: what the data is called in the ledger; the name of the file by default.
         table: which table of a database.
         columns: public facts: bounds ``(low, high)`` or a list of all values, never looked up in the data.
         types: the kind of columns whose source does not say, such as those of a CSV file. People whose text is declared
@@ -73,7 +73,7 @@ def open(  # noqa: A001  # reads as dp.open
         parts: the column that divides the table, such as its day: then :meth:`Table.part` asks about one part, which
             is charged alone where each unit is in one part only. Rows and events that are added or removed are; of
             people it must be declared, ``dp.parts("hospital", people="in one part")``.
-        anchor_file: a file that notices a deleted ledger or an older copy; beside the ledger unless told, better on
+        anchor_file: a file that notices a deleted ledger or an older copy; beside the ledger by default, better on
             another disk.
         engine: a Spark session, or where Spark runs (``"spark://host:7077"``, ``"local[4]"``, ``"spark"``), which then
             reads files itself, also those with paths such as ``s3a://…``. Unless told, the data decides.

@@ -137,10 +137,10 @@ class Query:
         Args:
             epsilon: what the release may cost.
             delta: likewise; without it only mechanisms that need none are used.
-            purpose: why, in one line; the question itself unless told.
-            who: by whom; the account's name unless told.
+            purpose: why, in one line; the question itself by default.
+            who: by whom; the account's name by default.
             request: a name for this request. If an answer to it was recorded, that answer is returned again, free.
-            bits: the source of random bits; the system's unless told.
+            bits: the source of random bits; the system's by default.
             progress: called now and then with the percentage that the engine has done.
         """
         asked, planned = spendable(epsilon, delta, self.ledger), self._planned(epsilon, delta)

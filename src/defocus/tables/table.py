@@ -146,7 +146,7 @@ class Table:
     def cube(self, *columns: str | Sequence[str], ways: int | None = None) -> Cube:
         """The numbers of rows by all combinations of at most ``ways`` columns, measured together.
 
-        The columns need declared domains. All combinations unless told.
+        The columns need declared domains. All combinations by default.
         """
         names = _names(columns, "cube", fix="name at least one with a declared domain.")
         chosen = key_columns(self.schema.usable(name) for name in names)

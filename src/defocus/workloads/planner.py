@@ -140,7 +140,7 @@ def plan(
         mu: what it may cost in Gaussian DP, instead; no discrete noise can meet it exactly, so it is refused.
         noise: ``"gaussian"``, ``"laplace"``, or None for whichever gives the smaller error.
         objective: ``"total"`` for the weighted sum of variances, ``"max"`` for the largest one.
-        unit: what the ledger protects; one row, added or removed, unless told.
+        unit: what the ledger protects; one row, added or removed by default.
         contribution: how many records one unit holds at most.
         total: a public bound on how many records there are. Privacy does not rest on it; answers about more
             records may wrap around.

@@ -155,7 +155,7 @@ class Workload:
 
 
 def checked_weights(weights: Any, number: int, what: str) -> Array:
-    """One weight for each of so many things, all one unless told."""
+    """One weight for each of so many things, all one by default."""
     if weights is None:
         return np.ones(number)
     if isinstance(weights, str | bytes) or not hasattr(weights, "__len__") or not hasattr(weights, "__getitem__"):

@@ -72,7 +72,7 @@ def _estimated(asked: Training, *, preview: bool) -> Mapping[str, Any]:
     }
     kind = partial(getattr(learning, name), purpose=f"train {name}", **given)
     if preview:
-        with tried(asked) as ledger:  # a fit to made-up rows is refused where that to private ones would be
+        with tried(asked) as ledger:  # a fit to synthetic rows is refused where that to private ones would be
             model = kind(ledger=ledger).fit(np.zeros((2, len(asked.features))), np.zeros(2))
         return {**told, "cost": expense(asked, model.event_, "the fit")}
     with opened(asked) as ledger:

@@ -301,7 +301,7 @@ def _training(top: Section, *, network: bool) -> dict[str, Any]:
 
 @contextmanager
 def tried(asked: Training) -> Iterator[Ledger]:
-    """A ledger like that of the file, to try with made-up data what would be refused; gone afterwards."""
+    """A ledger like that of the file, to try with synthetic data what would be refused; gone afterwards."""
     with TemporaryDirectory() as folder:
         terms = {**asked.terms, "budget": asked.price}
         with Ledger.open(Path(folder) / "tried.ledger", **terms) as ledger:

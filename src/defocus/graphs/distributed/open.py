@@ -153,7 +153,7 @@ def _is_written(rows: Source) -> bool:
 
 
 def _check(data: Any, engine: Any) -> None:
-    """Refuse an engine that is none, one that cannot reach the data, and data that is in memory anyway."""
+    """Refuse what is not an engine, one that cannot reach the data, and data that is in memory anyway."""
     known = engine is None or engine in (_DUCKDB, _POSTGRESQL) or is_session(engine) or is_master(engine)
     if not known:
         raise SourceError(

@@ -107,7 +107,7 @@ def synthetic_graph(
             refused unless this is said.
         labels: a public block for each node.
         mixing: for each pair of blocks the released number of edges between them (within a block, of edges there).
-        bits: the source of randomness; the system's unless told.
+        bits: the source of randomness; the system's by default.
 
     Reference:
         Karrer, Newman (2011), Stochastic blockmodels and community structure in networks; Chung, Lu (2002).

@@ -173,7 +173,7 @@ def _around(name: str, values: Floats, raw: Floats, half: float, method: VectorN
 
 
 def _side(side: str | None, public: Public) -> str | None:
-    """Which arcs count: both ends where edges have no direction, those that go out unless told."""
+    """Which arcs count: both ends where edges have no direction, those that go out by default."""
     if public.directed:
         return side or "out"
     if side is not None:

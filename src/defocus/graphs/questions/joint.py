@@ -101,7 +101,7 @@ def several(
     shares: Sequence[Fraction] | None = None,
     method: str | None = None,
 ) -> Several:
-    """The best method of each question within its share of the budget; equal shares unless told.
+    """The best method of each question within its share of the budget; equal shares by default.
 
     Where a question can be answered by the ``method`` of this name, that is taken. Of two methods with and without a
     delta, the one without is preferred where it errs less, so that a delta that no part needs is not spent.

@@ -217,7 +217,7 @@ def _bare(cell: Any) -> Plain | None:
 
 
 def _number(cell: Any) -> float:
-    """One cell as a number: NaN for what is none, infinity beyond the range of floats."""
+    """One cell as a number: NaN for what is not a number, infinity beyond the range of floats."""
     return guarded(_nearest, cell, math.nan)
 
 

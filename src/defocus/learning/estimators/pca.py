@@ -163,7 +163,7 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
         Wilson et al. (2020), Differentially private SQL with bounded user contribution, for the bounds.
 
     Args:
-        bounds: the least and the largest value, each a number or one for every feature; found unless told.
+        bounds: the least and the largest value, each a number or one for every feature; found by default.
         with_mean: whether the mean is subtracted.
         with_std: whether the standard deviation is divided by.
         epsilon, delta, rho, ledger, unit, budget, purpose, who, bits, random_state: see :class:`PrivateEstimator`.

@@ -17,14 +17,14 @@ Guarantee:
       loss; and buffers, which are released without noise, keep nothing of any example.
 
     The sums that a step would add are those of the examples alone, and no norm is told shorter than the noise allows
-    for. What cannot be judged so is refused: losses and gradients that are not finite, models that fail on made-up
+    for. What cannot be judged so is refused: losses and gradients that are not finite, models that fail on synthetic
     examples, that change their inputs or that draw from generators of their own.
 
     Where numbers of a batch come to Python (:mod:`~.peeks`), which may decide by them what is computed, no trial
     tells what other numbers would do. Such a model is given one example at a time from then on, as is one that fails on
     several at once, and all of the above is checked of that.
 Assumes:
-    A model ties no examples for other values than the made-up ones only, by chances of less than a tenth drawn outside
+    A model ties no examples for other values than the synthetic ones only, by chances of less than a tenth drawn outside
     of torch, in batches larger than any that is likely, or, where something is kept outside of the model and the loss
     (in these, all is put back: :mod:`~.model_guard`), after more batches than the check has. (Where examples go
     through a model together, they are also followed through all its functions: :mod:`~.batch_tracking`.) One
@@ -90,7 +90,7 @@ def check_independent(
 
     ``batch`` is the expected size of a batch. The model and everything about it are left as they were found.
     """
-    stream = Stream(bytes(32), "made-up examples")
+    stream = Stream(bytes(32), "synthetic examples")
     device = next(model.parameters()).device
     with left_alone(model, loss) as again:
         trial = Trial(model, Losses(loss), gradients, again)
@@ -114,7 +114,8 @@ def check_independent(
         except Exception as error:
             said = f"{type(error).__name__}: {error}"
             raise _unfit(
-                f"The model failed on made-up examples of the shape of the data: {said}"[:600], _converting(model, one)
+                f"The model failed on synthetic examples of the shape of the data: {said}"[:600],
+                _converting(model, one),
             ) from error
 
 
@@ -125,7 +126,7 @@ def check_sums_are_wide(model: Module, gradients: Gradients, one: Batch, precisi
     thousand aligned gradients that is more than the clip. Products may be narrow; what adds up examples must not be.
     """
     device = next(model.parameters()).device
-    batch = made_up(one, 4 * _KEPT, Stream(bytes(32), "made-up examples"))
+    batch = made_up(one, 4 * _KEPT, Stream(bytes(32), "synthetic examples"))
     with left_alone(model) as again:
         again(0)
         with torch.autocast(device.type, dtype=precision):
@@ -149,7 +150,7 @@ def _judged(trial: Trial, one: Batch, probe: Batch | None, stream: Stream, devic
         seen = trial.seen(pool, tuple(range(2 * _KEPT)))
         if finite(seen.losses, *seen.gradient):
             return pool
-    raise _unfit("Losses or gradients of made-up examples are not finite, so that nothing can be told of the model.")
+    raise _unfit("Losses or gradients of synthetic examples are not finite, so that nothing can be told of the model.")
 
 
 def _together(trial: Trial, work: Callable[[], _Found]) -> _Found:
@@ -277,7 +278,7 @@ def _check_company(trial: Trial, pool: Batch, largest: int) -> None:
         alone = [trial.seen(rows(pool, i, i + 1), (0,)) for i in range(2 * _KEPT)]
         losses = torch.cat([each.losses for each in alone])
         if not finite(losses, *(part for each in alone for part in each.gradient)):
-            raise _unfit("The loss or gradient of a made-up example alone is not finite.")
+            raise _unfit("The loss or gradient of a synthetic example alone is not finite.")
         for which in _MIXED:
             _check_losses(trial, picked(pool, list(which)), losses[list(which)])
             _check_sums(trial, picked(pool, list(which)), [alone[i].gradient for i in which])
@@ -338,7 +339,7 @@ def _check_large(trial: Trial, pool: Batch, alone: torch.Tensor, largest: int) -
 
 def _unfit(what: str, first: str = "") -> UnfitModelError:
     return UnfitModelError(
-        what, fix=f"{first}mend it, or pass probe=(inputs, targets), a few made-up examples that it accepts."
+        what, fix=f"{first}mend it, or pass probe=(inputs, targets), a few synthetic examples that it accepts."
     )
 
 

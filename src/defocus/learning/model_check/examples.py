@@ -35,7 +35,7 @@ def made_up(one: Batch, rows: int, stream: Stream) -> Batch:
 
 
 def exchanged(one: Batch, rows: int, stream: Stream) -> Batch:
-    """So many made-up examples, and after them as many that differ from each of them in every number."""
+    """So many synthetic examples, and after them as many that differ from each of them in every number."""
     first, second = made_up(one, rows, stream), made_up(one, rows, stream)
 
     def both(a: Any, b: Any) -> Any:
@@ -52,14 +52,14 @@ def told(probe: Batch, rows: int, device: torch.device) -> Batch:
     if size(probe) < 2 * rows:
         raise UnfitModelError(
             f"probe= has {size(probe)} examples, too few to exchange the neighbours of one.",
-            fix=f"pass at least {2 * rows} made-up examples that differ.",
+            fix=f"pass at least {2 * rows} synthetic examples that differ.",
         )
     leaves = [leaf for leaf in trees.tree_leaves(tuple(probe)) if isinstance(leaf, torch.Tensor)]
     differ = [(leaf[:rows] != leaf[rows : 2 * rows]).reshape(rows, -1).any(1).cpu() for leaf in leaves]
     if not bool(torch.stack(differ).any(0).all()):
         raise UnfitModelError(
             "Examples of probe= are alike, so that exchanging them shows nothing.",
-            fix=f"pass at least {2 * rows} made-up examples that differ.",
+            fix=f"pass at least {2 * rows} synthetic examples that differ.",
         )
     found: Batch = trees.tree_map(
         lambda leaf: leaf[: 2 * rows].to(device) if isinstance(leaf, torch.Tensor) else leaf, tuple(probe)

@@ -108,7 +108,7 @@ class MultiMessageHistogram:
         return messages[permutation(len(messages), bits)]
 
     def estimate(self, messages: NDArray[np.int64], users: int | None = None) -> Estimate:
-        """Unbiased counts from the messages of so many users, as described unless told."""
+        """Unbiased counts from the messages of so many users, as described by default."""
         found = np.asarray(messages)
         inside = found[(found >= 0) & (found < self.domain.size)]
         return self.estimated(np.bincount(inside, minlength=self.domain.size), users)

@@ -152,7 +152,7 @@ class MultiMessageSum:
     epsilon: Number
     delta: Number
     levels: int = 0
-    """Steps from the low to the high end; as many as balance the two errors unless told."""
+    """Steps from the low to the high end; as many as balance the two errors by default."""
 
     def __post_init__(self) -> None:
         count("users", self.users)

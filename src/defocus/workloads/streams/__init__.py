@@ -89,13 +89,13 @@ class RunningSum:
         contribution: how much one participation moves the sum of its step.
         participations: in how many steps one unit may take part.
         separation: how many steps apart any two of them are, at least.
-        unit: what the ledger protects; one row, added or removed, unless told. What is said above about one unit is
+        unit: what the ledger protects; one row, added or removed by default. What is said above about one unit is
             said about this one.
         noise: "gaussian", or "laplace" for a price without a delta (with the tree only).
         method: "square root" (column-normalised for single participation; remembers every step), "binned" (nearly the
             same error, remembers O(log T) partial sums), "banded" (remembers ``bandwidth`` steps; best for many
             participations far apart), "tree" (for comparison), or "auto".
-        bandwidth: how many steps "banded" remembers; the one with the least error unless told.
+        bandwidth: how many steps "banded" remembers; the one with the least error by default.
         spread: how many partial sums "binned" keeps of each size; more are more accurate.
         largest: the largest entry of a step; larger ones are cut to it.
 
@@ -231,10 +231,10 @@ class RunningSum:
         Args:
             ledger: what to charge, once, before any noise is drawn.
             purpose: why, in one line.
-            who: by whom; the account's name unless told.
+            who: by whom; the account's name by default.
             state_file: where to keep the secret state after each step, so that the stream survives a crash. It must
                 not exist yet. Without one the stream ends with the process, or with :meth:`Running.save`.
-            bits: the source of random bits; the system's unless told.
+            bits: the source of random bits; the system's by default.
         """
         drawn_from = source(bits)
         must_be_ledger(ledger)
