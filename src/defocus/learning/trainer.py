@@ -173,7 +173,7 @@ class Trainer:
         The number of units (``size``) is public: it decides the rate of sampling. Unless declared, the number of
         examples or users in the data is taken for it, as is usual. The loss is a sum or mean of one term for each
         example, and an example's term does not depend on the others: what can be checked of that is checked at set-up
-        on synthetic examples. The model and the optimizer stay what they were then (:mod:`defocus.learning.model_guard`).
+        on synthetic examples. The model and the optimizer stay what they were then (:mod:`~.model_guard`).
         For what floating point does not promise, see :mod:`defocus.learning.noise`.
     Reference:
         Abadi et al. (2016), Deep learning with differential privacy; Ponomareva et al. (2023), How to DP-fy ML.
@@ -210,7 +210,7 @@ class Trainer:
             as many whenever memory of a GPU runs out.
         precision: "float32", or "bfloat16" for mixed precision; parameters and sums stay in float32, which is checked,
             and noise has a margin for the rounding of products.
-        example: for a Dataset, one synthetic item, ``(input, target)``: what has not its shapes and types counts as zero.
+        example: for a Dataset, one synthetic item, ``(input, target)``: what has other shapes or types counts as zero.
             That of tensors and arrays, and of a Subset of a TensorDataset, is known; else a probe tells it.
         probe: synthetic examples to check the model with, if it accepts none of those that are made up for it.
         purpose: why, for the ledger.
