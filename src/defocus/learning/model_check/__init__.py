@@ -25,9 +25,9 @@ Guarantee:
     several at once, and all of the above is checked of that.
 Assumes:
     A model ties no examples for other values than the synthetic ones only, by chances of less than a tenth drawn
-    outside of torch, in batches larger than any that is likely, or, where something is kept outside of the model and the loss
-    (in these, all is put back: :mod:`~.model_guard`), after more batches than the check has. (Where examples go
-    through a model together, they are also followed through all its functions: :mod:`~.batch_tracking`.) One
+    outside of torch, in batches larger than any that is likely, or, where something is kept outside of the model and
+    the loss (in these, all is put back: :mod:`~.model_guard`), after more batches than the check has. (Where examples
+    go through a model together, they are also followed through all its functions: :mod:`~.batch_tracking`.) One
     dropout mask for a whole batch is allowed: it is drawn without looking at any example, and given the mask all stand
     alone.
 """
