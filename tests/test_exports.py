@@ -14,7 +14,7 @@ import defocus
 SOURCE = Path(defocus.__file__).parent
 MODULES = ["defocus", *sorted(found.name for found in pkgutil.walk_packages(defocus.__path__, "defocus."))]
 MODULES.remove("defocus.__main__")  # runs when it is imported
-COMMANDS = {f"defocus.cli.{name}" for name in ("app", "ledger_commands", "privacy_commands", "table_commands")}
+COMMANDS = {f"defocus.cli.{name}" for name in ("app", "data_commands", "privacy_commands")}
 """Their functions are commands of the terminal, named by their decorators."""
 HEAVY = (
     "scipy.optimize",

@@ -25,7 +25,7 @@ class Candidate:
     ``error`` is the expected absolute error of an entry (of a choice: the largest expected loss of
     utility); ``squared`` is the expected squared error of the whole vector, where it applies.
 
-    >>> best = advise(budget=Budget(1), l1=2).best
+    >>> best = advise(epsilon=1, l1=2).best
     >>> best.name, round(best.error, 3)
     ('Laplace', 1.919)
     """
@@ -42,7 +42,7 @@ class Candidate:
 class Advice:
     """The candidates, best first, with the reason in words. ``advice.mechanism`` is ready to use.
 
-    >>> advise(budget=Budget(1), l1=2).mechanism
+    >>> advise(epsilon=1, l1=2).mechanism
     Laplace(scale=Fraction(2, 1), sensitivity=2)
     """
 
