@@ -176,6 +176,11 @@ def plan(
         _within(event(ratio), asked, unit)
     shown = metrics.share if isinstance(metrics, Metrics) and banded is None else 0.0
     shares = (1 - clipping.share - shown, clipping.share, shown)
+    if shares[0] <= 0:
+        raise InvalidParameterError(
+            "Adaptive clipping and metrics take all of the precision of a step, and nothing is left for the gradient.",
+            fix="pass a smaller precision= to one of them.",
+        )
     return Plan(unit, asked, size, drawn, factors, ratio, shares, how, event(ratio))
 
 
