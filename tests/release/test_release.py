@@ -19,7 +19,7 @@ from defocus.errors import (
     NotRecordedError,
     ReleaseFailedError,
 )
-from defocus.ledger import Ledger
+from defocus.ledger import Ledger, Parts
 from defocus.mechanisms import (
     AboveThreshold,
     Exponential,
@@ -217,6 +217,17 @@ def test_a_recorded_answer_is_not_given_out_for_another_mechanism_or_grid_that_o
         with pytest.raises(InvalidParameterError, match="to another question"):
             release(mechanism, 7, ledger=ledger, purpose="count", request="count", grid=grid)
     assert release(Noisy(), 9, ledger=ledger, purpose="count", request="count").value == first.value
+
+
+def test_a_recorded_answer_about_one_part_is_not_given_out_for_another(tmp_path: Path) -> None:
+    days = Parts("day", "date", "rows")
+    with Ledger.open(tmp_path / "a", budget=Budget(5), unit=rows(), dataset="visits", parts=days) as book:
+        first, second = book.about("2026-11-15", "2026-11-14"), book.about("2026-11-16")
+        found = release(Laplace(scale=4), 7, ledger=first, purpose="count", request="count")
+        for other in (second, book):
+            with pytest.raises(InvalidParameterError, match="to another question"):
+                release(Laplace(scale=4), 7, ledger=other, purpose="count", request="count")
+        assert release(Laplace(scale=4), 9, ledger=first, purpose="count", request="count").value == found.value
 
 
 def test_an_answer_that_an_older_version_recorded_is_found_by_the_description_of_its_mechanism(ledger: Ledger) -> None:

@@ -285,6 +285,11 @@ class Ledger:
         """The same ledger, whose charges, sums and remainders are those of the named parts unless told otherwise."""
         return Ledger(self._chain, self._terms, self._guard, checked_labels(parts, self._terms))
 
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The labels of the parts that the ledger is :meth:`about`, in order; none for everybody."""
+        return self._parts
+
     def tally(self) -> Tally | None:
         """What everybody, and what the heaviest part was charged, and how many parts; None where there are none."""
         with self._chain.end() as (_, last):

@@ -112,8 +112,8 @@ def perform(
     """
     recorded = None if request is None or read is None else ledger.recall(request)
     if recorded is not None and read is not None:
-        paid = recorded.receipt.event
-        same = any(paid == owed for owed in payable(event, asked, ledger))
+        paid = recorded.receipt
+        same = paid.parts == ledger.parts and any(paid.event == owed for owed in payable(event, asked, ledger))
         if recorded.facts is None and not isinstance(recorded.value, dict):  # by an older version, of a mechanism
             same = same and recorded.description == description
         elif recorded.facts != _digest(facts):
@@ -123,7 +123,7 @@ def perform(
                 "An answer to this request was recorded, but to another question or with other noise.",
                 fix="give the new request another name.",
             )
-        return read(recorded.value, recorded.receipt)
+        return read(recorded.value, paid)
     if check is not None:
         check()
     receipt = charge(event, ledger=ledger, purpose=purpose, who=who, request=request, asked=asked, replan=replan)
