@@ -61,7 +61,7 @@ def test_what_lies_in_a_file_or_a_folder_has_its_ledger_beside_it(tmp_path: Path
     assert place_of(None, photos, rows()) == tmp_path / "photos.ledger"
     assert place_of(None, SimpleNamespace(dataset=photos), rows()) == tmp_path / "photos.ledger"
     assert place_of("other.ledger", photos, rows()) == "other.ledger"
-    with pytest.raises(NotDeclaredError, match="no place of its own"):  # the people of the targets have a ledger already
+    with pytest.raises(NotDeclaredError, match="no place of its own"):  # the ledger of their inputs lies elsewhere
         place_of(None, (np.array(mapped), mapped), rows())
 
 

@@ -137,9 +137,7 @@ def perform(
             raise made.stopped
         raise (failed or _unanswered)(receipt.sequence, made.why)
     try:
-        ledger.record(
-            receipt, written(made), description=description, keep=request is not None, facts=_digest(facts)
-        )
+        ledger.record(receipt, written(made), description=description, keep=request is not None, facts=_digest(facts))
     except DefocusError as problem:
         raise NotRecordedError(made, charge=receipt.sequence, why=problem.what) from problem
     return made

@@ -20,7 +20,7 @@ from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event
 from defocus.privacy.html import html_lines, html_table
 from defocus.privacy.units import Adjacency, Unit
-from defocus.release import Release, release
+from defocus.release import release
 from defocus.release.preview import planned
 from defocus.workloads.answers import WorkloadAnswer
 from defocus.workloads.candidates import GAUSSIAN, LAPLACE, spectrum
