@@ -53,6 +53,12 @@ def test_noise_of_a_published_run_is_found() -> None:
     assert 2.3 < found.epsilon_after(found.steps) < 3.01
 
 
+def test_what_leaves_nothing_for_the_gradient_is_refused_before_the_charge() -> None:
+    half: dict[str, Any] = {"precision": 0.5}
+    with pytest.raises(InvalidParameterError, match="nothing is left for the gradient"):
+        made(clipping=AdaptiveClipping(**half), metrics=Metrics(**half))
+
+
 @settings(max_examples=8)
 @given(watched=st.floats(0.001, 0.2), counted=st.floats(0.001, 0.2))
 def test_what_is_released_beside_the_gradient_is_in_the_event(watched: float, counted: float) -> None:

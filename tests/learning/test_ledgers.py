@@ -61,6 +61,8 @@ def test_what_lies_in_a_file_or_a_folder_has_its_ledger_beside_it(tmp_path: Path
     assert place_of(None, photos, rows()) == tmp_path / "photos.ledger"
     assert place_of(None, SimpleNamespace(dataset=photos), rows()) == tmp_path / "photos.ledger"
     assert place_of("other.ledger", photos, rows()) == "other.ledger"
+    with pytest.raises(NotDeclaredError, match="no place of its own"):  # the ledger of their inputs lies elsewhere
+        place_of(None, (np.array(mapped), mapped), rows())
 
 
 def test_a_ledger_is_made_for_a_total_only_and_must_be_for_the_same_unit_later(tmp_path: Path) -> None:

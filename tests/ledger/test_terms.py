@@ -50,6 +50,21 @@ def test_a_hostile_column_name_is_refused() -> None:
         Terms.new(dataset="d", unit=user("a\x1b[0m"), budget=Budget(1), filter_version="x")
 
 
+@pytest.mark.parametrize("part", ["9/8", "-1", "1/0", "1e400", "5e-1", "0.5", " 1/2", "", f"{'9' * 5000}/{'9' * 5001}"])
+def test_a_part_for_direct_spending_is_a_fraction_as_it_is_written_and_no_other_text(part: str) -> None:
+    written = Terms.new(dataset="d", unit=rows(), budget=Budget(1, 1e-6), filter_version="first/2:1/2").to_dict()
+    with pytest.raises(LedgerDamagedError, match="what the ledger is for"):
+        Terms.read(written | {"filter": f"first/2:{part}"})
+
+
+@pytest.mark.parametrize("direct", [0, 0.1, Fraction(1, 8), Fraction(2**4095 - 1, 2**4095)])
+def test_every_part_for_direct_spending_can_be_read_again(direct: Any) -> None:
+    budget = Budget(1, 1e-6, direct=direct)
+    terms = Terms.new(dataset="d", unit=rows(), budget=budget, filter_version=Guard.definition(budget))
+    assert Terms.read(terms.to_dict()) == terms
+    assert Guard.of(terms).filter.definition == terms.filter
+
+
 @pytest.mark.parametrize("data", [None, {}, [], "x", {"unit": 3}, {"unit": {}, "dataset": "d"}])
 def test_malformed_terms_are_refused(data: Any) -> None:
     with pytest.raises(LedgerDamagedError, match="what the ledger is for"):

@@ -1,5 +1,6 @@
 """One way to charge for a computation on private values, whatever room asks for it."""
 
+import hashlib
 import threading
 import warnings
 from collections.abc import Iterator
@@ -22,9 +23,11 @@ from defocus.errors import (
     ReleaseFailedError,
 )
 from defocus.ledger import Ledger, Receipt
+from defocus.mechanisms import Laplace as Noise
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Approximate, Event, Gaussian, Laplace
 from defocus.privacy.units import rows
+from defocus.release import release
 from defocus.release.charge import spendable
 from defocus.release.paid_computation import perform, silence
 
@@ -102,6 +105,21 @@ def test_a_kept_answer_to_another_question_or_with_other_noise_is_refused(ledger
     assert caught.value.fix == "give the new request another name."
 
 
+def test_an_answer_that_an_older_version_kept_has_its_facts_within(ledger: Ledger) -> None:
+    digest = hashlib.sha256(b"f").hexdigest()
+    receipt = ledger.charge(Laplace(10), purpose="count", request="r")
+    ledger.record(receipt, {"n": 5, "facts": digest}, keep=True)
+    assert ask(ledger, request="r") == (5, 1)
+    with pytest.raises(InvalidParameterError, match="another question"):
+        ask(ledger, request="r", facts="g")
+
+
+def test_an_answer_of_a_mechanism_is_not_taken_for_that_of_a_question(ledger: Ledger) -> None:
+    release(Noise(scale=10), 7, ledger=ledger, purpose="count", request="r")
+    with pytest.raises(InvalidParameterError, match="another question"):
+        ask(ledger, request="r")
+
+
 def test_a_question_that_does_not_fit_is_refused_before_any_charge_with_what_would(pure: Ledger) -> None:
     calls: list[int] = []
     with pytest.raises(BudgetExceededError):
@@ -148,9 +166,10 @@ def test_what_is_computed_is_returned_without_a_warning(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize(
-    "problem", [ValueError("ada is ill"), MemoryError("12"), InvalidParameterError("ada", fix="b")]
+    "problem",
+    [ValueError("ada is ill"), MemoryError("12"), InvalidParameterError("ada", fix="b"), BaseException("ada panics")],
 )
-def test_a_failure_is_withheld_and_attached_to_nothing(ledger: Ledger, problem: Exception) -> None:
+def test_a_failure_is_withheld_and_attached_to_nothing(ledger: Ledger, problem: BaseException) -> None:
     with pytest.raises(QuestionFailedError, match="may depend on private values") as caught:
         settle(ledger, problem)
     assert "ada" not in str(caught.value)
@@ -179,12 +198,15 @@ def test_what_we_worded_ourselves_about_the_machine_is_told(ledger: Ledger, prob
     assert caught.value.__context__ is None
 
 
-def test_who_interrupts_is_told_that_the_charge_stays(ledger: Ledger) -> None:
-    with pytest.raises(KeyboardInterrupt) as stopped:
-        settle(ledger, KeyboardInterrupt("ada"), what="fit")
+@pytest.mark.parametrize(("stop", "left"), [(KeyboardInterrupt, ()), (SystemExit, (1,))])
+def test_who_interrupts_is_told_that_the_charge_stays(
+    ledger: Ledger, stop: type[BaseException], left: tuple[int, ...]
+) -> None:
+    with pytest.raises(stop) as stopped:
+        settle(ledger, stop("ada"), what="fit")
     assert stopped.value.__notes__ == ["The fit was charged (entry 1) before it was interrupted; that stays."]
     assert stopped.value.__context__ is None
-    assert stopped.value.args == ()
+    assert stopped.value.args == left
 
 
 def test_what_is_shown_is_noted_and_kept_under_the_name_of_the_request(ledger: Ledger) -> None:

@@ -19,7 +19,7 @@ from defocus.errors import (
     NotRecordedError,
     ReleaseFailedError,
 )
-from defocus.ledger import Ledger
+from defocus.ledger import Ledger, Parts
 from defocus.mechanisms import (
     AboveThreshold,
     Exponential,
@@ -85,6 +85,13 @@ class Failing:
 
     def sample(self, value: Any, bits: Bits | None = None) -> Any:
         raise ValueError(f"private value {value} with {bits}")
+
+
+class Noisy:
+    """A mechanism that owes what another does, and does not tell its parameters."""
+
+    event, error, interval = Laplace(scale=4).event, Laplace(scale=4).error, staticmethod(Laplace(scale=4).interval)
+    check, sample = staticmethod(Laplace(scale=4).check), staticmethod(Laplace(scale=4).sample)
 
 
 def kinds(ledger: Ledger) -> list[str]:
@@ -201,6 +208,39 @@ def test_a_recorded_answer_is_not_given_out_for_other_noise(ledger: Ledger) -> N
     release(Laplace(scale=2), 7, ledger=ledger, purpose="count", request="count")
     with pytest.raises(InvalidParameterError, match="other noise"):
         release(Laplace(scale=3), 7, ledger=ledger, purpose="count", request="count")
+
+
+def test_a_recorded_answer_is_not_given_out_for_another_mechanism_or_grid_that_owes_the_same(ledger: Ledger) -> None:
+    first = release(Noisy(), 7, ledger=ledger, purpose="count", request="count")
+    for mechanism, grid in ((Laplace(scale=4), None), (Noisy(), Grid("0.5"))):
+        assert mechanism.event == first.event
+        with pytest.raises(InvalidParameterError, match="to another question"):
+            release(mechanism, 7, ledger=ledger, purpose="count", request="count", grid=grid)
+    assert release(Noisy(), 9, ledger=ledger, purpose="count", request="count").value == first.value
+
+
+def test_a_recorded_answer_about_one_part_is_not_given_out_for_another(tmp_path: Path) -> None:
+    days = Parts("day", "date", "rows")
+    with Ledger.open(tmp_path / "a", budget=Budget(5), unit=rows(), dataset="visits", parts=days) as book:
+        first, second = book.about("2026-11-15", "2026-11-14"), book.about("2026-11-16")
+        found = release(Laplace(scale=4), 7, ledger=first, purpose="count", request="count")
+        for other in (second, book):
+            with pytest.raises(InvalidParameterError, match="to another question"):
+                release(Laplace(scale=4), 7, ledger=other, purpose="count", request="count")
+        assert release(Laplace(scale=4), 9, ledger=first, purpose="count", request="count").value == found.value
+
+
+def test_an_answer_that_an_older_version_recorded_is_found_by_the_description_of_its_mechanism(ledger: Ledger) -> None:
+    receipt = ledger.charge(Laplace(scale=4).event, purpose="count", request="count")
+    ledger.record(receipt, 12, description="Laplace(scale=4, sensitivity=1)", keep=True)
+    assert release(Laplace(scale=4), 9, ledger=ledger, purpose="count", request="count").value == 12
+    with pytest.raises(InvalidParameterError, match="to another question"):
+        release(Laplace(scale=8, sensitivity=2), 9, ledger=ledger, purpose="count", request="count")
+
+
+def test_a_mechanism_that_does_not_tell_its_parameters_is_recalled_by_its_type(ledger: Ledger) -> None:
+    first = release(Noisy(), 7, ledger=ledger, purpose="count", request="count")
+    assert release(Noisy(), 9, ledger=ledger, purpose="count", request="count").value == first.value
 
 
 def test_the_grid_brings_value_error_and_interval_to_the_units_of_the_data(ledger: Ledger) -> None:

@@ -175,8 +175,18 @@ def plan(
     if noise_multiplier is not None:
         _within(event(ratio), asked, unit)
     shown = metrics.share if isinstance(metrics, Metrics) and banded is None else 0.0
-    shares = (1 - clipping.share - shown, clipping.share, shown)
+    shares = _shares(clipping.share, shown)
     return Plan(unit, asked, size, drawn, factors, ratio, shares, how, event(ratio))
+
+
+def _shares(clip: float, metrics: float) -> tuple[float, float, float]:
+    """The parts of the precision of a step: what is left for the gradient, that of the clip and that of metrics."""
+    if clip + metrics >= 1:
+        raise InvalidParameterError(
+            "Adaptive clipping and metrics take all of the precision of a step, and nothing is left for the gradient.",
+            fix="pass a smaller precision= to one of them.",
+        )
+    return 1 - clip - metrics, clip, metrics
 
 
 def _cyclic(banded: Banded, *, size: int, batch: Fraction, steps: int, replace: bool) -> Cyclic:

@@ -1,7 +1,6 @@
 """Which ledger pays for a fit, and the price of one fit as its parameters say it; without PyTorch."""
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +49,7 @@ def place_of(ledger: Any, data: Any, unit: Unit | None) -> Ledger | str | Path:
     """The ledger that was named, else the one beside the file or folder that the data lies in.
 
     Examples have a place if they are a Dataset of a folder (``root``, as torchvision has it) or an array that is mapped
-    from a file. What is in memory has none, as in :func:`defocus.open`.
+    from a file; inputs and targets have that of the inputs. What is in memory has none, as in :func:`defocus.open`.
     """
     if isinstance(ledger, Ledger | str | Path):
         return ledger
@@ -59,10 +58,10 @@ def place_of(ledger: Any, data: Any, unit: Unit | None) -> Ledger | str | Path:
             f"A fit is charged to a Ledger, but got {type(ledger).__name__}.",
             fix='pass ledger="visits.ledger", or one that is open: dp.Ledger.open(path, budget=…, unit=…, dataset=…).',
         )
-    for source in _sources(data):
-        place = beside(source, unit=unit, budget=Budget(1))
-        if place is not None:
-            return place
+    source = _source(data)
+    place = None if source is None else beside(source, unit=unit, budget=Budget(1))
+    if place is not None:
+        return place
     raise NotDeclaredError(
         "This data is in memory and has no place of its own, so nobody knows where its ledger is.",
         fix='pass ledger="visits.ledger", the same each time, or the budget would start anew.',
@@ -106,11 +105,10 @@ def _opened(place: str | Path, unit: Unit | None, new: Budget | None) -> Ledger:
     return Ledger.open(place, budget=new, unit=unit, dataset=Path(place).stem or "data")
 
 
-def _sources(data: Any) -> Iterator[str | Path]:
-    """The files and folders that examples are read from."""
-    for each in data if isinstance(data, tuple | list) and len(data) == 2 else (data,):
-        found = each.filename if isinstance(each, np.memmap) else getattr(each, "root", None)
-        if isinstance(found, str | Path) and os.path.exists(found):  # noqa: PTH110  # never raises
-            yield found
-        elif hasattr(each, "dataset"):  # a Subset
-            yield from _sources(each.dataset)
+def _source(data: Any) -> str | Path | None:
+    """The file or folder that examples are read from; of inputs and targets, the inputs: else one would be left out."""
+    data = data[0] if isinstance(data, tuple | list) and len(data) == 2 else data
+    found = data.filename if isinstance(data, np.memmap) else getattr(data, "root", None)
+    if isinstance(found, str | Path) and os.path.exists(found):  # noqa: PTH110  # never raises
+        return found
+    return _source(data.dataset) if hasattr(data, "dataset") else None  # a Subset

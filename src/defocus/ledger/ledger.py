@@ -182,16 +182,25 @@ class Ledger:
         self._chain.note(entry)
         return Receipt.of(entry, event, self._terms)
 
-    def record(self, receipt: Receipt, value: Any, *, description: str | None = None, keep: bool = False) -> Entry:
+    def record(
+        self,
+        receipt: Receipt,
+        value: Any,
+        *,
+        description: str | None = None,
+        keep: bool = False,
+        facts: str | None = None,
+    ) -> Entry:
         """Note what was released for a charge: its digest, and with ``keep`` the value itself, which is public now.
 
-        A charge pays for one release; a second one is refused.
+        A kept value has ``facts`` beside it: a digest of what it depends on, so that it answers no other question. A
+        charge pays for one release; a second one is refused.
         """
         content = {
             "charge": receipt.sequence,
             "digest": fingerprint(value),
             "description": None if description is None else line("description", description),
-            "value": [plain(value)] if keep else None,
+            "value": [plain(value), *([] if facts is None else [line("facts", facts)])] if keep else None,
         }
         with self._chain.end(write=True) as (session, last):
             row = session.row(receipt.sequence)
@@ -215,11 +224,14 @@ class Ledger:
         with self._chain.end() as (session, _):
             for row in session.requests(line("request", request, longest=500)):
                 answer = session.release_of(row.sequence)
-                kept = None if answer is None else checked(answer).content["value"]
-                if kept is not None:
+                noted = None if answer is None else checked(answer).content
+                if noted is not None and noted["value"] is not None:
                     charge = checked(row)
-                    event = from_wire(charge.content["event"])
-                    return Recorded(kept[0], Receipt.of(charge, event, self._terms))
+                    receipt = Receipt.of(charge, from_wire(charge.content["event"]), self._terms)
+                    value, *facts = noted["value"]
+                    if not facts and isinstance(value, dict):  # where older versions have them
+                        facts = [value.get("facts")]
+                    return Recorded(value, receipt, noted["description"], *facts)
         return None
 
     @property
@@ -272,6 +284,11 @@ class Ledger:
     def about(self, *parts: str) -> "Ledger":
         """The same ledger, whose charges, sums and remainders are those of the named parts by default."""
         return Ledger(self._chain, self._terms, self._guard, checked_labels(parts, self._terms))
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The labels of the parts that the ledger is :meth:`about`, in order; none for everybody."""
+        return self._parts
 
     def tally(self) -> Tally | None:
         """What everybody, and what the heaviest part was charged, and how many parts; None where there are none."""

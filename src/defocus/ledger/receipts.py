@@ -116,6 +116,9 @@ class Recorded:
 
     value: Any
     receipt: Receipt
+    description: str | None = None
+    facts: str | None = None
+    """A digest of everything public that the answer depends on; None where it was not noted."""
 
 
 @final

@@ -83,7 +83,7 @@ class Terms:
                     **{name: read_number(value) for name, value in data["budget"].items()},
                     direct=_direct(data["filter"]),
                 ),
-                filter=line("filter", data["filter"]),
+                filter=line("filter", data["filter"], longest=3_000),
                 id=line("id", data["id"]),
                 parts=Parts(**data["parts"]).check(unit) if "parts" in data else None,
             )
@@ -139,5 +139,7 @@ def _direct(rule: str) -> Number:
     """The part of delta that releases may spend themselves, as the name of a filter says; in version 1 an eighth."""
     if rule in ("first/1", "union/1"):
         return Fraction(1, 8)
-    version = rule.partition("/")[2]
-    return Fraction(version[2:]) if version.startswith("2:") else Budget(1).direct
+    _, chosen, part = rule.partition("/2:")
+    if not chosen:
+        return Budget(1).direct
+    return 0 if part == "0" else Fraction(read_number(part))  # never a decimal, whose exponent might be huge

@@ -341,7 +341,8 @@ class Filter:
         Guarantee:
             ``admits(spent, make_event(x))`` was evaluated and true for the x returned.
         Assumes:
-            The family loses less privacy as x grows; what is seen of it is checked.
+            The family loses less privacy as x grows; what is seen of it is checked. With ``method="first"``, nothing
+            is charged first that decides for basic composition, unless that admits all of it.
 
         >>> from defocus.privacy.calibration import calibrate
         >>> rule = filter(Budget(1, 1e-6))

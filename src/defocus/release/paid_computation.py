@@ -58,10 +58,10 @@ _WITHHELD = "The reason is not shown, since it may depend on private values."
 @final
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """That there is no result: why, as far as it may be told, or that somebody interrupted it."""
+    """That there is no result: why, as far as it may be told, or what interrupted it."""
 
     why: str
-    interrupted: bool = False
+    stopped: KeyboardInterrupt | SystemExit | None = None
 
 
 def perform(
@@ -112,30 +112,32 @@ def perform(
     """
     recorded = None if request is None or read is None else ledger.recall(request)
     if recorded is not None and read is not None:
-        answer, paid = read(recorded.value, recorded.receipt), recorded.receipt.event
-        same = any(paid == owed for owed in payable(event, asked, ledger))
-        if not same or (facts is not None and recorded.value.get("facts") != _digest(facts)):
-            other = "with other noise" if facts is None else "to another question or with other noise"
+        paid = recorded.receipt
+        same = paid.parts == ledger.parts and any(paid.event == owed for owed in payable(event, asked, ledger))
+        if recorded.facts is None and not isinstance(recorded.value, dict):  # by an older version, of a mechanism
+            same = same and recorded.description == description
+        elif recorded.facts != _digest(facts):
+            same = False
+        if not same:
             raise InvalidParameterError(
-                f"An answer to this request was recorded, but {other}.", fix="give the new request another name."
+                "An answer to this request was recorded, but to another question or with other noise.",
+                fix="give the new request another name.",
             )
-        return answer
+        return read(recorded.value, paid)
     if check is not None:
         check()
     receipt = charge(event, ledger=ledger, purpose=purpose, who=who, request=request, asked=asked, replan=replan)
     made = _attempted(compute, receipt)
     # Raised out here, so that the private failure is not attached to it as its context.
     if isinstance(made, _Failure):
-        if made.interrupted:
-            stopped = KeyboardInterrupt()
-            stopped.add_note(
+        if made.stopped is not None:
+            made.stopped.add_note(
                 f"The {what} was charged (entry {receipt.sequence}) before it was interrupted; that stays."
             )
-            raise stopped
+            raise made.stopped
         raise (failed or _unanswered)(receipt.sequence, made.why)
-    value = written(made) if facts is None else {**written(made), "facts": _digest(facts)}
     try:
-        ledger.record(receipt, value, description=description, keep=request is not None)
+        ledger.record(receipt, written(made), description=description, keep=request is not None, facts=_digest(facts))
     except DefocusError as problem:
         raise NotRecordedError(made, charge=receipt.sequence, why=problem.what) from problem
     return made
@@ -148,8 +150,10 @@ def _attempted(compute: Callable[[Receipt], _Made], receipt: Receipt) -> _Made |
     except (EngineError, MissingExtraError) as problem:  # worded by us, about the machine
         return _Failure(problem.what)
     except KeyboardInterrupt:
-        return _Failure("", interrupted=True)
-    except Exception:  # noqa: BLE001  # its text may hold private values, so nothing of it may leave
+        return _Failure("", KeyboardInterrupt())
+    except SystemExit:  # of a handler of signals
+        return _Failure("", SystemExit(1))
+    except BaseException:  # noqa: BLE001  # its text may hold private values, so nothing of it may leave
         return _Failure(_WITHHELD)
 
 
@@ -157,5 +161,5 @@ def _unanswered(charge: int, why: str) -> DefocusError:
     return QuestionFailedError(charge=charge, why=why)
 
 
-def _digest(facts: str) -> str:
-    return hashlib.sha256(facts.encode("utf-8", "backslashreplace")).hexdigest()
+def _digest(facts: str | None) -> str | None:
+    return None if facts is None else hashlib.sha256(facts.encode("utf-8", "backslashreplace")).hexdigest()

@@ -191,6 +191,12 @@ def named(mechanism: Any) -> str:
     return text if len(text) <= 300 else f"{text[:299]}…"
 
 
+def _named_in_full(mechanism: object) -> str:
+    """A mechanism with all its public parameters; one that does not tell them, by its type."""
+    kind = type(mechanism)
+    return kind.__qualname__ if kind.__repr__ is object.__repr__ else repr(mechanism)
+
+
 def release(
     mechanism: Mechanism,
     value: Any,
@@ -259,6 +265,7 @@ def release(
         description=named(mechanism),
         written=lambda made: made.value,
         read=lambda kept, receipt: shown(_arrayed(kept), receipt),
+        facts=f"{_named_in_full(mechanism)}, {grid!r}",
         who=who,
         request=request,
         check=lambda: mechanism.check(value),

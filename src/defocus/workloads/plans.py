@@ -14,16 +14,14 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # i
 from defocus.answers import Preview, PreviewColumn
 from defocus.errors import InvalidParameterError, Number
 from defocus.ledger import Ledger
-from defocus.ledger.entries import RELEASE
 from defocus.mechanisms import Gaussian
 from defocus.noise import Bits
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event
 from defocus.privacy.html import html_lines, html_table
 from defocus.privacy.units import Adjacency, Unit
-from defocus.release import Release, release
+from defocus.release import release
 from defocus.release.preview import planned
-from defocus.release.release import named
 from defocus.workloads.answers import WorkloadAnswer
 from defocus.workloads.candidates import GAUSSIAN, LAPLACE, spectrum
 from defocus.workloads.marginal_strategies import MarginalStrategy
@@ -175,20 +173,8 @@ class Plan:
                 fix="plan with unit=ledger.unit, and say with contribution= how many records a unit holds at most.",
             )
         made = release(self.measurement, data, ledger=ledger, purpose=purpose, who=who, bits=bits, request=request)
-        if request is not None:
-            self._same(ledger, made)
         answers = WorkloadAnswer.of(self.workload, self.measurement, made)
         return answers.nonnegative() if nonnegative else answers
-
-    def _same(self, ledger: Ledger, made: Release) -> None:
-        """Refuse rows that were recorded for another strategy or workload, whose noise happens to be the same."""
-        charge = made.receipt.sequence
-        kept = next(entry for entry in ledger.entries() if entry.kind == RELEASE and entry.content["charge"] == charge)
-        if kept.content["description"] != named(self.measurement):
-            raise InvalidParameterError(
-                "An answer to this request was recorded, but for another workload or strategy; nothing was charged.",
-                fix="give the new request another name.",
-            )
 
     def preview(self, *, ledger: Ledger | None = None) -> Preview:
         """How exact an answer would be, in the mean over all, and what ``ledger`` would be left with. Free."""
