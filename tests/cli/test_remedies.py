@@ -30,7 +30,7 @@ def test_the_options_are_those_of_the_command_that_was_called() -> None:
     [
         ("pass delta=, for example 1e-6.", "pass --delta, for example 1e-6."),
         ("leave delta= out and name the keys.", "leave --delta out and name the keys."),
-        ("ask with delta=1.25e-07: so much is left.", "ask with --delta 5e-07: so much is left."),
+        ("ask with delta=1.25e-07: so much is left.", "ask with --delta 1.25e-07: so much is left."),
         ("pass at_most=3.", "pass --at-most 3."),
         ("add explain=True.", "add --explain."),
         ('protect people: unit=dp.user("patient_id").', "protect people: --unit patient_id."),

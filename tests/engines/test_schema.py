@@ -152,3 +152,13 @@ def test_characters_change_case_as_in_duckdb() -> None:
     for function in ("LOWER", "UPPER"):
         before, after = cased(function)
         assert answer(f"{function}(ward)", ward=before) == after
+
+
+def test_a_column_of_text_that_is_taken_for_numbers_says_how_to_declare_its_type() -> None:
+    with pytest.raises(WrongKindError, match=r'types=\{"age": "integer"\}'):
+        Column("age", Kind.TEXT).declared((0, 85))
+    with pytest.raises(WrongKindError, match=r'types=\{"sex": "integer"\}'):
+        Column("sex", Kind.TEXT).declared([0, 1])
+    with pytest.raises(WrongKindError) as told:
+        Column("seen", Kind.DATE).declared((0, 85))
+    assert "types=" not in str(told.value)

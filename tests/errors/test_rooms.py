@@ -102,3 +102,8 @@ def test_a_hostile_name_is_shortened_and_quoted() -> None:
 def test_it_survives_pickling() -> None:
     error = UnknownTargetError("a", ["laplace"])
     assert str(pickle.loads(pickle.dumps(error))) == str(error)  # noqa: S301  # our own bytes
+
+
+def test_a_name_that_sql_cut_at_a_hyphen_is_found_again() -> None:
+    told = str(errors.UnknownColumnError("education", ["age", "education-num"]))
+    assert "did you mean 'education-num'? In SQL, write it in double quotes." in told

@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 
 from defocus import Budget, Ledger, rows, user
-from defocus.errors import DefocusError, InvalidParameterError, LedgerMismatchError, NotDeclaredError
+from defocus.errors import (
+    DefocusError,
+    InvalidParameterError,
+    LedgerMismatchError,
+    LedgerUnavailableError,
+    NotDeclaredError,
+)
 from defocus.learning import PCA
 from defocus.learning.ledgers import delta_of, ledger_of, place_of, price, total_of
 
@@ -82,3 +88,8 @@ def test_a_ledger_is_made_for_a_total_only_and_must_be_for_the_same_unit_later(t
         with pytest.raises(LedgerMismatchError, match="budget"):
             ledger_of(found, unit=None, budget=Budget(3, 1e-6), new=None)
     assert isinstance(found, Ledger)
+
+
+def test_a_ledger_that_is_not_there_asks_for_what_a_fit_can_be_given(tmp_path: Path) -> None:
+    with pytest.raises(LedgerUnavailableError, match="to make a new ledger, give budget= as well"):
+        PCA(ledger=str(tmp_path / "new.ledger")).fit(np.zeros((5, 2)))

@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from defocus import mechanisms
 from defocus.errors import DefocusError, NotExactError, UnfitDataError
 from defocus.mechanisms import (
     AboveThreshold,
@@ -502,6 +503,12 @@ def renyi(p: Law, q: Law, alpha: float) -> Any:
 
 
 # Event matches noise ----------------------------------------------------------------------------
+
+
+def test_every_mechanism_has_its_law_written_down_here() -> None:
+    sampled = {name for name in mechanisms.__all__ if hasattr(getattr(mechanisms, name), "sample")}
+    elsewhere = {"Mechanism", "SubsetChoice"}  # a protocol; its law is in test_subsets
+    assert sampled - elsewhere == {type(case.mechanism).__name__ for case in CASES}
 
 
 @every_case

@@ -131,6 +131,11 @@ def test_numbers_of_numpy_are_written_plainly() -> None:
     assert unparse(RandomizedResponse(one, 3)) == "randomized_response(1, categories=3)"
 
 
+def test_a_fraction_that_is_whole_is_written_as_a_whole_number() -> None:
+    assert unparse(Gaussian(Fraction(4))) == "gaussian(4)"
+    assert unparse(Gaussian(Fraction(4, 3))) == "gaussian(4/3)"
+
+
 @pytest.mark.parametrize(
     ("text", "what", "position", "fix"),
     [

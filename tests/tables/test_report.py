@@ -38,6 +38,7 @@ def test_one_file_holds_tables_pictures_words_and_the_budget(tmp_path: Path) -> 
     text = where.read_text("utf-8")
     for words in ("Ward &lt;visits&gt;", "cardiology", "by at most 1.649", "Where the budget went", "more 2", "biased"):
         assert words in text
+    assert text.count(">5e-7</td>") == 4, "a small delta that is left is not written as zero"
     assert text.count("data:image/png;base64,") == 3
     tags = Tags()
     tags.feed(text)

@@ -26,6 +26,11 @@ def test_the_question_names_every_column_and_condition() -> None:
         assert part in text
 
 
+def test_names_of_several_words_are_written_apart() -> None:
+    mean = dp.weighted_mean("x", "z", bounds=(0, 9), weight_bounds=(0, 9))
+    assert "weighted mean of x and z as m" in table([]).agg(m=mean).question
+
+
 def test_the_rules_say_what_is_bounded_clipped_left_out_and_found() -> None:
     query = asked()
     rules = " | ".join(query.preview(epsilon=1).rules)

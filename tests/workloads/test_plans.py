@@ -76,6 +76,13 @@ def test_a_plan_is_previewed_like_any_other_question(book: Ledger) -> None:
     assert book.remaining() == known.after
 
 
+def test_an_explanation_says_how_records_outside_the_domain_are_read(book: Ledger) -> None:
+    plan = w.plan(w.identity(4), **PRICE)
+    words = plan.release(w.records([[9], [1]]), ledger=book, purpose="ages", bits=seeded(2)).explain()
+    assert "a code outside its range counts as the nearest one inside" in words
+    assert "nothing was bounded or clipped" not in words
+
+
 def test_one_release_answers_other_questions_free_of_charge(book: Ledger) -> None:
     answers = w.plan(w.prefix(4), **PRICE).release([9, 8, 7, 6], ledger=book, purpose="ages", bits=seeded(2))
     cells = answers.ask(w.identity(4))

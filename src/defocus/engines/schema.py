@@ -44,6 +44,7 @@ __all__ = [
     "declared",
     "lasting",
     "of_kind",
+    "retyped",
     "unique",
     "within",
 ]
@@ -96,6 +97,12 @@ CANONICAL = {
 _LARGEST = 1e75
 
 
+def retyped(name: str, kind: Kind) -> str:
+    """How to say that a column of text holds numbers, for where its source does not, as in a CSV file."""
+    declared = f'types={{"{name:.60}": "integer"}} or "number", or its kind in the dataset file'
+    return f"; if {name:.60} holds numbers, declare {declared}" if kind is Kind.TEXT else ""
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class Column:
@@ -120,6 +127,11 @@ class Column:
             return replace(self, low=low, high=high)
         if isinstance(fact, list) and fact and self.kind.countable:
             return replace(self, values=self._domain(fact))
+        if isinstance(fact, tuple) and not self.kind.numeric:
+            raise WrongKindError(
+                f"Bounds were declared for {self.name!r:.60}, but the column is of kind {self.kind}.",
+                fix=f"give a tuple (low, high) for a column of numbers{retyped(self.name, self.kind)}.",
+            )
         raise InvalidParameterError(
             f"What was declared about the {self.kind} column {self.name!r} is not understood.",
             fix="give a tuple (low, high) for a numeric column, or a list of values for one with a public domain.",
@@ -131,7 +143,7 @@ class Column:
         if plain is not None and not self._holds(plain):
             raise WrongKindError(
                 f"A {what} of {self.name!r:.60} is {value!r:.60}, but the column is of kind {self.kind}.",
-                fix=f"give {what}s of kind {self.kind}.",
+                fix=f"give {what}s of kind {self.kind}{retyped(self.name, self.kind)}.",
             )
         return plain
 

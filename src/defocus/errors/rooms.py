@@ -1,6 +1,7 @@
 """Errors of the rooms of data. They depend on the schema, the question and declared facts, never on a row."""
 
 import difflib
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -78,8 +79,11 @@ class UnknownColumnError(InvalidParameterError):
             return
         same = [known for known in names if known.casefold() == name.casefold()]
         near = same or difflib.get_close_matches(name[:200], names, n=1)
+        odd = [known for known in names if not known.isidentifier() and name in re.split(r"\W+", known)]
         case = " (upper and lower case count)" if same else ""
         hint = f"did you mean {near[0]!r}{case}? " if near else ""
+        if odd and not same:
+            hint = f"did you mean {odd[0]!r}? In SQL, write it in double quotes. "
         shown = ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
         start = "The" if hint else "the"
         super().__init__(f"There is no column {name!r:.80}.", fix=f"{hint}{start} columns are {shown}.")

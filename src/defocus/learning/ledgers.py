@@ -11,7 +11,7 @@ from defocus.ledger import Ledger
 from defocus.ledger.creation import beside
 from defocus.privacy.budgets import Budget
 from defocus.privacy.calibration import check_budget, delta_for
-from defocus.privacy.units import Unit
+from defocus.privacy.units import Unit, rows
 
 __all__ = ["delta_of", "is_there", "ledger_of", "place_of", "price", "total_of"]
 
@@ -100,9 +100,9 @@ def is_there(place: object) -> bool:
 
 
 def _opened(place: str | Path, unit: Unit | None, new: Budget | None) -> Ledger:
-    if is_there(place) or new is None:
+    if is_there(place):
         return Ledger.open(place)
-    return Ledger.open(place, budget=new, unit=unit, dataset=Path(place).stem or "data")
+    return Ledger.open(place, budget=new, unit=unit or rows(), dataset=Path(place).stem or "data")
 
 
 def _source(data: Any) -> str | Path | None:

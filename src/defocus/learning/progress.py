@@ -23,6 +23,7 @@ class Progress:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
+        self._price = plan.price if plan.price.epsilon is None else f"{float(plan.price.epsilon):.4g}"
         self._bar = Bar(
             BarColumn(bar_width=_BAR),
             MofNCompleteColumn(),
@@ -45,7 +46,7 @@ class Progress:
         """Show the state after ``taken`` steps."""
         if taken % max(1, self._plan.steps // _TIMES) == 0 or taken == self._plan.steps:
             self._epsilon = self._plan.epsilon_after(taken)
-        seen = [f"ε {self._epsilon:.3g} of {self._plan.price.epsilon or self._plan.price}"]
+        seen = [f"ε {self._epsilon:.3g} of {self._price}"]
         if glance is not None:
             seen.append(str(glance))
         if private is not None:

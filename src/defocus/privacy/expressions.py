@@ -409,7 +409,7 @@ def _scaled(event: Event) -> Event:
 
 
 def _exactly(number: Number) -> str:
-    return str(write_number(number))
+    return str(number if isinstance(number, Fraction) else write_number(number))
 
 
 def _briefly(number: Number) -> str:

@@ -42,9 +42,6 @@ from defocus.tables.weights import Groups, RowSampler, published
 __all__ = ["Run", "rehearse", "statements", "texts"]
 
 
-_QUOTIENTS = ("mean", "variance", "std", "correlation", "covariance", "ratio", "weighted_mean")
-
-
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Run:
@@ -100,7 +97,7 @@ class Run:
         with published(self.rows, self.by, keys, self.bound) as groups:
             exact = Measuring(groups, self.plan.grid, self.chance, self.progress).contributions(EDGES)
         asked = [each for _, each in self._aggregates]
-        quotients = [isinstance(each, Statistic) and each.operation in _QUOTIENTS for each in asked]
+        quotients = [isinstance(each, Statistic) and each.operation not in {"count", "sum"} for each in asked]
         person = self.plan.grid * DEFAULT_ROWS
         best = best_bound(
             noise.add(exact, self.bits),

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import final
 
-from defocus.engines.schema import Kind
+from defocus.engines.schema import Kind, retyped
 from defocus.errors import NotDeclaredError, WrongKindError
 from defocus.tables.aggregates import Aggregate, Argument, Distinct, Histogram, Quantile, Statistic, stands_for
 from defocus.tables.estimates import MOMENTS
@@ -85,7 +85,7 @@ def _number(rows: Rows, text: str) -> None:
     if not kind.numeric:
         raise WrongKindError(
             f"{text!r:.60} is of kind {kind}, but this needs numbers.",
-            fix='declare the column as a number if it holds numbers, or convert it: "CAST(x AS DOUBLE)".',
+            fix=f'convert it, "CAST({text:.60} AS DOUBLE)"{retyped(text, kind)}.',
         )
 
 

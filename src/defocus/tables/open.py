@@ -62,8 +62,9 @@ def open(  # noqa: A001  # reads as dp.open
         name: what the data is called in the ledger; the name of the file by default.
         table: which table of a database.
         columns: public facts: bounds ``(low, high)`` or a list of all values, never looked up in the data.
-        types: the kind of columns whose source does not say, such as those of a CSV file. People whose text is declared
-            an integer count only where it is written as one: "1", and neither "01" nor "1.4".
+        types: the kind of columns whose source does not say, such as those of a CSV file, which are text otherwise:
+            "boolean", "integer", "number", "text", "date" or "timestamp", as in ``{"age": "integer"}``. People
+            whose text is declared an integer count only where it is written as one: "1", and neither "01" nor "1.4".
         bound: what one person may contribute unless a question says otherwise.
         purposes: what the data may be used for; then every release must name one of them. This is the owner's rule
             for those who ask through this table or this file, not a lock: who can read the data itself can open it

@@ -11,6 +11,7 @@ from defocus.ledger import Ledger
 from defocus.ledger.entries import CHARGE
 from defocus.ledger.filter import Guard
 from defocus.privacy.html import html_table
+from defocus.privacy.numbers import at_most
 
 __all__ = ["page", "report"]
 
@@ -84,7 +85,7 @@ def _budget(ledger: Ledger) -> str:
     rows = [
         [
             *(str(entry.sequence), entry.time[:16].replace("T", " "), entry.who, entry.purpose),
-            *(written(after.epsilon, 3), written(after.delta, 3)),
+            *(written(after.epsilon, 3), at_most(after.delta, 3)),
         ]
         for entry, after in zip(charges, left, strict=True)
     ][-_MOST:]

@@ -18,7 +18,6 @@ _NAMES = {
     "count": "number of rows with",
     "std": "standard deviation of",
     "ratio": "ratio of",
-    "weighted_mean": "weighted mean of",
 }
 
 
@@ -102,7 +101,8 @@ def _arguments(aggregate: Aggregate) -> Sequence[Argument]:
 def _asked(aggregate: Aggregate) -> str:
     if isinstance(aggregate, Statistic):
         texts = " and ".join(each.text for each in aggregate.arguments)
-        return f"{_NAMES.get(aggregate.operation, f'{aggregate.operation} of')} {texts}" if texts else "number of rows"
+        plain = f"{aggregate.operation.replace('_', ' ')} of"
+        return f"{_NAMES.get(aggregate.operation, plain)} {texts}" if texts else "number of rows"
     if isinstance(aggregate, Distinct):
         return f"number of different {aggregate.text}"
     if isinstance(aggregate, Quantile):

@@ -9,6 +9,7 @@ import numpy as np
 
 from defocus.answers import Answer, AnswerColumn
 from defocus.answers.columns import CONFIDENCE
+from defocus.answers.rules import Rule, rules_of
 from defocus.answers.tables import Keys
 from defocus.errors import InvalidParameterError, MismatchedDomainError, Number
 from defocus.ledger import Receipt
@@ -90,6 +91,16 @@ class WorkloadAnswer(Answer):
         low, high = self.values - half, self.values + half
         how = f"strategy {self._measurement.name}, {type(self._measurement.noise).__name__} noise"
         return (AnswerColumn("answer", self.values, errors, low, high, integral=False, how=how),)
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """How data that do not fit the domain were read."""
+        return rules_of(
+            (
+                "of records, a code outside its range counts as the nearest one inside, and what is no integer as 0",
+                "of a histogram in a list, fractions are rounded down, and what is no number is zero",
+            )
+        )
 
     @property
     def question(self) -> str:

@@ -227,3 +227,9 @@ def test_steps_before_a_query_count_as_well(visits: Table) -> None:
     visits.sql_query("SELECT COUNT(*) FROM visits WHERE age > 1")
     with pytest.raises(UnsupportedSqlError, match="more than 48 filters"):
         visits.sql_query("SELECT COUNT(*) FROM (SELECT age + 1 AS x FROM visits) WHERE x > 1")
+
+
+def test_a_preview_in_sql_tells_how_far_off_a_quantile_is_in_rank(visits: Table) -> None:
+    seen = visits.sql_query("SELECT MEDIAN(days) AS middle FROM visits").preview(epsilon=0.5)
+    assert seen.columns[0].rank is not None
+    assert "rows in rank" in str(seen)

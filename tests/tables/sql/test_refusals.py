@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+import pyarrow as pa
 import pytest
 from tests.tables.sql.hospital import VISITS, hospital
 
@@ -248,3 +249,15 @@ def test_tables_of_rows_cannot_be_joined_with_themselves() -> None:
     with hospital(unit=rows()) as table:
         error = refusal(table, "SELECT COUNT(*) FROM visits a JOIN visits b ON a.patient = b.patient")
     assert error.what.startswith("A join of private tables on other columns than the person")
+
+
+def test_an_unknown_function_in_select_is_named(visits: Table) -> None:
+    fix = refusal(visits, "SELECT MEAN_SQUARE(CLAMP(days, 0, 30)) FROM visits").fix
+    assert fix.endswith("MEAN_SQUARE is not an aggregate here.")
+
+
+def test_tables_and_columns_with_hyphens_are_told_with_their_quotes() -> None:
+    with hospital(VISITS.append_column("week-day", pa.array([1] * len(VISITS)))) as table:
+        few = 'WITH "few-visits" AS (SELECT age FROM visits) SELECT COUNT(*) FROM few'
+        assert '"few-visits"' in refusal(table, few).fix
+        assert "In SQL, write it in double quotes" in refusal(table, "SELECT SUM(week-day) FROM visits").fix

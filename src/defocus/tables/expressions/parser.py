@@ -123,8 +123,8 @@ def parsed(text: str) -> exp.Expression:
             raise
         raise InvalidParameterError(
             f"The expression {_short(text)} cannot be read{_place(error)}.",
-            fix="write one SQL expression, for example age >= 18 AND ward = 'A'; names with spaces go in double"
-            " quotes, text in single quotes.",
+            fix="write one SQL expression, for example age >= 18 AND ward = 'A'; names with spaces or hyphens go in"
+            " double quotes, text in single quotes.",
         ) from None
     tree = trees[0] if len(trees) == 1 else None
     if not isinstance(tree, exp.Expression):

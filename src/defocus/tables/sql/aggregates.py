@@ -8,7 +8,7 @@ from typing import Any, final
 from sqlglot import exp
 
 from defocus.answers.columns import SUFFIXES
-from defocus.engines.schema import Kind, bounds
+from defocus.engines.schema import Kind, bounds, retyped
 from defocus.errors import InvalidParameterError, NotDeclaredError, UnsupportedSqlError, WrongKindError
 from defocus.tables.aggregates import (
     FIND,
@@ -199,7 +199,8 @@ class Calls:
         elif not kind.numeric:
             raise WrongKindError(
                 f"{text!r:.60} is of kind {kind}, but this aggregate needs numbers.",
-                fix="write CAST(x AS DOUBLE), DATE_DIFF('day', DATE '2000-01-01', x), or COUNT(x).",
+                fix="write CAST(x AS DOUBLE), DATE_DIFF('day', DATE '2000-01-01', x), or COUNT(x)"
+                f"{retyped(inner.name or text, kind)}.",
             )
         if low is None:
             found = interval(self.scope.resolved(inner), self.scope.rows.schema)

@@ -120,6 +120,6 @@ def _unreadable(text: str) -> InvalidParameterError:
     shown = text if len(text) <= 60 else f"{text[:57]}..."
     return InvalidParameterError(
         f"The query {shown!r} cannot be read.",
-        fix="write one SELECT, for example SELECT ward, COUNT(*) FROM visits GROUP BY ward; names with spaces go in"
-        " double quotes, text in single quotes.",
+        fix="write one SELECT, for example SELECT ward, COUNT(*) FROM visits GROUP BY ward; names with spaces or"
+        " hyphens go in double quotes, text in single quotes.",
     )

@@ -128,6 +128,7 @@ class SqlQuery:
             None if column.error is None else factor * column.error,
             None if column.interval is None else factor * column.interval,
             tuple((size, factor * error, factor * width) for size, error, width in column.by_size),
+            column.rank,
         )
 
     def _check_keys(self, delta: Number | None) -> None:

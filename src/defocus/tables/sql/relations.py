@@ -220,6 +220,7 @@ class Catalogue:
         for called in matching(identifier, list(self.public)):
             return public_table(called, self.public[called])
         names = [self.name, *self.private, *self.public, *(called for called, _ in self.made)]
+        names = [called if called.isidentifier() else f'"{called}"' for called in names]
         near = difflib.get_close_matches(identifier.name[:200], names, n=1)
         hint = f"did you mean {near[0]}? " if near else ""
         raise InvalidParameterError(

@@ -197,10 +197,12 @@ class _Reader:
             if isinstance(part, exp.Column):
                 _refuse_star(part)
                 self.scope.column(part)
+                around = root.find(exp.Anonymous)
+                other = f"; {around.name[:40].upper()} is not an aggregate here" if around is not None else ""
                 raise UnsupportedSqlError(
                     f"The raw column {part.name[:60]} in {place}",
                     why="it would show values of single rows",
-                    fix=f"put it into GROUP BY, or into an aggregate such as AVG({part.name[:60]}).",
+                    fix=f"put it into GROUP BY, or into an aggregate such as AVG({part.name[:60]}){other}.",
                 )
             return part
 
