@@ -15,11 +15,10 @@ from defocus.engines.schema import (
     INFINITE,
     LONGEST_NUMBER,
     MOMENT,
-    NO,
     NUMBER,
-    YES,
+    SAYS,
     Kind,
-    declared,
+    converted,
     of_kind,
     within,
 )
@@ -87,8 +86,7 @@ def _trimmed() -> exp.Expression:
 
 def to_boolean(x: exp.Expression) -> exp.Expression:
     """What a text says is so."""
-    yes, no = (", ".join(f"'{word}'" for word in words) for words in (YES, NO))
-    return fill(f"CASE WHEN LOWER(a) IN ({yes}) THEN TRUE WHEN LOWER(a) IN ({no}) THEN FALSE END", a=x)
+    return fill(SAYS, a=x)
 
 
 def to_date(x: exp.Expression) -> exp.Expression:
@@ -166,14 +164,7 @@ def convert(name: str, type_: Typed, kind: Kind) -> exp.Expression:
         Total: a value that the type cannot hold is NULL, and a decimal number beyond the floats is infinite or 0.
         Dates and moments outside the years 1 to 9999, and the infinite ones, are NULL. So are texts beyond 16 MiB.
     """
-    quoted = exp.to_identifier(name, quoted=True)
-    made: exp.Expression = exp.Column(this=quoted)
-    own = type_.kind
-    if Kind.OTHER not in {kind, own}:
-        made = _canonical(made, type_)
-        if kind is not own:
-            made = declared(made, name, own, kind)
-    return exp.Alias(this=made, alias=quoted.copy())
+    return converted(name, type_.kind, kind, lambda column: _canonical(column, type_))
 
 
 def _canonical(column: exp.Expression, type_: Typed) -> exp.Expression:

@@ -20,11 +20,10 @@ from defocus.engines.schema import (
     INFINITE,
     LONGEST_NUMBER,
     MOMENT,
-    NO,
     NUMBER,
-    YES,
+    SAYS,
     Kind,
-    declared,
+    converted,
     of_kind,
     within,
 )
@@ -75,14 +74,7 @@ def convert(name: str, type_: Typed, kind: Kind) -> exp.Expression:
     NaN out and hold -0 and 0 apart, so a filter that a reader applied to them would keep or skip many rows because of
     the value of one.
     """
-    quoted = exp.to_identifier(name, quoted=True)
-    made: exp.Expression = exp.Column(this=quoted)
-    own = type_.kind
-    if Kind.OTHER not in {kind, own}:
-        made = _canonical(made, type_)
-        if kind is not own:
-            made = declared(made, name, own, kind)
-    return exp.Alias(this=made, alias=quoted.copy())
+    return converted(name, type_.kind, kind, lambda column: _canonical(column, type_))
 
 
 _NATIVE = {
@@ -168,8 +160,7 @@ def to_float(x: exp.Expression) -> exp.Expression:
 
 def to_boolean(x: exp.Expression) -> exp.Expression:
     """Whether a text says yes or no."""
-    yes, no = (", ".join(f"'{word}'" for word in words) for words in (YES, NO))
-    return fill(f"CASE WHEN LOWER(a) IN ({yes}) THEN TRUE WHEN LOWER(a) IN ({no}) THEN FALSE END", a=x)
+    return fill(SAYS, a=x)
 
 
 def to_date(x: exp.Expression) -> exp.Expression:

@@ -82,22 +82,14 @@ class Fitted:
     terms: tuple[str, ...]
     nodes: int
     name: str = "simulated likelihood"
+    error: float = math.nan
+    interval: float = math.nan
     rules: tuple[str, ...] = ()
 
     @property
     def event(self) -> Event:
         """What the statistics owe."""
         return self.parts.event
-
-    @property
-    def error(self) -> float:
-        """How far off coefficients are depends on the graph."""
-        return math.nan
-
-    @property
-    def interval(self) -> float:
-        """Likewise."""
-        return math.nan
 
     @property
     def foretold(self) -> tuple[str, ...]:
