@@ -123,14 +123,11 @@ def _(event: events.Approximate, orders: Floats, adjacency: Adjacency) -> Floats
 
 
 @curve.register
-def _(event: events.Gaussian, orders: Floats, adjacency: Adjacency) -> Floats:
-    del adjacency
-    return concentrated(squared_mu(event) / 2, orders)
+def _(event: events.Gaussian | events.DiscreteGaussian, orders: Floats, adjacency: Adjacency) -> Floats:
+    """The discrete law has at most that of the continuous one, in any dimension.
 
-
-@curve.register
-def _(event: events.DiscreteGaussian, orders: Floats, adjacency: Adjacency) -> Floats:
-    """At most that of the continuous Gaussian, in any dimension: Canonne, Kamath, Steinke (2020), Theorem 14."""
+    Reference: Canonne, Kamath, Steinke (2020), Theorem 14.
+    """
     del adjacency
     return concentrated(squared_mu(event) / 2, orders)
 
@@ -142,20 +139,14 @@ def _(event: events.Concentrated, orders: Floats, adjacency: Adjacency) -> Float
 
 
 @curve.register
-def _(event: events.Pure, orders: Floats, adjacency: Adjacency) -> Floats:
-    del adjacency
-    return pure(event.epsilon, orders)
-
-
-@curve.register
 def _(event: events.RandomizedResponse, orders: Floats, adjacency: Adjacency) -> Floats:
     del adjacency
     return pure(event.epsilon, orders, categories=event.categories)
 
 
 @curve.register
-def _(event: events.SubsetResponse, orders: Floats, adjacency: Adjacency) -> Floats:
-    """No report tells two values apart by more than epsilon; which share of them does is not used."""
+def _(event: events.Pure | events.SubsetResponse, orders: Floats, adjacency: Adjacency) -> Floats:
+    """No report of a subset response tells two values apart by more than epsilon; which share does is not used."""
     del adjacency
     return pure(event.epsilon, orders)
 
