@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -221,15 +221,8 @@ class AskClustering:
     where both of theirs do, so it is made of intervals of 97.5 %, whose failures add up to 5 %. Those are shown too.
     """
 
-    @property
-    def words(self) -> str:
-        """What is asked."""
-        return "global clustering coefficient"
-
-    @property
-    def in_sql(self) -> bool:
-        """Whether an engine can count it."""
-        return True
+    words: ClassVar[str] = "global clustering coefficient"
+    in_sql: ClassVar[bool] = True
 
     def check(self, public: Public) -> None:
         """Refuse graphs of which it cannot be asked."""

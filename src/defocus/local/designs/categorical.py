@@ -38,7 +38,7 @@ class KRR(Favouring):
 
     domain: Categories
     epsilon: Number
-    name: ClassVar = "k-rr"
+    name: ClassVar[str] = "k-rr"
     overlap: ClassVar[Overlap] = "none"  # randomised response is accounted for as such
 
     @property
@@ -136,7 +136,7 @@ class Hadamard(SignFlipping):
 
     domain: Categories
     epsilon: Number
-    name: ClassVar = "hadamard"
+    name: ClassVar[str] = "hadamard"
     overlap: ClassVar[Overlap] = "alike"  # half of all cells; two categories share half of them
 
     @property
@@ -172,7 +172,7 @@ class SubsetSelection(Frequency):
     domain: Categories
     epsilon: Number
     members: int = 0
-    name: ClassVar = "subset"
+    name: ClassVar[str] = "subset"
     overlap: ClassVar[Overlap] = "alike"  # the sets that hold the category
 
     def _complete(self) -> None:
@@ -254,7 +254,7 @@ class DBitFlip(BitFlipping):
     domain: Categories
     epsilon: Number
     asked: int = 1
-    name: ClassVar = "d-bit"
+    name: ClassVar[str] = "d-bit"
     overlap: ClassVar[Overlap] = "none"  # a report tells about several categories at once
 
     def _complete(self) -> None:

@@ -90,7 +90,7 @@ class GeometryResponse(Favouring):
     domain: Categories
     epsilon: Number
     order: int = 0
-    name: ClassVar = "pgr"
+    name: ClassVar[str] = "pgr"
     overlap: ClassVar[Overlap] = "alike"  # the points of the category's hyperplane
 
     def _complete(self) -> None:

@@ -71,7 +71,7 @@ class LocalHashing(Favouring):
     domain: Categories
     epsilon: Number
     order: int = 0
-    name: ClassVar = "olh"
+    name: ClassVar[str] = "olh"
     overlap: ClassVar[Overlap] = "alike"  # the functions that hash the category to one value
 
     def _complete(self) -> None:
@@ -180,7 +180,7 @@ class CountMeanSketch(_Sketch, BitFlipping):
     130
     """
 
-    name: ClassVar = "cms"
+    name: ClassVar[str] = "cms"
 
     @property
     def bits(self) -> UnaryLaw:
@@ -215,7 +215,7 @@ class HadamardSketch(_Sketch, SignFlipping):
     4
     """
 
-    name: ClassVar = "hcms"
+    name: ClassVar[str] = "hcms"
 
     def _complete(self) -> None:
         super(HadamardSketch, self)._complete()

@@ -115,7 +115,7 @@ class Duchi(Numeric):
 
     domain: Interval
     epsilon: Number
-    name: ClassVar = "duchi"
+    name: ClassVar[str] = "duchi"
 
     @property
     def weights(self) -> tuple[int, int]:
@@ -181,7 +181,7 @@ class LocalLaplace(Numeric):
     domain: Interval
     epsilon: Number
     steps: int = 1 << 10
-    name: ClassVar = "laplace"
+    name: ClassVar[str] = "laplace"
 
     def _complete(self) -> None:
         object.__setattr__(self, "steps", whole("steps", self.steps))
@@ -376,7 +376,7 @@ class Hybrid(Numeric):
     domain: Interval
     epsilon: Number
     cells: int = 1 << 15
-    name: ClassVar = "hybrid"
+    name: ClassVar[str] = "hybrid"
 
     def _complete(self) -> None:
         object.__setattr__(self, "cells", self.piecewise.cells)

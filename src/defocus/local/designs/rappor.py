@@ -59,7 +59,7 @@ class Rappor(Categorical):
     width: int = 64
     hashes: int = 2
     cohorts: int = 16
-    name: ClassVar = "rappor"
+    name: ClassVar[str] = "rappor"
 
     def _complete(self) -> None:
         for name, most in (("width", 1 << 14), ("hashes", 8), ("cohorts", 1 << 14)):

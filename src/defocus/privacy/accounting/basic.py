@@ -20,7 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import singledispatch
-from typing import final
+from typing import ClassVar, final
 
 from defocus.errors import Number, UnsupportedEventError
 from defocus.privacy import classical, events
@@ -145,11 +145,7 @@ class BasicLoss(Loss):
     """Releases as (epsilon, delta) pairs; what delta is left is shared evenly by the releases that need some."""
 
     releases: tuple[tuple[Spend, int], ...]
-
-    @property
-    def accountant(self) -> str:
-        """Which accountant made it."""
-        return "basic"
+    accountant: ClassVar[str] = "basic"
 
     def epsilon(self, delta: Number = 0) -> float:
         """The sum of the epsilons, if the sum of the deltas fits in ``delta``; else infinite."""
