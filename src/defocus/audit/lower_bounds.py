@@ -60,13 +60,7 @@ def lower_bound(
     ('violation', 'kind of output is exactly raised ZeroDivisionError')
     """
     setting = _setting(
-        mechanism,
-        trials=trials,
-        confidence=confidence,
-        delta=delta,
-        claimed=claimed,
-        seconds=seconds,
-        timing=timing,
+        mechanism, trials=trials, confidence=confidence, delta=delta, claimed=claimed, seconds=seconds, timing=timing
     )
     return audit(mechanism, _pair(pair), setting)
 
@@ -94,13 +88,7 @@ def search(
     ('violation', 'empty and one row: array([], dtype=float64) and array([1.])')
     """
     setting = _setting(
-        mechanism,
-        trials=trials,
-        confidence=confidence,
-        delta=delta,
-        claimed=claimed,
-        seconds=seconds,
-        timing=timing,
+        mechanism, trials=trials, confidence=confidence, delta=delta, claimed=claimed, seconds=seconds, timing=timing
     )
     listed = neighbours(pairs) if isinstance(pairs, str) else pairs() if callable(pairs) else pairs
     tried = [_pair(pair) for pair in listed]

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from defocus.audit.runs import Outputs, Raised
+from defocus.privacy.numbers import nearest
 
 __all__ = ["Array", "Column", "lattice", "read", "views"]
 
@@ -223,14 +224,7 @@ def _numbers(values: list[Any], is_number: list[bool], chosen: Array) -> Array:
     """As int64 where the choosing runs fit in it, as floats with NaN for what is no number otherwise."""
     if all(isinstance(values[i], int) and _fits(values[i]) for i in chosen):
         return np.array([v if isinstance(v, int) and _fits(v) else 0 for v in values], dtype=np.int64)
-    return np.array([_float(v) if n else math.nan for v, n in zip(values, is_number, strict=True)])
-
-
-def _float(value: Any) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
+    return np.array([nearest(v) if n else math.nan for v, n in zip(values, is_number, strict=True)])
 
 
 def _kind(value: Any) -> str:

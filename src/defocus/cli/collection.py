@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, final
 
 from defocus.cli.privacy import ready, save
-from defocus.cli.questions import show, write, writer
+from defocus.cli.questions import check_places, deliver
 from defocus.cli.terminal import console, table, to_json
 from defocus.errors import DefocusError, InvalidParameterError
 from defocus.local.aggregation import count_files
@@ -130,17 +130,10 @@ def run_estimate(
     as_json: bool,
 ) -> None:
     """Count the reports where they lie, estimate, and show."""
-    if out is not None:
-        writer(out)
-    if plot is not None:
-        ready(plot)
+    check_places(out, plot)
     design = described(oracle)
     answer = _estimated(design, count_files(design, list(reports), engine=engine), processing)
-    if out is not None:
-        write(answer, out)
-    if plot is not None:
-        save(answer.plot(), plot)
-    show(answer, explain=explain, as_json=as_json)
+    deliver(answer, out=out, plot=plot, explain=explain, as_json=as_json)
 
 
 def described(oracle: Path) -> Design:

@@ -8,12 +8,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, final
 
-from defocus.cli import privacy
 from defocus.cli.options import total
-from defocus.cli.questions import show, write, writer
+from defocus.cli.questions import check_places, deliver, show
 from defocus.cli.remedies import notes_in_options
 from defocus.errors import InvalidParameterError
-from defocus.graphs import Answer, GraphQuery, Network, Preview, open_graph
+from defocus.graphs import GraphQuery, Network, open_graph
 from defocus.graphs.kernels.rows import ready
 from defocus.graphs.ledgers import place_of
 from defocus.graphs.node_names import Lines
@@ -77,15 +76,12 @@ def ask(opening: Opening, asked: Asked, shown: Shown) -> None:
     """Open the graph, preview or release the question, and print it."""
     if opening.engine is None:
         ready()  # before a ledger is made
-    if shown.out is not None:
-        writer(shown.out)
-    if shown.plot is not None:
-        privacy.ready(shown.plot)
+    check_places(shown.out, shown.plot)
+    how: dict[str, Any] = {"explain": shown.explain, "as_json": shown.as_json, "spoken": notes_in_options}
     with _opened(opening, look=shown.preview) as network:
         query = _query(network, asked)
         if shown.preview:
-            foreseen = query.preview(epsilon=asked.epsilon, delta=asked.delta, method=asked.method)
-            _show(foreseen, shown)
+            show(query.preview(epsilon=asked.epsilon, delta=asked.delta, method=asked.method), **how)
             return
         answer = query.release(
             epsilon=asked.epsilon,
@@ -95,13 +91,7 @@ def ask(opening: Opening, asked: Asked, shown: Shown) -> None:
             who=asked.who,
             request=asked.request,
         )
-    try:
-        if shown.out is not None:
-            write(answer, shown.out)
-    finally:
-        _show(answer, shown)  # it is paid for, so it is shown whatever else fails
-    if shown.plot is not None:
-        privacy.save(answer.plot(), shown.plot)
+    deliver(answer, out=shown.out, plot=shown.plot, **how)
 
 
 def questions() -> Mapping[str, Any]:
@@ -216,7 +206,3 @@ def _setting(text: str) -> tuple[str, Any]:
         except ValueError:
             continue
     return name.replace("-", "_"), value
-
-
-def _show(answer: Answer | Preview, shown: Shown) -> None:
-    show(answer, explain=shown.explain, as_json=shown.as_json, spoken=notes_in_options)

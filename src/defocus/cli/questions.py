@@ -18,7 +18,7 @@ from defocus.tables.answers import from_record
 from defocus.tables.dataset_check import ledger_of
 from defocus.tables.dataset_file import read
 
-__all__ = ["export", "preview", "query", "show", "write", "writer"]
+__all__ = ["check_places", "deliver", "export", "preview", "query", "show", "write", "writer"]
 
 
 _FORMATS = {".csv": "to_csv", ".parquet": "to_parquet", ".json": "to_json"}
@@ -54,6 +54,25 @@ def writer(out: Path) -> str:
     return known
 
 
+def check_places(out: Path | None, plot: Path | None) -> None:
+    """Refuse places where no answer or plot can be written: ask before anything is paid for."""
+    if out is not None:
+        writer(out)
+    if plot is not None:
+        ready(plot)
+
+
+def deliver(answer: Any, *, out: Path | None, plot: Path | None, **how: Any) -> None:
+    """Write, show and plot an answer; ``how`` is that of :func:`show`."""
+    try:
+        if out is not None:
+            write(answer, out)
+    finally:
+        show(answer, **how)  # it is paid for, so it is shown whatever else fails
+    if plot is not None:
+        save(answer.plot(), plot)
+
+
 def query(
     text: str,
     *,
@@ -73,23 +92,14 @@ def query(
     as_json: bool,
 ) -> None:
     """Release the answer to a question, print it, and write it where asked."""
-    if out is not None:
-        writer(out)
-    if plot is not None:
-        ready(plot)
+    check_places(out, plot)
     with open_table(_file(dataset)) as table, _progress(shown=not as_json) as progress:
         about = table.part(*parts) if parts else table
         asked = about.sql_query(text, bounds=bounds, at_most=at_most, dialect=dialect)
         answer = asked.release(
             epsilon=epsilon, delta=delta, purpose=purpose, who=who, request=request, progress=progress
         )
-    try:
-        if out is not None:
-            write(answer, out)
-    finally:
-        show(answer, explain=explain, as_json=as_json)  # it is paid for, so it is shown whatever else fails
-    if plot is not None:
-        save(answer.plot(), plot)
+    deliver(answer, out=out, plot=plot, explain=explain, as_json=as_json)
 
 
 def preview(

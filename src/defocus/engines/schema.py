@@ -10,7 +10,7 @@ day, times of a day after them. They are regular expressions that PostgreSQL and
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from enum import StrEnum
@@ -31,9 +31,8 @@ __all__ = [
     "INFINITE",
     "LONGEST_NUMBER",
     "MOMENT",
-    "NO",
     "NUMBER",
-    "YES",
+    "SAYS",
     "Column",
     "Kind",
     "Schema",
@@ -41,6 +40,7 @@ __all__ = [
     "bounds",
     "cased",
     "check_names",
+    "converted",
     "declared",
     "lasting",
     "of_kind",
@@ -326,6 +326,19 @@ def declared(value: exp.Expression, name: str, own: Kind, kind: Kind) -> exp.Exp
     return within(exp.Cast(this=value, to=to) if sure else exp.TryCast(this=value, to=to), kind)
 
 
+def converted(
+    name: str, own: Kind, kind: Kind, canonical: Callable[[exp.Expression], exp.Expression]
+) -> exp.Expression:
+    """A column in the type of its kind, under its own name; one of another kind is left as it is."""
+    quoted = exp.to_identifier(name, quoted=True)
+    made: exp.Expression = exp.Column(this=quoted)
+    if Kind.OTHER not in {kind, own}:
+        made = canonical(made)
+        if kind is not own:
+            made = declared(made, name, own, kind)
+    return exp.Alias(this=made, alias=quoted.copy())
+
+
 def of_kind(value: exp.Expression, kind: Kind) -> exp.Expression:
     """A value in the one type of its kind, by a cast that cannot fail."""
     return exp.Cast(this=value, to=exp.DataType.build(CANONICAL[kind]))
@@ -354,7 +367,9 @@ DAY_FIRST = rf"^{_SPACE}{_DAY}"
 _TIME = rf"[ T]{_SPACE}{CLOCK}( ?(Z|UTC|[+-][0-9]{{2}}(:?[0-9]{{2}})?))?"
 DATE = rf"^{_SPACE}{_DAY}(|{_TIME}){_SPACE}$"
 MOMENT = rf"^(?:{_DAY}|{_SPACE}{_DAY.replace(chr(92) + '2', chr(92) + '6')}{_TIME}{_SPACE})$"
-YES, NO = ("true", "t", "yes", "y", "1"), ("false", "f", "no", "n", "0")
+_WORDS = (("true", "t", "yes", "y", "1"), ("false", "f", "no", "n", "0"))
+SAYS = "CASE WHEN LOWER(a) IN {!r} THEN TRUE WHEN LOWER(a) IN {!r} THEN FALSE END".format(*_WORDS)
+"""Whether a text says yes or no; anything else is NULL."""
 
 
 _SURROGATES = range(0xD800, 0xE000)

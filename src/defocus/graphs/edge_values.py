@@ -15,6 +15,7 @@ from defocus.errors import UnfitDataError
 from defocus.graphs.data import MISSING_TIME
 from defocus.graphs.node_names import Column, key, whole_numbers
 from defocus.graphs.timestamps import microseconds
+from defocus.privacy.numbers import nearest
 
 __all__ = ["times_of", "weights_of"]
 
@@ -73,10 +74,7 @@ def _weight(value: Any) -> float:
 
 def _nearest(value: Any) -> float:
     number = isinstance(value, int | float | np.integer | np.floating | Decimal | Fraction)
-    try:
-        return math.nan if isinstance(value, bool) or not number else float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
+    return math.nan if isinstance(value, bool) or not number else nearest(value)
 
 
 def _time(value: Any) -> int:

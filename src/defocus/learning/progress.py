@@ -1,6 +1,5 @@
 """A progress bar that shows nothing that was not paid for, unless its owner asked for it."""
 
-from types import TracebackType
 from typing import final
 
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
@@ -37,9 +36,7 @@ class Progress:
         self._bar.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._bar.stop()
 
     def show(self, taken: int, glance: NoisyMetrics | None, private: PrivateMetrics | None) -> None:
@@ -61,9 +58,7 @@ class Silent:
     def __enter__(self) -> "Silent":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         pass
 
     def show(self, taken: int, glance: NoisyMetrics | None, private: PrivateMetrics | None) -> None:

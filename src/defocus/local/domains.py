@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from defocus.errors import InvalidParameterError, Number, OutOfDomainError, SilentDeviceError, finite, whole
 from defocus.errors.checks import guarded, plain
+from defocus.privacy.numbers import nearest
 from defocus.privacy.wire import read_number, write_number
 
 __all__ = [
@@ -41,10 +42,7 @@ def canonical(value: Number) -> Number:
     """
     if value == int(value) and -_EXACT < value < _EXACT:
         return int(value)
-    try:
-        near = float(value)
-    except OverflowError:
-        return value
+    near = nearest(value)
     return near if near == value else value
 
 
@@ -222,10 +220,7 @@ def domain_from_wire(data: Any) -> Domain:
 
 
 def _measured(number: Number) -> bool:
-    try:
-        return math.isfinite(float(number))
-    except OverflowError:
-        return False
+    return math.isfinite(nearest(number))
 
 
 def listed(values: Any) -> list[Any] | NDArray[Any]:
@@ -287,9 +282,4 @@ def _real_number(item: Any) -> float:
 
 def _nearest(item: Any) -> float:
     found = plain(item)
-    if found is None or isinstance(found, bool | str):
-        return math.nan
-    try:
-        return float(found)
-    except OverflowError:
-        return math.inf if found > 0 else -math.inf
+    return math.nan if found is None or isinstance(found, bool | str) else nearest(found)

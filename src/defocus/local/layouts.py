@@ -1,7 +1,7 @@
 """What one report holds, and how it lies in memory and on the wire: a number of a cell, or a row of bits."""
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias, final
+from typing import Any, ClassVar, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -113,11 +113,7 @@ class Totals:
     """A report is a signed 64-bit integer of magnitude at most ``limit``, of which only sums are kept."""
 
     limit: int
-
-    @property
-    def length(self) -> int:
-        """The length of one payload."""
-        return 8
+    length: ClassVar[int] = 8
 
     def payload(self, data: bytes | memoryview) -> Payload:
         """The reports in so many payloads, one after the other."""

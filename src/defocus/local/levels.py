@@ -96,6 +96,11 @@ class Levels:
         return self.favoured * self.high + self.others * self.low
 
     @property
+    def ratio(self) -> Fraction:
+        """The weight of a favoured cell over that of another."""
+        return Fraction(self.high, self.low)
+
+    @property
     def chance(self) -> Fraction:
         """The probability that a favoured cell is drawn."""
         return Fraction(self.favoured * self.high, self.total)

@@ -11,7 +11,7 @@ from defocus.errors import InvalidParameterError, Number
 from defocus.local.aggregation import Countable, counted
 from defocus.local.answers import Collected, estimated
 from defocus.local.clients import Client
-from defocus.local.designs import Numeric, from_json, numeric, to_json
+from defocus.local.designs import Design, Numeric, from_json, numeric, to_json
 from defocus.local.designs.numeric import LocalLaplace, Window
 from defocus.local.domains import Interval
 from defocus.local.reports import Reports
@@ -20,12 +20,50 @@ from defocus.local.servers.supports import expectation_maximisation
 from defocus.noise import Bits
 from defocus.privacy import events
 
-__all__ = ["Mean", "mean", "moments"]
+__all__ = ["BothSides", "Mean", "mean", "moments"]
+
+
+class BothSides:
+    """What every oracle does with its design."""
+
+    __slots__ = ()
+    design: Design
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self.design.name
+
+    @property
+    def epsilon(self) -> Number:
+        """What one report costs, as declared; the exact law costs no more."""
+        return self.design.epsilon
+
+    @property
+    def event(self) -> events.Event:
+        """What one report costs its person, for a ledger whose unit is the person."""
+        return self.design.event
+
+    def client(self) -> Client:
+        """The device's side."""
+        return Client(self.design)
+
+    def server(self, *, replays: int = 0) -> Server:
+        """The collector's side."""
+        return Server(self.design, replays=replays)
+
+    def encode(self, values: Any, bits: Bits | None = None) -> Reports:
+        """One report for each value, each of another person."""
+        return self.client().encode(values, bits)
+
+    def to_json(self) -> str:
+        """The public description."""
+        return to_json(self.design)
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class Mean:
+class Mean(BothSides):
     """A numeric oracle.
 
     >>> asked = mean("hybrid", 0, 100, epsilon=1)
@@ -37,41 +75,14 @@ class Mean:
     design: Numeric
 
     @property
-    def name(self) -> str:
-        """What it is called."""
-        return self.design.name
-
-    @property
     def domain(self) -> Interval:
         """Between which ends the numbers lie."""
         return self.design.domain
 
     @property
-    def epsilon(self) -> Number:
-        """What one report costs, as declared; the exact law costs no more."""
-        return self.design.epsilon
-
-    @property
-    def event(self) -> events.Event:
-        """What one report costs its person."""
-        return self.design.event
-
-    @property
     def worst_variance(self) -> float:
         """The variance of one report's guess where it is largest; that of the mean of n is this over n, at most."""
         return self.design.worst_variance
-
-    def client(self) -> Client:
-        """The device's side."""
-        return Client(self.design)
-
-    def server(self, *, replays: int = 0) -> Server:
-        """The collector's side."""
-        return Server(self.design, replays=replays)
-
-    def encode(self, values: Any, bits: Bits | None = None) -> Reports:
-        """One report for each number, each of another person."""
-        return self.client().encode(values, bits)
 
     def estimate(self, reports: Countable) -> Collected:
         """The mean, from reports, messages, or what a server counted, with the error that the noise has on average.
@@ -113,10 +124,6 @@ class Mean:
                 f"{self.name} tells the mean only.", fix="collect with the square-wave oracle for a distribution."
             )
         return expectation_maximisation(self.design, counted(self.design, reports).tally, bins, smooth=smooth)
-
-    def to_json(self) -> str:
-        """The public description."""
-        return to_json(self.design)
 
     @staticmethod
     def from_json(text: str | bytes) -> "Mean":

@@ -6,22 +6,17 @@ from typing import Any, Literal, final
 
 from defocus.errors import InvalidParameterError, Number, whole
 from defocus.local.aggregation import Countable, counted
-from defocus.local.clients import Client
-from defocus.local.designs import Categorical, design, from_json, to_json
+from defocus.local.designs import Categorical, design, from_json
 from defocus.local.domains import Categories
 from defocus.local.estimates import Estimate, Process, estimate, process
-from defocus.local.means import Mean, mean
-from defocus.local.reports import Reports
-from defocus.local.servers import Server
-from defocus.noise import Bits
-from defocus.privacy import events
+from defocus.local.means import BothSides, Mean, mean
 
 __all__ = ["Choice", "Oracle", "best", "best_mean", "choices", "oracle"]
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class Oracle:
+class Oracle(BothSides):
     """A frequency oracle. What it holds is public; it makes the client, the server and the estimate.
 
     >>> colours = oracle("k-rr", ["red", "green", "blue"], epsilon=2)
@@ -33,29 +28,14 @@ class Oracle:
     design: Categorical
 
     @property
-    def name(self) -> str:
-        """What it is called."""
-        return self.design.name
-
-    @property
     def domain(self) -> Categories:
         """The categories."""
         return self.design.domain
 
     @property
-    def epsilon(self) -> Number:
-        """What one report costs, as declared; the exact law costs no more."""
-        return self.design.epsilon
-
-    @property
     def ratio(self) -> Fraction:
         """E to the epsilon of the exact law: the largest ratio of probabilities, at most e**epsilon."""
         return self.design.ratio
-
-    @property
-    def event(self) -> events.Event:
-        """What one report costs its person, for a ledger whose unit is the person."""
-        return self.design.event
 
     @property
     def report_bytes(self) -> int:
@@ -65,18 +45,6 @@ class Oracle:
     def variance(self, n: int, count: int = 0, *, pairs: int = 0) -> float:
         """The variance of the estimated count of a category that ``count`` of ``n`` people are in."""
         return self.design.variance(n, count, pairs=pairs)
-
-    def client(self) -> Client:
-        """The device's side."""
-        return Client(self.design)
-
-    def server(self, *, replays: int = 0) -> Server:
-        """The collector's side."""
-        return Server(self.design, replays=replays)
-
-    def encode(self, values: Any, bits: Bits | None = None) -> Reports:
-        """One report for each value, each of another person."""
-        return self.client().encode(values, bits)
 
     def estimate(
         self,
@@ -90,10 +58,6 @@ class Oracle:
         """
         found = estimate(counted(self.design, reports))
         return found if processing is None else process(found, processing)
-
-    def to_json(self) -> str:
-        """The public description."""
-        return to_json(self.design)
 
     @staticmethod
     def from_json(text: str | bytes) -> "Oracle":

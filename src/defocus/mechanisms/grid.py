@@ -41,6 +41,7 @@ from numpy.typing import NDArray
 from defocus.errors import InvalidParameterError, NotExactError, Number, UnfitDataError, count, finite, positive
 from defocus.errors.checks import guarded, number
 from defocus.mechanisms.mechanism import IntVector, saturate
+from defocus.privacy.numbers import nearest
 
 __all__ = ["Grid", "Values", "columns_of", "declared", "read_column"]
 
@@ -230,12 +231,7 @@ def _record(x: object) -> float:
 
 def _as_float(x: object) -> float:
     found = number(x)
-    if isinstance(found, str | bool | None):
-        return math.nan
-    try:
-        return float(found)
-    except OverflowError:
-        return math.inf if found > 0 else -math.inf
+    return math.nan if isinstance(found, str | bool | None) else nearest(found)
 
 
 _NAMES = {"b": "bool(ean)?", "i": "int(8|16|32|64)", "u": "uint(8|16|32|64)", "f": "(half)?float(16|32|64)?|double"}

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Protocol, TypeAlias, final
+from typing import Any, ClassVar, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,6 @@ __all__ = [
     "PermuteAndFlip",
     "ReportNoisyMax",
     "Utilities",
-    "checked_choice",
     "checked_flag",
     "rate",
 ]
@@ -34,44 +33,38 @@ Utilities: TypeAlias = Sequence[int | Fraction] | NDArray[np.integer[Any]]
 _EXTREME = 2**500
 
 
-class Choice(Protocol):
-    """The parameters of a choice."""
-
-    @property
-    def epsilon(self) -> Number:
-        """The loss of one choice."""
-
-    @property
-    def candidates(self) -> int:
-        """How many candidates there are; public."""
-
-    @property
-    def sensitivity(self) -> Number:
-        """How far one utility moves between neighbours."""
-
-    @property
-    def monotone(self) -> bool:
-        """Whether all utilities move in one direction between neighbours."""
-
-
-def checked_choice(choice: Choice) -> None:
-    """Refuse parameters outside their range and store the others as plain numbers."""
-    object.__setattr__(choice, "epsilon", positive("epsilon", choice.epsilon))
-    object.__setattr__(choice, "candidates", count("candidates", choice.candidates))
-    object.__setattr__(choice, "sensitivity", positive("sensitivity", choice.sensitivity))
-    checked_flag("monotone", choice.monotone)
-    if not Fraction(1, _EXTREME) <= rate(choice) <= _EXTREME:
-        raise InvalidParameterError(
-            "epsilon and sensitivity are more than 2**500 apart.", fix="pass parameters of ordinary size."
-        )
-
-
 def checked_flag(name: str, value: object) -> None:
     """Refuse anything but True and False: a truthy string must not halve the noise."""
     if not isinstance(value, bool):
         raise InvalidParameterError(
             f"{name} must be True or False, but it has type {type(value).__name__}.", fix=f"pass {name}=True or False."
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """One of several public candidates, chosen by a utility that moves by at most ``sensitivity``."""
+
+    answers_with: ClassVar[str] = "candidate"
+    epsilon: Number
+    candidates: int
+    sensitivity: Number = 1
+    monotone: bool = False
+    """Whether all utilities move in one direction between neighbours."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
+        object.__setattr__(self, "candidates", count("candidates", self.candidates))
+        object.__setattr__(self, "sensitivity", positive("sensitivity", self.sensitivity))
+        checked_flag("monotone", self.monotone)
+        if not Fraction(1, _EXTREME) <= rate(self) <= _EXTREME:
+            raise InvalidParameterError(
+                "epsilon and sensitivity are more than 2**500 apart.", fix="pass parameters of ordinary size."
+            )
+
+    def check(self, utilities: object) -> None:
+        """Refuse anything but one exact utility for each candidate."""
+        rationals(utilities, length=self.candidates)
 
 
 def rate(choice: Choice) -> Fraction:
@@ -81,7 +74,7 @@ def rate(choice: Choice) -> Fraction:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exponential:
+class Exponential(Choice):
     r"""Choose candidate i with probability proportional to :math:`e^{c u_i}`, exactly.
 
     Guarantee:
@@ -111,15 +104,6 @@ class Exponential:
     0
     """
 
-    answers_with: ClassVar[str] = "candidate"
-    epsilon: Number
-    candidates: int
-    sensitivity: Number = 1
-    monotone: bool = False
-
-    def __post_init__(self) -> None:
-        checked_choice(self)
-
     @property
     def event(self) -> events.Exponential:
         """What one choice owes."""
@@ -146,22 +130,15 @@ class Exponential:
         odds = math.log(self.candidates - 1) + math.log1p(-beyond) - math.log(beyond)
         return max(0.0, odds) / float(rate(self))
 
-    def check(self, utilities: object) -> None:
-        """Refuse anything but one exact utility for each candidate."""
-        self._exact(utilities)
-
     def sample(self, utilities: Utilities, bits: Bits | None = None) -> int:
         """The position of the chosen candidate."""
         factor = rate(self)
-        return int(exponential_choice([factor * u for u in self._exact(utilities)], bits))
-
-    def _exact(self, utilities: object) -> list[Fraction]:
-        return rationals(utilities, length=self.candidates)
+        return int(exponential_choice([factor * u for u in rationals(utilities, length=self.candidates)], bits))
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PermuteAndFlip:
+class PermuteAndFlip(Choice):
     r"""Visit candidates in random order; take the first whose coin of bias :math:`e^{-c(\max u - u_i)}` is heads.
 
     Guarantee:
@@ -190,15 +167,6 @@ class PermuteAndFlip:
     0
     """
 
-    answers_with: ClassVar[str] = "candidate"
-    epsilon: Number
-    candidates: int
-    sensitivity: Number = 1
-    monotone: bool = False
-
-    def __post_init__(self) -> None:
-        checked_choice(self)
-
     @property
     def event(self) -> events.Pure:
         """What one choice owes."""
@@ -226,10 +194,6 @@ class PermuteAndFlip:
             low, high = high, 2 * high
         width = bisect(lambda g: _loses(g, n) <= beyond, low, high, steps=60).yes
         return width * (1 + 1e-12) / float(rate(self))
-
-    def check(self, utilities: object) -> None:
-        """Refuse anything but one exact utility for each candidate."""
-        rationals(utilities, length=self.candidates)
 
     def sample(self, utilities: Utilities, bits: Bits | None = None) -> int:
         """The position of the chosen candidate.
@@ -260,7 +224,7 @@ def _loses(gap: float, n: int) -> float:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReportNoisyMax:
+class ReportNoisyMax(Choice):
     r"""Add discrete Laplace noise to every integer utility and report which is largest, ties broken at random.
 
     Guarantee:
@@ -291,15 +255,11 @@ class ReportNoisyMax:
     0
     """
 
-    answers_with: ClassVar[str] = "candidate"
-    epsilon: Number
-    candidates: int
     sensitivity: int = 1
-    monotone: bool = False
 
     def __post_init__(self) -> None:
         count("sensitivity", self.sensitivity)
-        checked_choice(self)
+        Choice.__post_init__(self)
         _ = self.scale
 
     @property

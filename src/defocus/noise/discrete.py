@@ -1,12 +1,15 @@
 """Discrete Laplace and discrete Gaussian noise."""
 
+from collections.abc import Callable
+from fractions import Fraction
+
 import numpy as np
 
 from defocus.errors import Number, whole
 from defocus.noise.bits import Bits, source
 from defocus.noise.laws import gaussian_one, laplace_one
 from defocus.noise.ranges import Integers, fitting, rational_scale
-from defocus.noise.tables import draw, gaussian_table, laplace_table
+from defocus.noise.tables import Table, draw, gaussian_table, laplace_table
 
 __all__ = ["discrete_gaussian", "discrete_laplace"]
 
@@ -37,12 +40,7 @@ def discrete_laplace(scale: Number, size: int, bits: Bits | None = None) -> Inte
     >>> discrete_laplace(1e-9, 3)
     array([0, 0, 0])
     """
-    b = rational_scale("scale", scale)
-    n = whole("size", size)
-    generator = source(bits)
-    if n < _FEW:
-        return np.array([fitting(laplace_one(b, generator)) for _ in range(n)], np.int64)
-    return draw(laplace_table(b), n, generator)
+    return _drawn(rational_scale("scale", scale), size, bits, laplace_one, laplace_table)
 
 
 def discrete_gaussian(sigma: Number, size: int, bits: Bits | None = None) -> Integers:
@@ -68,9 +66,17 @@ def discrete_gaussian(sigma: Number, size: int, bits: Bits | None = None) -> Int
     >>> discrete_gaussian(1e-9, 3)
     array([0, 0, 0])
     """
-    s = rational_scale("sigma", sigma)
-    n = whole("size", size)
-    generator = source(bits)
+    return _drawn(rational_scale("sigma", sigma), size, bits, gaussian_one, gaussian_table)
+
+
+def _drawn(
+    scale: Fraction,
+    size: int,
+    bits: Bits | None,
+    one: Callable[[Fraction, Bits], int],
+    table: Callable[[Fraction], Table],
+) -> Integers:
+    n, generator = whole("size", size), source(bits)
     if n < _FEW:
-        return np.array([fitting(gaussian_one(s, generator)) for _ in range(n)], np.int64)
-    return draw(gaussian_table(s), n, generator)
+        return np.array([fitting(one(scale, generator)) for _ in range(n)], np.int64)
+    return draw(table(scale), n, generator)

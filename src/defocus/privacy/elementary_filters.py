@@ -22,7 +22,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, singledispatch
-from typing import NamedTuple, Protocol, final
+from typing import ClassVar, NamedTuple, Protocol, final
 
 import numpy as np
 from scipy.special import erfinv, ndtri
@@ -62,11 +62,7 @@ class PureSum:
     """The sum of pure epsilons."""
 
     limit: float
-
-    @property
-    def measure(self) -> str:
-        """What is added up, in words."""
-        return "epsilon"
+    measure: ClassVar[str] = "epsilon"
 
     def cost(self, event: Event, adjacency: Adjacency) -> float:
         """What one release adds."""
@@ -99,11 +95,7 @@ class ConcentratedSum:
     """The sum of ρ."""
 
     limit: float
-
-    @property
-    def measure(self) -> str:
-        """What is added up, in words."""
-        return "rho"
+    measure: ClassVar[str] = "rho"
 
     def cost(self, event: Event, adjacency: Adjacency) -> float:
         """What one release adds."""
@@ -131,11 +123,7 @@ class GaussianSum:
 
     limit: float
     blur_price: float = math.inf
-
-    @property
-    def measure(self) -> str:
-        """What is added up, in words."""
-        return "squared mu"
+    measure: ClassVar[str] = "squared mu"
 
     def cost(self, event: Event, adjacency: Adjacency) -> float:
         """What one release adds."""

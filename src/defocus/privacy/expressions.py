@@ -32,6 +32,7 @@ from typing import Any, NamedTuple, TypeAlias, final
 from defocus.errors import DefocusError, ExpressionError, InvalidParameterError, Number
 from defocus.privacy import events
 from defocus.privacy.events import NOTHING, Composed, Event, compose
+from defocus.privacy.numbers import nearest
 from defocus.privacy.wire import write_number
 
 __all__ = [
@@ -270,10 +271,7 @@ class _Reader:
 
     def _fits(self, exact: Fraction, at: int) -> None:
         """Refuse what a float cannot hold: accountants work with floats in the end, and 1e-999 is not zero."""
-        try:
-            stored = float(exact)
-        except OverflowError:
-            stored = math.inf
+        stored = nearest(exact)
         if not math.isfinite(stored) or (exact and not stored):
             raise self._out_of_range(at)
 

@@ -13,106 +13,87 @@ from fractions import Fraction
 from functools import singledispatch
 
 from defocus.errors import FormulaOutOfRangeError, UnsupportedEventError, count
-from defocus.privacy.events import (
-    Approximate,
-    Composed,
-    Concentrated,
-    DiscreteGaussian,
-    DiscreteLaplace,
-    Event,
-    Exponential,
-    Gaussian,
-    Laplace,
-    Pure,
-    RandomizedResponse,
-    Sampled,
-    SampledBatch,
-    Selected,
-    SelectedPoisson,
-    Shuffled,
-    SubsetResponse,
-    compose,
-)
+from defocus.privacy import events
 from defocus.privacy.numbers import PAD, above
 
 __all__ = ["group", "user_level"]
 
 
-def group(event: Event, size: int) -> Event:
+def group(event: events.Event, size: int) -> events.Event:
     """``event`` for any ``size`` units that change together.
 
-    >>> group(Gaussian(10) + Pure(0.1), 5)
+    >>> group(events.Gaussian(10) + events.Pure(0.1), 5)
     Composed(parts=((Gaussian(ratio=Fraction(2, 1)), 1), (Pure(epsilon=Fraction(...)), 1)))
     """
     return event if count("size", size) == 1 else _group(event, size)
 
 
-def user_level(event: Event, *, contributions: int) -> Event:
+def user_level(event: events.Event, *, contributions: int) -> events.Event:
     """``event``, described for single records, for a person who owns at most ``contributions`` of them.
 
     Assumes:
         No person really owns more; bound the contributions before the release.
 
-    >>> user_level(Laplace(30), contributions=3)
+    >>> user_level(events.Laplace(30), contributions=3)
     Laplace(ratio=Fraction(10, 1))
     """
     return group(event, count("contributions", contributions))
 
 
 @singledispatch
-def _group(event: Event, size: int) -> Event:
+def _group(event: events.Event, size: int) -> events.Event:
     raise _refusal(event, size, "no group guarantee is known for it")
 
 
 @_group.register
-def _(event: Composed, size: int) -> Event:
-    return compose(group(part, size) * times for part, times in event.parts)
+def _(event: events.Composed, size: int) -> events.Event:
+    return events.compose(group(part, size) * times for part, times in event.parts)
 
 
 @_group.register
-def _(event: Gaussian, size: int) -> Event:
-    return Gaussian(Fraction(event.ratio) / size)
+def _(event: events.Gaussian, size: int) -> events.Event:
+    return events.Gaussian(Fraction(event.ratio) / size)
 
 
 @_group.register
-def _(event: Laplace, size: int) -> Event:
-    return Laplace(Fraction(event.ratio) / size)
+def _(event: events.Laplace, size: int) -> events.Event:
+    return events.Laplace(Fraction(event.ratio) / size)
 
 
 @_group.register
-def _(event: DiscreteGaussian, size: int) -> Event:
-    return DiscreteGaussian(event.sigma, Fraction(event.sensitivity) * size, event.dimension)
+def _(event: events.DiscreteGaussian, size: int) -> events.Event:
+    return events.DiscreteGaussian(event.sigma, Fraction(event.sensitivity) * size, event.dimension)
 
 
 @_group.register
-def _(event: DiscreteLaplace, size: int) -> Event:
-    return DiscreteLaplace(event.scale, event.sensitivity * size)
+def _(event: events.DiscreteLaplace, size: int) -> events.Event:
+    return events.DiscreteLaplace(event.scale, event.sensitivity * size)
 
 
 @_group.register
-def _(event: Pure | SubsetResponse, size: int) -> Event:
-    return Pure(Fraction(event.epsilon) * size)
+def _(event: events.Pure | events.SubsetResponse, size: int) -> events.Event:
+    return events.Pure(Fraction(event.epsilon) * size)
 
 
 @_group.register
-def _(event: Exponential, size: int) -> Event:
+def _(event: events.Exponential, size: int) -> events.Event:
     """Ranges of log-likelihood ratios add along a chain of neighbours."""
-    return Exponential(Fraction(event.epsilon) * size)
+    return events.Exponential(Fraction(event.epsilon) * size)
 
 
 @_group.register
-def _(event: Concentrated, size: int) -> Event:
-    return Concentrated(Fraction(event.rho) * size * size)
+def _(event: events.Concentrated, size: int) -> events.Event:
+    return events.Concentrated(Fraction(event.rho) * size * size)
 
 
 @_group.register
-def _(event: RandomizedResponse, size: int) -> Event:
+def _(event: events.RandomizedResponse, size: int) -> events.Event:
     """Each unit's own answer is randomised, so ``size`` of them are so many responses."""
     return event * size
 
 
 @_group.register
-def _(event: Approximate, size: int) -> Event:
+def _(event: events.Approximate, size: int) -> events.Event:
     """Epsilon grows to kε and delta to δ(1 + e^ε + … + e^((k−1)ε))."""
     epsilon = above(event.epsilon)
     whole = above(Fraction(event.epsilon) * size)
@@ -127,31 +108,31 @@ def _(event: Approximate, size: int) -> Event:
             f"For a group of {size}, ({event.epsilon}, {event.delta})-DP promises nothing: delta grows beyond 1.",
             fix="protect the group directly: give the release the sensitivity of the whole group.",
         )
-    return Approximate(Fraction(event.epsilon) * size, delta)
+    return events.Approximate(Fraction(event.epsilon) * size, delta)
 
 
 @_group.register
-def _(event: Selected, size: int) -> Event:
+def _(event: events.Selected, size: int) -> events.Event:
     """The price of selection holds for any two data sets, so the group acts on the runs."""
-    return Selected(group(event.event, size), event.gamma, event.eta)
+    return events.Selected(group(event.event, size), event.gamma, event.eta)
 
 
 @_group.register
-def _(event: SelectedPoisson, size: int) -> Event:
-    return SelectedPoisson(group(event.event, size), event.mean)
+def _(event: events.SelectedPoisson, size: int) -> events.Event:
+    return events.SelectedPoisson(group(event.event, size), event.mean)
 
 
 @_group.register
-def _(event: Sampled | SampledBatch, size: int) -> Event:
+def _(event: events.Sampled | events.SampledBatch, size: int) -> events.Event:
     raise _refusal(event, size, "a random part of the group is in the sample")
 
 
 @_group.register
-def _(event: Shuffled, size: int) -> Event:
+def _(event: events.Shuffled, size: int) -> events.Event:
     raise _refusal(event, size, "the others, who hide one user's report, are fewer")
 
 
-def _refusal(event: Event, size: int, why: str) -> UnsupportedEventError:
+def _refusal(event: events.Event, size: int, why: str) -> UnsupportedEventError:
     return UnsupportedEventError(
         event,
         who="Group privacy",

@@ -7,16 +7,7 @@ from fractions import Fraction
 from typing import NamedTuple, TypeAlias
 
 from defocus.errors import DefocusError, Number, non_negative, probability
-from defocus.privacy.events import (
-    DiscreteGaussian,
-    DiscreteLaplace,
-    Exponential,
-    Gaussian,
-    Laplace,
-    Pure,
-    RandomizedResponse,
-    SubsetResponse,
-)
+from defocus.privacy import events
 from defocus.privacy.numbers import PAD, above, below, bisect, least
 
 __all__ = [
@@ -164,31 +155,38 @@ def least_delta(epsilon_at: Callable[[float], float], epsilon: float) -> float:
     return math.exp(bisect(lambda t: epsilon_at(math.exp(t)) <= epsilon, _SMALLEST, high, width=1e-10).yes)
 
 
-Bounded: TypeAlias = Laplace | DiscreteLaplace | Pure | Exponential | RandomizedResponse | SubsetResponse
+Bounded: TypeAlias = (
+    events.Laplace
+    | events.DiscreteLaplace
+    | events.Pure
+    | events.Exponential
+    | events.RandomizedResponse
+    | events.SubsetResponse
+)
 """The events whose loss is bounded by their own parameters."""
 
 
 def largest_loss(event: Bounded) -> Fraction:
     """The pure epsilon of one release.
 
-    >>> largest_loss(DiscreteLaplace(10, sensitivity=3))
+    >>> largest_loss(events.DiscreteLaplace(10, sensitivity=3))
     Fraction(3, 10)
     """
     match event:
-        case Laplace(ratio):
+        case events.Laplace(ratio):
             return 1 / Fraction(ratio)
-        case DiscreteLaplace(scale, sensitivity):
+        case events.DiscreteLaplace(scale, sensitivity):
             return sensitivity / Fraction(scale)
         case _:
             return Fraction(event.epsilon)
 
 
-def squared_mu(event: Gaussian | DiscreteGaussian) -> Fraction:
+def squared_mu(event: events.Gaussian | events.DiscreteGaussian) -> Fraction:
     """The squared sensitivity over the variance of Gaussian noise: twice its rho.
 
-    >>> squared_mu(Gaussian(2)), squared_mu(DiscreteGaussian(4, sensitivity=2))
+    >>> squared_mu(events.Gaussian(2)), squared_mu(events.DiscreteGaussian(4, sensitivity=2))
     (Fraction(1, 4), Fraction(1, 4))
     """
-    if isinstance(event, Gaussian):
+    if isinstance(event, events.Gaussian):
         return 1 / Fraction(event.ratio) ** 2
     return (Fraction(event.sensitivity) / Fraction(event.sigma)) ** 2

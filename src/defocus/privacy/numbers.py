@@ -89,7 +89,7 @@ def root_up(square: Fraction) -> float:
     return root if math.isinf(root) or Fraction(root) ** 2 >= square else math.nextafter(root, math.inf)
 
 
-def nearest(value: Number) -> float:
+def nearest(value: Number | Decimal) -> float:
     """The nearest float; infinite beyond their range."""
     try:
         return float(value)

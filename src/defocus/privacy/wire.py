@@ -12,24 +12,9 @@ from defocus.privacy import events
 __all__ = ["from_wire", "read_number", "to_wire", "write_number"]
 
 _KINDS: dict[str, Callable[..., events.Event]] = {
-    name: getattr(events, name)
-    for name in (
-        "Approximate",
-        "Concentrated",
-        "DiscreteGaussian",
-        "DiscreteLaplace",
-        "Exponential",
-        "Gaussian",
-        "Laplace",
-        "Pure",
-        "RandomizedResponse",
-        "Sampled",
-        "SampledBatch",
-        "Selected",
-        "SelectedPoisson",
-        "Shuffled",
-        "SubsetResponse",
-    )
+    name: kind
+    for name, kind in ((name, getattr(events, name)) for name in events.__all__)
+    if isinstance(kind, type) and kind not in {events.Event, events.Composed}
 }
 _DEEPEST = 32
 _FRACTION = re.compile(r"-?[0-9]{1,1300}/[0-9]{1,1300}")

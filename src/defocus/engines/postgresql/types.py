@@ -8,21 +8,8 @@ from typing import final
 
 from sqlglot import exp
 
-from defocus.engines.schema import (
-    CLOCK,
-    DATE,
-    DAY_FIRST,
-    INFINITE,
-    LONGEST_NUMBER,
-    MOMENT,
-    NO,
-    NUMBER,
-    YES,
-    Kind,
-    declared,
-    of_kind,
-    within,
-)
+from defocus.engines import schema
+from defocus.engines.schema import Kind, converted, of_kind, within
 from defocus.engines.syntax import fill, hoisted, native
 
 __all__ = [
@@ -38,7 +25,7 @@ __all__ = [
 ]
 
 
-_IS_NUMBER = f"CASE WHEN LENGTH(a) <= {LONGEST_NUMBER} THEN a ~ '{NUMBER}' END"
+_IS_NUMBER = f"CASE WHEN LENGTH(a) <= {schema.LONGEST_NUMBER} THEN a ~ '{schema.NUMBER}' END"
 _LARGEST = str(2**1024 - 2**970)
 """From here on, a number is nearer to 2**1024 than to the largest float."""
 _LEAST = "2.4703282292062327209e-324"
@@ -70,7 +57,7 @@ def to_float(x: exp.Expression) -> exp.Expression:
     """The number that a text says."""
     sign = "CASE WHEN STRPOS(a, '-') > 0 THEN CAST('-Infinity' AS DOUBLE PRECISION)"
     template = (
-        f"CASE WHEN {_IS_NUMBER} THEN n WHEN a ~* '{INFINITE}' THEN {sign}"
+        f"CASE WHEN {_IS_NUMBER} THEN n WHEN a ~* '{schema.INFINITE}' THEN {sign}"
         " ELSE CAST('Infinity' AS DOUBLE PRECISION) END END"
     )
     return fill(template, alone=True, a=x, later={"n": decimal_to_float(_trimmed())})
@@ -87,31 +74,30 @@ def _trimmed() -> exp.Expression:
 
 def to_boolean(x: exp.Expression) -> exp.Expression:
     """What a text says is so."""
-    yes, no = (", ".join(f"'{word}'" for word in words) for words in (YES, NO))
-    return fill(f"CASE WHEN LOWER(a) IN ({yes}) THEN TRUE WHEN LOWER(a) IN ({no}) THEN FALSE END", a=x)
+    return fill(schema.SAYS, a=x)
 
 
 def to_date(x: exp.Expression) -> exp.Expression:
     """The date that a text says, if there is such a day in the years 1 to 9999."""
-    return _moment(x, DATE, "CAST({start} AS DATE)")
+    return _moment(x, schema.DATE, "CAST({start} AS DATE)")
 
 
 def to_timestamp(x: exp.Expression) -> exp.Expression:
     """The moment that a text says; what it says of a zone is passed over, as DuckDB does."""
-    return _moment(x, MOMENT, "{start} + ({time})")
+    return _moment(x, schema.MOMENT, "{start} + ({time})")
 
 
 def _moment(x: exp.Expression, pattern: str, wanted: str) -> exp.Expression:
     """The parts of a text of a known form, checked one by one, then the moment they make."""
     group = "CAST(REGEXP_SUBSTR(a, '{}', 1, 1, 'c', {}) AS INT)"
     parts = {
-        "y": group.format(DAY_FIRST, 1),
-        "m": group.format(DAY_FIRST, 3),
-        "d": group.format(DAY_FIRST, 4),
-        "h": f"COALESCE({group.format(CLOCK, 1)}, 0)",
-        "i": f"COALESCE({group.format(CLOCK, 2)}, 0)",
-        "s": f"COALESCE({group.format(CLOCK, 4)}, 0)",
-        "u": f"CAST(RPAD(LEFT(COALESCE(REGEXP_SUBSTR(a, '{CLOCK}', 1, 1, 'c', 6), ''), 6), 6, '0') AS INT)",
+        "y": group.format(schema.DAY_FIRST, 1),
+        "m": group.format(schema.DAY_FIRST, 3),
+        "d": group.format(schema.DAY_FIRST, 4),
+        "h": f"COALESCE({group.format(schema.CLOCK, 1)}, 0)",
+        "i": f"COALESCE({group.format(schema.CLOCK, 2)}, 0)",
+        "s": f"COALESCE({group.format(schema.CLOCK, 4)}, 0)",
+        "u": f"CAST(RPAD(LEFT(COALESCE(REGEXP_SUBSTR(a, '{schema.CLOCK}', 1, 1, 'c', 6), ''), 6), 6, '0') AS INT)",
     }
     read = {name: fill(f"CASE WHEN a ~ '{pattern}' THEN {part} END", a=hoisted("a")) for name, part in parts.items()}
     start = "CAST(MAKE_DATE(y, m, 1) + (d - 1) AS TIMESTAMP)"
@@ -166,14 +152,7 @@ def convert(name: str, type_: Typed, kind: Kind) -> exp.Expression:
         Total: a value that the type cannot hold is NULL, and a decimal number beyond the floats is infinite or 0.
         Dates and moments outside the years 1 to 9999, and the infinite ones, are NULL. So are texts beyond 16 MiB.
     """
-    quoted = exp.to_identifier(name, quoted=True)
-    made: exp.Expression = exp.Column(this=quoted)
-    own = type_.kind
-    if Kind.OTHER not in {kind, own}:
-        made = _canonical(made, type_)
-        if kind is not own:
-            made = declared(made, name, own, kind)
-    return exp.Alias(this=made, alias=quoted.copy())
+    return converted(name, type_.kind, kind, lambda column: _canonical(column, type_))
 
 
 def _canonical(column: exp.Expression, type_: Typed) -> exp.Expression:

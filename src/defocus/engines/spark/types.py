@@ -13,21 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from defocus.engines.schema import (
-    CLOCK,
-    DATE,
-    DAY_FIRST,
-    INFINITE,
-    LONGEST_NUMBER,
-    MOMENT,
-    NO,
-    NUMBER,
-    YES,
-    Kind,
-    declared,
-    of_kind,
-    within,
-)
+from defocus.engines import schema
+from defocus.engines.schema import Kind, converted, of_kind, within
 from defocus.engines.syntax import fill_spark, hoisted, native
 from defocus.engines.syntax import fill_spark as fill
 
@@ -75,14 +62,7 @@ def convert(name: str, type_: Typed, kind: Kind) -> exp.Expression:
     NaN out and hold -0 and 0 apart, so a filter that a reader applied to them would keep or skip many rows because of
     the value of one.
     """
-    quoted = exp.to_identifier(name, quoted=True)
-    made: exp.Expression = exp.Column(this=quoted)
-    own = type_.kind
-    if Kind.OTHER not in {kind, own}:
-        made = _canonical(made, type_)
-        if kind is not own:
-            made = declared(made, name, own, kind)
-    return exp.Alias(this=made, alias=quoted.copy())
+    return converted(name, type_.kind, kind, lambda column: _canonical(column, type_))
 
 
 _NATIVE = {
@@ -146,7 +126,7 @@ def _microseconds(column: Any) -> Any:
     return pc.multiply(pc.if_else(known, counts, pa.scalar(None, pa.int64())), times).cast(to)
 
 
-_IS_NUMBER = f"LENGTH(a) <= {LONGEST_NUMBER} AND a RLIKE p"
+_IS_NUMBER = f"LENGTH(a) <= {schema.LONGEST_NUMBER} AND a RLIKE p"
 _WHOLE = "TRY_CAST(REGEXP_EXTRACT(a, p, {}) AS INT)"
 _DIGITS = "LPAD(CAST({} AS STRING), {}, '0')"
 _DAY = f"CONCAT({_DIGITS.format('y', 4)}, '-', {_DIGITS.format('m', 2)}, '-', {_DIGITS.format('d', 2)})"
@@ -156,37 +136,36 @@ _TIME = f"CONCAT({_DIGITS.format('h', 2)}, ':', {_DIGITS.format('i', 2)}, ':', {
 def to_integer(x: exp.Expression) -> exp.Expression:
     """The whole number nearest to the one that a text says, halves away from zero."""
     read = "TRY_CAST(TRY_CAST(a AS DECIMAL(38, 0)) AS BIGINT)"
-    return fill(f"CASE WHEN {_IS_NUMBER} THEN {read} END", a=x, p=_pattern(NUMBER))
+    return fill(f"CASE WHEN {_IS_NUMBER} THEN {read} END", a=x, p=_pattern(schema.NUMBER))
 
 
 def to_float(x: exp.Expression) -> exp.Expression:
     """The number that a text says."""
     infinity = "CASE WHEN CONTAINS(a, '-') THEN CAST('-Infinity' AS DOUBLE) ELSE CAST('Infinity' AS DOUBLE) END"
     template = f"CASE WHEN {_IS_NUMBER} THEN TRY_CAST(a AS DOUBLE) WHEN a RLIKE q THEN {infinity} END"
-    return fill(template, a=x, p=_pattern(NUMBER), q=_pattern(f"(?i){INFINITE}"))
+    return fill(template, a=x, p=_pattern(schema.NUMBER), q=_pattern(f"(?i){schema.INFINITE}"))
 
 
 def to_boolean(x: exp.Expression) -> exp.Expression:
     """Whether a text says yes or no."""
-    yes, no = (", ".join(f"'{word}'" for word in words) for words in (YES, NO))
-    return fill(f"CASE WHEN LOWER(a) IN ({yes}) THEN TRUE WHEN LOWER(a) IN ({no}) THEN FALSE END", a=x)
+    return fill(schema.SAYS, a=x)
 
 
 def to_date(x: exp.Expression) -> exp.Expression:
     """The date that a text says, if there is such a day in the years 1 to 9999."""
-    return _moment(x, DATE, f"TRY_CAST({_DAY} AS DATE)")
+    return _moment(x, schema.DATE, f"TRY_CAST({_DAY} AS DATE)")
 
 
 def to_timestamp(x: exp.Expression) -> exp.Expression:
     """The moment that a text says; what it says of a zone is passed over, as DuckDB does."""
     midnight = f"CAST(DATE_ADD(TRY_CAST({_DAY} AS DATE), 1) AS TIMESTAMP_NTZ)"
     read = f"TRY_CAST(CONCAT({_DAY}, ' ', {_TIME}) AS TIMESTAMP_NTZ)"
-    return _moment(x, MOMENT, f"CASE WHEN h = 24 THEN {midnight} ELSE {read} END")
+    return _moment(x, schema.MOMENT, f"CASE WHEN h = 24 THEN {midnight} ELSE {read} END")
 
 
 def _moment(x: exp.Expression, pattern: str, wanted: str) -> exp.Expression:
     """The parts of a text of a known form, checked one by one, then the moment they make."""
-    text, day, clock = hoisted("a"), _pattern(DAY_FIRST), _pattern(CLOCK)
+    text, day, clock = hoisted("a"), _pattern(schema.DAY_FIRST), _pattern(schema.CLOCK)
     parts = {name: fill(_WHOLE.format(group), a=text, p=day) for name, group in (("y", 1), ("m", 3), ("d", 4))}
     times = {"h": 1, "i": 2, "s": 4}
     parts |= {name: fill(f"COALESCE({_WHOLE.format(group)}, 0)", a=text, p=clock) for name, group in times.items()}

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -118,22 +118,15 @@ class BySpectrum:
     mechanism: Exponential
     nodes: int
     name: str = "spectral"
+    error: float = math.nan
+    interval: float = math.nan
+    how: str = "exponential mechanism on gaps between singular values and a noisy threshold"
     rules: tuple[str, ...] = ("communities are counted that stand out of the spectrum of a random graph",)
 
     @property
     def event(self) -> Event:
         """Average degree and choice."""
         return compose([self.average.event, self.mechanism.event])
-
-    @property
-    def error(self) -> float:
-        """Unknown: it depends on how clearly communities stand out."""
-        return math.nan
-
-    @property
-    def interval(self) -> float:
-        """Likewise."""
-        return math.nan
 
     @property
     def foretold(self) -> tuple[str, ...]:
@@ -143,11 +136,6 @@ class BySpectrum:
             f" spectrum as well as the best one, but for {brief(self.mechanism.interval(0.95))} of a singular value"
         )
         return (said,) if self.nodes < _MANY else (said, "it takes long: some minutes for 8 000 nodes")
-
-    @property
-    def how(self) -> str:
-        """The mechanism, in words."""
-        return "exponential mechanism on gaps between singular values and a noisy threshold"
 
     def run(self, data: Data, bits: Bits) -> Result:
         """Find the threshold, then choose."""
@@ -166,22 +154,15 @@ class ByLikelihood:
     mechanism: Exponential
     blocks: tuple[Blocks, ...]
     name: str = "likelihood"
+    error: float = math.nan
+    interval: float = math.nan
+    how: str = "exponential mechanism on log-likelihoods of block models"
     rules: tuple[str, ...] = ("the labellings are public; a labelling that was found in this graph is not",)
 
     @property
     def event(self) -> Event:
         """One choice."""
         return self.mechanism.event
-
-    @property
-    def error(self) -> float:
-        """Unknown: it depends on how clearly one labelling is better than the others."""
-        return math.nan
-
-    @property
-    def interval(self) -> float:
-        """Likewise."""
-        return math.nan
 
     @property
     def foretold(self) -> tuple[str, ...]:
@@ -191,11 +172,6 @@ class ByLikelihood:
             f" one by a factor of exp({brief(self.mechanism.interval(0.95))}) at most"
         )
         return (said,)
-
-    @property
-    def how(self) -> str:
-        """The mechanism, in words."""
-        return "exponential mechanism on log-likelihoods of block models"
 
     def run(self, data: Data, bits: Bits) -> Result:
         """Score every labelling, then choose."""
@@ -245,15 +221,8 @@ class AskClustering:
     where both of theirs do, so it is made of intervals of 97.5 %, whose failures add up to 5 %. Those are shown too.
     """
 
-    @property
-    def words(self) -> str:
-        """What is asked."""
-        return "global clustering coefficient"
-
-    @property
-    def in_sql(self) -> bool:
-        """Whether an engine can count it."""
-        return True
+    words: ClassVar[str] = "global clustering coefficient"
+    in_sql: ClassVar[bool] = True
 
     def check(self, public: Public) -> None:
         """Refuse graphs of which it cannot be asked."""

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 from defocus.errors import InvalidParameterError, count
 from defocus.graphs.distributed.graph import HUBS
@@ -27,19 +27,11 @@ class AskEdges:
     """How many edges there are. Under node privacy at most ``cap`` count at a node; without it a cap is found."""
 
     cap: int | None = None
+    words: ClassVar[str] = "number of edges"
+    in_sql: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         _checked_cap(self.cap)
-
-    @property
-    def words(self) -> str:
-        """What is asked."""
-        return "number of edges"
-
-    @property
-    def in_sql(self) -> bool:
-        """Whether an engine can count it."""
-        return True
 
     def check(self, public: Public) -> None:
         """Refuse graphs of which it cannot be asked."""
@@ -63,19 +55,11 @@ class AskTriangles:
 
     typical: int | None = None
     cap: int | None = None
+    words: ClassVar[str] = "number of triangles"
+    in_sql: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         _checked_cap(self.cap)
-
-    @property
-    def words(self) -> str:
-        """What is asked."""
-        return "number of triangles"
-
-    @property
-    def in_sql(self) -> bool:
-        """Whether an engine can count it."""
-        return True
 
     def check(self, public: Public) -> None:
         """Refuse graphs of which it cannot be asked."""
@@ -113,6 +97,7 @@ class AskStars:
 
     k: int = 2
     typical: int | None = None
+    in_sql: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         Stars(self.k)
@@ -121,11 +106,6 @@ class AskStars:
     def words(self) -> str:
         """What is asked."""
         return f"number of {self.k}-stars"
-
-    @property
-    def in_sql(self) -> bool:
-        """Whether an engine can count it."""
-        return True
 
     def check(self, public: Public) -> None:
         """Refuse graphs of which it cannot be asked."""

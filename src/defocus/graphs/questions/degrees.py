@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import ClassVar, final
 
 import numpy as np
 
@@ -41,6 +41,7 @@ class AskDegrees:
 
     ranked: bool = False
     side: str | None = None
+    in_sql: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.side is not None:
@@ -51,11 +52,6 @@ class AskDegrees:
         """What is asked."""
         degree = "degree" if self.side is None else f"{self.side}-degree"
         return f"{degree}s in order of size" if self.ranked else f"{degree} of every node"
-
-    @property
-    def in_sql(self) -> bool:
-        """Whether an engine can count it."""
-        return True
 
     def check(self, public: Public) -> None:
         """Refuse graphs of which it cannot be asked."""
@@ -82,6 +78,7 @@ class AskHistogram:
 
     at_most: int | None = None
     side: str | None = None
+    in_sql: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         Histogram(self.at_most)
@@ -93,11 +90,6 @@ class AskHistogram:
         """What is asked."""
         degree = "degree" if self.side is None else f"{self.side}-degree"
         return f"{degree} histogram" + ("" if self.at_most is None else f" up to {self.at_most}")
-
-    @property
-    def in_sql(self) -> bool:
-        """Whether an engine can count it."""
-        return True
 
     def check(self, public: Public) -> None:
         """Refuse graphs of which it cannot be asked."""

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import final
+from typing import ClassVar, final
 
 import numpy as np
 
@@ -31,6 +31,7 @@ class AskErgm:
     """The statistics of a model with these ``terms``, and its coefficients, fitted to the noisy statistics."""
 
     terms: tuple[str, ...] = TERMS
+    in_sql: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "terms", tuple(self.terms))
@@ -48,11 +49,6 @@ class AskErgm:
     def words(self) -> str:
         """What is asked."""
         return f"exponential random graph model: {', '.join(self.terms)}"
-
-    @property
-    def in_sql(self) -> bool:
-        """Whether an engine can count it."""
-        return True
 
     def check(self, public: Public) -> None:
         """Refuse graphs of which it cannot be asked."""
@@ -82,22 +78,14 @@ class Fitted:
     terms: tuple[str, ...]
     nodes: int
     name: str = "simulated likelihood"
+    error: float = math.nan
+    interval: float = math.nan
     rules: tuple[str, ...] = ()
 
     @property
     def event(self) -> Event:
         """What the statistics owe."""
         return self.parts.event
-
-    @property
-    def error(self) -> float:
-        """How far off coefficients are depends on the graph."""
-        return math.nan
-
-    @property
-    def interval(self) -> float:
-        """Likewise."""
-        return math.nan
 
     @property
     def foretold(self) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, TypeAlias, TypeVar, final
+from typing import Any, ClassVar, TypeAlias, TypeVar, final
 
 import numpy as np
 
@@ -142,6 +142,7 @@ class AskSubgraphs:
     """How many of several small graphs there are: "edges", "triangles", "stars_2", "stars_3", …."""
 
     shapes: tuple[str, ...] = ("edges", "stars_2", "triangles")
+    in_sql: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "shapes", tuple(self.shapes))
@@ -156,11 +157,6 @@ class AskSubgraphs:
     def words(self) -> str:
         """What is asked."""
         return f"number of subgraphs: {', '.join(self.shapes)}"
-
-    @property
-    def in_sql(self) -> bool:
-        """Whether an engine can count it."""
-        return True
 
     def check(self, public: Public) -> None:
         """Refuse graphs of which it cannot be asked."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -74,6 +74,7 @@ class AskTop:
     """The ``k`` nodes of largest degree."""
 
     k: int
+    in_sql: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "k", count("k", self.k))
@@ -82,11 +83,6 @@ class AskTop:
     def words(self) -> str:
         """What is asked."""
         return f"the {self.k} nodes of largest degree"
-
-    @property
-    def in_sql(self) -> bool:
-        """Whether an engine can count it."""
-        return True
 
     def check(self, public: Public) -> None:
         """Refuse graphs of which it cannot be asked."""

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -110,11 +110,7 @@ class Likelihood:
 
     labels: tuple[int, ...]
     least: Number = 0.01
-
-    @property
-    def name(self) -> str:
-        """What it is called."""
-        return "likelihood of a block model"
+    name: ClassVar[str] = "likelihood of a block model"
 
     def exact(self, graph: Any) -> IntVector:
         """The value, in a vector of one."""

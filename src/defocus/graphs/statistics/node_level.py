@@ -1,7 +1,7 @@
 """Statistics for node privacy: with each node's edges capped, or of projected graphs."""
 
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -203,10 +203,7 @@ class Hubs:
     Sensitivity(l1=1, l2_squared=1)
     """
 
-    @property
-    def name(self) -> str:
-        """What it is called."""
-        return "hubs"
+    name: ClassVar[str] = "hubs"
 
     def exact(self, graph: Any) -> IntVector:
         """The number, in a vector of one."""

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -32,10 +32,7 @@ class Edges:
     Sensitivity(l1=1, l2_squared=1)
     """
 
-    @property
-    def name(self) -> str:
-        """What it is called."""
-        return "edges"
+    name: ClassVar[str] = "edges"
 
     def exact(self, graph: Any) -> IntVector:
         """The count, in a vector of one."""
@@ -72,10 +69,7 @@ class Triangles:
     Sensitivity(l1=98, l2_squared=9604)
     """
 
-    @property
-    def name(self) -> str:
-        """What it is called."""
-        return "triangles"
+    name: ClassVar[str] = "triangles"
 
     def exact(self, graph: Any) -> IntVector:
         """The count, in a vector of one."""

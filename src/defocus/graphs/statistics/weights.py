@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -120,11 +120,7 @@ class Interactions:
     """
 
     bounds: tuple[int, ...]
-
-    @property
-    def name(self) -> str:
-        """What it is called."""
-        return "interactions"
+    name: ClassVar[str] = "interactions"
 
     def exact(self, graph: Any) -> IntVector:
         """The counts, of private data with a list of edges."""

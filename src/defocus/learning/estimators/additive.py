@@ -7,16 +7,14 @@ from typing import Any, ClassVar, final
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from defocus.errors import InvalidParameterError, count
-from defocus.learning.estimators.base import PrivateEstimator
-from defocus.learning.estimators.descent import ROW_BITS, decisions, probabilities
+from defocus.learning.estimators.descent import ROW_BITS
 from defocus.learning.estimators.grid import Floats, tallied
 from defocus.learning.estimators.inputs import bounds_of, seen, seen_with
 from defocus.learning.estimators.labels import labels, none_found
-from defocus.learning.estimators.logistic import descent_plan, fitted_by_descent
+from defocus.learning.estimators.logistic import ScoredClassifier, descent_plan, fitted_by_descent
 from defocus.mechanisms.mechanism import IntVector
 
 __all__ = ["AdditiveModel", "Steps", "Trees"]
@@ -31,7 +29,7 @@ _CONSTANT = 0.25
 
 @final
 @dataclass(eq=False, repr=False, kw_only=True)
-class AdditiveModel(ClassifierMixin, PrivateEstimator):
+class AdditiveModel(ScoredClassifier):
     r"""A classifier whose score is a sum of one curve for each feature.
 
     Between its declared ``bounds`` a feature is halved ``max_depth`` times, as a tree would; each curve is a sum of
@@ -107,20 +105,6 @@ class AdditiveModel(ClassifierMixin, PrivateEstimator):
         self.intercept_ = table[-1]
         self.n_iter_ = told.max_iter
         return self
-
-    def decision_function(self, X: Any) -> Floats:
-        """The score of each class; of the second against the first where there are two."""
-        return decisions(self._scored(X), len(self.classes_))
-
-    def predict_proba(self, X: Any) -> Floats:
-        """The probability of each class."""
-        return probabilities(self._scored(X), len(self.classes_))
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The most probable class."""
-        best = self.predict_proba(X).argmax(axis=1)
-        found: NDArray[Any] = self.classes_[best]
-        return found
 
     def _scored(self, X: Any) -> Floats:
         check_is_fitted(self)

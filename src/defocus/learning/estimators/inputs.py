@@ -22,6 +22,7 @@ from defocus.errors import InvalidParameterError, UnfitDataError, positive
 from defocus.errors.checks import Plain, guarded, number
 from defocus.learning.estimators.grid import Ball, Floats, Matrix
 from defocus.mechanisms.grid import columns_of, declared, read_column
+from defocus.privacy.numbers import nearest
 
 __all__ = [
     "Bounds",
@@ -223,10 +224,7 @@ def _number(cell: Any) -> float:
 
 def _nearest(cell: Any) -> float:
     value: Any = _bare(cell)
-    try:
-        return math.nan if value is None else float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
+    return math.nan if value is None else nearest(value)
 
 
 _Targets = TypeVar("_Targets", Floats, Marks)

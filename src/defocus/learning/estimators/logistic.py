@@ -1,5 +1,6 @@
 """Logistic regression, in three ways: by exact noisy descent, by output and by objective perturbation."""
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
@@ -29,7 +30,7 @@ from defocus.learning.estimators.labels import Labels, labels, none_found, numbe
 from defocus.learning.estimators.perturbation import Perturbation, objective, output
 from defocus.noise import Bits
 
-__all__ = ["LogisticRegression", "descent_plan", "fitted_by_descent"]
+__all__ = ["LogisticRegression", "ScoredClassifier", "descent_plan", "fitted_by_descent"]
 
 _CONSTANT = 0.25
 """The feature that is one for everybody, beside features in the unit ball: it costs 3 % more noise."""
@@ -38,9 +39,33 @@ _SPREAD = 2.0
 _SOLVERS = ("descent", "output", "objective")
 
 
+class ScoredClassifier(ClassifierMixin, PrivateEstimator):
+    """A classifier that gives each class a score."""
+
+    classes_: NDArray[Any]
+
+    def decision_function(self, X: Any) -> Floats:
+        """The score of each class; of the second against the first where there are two."""
+        return decisions(self._scored(X), len(self.classes_))
+
+    def predict_proba(self, X: Any) -> Floats:
+        """The probability of each class."""
+        return probabilities(self._scored(X), len(self.classes_))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable class."""
+        best = self.predict_proba(X).argmax(axis=1)
+        found: NDArray[Any] = self.classes_[best]
+        return found
+
+    @abstractmethod
+    def _scored(self, X: Any) -> Floats:
+        """The scores of rows."""
+
+
 @final
 @dataclass(eq=False, repr=False, kw_only=True)
-class LogisticRegression(ClassifierMixin, PrivateEstimator):
+class LogisticRegression(ScoredClassifier):
     r"""A linear classifier for any number of classes.
 
     Guarantee:
@@ -135,20 +160,6 @@ class LogisticRegression(ClassifierMixin, PrivateEstimator):
         self.coef_, self.intercept_ = in_units_of_data(coef, intercept, told.bounds)
         self.n_iter_ = told.max_iter if told.solver == "descent" else 1  # how far a solver goes depends on rows
         return self
-
-    def decision_function(self, X: Any) -> Floats:
-        """The score of each class; of the second against the first where there are two."""
-        return decisions(self._scored(X), len(self.classes_))
-
-    def predict_proba(self, X: Any) -> Floats:
-        """The probability of each class."""
-        return probabilities(self._scored(X), len(self.classes_))
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The most probable class."""
-        best = self.predict_proba(X).argmax(axis=1)
-        found: NDArray[Any] = self.classes_[best]
-        return found
 
     def _scored(self, X: Any) -> Floats:
         check_is_fitted(self)

@@ -6,18 +6,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from defocus.local.designs import (
-    KRR,
-    CountMeanSketch,
-    DBitFlip,
-    GeometryResponse,
-    Hadamard,
-    HadamardSketch,
-    LocalHashing,
-    Rappor,
-    SubsetSelection,
-    Unary,
-)
+from defocus.local import designs
 from defocus.local.designs.unary import UnaryLaw
 from defocus.local.domains import Codes
 from defocus.local.hashes import Columns, Elements, bloom_bits, coordinates, field, points, rank, sketch_hashes, vectors
@@ -57,7 +46,7 @@ _WORDS = 1 << 16
 """Words at once, which stay in the processor's cache."""
 
 
-def randomise_unary(design: Unary, codes: Codes, bits: Bits) -> Payload:
+def randomise_unary(design: designs.Unary, codes: Codes, bits: Bits) -> Payload:
     """One row of bits for each code."""
     return encoded(design.bits, design.domain.size, codes, bits)
 
@@ -103,7 +92,7 @@ def _write(rows: Words, codes: Codes, ones: "np.ndarray[tuple[int], np.dtype[np.
     rows[at] = rows[at] & ~(np.uint64(1) << shift) | ones.astype(np.uint64) << shift
 
 
-def randomise_k_rr(design: KRR, codes: Codes, bits: Bits) -> Payload:
+def randomise_k_rr(design: designs.KRR, codes: Codes, bits: Bits) -> Payload:
     """One report for each code."""
     hit, index = design.levels.draw(len(codes), bits)
     return place_k_rr(codes, hit, index).astype(design.layout.dtype)
@@ -117,7 +106,7 @@ def place_k_rr(codes: Codes, hit: NDArray[np.bool_], index: Words) -> NDArray[np
     return other
 
 
-def randomise_hadamard(design: Hadamard, codes: Codes, bits: Bits) -> Payload:
+def randomise_hadamard(design: designs.Hadamard, codes: Codes, bits: Bits) -> Payload:
     """One report for each code, from one word each: its leading bits name the row, the others decide the flip."""
     words = bits.words(len(codes))
     rows = words >> np.uint64(64 - design.order)
@@ -139,13 +128,15 @@ def signed(columns: Codes, rows: Words, flipped: "np.ndarray[tuple[int], np.dtyp
     return rows
 
 
-def randomise_hashing(design: LocalHashing, codes: Codes, bits: Bits) -> Payload:
+def randomise_hashing(design: designs.LocalHashing, codes: Codes, bits: Bits) -> Payload:
     """One report for each code."""
     hit, index = design.levels.draw(len(codes), bits)
     return place_hashing(design, codes, hit, index).astype(design.layout.dtype)
 
 
-def place_hashing(design: LocalHashing, codes: Codes, hit: NDArray[np.bool_], index: Words) -> NDArray[np.int64]:
+def place_hashing(
+    design: designs.LocalHashing, codes: Codes, hit: NDArray[np.bool_], index: Words
+) -> NDArray[np.int64]:
     """Seed and value: a hit names the seed and the value is right; otherwise the value is a step away from it."""
     g, number = design.order, index.view(np.int64)
     seeds = number // (g - 1)
@@ -159,7 +150,7 @@ def place_hashing(design: LocalHashing, codes: Codes, hit: NDArray[np.bool_], in
     return seeds
 
 
-def hashed(design: LocalHashing, seeds: NDArray[np.int64], codes: Codes) -> Elements:
+def hashed(design: designs.LocalHashing, seeds: NDArray[np.int64], codes: Codes) -> Elements:
     """The inner product of the digits of seed and category."""
     f = field(design.order)
     total: Elements = np.zeros(len(codes), np.int16)
@@ -174,7 +165,7 @@ _SUBSET_WORDS = 1 << 16
 """Words at once, which stay in the processor's cache."""
 
 
-def randomise_subset(design: SubsetSelection, codes: Codes, bits: Bits) -> Payload:
+def randomise_subset(design: designs.SubsetSelection, codes: Codes, bits: Bits) -> Payload:
     """One set for each code."""
     words = -(-design.domain.size // 64)
     step = max(1, _SUBSET_WORDS // words)
@@ -185,7 +176,7 @@ def randomise_subset(design: SubsetSelection, codes: Codes, bits: Bits) -> Paylo
     return out
 
 
-def _sets(design: SubsetSelection, codes: Codes, bits: Bits) -> Words:
+def _sets(design: designs.SubsetSelection, codes: Codes, bits: Bits) -> Words:
     """Independent bits, then members added or dropped one by one, uniformly, until each set has its size.
 
     Independent bits of one bias make all sets of a given size equally likely, and so does adding a uniform one of those
@@ -232,14 +223,14 @@ def _adjust(rows: Words, codes: Codes, missing: NDArray[np.int64], k: int, bits:
         active = active[missing[active] != 0]
 
 
-def randomise_sketch(design: CountMeanSketch, codes: Codes, bits: Bits) -> Payload:
+def randomise_sketch(design: designs.CountMeanSketch, codes: Codes, bits: Bits) -> Payload:
     """One row with its noisy bits for each code."""
     rows = uniform(design.rows, len(codes), bits)
     at = sketch_hashes(design.seed, design.rows, design.width, rows, codes)
     return design.layout.with_rows(rows, encoded(design.bits, design.width, at, bits))
 
 
-def randomise_hadamard_sketch(design: HadamardSketch, codes: Codes, bits: Bits) -> Payload:
+def randomise_hadamard_sketch(design: designs.HadamardSketch, codes: Codes, bits: Bits) -> Payload:
     """One row, entry and noisy sign for each code, from one word each."""
     words = bits.words(len(codes))
     pairs = words >> np.uint64(64 - design.order)
@@ -248,7 +239,7 @@ def randomise_hadamard_sketch(design: HadamardSketch, codes: Codes, bits: Bits) 
 
 
 def place_hadamard_sketch(
-    design: HadamardSketch, codes: Codes, pairs: Words, flipped: "np.ndarray[tuple[int], np.dtype[np.bool_]]"
+    design: designs.HadamardSketch, codes: Codes, pairs: Words, flipped: "np.ndarray[tuple[int], np.dtype[np.bool_]]"
 ) -> Words:
     """Pair and sign in one number; the sign is that of (entry, column) in the Hadamard matrix."""
     rows = (pairs // np.uint64(design.width)).astype(np.int64)
@@ -256,13 +247,15 @@ def place_hadamard_sketch(
     return signed(at, pairs, flipped)
 
 
-def randomise_geometry(design: GeometryResponse, codes: Codes, bits: Bits) -> Payload:
+def randomise_geometry(design: designs.GeometryResponse, codes: Codes, bits: Bits) -> Payload:
     """One report for each code."""
     hit, index = design.levels.draw(len(codes), bits)
     return place_geometry(design, codes, hit, index).astype(design.layout.dtype)
 
 
-def place_geometry(design: GeometryResponse, codes: Codes, hit: NDArray[np.bool_], index: Words) -> NDArray[np.int64]:
+def place_geometry(
+    design: designs.GeometryResponse, codes: Codes, hit: NDArray[np.bool_], index: Words
+) -> NDArray[np.int64]:
     r"""The point that a draw stands for.
 
     Let x be the category's vector and i the place of its leading 1. Whatever the other t - 1 coordinates u of y are,
@@ -286,7 +279,7 @@ def _lifted(numbers: NDArray[np.int64], hit: NDArray[np.bool_], q: int, t: int, 
     return np.where(hit, np.minimum(numbers, plane - 1) + shift, 0)
 
 
-def _completed(design: GeometryResponse, codes: Codes, hit: NDArray[np.bool_], u: Columns) -> Columns:
+def _completed(design: designs.GeometryResponse, codes: Codes, hit: NDArray[np.bool_], u: Columns) -> Columns:
     """Put the leading coordinate of x among the others, so that the inner product is 0 for a hit and 1 otherwise."""
     f, t = field(design.order), design.dimension
     lead, rest = _values(design)
@@ -306,20 +299,20 @@ def _completed(design: GeometryResponse, codes: Codes, hit: NDArray[np.bool_], u
 
 
 @lru_cache(maxsize=8)
-def _values(design: GeometryResponse) -> tuple[NDArray[np.int8], Columns]:
+def _values(design: designs.GeometryResponse) -> tuple[NDArray[np.int8], Columns]:
     """The place of the leading 1 of each category's vector, and the coordinates after it."""
     x = vectors(np.arange(design.domain.size), design.order, design.dimension)
     lead = np.argmax(np.array([each != 0 for each in x]), axis=0).astype(np.int8)
     return lead, [np.where(lead == i, 0, each).astype(np.int16) for i, each in enumerate(x)]
 
 
-def randomise_rappor(design: Rappor, codes: Codes, bits: Bits) -> Payload:
+def randomise_rappor(design: designs.Rappor, codes: Codes, bits: Bits) -> Payload:
     """One report for each code, of people who never reported before."""
     cohorts = uniform(design.cohorts, len(codes), bits)
     return disguised(design, cohorts, permanent(design, cohorts, codes, bits), bits)
 
 
-def permanent(design: Rappor, cohorts: NDArray[np.int64], codes: Codes, bits: Bits) -> Words:
+def permanent(design: designs.Rappor, cohorts: NDArray[np.int64], codes: Codes, bits: Bits) -> Words:
     """Filters with each bit flipped once and for all."""
     flips, depth = design.permanent
     words = -(-design.width // 64)
@@ -332,7 +325,7 @@ def permanent(design: Rappor, cohorts: NDArray[np.int64], codes: Codes, bits: Bi
     return rows ^ filters
 
 
-def disguised(design: Rappor, cohorts: NDArray[np.int64], remembered: Words, bits: Bits) -> Payload:
+def disguised(design: designs.Rappor, cohorts: NDArray[np.int64], remembered: Words, bits: Bits) -> Payload:
     """A fair bit where the remembered one is a zero; the *or* of two fair bits where it is a one."""
     fair = bits.words(2 * remembered.size).reshape(2, *remembered.shape)
     shown = fair[0] | remembered & fair[1]
@@ -342,14 +335,14 @@ def disguised(design: Rappor, cohorts: NDArray[np.int64], remembered: Words, bit
     return design.layout.with_rows(cohorts, packed)
 
 
-def randomise_d_bit(design: DBitFlip, codes: Codes, bits: Bits) -> Payload:
+def randomise_d_bit(design: designs.DBitFlip, codes: Codes, bits: Bits) -> Payload:
     """One report for each code, of people who never reported before."""
     about = asked(design, len(codes), bits)
     yes = np.where(about == codes[:, None], *answers(design, about.shape, bits))
     return packed(design, about, yes)
 
 
-def asked(design: DBitFlip, size: int, bits: Bits) -> NDArray[np.int64]:
+def asked(design: designs.DBitFlip, size: int, bits: Bits) -> NDArray[np.int64]:
     """For each person, different categories, uniform, by Floyd's method: one more category joins in each step."""
     k, d = design.domain.size, design.asked
     out = np.empty((size, d), np.int64)
@@ -360,14 +353,16 @@ def asked(design: DBitFlip, size: int, bits: Bits) -> NDArray[np.int64]:
     return out
 
 
-def answers(design: DBitFlip, shape: tuple[int, ...], bits: Bits) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def answers(
+    design: designs.DBitFlip, shape: tuple[int, ...], bits: Bits
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """What would be answered about one's own category, and what about another."""
     size = int(np.prod(shape))
     own = bernoulli(design.bits.p, size, bits).reshape(shape)
     return own, bernoulli(design.bits.q, size, bits).reshape(shape)
 
 
-def packed(design: DBitFlip, about: NDArray[np.int64], yes: NDArray[np.bool_]) -> Payload:
+def packed(design: designs.DBitFlip, about: NDArray[np.int64], yes: NDArray[np.bool_]) -> Payload:
     """Yes among the first k bits, no among the last k."""
     k = design.domain.size
     rows = np.zeros((len(about), 2 * k), np.uint8)

@@ -8,23 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from defocus.errors import Number, UnmadeReportError
-from defocus.local import wire
+from defocus.local import designs, wire
 from defocus.local.clients import categorical, numeric
-from defocus.local.designs import (
-    KRR,
-    CountMeanSketch,
-    DBitFlip,
-    Design,
-    GeometryResponse,
-    Hadamard,
-    HadamardSketch,
-    LocalHashing,
-    Rappor,
-    SubsetSelection,
-    Unary,
-    design_of,
-    from_json,
-)
 from defocus.local.designs.numeric import Duchi, Hybrid, LocalLaplace, Window
 from defocus.local.domains import Categories, never_silent
 from defocus.local.layouts import Payload
@@ -36,17 +21,17 @@ __all__ = ["Client"]
 
 _CHUNK = 1 << 16
 """People at once: what they draw stays in the processor's cache."""
-_RANDOMISERS: dict[type[Design], Callable[[Any, Any, Bits], Payload]] = {
-    DBitFlip: categorical.randomise_d_bit,
-    CountMeanSketch: categorical.randomise_sketch,
-    GeometryResponse: categorical.randomise_geometry,
-    Hadamard: categorical.randomise_hadamard,
-    HadamardSketch: categorical.randomise_hadamard_sketch,
-    KRR: categorical.randomise_k_rr,
-    LocalHashing: categorical.randomise_hashing,
-    Rappor: categorical.randomise_rappor,
-    SubsetSelection: categorical.randomise_subset,
-    Unary: categorical.randomise_unary,
+_RANDOMISERS: dict[type[designs.Design], Callable[[Any, Any, Bits], Payload]] = {
+    designs.DBitFlip: categorical.randomise_d_bit,
+    designs.CountMeanSketch: categorical.randomise_sketch,
+    designs.GeometryResponse: categorical.randomise_geometry,
+    designs.Hadamard: categorical.randomise_hadamard,
+    designs.HadamardSketch: categorical.randomise_hadamard_sketch,
+    designs.KRR: categorical.randomise_k_rr,
+    designs.LocalHashing: categorical.randomise_hashing,
+    designs.Rappor: categorical.randomise_rappor,
+    designs.SubsetSelection: categorical.randomise_subset,
+    designs.Unary: categorical.randomise_unary,
     Duchi: numeric.randomise_duchi,
     Hybrid: numeric.randomise_hybrid,
     LocalLaplace: numeric.randomise_laplace,
@@ -74,10 +59,10 @@ class Client:
     True
     """
 
-    design: Design
+    design: designs.Design
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "design", design_of(self.design))
+        object.__setattr__(self, "design", designs.design_of(self.design))
 
     @staticmethod
     def from_json(text: str | bytes, *, at_most: Number | None = None) -> "Client":
@@ -85,7 +70,7 @@ class Client:
 
         It is refused if a report costs more than ``at_most``, or if values outside of the domain would not be reported.
         """
-        design = from_json(text, at_most=at_most)
+        design = designs.from_json(text, at_most=at_most)
         never_silent(design.domain)
         return Client(design)
 

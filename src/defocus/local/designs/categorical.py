@@ -1,24 +1,25 @@
 """k-ary randomised response: the truth, or any other category."""
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 from defocus.errors import InvalidParameterError, Number, whole
-from defocus.local.designs.design import Frequency, Overlap
-from defocus.local.designs.unary import UnaryLaw, unary_law
+from defocus.local.designs.design import Favouring, Frequency, Overlap
+from defocus.local.designs.unary import GRAIN, BitFlipping, UnaryLaw, symmetric_law
 from defocus.local.domains import Categories
 from defocus.local.layouts import BitRows, Cells
 from defocus.local.levels import Levels, flipping_words, growth
 from defocus.privacy import events
 
-__all__ = ["KRR", "DBitFlip", "Hadamard", "SubsetSelection"]
+__all__ = ["KRR", "DBitFlip", "Hadamard", "SignFlipping", "SubsetSelection"]
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class KRR(Frequency):
+class KRR(Favouring):
     r"""Report the truth with probability :math:`p = e^\varepsilon/(e^\varepsilon+k-1)`, else any other category.
 
     Guarantee:
@@ -37,24 +38,13 @@ class KRR(Frequency):
 
     domain: Categories
     epsilon: Number
-
-    def _complete(self) -> None:
-        _ = self.levels  # refused here rather than at the first report
+    name: ClassVar[str] = "k-rr"
+    overlap: ClassVar[Overlap] = "none"  # randomised response is accounted for as such
 
     @property
     def levels(self) -> Levels:
         """The weight of the truth, and that of every other category."""
         return Levels.of(favoured=1, others=self.domain.size - 1, epsilon=self.epsilon)
-
-    @property
-    def overlap(self) -> Overlap:
-        """Randomised response is accounted for as such."""
-        return "none"
-
-    @property
-    def name(self) -> str:
-        """What it is called."""
-        return "k-rr"
 
     @property
     def layout(self) -> Cells:
@@ -65,16 +55,6 @@ class KRR(Frequency):
     def law(self) -> dict[str, int]:
         """The two weights."""
         return {"high": self.levels.high, "low": self.levels.low}
-
-    @property
-    def ratio(self) -> Fraction:
-        """The weight of the truth over that of another category."""
-        return Fraction(self.levels.high, self.levels.low)
-
-    @property
-    def p(self) -> Fraction:
-        """The probability of the truth."""
-        return self.levels.chance
 
     @property
     def q(self) -> Fraction:
@@ -92,9 +72,50 @@ class KRR(Frequency):
         return events.RandomizedResponse(self.epsilon, self.domain.size)
 
 
+class SignFlipping(Frequency):
+    """A design that draws one of 2**order entries of a Hadamard transform, and reports it with a sign that may flip."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def order(self) -> int:
+        """The binary logarithm of the number of entries."""
+
+    @property
+    def flips(self) -> int:
+        """The sign is flipped by so many of the 2**(64 - order) words that name an entry."""
+        return flipping_words(self.epsilon, 64 - self.order)
+
+    @property
+    def layout(self) -> Cells:
+        """The entry's number and, as the lowest bit, the sign: 1 is minus."""
+        return Cells(2 << self.order)
+
+    @property
+    def law(self) -> dict[str, int]:
+        """How many words name an entry, and how many of them flip its sign."""
+        return {"order": self.order, "flips": self.flips}
+
+    @property
+    def ratio(self) -> Fraction:
+        """Words that keep the sign, over words that flip it."""
+        return Fraction((1 << (64 - self.order)) - self.flips, self.flips)
+
+    @property
+    def p(self) -> Fraction:
+        """The probability that the sign is kept."""
+        return 1 - Fraction(self.flips, 1 << (64 - self.order))
+
+    @property
+    def event(self) -> events.Event:
+        """Randomised response of one bit."""
+        return events.RandomizedResponse(self.epsilon)
+
+
 @final
 @dataclass(frozen=True, slots=True)
-class Hadamard(Frequency):
+class Hadamard(SignFlipping):
     r"""Draw a row j of the Hadamard matrix and report j with the sign of entry (j, v + 1), flipped at random.
 
     Guarantee:
@@ -115,9 +136,8 @@ class Hadamard(Frequency):
 
     domain: Categories
     epsilon: Number
-
-    def _complete(self) -> None:
-        _ = self.flips  # refused here rather than at the first report
+    name: ClassVar[str] = "hadamard"
+    overlap: ClassVar[Overlap] = "alike"  # half of all cells; two categories share half of them
 
     @property
     def order(self) -> int:
@@ -125,53 +145,9 @@ class Hadamard(Frequency):
         return self.domain.size.bit_length()
 
     @property
-    def flips(self) -> int:
-        """The sign is flipped by so many of the 2**(64 - order) words that name a row."""
-        return flipping_words(self.epsilon, 64 - self.order)
-
-    @property
-    def overlap(self) -> Overlap:
-        """Half of all cells; two categories share half of them."""
-        return "alike"
-
-    @property
-    def name(self) -> str:
-        """What it is called."""
-        return "hadamard"
-
-    @property
-    def layout(self) -> Cells:
-        """The row's number and, as the lowest bit, the sign: 1 is minus."""
-        return Cells(2 << self.order)
-
-    @property
-    def law(self) -> dict[str, int]:
-        """How many words name a row, and how many of them flip its sign."""
-        return {"order": self.order, "flips": self.flips}
-
-    @property
-    def ratio(self) -> Fraction:
-        """Words that keep the sign, over words that flip it."""
-        return Fraction((1 << (64 - self.order)) - self.flips, self.flips)
-
-    @property
-    def p(self) -> Fraction:
-        """The probability that the sign is kept."""
-        return 1 - Fraction(self.flips, 1 << (64 - self.order))
-
-    @property
     def q(self) -> Fraction:
         """The probability that it agrees with another category's sign."""
         return Fraction(1, 2)
-
-    @property
-    def event(self) -> events.Event:
-        """Randomised response of one bit."""
-        return events.RandomizedResponse(self.epsilon)
-
-
-_GRAIN = 1 << 63
-"""One chance is drawn for each report, so it can be as fine as a word."""
 
 
 @final
@@ -196,6 +172,8 @@ class SubsetSelection(Frequency):
     domain: Categories
     epsilon: Number
     members: int = 0
+    name: ClassVar[str] = "subset"
+    overlap: ClassVar[Overlap] = "alike"  # the sets that hold the category
 
     def _complete(self) -> None:
         k = self.domain.size
@@ -207,21 +185,11 @@ class SubsetSelection(Frequency):
             )
 
     @property
-    def overlap(self) -> Overlap:
-        """The sets that hold the category."""
-        return "alike"
-
-    @property
-    def name(self) -> str:
-        """What it is called."""
-        return "subset"
-
-    @property
     def holds(self) -> int:
         """The set holds one's own category with this many of 2**63 chances."""
         below, _ = growth(self.epsilon)
         odds = below * self.members / (self.domain.size - self.members)
-        return int(_GRAIN * (odds / (1 + odds)))
+        return int(GRAIN * (odds / (1 + odds)))
 
     @property
     def layout(self) -> BitRows:
@@ -246,7 +214,7 @@ class SubsetSelection(Frequency):
     @property
     def p(self) -> Fraction:
         """The probability that the set holds one's own category."""
-        return Fraction(self.holds, _GRAIN)
+        return Fraction(self.holds, GRAIN)
 
     @property
     def q(self) -> Fraction:
@@ -265,7 +233,7 @@ class SubsetSelection(Frequency):
 
 @final
 @dataclass(frozen=True, slots=True)
-class DBitFlip(Frequency):
+class DBitFlip(BitFlipping):
     r"""Draw ``asked`` categories at random; for each, report with noise whether it is one's own.
 
     Guarantee:
@@ -286,6 +254,8 @@ class DBitFlip(Frequency):
     domain: Categories
     epsilon: Number
     asked: int = 1
+    name: ClassVar[str] = "d-bit"
+    overlap: ClassVar[Overlap] = "none"  # a report tells about several categories at once
 
     def _complete(self) -> None:
         object.__setattr__(self, "asked", whole("asked", self.asked, at_least=1))
@@ -293,33 +263,16 @@ class DBitFlip(Frequency):
             raise InvalidParameterError(
                 f"Nobody can be asked about {self.asked} of {self.domain.size} categories.", fix="ask about fewer."
             )
-        _ = self.bits  # refused here rather than at the first report
-
-    @property
-    def overlap(self) -> Overlap:
-        """A report tells about several categories at once."""
-        return "none"
-
-    @property
-    def name(self) -> str:
-        """What it is called."""
-        return "d-bit"
 
     @property
     def bits(self) -> UnaryLaw:
         """The law of the answers."""
-        root = math.exp(float(self.epsilon) / 2)
-        return unary_law(self.epsilon, 1 / (root + 1), root / (root - 1) ** 2)
+        return symmetric_law(self.epsilon)
 
     @property
     def layout(self) -> BitRows:
         """For each category, whether the answer was yes; then, for each, whether it was no."""
         return BitRows(2 * self.domain.size, ones=self.asked)
-
-    @property
-    def law(self) -> dict[str, int]:
-        """The integers behind the answers."""
-        return {"noise": self.bits.noise, "depth": self.bits.depth, "truth": self.bits.truth}
 
     @property
     def options(self) -> dict[str, Any]:

@@ -11,11 +11,11 @@ from typing import Any, Literal, Protocol, TypeAlias
 from defocus.errors import InvalidParameterError, Number, whole
 from defocus.local.domains import Categories, Domain
 from defocus.local.layouts import Layout
-from defocus.local.levels import checked_epsilon
+from defocus.local.levels import Levels, checked_epsilon
 from defocus.privacy import events
 from defocus.privacy.wire import write_number
 
-__all__ = ["VERSION", "Categorical", "Describes", "Design", "Frequency", "Overlap", "design_of"]
+__all__ = ["VERSION", "Categorical", "Describes", "Design", "Favouring", "Frequency", "Overlap", "design_of"]
 
 Overlap: TypeAlias = Literal["alike", "varied", "none"]
 
@@ -40,6 +40,7 @@ class Design(ABC):
     def __post_init__(self) -> None:
         self._suits()
         self._complete()
+        _ = self.law  # refused here rather than at the first report
         if self.layout.length > _LONGEST_REPORT:
             raise InvalidParameterError(
                 f"A report would have {self.layout.length} bytes, more than {_LONGEST_REPORT}.",
@@ -50,9 +51,8 @@ class Design(ABC):
     def _suits(self) -> None:
         """Check domain and epsilon."""
 
-    @abstractmethod
-    def _complete(self) -> None:
-        """Check the other fields, and that the law can be drawn."""
+    def _complete(self) -> None:  # noqa: B027  # most designs have no other fields
+        """Check the other fields."""
 
     @property
     @abstractmethod
@@ -210,6 +210,27 @@ class Frequency(Categorical):
         p, q = self.p, self.q
         spread = (held * p * (1 - p) + (reports - held) * q * (1 - q)) / (p - q) ** 2
         return float(spread + self.collisions * whole("pairs", pairs))
+
+
+class Favouring(Frequency):
+    """A design whose reports are cells of two weights: those that its own category favours, and the others."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def levels(self) -> Levels:
+        """The two weights, and how many cells have each."""
+
+    @property
+    def ratio(self) -> Fraction:
+        """One weight over the other."""
+        return self.levels.ratio
+
+    @property
+    def p(self) -> Fraction:
+        """The probability of a favoured cell."""
+        return self.levels.chance
 
 
 @lru_cache(maxsize=128)

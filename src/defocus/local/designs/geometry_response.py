@@ -4,10 +4,10 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 from defocus.errors import InvalidParameterError, Number, whole
-from defocus.local.designs.design import Frequency, Overlap
+from defocus.local.designs.design import Favouring, Overlap
 from defocus.local.domains import Categories
 from defocus.local.hashes import field, points, prime_power
 from defocus.local.layouts import Cells
@@ -36,11 +36,10 @@ def _dimension(q: int, size: int) -> int:
     return t
 
 
-def _shares(levels: Levels, q: int, t: int) -> tuple[Fraction, Fraction]:
-    """P(own hyperplane) and P(another's): two hyperplanes meet in the points of a space of t - 2 dimensions."""
+def _other_share(levels: Levels, q: int, t: int) -> Fraction:
+    """P(another's hyperplane): two hyperplanes meet in the points of a space of t - 2 dimensions."""
     plane, meet = points(q, t - 1), points(q, t - 2)
-    other = Fraction(levels.high * meet + levels.low * (plane - meet), levels.total)
-    return levels.chance, other
+    return Fraction(levels.high * meet + levels.low * (plane - meet), levels.total)
 
 
 @lru_cache(maxsize=256)
@@ -51,8 +50,9 @@ def _best_order(size: int, epsilon: Number) -> int:
         if q**t > LARGEST_SPACE:
             continue
         plane = points(q, t - 1)
-        p, other = _shares(Levels.of(favoured=plane, others=q ** (t - 1), epsilon=epsilon), q, t)
-        found.append((float(other * (1 - other) / (p - other) ** 2), q))
+        levels = Levels.of(favoured=plane, others=q ** (t - 1), epsilon=epsilon)
+        other = _other_share(levels, q, t)
+        found.append((float(other * (1 - other) / (levels.chance - other) ** 2), q))
     if not found:
         raise InvalidParameterError(
             f"No projective space suits {size} categories at epsilon = {float(epsilon):g}.",
@@ -63,7 +63,7 @@ def _best_order(size: int, epsilon: Number) -> int:
 
 @final
 @dataclass(frozen=True, slots=True)
-class GeometryResponse(Frequency):
+class GeometryResponse(Favouring):
     r"""Report a point of projective space at random, preferring those that are orthogonal to the category's point.
 
     Every category has a point x of the space over a field of q elements. Each point y that is orthogonal to x has
@@ -90,6 +90,8 @@ class GeometryResponse(Frequency):
     domain: Categories
     epsilon: Number
     order: int = 0
+    name: ClassVar[str] = "pgr"
+    overlap: ClassVar[Overlap] = "alike"  # the points of the category's hyperplane
 
     def _complete(self) -> None:
         chosen = whole("order", self.order) or _best_order(self.domain.size, self.epsilon)
@@ -98,17 +100,6 @@ class GeometryResponse(Frequency):
             raise InvalidParameterError(
                 f"A space of {self.order}**{self.dimension} vectors is too large to transform.", fix="leave order out."
             )
-        _ = self.levels  # refused here rather than at the first report
-
-    @property
-    def overlap(self) -> Overlap:
-        """The points of the category's hyperplane."""
-        return "alike"
-
-    @property
-    def name(self) -> str:
-        """What it is called."""
-        return "pgr"
 
     @property
     def dimension(self) -> int:
@@ -137,16 +128,6 @@ class GeometryResponse(Frequency):
         return {"order": self.order}
 
     @property
-    def ratio(self) -> Fraction:
-        """One weight over the other."""
-        return Fraction(self.levels.high, self.levels.low)
-
-    @property
-    def p(self) -> Fraction:
-        """The probability of a point that is orthogonal to one's own."""
-        return _shares(self.levels, self.order, self.dimension)[0]
-
-    @property
     def q(self) -> Fraction:
         """The probability of a point that is orthogonal to another category's."""
-        return _shares(self.levels, self.order, self.dimension)[1]
+        return _other_share(self.levels, self.order, self.dimension)

@@ -4,17 +4,17 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 from defocus.errors import InvalidParameterError, Number, whole
-from defocus.local.designs.design import Frequency, Overlap
+from defocus.local.designs.categorical import SignFlipping
+from defocus.local.designs.design import Favouring, Frequency, Overlap
 from defocus.local.designs.geometry_response import LARGEST_SPACE, orders
-from defocus.local.designs.unary import UnaryLaw, unary_law
+from defocus.local.designs.unary import BitFlipping, UnaryLaw, symmetric_law
 from defocus.local.domains import Categories
 from defocus.local.hashes import field
 from defocus.local.layouts import BitRows, Cells
-from defocus.local.levels import Levels, flipping_words
-from defocus.privacy import events
+from defocus.local.levels import Levels
 
 __all__ = ["CountMeanSketch", "HadamardSketch", "LocalHashing"]
 
@@ -42,7 +42,7 @@ def _best_order(size: int, epsilon: Number) -> int:
 
 @final
 @dataclass(frozen=True, slots=True)
-class LocalHashing(Frequency):
+class LocalHashing(Favouring):
     r"""Draw a hash function into g values; report it with the category's hash under g-ary randomised response.
 
     Hash functions are all linear maps: with a category written in t digits of a field of g elements, seed a hashes v
@@ -71,6 +71,8 @@ class LocalHashing(Frequency):
     domain: Categories
     epsilon: Number
     order: int = 0
+    name: ClassVar[str] = "olh"
+    overlap: ClassVar[Overlap] = "alike"  # the functions that hash the category to one value
 
     def _complete(self) -> None:
         chosen = whole("order", self.order) or _best_order(self.domain.size, self.epsilon)
@@ -80,17 +82,6 @@ class LocalHashing(Frequency):
                 f"{self.order}**{self.digits + 1} pairs of a seed and a value are too many to count.",
                 fix="leave order out.",
             )
-        _ = self.levels  # refused here rather than at the first report
-
-    @property
-    def overlap(self) -> Overlap:
-        """The functions that hash the category to one value."""
-        return "alike"
-
-    @property
-    def name(self) -> str:
-        """What it is called."""
-        return "olh"
 
     @property
     def digits(self) -> int:
@@ -119,16 +110,6 @@ class LocalHashing(Frequency):
         return {"order": self.order}
 
     @property
-    def ratio(self) -> Fraction:
-        """One weight over the other."""
-        return Fraction(self.levels.high, self.levels.low)
-
-    @property
-    def p(self) -> Fraction:
-        """The probability that the value is the category's own hash."""
-        return self.levels.chance
-
-    @property
     def q(self) -> Fraction:
         """The probability that it is another category's."""
         return Fraction(1, self.order)
@@ -138,21 +119,44 @@ _LARGEST = 1 << 26
 """Half a gibibyte of counts on the server."""
 
 
-def _size(rows: object, width: object) -> tuple[int, int]:
-    r, w = whole("rows", rows, at_least=1), whole("width", width, at_least=2)
-    if r * w > _LARGEST:
-        raise InvalidParameterError(f"A sketch of {r} rows and {w} columns is too large.", fix="use fewer of either.")
-    return r, w
+@dataclass(frozen=True, slots=True)
+class _Sketch(Frequency):
+    """Counts in ``rows`` rows of ``width`` columns, one public hash function for each row."""
 
+    domain: Categories
+    epsilon: Number
+    rows: int = 1024
+    width: int = 1024
+    seed: int = 0
+    overlap: ClassVar[Overlap] = "varied"  # hash functions are public
 
-def _chance_support(p: Fraction, q: Fraction, width: int) -> Fraction:
-    """Another category lies in the same column with probability 1/width, and then its support is that of one's own."""
-    return q + (p - q) / width
+    def _complete(self) -> None:
+        r, w = whole("rows", self.rows, at_least=1), whole("width", self.width, at_least=2)
+        if r * w > _LARGEST:
+            raise InvalidParameterError(
+                f"A sketch of {r} rows and {w} columns is too large.", fix="use fewer of either."
+            )
+        for name, value in (("rows", r), ("width", w), ("seed", whole("seed", self.seed))):
+            object.__setattr__(self, name, value)
+
+    def _support(self, q: Fraction) -> Fraction:
+        """Another category lies in the same column with probability 1/width; then its support is that of one's own."""
+        return q + (self.p - q) / self.width
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The size of the sketch, and the seed of its hash functions."""
+        return {"rows": self.rows, "width": self.width, "seed": self.seed}
+
+    @property
+    def collisions(self) -> Fraction:
+        """One over the number of rows times the number of other columns."""
+        return Fraction(1, self.rows * (self.width - 1))
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class CountMeanSketch(Frequency):
+class CountMeanSketch(_Sketch, BitFlipping):
     r"""Draw one of ``rows`` public hash functions, and report the category's hash in symmetric unary encoding.
 
     Guarantee:
@@ -176,34 +180,12 @@ class CountMeanSketch(Frequency):
     130
     """
 
-    domain: Categories
-    epsilon: Number
-    rows: int = 1024
-    width: int = 1024
-    seed: int = 0
-
-    def _complete(self) -> None:
-        rows, width = _size(self.rows, self.width)
-        object.__setattr__(self, "rows", rows)
-        object.__setattr__(self, "width", width)
-        object.__setattr__(self, "seed", whole("seed", self.seed))
-        _ = self.bits  # refused here rather than at the first report
-
-    @property
-    def overlap(self) -> Overlap:
-        """Hash functions are public."""
-        return "varied"
-
-    @property
-    def name(self) -> str:
-        """What it is called."""
-        return "cms"
+    name: ClassVar[str] = "cms"
 
     @property
     def bits(self) -> UnaryLaw:
         """The law of the bits."""
-        root = math.exp(float(self.epsilon) / 2)
-        return unary_law(self.epsilon, 1 / (root + 1), root / (root - 1) ** 2)
+        return symmetric_law(self.epsilon)
 
     @property
     def layout(self) -> BitRows:
@@ -211,39 +193,14 @@ class CountMeanSketch(Frequency):
         return BitRows(self.width, self.rows)
 
     @property
-    def law(self) -> dict[str, int]:
-        """The integers behind p and q."""
-        return {"noise": self.bits.noise, "depth": self.bits.depth, "truth": self.bits.truth}
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """The size of the sketch, and the seed of its hash functions."""
-        return {"rows": self.rows, "width": self.width, "seed": self.seed}
-
-    @property
-    def ratio(self) -> Fraction:
-        """p(1 − q) over (1 − p)q."""
-        return self.bits.ratio
-
-    @property
-    def p(self) -> Fraction:
-        """The probability of a one in the category's own column."""
-        return self.bits.p
-
-    @property
     def q(self) -> Fraction:
         """The probability of a one in another category's column, over the choice of hash functions."""
-        return _chance_support(self.bits.p, self.bits.q, self.width)
-
-    @property
-    def collisions(self) -> Fraction:
-        """One over the number of rows times the number of other columns."""
-        return Fraction(1, self.rows * (self.width - 1))
+        return self._support(self.bits.q)
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class HadamardSketch(Frequency):
+class HadamardSketch(_Sketch, SignFlipping):
     r"""The same sketch with one bit for each report: the sign of one random entry of the Hadamard transform of its row.
 
     Guarantee:
@@ -258,32 +215,16 @@ class HadamardSketch(Frequency):
     4
     """
 
-    domain: Categories
-    epsilon: Number
-    rows: int = 1024
-    width: int = 1024
-    seed: int = 0
+    name: ClassVar[str] = "hcms"
 
     def _complete(self) -> None:
-        rows, width = _size(self.rows, self.width)
+        super(HadamardSketch, self)._complete()
+        rows, width = self.rows, self.width
         if rows & (rows - 1) or width & (width - 1):
             raise InvalidParameterError(
                 f"A Hadamard sketch has powers of two, not {rows} rows and {width} columns.",
                 fix="choose rows and width among 2, 4, 8, …; 1024 each is usual.",
             )
-        object.__setattr__(self, "rows", rows)
-        object.__setattr__(self, "width", width)
-        object.__setattr__(self, "seed", whole("seed", self.seed))
-
-    @property
-    def overlap(self) -> Overlap:
-        """Hash functions are public."""
-        return "varied"
-
-    @property
-    def name(self) -> str:
-        """What it is called."""
-        return "hcms"
 
     @property
     def order(self) -> int:
@@ -291,46 +232,6 @@ class HadamardSketch(Frequency):
         return (self.rows * self.width).bit_length() - 1
 
     @property
-    def flips(self) -> int:
-        """The sign is flipped by so many of the 2**(64 - order) words that name a pair."""
-        return flipping_words(self.epsilon, 64 - self.order)
-
-    @property
-    def layout(self) -> Cells:
-        """Row, entry and sign in one number."""
-        return Cells(2 << self.order)
-
-    @property
-    def law(self) -> dict[str, int]:
-        """How many words name a pair, and how many of them flip its sign."""
-        return {"order": self.order, "flips": self.flips}
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """The size of the sketch, and the seed of its hash functions."""
-        return {"rows": self.rows, "width": self.width, "seed": self.seed}
-
-    @property
-    def ratio(self) -> Fraction:
-        """Words that keep the sign, over words that flip it."""
-        return Fraction((1 << (64 - self.order)) - self.flips, self.flips)
-
-    @property
-    def p(self) -> Fraction:
-        """The probability that the sign is kept."""
-        return 1 - Fraction(self.flips, 1 << (64 - self.order))
-
-    @property
     def q(self) -> Fraction:
         """The probability that it agrees with another category's, over the choice of hash functions."""
-        return _chance_support(self.p, Fraction(1, 2), self.width)
-
-    @property
-    def collisions(self) -> Fraction:
-        """One over the number of rows times the number of other columns."""
-        return Fraction(1, self.rows * (self.width - 1))
-
-    @property
-    def event(self) -> events.Event:
-        """Randomised response of one bit."""
-        return events.RandomizedResponse(self.epsilon)
+        return self._support(Fraction(1, 2))

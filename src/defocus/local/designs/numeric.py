@@ -5,7 +5,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, TypeAlias, final
+from typing import Any, ClassVar, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,14 +115,7 @@ class Duchi(Numeric):
 
     domain: Interval
     epsilon: Number
-
-    def _complete(self) -> None:
-        _ = self.weights  # refused here rather than at the first report
-
-    @property
-    def name(self) -> str:
-        """What it is called."""
-        return "duchi"
+    name: ClassVar[str] = "duchi"
 
     @property
     def weights(self) -> tuple[int, int]:
@@ -188,16 +181,12 @@ class LocalLaplace(Numeric):
     domain: Interval
     epsilon: Number
     steps: int = 1 << 10
+    name: ClassVar[str] = "laplace"
 
     def _complete(self) -> None:
         object.__setattr__(self, "steps", whole("steps", self.steps))
         if not 16 <= self.steps <= 1 << 14:
             raise InvalidParameterError(f"{self.steps} steps are no use.", fix="choose 16 to 2**14 steps.")
-
-    @property
-    def name(self) -> str:
-        """What it is called."""
-        return "laplace"
 
     @property
     def scale(self) -> Fraction:
@@ -284,7 +273,6 @@ class Window(Numeric):
         if not 8 <= cells <= 1 << 24:
             raise InvalidParameterError(f"A window over {cells} cells is no use.", fix="choose 8 to 2**24 cells.")
         object.__setattr__(self, "cells", cells)
-        _ = self.levels  # refused here rather than at the first report
 
     @property
     def name(self) -> str:
@@ -331,7 +319,7 @@ class Window(Numeric):
     @property
     def ratio(self) -> Fraction:
         """One weight over the other."""
-        return Fraction(self.levels.high, self.levels.low)
+        return self.levels.ratio
 
     @property
     def _line(self) -> tuple[Fraction, Fraction]:
@@ -388,14 +376,10 @@ class Hybrid(Numeric):
     domain: Interval
     epsilon: Number
     cells: int = 1 << 15
+    name: ClassVar[str] = "hybrid"
 
     def _complete(self) -> None:
         object.__setattr__(self, "cells", self.piecewise.cells)
-
-    @property
-    def name(self) -> str:
-        """What it is called."""
-        return "hybrid"
 
     @property
     def piecewise(self) -> Window:

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -59,6 +59,7 @@ class Rappor(Categorical):
     width: int = 64
     hashes: int = 2
     cohorts: int = 16
+    name: ClassVar[str] = "rappor"
 
     def _complete(self) -> None:
         for name, most in (("width", 1 << 14), ("hashes", 8), ("cohorts", 1 << 14)):
@@ -71,11 +72,6 @@ class Rappor(Categorical):
                 f"{self.domain.size} candidates in {self.cohorts} cohorts of {self.width} bits are too many.",
                 fix="use fewer candidates, cohorts or bits.",
             )
-
-    @property
-    def name(self) -> str:
-        """What it is called."""
-        return "rappor"
 
     @property
     def permanent(self) -> tuple[int, int]:

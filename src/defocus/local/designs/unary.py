@@ -1,10 +1,11 @@
 """Unary encodings: one noisy bit for every category."""
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import final
+from typing import ClassVar, final
 
 from defocus.errors import InvalidParameterError, Number
 from defocus.local.designs.design import Frequency, Overlap
@@ -12,13 +13,13 @@ from defocus.local.domains import Categories
 from defocus.local.layouts import BitRows
 from defocus.local.levels import growth
 
-__all__ = ["Unary", "UnaryLaw", "unary_law"]
+__all__ = ["GRAIN", "BitFlipping", "Unary", "UnaryLaw", "symmetric_law", "unary_law"]
 
 _EXTRA = 0.001
 """A variance within a thousandth of the best is good enough: each digit more costs a random bit for every bit."""
 _DEEPEST = 24
 """Binary digits at most, for epsilon up to 16."""
-_GRAIN = 1 << 63
+GRAIN = 1 << 63
 """One chance is drawn for each report, so it can be as fine as a word."""
 
 
@@ -34,7 +35,7 @@ class UnaryLaw:
     @property
     def p(self) -> Fraction:
         """The probability that one's own bit is reported as a one."""
-        return Fraction(self.truth, _GRAIN)
+        return Fraction(self.truth, GRAIN)
 
     @property
     def q(self) -> Fraction:
@@ -65,8 +66,8 @@ def unary_law(epsilon: Number, target: float, best: float) -> UnaryLaw:
             if not 0 < noise < 1 << depth:
                 continue
             odds = below * noise / ((1 << depth) - noise)
-            law = UnaryLaw(noise, depth, int(_GRAIN * (odds / (1 + odds))))
-            if law.truth >= _GRAIN or law.p <= law.q:
+            law = UnaryLaw(noise, depth, int(GRAIN * (odds / (1 + odds))))
+            if law.truth >= GRAIN or law.p <= law.q:
                 continue
             away = abs(float(law.q * (1 - law.q) / (law.p - law.q) ** 2) / best - 1)
             if found is None or away < found[0]:
@@ -80,9 +81,46 @@ def unary_law(epsilon: Number, target: float, best: float) -> UnaryLaw:
     return found[1]
 
 
+def symmetric_law(epsilon: Number) -> UnaryLaw:
+    """The law with p = 1 - q: both bits are flipped alike."""
+    root = math.exp(float(epsilon) / 2)
+    return unary_law(epsilon, 1 / (root + 1), root / (root - 1) ** 2)
+
+
+class BitFlipping(Frequency):
+    """A design whose reports hold bits of a unary encoding, each flipped on its own."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def bits(self) -> UnaryLaw:
+        """The law of the bits."""
+
+    @property
+    def law(self) -> dict[str, int]:
+        """The integers behind p and q."""
+        return {"noise": self.bits.noise, "depth": self.bits.depth, "truth": self.bits.truth}
+
+    @property
+    def ratio(self) -> Fraction:
+        """p(1 − q) over (1 − p)q."""
+        return self.bits.ratio
+
+    @property
+    def p(self) -> Fraction:
+        """The probability of a one in the category's own place."""
+        return self.bits.p
+
+    @property
+    def q(self) -> Fraction:
+        """The probability of a one in any other place."""
+        return self.bits.q
+
+
 @final
 @dataclass(frozen=True, slots=True)
-class Unary(Frequency):
+class Unary(BitFlipping):
     r"""Write the category as a one among zeros, and flip every bit at random, independently.
 
     Guarantee:
@@ -104,25 +142,19 @@ class Unary(Frequency):
     domain: Categories
     epsilon: Number
     symmetric: bool = False
+    overlap: ClassVar[Overlap] = "alike"  # the reports with the category's bit
 
     def _complete(self) -> None:
         if not isinstance(self.symmetric, bool):
             raise InvalidParameterError("symmetric must be True or False.", fix="choose one of the two.")
-        _ = self.bits  # refused here rather than at the first report
 
     @property
     def bits(self) -> UnaryLaw:
         """The law of the bits."""
-        e = math.exp(float(self.epsilon))
         if self.symmetric:
-            root = math.exp(float(self.epsilon) / 2)
-            return unary_law(self.epsilon, 1 / (root + 1), root / (root - 1) ** 2)
+            return symmetric_law(self.epsilon)
+        e = math.exp(float(self.epsilon))
         return unary_law(self.epsilon, 1 / (e + 1), 4 * e / (e - 1) ** 2)
-
-    @property
-    def overlap(self) -> Overlap:
-        """The reports with the category's bit."""
-        return "alike"
 
     @property
     def name(self) -> str:
@@ -133,23 +165,3 @@ class Unary(Frequency):
     def layout(self) -> BitRows:
         """One bit for each category."""
         return BitRows(self.domain.size)
-
-    @property
-    def law(self) -> dict[str, int]:
-        """The integers behind p and q."""
-        return {"noise": self.bits.noise, "depth": self.bits.depth, "truth": self.bits.truth}
-
-    @property
-    def ratio(self) -> Fraction:
-        """p(1 − q) over (1 − p)q."""
-        return self.bits.ratio
-
-    @property
-    def p(self) -> Fraction:
-        """The probability of a one for one's own category."""
-        return self.bits.p
-
-    @property
-    def q(self) -> Fraction:
-        """The probability of a one for any other."""
-        return self.bits.q

@@ -7,18 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from defocus.errors import whole
-from defocus.local.designs import (
-    KRR,
-    CountMeanSketch,
-    DBitFlip,
-    Design,
-    GeometryResponse,
-    Hadamard,
-    HadamardSketch,
-    LocalHashing,
-    SubsetSelection,
-    Unary,
-)
+from defocus.local import designs
 from defocus.local.designs.numeric import Window
 from defocus.local.hashes import Field, field, points, sketch_hashes
 from defocus.local.servers.counts import Tally
@@ -106,20 +95,20 @@ def spectrum(f: Field, counts: Tally) -> NDArray[Any]:
     return made.real
 
 
-def supports(design: Design, tally: Tally) -> Tally:
+def supports(design: designs.Design, tally: Tally) -> Tally:
     """The number of reports that support each category, exactly."""
     return _SUPPORTS[type(design)](design, tally)
 
 
-def _cells(_design: KRR, tally: Tally) -> Tally:
+def _cells(_design: designs.KRR, tally: Tally) -> Tally:
     return tally
 
 
-def _bits(_design: Unary | SubsetSelection, tally: Tally) -> Tally:
+def _bits(_design: designs.Unary | designs.SubsetSelection, tally: Tally) -> Tally:
     return tally[0, :-1]
 
 
-def _hadamard(design: Hadamard, tally: Tally) -> Tally:
+def _hadamard(design: designs.Hadamard, tally: Tally) -> Tally:
     """A report supports v where its sign is that of entry (j, v + 1): half of all, and half the signed sum."""
     by_row = tally.reshape(-1, 2)
     signed = walsh(by_row[:, 0] - by_row[:, 1])
@@ -127,7 +116,7 @@ def _hadamard(design: Hadamard, tally: Tally) -> Tally:
     return found
 
 
-def _geometry(design: GeometryResponse, tally: Tally) -> Tally:
+def _geometry(design: designs.GeometryResponse, tally: Tally) -> Tally:
     """A report supports the categories whose points are orthogonal to the reported one."""
     f, t, size = field(design.order), design.dimension, design.domain.size
     cube = np.zeros(f.q**t, np.int64)
@@ -144,7 +133,7 @@ def _geometry(design: GeometryResponse, tally: Tally) -> Tally:
     return incidences(f, cube, scaled)
 
 
-def _hashing(design: LocalHashing, tally: Tally) -> Tally:
+def _hashing(design: designs.LocalHashing, tally: Tally) -> Tally:
     """A report of seed a and value y supports v where a·v - y = 0: where (a, y) is orthogonal to (v, -1)."""
     f, size = field(design.order), design.domain.size
     minus = int(f.negative(np.ones(1, np.int16))[0])
@@ -155,12 +144,12 @@ def _hashing(design: LocalHashing, tally: Tally) -> Tally:
     return incidences(f, tally, scaled)
 
 
-def _sketch(design: CountMeanSketch, tally: Tally) -> Tally:
+def _sketch(design: designs.CountMeanSketch, tally: Tally) -> Tally:
     """A report of row j supports v where the bit in column h_j(v) is a one."""
     return _gathered(design, tally[:, :-1])
 
 
-def _hadamard_sketch(design: HadamardSketch, tally: Tally) -> Tally:
+def _hadamard_sketch(design: designs.HadamardSketch, tally: Tally) -> Tally:
     """A report of row j and entry l supports v where its sign is that of (l, h_j(v)): half of all and half the sum."""
     by_pair = tally.reshape(design.rows, design.width, 2)
     signed = walsh_rows(by_pair[:, :, 0] - by_pair[:, :, 1])
@@ -168,7 +157,7 @@ def _hadamard_sketch(design: HadamardSketch, tally: Tally) -> Tally:
     return found
 
 
-def _gathered(design: CountMeanSketch | HadamardSketch, table: Tally) -> Tally:
+def _gathered(design: designs.CountMeanSketch | designs.HadamardSketch, table: Tally) -> Tally:
     """The sum over rows of what stands in each category's column, some categories at a time."""
     size, step = design.domain.size, max(1, (1 << 22) // design.rows)
     out = np.empty(size, np.int64)
@@ -180,21 +169,21 @@ def _gathered(design: CountMeanSketch | HadamardSketch, table: Tally) -> Tally:
     return out
 
 
-def _answers(design: DBitFlip, tally: Tally) -> Tally:
+def _answers(design: designs.DBitFlip, tally: Tally) -> Tally:
     """Who answered yes."""
     return tally[0, : design.domain.size]
 
 
-_SUPPORTS: dict[type[Design], Callable[[Any, Tally], Tally]] = {
-    CountMeanSketch: _sketch,
-    GeometryResponse: _geometry,
-    Hadamard: _hadamard,
-    HadamardSketch: _hadamard_sketch,
-    KRR: _cells,
-    LocalHashing: _hashing,
-    SubsetSelection: _bits,
-    Unary: _bits,
-    DBitFlip: _answers,
+_SUPPORTS: dict[type[designs.Design], Callable[[Any, Tally], Tally]] = {
+    designs.CountMeanSketch: _sketch,
+    designs.GeometryResponse: _geometry,
+    designs.Hadamard: _hadamard,
+    designs.HadamardSketch: _hadamard_sketch,
+    designs.KRR: _cells,
+    designs.LocalHashing: _hashing,
+    designs.SubsetSelection: _bits,
+    designs.Unary: _bits,
+    designs.DBitFlip: _answers,
 }
 
 

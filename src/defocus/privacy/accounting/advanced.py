@@ -13,7 +13,7 @@ Reference:
 
 import math
 from dataclasses import dataclass
-from typing import Literal, final
+from typing import ClassVar, Literal, final
 
 from defocus.errors import FormulaOutOfRangeError, InvalidParameterError, Number
 from defocus.privacy.accounting.basic import Spend, fixed_delta, spends
@@ -35,11 +35,7 @@ class AdvancedLoss(Loss):
 
     releases: tuple[tuple[Spend, int], ...]
     theorem: Literal["optimal", "textbook"]
-
-    @property
-    def accountant(self) -> str:
-        """Which accountant made it."""
-        return "advanced"
+    accountant: ClassVar[str] = "advanced"
 
     def epsilon(self, delta: Number = 0) -> float:
         """The epsilon of the theorem at ``delta``, which must leave something for the theorem itself."""

@@ -20,31 +20,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import singledispatch
-from typing import final
+from typing import ClassVar, final
 
 from defocus.errors import Number, UnsupportedEventError
-from defocus.privacy import classical
+from defocus.privacy import classical, events
 from defocus.privacy.accounting.shuffling import amplification, replaced_only
 from defocus.privacy.accounting.zcdp import epsilon_from_rho, rho_of
-from defocus.privacy.events import (
-    Approximate,
-    Concentrated,
-    DiscreteGaussian,
-    DiscreteLaplace,
-    Event,
-    Exponential,
-    Gaussian,
-    Laplace,
-    Pure,
-    RandomizedResponse,
-    Sampled,
-    SampledBatch,
-    Selected,
-    Shuffled,
-    SubsetResponse,
-    parts_of,
-)
-from defocus.privacy.losses import Loss, checked_delta, checked_epsilon, largest_loss, least_delta
+from defocus.privacy.losses import Bounded, Loss, checked_delta, checked_epsilon, largest_loss, least_delta
 from defocus.privacy.numbers import PAD, above, times_up
 from defocus.privacy.selection import pure_selection_epsilon
 from defocus.privacy.units import Adjacency
@@ -63,13 +45,13 @@ class Spend:
     shares: int = 0
 
 
-def spends(event: Event) -> list[tuple[Spend, int]]:
+def spends(event: events.Event) -> list[tuple[Spend, int]]:
     """The releases of ``event`` and how often each happened."""
-    return [(spend(part), times) for part, times in parts_of(event)]
+    return [(spend(part), times) for part, times in events.parts_of(event)]
 
 
 @singledispatch
-def spend(event: Event) -> Spend:
+def spend(event: events.Event) -> Spend:
     """The (epsilon, delta) form of one release."""
     raise UnsupportedEventError(
         event,
@@ -80,36 +62,36 @@ def spend(event: Event) -> Spend:
 
 
 @spend.register
-def _(event: Laplace | DiscreteLaplace | Pure | Exponential | RandomizedResponse | SubsetResponse) -> Spend:
+def _(event: Bounded) -> Spend:
     return _fixed(largest_loss(event))
 
 
 @spend.register
-def _(event: Approximate) -> Spend:
+def _(event: events.Approximate) -> Spend:
     return _fixed(event.epsilon, above(event.delta))
 
 
 @spend.register
-def _(event: Gaussian) -> Spend:
+def _(event: events.Gaussian) -> Spend:
     mu = above(1 / Fraction(event.ratio))
     return Spend(lambda share: classical.epsilon_of(mu, share), shares=1)
 
 
 @spend.register
-def _(event: DiscreteGaussian | Concentrated) -> Spend:
+def _(event: events.DiscreteGaussian | events.Concentrated) -> Spend:
     rho = rho_of(event)
     return Spend(lambda share: epsilon_from_rho(rho, share), shares=1)
 
 
 @spend.register
-def _(event: Shuffled) -> Spend:
+def _(event: events.Shuffled) -> Spend:
     """A share of delta buys the amplified epsilon; without one the local epsilon is left."""
     found = amplification(event)
     return _fixed(0) if found is None else Spend(found.epsilon_at, shares=1)
 
 
 @spend.register
-def _(event: Selected) -> Spend:
+def _(event: events.Selected) -> Spend:
     inner = spends(event.event)
     if any(one.delta or one.shares for one, _ in inner):
         raise UnsupportedEventError(
@@ -123,12 +105,12 @@ def _(event: Selected) -> Spend:
 
 
 @spend.register
-def _(event: Sampled) -> Spend:
+def _(event: events.Sampled) -> Spend:
     return _amplified(event.event, above(event.rate))
 
 
 @spend.register
-def _(event: SampledBatch) -> Spend:
+def _(event: events.SampledBatch) -> Spend:
     return _amplified(event.event, above(Fraction(event.size, event.population)))
 
 
@@ -137,7 +119,7 @@ def _fixed(epsilon: Number, delta: float = 0.0) -> Spend:
     return Spend(lambda _share: value, delta)
 
 
-def _amplified(inner: Event, rate: float) -> Spend:
+def _amplified(inner: events.Event, rate: float) -> Spend:
     q = min(rate, 1.0)
     parts = spends(inner)
 
@@ -163,11 +145,7 @@ class BasicLoss(Loss):
     """Releases as (epsilon, delta) pairs; what delta is left is shared evenly by the releases that need some."""
 
     releases: tuple[tuple[Spend, int], ...]
-
-    @property
-    def accountant(self) -> str:
-        """Which accountant made it."""
-        return "basic"
+    accountant: ClassVar[str] = "basic"
 
     def epsilon(self, delta: Number = 0) -> float:
         """The sum of the epsilons, if the sum of the deltas fits in ``delta``; else infinite."""
@@ -190,7 +168,7 @@ class BasicLoss(Loss):
         return least_delta(self.epsilon, target)
 
 
-def account(event: Event, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> BasicLoss:
+def account(event: events.Event, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> BasicLoss:
     """What ``event`` costs by addition.
 
     >>> from defocus.privacy.events import Approximate, Laplace
@@ -207,7 +185,7 @@ def fixed_delta(releases: tuple[tuple[Spend, int], ...]) -> float:
     return above(sum((times * Fraction(one.delta) for one, times in releases), Fraction(0)))
 
 
-def pure_epsilon(event: Event, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> float:
+def pure_epsilon(event: events.Event, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> float:
     """The sum of pure epsilons; infinite as soon as one release is not pure."""
     try:
         return account(event, adjacency).epsilon(0)

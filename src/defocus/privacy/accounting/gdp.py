@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import singledispatch
-from typing import final
+from typing import ClassVar, final
 
 from defocus.errors import Number, UnsupportedEventError
 from defocus.privacy import classical, losses
@@ -30,11 +30,7 @@ class GaussianLoss(Loss):
     """A total μ, kept as its exact square."""
 
     squared: Fraction
-
-    @property
-    def accountant(self) -> str:
-        """Which accountant made it."""
-        return "gdp"
+    accountant: ClassVar[str] = "gdp"
 
     def mu(self) -> float:
         """The Gaussian loss, rounded up."""
@@ -69,12 +65,7 @@ def account(event: Event, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Gaussi
 @singledispatch
 def squared_mu(event: Event) -> Fraction:
     """The sum of 1/ratio², exactly."""
-    raise UnsupportedEventError(
-        event,
-        accountant="gdp",
-        why="Gaussian privacy is exact only for Gaussian noise",
-        fix='use account(event, method="pld").',
-    )
+    raise _refusal(event, "Gaussian privacy is exact only for Gaussian noise")
 
 
 @squared_mu.register
@@ -90,19 +81,15 @@ def _(event: Gaussian) -> Fraction:
 
 @squared_mu.register
 def _(event: Sampled | SampledBatch) -> Fraction:
-    raise UnsupportedEventError(
-        event,
-        accountant="gdp",
-        why="the Gaussian limit of sampled releases under-reports epsilon",
-        fix='use account(event, method="pld"), or method="rdp".',
-    )
+    raise _refusal(event, "the Gaussian limit of sampled releases under-reports epsilon", ', or method="rdp"')
 
 
 @squared_mu.register
 def _(event: DiscreteGaussian) -> Fraction:
-    raise UnsupportedEventError(
-        event,
-        accountant="gdp",
-        why="discrete Gaussian noise is close to the continuous one but not exactly as private",
-        fix='use account(event, method="pld"), or method="zcdp".',
-    )
+    why = "discrete Gaussian noise is close to the continuous one but not exactly as private"
+    raise _refusal(event, why, ', or method="zcdp"')
+
+
+def _refusal(event: Event, why: str, other: str = "") -> UnsupportedEventError:
+    fix = f'use account(event, method="pld"){other}.'
+    return UnsupportedEventError(event, accountant="gdp", why=why, fix=fix)

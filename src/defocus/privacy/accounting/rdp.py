@@ -12,7 +12,7 @@ Reference:
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Literal, final
+from typing import ClassVar, Literal, final
 
 import numpy as np
 
@@ -50,11 +50,7 @@ class RenyiLoss(Loss):
     conversion: Literal["tight", "textbook"]
     refine: bool
     divergences: tuple[float, ...] = field(repr=False)
-
-    @property
-    def accountant(self) -> str:
-        """Which accountant made it."""
-        return "rdp"
+    accountant: ClassVar[str] = "rdp"
 
     def epsilon(self, delta: Number = 0) -> float:
         """The least epsilon any order vouches for at ``delta``; at delta zero, the pure epsilon if there is one."""

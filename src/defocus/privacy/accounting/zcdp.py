@@ -11,30 +11,15 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, singledispatch
-from typing import final
+from typing import ClassVar, final
 
 import numpy as np
 
 from defocus.errors import Number, UnsupportedEventError
+from defocus.privacy import events
 from defocus.privacy.accounting.renyi.conversion import delta_at, epsilon_at
 from defocus.privacy.accounting.renyi.curves import curve
 from defocus.privacy.accounting.shuffling import amplification, replaced_only
-from defocus.privacy.events import (
-    Composed,
-    Concentrated,
-    DiscreteGaussian,
-    DiscreteLaplace,
-    Event,
-    Exponential,
-    Gaussian,
-    Laplace,
-    Pure,
-    RandomizedResponse,
-    Sampled,
-    SampledBatch,
-    Shuffled,
-    SubsetResponse,
-)
 from defocus.privacy.losses import Loss, checked_delta, checked_epsilon, largest_loss, squared_mu
 from defocus.privacy.numbers import PAD, above, least, times_up
 from defocus.privacy.units import Adjacency
@@ -48,11 +33,7 @@ class ConcentratedLoss(Loss):
     """A total ρ."""
 
     total: float
-
-    @property
-    def accountant(self) -> str:
-        """Which accountant made it."""
-        return "zcdp"
+    accountant: ClassVar[str] = "zcdp"
 
     def rho(self) -> float:
         """The zero-concentrated loss."""
@@ -67,7 +48,7 @@ class ConcentratedLoss(Loss):
         return delta_from_rho(self.total, checked_epsilon(epsilon))
 
 
-def account(event: Event, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> ConcentratedLoss:
+def account(event: events.Event, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> ConcentratedLoss:
     """What ``event`` costs in ρ.
 
     >>> from defocus.privacy.events import Gaussian, Pure
@@ -75,7 +56,7 @@ def account(event: Event, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Concen
     0.254996
     """
     replaced_only(event, adjacency)  # no other event expressed here depends on it
-    return ConcentratedLoss(rho_of(event) if isinstance(event, Composed) else _something(event))
+    return ConcentratedLoss(rho_of(event) if isinstance(event, events.Composed) else _something(event))
 
 
 def epsilon_from_rho(rho: float, delta: float) -> float:
@@ -126,7 +107,7 @@ def rho_for(epsilon: float, delta: float) -> float:
 
 
 @singledispatch
-def rho_of(event: Event) -> float:
+def rho_of(event: events.Event) -> float:
     """The ρ of an event, rounded up."""
     raise UnsupportedEventError(
         event,
@@ -137,12 +118,12 @@ def rho_of(event: Event) -> float:
 
 
 @rho_of.register
-def _(event: Composed) -> float:
+def _(event: events.Composed) -> float:
     """ρ adds up: the only composition rule of this accountant."""
     return sum(times_up(times, _something(part)) for part, times in event.parts) * (PAD if event.parts else 1.0)
 
 
-def _something(part: Event) -> float:
+def _something(part: events.Event) -> float:
     """The ρ of one release, never nothing where something is lost: so small a number may yet be multiplied."""
     found = rho_of(part)
     free = 0 in (getattr(part, "epsilon", None), getattr(part, "rho", None))
@@ -150,8 +131,8 @@ def _something(part: Event) -> float:
 
 
 @rho_of.register
-def _(event: Sampled | SampledBatch) -> float:
-    if (event.rate if isinstance(event, Sampled) else Fraction(event.size, event.population)) == 1:
+def _(event: events.Sampled | events.SampledBatch) -> float:
+    if (event.rate if isinstance(event, events.Sampled) else Fraction(event.size, event.population)) == 1:
         return rho_of(event.event)
     raise UnsupportedEventError(
         event,
@@ -162,17 +143,17 @@ def _(event: Sampled | SampledBatch) -> float:
 
 
 @rho_of.register
-def _(event: Gaussian | DiscreteGaussian) -> float:
+def _(event: events.Gaussian | events.DiscreteGaussian) -> float:
     return above(squared_mu(event) / 2)
 
 
 @rho_of.register
-def _(event: Concentrated) -> float:
+def _(event: events.Concentrated) -> float:
     return above(event.rho)
 
 
 @rho_of.register
-def _(event: Pure | SubsetResponse) -> float:
+def _(event: events.Pure | events.SubsetResponse) -> float:
     r"""ε·tanh(ε/2), which is tight: it is the divergence of randomised response at order one.
 
     Its log-moment is :math:`\log\cosh(\varepsilon\sqrt w) - \log\cosh(\varepsilon/2)` with
@@ -183,7 +164,7 @@ def _(event: Pure | SubsetResponse) -> float:
 
 
 @rho_of.register
-def _(event: Laplace) -> float:
+def _(event: events.Laplace) -> float:
     """ε + e^(−ε) − 1: tight, Harrison and Manurangsi (2026)."""
     epsilon = above(largest_loss(event))
     if epsilon < 0.01:
@@ -194,21 +175,21 @@ def _(event: Laplace) -> float:
 
 
 @rho_of.register
-def _(event: DiscreteLaplace | RandomizedResponse) -> float:
+def _(event: events.DiscreteLaplace | events.RandomizedResponse) -> float:
     """The pure bound, or the supremum of the divergence over the order where that is smaller."""
     epsilon = above(largest_loss(event))
     return min(_pure(epsilon), _largest_slope(event, epsilon))
 
 
 @rho_of.register
-def _(event: Shuffled) -> float:
+def _(event: events.Shuffled) -> float:
     """The supremum of the divergence over the order; the local bound where that is smaller."""
     found = amplification(event)
     return min(_pure(found.epsilon), _largest_slope(event, found.epsilon, last=1e7)) if found is not None else 0.0
 
 
 @rho_of.register
-def _(event: Exponential) -> float:
+def _(event: events.Exponential) -> float:
     """ε²/8 for a bounded range of ε, or the pure bound where that is smaller."""
     return min(above(Fraction(event.epsilon) ** 2 / 8), _pure(above(event.epsilon)))
 
@@ -218,7 +199,7 @@ def _pure(epsilon: float) -> float:
 
 
 @lru_cache(maxsize=256)
-def _largest_slope(event: Event, epsilon: float, last: float = 1000.0) -> float:
+def _largest_slope(event: events.Event, epsilon: float, last: float = 1000.0) -> float:
     r"""A certified bound on the supremum of D(α)/α over all α > 1, from finitely many orders.
 
     D increases, so between two orders a < b the quotient is at most :math:`D_b/a`; beyond the last order it is at

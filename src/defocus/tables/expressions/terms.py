@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from defocus.engines.schema import Kind, Value
 from defocus.errors import InvalidParameterError, UnsupportedSqlError, WrongKindError, finite
+from defocus.privacy.numbers import nearest
 from defocus.tables.expressions.parser import refuse_unwritable
 
 __all__ = [
@@ -105,10 +106,7 @@ def _number(value: Any) -> float | None:
     if _boolean(value) is not None or isinstance(value, str):
         return None
     number = finite("a constant", value)
-    try:
-        kept = float(number)
-    except OverflowError:
-        kept = math.inf
+    kept = nearest(number)
     if kept != number or math.isinf(kept):
         raise InvalidParameterError(
             "A constant is not exactly a 64-bit float.", fix="round it first, as float(value), or use fewer digits."

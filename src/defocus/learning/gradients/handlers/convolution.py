@@ -32,6 +32,12 @@ def _padding(value: Any, kernel: tuple[int, ...], dilation: tuple[int, ...]) -> 
     return tuple((side, side) for side in _tuple(value, len(kernel)))
 
 
+def _shape(weight: torch.Tensor, stride: Any, padding: Any, dilation: Any, groups: int) -> Shape:
+    kernel = tuple(weight.shape[2:])
+    spread = _tuple(dilation, len(kernel))
+    return Shape(kernel, _tuple(stride, len(kernel)), _padding(padding, kernel, spread), spread, groups)
+
+
 def _convolution(watch: Watch, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     def layer(
         input: torch.Tensor,  # noqa: A002 -- PyTorch's name
@@ -42,9 +48,7 @@ def _convolution(watch: Watch, func: Callable[..., Any], args: tuple[Any, ...], 
         dilation: Any = 1,
         groups: int = 1,
     ) -> Any:
-        kernel = tuple(weight.shape[2:])
-        spread = _tuple(dilation, len(kernel))
-        shape = Shape(kernel, _tuple(stride, len(kernel)), _padding(padding, kernel, spread), spread, groups)
+        shape = _shape(weight, stride, padding, dilation, groups)
         call = lambda x, w, b: func(x, w, b, stride, padding, dilation, groups)  # noqa: E731 -- one use
         return _meet(watch, call, input, weight, bias, shape, transposed=False)
 
@@ -62,9 +66,7 @@ def _transposed(watch: Watch, func: Callable[..., Any], args: tuple[Any, ...], k
         groups: int = 1,
         dilation: Any = 1,
     ) -> Any:
-        kernel = tuple(weight.shape[2:])
-        spread = _tuple(dilation, len(kernel))
-        shape = Shape(kernel, _tuple(stride, len(kernel)), _padding(padding, kernel, spread), spread, groups)
+        shape = _shape(weight, stride, padding, dilation, groups)
         call = lambda x, w, b: func(x, w, b, stride, padding, output_padding, groups, dilation)  # noqa: E731 -- one use
         return _meet(watch, call, input, weight, bias, shape, transposed=True)
 

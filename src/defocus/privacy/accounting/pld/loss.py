@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple, final
+from typing import ClassVar, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -267,11 +267,7 @@ class PldLoss(Loss):
 
     terms: tuple[Term, ...]
     tolerance: float = _TOLERANCE
-
-    @property
-    def accountant(self) -> str:
-        """See :class:`Loss`."""
-        return "pld"
+    accountant: ClassVar[str] = "pld"
 
     def epsilon(self, delta: Number = 0) -> float:
         """The certified upper bound on epsilon at ``delta``."""

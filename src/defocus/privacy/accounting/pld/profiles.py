@@ -263,10 +263,9 @@ class GaussianProfile:
         return np.asarray(self.mu * (x - self.mu / 2))
 
 
-@final
 @dataclass(frozen=True, slots=True)
-class LaplaceProfile:
-    r"""Lap(1, b) against Lap(0, b) with :math:`\varepsilon = 1/b`: :math:`\delta(l) = 1 - e^{(l-\varepsilon)/2}`."""
+class _Between:
+    """What profiles share whose losses lie between -epsilon and epsilon."""
 
     epsilon: float
     at_infinity = 0.0
@@ -282,6 +281,15 @@ class LaplaceProfile:
     def bottom(self) -> float:
         """See the protocol."""
         return -self.epsilon
+
+    def atoms(self) -> None:
+        """See the protocol."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class LaplaceProfile(_Between):
+    r"""Lap(1, b) against Lap(0, b) with :math:`\varepsilon = 1/b`: :math:`\delta(l) = 1 - e^{(l-\varepsilon)/2}`."""
 
     def curve(self, l: Floats) -> Curve:
         """See the protocol: for l < 0 the excess is that of -l, times e^l, since the pair is symmetric."""
@@ -303,9 +311,6 @@ class LaplaceProfile:
         q_left = np.where(above, 1.0, np.where(below, 0.0, 0.5 - 0.5 * np.expm1(-self.epsilon * (1 - y))))
         return Tails(p, p_left, q, q_left, np.full_like(l, 16 * U * (1 + self.epsilon)))
 
-    def atoms(self) -> None:
-        """See the protocol."""
-
     def grid(self, step: float, log_tail: float) -> Floats:
         """See the protocol."""
         del log_tail
@@ -314,7 +319,7 @@ class LaplaceProfile:
 
 @final
 @dataclass(frozen=True, slots=True)
-class BoundedRange:
+class BoundedRange(_Between):
     r"""The worst of all pairs whose losses span at most ``epsilon``: the exponential mechanism.
 
     The extreme pairs put losses t and t−ε, so
@@ -325,21 +330,6 @@ class BoundedRange:
     No single pair attains it at every l.
     Reference: Dong, Durfee, Rogers (2020).
     """
-
-    epsilon: float
-    at_infinity = 0.0
-    symmetric = True
-    atomic = False
-
-    @property
-    def top(self) -> float:
-        """See the protocol."""
-        return self.epsilon
-
-    @property
-    def bottom(self) -> float:
-        """See the protocol."""
-        return -self.epsilon
 
     def curve(self, l: Floats) -> Curve:
         """See the protocol."""
@@ -359,9 +349,6 @@ class BoundedRange:
         half = self.epsilon / 2
         other, truth = math.exp(-half) / (1 + math.exp(-half)), 1 / (1 + math.exp(-half))
         return Atoms((-half, half), (other, truth), (truth, other), error=(32 + self.epsilon) * U)
-
-    def atoms(self) -> None:
-        """See the protocol."""
 
     def grid(self, step: float, log_tail: float) -> Floats:
         """See the protocol."""

@@ -31,22 +31,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from defocus.errors import Number, UnsupportedEventError
+from defocus.privacy import events
 from defocus.privacy.accounting.shuffling import amplification, replaced_only
-from defocus.privacy.events import (
-    Approximate,
-    Composed,
-    Concentrated,
-    DiscreteGaussian,
-    DiscreteLaplace,
-    Event,
-    Exponential,
-    Gaussian,
-    Laplace,
-    Pure,
-    RandomizedResponse,
-    Shuffled,
-    SubsetResponse,
-)
 from defocus.privacy.losses import largest_loss, squared_mu
 from defocus.privacy.numbers import PAD, above
 from defocus.privacy.units import Adjacency
@@ -105,7 +91,7 @@ _ROUNDING = 2.0**-48
 
 
 @singledispatch
-def curve(event: Event, orders: Floats, adjacency: Adjacency) -> Floats:
+def curve(event: events.Event, orders: Floats, adjacency: Adjacency) -> Floats:
     """An upper bound on the Rényi divergence of ``event`` at each of ``orders``, all above 1 and finite."""
     del orders, adjacency
     raise UnsupportedEventError(
@@ -114,7 +100,7 @@ def curve(event: Event, orders: Floats, adjacency: Adjacency) -> Floats:
 
 
 @curve.register
-def _(event: Composed, orders: Floats, adjacency: Adjacency) -> Floats:
+def _(event: events.Composed, orders: Floats, adjacency: Adjacency) -> Floats:
     """Divergences add: the only composition rule of this accountant."""
     total = np.zeros_like(orders)
     for part, times in event.parts:
@@ -124,7 +110,7 @@ def _(event: Composed, orders: Floats, adjacency: Adjacency) -> Floats:
 
 
 @curve.register
-def _(event: Approximate, orders: Floats, adjacency: Adjacency) -> Floats:
+def _(event: events.Approximate, orders: Floats, adjacency: Adjacency) -> Floats:
     if event.delta == 0:
         return pure(event.epsilon, orders)
     del adjacency
@@ -137,45 +123,36 @@ def _(event: Approximate, orders: Floats, adjacency: Adjacency) -> Floats:
 
 
 @curve.register
-def _(event: Gaussian, orders: Floats, adjacency: Adjacency) -> Floats:
+def _(event: events.Gaussian | events.DiscreteGaussian, orders: Floats, adjacency: Adjacency) -> Floats:
+    """The discrete law has at most that of the continuous one, in any dimension.
+
+    Reference: Canonne, Kamath, Steinke (2020), Theorem 14.
+    """
     del adjacency
     return concentrated(squared_mu(event) / 2, orders)
 
 
 @curve.register
-def _(event: DiscreteGaussian, orders: Floats, adjacency: Adjacency) -> Floats:
-    """At most that of the continuous Gaussian, in any dimension: Canonne, Kamath, Steinke (2020), Theorem 14."""
-    del adjacency
-    return concentrated(squared_mu(event) / 2, orders)
-
-
-@curve.register
-def _(event: Concentrated, orders: Floats, adjacency: Adjacency) -> Floats:
+def _(event: events.Concentrated, orders: Floats, adjacency: Adjacency) -> Floats:
     del adjacency
     return concentrated(event.rho, orders)
 
 
 @curve.register
-def _(event: Pure, orders: Floats, adjacency: Adjacency) -> Floats:
-    del adjacency
-    return pure(event.epsilon, orders)
-
-
-@curve.register
-def _(event: RandomizedResponse, orders: Floats, adjacency: Adjacency) -> Floats:
+def _(event: events.RandomizedResponse, orders: Floats, adjacency: Adjacency) -> Floats:
     del adjacency
     return pure(event.epsilon, orders, categories=event.categories)
 
 
 @curve.register
-def _(event: SubsetResponse, orders: Floats, adjacency: Adjacency) -> Floats:
-    """No report tells two values apart by more than epsilon; which share of them does is not used."""
+def _(event: events.Pure | events.SubsetResponse, orders: Floats, adjacency: Adjacency) -> Floats:
+    """No report of a subset response tells two values apart by more than epsilon; which share does is not used."""
     del adjacency
     return pure(event.epsilon, orders)
 
 
 @curve.register
-def _(event: Laplace, orders: Floats, adjacency: Adjacency) -> Floats:
+def _(event: events.Laplace, orders: Floats, adjacency: Adjacency) -> Floats:
     r"""Exact, with :math:`g(x) = e^x-1-x`.
 
     .. math:: (2\alpha-1)(M-1) = \alpha g((\alpha-1)\varepsilon) + (\alpha-1) g(-\alpha\varepsilon)
@@ -191,7 +168,7 @@ def _(event: Laplace, orders: Floats, adjacency: Adjacency) -> Floats:
 
 
 @curve.register
-def _(event: DiscreteLaplace, orders: Floats, adjacency: Adjacency) -> Floats:
+def _(event: events.DiscreteLaplace, orders: Floats, adjacency: Adjacency) -> Floats:
     r"""Exact for losses that matter; the pure bound where all the loss is at its ends or is below 1e-3.
 
     With :math:`r = e^{-1/b}`, the moment is :math:`\tanh(1/2b)` times
@@ -212,7 +189,7 @@ def _(event: DiscreteLaplace, orders: Floats, adjacency: Adjacency) -> Floats:
 
 
 @curve.register
-def _(event: Exponential, orders: Floats, adjacency: Adjacency) -> Floats:
+def _(event: events.Exponential, orders: Floats, adjacency: Adjacency) -> Floats:
     r"""The worst pair with losses in [t−ε, t] has two outcomes, and t is chosen by calculus.
 
     With :math:`c = e^{-(\alpha-1)\varepsilon}` and :math:`x = e^t`, the moment is
@@ -275,7 +252,7 @@ def _log_rest(x: Floats) -> Floats:
 
 
 @curve.register
-def _(event: Shuffled, orders: Floats, adjacency: Adjacency) -> Floats:
+def _(event: events.Shuffled, orders: Floats, adjacency: Adjacency) -> Floats:
     replaced_only(event, adjacency)
     found = amplification(event)
     if found is None:

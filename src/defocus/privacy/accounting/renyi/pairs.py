@@ -15,19 +15,8 @@ from typing import final
 
 import numpy as np
 
+from defocus.privacy import events
 from defocus.privacy.accounting.renyi.curves import Floats
-from defocus.privacy.events import (
-    Composed,
-    DiscreteLaplace,
-    Event,
-    Exponential,
-    Gaussian,
-    Laplace,
-    Pure,
-    RandomizedResponse,
-    SubsetResponse,
-    parts_of,
-)
 from defocus.privacy.losses import largest_loss, squared_mu
 from defocus.privacy.numbers import above
 
@@ -50,26 +39,26 @@ class HalfPair:
 
 
 @singledispatch
-def half_pair(event: Event, order: float) -> HalfPair | None:
+def half_pair(event: events.Event, order: float) -> HalfPair | None:
     """The pair that dominates ``event``, resolved for moments up to ``order``; None where none is known or feasible."""
     del event, order
     return None
 
 
 @half_pair.register
-def _(event: Composed, order: float) -> HalfPair | None:
+def _(event: events.Composed, order: float) -> HalfPair | None:
     """Only Gaussians merge: several on one sample are one with the squares of their inverse ratios added."""
     squared = merged(event)
     return None if squared is None else _gaussian(math.sqrt(above(squared)) * (1 + 1e-15), order)
 
 
 @half_pair.register
-def _(event: Gaussian, order: float) -> HalfPair | None:
+def _(event: events.Gaussian, order: float) -> HalfPair | None:
     return _gaussian(above(1 / Fraction(event.ratio)), order)
 
 
 @half_pair.register
-def _(event: Laplace, order: float) -> HalfPair | None:
+def _(event: events.Laplace, order: float) -> HalfPair | None:
     epsilon = above(largest_loss(event))
     panels = math.ceil(min(_PANELS + 1.0, 1 + order * epsilon / 8))
     if panels > _PANELS:
@@ -81,12 +70,12 @@ def _(event: Laplace, order: float) -> HalfPair | None:
 
 
 @half_pair.register
-def _(event: DiscreteLaplace, order: float) -> HalfPair | None:
+def _(event: events.DiscreteLaplace, order: float) -> HalfPair | None:
     """Atoms (2x − Δ)/b at the integers between the two centres, and all that lies beyond the far one."""
     shift, step = event.sensitivity, above(1 / Fraction(event.scale))
     epsilon = above(largest_loss(event))
     if shift > _ATOMS or math.isinf(epsilon):
-        return half_pair(Pure(largest_loss(event)), order)
+        return half_pair(events.Pure(largest_loss(event)), order)
     x = np.arange(shift // 2 + 1, shift, dtype=np.float64)
     losses = np.append((2 * x - shift) * step, epsilon)
     log_q = np.append(math.log(math.tanh(step / 2)) - x * step, -epsilon - math.log1p(math.exp(-step)))
@@ -94,30 +83,30 @@ def _(event: DiscreteLaplace, order: float) -> HalfPair | None:
 
 
 @half_pair.register
-def _(event: Pure | SubsetResponse, order: float) -> HalfPair | None:
+def _(event: events.Pure | events.SubsetResponse, order: float) -> HalfPair | None:
     del order
     return _response(above(event.epsilon), 2)
 
 
 @half_pair.register
-def _(event: Exponential, order: float) -> HalfPair | None:
+def _(event: events.Exponential, order: float) -> HalfPair | None:
     """Bounded range ε is in particular ε-DP; no single pair is worst for it."""
     del order
     return _response(above(event.epsilon), 2)
 
 
 @half_pair.register
-def _(event: RandomizedResponse, order: float) -> HalfPair | None:
+def _(event: events.RandomizedResponse, order: float) -> HalfPair | None:
     del order
     return _response(above(event.epsilon), event.categories)
 
 
-def merged(event: Event) -> Fraction | None:
+def merged(event: events.Event) -> Fraction | None:
     """The squared mu of the one Gaussian that a composition of Gaussians is, exactly; None for anything else."""
-    parts = parts_of(event)
-    if not parts or not all(isinstance(part, Gaussian) for part, _ in parts):
+    parts = events.parts_of(event)
+    if not parts or not all(isinstance(part, events.Gaussian) for part, _ in parts):
         return None
-    return sum((times * squared_mu(part) for part, times in parts if isinstance(part, Gaussian)), Fraction(0))
+    return sum((times * squared_mu(part) for part, times in parts if isinstance(part, events.Gaussian)), Fraction(0))
 
 
 def _response(epsilon: float, categories: int) -> HalfPair | None:

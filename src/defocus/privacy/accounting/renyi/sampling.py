@@ -50,18 +50,10 @@ import numpy as np
 from scipy.special import gammaln
 
 from defocus.errors import Number, UnsupportedEventError
+from defocus.privacy import events
 from defocus.privacy.accounting.renyi.conversion import delta_at
 from defocus.privacy.accounting.renyi.curves import Floats, curve, divergence, log_bernoulli, log_expm1, log_sum
 from defocus.privacy.accounting.renyi.pairs import HalfPair, half_pair, merged
-from defocus.privacy.events import (
-    DiscreteGaussian,
-    Event,
-    Sampled,
-    SampledBatch,
-    Selected,
-    SelectedPoisson,
-    parts_of,
-)
 from defocus.privacy.losses import squared_mu
 from defocus.privacy.numbers import PAD, above, below
 from defocus.privacy.selection import expected_runs
@@ -75,19 +67,21 @@ _ROUNDING = 2.0**-50
 
 
 @curve.register
-def _(event: Sampled, orders: Floats, adjacency: Adjacency) -> Floats:
-    if isinstance(event.event, Sampled):  # A Poisson sample of a Poisson sample is one, at the product of the rates.
+def _(event: events.Sampled, orders: Floats, adjacency: Adjacency) -> Floats:
+    if isinstance(
+        event.event, events.Sampled
+    ):  # A Poisson sample of a Poisson sample is one, at the product of the rates.
         rate = Fraction(event.rate) * Fraction(event.event.rate)
-        return curve(Sampled(event.event.event, rate), orders, adjacency)
+        return curve(events.Sampled(event.event.event, rate), orders, adjacency)
     return amplified(event.event, event.rate, orders, adjacency)
 
 
 @curve.register
-def _(event: SampledBatch, orders: Floats, adjacency: Adjacency) -> Floats:
+def _(event: events.SampledBatch, orders: Floats, adjacency: Adjacency) -> Floats:
     return amplified(event.event, Fraction(event.size, event.population), orders, adjacency)
 
 
-def amplified(inner: Event, rate: Number, orders: Floats, adjacency: Adjacency) -> Floats:
+def amplified(inner: events.Event, rate: Number, orders: Floats, adjacency: Adjacency) -> Floats:
     """The divergence of ``inner`` run on a sample that holds a unit with probability ``rate``."""
     _refuse_nested(inner)
     q = min(above(rate), 1.0)
@@ -98,7 +92,7 @@ def amplified(inner: Event, rate: Number, orders: Floats, adjacency: Adjacency) 
     return np.minimum(whole, [_amplified(inner, q, order, adjacency) for order in orders.tolist()])
 
 
-def _amplified(inner: Event, q: float, order: float, adjacency: Adjacency) -> float:
+def _amplified(inner: events.Event, q: float, order: float, adjacency: Adjacency) -> float:
     exact = adjacency is Adjacency.ADD_REMOVE and _half_squared_mu(inner) is not None
     if not (exact and order.is_integer()) and (pair := half_pair(inner, order)) is not None:
         return _from_pair(pair, q, order, adjacency)
@@ -135,7 +129,7 @@ def _sampled_loss(losses: Floats, q: float) -> Floats:
         )
 
 
-def _log_moment(inner: Event, q: float, n: int, adjacency: Adjacency) -> float:
+def _log_moment(inner: events.Event, q: float, n: int, adjacency: Adjacency) -> float:
     r"""The logarithm of a bound on the moment of integer order n, from the divergences of ``inner`` alone.
 
     Gaussian noise, unit added or removed, exactly:
@@ -166,15 +160,15 @@ def _log_moment(inner: Event, q: float, n: int, adjacency: Adjacency) -> float:
     return float(np.logaddexp(0.0, log_sum(terms) + _ROUNDING * digits)) * PAD
 
 
-def _half_squared_mu(inner: Event) -> float | None:
+def _half_squared_mu(inner: events.Event) -> float | None:
     """Half the squared sensitivity over the variance, for events that are Gaussian noise; else None."""
-    found = squared_mu(inner) if isinstance(inner, DiscreteGaussian) else merged(inner)
+    found = squared_mu(inner) if isinstance(inner, events.DiscreteGaussian) else merged(inner)
     return None if found is None else above(found / 2)
 
 
-def _refuse_nested(inner: Event) -> None:
-    for part, _ in parts_of(inner):
-        if isinstance(part, Sampled | SampledBatch | Selected | SelectedPoisson):
+def _refuse_nested(inner: events.Event) -> None:
+    for part, _ in events.parts_of(inner):
+        if isinstance(part, events.Sampled | events.SampledBatch | events.Selected | events.SelectedPoisson):
             raise UnsupportedEventError(
                 part,
                 accountant="rdp",
@@ -187,13 +181,13 @@ _HELPERS = np.concatenate((1 + np.geomspace(0.01, 8, 24), np.geomspace(10, 4000,
 
 
 @curve.register
-def _(event: Selected, orders: Floats, adjacency: Adjacency) -> Floats:
+def _(event: events.Selected, orders: Floats, adjacency: Adjacency) -> Floats:
     fixed, runs = overhead(event, adjacency), math.log(expected_runs(event))
     return _monotone(lambda at: curve(event.event, at, adjacency) + fixed + runs / (at - 1), orders)
 
 
 @curve.register
-def _(event: SelectedPoisson, orders: Floats, adjacency: Adjacency) -> Floats:
+def _(event: events.SelectedPoisson, orders: Floats, adjacency: Adjacency) -> Floats:
     helpers = curve(event.event, _HELPERS, adjacency)
     mean = above(event.mean)
 
@@ -214,7 +208,7 @@ def _monotone(bound: Callable[[Floats], Floats], orders: Floats) -> Floats:
     return found
 
 
-def overhead(event: Selected, adjacency: Adjacency) -> float:
+def overhead(event: events.Selected, adjacency: Adjacency) -> float:
     """What selection adds at every order: (1+η) times the least of (1−1/λ̂)D(λ̂) + log(1/γ)/λ̂."""
     helpers = curve(event.event, _HELPERS, adjacency)
     gamma = below(event.gamma)
@@ -223,7 +217,7 @@ def overhead(event: Selected, adjacency: Adjacency) -> float:
     return float(np.min(_refined(event.event, values, adjacency, log_runs))) * (1 + above(event.eta)) * PAD
 
 
-def _refined(event: Event, values: Floats, adjacency: Adjacency, log_runs: float) -> Floats:
+def _refined(event: events.Event, values: Floats, adjacency: Adjacency, log_runs: float) -> Floats:
     """The same values and a finer look around their minimum."""
     best = int(np.argmin(values))
     near = np.linspace(_HELPERS[max(best - 1, 0)], _HELPERS[min(best + 1, len(_HELPERS) - 1)], 24)
