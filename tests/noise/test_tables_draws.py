@@ -9,8 +9,7 @@ import pytest
 
 from defocus.errors import NoiseOverflowError
 from defocus.noise import tables
-from defocus.noise.laws import Law
-from defocus.noise.tables import GUIDE_BITS, UNSURE, Grid, Table, draw, gaussian_table, laplace_table
+from defocus.noise.tables import GUIDE_BITS, UNSURE, Grid, Law, Table, draw, gaussian_table, laplace_table
 from defocus.noise.testing import replay, seeded
 
 Exact = Callable[[Fraction | int], Any]

@@ -14,9 +14,9 @@ from defocus.mechanisms.mechanism import Integers, checked_rate, integers, satur
 from defocus.noise import Bits, discrete_laplace
 from defocus.noise.bits import source
 from defocus.noise.enclosures import exp_bounds
-from defocus.noise.laws import geometric_one
 from defocus.noise.ranges import uniform_below
 from defocus.noise.reals import ExponentialReal, enclosed_choice
+from defocus.noise.tables import geometric_one
 from defocus.privacy import events
 
 __all__ = ["Bounded", "Ladder", "NoisyLocalSensitivity", "Ramp"]

@@ -7,9 +7,8 @@ import numpy as np
 
 from defocus.errors import Number, whole
 from defocus.noise.bits import Bits, source
-from defocus.noise.laws import gaussian_one, laplace_one
 from defocus.noise.ranges import Integers, fitting, rational_scale
-from defocus.noise.tables import Table, draw, gaussian_table, laplace_table
+from defocus.noise.tables import Table, draw, gaussian_one, gaussian_table, laplace_one, laplace_table
 
 __all__ = ["discrete_gaussian", "discrete_laplace"]
 

@@ -8,8 +8,8 @@ from typing import TypeAlias, final
 
 from defocus.noise.bits import Bits
 from defocus.noise.enclosures import exp_bounds
-from defocus.noise.laws import geometric_one
 from defocus.noise.ranges import coin
+from defocus.noise.tables import geometric_one
 
 __all__ = ["EnclosedWeights", "ExponentialReal", "enclosed_choice"]
 

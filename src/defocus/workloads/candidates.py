@@ -9,10 +9,9 @@ from defocus.errors import InvalidParameterError
 from defocus.workloads import marginal_strategies, residuals
 from defocus.workloads.marginals import Marginals
 from defocus.workloads.matrices import matrix_design, whole_multiple
-from defocus.workloads.optimum import Gram, flattest, least_total, singular_values
+from defocus.workloads.optimum import Gram, Tell, flattest, least_total, quiet, singular_values
 from defocus.workloads.p_identity import p_identity
 from defocus.workloads.products import product_design, product_factors
-from defocus.workloads.progress import Tell, quiet
 from defocus.workloads.queries import Array, Atom
 from defocus.workloads.strategy import Design
 from defocus.workloads.workload import LARGEST_DENSE, Workload

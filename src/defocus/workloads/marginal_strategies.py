@@ -37,7 +37,7 @@ import numpy as np
 from defocus.errors import UnmeasuredTablesError
 from defocus.workloads import residuals as core
 from defocus.workloads.marginals import Index, Lattice, Marginals, levels_of
-from defocus.workloads.progress import Tell, quiet
+from defocus.workloads.optimum import Tell, quiet
 from defocus.workloads.queries import Array
 from defocus.workloads.record_counts import tables
 from defocus.workloads.strategy import Design, IntArray, Norms

@@ -1,4 +1,6 @@
-r"""Gram matrices with what is known of their structure: what strategies are optimised for.
+r"""Telling how far a search is: a share of the work, passed down and split among its parts.
+
+Gram matrices with what is known of their structure: what strategies are optimised for.
 
 The best strategy for Gaussian noise, by its convex dual.
 
@@ -31,10 +33,46 @@ from typing import final
 
 import numpy as np
 
-from defocus.workloads.progress import Tell, quiet
+from defocus.errors import InvalidParameterError
 from defocus.workloads.queries import Array, Atom, Explicit, Tridiagonal
 
-__all__ = ["Gram", "Optimum", "flattest", "least_total", "singular_values"]
+__all__ = ["Gram", "Optimum", "Tell", "flattest", "least_total", "part", "percentages", "quiet", "singular_values"]
+
+
+Tell = Callable[[float], None]
+"""Takes the share of the work that is done, from 0 to 1."""
+
+
+def quiet(share: float) -> None:
+    """Tell nobody."""
+
+
+def part(tell: Tell, start: float, end: float) -> Tell:
+    """For a part of the work, between two shares of the whole.
+
+    >>> part(print, 0.5, 1.0)(0.5)
+    0.75
+    """
+    return lambda share: tell(start + (end - start) * share)
+
+
+def percentages(progress: Callable[[float], None] | None) -> Tell:
+    """What a user's ``progress`` is told: percentages that never fall."""
+    if progress is None:
+        return quiet
+    if not callable(progress):
+        raise InvalidParameterError(
+            f"progress is called with a percentage, but it is {type(progress).__name__}.",
+            fix="pass a function of one number, for example progress=print.",
+        )
+    highest = 0.0
+
+    def tell(share: float) -> None:
+        nonlocal highest
+        highest = max(highest, min(100.0, 100.0 * share))
+        progress(highest)
+
+    return tell
 
 
 @final

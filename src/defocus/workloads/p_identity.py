@@ -37,8 +37,7 @@ from typing import final
 
 import numpy as np
 
-from defocus.workloads.optimum import Gram
-from defocus.workloads.progress import Tell, part, quiet
+from defocus.workloads.optimum import Gram, Tell, part, quiet
 from defocus.workloads.queries import Array
 
 __all__ = ["Tree", "best_trees", "p_identity"]

@@ -29,8 +29,8 @@ from defocus.workloads.candidates import GAUSSIAN, LAPLACE, best_design
 from defocus.workloads.marginals import Marginals, marginals
 from defocus.workloads.matrices import matrix_design
 from defocus.workloads.measurement import Measurement
+from defocus.workloads.optimum import Tell, part, percentages
 from defocus.workloads.plans import Plan, fingerprint
-from defocus.workloads.progress import Tell, part, percentages
 from defocus.workloads.queries import Array, Identity, Total
 from defocus.workloads.strategy import Design, Norms, Strategy, covers, l1_sensitivity, l2_sensitivity
 from defocus.workloads.workload import LARGEST_DENSE, Workload
