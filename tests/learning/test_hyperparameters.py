@@ -2,6 +2,7 @@
 
 import math
 import random
+import warnings
 from collections import Counter
 from fractions import Fraction
 from pathlib import Path
@@ -95,6 +96,31 @@ def test_a_score_on_private_rows_is_part_of_what_each_run_costs(tmp_path: Path) 
 
 
 @pytest.mark.statistical
+class Chatty(nn.Module):
+    """A model that speaks of the examples it is scored on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = model()
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        if not self.training:
+            warnings.warn("ada is among them", stacklevel=1)
+        found: torch.Tensor = self.net(inputs)
+        return found
+
+
+def test_no_warning_tells_of_examples_or_of_how_many_runs_there_were(tmp_path: Path) -> None:
+    def chatty(rate: float) -> Any:
+        net = Chatty()
+        return net, nn.CrossEntropyLoss(), torch.optim.SGD(net.parameters(), lr=rate)
+
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        searched(tmp_path, make=chatty, private_validation=True, precision=0.1)
+    assert not [each for each in seen if "ada" in str(each.message)]
+
+
 def test_the_noise_of_a_score_is_what_was_charged_for() -> None:
     """The number told right, of 40 examples, gets a standard deviation of 5, and none of 4.5 or 5.5."""
     draws, deviation, net = 2000, 5.0, model()

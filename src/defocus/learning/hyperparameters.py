@@ -69,6 +69,7 @@ from defocus.privacy.html import html_facts
 from defocus.privacy.selection import select
 from defocus.privacy.units import Unit
 from defocus.release.charge import charge
+from defocus.release.paid_computation import silence
 
 __all__ = ["SearchResult", "number_of_runs", "search"]
 
@@ -239,7 +240,8 @@ def search(
     receipt = charge(chosen, ledger=book, purpose=about, who=who, asked=cost)
     tries = (uniform(len(tried), bits=drawn) for _ in range(number_of_runs(chosen.gamma, chosen.eta, drawn)))
     # Left as they are found: what is drawn from them in each run would tell how many there were.
-    with generators(torch.device("cuda" if torch.cuda.is_available() else "cpu")):
+    # Nor is anything warned of: it may be about private examples, and tell how many runs there were.
+    with silence(), generators(torch.device("cuda" if torch.cuda.is_available() else "cpu")):
         best = max((one.run(tried[number], alone, deviation) for number in tries), key=lambda each: each[2])
     return SearchResult(*best, chosen, receipt, cost)
 
