@@ -97,6 +97,10 @@ def test_answers_are_processed_written_and_drawn(defocus: Callable[..., Any], tm
     assert "biased" in found.out
     assert (tmp_path / "x.csv").read_text().startswith('"category","count"')
     assert (tmp_path / "x.png").stat().st_size > 1000
+    (tmp_path / "taken.csv").mkdir()
+    found = defocus("estimate", description, folder / "*.parquet", "--out", tmp_path / "taken.csv")
+    assert found.code == 2
+    assert "count" in found.out  # it is shown though it could not be written
 
 
 def test_what_cannot_be_read_is_refused_in_words(defocus: Callable[..., Any], tmp_path: Path) -> None:

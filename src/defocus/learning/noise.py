@@ -124,14 +124,6 @@ class Stream(Bits):
         self.fill(out.view(np.uint8).data)
         return out
 
-    def integer(self, nbits: int) -> int:
-        """See the base class."""
-        count = max(1, -(-nbits // 64))
-        value = 0
-        for word in self.words(count).tolist():
-            value = value << 64 | word
-        return value >> (64 * count - nbits)
-
     def fill(self, view: memoryview) -> None:
         """Overwrite ``view`` with fresh bytes."""
         for start in range(0, len(view), len(_ZEROS)):

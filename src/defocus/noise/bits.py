@@ -35,9 +35,13 @@ class Bits(ABC):
     def words(self, n: int) -> Words:
         """Return ``n`` fresh 64-bit words, in an array the caller may overwrite."""
 
-    @abstractmethod
     def integer(self, nbits: int) -> int:
         """Return a fresh uniform integer in range(2**nbits): the leading bits of as many words as it needs."""
+        count = max(1, -(-nbits // 64))
+        value = 0
+        for word in self.words(count).tolist():
+            value = value << 64 | word
+        return value >> (64 * count - nbits)
 
 
 @final

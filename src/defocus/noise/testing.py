@@ -24,9 +24,6 @@ class _Seeded(Bits):
     def words(self, n: int) -> Words:
         return np.frombuffer(self._stream.update(bytes(8 * n)), "<u8").astype(np.uint64)
 
-    def integer(self, nbits: int) -> int:
-        return _leading(self, nbits)
-
 
 @final
 class _Replay(Bits):
@@ -39,9 +36,6 @@ class _Replay(Bits):
     def words(self, n: int) -> Words:
         head, self._first = self._first[:n], self._first[n:]
         return np.concatenate([np.array(head, np.uint64), self._then.words(n - len(head))])
-
-    def integer(self, nbits: int) -> int:
-        return _leading(self, nbits)
 
 
 def seeded(seed: int) -> Bits:
@@ -60,11 +54,3 @@ def replay(first: Iterable[int], then: Bits) -> Bits:
     array([                   0, 18446744073709551615], dtype=uint64)
     """
     return _Replay(first, then)
-
-
-def _leading(bits: Bits, nbits: int) -> int:
-    count = max(1, -(-nbits // 64))
-    value = 0
-    for word in bits.words(count).tolist():
-        value = value << 64 | word
-    return value >> (64 * count - nbits)

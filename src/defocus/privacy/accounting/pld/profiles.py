@@ -285,6 +285,11 @@ class _Between:
     def atoms(self) -> None:
         """See the protocol."""
 
+    def grid(self, step: float, log_tail: float) -> Floats:
+        """See the protocol."""
+        del log_tail
+        return np.linspace(-self.epsilon, self.epsilon, max(3, math.ceil(2 / step)))
+
 
 @final
 @dataclass(frozen=True, slots=True)
@@ -310,11 +315,6 @@ class LaplaceProfile(_Between):
         p_left = np.where(above, 1.0, np.where(below, 0.0, 0.5 * np.exp(-self.epsilon * y)))
         q_left = np.where(above, 1.0, np.where(below, 0.0, 0.5 - 0.5 * np.expm1(-self.epsilon * (1 - y))))
         return Tails(p, p_left, q, q_left, np.full_like(l, 16 * U * (1 + self.epsilon)))
-
-    def grid(self, step: float, log_tail: float) -> Floats:
-        """See the protocol."""
-        del log_tail
-        return np.linspace(-self.epsilon, self.epsilon, max(3, math.ceil(2 / step)))
 
 
 @final
@@ -349,8 +349,3 @@ class BoundedRange(_Between):
         half = self.epsilon / 2
         other, truth = math.exp(-half) / (1 + math.exp(-half)), 1 / (1 + math.exp(-half))
         return Atoms((-half, half), (other, truth), (truth, other), error=(32 + self.epsilon) * U)
-
-    def grid(self, step: float, log_tail: float) -> Floats:
-        """See the protocol."""
-        del log_tail
-        return np.linspace(-self.epsilon, self.epsilon, max(3, math.ceil(2 / step)))
