@@ -682,3 +682,13 @@ def test_sums_of_gradients_must_be_wider_than_what_is_multiplied() -> None:
     with pytest.raises(UnfitModelError, match=r"linear\.weight is itself rounded to few bits") as caught:
         check_sums_are_wide(net, narrow, one, torch.bfloat16)
     assert "float32" in caught.value.fix
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_gradients_of_one_number_that_cancel_are_no_sign_of_company(seed: int) -> None:
+    """Of one weight, clipped gradients are plus or minus one, and their sum is what rounding leaves of nothing."""
+    generator = torch.Generator().manual_seed(seed)
+    probe = (torch.randn(24, 1, generator=generator), torch.randn(24, 1, generator=generator))
+    one = (torch.zeros(1, 1), torch.zeros(1, 1))
+    check(nn.Linear(1, 1, bias=False), lambda output, target: (output * target).sum(1), one, probe)
+    check(nn.Linear(1, 1, bias=False), lambda output, target: (output * target).sum(1), one)
