@@ -125,3 +125,9 @@ def test_a_share_is_checked_when_it_is_given(table: Table) -> None:
     for wrong in (0, -1, float("nan"), float("inf"), True, "2"):
         with pytest.raises(InvalidParameterError):
             asked.share(n=wrong)  # type: ignore[arg-type]  # on purpose
+
+
+def test_an_aggregate_without_a_name_is_told_to_have_one(table: Table) -> None:
+    for asked in (table, table.group_by("k")):
+        with pytest.raises(InvalidParameterError, match=r"needs a name(?s:.)*agg\(visits=dp.count\(\)\)"):
+            asked.agg(dp.count())

@@ -155,9 +155,9 @@ class Table:
         book = self.ledger.about(*self.rows.charged)
         return Cube(self.rows, book, bound, chosen, len(names) if ways is None else ways, self.purposes)
 
-    def agg(self, **aggregates: Aggregate) -> Query:
-        """What is asked of all rows together."""
-        return _query(self, (), EVERYTHING, aggregates)
+    def agg(self, *unnamed: object, **aggregates: Aggregate) -> Query:
+        """What is asked of all rows together, each aggregate under the name of its column."""
+        return _query(self, (), EVERYTHING, _named(unnamed, aggregates))
 
     def sql_query(
         self, text: str, *, keys: Any = DECLARED, bounds: str | None = None, at_most: int = 1, dialect: str = "duckdb"
@@ -243,13 +243,19 @@ class Grouped:
     by: tuple[str, ...]
     keys: Keys | None
 
-    def agg(self, **aggregates: Aggregate) -> Query:
-        """What is asked of each group."""
-        return _query(self.table, self.by, self.keys, aggregates)
+    def agg(self, *unnamed: object, **aggregates: Aggregate) -> Query:
+        """What is asked of each group, each aggregate under the name of its column."""
+        return _query(self.table, self.by, self.keys, _named(unnamed, aggregates))
 
     def __repr__(self) -> str:
         groups = "groups to be found" if self.keys is None else f"{self.keys.number} groups"
         return f"Grouped({self.table.name!r} by {', '.join(self.by)}: {groups})"
+
+
+def _named(unnamed: Sequence[object], aggregates: Mapping[str, Aggregate]) -> Mapping[str, Aggregate]:
+    if unnamed:
+        raise InvalidParameterError("Each column of an answer needs a name.", fix="write agg(visits=dp.count()).")
+    return aggregates
 
 
 def _names(columns: Sequence[str | Sequence[str]], what: str, *, fix: str) -> tuple[str, ...]:
