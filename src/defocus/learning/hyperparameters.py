@@ -114,7 +114,22 @@ _CHUNK = 1024
 @final
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """The best run of a search. How many others there were is secret, and not in here."""
+    """The best run of a search. How many others there were is secret, and not in here.
+
+    >>> import torch
+    >>> import defocus as dp
+    >>> x = torch.randn(200, 4, generator=torch.Generator().manual_seed(0))
+    >>> known = (x, (x[:, 0] > 0).long())
+    >>> def make(rate):
+    ...     model = torch.nn.Linear(4, 2)
+    ...     return model, torch.nn.CrossEntropyLoss(), torch.optim.SGD(model.parameters(), lr=rate)
+    >>> best = dp.learning.search(
+    ...     make, public=known, settings=[0.01, 1.0], validation=known, unit=dp.rows(), epsilon=8, delta=1e-5,
+    ...     batch_size=50, steps=3,
+    ... )
+    >>> 0 <= best.score <= 1, best.receipt is None  # public data: free
+    (True, True)
+    """
 
     model: Any = field(repr=False)
     setting: Any
@@ -195,6 +210,20 @@ def search(
         purpose: why, for the ledger.
         who: by whom, for the ledger.
         bits: the source of random bits; the system's by default.
+
+    >>> import torch
+    >>> import defocus as dp
+    >>> x = torch.randn(200, 4, generator=torch.Generator().manual_seed(0))
+    >>> known = (x, (x[:, 0] > 0).long())
+    >>> def make(rate):
+    ...     model = torch.nn.Linear(4, 2)
+    ...     return model, torch.nn.CrossEntropyLoss(), torch.optim.SGD(model.parameters(), lr=rate)
+    >>> best = dp.learning.search(
+    ...     make, public=known, settings=[0.01, 1.0], validation=known, unit=dp.rows(), epsilon=8, delta=1e-5,
+    ...     batch_size=50, steps=3,
+    ... )
+    >>> best.setting in (0.01, 1.0)
+    True
     """
     if (data is None) == (public is None):
         raise InvalidParameterError(

@@ -39,6 +39,9 @@ class Metrics:
     Args:
         loss: the largest loss: losses above it count as that, and losses below zero as zero.
         precision: the part of the precision of each step.
+
+    >>> Metrics(loss=10).precision
+    0.01
     """
 
     loss: Number = 5

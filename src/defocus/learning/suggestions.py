@@ -61,7 +61,13 @@ class Option:
 @final
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """Settings of a run, with their reasons. Free: nothing here was read from data."""
+    """Settings of a run, with their reasons. Free: nothing here was read from data.
+
+    >>> from defocus.learning import suggest
+    >>> found = suggest(size=60_000, epsilon=3, delta=1e-5, parameters=10_000)
+    >>> found.batch_size > 100, found.noise_multiplier > 0.5
+    (True, True)
+    """
 
     unit: Unit
     price: Budget

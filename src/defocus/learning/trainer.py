@@ -216,6 +216,20 @@ class Trainer:
         purpose: why, for the ledger.
         who: by whom, for the ledger.
         bits: the source of random bits; the system's by default.
+
+    >>> import tempfile
+    >>> import torch
+    >>> import defocus as dp
+    >>> home = tempfile.TemporaryDirectory()
+    >>> x = torch.randn(200, 4, generator=torch.Generator().manual_seed(0))
+    >>> model = torch.nn.Linear(4, 2)
+    >>> run = dp.learning.Trainer(
+    ...     model, torch.nn.CrossEntropyLoss(), torch.optim.SGD(model.parameters(), lr=0.1), (x, (x[:, 0] > 0).long()),
+    ...     unit=dp.rows(), epsilon=4, delta=1e-5, batch_size=20, steps=3, ledger=f"{home.name}/run.ledger",
+    ... )
+    >>> print(str(run.fit(progress=False)).splitlines()[1])
+    steps:      3 of 3, 20 of 200 expected in each
+    >>> run.close(); home.cleanup()
     """
 
     def __init__(
