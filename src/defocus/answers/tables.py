@@ -1,4 +1,7 @@
-"""One text for every value. Keys of answers are written by strangers, and not each of them has a text of its own."""
+"""Answers as tables: for terminals, notebooks and Arrow.
+
+One text for every value. Keys of answers are written by strangers, and not each of them has a text of its own.
+"""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,7 @@
-"""Outputs sorted into few classes, learned from some of the runs and applied to all of them."""
+"""Events that tell two worlds apart, learned from some of the runs.
+
+Outputs sorted into few classes, learned from some of the runs and applied to all of them.
+"""
 
 import math
 from collections.abc import Callable, Iterable, Iterator

@@ -1,4 +1,7 @@
-"""The two output distributions of an audit, small enough to keep and to draw."""
+"""What an audit found, in numbers, words and a picture.
+
+The two output distributions of an audit, small enough to keep and to draw.
+"""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,7 @@
-"""``defocus choose``: central, shuffled or local, with the error and the trust of each."""
+"""``defocus choose``, ``estimate`` and ``shuffler``.
+
+``defocus choose``: central, shuffled or local, with the error and the trust of each.
+"""
 
 import contextlib
 import threading

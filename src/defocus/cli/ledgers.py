@@ -1,4 +1,7 @@
-"""``defocus ledger``: what was charged, what is left, and whether the record can be trusted."""
+"""``defocus ledger``, ``history`` and ``budget``.
+
+``defocus ledger``: what was charged, what is left, and whether the record can be trusted.
+"""
 
 from collections import deque
 from pathlib import Path

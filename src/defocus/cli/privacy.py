@@ -1,4 +1,7 @@
-"""``defocus advise``: which mechanism errs least at a price."""
+"""``defocus account``, ``calibrate`` and ``advise``, and pictures that commands save.
+
+``defocus advise``: which mechanism errs least at a price.
+"""
 
 import math
 from collections.abc import Mapping, Sequence

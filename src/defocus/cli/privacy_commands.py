@@ -1,4 +1,7 @@
-"""The commands about events and mechanisms. Their work is loaded when one is called."""
+"""The commands about events, mechanisms, ledgers and collections. Their work is loaded when one is called.
+
+The commands about events and mechanisms. Their work is loaded when one is called.
+"""
 
 from enum import StrEnum
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""``--out``, ``--json`` and ``--explain``: how the commands show and write an answer, whatever it is about."""
+"""``defocus query``, ``preview`` and ``export``, and how commands show an answer.
+
+``--out``, ``--json`` and ``--explain``: how the commands show and write an answer, whatever it is about.
+"""
 
 import sys
 from collections.abc import Callable, Iterator

@@ -1,4 +1,7 @@
-"""What a place that computes on tables must promise."""
+"""The engine: what a place that computes on tables must promise, and calls that can be interrupted.
+
+What a place that computes on tables must promise.
+"""
 
 import contextlib
 import threading

@@ -1,4 +1,6 @@
-r"""The kinds of value that a question can be about, the same on every engine.
+r"""Columns of a table: kinds of value, declared facts, names.
+
+The kinds of value that a question can be about, the same on every engine.
 
 How a column that is declared to be of another kind is read, alike in every engine that has no words of its own.
 

@@ -1,4 +1,7 @@
-"""Which engine computes on a table: decided by what it was opened from, in one place."""
+"""Sources of rows, and the engine that computes on each.
+
+Which engine computes on a table: decided by what it was opened from, in one place.
+"""
 
 import contextlib
 import math

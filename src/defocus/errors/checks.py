@@ -1,4 +1,7 @@
-"""Checks of parameters, worded once: each returns the value it was given or refuses it."""
+"""Checks of parameters, worded once, and values read without running their code.
+
+Checks of parameters, worded once: each returns the value it was given or refuses it.
+"""
 
 import difflib
 import math

@@ -1,4 +1,7 @@
-"""All small lists of edges with weights or times, and how far neighbours among them differ: for certificates."""
+"""Certificates of sensitivity, checked on all small graphs.
+
+All small lists of edges with weights or times, and how far neighbours among them differ: for certificates.
+"""
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence

@@ -1,4 +1,7 @@
-"""Where edges come from: the columns of a source, and the nodes that it lists itself."""
+"""Edges from files and other sources.
+
+Where edges come from: the columns of a source, and the nodes that it lists itself.
+"""
 
 import contextlib
 from collections.abc import Callable, Sequence

@@ -1,4 +1,7 @@
-"""A question about a graph: free to preview, charged once when it is released."""
+"""A private graph and its questions: free to preview, charged once when released.
+
+A question about a graph: free to preview, charged once when it is released.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,6 @@
-"""What a model and a loss hold beside parameters, noted before a pass and put back after it.
+"""The model guard: refuses a model or an optimizer that changed since it was checked.
+
+What a model and a loss hold beside parameters, noted before a pass and put back after it.
 
 Buffers, attributes of modules and of the loss, of plain objects among them and of their own classes, and what functions
 among them (the loss, hooks) keep in closures; with whatever is in lists, mappings, sets and queues there. What is kept

@@ -1,4 +1,6 @@
-r"""Secret streams of one run: every draw of a run follows from one key, so that a run can go on where it stopped.
+r"""Noise of training: drawn from one key of the run, and bound to the sum that it is added to.
+
+Secret streams of one run: every draw of a run follows from one key, so that a run can go on where it stopped.
 
 Gaussian noise on the sum of a step.
 

@@ -1,4 +1,6 @@
-"""Files that a run can go on from, bit for bit: tensors and JSON, and nothing that could run code.
+"""Checkpoints, and runs that go on from them bit for bit.
+
+Files that a run can go on from, bit for bit: tensors and JSON, and nothing that could run code.
 
 The layout is that of safetensors: eight bytes with the length of a header, the header in JSON with the type, shape and
 place of every tensor, then the raw tensors. The header's ``__metadata__`` holds everything else as JSON text, and a

@@ -1,4 +1,6 @@
-r"""What is gained when each unit falls into one secret step of an epoch, uniformly and independently of the others.
+r"""How batches are drawn, and what each way of drawing is charged as.
+
+What is gained when each unit falls into one secret step of an epoch, uniformly and independently of the others.
 
 Let t be the number of steps, z the ratio of noise, and consider a unit that is removed (law P) or added (law Q without
 it). With :math:`L_j` the likelihood ratio of step j if the unit is in it, given what was released before,

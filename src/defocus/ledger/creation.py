@@ -1,4 +1,6 @@
-"""Making a ledger, and reading what it was made for.
+"""Making and finding a ledger: its default place, its anchor, its terms.
+
+Making a ledger, and reading what it was made for.
 
 Where a ledger is kept when nobody says: a function of where the data is, never of what it is called.
 

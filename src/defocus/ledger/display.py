@@ -1,4 +1,7 @@
-"""What each charge of a ledger costs by itself, and how much of the budget is used once it counts."""
+"""A ledger as people read it: prices of charges, tables and pages.
+
+What each charge of a ledger costs by itself, and how much of the budget is used once it counts.
+"""
 
 import json
 import math

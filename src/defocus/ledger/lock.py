@@ -1,4 +1,6 @@
-"""Flushing what the standard library leaves unflushed, and files that belong to whom another belongs.
+"""The lock on a file, between threads and processes, and directories that are flushed to disk.
+
+Flushing what the standard library leaves unflushed, and files that belong to whom another belongs.
 
 Taking turns on a file beside the ledger, with a lock that nothing else in the process can drop.
 

@@ -1,4 +1,7 @@
-"""The proof that a charge is on disk."""
+"""Accounts and receipts: the proof that a charge is on disk.
+
+The proof that a charge is on disk.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

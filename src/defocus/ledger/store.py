@@ -1,4 +1,6 @@
-"""The tables of a ledger and the triggers that keep them append-only.
+"""Where a ledger is stored: its place, its tables, and sessions on it.
+
+The tables of a ledger and the triggers that keep them append-only.
 
 ``ledger_entries`` holds the chain. ``ledger_head`` holds one row, the number and hash of the last
 entry: it is what PostgreSQL locks while a charge is decided, and a second witness when the tail

@@ -1,4 +1,7 @@
-"""One way to write each number, so that equal descriptions are the same text on every machine."""
+"""Domains of local reports: categories and intervals.
+
+One way to write each number, so that equal descriptions are the same text on every machine.
+"""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,7 @@
-"""The integers in which noise is returned, and the scales it may have."""
+"""Uniform integers, coins, and the range of integers in which noise is returned.
+
+The integers in which noise is returned, and the scales it may have.
+"""
 
 from fractions import Fraction
 from functools import partial

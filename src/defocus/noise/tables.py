@@ -1,4 +1,6 @@
-r"""The one family of laws behind Laplace and Gaussian noise, and how to draw from it one integer at a time.
+r"""Laws of discrete noise, and tables through which arrays are drawn from them.
+
+The one family of laws behind Laplace and Gaussian noise, and how to draw from it one integer at a time.
 
 Tables that turn one 64-bit word into one integer of an exact law.
 

@@ -1,4 +1,6 @@
-"""The grammar of privacy expressions: text to tree, by tokens and recursive descent, never evaluated.
+"""Events as text: printed, and parsed without evaluating anything.
+
+The grammar of privacy expressions: text to tree, by tokens and recursive descent, never evaluated.
 
 ::
 

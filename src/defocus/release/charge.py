@@ -1,4 +1,6 @@
-r"""What a release is charged as, so that what was asked for fits whenever it can, and what to ask where it cannot.
+r"""The one charge of a release: as what it is charged, for which purpose, and what to ask where it does not fit.
+
+What a release is charged as, so that what was asked for fits whenever it can, and what to ask where it cannot.
 
 A planned release is charged as what it does, which lets a ledger count many releases tightly. Where its filter does not
 admit that, for want of a measure or by a little, the release may still be charged as what was asked for: an

@@ -1,4 +1,7 @@
-"""A dataset as the text of a dataset file, with comments that teach what may be changed."""
+"""Drafts of dataset files, from a schema and with comments that teach.
+
+A dataset as the text of a dataset file, with comments that teach what may be changed.
+"""
 
 import os
 import re

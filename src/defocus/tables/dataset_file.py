@@ -1,4 +1,7 @@
-"""A section of a dataset file, read key by key; whatever it refuses, it says where in the file that stands."""
+"""Dataset files (`defocus.toml`): read section by section, refused with the place in the file.
+
+A section of a dataset file, read key by key; whatever it refuses, it says where in the file that stands.
+"""
 
 import difflib
 import os

@@ -1,4 +1,7 @@
-"""How a budget is shared between measurements, and with which noise each is made."""
+"""The plan of a question: how the price is shared between measurements, and with which noise each is made.
+
+How a budget is shared between measurements, and with which noise each is made.
+"""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,7 @@
-"""The law of a private test statistic: normal sampling error plus Laplace or Gaussian noise."""
+"""Power: how many people, or how much epsilon, a private test needs.
+
+The law of a private test statistic: normal sampling error plus Laplace or Gaussian noise.
+"""
 
 import math
 from collections.abc import Callable, Mapping

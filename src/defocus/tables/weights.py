@@ -1,4 +1,6 @@
-"""A private choice among each person's rows, made in the engine with a key that nobody keeps.
+"""Weights of rows under a contribution bound, or a private sample of each person's rows.
+
+A private choice among each person's rows, made in the engine with a key that nobody keeps.
 
 Guarantee:
     The rows of a person are numbered in the order of what they hold, and ranked by SHA-256 of a fresh 128-bit key, the

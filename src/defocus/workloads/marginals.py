@@ -1,4 +1,7 @@
-"""Sets of attributes and all their subsets, as arrays: the bookkeeping behind marginals."""
+"""Marginals: tables of counts over sets of attributes.
+
+Sets of attributes and all their subsets, as arrays: the bookkeeping behind marginals.
+"""
 
 import itertools
 import math

@@ -1,4 +1,6 @@
-r"""Telling how far a search is: a share of the work, passed down and split among its parts.
+r"""Optimal Gaussian strategies by convex optimisation, with its progress.
+
+Telling how far a search is: a share of the work, passed down and split among its parts.
 
 Gram matrices with what is known of their structure: what strategies are optimised for.
 

@@ -1,4 +1,6 @@
-r"""Trees of sums with the best weight for each level: where the search for Laplace strategies starts.
+r"""Strategies for Laplace noise: p-identity, and trees to start from.
+
+Trees of sums with the best weight for each level: where the search for Laplace strategies starts.
 
 A tree of k branches measures the sums of the blocks of :math:`w_l = k^l` cells, level l with weight
 :math:`\theta_l`, so its L1 sensitivity is :math:`\sum_l \theta_l`. Let :math:`E_l` replace each cell by the mean of its

@@ -1,4 +1,7 @@
-"""Strategies that someone else has chosen: checked, and used as they are."""
+"""Plans for workloads: the best strategy, or one that somebody else has chosen.
+
+Strategies that someone else has chosen: checked, and used as they are.
+"""
 
 import math
 from collections.abc import Callable, Sequence

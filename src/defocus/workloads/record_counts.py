@@ -1,4 +1,6 @@
-"""Whole numbers of data that nobody declared a type for: each has a meaning by itself, so that none can be refused.
+"""Records and counts as data of a workload, each with a meaning by itself.
+
+Whole numbers of data that nobody declared a type for: each has a meaning by itself, so that none can be refused.
 
 An error that depends on one entry tells of whoever is in it. What has a type, as arrays and columns of frames do, is
 refused for that type, whatever is in it; what has none, as lists do, is read entry by entry.

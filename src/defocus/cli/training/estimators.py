@@ -1,4 +1,7 @@
-"""The tables of ``defocus train`` and ``predict``: no cell makes them unreadable, and refusals never quote one."""
+"""Estimators of ``defocus train`` and ``predict``, on tables.
+
+The tables of ``defocus train`` and ``predict``: no cell makes them unreadable, and refusals never quote one.
+"""
 
 import csv
 import json

@@ -1,4 +1,7 @@
-"""The data of ``defocus train`` for networks: arrays and folders of images. Refusals never quote what is in them."""
+"""Networks of ``defocus train``: models, arrays and folders of images.
+
+The data of ``defocus train`` for networks: arrays and folders of images. Refusals never quote what is in them.
+"""
 
 import json
 import warnings

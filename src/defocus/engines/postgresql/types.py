@@ -1,4 +1,6 @@
-"""Numbers, dates and moments read from text, in a database that fails where a text cannot be read.
+"""Types of PostgreSQL, and values read from text there.
+
+Numbers, dates and moments read from text, in a database that fails where a text cannot be read.
 
 A pattern says first what the text is, so that nothing is read that is not there.
 """

@@ -1,4 +1,6 @@
-"""From rows of an engine to numbers of nodes, by the one rule that each value has in memory.
+"""Edges in an engine: statements that read, number and count them.
+
+From rows of an engine to numbers of nodes, by the one rule that each value has in memory.
 
 What a value is called as a node is said in :mod:`~defocus.graphs.node_names`. A column of an engine holds values of
 one kind, so that of all keys only those of that kind can be equal to one of them: a whole number, a text, or a date.

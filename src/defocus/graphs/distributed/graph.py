@@ -1,4 +1,6 @@
-r"""What noise for triangles follows where edges are counted in SQL: a bound that needs the pairs of few nodes only.
+r"""A graph whose edges stay in an engine.
+
+What noise for triangles follows where edges are counted in SQL: a bound that needs the pairs of few nodes only.
 
 The number of triangles moves by at most :math:`\ell`, the largest number of neighbours that two nodes share, which
 itself moves by at most 1. To find it, all pairs of neighbours of every node would have to be counted: a node of degree

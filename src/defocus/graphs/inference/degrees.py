@@ -1,4 +1,7 @@
-"""Degree sequences that some simple graph has."""
+"""Inference from noisy degrees: isotonic fits, graphical sequences, plausible histograms.
+
+Degree sequences that some simple graph has.
+"""
 
 import math
 

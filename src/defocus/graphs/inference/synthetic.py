@@ -1,4 +1,7 @@
-"""Handing a synthetic graph to the library that people work with."""
+"""Synthetic graphs from released statistics.
+
+Handing a synthetic graph to the library that people work with.
+"""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,6 @@
-"""How loops are compiled and shared between cores.
+"""Compiled loops over rows of neighbours.
+
+How loops are compiled and shared between cores.
 
 From pairs of ends to sorted rows of neighbours, by counting instead of comparing: linear in the number of pairs.
 

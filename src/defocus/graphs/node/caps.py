@@ -1,4 +1,7 @@
-"""How many edges a graph has if no node counts for more than its share, by maximum flow."""
+"""Caps on degrees for node privacy: capped counts by maximum flow, and caps that are found privately.
+
+How many edges a graph has if no node counts for more than its share, by maximum flow.
+"""
 
 import math
 from dataclasses import dataclass

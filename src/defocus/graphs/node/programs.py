@@ -1,4 +1,7 @@
-"""The simplex method in rational numbers: slow, and certain to end with the optimum."""
+"""Linear programs for node privacy, solved with a proof.
+
+The simplex method in rational numbers: slow, and certain to end with the optimum.
+"""
 
 import math
 from collections.abc import Callable, Sequence

@@ -1,4 +1,7 @@
-"""How many communities there are, or which of several labellings fits best."""
+"""Communities and clustering.
+
+How many communities there are, or which of several labellings fits best.
+"""
 
 import math
 from collections.abc import Callable, Sequence

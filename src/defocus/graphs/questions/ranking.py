@@ -1,4 +1,7 @@
-"""PageRank of every node."""
+"""Ranks of nodes: PageRank, and the nodes of largest degree.
+
+PageRank of every node.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

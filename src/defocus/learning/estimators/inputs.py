@@ -1,4 +1,6 @@
-"""Cells of tables as numbers and labels, so that no single one can make a fit fail.
+"""Inputs of estimators: cells as numbers and labels, bounds and norms.
+
+Cells of tables as numbers and labels, so that no single one can make a fit fail.
 
 What a column is declared to be, its type, decides whether it is refused and what its cells are read as; what is in it
 never does. Where nothing is declared (objects, lists), every cell has an outcome by itself: a number, or text that

@@ -1,4 +1,7 @@
-"""Principal components from noisy moments."""
+"""Principal components and scaling, from noisy moments.
+
+Principal components from noisy moments.
+"""
 
 import math
 from dataclasses import dataclass, field

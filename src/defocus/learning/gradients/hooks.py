@@ -1,4 +1,7 @@
-"""Noticing what happens in functions that are not taken apart: failures, and tensors that should not be there."""
+"""Hooks into a forward pass: uses of parameters that are known, and those that are not.
+
+Noticing what happens in functions that are not taken apart: failures, and tensors that should not be there.
+"""
 
 import weakref
 from collections.abc import Callable

@@ -1,4 +1,7 @@
-"""Randomness that is the same for every example, so that an example can be compared between batches of any size."""
+"""The oracle for gradients: one example at a time, with randomness that is the same for each.
+
+Randomness that is the same for every example, so that an example can be compared between batches of any size.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from statistics import NormalDist

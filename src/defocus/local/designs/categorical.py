@@ -1,4 +1,7 @@
-"""k-ary randomised response: the truth, or any other category."""
+"""Designs for categories: k-RR, Hadamard response, subset selection, d-bit flip.
+
+k-ary randomised response: the truth, or any other category.
+"""
 
 import math
 from abc import abstractmethod

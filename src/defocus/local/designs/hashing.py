@@ -1,4 +1,7 @@
-"""Local hashing: randomised response on a hash of the category."""
+"""Designs that hash: local hashing and count-mean sketches.
+
+Local hashing: randomised response on a hash of the category.
+"""
 
 import math
 from dataclasses import dataclass

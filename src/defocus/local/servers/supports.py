@@ -1,4 +1,7 @@
-"""The Walsh-Hadamard transform on integers."""
+"""Decoding: how many reports support each category.
+
+The Walsh-Hadamard transform on integers.
+"""
 
 from collections.abc import Callable
 from typing import Any

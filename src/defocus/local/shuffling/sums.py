@@ -1,4 +1,6 @@
-r"""Counts hidden by fair game: how much a count loses to which everybody adds a coin.
+r"""Sums by several messages through a shuffler.
+
+Counts hidden by fair game: how much a count loses to which everybody adds a coin.
 
 If each of n users adds, besides what they have to say, a coin that shows heads with chance q, a count carries
 :math:`\mathrm{Bin}(n, q)` noise that nobody has to be trusted with. One user's value moves some counts by known

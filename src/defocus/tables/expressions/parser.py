@@ -1,4 +1,7 @@
-"""How long and how deep a text may be: hostile text ends quickly, before anything recursive looks at it."""
+"""The parser of expressions, with limits on their length and depth.
+
+How long and how deep a text may be: hostile text ends quickly, before anything recursive looks at it.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,7 @@
-"""Public values as SQL: a constant is always a literal, never a piece of a query."""
+"""Terms of expressions: columns, constants and literals as SQL.
+
+Public values as SQL: a constant is always a literal, never a piece of a query.
+"""
 
 import math
 import re

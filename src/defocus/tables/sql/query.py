@@ -1,4 +1,7 @@
-"""A question asked in SQL: previewed, planned and released like any other."""
+"""A question asked in SQL, and the names that are in scope.
+
+A question asked in SQL: previewed, planned and released like any other.
+"""
 
 import re
 from collections.abc import Callable, Mapping, Sequence

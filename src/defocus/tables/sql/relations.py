@@ -1,4 +1,7 @@
-"""Public tables in a query: their columns may be renamed and their values used as keys, since everybody knows them."""
+"""Relations in a query: private tables, public tables, joins and names.
+
+Public tables in a query: their columns may be renamed and their values used as keys, since everybody knows them.
+"""
 
 import difflib
 import math

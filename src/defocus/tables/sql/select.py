@@ -1,4 +1,7 @@
-"""Which groups a query shows: those that somebody named, or None if they are to be found."""
+"""A SELECT as a question: its columns, its filters and the groups that it shows.
+
+Which groups a query shows: those that somebody named, or None if they are to be found.
+"""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,6 @@
-r"""What one step of a stream releases.
+r"""A running stream: its memory, its steps, and what each step releases.
+
+What one step of a stream releases.
 
 What a running stream remembers between steps, and the one place where its data meets noise.
 

@@ -1,4 +1,6 @@
-r"""How processors multiply: what they round before, and how they add.
+r"""Upper bounds on norms of gradients, rounding included.
+
+How processors multiply: what they round before, and how they add.
 
 Reference:
     Fasi, Higham, Mikaitis, Pranesh (2021), Numerical behavior of NVIDIA tensor cores.

@@ -1,4 +1,7 @@
-"""How fine a grid a question needs: from a requested tolerance to a lattice and its dots."""
+"""The privacy loss of a composition: its lattice, its two directions, and the loss that answers questions.
+
+How fine a grid a question needs: from a requested tolerance to a lattice and its dots.
+"""
 
 import math
 from collections.abc import Sequence

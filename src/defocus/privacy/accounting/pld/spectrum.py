@@ -1,4 +1,6 @@
-r"""Connect the dots: a finite measure on a grid of losses that provably dominates a profile.
+r"""Loss distributions on a grid, and their composition by Fourier transform with certified error.
+
+Connect the dots: a finite measure on a grid of losses that provably dominates a profile.
 
 Between grid points the profile is convex in :math:`r = e^l`, so the polygon through points
 on or above it lies above it. The polygon is the profile of a measure with atoms at the

@@ -1,4 +1,6 @@
-r"""Small differences of large numbers, computed without the difference.
+r"""Rényi divergences of events, order by order.
+
+Small differences of large numbers, computed without the difference.
 
 The Rényi divergence of each event at given orders, and its composition: divergences add.
 
