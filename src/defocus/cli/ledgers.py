@@ -126,7 +126,7 @@ def show_budget(where: str, *, part: str | None, plot: Path | None, as_json: boo
                 "dataset": terms.dataset,
                 "unit": str(terms.unit),
                 "budget": str(terms.budget),
-                "left": str(remaining),
+                "left": left_words(remaining),
                 "used": used[-1].to_dict(),
                 "parts": None if terms.parts is None else {**terms.parts.to_dict(), "spent": divided},
                 "releases": [_record(entry, share) for entry, share in zip(charges, used[1:], strict=True)],

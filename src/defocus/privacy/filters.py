@@ -235,7 +235,7 @@ class Filter:
     def fits(self, spent: Cost, *, before: Cost | None = None) -> bool:
         """Whether a run that added up to ``spent`` keeps the budget.
 
-        Where the first release decides, that needs what was spent ``before`` the last release. Unless told it is not
+        Where the first release decides, that needs what was spent ``before`` the last release. By default it is not
         known to be the first, and so the rule that needs no choice is applied.
         """
         ways = self._ways(before) if before is not None else (self._usual,)
