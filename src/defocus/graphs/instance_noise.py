@@ -202,8 +202,8 @@ def instance_noises(
 ) -> list[Method]:
     """The methods that follow the graph: ramp, ladder, and with a delta a noisy local sensitivity.
 
-    They are proven for one edge added or removed. Where one edge replaces another, each gets what keeps the promise to
-    a group of two: half of epsilon, and of delta a part in 1 + exp(epsilon / 2).
+    They are proven for one edge added or removed. Where neighbours differ in k edges, each gets what keeps the promise
+    to a group of k: a k-th of epsilon, and of delta a part in 1 + exp(epsilon / k) + … + exp(epsilon (k - 1) / k).
 
     Args:
         title: what the released number is called.
@@ -254,7 +254,7 @@ def instance_noises(
             )
         )
     if local and budget.delta:
-        delta = budget.delta if changes == 1 else _part(budget.delta, whole / changes)
+        delta = budget.delta if changes == 1 else _part(budget.delta, whole / changes, changes)
         ways.append(
             made(
                 "noisy local sensitivity",
@@ -266,7 +266,7 @@ def instance_noises(
     return attempted(ways)
 
 
-def _part(delta: Number, epsilon: Fraction) -> Fraction:
-    """What of a delta one of two changes may take: both owe 1 + exp(epsilon) times that, and accountants round."""
-    grown = 1 + Fraction(math.exp(float(epsilon)))
+def _part(delta: Number, epsilon: Fraction, changes: int) -> Fraction:
+    """What of a delta one of several changes may take: all owe 1 + exp(epsilon) + … of it, and accountants round."""
+    grown = sum((Fraction(math.exp(float(epsilon) * change)) for change in range(changes)), Fraction(0))
     return Fraction(delta) / grown * (1 - Fraction(1, 10**5))

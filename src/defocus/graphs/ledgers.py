@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
-from defocus.errors import InvalidParameterError, LedgerMismatchError, NotDeclaredError
+from defocus.errors import InvalidParameterError, NotDeclaredError
 from defocus.graphs.edge_files import EdgeSource
 from defocus.ledger import Ledger
-from defocus.ledger.creation import beside
+from defocus.ledger.creation import beside, exists
 from defocus.ledger.text import line
 from defocus.privacy.budgets import Budget
-from defocus.privacy.units import Unit
+from defocus.privacy.units import Unit, node
 
 __all__ = ["Holding", "booked", "called", "place_of"]
 
@@ -88,25 +88,32 @@ def place_of(data: Any, table: str | None, unit: Unit | None, budget: Budget | N
 
 
 def booked(
-    place: Ledger | str | Path, holding: Holding, undo: ExitStack, anchor_file: str | Path | None, **terms: Any
+    place: Ledger | str | Path,
+    holding: Holding,
+    undo: ExitStack,
+    anchor_file: str | Path | None,
+    *,
+    unit: Unit | None,
+    budget: Budget | None,
+    **facts: Any,
 ) -> Ledger:
-    """The ledger, which must have been made for this unit, budget and reading of the data, or is made for them now.
+    """The ledger for this reading of the data, which is made now if there is none.
 
-    One that was made before columns were written down says nothing about them, and is opened as it was.
+    One for edges must have been made for the same unit and reading. One for persons holds any graph about them: by
+    default a person is a node. A ledger that was made before columns were written down is opened as it was.
     """
     if isinstance(place, Ledger):
-        same = place.dataset == holding.earlier
-        place.terms.hold(dataset=holding.earlier if same else holding.dataset, **terms)
-        return place
-    problem: LedgerMismatchError
-    try:
-        return undo.enter_context(Ledger.open(place, anchor_file=anchor_file, dataset=holding.dataset, **terms))
-    except LedgerMismatchError as error:
-        problem = error
-    try:
-        return undo.enter_context(Ledger.open(place, anchor_file=anchor_file, dataset=holding.earlier, **terms))
-    except LedgerMismatchError:
-        raise problem from None
+        book = place
+        book.terms.hold(dataset=None, unit=None, budget=budget)
+    elif unit is None or exists(place):
+        book = undo.enter_context(Ledger.open(place, anchor_file=anchor_file, budget=budget))
+    else:
+        made: dict[str, Any] = {"budget": budget, "unit": unit, "dataset": holding.dataset}
+        book = undo.enter_context(Ledger.open(place, anchor_file=anchor_file, **made))
+    if unit is None and book.person.kind == "user":
+        unit = node()
+    same = book.dataset == holding.earlier
+    return book.data(holding.earlier if same else holding.dataset, unit=unit, **facts)
 
 
 def _spelt(ends: tuple[str, str]) -> str:

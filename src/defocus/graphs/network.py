@@ -36,9 +36,10 @@ from defocus.graphs.questions import (
 from defocus.graphs.statistics import Edges, Joint, Stars, Triangles
 from defocus.graphs.statistics.joint import NAMES, named
 from defocus.ledger import Ledger, Receipt, Remaining
+from defocus.ledger.declarations import allowed
 from defocus.noise import Bits
 from defocus.noise.bits import source as bits_of
-from defocus.release.charge import allowed, spendable
+from defocus.release.charge import spendable
 from defocus.release.paid_computation import perform
 from defocus.release.preview import previewed
 
@@ -69,7 +70,6 @@ class GraphQuery:
     data: Data
     ledger: Ledger
     rules: tuple[str, ...] = RULES
-    purposes: tuple[str, ...] | None = None
 
     def methods(self, *, epsilon: Number, delta: Number | None = None) -> tuple[Method, ...]:
         """Every way to answer, with its noise; public and free."""
@@ -127,7 +127,7 @@ class GraphQuery:
         self.data.check() if self.public.engine else ready()
         asked = spendable(epsilon, delta, self.ledger)
         used = self.plan(epsilon=epsilon, delta=delta, method=method)
-        why = allowed(purpose, self.purposes, self.question.words)
+        why = allowed(purpose, self.ledger.purposes, self.question.words)
         drawn_from = bits_of(bits)
         rules = (*self.rules, *used.rules)
 
@@ -177,7 +177,6 @@ class Network:
     ledger: Ledger
     name: str
     rules: tuple[str, ...]
-    purposes: tuple[str, ...] | None = None
 
     def ask(self, question: Question) -> GraphQuery:
         """Any question: one of those below, or your own."""
@@ -191,7 +190,7 @@ class Network:
             supported(question)
         if isinstance(question, Checking):
             question.check(self.public)
-        return GraphQuery(question, self.public, self.data, self.ledger, self.rules, self.purposes)
+        return GraphQuery(question, self.public, self.data, self.ledger, self.rules)
 
     def edges(self, *, cap: int | None = None) -> GraphQuery:
         """How many edges there are. Under node privacy at most ``cap`` count at a node; without it a cap is found."""

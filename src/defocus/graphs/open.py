@@ -21,9 +21,10 @@ from defocus.graphs.node_names import Lines, Names, is_text, listed_in
 from defocus.graphs.public import Public
 from defocus.ledger import Ledger
 from defocus.ledger.creation import check_kinds
+from defocus.ledger.declarations import purposes_of
+from defocus.ledger.identity import identity
 from defocus.privacy.budgets import Budget
 from defocus.privacy.units import Unit
-from defocus.release.charge import declared
 
 __all__ = ["AS_LISTED", "open_graph"]
 
@@ -120,7 +121,7 @@ def open_graph(
                 fix="leave engine= out; or write the edges to Parquet.",
             )
         one_way = _direction(directed, opened)
-        allowed = declared(purposes)
+        facts = {"purposes": purposes_of(purposes), "identity": identity(data, table)}
         title = called(name, opened, ledger)
         holding = Holding(title, opened.ends, directed=one_way)
         place = place_of(data, table, unit, budget) if ledger is None else ledger
@@ -128,7 +129,7 @@ def open_graph(
             ready()
         book = None
         if unit is None:  # then only a ledger that is there can say whom it protects
-            book = booked(place, holding, undo, anchor_file, unit=None, budget=budget)
+            book = booked(place, holding, undo, anchor_file, unit=None, budget=budget, **facts)
             unit = book.unit
         _checked_unit(unit, weights=weights, time=time)
         if there is not None:
@@ -138,7 +139,8 @@ def open_graph(
         names, read = _nodes(nodes, unit, opened)
         private = Data(read) if there is None or names is None else there.data(names, directed=one_way)
         if book is None:
-            book = booked(place, holding, undo, anchor_file, unit=unit, budget=budget)
+            book = booked(place, holding, undo, anchor_file, unit=unit, budget=budget, **facts)
+            unit = book.unit
         public = Public(
             unit,
             None if unit.kind == "node" or names is None else len(names.labels),
@@ -149,7 +151,7 @@ def open_graph(
             engine="" if there is None else there.source.engine.name,
             lines=opened.written,
         )
-        network = Network(private, public, book, title, _rules(unit, public, directed=one_way), allowed)
+        network = Network(private, public, book, title, _rules(unit, public, directed=one_way))
         undo.pop_all()
     return network
 

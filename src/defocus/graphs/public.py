@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from defocus.errors import InvalidParameterError, NotDeclaredError
 from defocus.privacy.sensitivity import Sensitivity
-from defocus.privacy.units import Adjacency, Unit
+from defocus.privacy.units import Unit
 
 __all__ = ["IntVector", "Public", "Statistic", "edge_sensitivity"]
 
@@ -72,8 +72,8 @@ class Public:
 
     @property
     def changes(self) -> int:
-        """How many units come or go between neighbours: one, or two where one replaces another."""
-        return 2 if self.unit.adjacency is Adjacency.REPLACE else 1
+        """How many edges, nodes or events come or go between neighbours; see :attr:`.Unit.changes`."""
+        return self.unit.changes
 
 
 IntVector: TypeAlias = NDArray[np.int64]

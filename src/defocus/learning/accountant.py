@@ -36,6 +36,11 @@ def protected(unit: object) -> Unit:
         raise InvalidParameterError(
             f"Training protects rows or users, but the unit is {unit!s:.60}.", fix='pass rows() or user("patient_id").'
         )
+    if unit.per_person not in {None, 1}:
+        raise InvalidParameterError(
+            f"Steps draw rows, and of {unit} a random part would be drawn.",
+            fix='say whose each row is: unit=user("patient_id") and users=, an array with one for each example.',
+        )
     return unit
 
 

@@ -9,12 +9,12 @@ import torch
 from defocus.errors import CheckpointError
 from defocus.learning.accountant import Plan, plan
 from defocus.learning.distributed import Ranks
-from defocus.learning.ledgers import delta_of, is_there, ledger_of, place_of, total_of
+from defocus.learning.ledgers import delta_of, ledger_of, place_of, total_of
 from defocus.learning.noise import new_key
 from defocus.learning.resume import State, ended
 from defocus.learning.run_log import Log, check_folder
 from defocus.ledger import Ledger, Receipt
-from defocus.ledger.creation import check_kinds
+from defocus.ledger.creation import check_kinds, exists
 from defocus.ledger.runs import run_file
 from defocus.noise import Bits
 from defocus.privacy.budgets import Budget
@@ -179,7 +179,7 @@ class Payment:
         return Log.begin(path, self.receipt, key, most=self._plan.steps)
 
     def _opened(self, *, make: bool) -> Ledger | None:
-        if self._place is None or not (make or is_there(self._place)):
+        if self._place is None or not (make or exists(self._place)):
             return None
         new = self._plan.price if self._budget is None else self._budget
         return ledger_of(self._place, unit=self._plan.unit, budget=self._budget, new=new)

@@ -8,12 +8,12 @@ import numpy as np
 
 from defocus.errors import InvalidParameterError, NotDeclaredError
 from defocus.ledger import Ledger
-from defocus.ledger.creation import beside
+from defocus.ledger.creation import beside, exists
 from defocus.privacy.budgets import Budget
 from defocus.privacy.calibration import check_budget, delta_for
 from defocus.privacy.units import Unit, rows
 
-__all__ = ["delta_of", "is_there", "ledger_of", "place_of", "price", "total_of"]
+__all__ = ["delta_of", "ledger_of", "place_of", "price", "total_of"]
 
 _CUSTOMARY = 1e-6
 
@@ -77,7 +77,8 @@ def ledger_of(place: Ledger | str | Path, *, unit: Unit | None, budget: Budget |
     if unit is not None and ledger.unit != unit:
         raise InvalidParameterError(
             f"The fit protects {unit}, but the ledger protects {ledger.unit}; nothing was charged.",
-            fix="pass unit=ledger.unit, or charge a ledger of the same unit.",
+            fix="pass unit=ledger.unit; or say to a ledger of persons how one appears in this data: ledger=ledger.data("
+            '"survey", unit=dp.rows(per_person=1)), and unit=ledger.unit.',
         )
     ledger.terms.hold(dataset=None, unit=None, budget=budget)
     return ledger
@@ -94,13 +95,8 @@ def total_of(place: Ledger | str | Path, budget: Budget | None, *, anchor_file: 
         return found.budget
 
 
-def is_there(place: object) -> bool:
-    """Whether a ledger need not be made: it is open, on a server, or a file that exists."""
-    return not isinstance(place, str | Path) or "://" in str(place) or Path(place).exists()
-
-
 def _opened(place: str | Path, unit: Unit | None, new: Budget | None) -> Ledger:
-    if is_there(place):
+    if exists(place):
         return Ledger.open(place)
     return Ledger.open(place, budget=new, unit=unit or rows(), dataset=Path(place).stem or "data")
 

@@ -2,11 +2,12 @@
 
 import contextlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import final
 
 from defocus.errors import LedgerDamagedError, LedgerUnavailableError
 from defocus.ledger.anchors import Anchor, AnchorFile
+from defocus.ledger.declarations import Declaration
 from defocus.ledger.entries import Entry
 from defocus.ledger.store import Session, Store, checked
 from defocus.ledger.verification import linked
@@ -20,18 +21,19 @@ __all__ = ["Chain", "anchors", "heaviest_events"]
 class Chain:
     """The entries of one opened ledger, and the newest one that this process has seen of them."""
 
-    __slots__ = ("_read_only", "_seen", "file", "store")
+    __slots__ = ("_declared", "_seen", "file", "read_only", "store")
 
     def __init__(self, store: Store, file: AnchorFile | None, *, read_only: bool) -> None:
         self.store = store
         self.file = file
-        self._read_only = read_only
+        self.read_only = read_only
         self._seen: Anchor | None = None
+        self._declared: tuple[int, Mapping[str, Declaration]] = (-1, {})
 
     @contextlib.contextmanager
     def end(self, *, write: bool = False) -> Iterator[tuple[Session, Entry]]:
         """A transaction and the last entry in it; while one writes, nobody else can append another."""
-        if write and self._read_only:
+        if write and self.read_only:
             raise LedgerUnavailableError(
                 f"The ledger {self.store.place.name} was opened for reading only.",
                 fix="open it without read_only=True.",
@@ -40,6 +42,16 @@ class Chain:
         known = self.known()
         with self.store.session(write=write) as session:
             yield session, self.last(session, known, lock=write)
+
+    def declarations(self, session: Session, last: Entry) -> Mapping[str, Declaration]:
+        """The newest declaration of each data set, by its name. Only entries that were not read before are read."""
+        until, known = self._declared
+        read = {}
+        for row in session.declarations(until):
+            declared = Declaration.read(checked(row).content["data"])
+            read[declared.name] = declared
+        self._declared = last.sequence, {**known, **read}
+        return self._declared[1]
 
     def last(self, session: Session, known: Iterable[Anchor], *, lock: bool) -> Entry:
         """The last entry, whose sums all later decisions rest on."""
@@ -81,7 +93,7 @@ class Chain:
                 fix="put it back, or move there the one that lies beside the ledger; if this ledger never had one,"
                 " verify it and save one: Ledger.open(where).anchor().save(path).",
             )
-        if not self._read_only:
+        if not self.read_only:
             self.file.replace(Anchor(last.sequence, last.hash))
 
     def note(self, entry: Entry) -> None:

@@ -37,7 +37,7 @@ from defocus.privacy.budgets import Budget
 from defocus.privacy.calibration import check_budget
 from defocus.privacy.units import Unit
 
-__all__ = ["DATA", "anchor_file_of", "beside", "check_kinds", "is_there", "make", "place_of", "terms_of"]
+__all__ = ["DATA", "anchor_file_of", "beside", "check_kinds", "exists", "is_there", "make", "place_of", "terms_of"]
 
 
 def check_kinds(*, budget: object, unit: object, parts: object = None) -> None:
@@ -99,6 +99,11 @@ def is_there(store: Store, file: AnchorFile | None) -> bool:
             fix=f"put the ledger back. {file.anew}",
         )
     return False
+
+
+def exists(where: object) -> bool:
+    """Whether a ledger need not be made: it is open, on a server, or a file that exists."""
+    return not isinstance(where, str | Path) or "://" in str(where) or Path(where).exists()
 
 
 def _nowhere(place: str, given: tuple[Any, Any, Any] | None) -> LedgerUnavailableError:

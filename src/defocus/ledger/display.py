@@ -13,7 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from defocus.errors import UnsupportedEventError
-from defocus.ledger.entries import CHARGE, GENESIS, Entry, amounts_out
+from defocus.ledger.declarations import Declaration
+from defocus.ledger.entries import CHARGE, DATA, GENESIS, Entry, amounts_out
 from defocus.ledger.filter import Guard, Remaining
 from defocus.ledger.terms import Terms
 from defocus.privacy.composition import FixedSequence, single_release_bound
@@ -166,7 +167,11 @@ def _parts(entry: Entry) -> str:
 
 def _what(entry: Entry) -> str:
     if entry.kind == CHARGE:
-        return f"{_parts(entry)}{sketch(charged(entry))}"
+        data, question = (entry.content.get(name, "") for name in ("data", "question"))
+        about = f"{data}: " if data else ""
+        return f"{about}{_parts(entry)}{f'{question}; ' if question else ''}{sketch(charged(entry))}"
+    if entry.kind == DATA:
+        return f"declared {Declaration.read(entry.content['data'])}"
     if entry.kind == GENESIS:
         return "opened"
     kept = entry.content["value"]

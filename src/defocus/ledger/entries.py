@@ -26,6 +26,7 @@ from defocus.privacy.wire import from_wire, to_wire, write_number
 
 __all__ = [
     "CHARGE",
+    "DATA",
     "GENESIS",
     "NO_HASH",
     "RELEASE",
@@ -42,16 +43,20 @@ __all__ = [
 ]
 
 
-GENESIS, CHARGE, RELEASE = "genesis", "charge", "release"
+GENESIS, CHARGE, RELEASE, DATA = "genesis", "charge", "release", "data"
 NO_HASH = "0" * 64
 _TAG = b"defocus ledger entry 1\n"
 _FIELDS = {
     GENESIS: frozenset({"terms"}),
     CHARGE: frozenset({"event", "cost", "request"}),
     RELEASE: frozenset({"charge", "digest", "description", "value"}),
+    DATA: frozenset({"data"}),
 }
+_OPTIONAL = {CHARGE: frozenset({"data", "question"})}
+"""What a charge says beside: which data set it is about, if not the ledger's own, and what is asked."""
 _COMMON = frozenset({"sequence", "kind", "time", "who", "purpose", "previous", "spent"})
-_DIVIDED = {GENESIS: frozenset({"tally"}), CHARGE: frozenset({"tally", "parts"}), RELEASE: frozenset({"tally"})}
+_TALLY = frozenset({"tally"})
+_DIVIDED = {GENESIS: _TALLY, CHARGE: frozenset({"tally", "parts"}), RELEASE: _TALLY, DATA: _TALLY}
 """What the entries of a ledger with parts have beside."""
 
 
@@ -61,8 +66,9 @@ class Entry:
     """What was written, when, by whom, why, and how much has been spent once it counts.
 
     ``content`` depends on the kind: ``terms`` for the genesis; ``event``, ``cost`` and
-    ``request`` for a charge; ``charge`` (a sequence number), ``digest``, ``description`` and
-    ``value`` for a release.
+    ``request`` for a charge, with the name of its ``data`` set where it is not the ledger's own and
+    the ``question`` where it is known; ``charge`` (a sequence number), ``digest``, ``description``
+    and ``value`` for a release; ``data`` for the declaration of a data set.
 
     Where the data has parts, ``tally`` has the sums behind ``spent``, which is then the most that anybody was charged,
     and the content of a charge has ``parts``: the label of each part it is about, with the sum of that part; none for
@@ -157,8 +163,9 @@ def read_body(body: object) -> Entry:
     kind = fields.get("kind")
     expected = _FIELDS.get(kind) if isinstance(kind, str) else None
     divided = _DIVIDED.get(kind, frozenset()) if isinstance(kind, str) and "tally" in fields else frozenset()
-    if expected is None or fields.keys() != expected | _COMMON | divided:
-        raise _unreadable("its fields are not those of a genesis, a charge or a release")
+    if expected is None or fields.keys() - _OPTIONAL.get(str(kind), frozenset()) != expected | _COMMON | divided:
+        raise _unreadable("its fields are not those of a genesis, a charge, a release or a declaration")
+    expected |= fields.keys() & _OPTIONAL.get(str(kind), frozenset())
     entry = Entry(
         **{name: fields[name] for name in _COMMON - {"spent"}},
         spent=amounts_in(fields["spent"]),
@@ -172,7 +179,7 @@ def read_body(body: object) -> Entry:
         if not isinstance(entry.content.get("parts", {}), dict):
             raise _unreadable("its parts are not labels with their sums")
         _ = entry.parts
-        texts += [entry.content["request"] or ""]
+        texts += [entry.content["request"] or "", *(entry.content.get(name, "") for name in _OPTIONAL[CHARGE])]
     elif kind == RELEASE:
         texts += [entry.content["digest"], entry.content["description"] or ""]
         numbers += [entry.content["charge"]]

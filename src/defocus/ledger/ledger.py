@@ -2,18 +2,20 @@
 
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, final
 
 from rich.table import Table
 
-from defocus.errors import InvalidParameterError, LedgerUnavailableError, Number
+from defocus.errors import InvalidParameterError, LedgerMismatchError, LedgerUnavailableError, Number
 from defocus.ledger import display
 from defocus.ledger.anchors import Anchor, AnchorFile, as_anchor
 from defocus.ledger.chain import Chain, anchors, heaviest_events
 from defocus.ledger.creation import anchor_file_of, check_kinds, is_there, make, place_of, terms_of
+from defocus.ledger.declarations import Declaration, allowed, commitment, purposes_of
 from defocus.ledger.display import Prices
-from defocus.ledger.entries import CHARGE, RELEASE, Entry, amounts_out, fingerprint, now, plain, stored_event
+from defocus.ledger.entries import CHARGE, DATA, RELEASE, Entry, amounts_out, fingerprint, now, plain, stored_event
 from defocus.ledger.filter import Guard, Remaining, Tally
 from defocus.ledger.parts import Parts
 from defocus.ledger.receipts import Account, Receipt, Recorded, checked_labels
@@ -25,6 +27,7 @@ from defocus.privacy.budgets import Budget
 from defocus.privacy.calibration import spoken_delta
 from defocus.privacy.composition import FixedSequence, fixed_sequence_bound
 from defocus.privacy.events import Event
+from defocus.privacy.translation import appearance
 from defocus.privacy.units import Unit
 from defocus.privacy.wire import from_wire
 
@@ -35,7 +38,10 @@ _BATCH = 500
 
 @final
 class Ledger:
-    """Everything that was ever charged against one data set and unit. Made by :meth:`open`.
+    """Everything that was ever charged for what was said about one person, or another unit. Made by :meth:`open`.
+
+    A ledger for persons holds all data about them: :meth:`data` is the same ledger for one of its data sets, which says
+    by its own unit how a person appears there.
 
     Guarantee:
         A receipt is given only when its charge is committed and flushed to disk, and only while
@@ -65,13 +71,19 @@ class Ledger:
     >>> home.cleanup()
     """
 
-    __slots__ = ("_chain", "_guard", "_parts", "_terms")
+    __slots__ = ("_chain", "_data", "_guard", "_made", "_parts", "_terms")
 
-    def __init__(self, chain: Chain, terms: Terms, guard: Guard, parts: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, chain: Chain, made: Terms, guard: Guard, parts: tuple[str, ...] = (), data: Declaration | None = None
+    ) -> None:
         self._chain = chain
-        self._terms = terms
+        self._made = made
         self._guard = guard
         self._parts = parts
+        self._data = data or Declaration(made.dataset, made.unit)
+        self._terms = made
+        if self._data.name != made.dataset:
+            self._terms = replace(made, dataset=self._data.name, unit=self._data.unit, parts=None, person=made.unit)
 
     @classmethod
     def open(
@@ -98,7 +110,8 @@ class Ledger:
             where: the path of an SQLite file, or ``postgresql://user@host/database?schema=name``.
             budget: how much may ever be lost. Needed to make a ledger; may be repeated later, and must then agree.
             unit: what one person is, and which data sets are neighbours. Likewise.
-            dataset: the name of the data. Likewise.
+            dataset: the name of the data. Likewise; but a ledger for persons may be opened for any data about them, as
+                by :meth:`data`, and ``unit`` then says how a person appears in it.
             parts: what divides the data into parts with nobody in common, which can be charged apart. Left out, a new
                 ledger has none, and one that has some is opened all the same.
             filter: which filter guards a new ledger, by its name in :func:`defocus.privacy.filter`. By default one
@@ -126,7 +139,9 @@ class Ledger:
                 chain = Chain(store, file, read_only=read_only)
                 ledger = cls(chain, terms, Guard.of(terms))
                 chain.follow(new=not there)
-                terms.hold(dataset=dataset, unit=unit, budget=budget, parts=parts, filter=filter)
+                terms.hold(dataset=None, unit=None, budget=budget, filter=filter)
+                ledger = ledger.data(dataset, unit=unit, who=who)
+                ledger.terms.hold(dataset=None, unit=None, budget=None, parts=parts)
         except BaseException:
             store.close()
             raise
@@ -142,6 +157,105 @@ class Ledger:
             there = is_there(store, anchor_file_of(anchor_file, store.place, where))
         return cls.open(where, anchor_file=anchor_file, read_only=True) if there else None
 
+    def data(
+        self,
+        name: str | None = None,
+        *,
+        unit: Unit | None = None,
+        purposes: Iterable[str] | str | None = None,
+        identity: str | None = None,
+        who: str | None = None,
+    ) -> "Ledger":
+        """The same ledger for one of the data sets about its persons; declared there if it is new.
+
+        What the ledger knows about the data set holds: facts that are left out are those it has, and others are
+        refused. A fact that it does not have yet becomes an entry.
+
+        Args:
+            name: the name of the data set; the ledger's own by default.
+            unit: how a person appears in it, see :func:`defocus.privacy.appearance`; as in the ledger by default.
+            purposes: what it may be used for; any purpose by default.
+            identity: what tells this data from other data, in one text, of which only a salted digest is kept.
+            who: who declares it; the account's name by default.
+
+        >>> import tempfile; from defocus.privacy import edge, user
+        >>> home = tempfile.TemporaryDirectory()
+        >>> book = Ledger.open(f"{home.name}/a.ledger", budget=Budget(1), unit=user("patient"), dataset="hospital")
+        >>> contacts = book.data("contacts", unit=edge(per_person=20))
+        >>> print(contacts.unit, contacts.unit.changes, sep="; ")
+        all edges of one person, at most 20, added or removed; 20
+        >>> book.close(); home.cleanup()
+        """
+        title = self._made.dataset if name is None else line("dataset", name, longest=200)
+        facts = {
+            "purposes": purposes_of(purposes),
+            "identity": None if identity is None else commitment(self._made, identity),
+        }
+        with self._chain.end() as (session, last):
+            known = self._chain.declarations(session, last)
+        declared = Declaration.of(self._made, known, title, unit, **facts)
+        if declared != self._known(known, title) and not self._chain.read_only:
+            with self._chain.end(write=True) as (session, last):
+                known = self._chain.declarations(session, last)
+                declared = Declaration.of(self._made, known, title, unit, **facts)
+                entry = None
+                if declared != self._known(known, title):
+                    entry = _declared(last, declared, by=(whoever(who), "declare a data set"))
+                    session.append(entry)
+            if entry is not None:
+                self._chain.note(entry)
+        return Ledger(self._chain, self._made, self._guard, self._parts if title == self._data.name else (), declared)
+
+    def declare(
+        self,
+        name: str | None = None,
+        *,
+        why: str,
+        unit: Unit | None = None,
+        purposes: Iterable[str] | str | None = None,
+        renew: bool = False,
+        who: str | None = None,
+    ) -> "Ledger":
+        """Change what the ledger knows about a data set, for everybody who opens it from now on, and say why.
+
+        Assumes:
+            Releases that were charged before stay as they were: where a person turns out to own more rows than was
+            declared, they cost such a person more than the ledger shows.
+
+        Args:
+            name: the name of the data set; the one that this ledger is opened for by default.
+            why: the reason, in one line.
+            unit: how a person appears in it from now on.
+            purposes: what it may be used for from now on.
+            renew: whether the data is a new version, about the same persons: which one is noted when it is next opened.
+            who: who changes it; the account's name by default.
+        """
+        title, by = self._data.name if name is None else line("dataset", name, longest=200), (whoever(who), why)
+        line("why", why)
+        with self._chain.end(write=True) as (session, last):
+            before = self._known(self._chain.declarations(session, last), title)
+            declared = Declaration(
+                title,
+                before.unit if unit is None else appearance(self._made.unit, unit),
+                before.purposes if purposes is None else purposes_of(purposes),
+                None if renew else before.identity,
+            )
+            entry = _declared(last, declared, by=by)
+            session.append(entry)
+        self._chain.note(entry)
+        return Ledger(self._chain, self._made, self._guard, self._parts if title == self._data.name else (), declared)
+
+    def datasets(self) -> list[Declaration]:
+        """Every data set that is charged to this ledger, its own first."""
+        with self._chain.end() as (session, last):
+            known = self._chain.declarations(session, last)
+        own = self._made.dataset
+        return [self._known(known, name) for name in (own, *(name for name in known if name != own))]
+
+    def _known(self, known: Mapping[str, Declaration], name: str) -> Declaration:
+        """What is declared about a data set: by its newest entry, else by the terms of the ledger."""
+        return known.get(name) or Declaration(name, self._made.unit)
+
     def charge(
         self,
         event: Event,
@@ -149,6 +263,7 @@ class Ledger:
         purpose: str,
         who: str | None = None,
         request: str | None = None,
+        question: str | None = None,
         parts: Iterable[str] | None = None,
     ) -> Receipt:
         """Charge ``event``, durably, and return the receipt that allows one sample; or refuse and charge nothing.
@@ -158,20 +273,30 @@ class Ledger:
             purpose: why, in one line.
             who: by whom; the account's name by default.
             request: a name under which the recorded answer can be found again with :meth:`recall`.
+            question: what is asked, in one line, for the record.
             parts: the labels of the parts that the release reads, and it reads nothing else; an empty list for
                 everybody. Unless given, those that the ledger is :meth:`about`. They are public: whoever asks chooses
                 them, and they are written down. Whoever charges answers for it that different labels have no row in
                 common, as ``Table.part`` does.
         """
         wire, labels = stored_event(event), self._labels(parts)
-        purpose, who = line("purpose", purpose), whoever(who)
+        purpose, who = allowed(line("purpose", purpose), self._data.purposes, ""), whoever(who)
+        about = {} if self._terms.person is None else {"data": self.dataset}
+        if question is not None:
+            about["question"] = line("question", question)
         request = None if request is None else line("request", request, longest=500)
         cost = self._guard.cost(event)
         with self._chain.end(write=True) as (session, last):
+            if self._known(self._chain.declarations(session, last), self._data.name) != self._data:
+                raise LedgerMismatchError(
+                    f"What the ledger declares about {self.dataset!r:.80} was changed since it was opened; nothing was"
+                    " charged.",
+                    fix="open the data again.",
+                )
             account = Account.of(self._guard, session, last, labels)
             short = account.short(cost)
             spent, tally, divided = account.charged(cost)
-            content = {"event": wire, "cost": amounts_out(cost), "request": request, **divided}
+            content = {"event": wire, "cost": amounts_out(cost), "request": request, **about, **divided}
             entry = _after(last, CHARGE, by=(who, purpose), spent=spent, content=content, tally=tally)
             if short is None:
                 session.append(entry)
@@ -226,6 +351,8 @@ class Ledger:
                 noted = None if answer is None else checked(answer).content
                 if noted is not None and noted["value"] is not None:
                     charge = checked(row)
+                    if charge.content.get("data", self._made.dataset) != self.dataset:
+                        continue
                     receipt = Receipt.of(charge, from_wire(charge.content["event"]), self._terms)
                     value, *facts = noted["value"]
                     if not facts and isinstance(value, dict):  # where older versions have them
@@ -235,7 +362,7 @@ class Ledger:
 
     @property
     def terms(self) -> Terms:
-        """Data set, unit, budget and filter, as the first entry has them."""
+        """Data set, unit, budget and filter, as the first entry has them; see :meth:`data` for other data sets."""
         return self._terms
 
     @property
@@ -247,6 +374,16 @@ class Ledger:
     def unit(self) -> Unit:
         """What one person is, and which data sets are neighbours."""
         return self._terms.unit
+
+    @property
+    def purposes(self) -> tuple[str, ...] | None:
+        """What the data may be used for; None where any purpose will do."""
+        return self._data.purposes
+
+    @property
+    def person(self) -> Unit:
+        """Whom the ledger protects, however such a person appears in the data."""
+        return self._made.unit
 
     @property
     def budget(self) -> Budget:
@@ -282,7 +419,7 @@ class Ledger:
 
     def about(self, *parts: str) -> "Ledger":
         """The same ledger, whose charges, sums and remainders are those of the named parts by default."""
-        return Ledger(self._chain, self._terms, self._guard, checked_labels(parts, self._terms))
+        return Ledger(self._chain, self._made, self._guard, checked_labels(parts, self._terms), self._data)
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -398,6 +535,11 @@ def verify(where: str | Path, anchor: Any = None, *, anchor_file: str | Path | N
                 f"There is no anchor file at {file.path}.", fix="check its path, or leave it out."
             )
         return examine(store, anchors([as_anchor(anchor)], file))
+
+
+def _declared(last: Entry, declared: Declaration, *, by: tuple[str, str]) -> Entry:
+    content = {"data": declared.to_dict()}
+    return _after(last, DATA, by=by, spent=last.spent, content=content, tally=last.tally)
 
 
 def _after(

@@ -11,8 +11,8 @@ from defocus.ledger.parts import Parts
 from defocus.ledger.text import line
 from defocus.privacy.budgets import Budget
 from defocus.privacy.filters import rule
-from defocus.privacy.units import Adjacency, Unit
-from defocus.privacy.wire import read_number, write_number
+from defocus.privacy.units import Unit
+from defocus.privacy.wire import read_number, read_unit, write_number, write_unit
 
 __all__ = ["Terms"]
 
@@ -40,6 +40,8 @@ class Terms:
     id: str
     parts: Parts | None = None
     """What divides the data into parts that are charged apart; None where every charge is everybody's."""
+    person: Unit | None = None
+    """Whom the ledger protects, where ``unit`` says how that person appears in one of its data sets."""
 
     @classmethod
     def new(
@@ -54,28 +56,22 @@ class Terms:
     def to_dict(self) -> dict[str, Any]:
         """The terms with JSON types only."""
         divided = {} if self.parts is None else {"parts": self.parts.to_dict()}
+        person = {} if self.person is None else {"person": write_unit(self.person)}
         return {
             "dataset": self.dataset,
-            "unit": {
-                "kind": self.unit.kind,
-                "column": self.unit.column,
-                "bound": write_number(self.unit.bound),
-                "adjacency": self.unit.adjacency.value,
-            },
+            "unit": write_unit(self.unit),
             "budget": {name: write_number(getattr(self.budget, name)) for name in ("epsilon", "delta", "rho", "mu")},
             "filter": self.filter,
             "id": self.id,
             **divided,
+            **person,
         }
 
     @classmethod
     def read(cls, data: Any) -> "Terms":
         """Read terms back; anything malformed is refused."""
         try:
-            found = dict(data["unit"])
-            unit = Unit(
-                found["kind"], found["column"], read_number(found["bound"]), adjacency=Adjacency(found["adjacency"])
-            )
+            unit = read_unit(data["unit"])
             return cls(
                 dataset=line("dataset", data["dataset"]),
                 unit=unit,

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple, final
 
 from defocus.errors import DefocusError, LedgerBusyError, LedgerDamagedError
 from defocus.ledger.anchors import Anchor
-from defocus.ledger.entries import CHARGE, GENESIS, NO_HASH, RELEASE, Entry, amounts_in, digest
+from defocus.ledger.declarations import Declaration
+from defocus.ledger.entries import CHARGE, DATA, GENESIS, NO_HASH, RELEASE, Entry, amounts_in, digest
 from defocus.ledger.filter import Amounts, Guard, Tally
 from defocus.ledger.parts import key_of
 from defocus.ledger.receipts import Account
@@ -132,7 +133,7 @@ def examine(store: Store, anchors: Iterable[Anchor]) -> Verification:
     )
 
 
-_BEGIN = {GENESIS: '{"kind":"genesis",', CHARGE: '{"cost":', RELEASE: '{"charge":'}
+_BEGIN = {GENESIS: '{"kind":"genesis",', CHARGE: '{"cost":', RELEASE: '{"charge":', DATA: '{"data":'}
 """How the canonical text of each kind begins."""
 
 
@@ -327,6 +328,9 @@ class _Trail:
             self._cost(entry)
         elif entry.kind == RELEASE:
             self._release(entry)
+        elif self.previous is not None:
+            Declaration.read(entry.content["data"])
+            self._sum(entry, self.previous.spent, self.previous.tally)
 
     def _cost(self, entry: Entry) -> None:
         if self.guard is None:

@@ -25,6 +25,7 @@ from defocus.local.shuffling import MultiMessageHistogram, MultiMessageSum, Roun
 from defocus.noise import Bits, uniform
 from defocus.noise.bits import source
 from defocus.privacy import Adjacency, events
+from defocus.privacy.translation import PERSONS
 from defocus.release.charge import charge
 
 __all__ = ["Asked", "Attributes", "Tables", "attributes", "collect", "collection_event"]
@@ -214,16 +215,20 @@ def collect(
     reports: int = 1,
     values: int | None = None,
     changes_are_public: bool = False,
+    participation: str = "protected",
 ) -> Receipt:
     """Charge a collection to a ledger whose unit is the person, and return the receipt. Do this before asking anyone.
 
     The reports of one person compose with everything else the ledger holds, central or local: a person who reported is
     protected by the sum. Whoever trusts only their own device has the guarantee of their own reports regardless.
 
-    That a person takes part is seen by whoever carries the message, so what is protected is *what* they say: neighbours
-    differ in one person's values, and the unit has to say so (``replace=True``). See :func:`collection_event` for
-    ``reports``, ``values`` and ``changes_are_public``; the last is written into the purpose of the charge. A collection
-    takes no ``request``: each charge allows people to be asked once more, and there is no answer yet to be recalled.
+    That a person takes part is seen by whoever carries the message, so what is protected is *what* they say. Where
+    persons of the ledger are replaced (``replace=True``), that is its promise. Where they are added or removed, say
+    ``participation="public"``: whoever has no data then reports as well, as somebody whose value is missing. Every
+    domain has an outcome for that, so a person who is added replaces a missing value. The charge says so.
+
+    See :func:`collection_event` for ``reports``, ``values`` and ``changes_are_public``, which the charge says too. A
+    collection takes no ``request``: each charge allows people to be asked once more, and there is no answer yet.
 
     >>> import tempfile, pathlib
     >>> from defocus import Budget, Ledger, local, user
@@ -235,13 +240,22 @@ def collect(
     Composed(parts=((RandomizedResponse(epsilon=1, categories=6), 2),))
     """
     event = collection_event(asked, reports=reports, values=values, changes_are_public=changes_are_public)
-    if ledger.unit.adjacency is not Adjacency.REPLACE:
+    public = choice("participation", participation, ("protected", "public")) == "public"
+    if ledger.person.kind not in PERSONS and ledger.person.adjacency is not Adjacency.REPLACE:
+        raise InvalidParameterError(
+            f"A collection is about persons, but the ledger protects {ledger.person}.",
+            fix='open a ledger for them: unit=dp.user("phone").',
+        )
+    if not public and ledger.person.adjacency is not Adjacency.REPLACE:
         raise InvalidParameterError(
             "Reports show who takes part, so a person added or removed is seen; only what they say is protected.",
-            fix='open the ledger with a unit whose values are replaced, for example user("phone", replace=True).',
+            fix='let everybody report, with or without data, and say participation="public"; or open the ledger with a'
+            ' unit whose values are replaced, for example user("phone", replace=True).',
         )
-    told = f" (at most {values} values a person; moments of change are public)"
-    return charge(event, ledger=ledger, purpose=f"{purpose}{told if (values or 1) > 1 else ''}", who=who)
+    question = f"local reports, {reports} a person"
+    question += f", at most {values} values, whose moments of change are public" if (values or 1) > 1 else ""
+    question += "; that a person takes part is public" if public else ""
+    return charge(event, ledger=ledger, purpose=purpose, who=who, question=question)
 
 
 def collection_event(

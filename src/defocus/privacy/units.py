@@ -10,6 +10,8 @@ __all__ = ["Adjacency", "Unit", "edge", "item", "node", "rows", "user", "weight"
 
 
 _KINDS = ("rows", "user", "edge", "node", "event", "weight")
+_COUNTED = {"rows": "rows", "edge": "edges", "event": "events", "weight": "weights"}
+"""Units of which one person may own several."""
 
 
 class Adjacency(StrEnum):
@@ -36,21 +38,48 @@ class Adjacency(StrEnum):
 class Unit:
     """One protected unit and its adjacency. Made by :func:`rows`, :func:`user`, :func:`edge` and their kin.
 
+    With ``per_person`` the unit is a person who owns at most so many rows, edges, events or weights.
+
     >>> print(user("patient_id"))
     everything about one patient_id, added or removed
+    >>> print(rows(per_person=3))
+    all rows of one person, at most 3, added or removed
     """
 
     kind: str
     column: str | None = None
     bound: Number | None = None
     adjacency: Adjacency = Adjacency.ADD_REMOVE
+    per_person: int | None = None
 
     def __post_init__(self) -> None:
-        known = self.kind in _KINDS and (self.column is None) != (self.kind == "user")
-        if not known or not isinstance(self.adjacency, Adjacency):
+        whole = self.kind in _KINDS and (self.column is None) != (self.kind == "user")
+        whole = whole and (self.per_person is None or self.kind in _COUNTED)
+        if not whole or not isinstance(self.adjacency, Adjacency):
             raise InvalidParameterError(
                 f"{self!r} is not a unit.", fix=f"make one with {', '.join(f'{kind}()' for kind in _KINDS)}."
             )
+
+    @property
+    def changes(self) -> int:
+        """How many rows, edges, events, weights or whole persons come or go between neighbours, at most.
+
+        A person who is replaced goes and another comes, so that both count. Weights do neither: they change in place.
+
+        >>> rows().changes, rows(replace=True).changes, edge(per_person=20).changes, user("id", replace=True).changes
+        (1, 2, 20, 2)
+        """
+        both = self.adjacency is Adjacency.REPLACE and self.kind != "weight"
+        return (self.per_person or 1) * (2 if both else 1)
+
+    @property
+    def number_is_public(self) -> bool:
+        """Whether neighbours have equally many units. Not where persons are replaced who own several: not as many.
+
+        >>> rows(replace=True).number_is_public, rows(per_person=3, replace=True).number_is_public
+        (True, False)
+        """
+        return self.adjacency is Adjacency.REPLACE and (self.per_person is None or self.kind == "weight")
 
     def __str__(self) -> str:
         thing = {
@@ -61,18 +90,21 @@ class Unit:
             "event": "one event",
             "weight": f"one weight in [0, {self.bound}]",
         }[self.kind]
+        if self.per_person is not None:
+            limits = f" in [0, {self.bound}]" if self.kind == "weight" else ""
+            thing = f"all {_COUNTED[self.kind]}{limits} of one person, at most {self.per_person}"
         return f"{thing}, {'added or removed' if self.adjacency is Adjacency.ADD_REMOVE else 'replaced by another'}"
 
 
-def rows(*, replace: bool = False) -> Unit:
-    """Protect one row of a table.
+def rows(*, per_person: int | None = None, replace: bool = False) -> Unit:
+    """Protect one row of a table; with ``per_person``, a person who owns at most so many.
 
     >>> print(rows())
     one row, added or removed
     >>> print(rows(replace=True))
     one row, replaced by another
     """
-    return Unit("rows", adjacency=_adjacency(replace=replace))
+    return Unit("rows", adjacency=_adjacency(replace=replace), per_person=_owned(per_person))
 
 
 def user(column: object, *, replace: bool = False) -> Unit:
@@ -89,13 +121,13 @@ def user(column: object, *, replace: bool = False) -> Unit:
     return Unit("user", column=column, adjacency=_adjacency(replace=replace))
 
 
-def edge(*, replace: bool = False) -> Unit:
-    """Protect one edge of a graph.
+def edge(*, per_person: int | None = None, replace: bool = False) -> Unit:
+    """Protect one edge of a graph; with ``per_person``, a person at an end of at most so many.
 
     >>> print(edge())
     one edge, added or removed
     """
-    return Unit("edge", adjacency=_adjacency(replace=replace))
+    return Unit("edge", adjacency=_adjacency(replace=replace), per_person=_owned(per_person))
 
 
 def node(*, max_degree: int | None = None, replace: bool = False) -> Unit:
@@ -110,22 +142,25 @@ def node(*, max_degree: int | None = None, replace: bool = False) -> Unit:
     return Unit("node", bound=bound, adjacency=_adjacency(replace=replace))
 
 
-def item(*, replace: bool = False) -> Unit:
-    """Protect one event of a stream or temporal graph.
+def item(*, per_person: int | None = None, replace: bool = False) -> Unit:
+    """Protect one event of a stream or temporal graph; with ``per_person``, a person in at most so many.
 
     >>> print(item())
     one event, added or removed
     """
-    return Unit("event", adjacency=_adjacency(replace=replace))
+    return Unit("event", adjacency=_adjacency(replace=replace), per_person=_owned(per_person))
 
 
-def weight(*, bound: Number) -> Unit:
+def weight(*, bound: Number, per_person: int | None = None) -> Unit:
     """Protect the value of one weight in [0, ``bound``]; which weights exist is public.
+
+    With ``per_person``, protect those of a person who has at most so many.
 
     >>> print(weight(bound=5))
     one weight in [0, 5], replaced by another
     """
-    return Unit("weight", bound=storable("bound", positive("bound", bound)), adjacency=Adjacency.REPLACE)
+    limit = storable("bound", positive("bound", bound))
+    return Unit("weight", bound=limit, adjacency=Adjacency.REPLACE, per_person=_owned(per_person))
 
 
 def _adjacency(*, replace: Any) -> Adjacency:
@@ -135,3 +170,7 @@ def _adjacency(*, replace: Any) -> Adjacency:
             fix="pass replace=True for neighbours that replace one unit by another, and leave it out otherwise.",
         )
     return Adjacency.REPLACE if replace else Adjacency.ADD_REMOVE
+
+
+def _owned(per_person: Any) -> int | None:
+    return None if per_person is None else count("per_person", per_person)

@@ -1,4 +1,4 @@
-"""Events as JSON and back: what a ledger stores. Exact numbers stay exact, and nothing is evaluated."""
+"""Events and units as JSON and back: what a ledger stores. Exact numbers stay exact, and nothing is evaluated."""
 
 import re
 from collections.abc import Callable
@@ -8,8 +8,9 @@ from typing import Any
 
 from defocus.errors import DefocusError, InvalidParameterError
 from defocus.privacy import events
+from defocus.privacy.units import Adjacency, Unit
 
-__all__ = ["from_wire", "read_number", "to_wire", "write_number"]
+__all__ = ["from_wire", "read_number", "read_unit", "to_wire", "write_number", "write_unit"]
 
 _KINDS: dict[str, Callable[..., events.Event]] = {
     name: kind
@@ -57,6 +58,33 @@ def read_number(value: Any) -> Any:
     return Fraction(value)
 
 
+def write_unit(unit: Unit) -> dict[str, Any]:
+    """Describe ``unit`` with JSON types only.
+
+    >>> write_unit(Unit("rows", per_person=3))
+    {'kind': 'rows', 'column': None, 'bound': None, 'adjacency': 'add_remove', 'per_person': 3}
+    """
+    owned = {} if unit.per_person is None else {"per_person": unit.per_person}
+    return {
+        "kind": unit.kind,
+        "column": unit.column,
+        "bound": write_number(unit.bound),
+        "adjacency": unit.adjacency.value,
+        **owned,
+    }
+
+
+def read_unit(data: Any) -> Unit:
+    """Read a unit back; anything malformed is refused."""
+    try:
+        owned = data.get("per_person")
+        if owned is not None and not (type(owned) is int and owned > 0):
+            raise _malformed("per_person is not a number of rows")
+        return Unit(data["kind"], data["column"], read_number(data["bound"]), Adjacency(data["adjacency"]), owned)
+    except (KeyError, TypeError, ValueError, AttributeError, ZeroDivisionError) as error:
+        raise _malformed(f"{type(error).__name__} in a unit") from error
+
+
 def _written(event: Any, depth: int) -> dict[str, Any]:
     kind = type(event).__name__
     if depth > _DEEPEST:
@@ -100,5 +128,5 @@ def _read(value: Any, depth: int) -> Any:
 
 def _malformed(why: str) -> InvalidParameterError:
     return InvalidParameterError(
-        f"A stored event could not be read: {why}.", fix="restore the record from a trusted copy."
+        f"A stored event or unit could not be read: {why}.", fix="restore the record from a trusted copy."
     )

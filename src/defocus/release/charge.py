@@ -1,4 +1,4 @@
-r"""The one charge of a release: as what it is charged, for which purpose, and what to ask where it does not fit.
+r"""The one charge of a release: as what it is charged, and what to ask where it does not fit.
 
 What a release is charged as, so that what was asked for fits whenever it can, and what to ask where it cannot.
 
@@ -11,28 +11,25 @@ Guarantee:
     :math:`(\varepsilon, \delta)`-DP, and charged as that and nothing better (:func:`pair`).
 """
 
-import difflib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from defocus.errors import (
     BudgetExceededError,
     DefocusError,
-    InvalidParameterError,
     NotDeclaredError,
     UnsupportedEventError,
     positive,
     probability,
 )
 from defocus.ledger import Ledger, Receipt
-from defocus.ledger.text import line
 from defocus.privacy.accounting import tightest_at
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Approximate, Event
 from defocus.privacy.numbers import above, at_most, roughly
 from defocus.privacy.units import Adjacency
 
-__all__ = ["Replan", "admitted", "advice", "allowed", "charge", "declared", "pair", "payable", "spendable"]
+__all__ = ["Replan", "admitted", "advice", "charge", "pair", "payable", "spendable"]
 
 
 Replan = Callable[[float | None], Event]
@@ -94,13 +91,14 @@ def charge(
     purpose: str,
     who: str | None = None,
     request: str | None = None,
+    question: str | None = None,
     asked: Budget | None = None,
     replan: Replan | None = None,
 ) -> Receipt:
     """Charge the event, or the pair that was ``asked`` for; or refuse before any charge, with what fits.
 
     Every room charges here, directly where a run computes afterwards, else through :func:`.perform`. ``replan`` says
-    what the release would owe with another delta; by default the same.
+    what the release would owe with another delta; by default the same. ``question`` says what is asked, for the record.
 
     Guarantee:
         The charge is on disk when this returns.
@@ -108,7 +106,7 @@ def charge(
     refusals: list[DefocusError] = []
     for owed in payable(event, asked, ledger):
         try:
-            return ledger.charge(owed, purpose=purpose, who=who, request=request)
+            return ledger.charge(owed, purpose=purpose, who=who, request=request, question=question)
         except (BudgetExceededError, UnsupportedEventError) as problem:
             refusals.append(problem)
     # That the pair does not fit says most; that nobody counts it, least.
@@ -158,35 +156,3 @@ def _admits(ledger: Ledger, event: Event) -> bool:
         return ledger.admits(event)
     except UnsupportedEventError:
         return False
-
-
-def declared(purposes: object) -> tuple[str, ...] | None:
-    """One purpose or several, each of which a ledger can hold; None where any will do.
-
-    >>> declared("monthly report"), declared(["report", "audit", "report"])
-    (('monthly report',), ('report', 'audit'))
-    """
-    if purposes is None:
-        return None
-    listed = [purposes] if isinstance(purposes, str) else purposes
-    if not isinstance(listed, Iterable) or isinstance(listed, bytes) or not (found := list(listed)):
-        raise InvalidParameterError(
-            "purposes does not list what the data may be used for.",
-            fix='pass purposes=["monthly report"], or leave it out where any purpose will do.',
-        )
-    return tuple(dict.fromkeys(line("a purpose", one) for one in found))
-
-
-def allowed(purpose: str | None, purposes: tuple[str, ...] | None, question: str) -> str:
-    """The purpose to write in the ledger, if the owner of the data allows it; the question itself by default."""
-    if purposes is None:
-        return purpose if purpose is not None else question[:200]
-    if purpose not in purposes:
-        near = difflib.get_close_matches(purpose or "", purposes, n=1)
-        hint = f"did you mean {near[0]!r}? The" if near else "the"
-        raise InvalidParameterError(
-            "This data may be used for named purposes only, and "
-            + (f"{purpose!r:.60} is none of them." if purpose else "none was named."),
-            fix=f"{hint} purposes are {'; '.join(purposes)}."[:1000],
-        )
-    return str(purpose)

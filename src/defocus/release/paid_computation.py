@@ -126,7 +126,16 @@ def perform(
         return read(recorded.value, paid)
     if check is not None:
         check()
-    receipt = charge(event, ledger=ledger, purpose=purpose, who=who, request=request, asked=asked, replan=replan)
+    receipt = charge(
+        event,
+        ledger=ledger,
+        purpose=purpose,
+        who=who,
+        request=request,
+        question=description,
+        asked=asked,
+        replan=replan,
+    )
     made = _attempted(compute, receipt)
     # Raised out here, so that the private failure is not attached to it as its context.
     if isinstance(made, _Failure):

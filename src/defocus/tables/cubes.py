@@ -15,9 +15,10 @@ from defocus.answers.rules import rules_of
 from defocus.engines.schema import Column
 from defocus.errors import InvalidParameterError, NotDeclaredError, Number, whole
 from defocus.ledger import Ledger, Receipt
+from defocus.ledger.declarations import allowed
 from defocus.noise import Bits
 from defocus.noise.bits import source as bits_of
-from defocus.release.charge import allowed, spendable
+from defocus.release.charge import spendable
 from defocus.release.paid_computation import perform
 from defocus.release.preview import previewed
 from defocus.tables.answers import answered, from_record, to_record
@@ -68,7 +69,6 @@ class Cube:
     bound: Bound | None
     columns: tuple[Column, ...]
     ways: int
-    purposes: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         whole("ways", self.ways, at_least=1)
@@ -142,7 +142,7 @@ class Cube:
             planned.event,
             compute,
             ledger=self.ledger,
-            purpose=allowed(purpose, self.purposes, self.question),
+            purpose=allowed(purpose, self.ledger.purposes, self.question),
             description=self.question[:400],
             written=to_record,
             read=from_record,

@@ -15,9 +15,10 @@ from defocus.errors import InvalidParameterError, LedgerMismatchError, NotDeclar
 from defocus.ledger import Ledger, Parts
 from defocus.ledger.anchors import AnchorFile
 from defocus.ledger.creation import beside, check_kinds
+from defocus.ledger.declarations import purposes_of
+from defocus.ledger.identity import identity
 from defocus.privacy.budgets import Budget
 from defocus.privacy.units import Unit
-from defocus.release.charge import declared
 from defocus.tables import dataset_file
 from defocus.tables.contribution import Bound, fitting, naming
 from defocus.tables.dataset_check import open_dataset
@@ -103,7 +104,7 @@ def open(  # noqa: A001  # reads as dp.open
             )
         return _from_file(dataset_file.read(data), ledger, {"engine": engine, "memory": memory, "threads": threads})
     check_kinds(budget=budget, unit=unit)
-    wanted = declared(purposes)
+    wanted = purposes_of(purposes)
     first = partial(source, data, table=table, types=types, engine=engine, memory=memory, threads=threads)
     with ExitStack() as undo:
         sources = _sources([first, *(partial(source, one) for one in (private or {}).values())], memory, threads)
@@ -116,6 +117,7 @@ def open(  # noqa: A001  # reads as dp.open
             unit=unit,
             budget=budget,
             ledger=_place(data, sources[0], unit, budget) if ledger is None else ledger,
+            identity=identity(data, table),
             anchor_file=anchor_file,
             bound=bound,
             purposes=wanted,
@@ -139,6 +141,8 @@ class _Said:
     unit: Unit | None
     budget: Budget | None
     ledger: Ledger | str | Path
+    identity: str | None
+    """Which data it is."""
     anchor_file: str | Path | AnchorFile | None
     bound: Bound | None
     purposes: tuple[str, ...] | None
@@ -155,6 +159,7 @@ def _from_file(dataset: dataset_file.Dataset, ledger: Ledger | str | Path | None
         unit=dataset.unit,
         budget=dataset.budget,
         ledger=dataset.ledger_place if ledger is None else ledger,
+        identity=identity(dataset.paths(), dataset.table),
         anchor_file=dataset.anchor_place if ledger is None else None,
         bound=dataset.bound,
         purposes=dataset.purposes or None,
@@ -200,7 +205,6 @@ def _table(said: _Said, sources: Sequence[Source]) -> Table:
             ledger=book,
             name=said.name,
             contribution=said.bound,
-            purposes=said.purposes,
             others=others,
             public=said.public,
         )
@@ -211,11 +215,13 @@ def _table(said: _Said, sources: Sequence[Source]) -> Table:
 def _book(said: _Said, parts: Parts | None, undo: ExitStack) -> Ledger:
     """The ledger, which must have been made for this unit, budget and data, or is made for them now."""
     try:
-        if isinstance(said.ledger, Ledger):
-            said.ledger.terms.hold(dataset=said.name, unit=said.unit, budget=said.budget)
-            return said.ledger
-        terms: dict[str, Any] = {"budget": said.budget, "unit": said.unit, "dataset": said.name, "parts": parts}
-        return undo.enter_context(Ledger.open(said.ledger, anchor_file=said.anchor_file, **terms))
+        book = said.ledger
+        if isinstance(book, Ledger):
+            book.terms.hold(dataset=None, unit=None, budget=said.budget)
+        else:
+            terms: dict[str, Any] = {"budget": said.budget, "unit": said.unit, "dataset": said.name, "parts": parts}
+            book = undo.enter_context(Ledger.open(book, anchor_file=said.anchor_file, **terms))
+        return book.data(said.name, unit=said.unit, purposes=said.purposes, identity=said.identity)
     except LedgerMismatchError as problem:
         if said.named or "dataset: " not in problem.what:
             raise

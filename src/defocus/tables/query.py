@@ -10,11 +10,12 @@ from defocus.answers import Preview, PreviewColumn, Released
 from defocus.answers.columns import checked_names
 from defocus.errors import InvalidParameterError, Number, in_range
 from defocus.ledger import Ledger, Receipt
+from defocus.ledger.declarations import allowed
 from defocus.mechanisms import Quantiles
 from defocus.noise import Bits
 from defocus.noise.bits import source as bits_of
 from defocus.privacy.units import Adjacency
-from defocus.release.charge import allowed, spendable
+from defocus.release.charge import spendable
 from defocus.release.paid_computation import perform
 from defocus.release.preview import previewed
 from defocus.tables.aggregates import Aggregate, Distinct, Statistic, Units
@@ -63,7 +64,6 @@ class Query:
     keys: Keys | None
     arrangement: MeasurementPlan
     weights: Mapping[str, Number]
-    purposes: tuple[str, ...] | None = None
     proposed: bool = False
     """Whether nobody gave a bound, so that the default one is used and said."""
 
@@ -144,7 +144,7 @@ class Query:
             progress: called now and then with the percentage that the engine has done.
         """
         asked, planned = spendable(epsilon, delta, self.ledger), self._planned(epsilon, delta)
-        why = allowed(purpose, self.purposes, self.question)
+        why = allowed(purpose, self.ledger.purposes, self.question)
         drawn_from = bits_of(bits)
         words = self._rules(planned)
         rehearse(self.rows, self.by, texts(self.arrangement.aggregates))

@@ -44,7 +44,6 @@ class Table:
     ledger: Ledger
     name: str
     contribution: Bound | None = None
-    purposes: tuple[str, ...] | None = None
     others: Mapping[str, Rows] = field(default_factory=dict)
     """Other private tables about the same people."""
     public: Mapping[str, Any] = field(default_factory=dict)
@@ -153,7 +152,7 @@ class Table:
         if bound is not None and bound.find:
             raise InvalidParameterError("A cube needs a bound that is known.", fix="give it with bound(rows=…).")
         book = self.ledger.about(*self.rows.charged)
-        return Cube(self.rows, book, bound, chosen, len(names) if ways is None else ways, self.purposes)
+        return Cube(self.rows, book, bound, chosen, len(names) if ways is None else ways)
 
     def agg(self, *unnamed: object, **aggregates: Aggregate) -> Query:
         """What is asked of all rows together, each aggregate under the name of its column."""
@@ -288,7 +287,6 @@ def _query(table: Table, by: tuple[str, ...], keys: Keys | None, aggregates: Map
         keys=keys,
         arrangement=plan_measurements(table.rows, aggregates),
         weights=weights,
-        purposes=table.purposes,
         proposed=table.contribution is None and bound is not None,
     )
 

@@ -122,7 +122,7 @@ def plan(
     noise: str | None = None,
     objective: str = "total",
     unit: Unit | None = None,
-    contribution: int = 1,
+    contribution: int | None = None,
     total: int = 2**31,
     strategy: GivenStrategy | None = None,
     progress: Callable[[float], None] | None = None,
@@ -144,7 +144,7 @@ def plan(
         noise: ``"gaussian"``, ``"laplace"``, or None for whichever gives the smaller error.
         objective: ``"total"`` for the weighted sum of variances, ``"max"`` for the largest one.
         unit: what the ledger protects; one row, added or removed by default.
-        contribution: how many records one unit holds at most.
+        contribution: how many records one unit holds at most; one by default, or as many as the unit says.
         total: a public bound on how many records there are. Privacy does not rest on it; answers about more
             records may wrap around.
         strategy: a strategy to use instead of searching for one, made by ``workloads.strategy``.
@@ -170,7 +170,8 @@ def plan(
     protected = rows() if unit is None else unit
     if not isinstance(protected, Unit):
         raise InvalidParameterError("unit must be a Unit.", fix="write for example unit=rows() or ledger.unit.")
-    held, most = count("contribution", contribution), count("total", total)
+    held = count("contribution", (protected.per_person or 1) if contribution is None else contribution)
+    most = count("total", total)
     covers(protected, held)
     if strategy is not None:
         _fitting(strategy, workload)

@@ -19,7 +19,7 @@ from defocus.noise import Bits
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event
 from defocus.privacy.html import html_lines, html_table
-from defocus.privacy.units import Adjacency, Unit
+from defocus.privacy.units import Unit
 from defocus.release import release
 from defocus.release.preview import planned
 from defocus.workloads.answers import WorkloadAnswer
@@ -216,8 +216,7 @@ class Plan:
         return float(measure(norms, self.unit, self.contribution)) ** 2
 
     def _one_for_one(self) -> bool:
-        replaced = self.unit.adjacency is Adjacency.REPLACE
-        return replaced and self.unit.kind == "rows" and self.contribution == 1
+        return self.unit.number_is_public and self.unit.kind == "rows" and self.contribution == 1
 
 
 def fingerprint(*things: Any) -> str:

@@ -108,6 +108,11 @@ def covers(unit: Unit, contribution: Number) -> None:
             f"The plan protects {unit}, which can move a count by {unit.bound}, but contribution={contribution}.",
             fix="pass as contribution= the largest weight, in the integers that the data is in.",
         )
+    if unit.per_person is not None and contribution < unit.per_person * (unit.bound or 1):
+        raise InvalidParameterError(
+            f"The plan protects {unit}, but contribution={contribution}.",
+            fix=f"pass contribution={math.ceil(unit.per_person * (unit.bound or 1))}, what one person moves at most.",
+        )
 
 
 def l1_sensitivity(norms: Norms, unit: Unit, contribution: int) -> int:
@@ -137,4 +142,4 @@ def l2_sensitivity(norms: Norms, unit: Unit, contribution: int) -> Number:
 
 def _one_for_one(unit: Unit, contribution: int) -> bool:
     """Whether replacing a unit always takes one record away and puts one in its place."""
-    return unit.kind == "rows" and contribution == 1
+    return unit.kind == "rows" and unit.per_person is None and contribution == 1

@@ -8,9 +8,9 @@ from tempfile import TemporaryDirectory
 from typing import Any, final
 
 from defocus.errors import DatasetFileError, InvalidParameterError, Number
-from defocus.learning.ledgers import is_there, price, total_of
+from defocus.learning.ledgers import price, total_of
 from defocus.ledger import Ledger
-from defocus.ledger.creation import beside
+from defocus.ledger.creation import beside, exists
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event
 from defocus.privacy.units import Unit, rows, user
@@ -322,7 +322,7 @@ def expense(asked: Training, event: Event, before: str) -> str:
 
 def opened(asked: Training) -> Ledger:
     """The ledger of the file, made if there is none; refused if it protects somebody else."""
-    terms = {} if is_there(asked.ledger) else asked.terms
+    terms = {} if exists(asked.ledger) else asked.terms
     return _checked(Ledger.open(asked.ledger, anchor_file=asked.anchor_file, **terms), asked)
 
 

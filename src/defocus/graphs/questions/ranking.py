@@ -21,6 +21,7 @@ from defocus.mechanisms import SubsetChoice
 from defocus.noise import Bits
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event
+from defocus.privacy.units import Adjacency
 
 __all__ = ["AskPageRank", "AskTop", "Chosen"]
 
@@ -100,9 +101,14 @@ class AskTop:
         self.check(public)
         named = noises(Degrees(), public, budget, _largest(self.k), prefix="noisy degrees, ")
         epsilon: Any = budget.epsilon
-        replaced = public.changes > 1
+        replaced = public.unit.adjacency is Adjacency.REPLACE
         choice = SubsetChoice(
-            epsilon=epsilon, candidates=public.n, size=self.k, touched=4 if replaced else 2, monotone=not replaced
+            epsilon=epsilon,
+            candidates=public.n,
+            size=self.k,
+            touched=4 if replaced else 2,  # the edges of a person move each degree by at most as many as they are
+            sensitivity=public.unit.per_person or 1,
+            monotone=not replaced,
         )
         return [*named, Chosen(choice)]
 

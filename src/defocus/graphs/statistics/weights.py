@@ -88,7 +88,7 @@ class WeightSums:
                 fix='open it with unit=dp.weight(bound=…) and weights="name of the column".',
             )
         sums = KINDS[self.kind]
-        return Sensitivity(sums * STEPS, sums * STEPS * STEPS)
+        return Sensitivity(sums * STEPS, sums * STEPS * STEPS).times(public.changes)
 
 
 WEIGHTS_ENTRY = Entry(
@@ -137,7 +137,9 @@ class Interactions:
                 f"Interactions are asked of graphs that protect events, and this one protects {public.unit}.",
                 fix='open it with unit=dp.item() and time="name of the column".',
             )
-        return Sensitivity(2, 2) if public.unit.adjacency is Adjacency.REPLACE else Sensitivity(1, 1)
+        replaced = public.unit.adjacency is Adjacency.REPLACE
+        one = Sensitivity(2, 2) if replaced else Sensitivity(1, 1)
+        return one.times(public.unit.per_person or 1)
 
 
 def counted(pairs: Pairs, bounds: NDArray[np.int64]) -> IntVector:

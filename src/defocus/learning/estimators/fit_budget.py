@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any, TypeVar, final
 
 from defocus.errors import InvalidParameterError, Number
-from defocus.learning.ledgers import is_there, ledger_of, place_of, price
+from defocus.learning.ledgers import ledger_of, place_of, price
 from defocus.ledger import Ledger, Receipt
-from defocus.ledger.creation import check_kinds
+from defocus.ledger.creation import check_kinds, exists
 from defocus.mechanisms import Gaussian
 from defocus.privacy.budgets import Budget
 from defocus.privacy.calibration import calibrate
 from defocus.privacy.events import NOTHING, Event
-from defocus.privacy.units import Adjacency, Unit, rows
+from defocus.privacy.units import Unit, rows
 from defocus.release.paid_computation import perform
 
 __all__ = ["FitBudget", "Plan", "Sum", "fit_budget", "planned"]
@@ -37,12 +37,12 @@ class FitBudget:
     @property
     def replace(self) -> bool:
         """Whether neighbours replace a row; the number of rows is public then."""
-        return self.unit.adjacency is Adjacency.REPLACE
+        return self.unit.number_is_public
 
     @property
     def moves(self) -> int:
-        """How many rows neighbours differ in: one that comes or goes, or one that goes and one that comes."""
-        return 2 if self.replace else 1
+        """How many rows neighbours differ in: one that comes or goes, one of each, or all of a person."""
+        return self.unit.changes
 
     def least(self, family: Callable[[float], Event]) -> float:
         """The least x whose event, of Gaussian noise, the price covers."""
@@ -109,13 +109,14 @@ def fit_budget(*, epsilon: Any, delta: Any, rho: Any, ledger: Any, unit: Any, bu
     place = place_of(ledger, None, unit)
     book = str(place) if isinstance(place, Path) else place
     protected, total = rows() if unit is None else unit, budget
-    if budget is None or is_there(book):
+    if budget is None or exists(book):
         with _opened(book, unit, budget) as found:
             protected, total = found.unit, found.budget
     if protected.kind != "rows":
         raise InvalidParameterError(
             f"An estimator sees rows, but the unit is {protected}.",
-            fix="make one row of everything about one person, and open the ledger with unit=dp.rows().",
+            fix="make one row of everything about one person, and say so to the ledger of the person:"
+            ' ledger=ledger.data("people", unit=dp.rows(per_person=1)).',
         )
     epsilon = 1 if epsilon is None and rho is None else epsilon
     return FitBudget(price(epsilon=epsilon, delta=delta, rho=rho, total=total), book, protected, budget)
@@ -149,7 +150,7 @@ def planned(fit_budget: FitBudget, sums: Sequence[Sum], *, also: Event = NOTHING
 
     Each sum gets discrete Gaussian noise of :math:`\sigma_k = x \Delta_k \sqrt{m_k/s_k}` for its sensitivity, number
     of times and share: of :math:`\rho = \sum_k m_k \Delta_k^2/2\sigma_k^2` it then owes the share :math:`s_k`. Where a
-    row is replaced, one goes and one comes, and :math:`\Delta_k` is doubled.
+    row is replaced, one goes and one comes, and :math:`\Delta_k` is doubled; where a person owns m rows, it is m-fold.
 
     >>> from defocus.privacy.units import rows
     >>> plan = planned(FitBudget(Budget(1, 1e-6), "people.ledger", rows()), [Sum(1024, 3)])

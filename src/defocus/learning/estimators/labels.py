@@ -96,6 +96,11 @@ def labels(declared: object, purse: FitBudget) -> Labels:
             f"Which classes there are is private, and {price} has no delta to find them with.",
             fix="declare them with classes=[…], or pass epsilon= and delta=.",
         )
+    if purse.unit.per_person not in {None, 1}:
+        raise NotDeclaredError(
+            f"Which classes there are is private, and they are not found where the ledger protects {purse.unit}.",
+            fix="declare them with classes=[…].",
+        )
     epsilon = min(float(price.epsilon) / _EPSILON, _MOST_EPSILON)
     return Labels(None, PartitionSelection(epsilon=epsilon, delta=float(price.delta) / _DELTA, replace=purse.replace))
 

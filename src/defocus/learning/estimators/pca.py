@@ -249,7 +249,8 @@ def _finder(means: FitBudget, width: int) -> RangeFinding:
     ratio that the whole budget covers.
     """
     ratio = means.least(lambda x: DiscreteGaussian(x * 2**20, 2**20))
-    return RangeFinding(epsilon=min(10.0, math.sqrt(_FINDING / width) / ratio), replace=means.replace)
+    epsilon = min(10.0, math.sqrt(_FINDING / width) / ratio)
+    return RangeFinding(epsilon=epsilon, sensitivity=1 if means.replace else means.moves, replace=means.replace)
 
 
 def _found(rows: Floats, finder: RangeFinding, bits: Bits) -> Bounds:

@@ -129,7 +129,7 @@ def output(means: FitBudget, known: Labels, width: int, ridge: float | None) -> 
 def objective(means: FitBudget, known: Labels, width: int, ridge: float | None) -> Perturbation:
     """Add a random linear term, minimise, round, add noise for what the solver left."""
     problems = _problems(known, ridge)
-    if means.replace:
+    if means.moves > 1:
         raise InvalidParameterError(
             f"Objective perturbation is proven for one row added or removed, but this ledger protects {means.unit}.",
             fix='leave solver= out, or choose solver="output".',

@@ -94,7 +94,7 @@ class SqlQuery:
     ) -> Released:
         """Charge, compute, add noise, finish and show; the arguments are those of :meth:`Query.release`."""
         self._check_keys(delta)
-        if purpose is None and self.query.purposes is None:
+        if purpose is None and self.query.ledger.purposes is None:
             purpose = printable(self.text)[:200]
         try:
             answer = self.query.release(

@@ -1,0 +1,153 @@
+"""What a ledger knows about each data set that is charged to it: facts that a call cannot forget or contradict.
+
+A ledger protects persons. Each data set about them is declared in an entry of its own: what it is called, how a person
+appears in it, what it may be used for, and which data it is. A later opening may repeat these facts or leave them out.
+Other facts are refused until somebody writes a new declaration, with who and why.
+"""
+
+import difflib
+import hashlib
+import hmac
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+from defocus.errors import DefocusError, InvalidParameterError, LedgerDamagedError, LedgerMismatchError
+from defocus.ledger.terms import Terms
+from defocus.ledger.text import line
+from defocus.privacy.translation import PERSONS, appearance
+from defocus.privacy.units import Unit
+from defocus.privacy.wire import read_unit, write_unit
+
+__all__ = ["Declaration", "allowed", "commitment", "purposes_of"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """One data set of a ledger: its name, how a person appears in it, its purposes and its identity.
+
+    >>> from defocus import edge
+    >>> print(Declaration("contacts", edge(per_person=20)))
+    contacts: all edges of one person, at most 20, added or removed
+    """
+
+    name: str
+    unit: Unit
+    purposes: tuple[str, ...] | None = None
+    """What the data may be used for; None where any purpose will do."""
+    identity: str | None = None
+    """A salted commitment to which data it is, see :func:`commitment`; None where nobody knows."""
+
+    def __str__(self) -> str:
+        allowed = "" if self.purposes is None else f"; for {'; '.join(self.purposes)}"
+        return f"{self.name}: {self.unit}{allowed}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The declaration with JSON types only."""
+        return {
+            "name": self.name,
+            "unit": write_unit(self.unit),
+            "purposes": None if self.purposes is None else list(self.purposes),
+            "identity": self.identity,
+        }
+
+    @classmethod
+    def read(cls, data: Any) -> "Declaration":
+        """Read a declaration back; anything malformed is refused."""
+        try:
+            purposes = data["purposes"]
+            return cls(
+                line("name", data["name"]),
+                read_unit(data["unit"]),
+                None if purposes is None else tuple(line("a purpose", purpose) for purpose in purposes),
+                None if data["identity"] is None else line("identity", data["identity"]),
+            )
+        except (KeyError, TypeError, AttributeError, DefocusError):
+            raise LedgerDamagedError(
+                "An entry does not say which data set it declares.", fix="restore the ledger from a trusted copy."
+            ) from None
+
+    @classmethod
+    def of(
+        cls, terms: Terms, known: Mapping[str, "Declaration"], name: str, unit: Unit | None, **facts: Any
+    ) -> "Declaration":
+        """The data set ``name`` of a ledger with these facts, where None leaves one out; a contradiction is refused.
+
+        The data that the ledger was made for appears as its terms say. Any other data set says how a person appears
+        in it when it is first opened.
+        """
+        declared = known.get(name)
+        if declared is None:
+            own = name == terms.dataset
+            if own or terms.unit.kind not in PERSONS:
+                terms.hold(dataset=name, unit=unit, budget=None)
+            declared = cls(name, terms.unit if own or unit is None else appearance(terms.unit, unit))
+        elif unit is not None and unit != declared.unit and appearance(terms.unit, unit) != declared.unit:
+            raise _contradiction(name, "a person appears there as", declared.unit, unit)
+        purposes, identity = facts.get("purposes"), facts.get("identity")
+        if purposes is not None and declared.purposes is not None and set(purposes) != set(declared.purposes):
+            raise _contradiction(name, "it may be used for", "; ".join(declared.purposes), "; ".join(purposes))
+        if identity is not None and declared.identity is not None and identity != declared.identity:
+            raise LedgerMismatchError(
+                f"The ledger knows other data under the name {name!r:.80}: another place, or other files.",
+                fix="open the data that was charged before, or give other data another name= so that its persons are"
+                f" charged all the same; if it is a new version about the same persons, ledger.declare({name!r:.80},"
+                ' renew=True, why="…"), in the terminal defocus ledger declare.',
+            )
+        return replace(
+            declared,
+            purposes=declared.purposes if purposes is None or declared.purposes is not None else tuple(purposes),
+            identity=declared.identity or identity,
+        )
+
+
+def commitment(terms: Terms, facts: str) -> str:
+    """A salted digest of what identifies a data set. The salt is the random identity of the ledger.
+
+    >>> from defocus import Budget, rows
+    >>> terms = Terms.new(dataset="visits", unit=rows(), budget=Budget(1), filter_version="union/1")
+    >>> commitment(terms, "a.csv") == commitment(terms, "b.csv"), len(commitment(terms, "a.csv"))
+    (False, 64)
+    """
+    return hmac.new(terms.id.encode(), facts.encode("utf-8", "backslashreplace"), hashlib.sha256).hexdigest()
+
+
+def _contradiction(name: str, what: str, known: object, given: object) -> LedgerMismatchError:
+    return LedgerMismatchError(
+        f"The ledger declares about {name!r:.80} that {what} {known!s:.200}, and you gave {given!s:.200}.",
+        fix="leave it out, as it is in the ledger; a change is an entry of its own: ledger.declare(…, why=…), in the"
+        " terminal defocus ledger declare.",
+    )
+
+
+def purposes_of(purposes: object) -> tuple[str, ...] | None:
+    """One purpose or several, each of which a ledger can hold; None where any will do.
+
+    >>> purposes_of("monthly report"), purposes_of(["report", "audit", "report"])
+    (('monthly report',), ('report', 'audit'))
+    """
+    if purposes is None:
+        return None
+    listed = [purposes] if isinstance(purposes, str) else purposes
+    if not isinstance(listed, Iterable) or isinstance(listed, bytes) or not (named := list(listed)):
+        raise InvalidParameterError(
+            "purposes does not list what the data may be used for.",
+            fix='pass purposes=["monthly report"], or leave it out where any purpose will do.',
+        )
+    return tuple(dict.fromkeys(line("a purpose", one) for one in named))
+
+
+def allowed(purpose: str | None, purposes: tuple[str, ...] | None, question: str) -> str:
+    """The purpose to write in the ledger, if the owner of the data allows it; the question itself by default."""
+    if purposes is None:
+        return purpose if purpose is not None else question[:200]
+    if purpose not in purposes:
+        near = difflib.get_close_matches(purpose or "", purposes, n=1)
+        hint = f"did you mean {near[0]!r}? The" if near else "the"
+        raise InvalidParameterError(
+            "This data may be used for named purposes only, and "
+            + (f"{purpose!r:.60} is none of them." if purpose else "none was named."),
+            fix=f"{hint} purposes are {'; '.join(purposes)}."[:1000],
+        )
+    return str(purpose)
