@@ -76,7 +76,6 @@ def test_an_existing_ledger_opens_without_repeating_its_terms(opened: Opener) ->
         ({"budget": Budget(1, 1e-9)}, "Budget(epsilon=1, delta=1e-09)"),
         ({"unit": rows()}, "unit: the ledger has everything about one patient, added or removed, you gave one row"),
         ({"unit": user("patient", replace=True)}, "replaced by another"),
-        ({"dataset": "claims"}, "dataset: the ledger has visits, you gave claims"),
     ],
 )
 def test_opening_with_other_terms_is_refused_and_says_what_differs(

@@ -10,12 +10,13 @@ from tests.tables.test_query import opened
 import defocus as dp
 from defocus.errors import BudgetExceededError, InvalidParameterError, NotDeclaredError, UnsupportedEventError
 from defocus.ledger import Ledger
+from defocus.ledger.declarations import allowed, purposes_of
 from defocus.ledger.entries import CHARGE
 from defocus.privacy.accounting import tightest_at
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import NOTHING, Approximate, DiscreteGaussian, Event, Gaussian, Pure, Selected
 from defocus.privacy.units import Adjacency
-from defocus.release.charge import admitted, advice, allowed, charge, declared, pair
+from defocus.release.charge import admitted, advice, charge, pair
 from defocus.tables.query import Query
 from defocus.tables.table import Table
 
@@ -191,13 +192,13 @@ def test_a_delta_is_refused_where_the_budget_has_none_and_nothing_is_charged(tmp
 
 
 def test_any_purpose_will_do_where_none_was_declared() -> None:
-    assert declared(None) is None
+    assert purposes_of(None) is None
     assert allowed("report", None, "q") == "report"
     assert allowed(None, None, "q" * 300) == "q" * 200
 
 
 def test_only_declared_purposes_are_allowed_and_the_nearest_is_named() -> None:
-    purposes = declared(["monthly report", "audit"])
+    purposes = purposes_of(["monthly report", "audit"])
     assert allowed("audit", purposes, "q") == "audit"
     with pytest.raises(InvalidParameterError, match="'monthly reprot' is none of them") as caught:
         allowed("monthly reprot", purposes, "q")
@@ -209,4 +210,4 @@ def test_only_declared_purposes_are_allowed_and_the_nearest_is_named() -> None:
 @pytest.mark.parametrize("given", [[], 3, True, b"audit", ["a\nb"], [""], [7]])
 def test_what_names_no_purpose_is_refused(given: Any) -> None:
     with pytest.raises(InvalidParameterError):
-        declared(given)
+        purposes_of(given)

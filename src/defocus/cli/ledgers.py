@@ -1,27 +1,26 @@
-"""``defocus ledger``, ``history`` and ``budget``.
-
-``defocus ledger``: what was charged, what is left, and whether the record can be trusted.
-"""
+"""``defocus ledger``, ``history``, ``budget`` and ``units``: what was charged, what is left, whom it protects."""
 
 from collections import deque
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from defocus.answers.explanation import left as left_words
 from defocus.answers.plots import burn_down
 from defocus.cli.privacy import ready, save
 from defocus.cli.terminal import console, facts, plain, table, to_json
-from defocus.errors import LedgerUnavailableError, count
-from defocus.ledger import Ledger
+from defocus.errors import InvalidParameterError, LedgerUnavailableError, count
+from defocus.ledger import Declaration, Ledger
 from defocus.ledger import verify as examine
 from defocus.ledger.display import COLUMNS, MOST_EVENTS, NUMBERS, Prices, cells
 from defocus.ledger.entries import CHARGE, Entry
 from defocus.ledger.filter import Amounts, Guard
 from defocus.privacy.calibration import spoken_delta
 from defocus.privacy.filters import Used
+from defocus.privacy.translation import TRANSLATIONS
 from defocus.tables.dataset_check import ledger_of
 from defocus.tables.dataset_file import read
 
-__all__ = ["ledger_at", "show", "show_budget", "verify"]
+__all__ = ["declare", "ledger_at", "show", "show_budget", "show_units", "verify"]
 
 
 def ledger_at(where: str) -> Ledger | None:
@@ -82,6 +81,58 @@ def verify(where: str, *, anchor: str | None, anchor_file: Path | None, as_json:
     if found.ok and found.head is not None:  # nobody should keep an anchor of a chain that cannot be trusted
         screen.print(f"anchor: {found.head}", soft_wrap=True)
     return found.ok
+
+
+def declare(
+    where: str,
+    name: str,
+    *,
+    why: str,
+    who: str | None,
+    purposes: list[str] | None,
+    per_person: int | None,
+    renew: bool,
+) -> None:
+    """Write a new declaration of a data set, and print it."""
+    with Ledger.open(where) as ledger:
+        known = {one.name: one for one in ledger.datasets()}
+        if name not in known:
+            raise InvalidParameterError(
+                f"This ledger has no data set {name!r:.80}.", fix=f"choose one of {', '.join(known)}."[:1000]
+            )
+        unit = None if per_person is None else replace(known[name].unit, per_person=per_person)
+        facts_now = ledger.declare(name, why=why, who=who, unit=unit, purposes=purposes, renew=renew)
+        declared = next(one for one in facts_now.datasets() if one.name == name)
+    console().print(plain(f"declared {declared}"), soft_wrap=True)
+
+
+def show_units(where: str | None, *, as_json: bool) -> None:
+    """Print every way in which a person appears in data; of a ledger, its persons and data sets."""
+    if where is None:
+        if as_json:
+            to_json([asdict(one) for one in TRANSLATIONS])
+            return
+        screen = console()
+        heads = ("a person is", "unit of the data", "changes", "if replaced")
+        listed = [(one.appears, one.unit, one.changes, one.replaced) for one in TRANSLATIONS]
+        screen.print(table(heads, listed))
+        screen.print(facts([(one.appears, one.why) for one in TRANSLATIONS]))
+        return
+    found = ledger_at(where)
+    if found is None:
+        dataset = read(where)
+        persons, declared = dataset.unit, [Declaration(dataset.name, dataset.unit, dataset.purposes or None)]
+    else:
+        with found as ledger:
+            persons, declared = ledger.person, ledger.datasets()
+    if as_json:
+        to_json({"protects": str(persons), "data": [one.to_dict() for one in declared]})
+        return
+    screen = console()
+    screen.print(facts([("protects", persons)]))
+    uses = ["any purpose" if one.purposes is None else "; ".join(one.purposes) for one in declared]
+    rows = [(one.name, one.unit, one.unit.changes, use) for one, use in zip(declared, uses, strict=True)]
+    screen.print(table(("data", "a person there", "changes", "for"), rows, numbers=("changes",)))
 
 
 def _legend(prices: Prices) -> str:

@@ -200,6 +200,39 @@ def ledger_verify(
     raise typer.Exit(0 if ledgers.verify(where, anchor=anchor, anchor_file=anchor_file, as_json=as_json) else 1)
 
 
+@ledger.command("declare")
+def ledger_declare(
+    where: Where,
+    name: Annotated[str, typer.Argument(help="Which data set of the ledger.")],
+    *,
+    why: Annotated[str, typer.Option(help="Why, in one line, for the record.")],
+    who: Annotated[str | None, typer.Option(help="Who declares it; the account's name by default.")] = None,
+    purpose: Annotated[
+        list[str] | None, typer.Option(help="What it may be used for from now on. May be repeated.")
+    ] = None,
+    per_person: Annotated[
+        int | None, typer.Option(help="How many rows, edges or events one person has at most from now on.")
+    ] = None,
+    renew: Annotated[bool, typer.Option("--renew", help="The data is a new version, about the same persons.")] = False,
+) -> None:
+    """Change what a ledger knows about one of its data sets. The change is an entry of its own."""
+    from defocus.cli import ledgers  # noqa: PLC0415 # a command loads what it needs
+
+    ledgers.declare(where, name, why=why, who=who, purposes=purpose, per_person=per_person, renew=renew)
+
+
+@commands.command()
+def units(
+    where: Annotated[str | None, typer.Argument(help="A ledger or a dataset file, for its own data sets.")] = None,
+    *,
+    as_json: Json = False,
+) -> None:
+    """Print how a person may appear in data, and what each way costs; with a ledger, its persons and data sets."""
+    from defocus.cli import ledgers  # noqa: PLC0415 # a command loads what it needs
+
+    ledgers.show_units(where, as_json=as_json)
+
+
 class TaskName(StrEnum):
     """What is to be estimated."""
 

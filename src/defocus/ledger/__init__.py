@@ -1,6 +1,7 @@
 """Floor 3: what was charged, when, by whom and why; durable, transactional, tamper-evident."""
 
 from defocus.ledger.anchors import Anchor
+from defocus.ledger.declarations import Declaration
 from defocus.ledger.entries import Entry
 from defocus.ledger.filter import Remaining, Tally
 from defocus.ledger.ledger import Ledger, verify
@@ -12,6 +13,7 @@ from defocus.privacy.composition import FixedSequence
 
 __all__ = [
     "Anchor",
+    "Declaration",
     "Entry",
     "FixedSequence",
     "Ledger",

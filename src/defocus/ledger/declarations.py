@@ -77,11 +77,10 @@ class Declaration:
         The data that the ledger was made for appears as its terms say. Any other data set says how a person appears
         in it when it is first opened.
         """
-        declared = known.get(name)
+        declared, own = known.get(name), name == terms.dataset
+        if own or terms.unit.kind not in PERSONS:
+            terms.hold(dataset=name, unit=unit, budget=None)
         if declared is None:
-            own = name == terms.dataset
-            if own or terms.unit.kind not in PERSONS:
-                terms.hold(dataset=name, unit=unit, budget=None)
             declared = cls(name, terms.unit if own or unit is None else appearance(terms.unit, unit))
         elif unit is not None and unit != declared.unit and appearance(terms.unit, unit) != declared.unit:
             raise _contradiction(name, "a person appears there as", declared.unit, unit)

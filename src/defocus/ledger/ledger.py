@@ -232,6 +232,8 @@ class Ledger:
         """
         title, by = self._data.name if name is None else line("dataset", name, longest=200), (whoever(who), why)
         line("why", why)
+        if title == self._made.dataset:
+            self._made.hold(dataset=None, unit=unit, budget=None)
         with self._chain.end(write=True) as (session, last):
             before = self._known(self._chain.declarations(session, last), title)
             declared = Declaration(

@@ -51,6 +51,9 @@ from defocus.privacy.losses import Loss as Loss
 from defocus.privacy.selection import expected_runs as expected_runs
 from defocus.privacy.selection import select as select
 from defocus.privacy.sensitivity import Sensitivity as Sensitivity
+from defocus.privacy.translation import TRANSLATIONS as TRANSLATIONS
+from defocus.privacy.translation import Translation as Translation
+from defocus.privacy.translation import appearance as appearance
 from defocus.privacy.units import Adjacency as Adjacency
 from defocus.privacy.units import Unit as Unit
 from defocus.privacy.units import edge as edge

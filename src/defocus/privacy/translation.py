@@ -88,15 +88,16 @@ TRANSLATIONS = (
     Translation(
         "at most m weights",
         "weight(bound=w, per_person=m)",
-        "no translation: which weights exist is public",
+        "none",
         "m values",
-        "each weight of the person takes another value in its range, and which weights exist stays as it was",
+        "each weight of the person takes another value in its range; which weights exist is public, so a person who"
+        " is added or removed cannot be protected",
     ),
     Translation(
         "one report each time",
-        'local.collect(..., participation="public")',
-        "one value, per report",
-        "one value, per report",
+        'collect(participation="public")',
+        "1 a report",
+        "1 a report",
         "who has no data reports as well, as somebody whose value is missing; that a person takes part is public",
     ),
 )
