@@ -137,6 +137,8 @@ def one(unit: Unit) -> str:
     >>> one(user("patient_id")), one(rows()), one(edge())
     ('patient_id', 'row', 'edge')
     """
+    if unit.per_person is not None:
+        return "person"
     return "row" if unit.kind == "rows" else unit.column or unit.kind
 
 

@@ -110,10 +110,10 @@ def booked(
     else:
         made: dict[str, Any] = {"budget": budget, "unit": unit, "dataset": holding.dataset}
         book = undo.enter_context(Ledger.open(place, anchor_file=anchor_file, **made))
-    if unit is None and book.person.kind == "user":
-        unit = node()
-    same = book.dataset == holding.earlier
-    return book.data(holding.earlier if same else holding.dataset, unit=unit, **facts)
+    name = holding.earlier if book.dataset == holding.earlier else holding.dataset
+    if unit is None and book.person.kind == "user" and name not in {declared.name for declared in book.datasets()}:
+        unit = book.unit if book.unit.kind != "user" else node()
+    return book.data(name, unit=unit, **facts)
 
 
 def _spelt(ends: tuple[str, str]) -> str:
