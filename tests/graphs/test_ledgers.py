@@ -54,10 +54,10 @@ def test_a_ledger_that_was_made_before_stays_open(tmp_path: Path, directed: bool
     with Ledger.open(tmp_path / "l", budget=Budget(1), unit=edge(), dataset=earlier) as book:
         for place in (book, tmp_path / "l"):
             said = {**SAID, "ledger": place, "name": "calls", "ends": ("a", "b")}
-            with open_graph(pd.DataFrame(CALLS), directed=directed, **said) as g:
-                assert g.ledger.dataset == earlier
             with pytest.raises(LedgerMismatchError, match="dataset"):
                 open_graph(pd.DataFrame(CALLS), directed=not directed, **said)
+            with open_graph(pd.DataFrame(CALLS), directed=directed, **said) as g:
+                assert g.ledger.dataset == earlier
 
 
 @pytest.mark.parametrize("name", ["x, directed", "x, ends 'a' and 'b'", "x, ends 'a' and 'b', directed"])

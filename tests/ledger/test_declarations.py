@@ -139,12 +139,21 @@ def test_a_request_is_recalled_for_its_own_data_set_only(hospital: Ledger) -> No
     assert recalled.receipt.terms.dataset == "contacts"
 
 
+def test_every_data_set_is_declared_once_also_where_a_person_appears_as_in_the_ledger(hospital: Ledger) -> None:
+    for _ in range(2):
+        hospital.data("visits")
+    assert [one.name for one in hospital.datasets()] == ["hospital", "visits"]
+    with pytest.raises(InvalidParameterError, match="has no data set 'claims'"):
+        hospital.declare("claims", why="a slip of the pen")
+    assert len(hospital) == 2
+
+
 def test_a_ledger_for_reading_declares_nothing(hospital: Ledger, place: Path) -> None:
     with Ledger.open(place, read_only=True) as reading:
         contacts = reading.data("contacts", unit=edge(per_person=3))
         assert contacts.unit.changes == 3
         with pytest.raises(LedgerUnavailableError, match="reading only"):
-            reading.declare("contacts", why="no")
+            reading.declare(why="no")
         with pytest.raises(LedgerUnavailableError, match="reading only"):
             contacts.charge(Laplace(1), purpose="no")
     assert [one.name for one in hospital.datasets()] == ["hospital"]
@@ -173,7 +182,7 @@ def test_names_that_a_ledger_cannot_show_are_refused(hospital: Ledger, hostile: 
     with pytest.raises(InvalidParameterError):
         hospital.data(hostile, unit=node())
     with pytest.raises(InvalidParameterError):
-        hospital.declare("contacts", why=hostile if hostile != "x" * 201 else "")
+        hospital.declare(why=hostile if hostile != "x" * 201 else "")
     assert len(hospital) == 1
 
 

@@ -220,6 +220,9 @@ PUBLIC: Mapping[str, str] = {
     "release.Release": _RELEASED,
     "ledger.Recorded": _RELEASED,
     "ledger.Terms.read": _FACTS,
+    "ledger.Declaration.read": _FACTS,
+    "ledger.Ledger": "made by open, of declared facts",
+    "privacy.appearance": _FACTS,
     "learning.SearchResult": _RELEASED,
     **{f"errors.{name}": "checks a public parameter" for name in (
         "choice", "count", "finite", "in_range", "non_negative", "positive", "probability", "storable", "whole")},

@@ -6,6 +6,7 @@ COMMANDS = {
     "query": "test_commands", "preview": "test_commands", "init": "test_commands", "check": "test_commands",
     "graph": "test_commands", "train": "test_commands", "budget": "the ledger only", "history": "the ledger only",
     "export": "what was released", "ledger show": "the ledger only", "ledger verify": "the ledger only",
+    "ledger declare": "the ledger only", "units": "the ledger only",
     "account": "public facts", "calibrate": "public facts", "advise": "public facts", "choose": "public facts",
     "audit": "synthetic neighbours", "estimate": "randomised reports", "shuffler": "sealed reports",
     "predict": "applies what was released to the caller's own rows",

@@ -41,9 +41,8 @@ def ledgers(home: Path) -> list[str]:
 
 def test_three_names_in_the_file_are_one_budget(home: Path) -> None:
     for name in ("stays", "nights", "beds"):
-        with pytest.raises(LedgerMismatchError, match=f"the ledger has visits, you gave {name}") as refused:
+        with pytest.raises(BudgetExceededError):
             spend(described(home, name))
-        assert "call it visits again" in refused.value.fix
     with pytest.raises(BudgetExceededError):
         spend(described(home, "visits"))
     assert ledgers(home) == ["visits.ledger"]
@@ -55,14 +54,14 @@ def test_another_dataset_file_about_the_same_data_shares_its_budget(home: Path) 
         data = "visits.parquet" if "/" not in file else "../visits.parquet"
         with pytest.raises(BudgetExceededError):
             spend(described(home, "visits", data, file))
-        with pytest.raises(LedgerMismatchError):
+        with pytest.raises(BudgetExceededError):
             spend(described(home, "other", data, file))
     assert ledgers(home) == ["visits.ledger"]
 
 
 def test_a_name_of_ones_own_is_no_budget_of_ones_own(home: Path) -> None:
     for name in ("stays", "nights"):
-        with pytest.raises(LedgerMismatchError):
+        with pytest.raises(BudgetExceededError):
             spend(home / "visits.parquet", name=name, **SAID)
     with pytest.raises(BudgetExceededError):
         spend(home / "visits.parquet", **SAID)

@@ -44,7 +44,7 @@ def test_the_ledger_outlives_the_table(tmp_path: Path) -> None:
 
 def test_another_unit_or_budget_does_not_start_anew(tmp_path: Path) -> None:
     opened(tmp_path).close()
-    for other in ({"unit": dp.rows()}, {"budget": dp.Budget(2)}, {"unit": dp.user("u", replace=True)}, {"name": "v"}):
+    for other in ({"unit": dp.rows()}, {"budget": dp.Budget(2)}, {"unit": dp.user("u", replace=True)}):
         with pytest.raises(DefocusError):
             opened(tmp_path, **other)
 
@@ -110,7 +110,6 @@ def written(home: Path, text: str) -> Path:
         ({"unit": dp.user("w")}, "unit: the ledger has everything about one w"),
         ({"unit": dp.user("p", replace=True)}, "unit: .* replaced"),
         ({"budget": dp.Budget(2)}, "budget"),
-        ({"dataset": "other"}, "dataset: the ledger has other"),
     ],
 )
 def test_an_open_ledger_must_agree_with_what_is_said(
@@ -134,7 +133,7 @@ def test_an_open_ledger_that_agrees_is_used(home: Path, ledger: Callable[..., Le
         dp.open(STAYS, ledger=book),
         dp.open(STAYS, ledger=book, unit=dp.user("p"), budget=dp.Budget(1), name="visits"),
     ):
-        assert table.ledger is book
+        assert table.ledger.terms == book.terms
         assert table.name == "visits"
         assert table.rows.unit == "p"
 
@@ -147,8 +146,29 @@ def test_a_ledger_that_is_there_says_the_unit(home: Path) -> None:
         assert again.rows.unit == "p"
     with pytest.raises(LedgerUnavailableError, match="There is no ledger"):
         dp.open(home / "people.parquet")
-    with pytest.raises(LedgerMismatchError, match="pass name="):
-        dp.open(home / "people.parquet", ledger=home / "visits.ledger")
+    with dp.open(home / "people.parquet", ledger=home / "visits.ledger") as other:  # other data about the same people
+        assert (other.ledger.dataset, other.ledger.person) == ("people", dp.user("p"))
+
+
+def test_other_data_under_the_name_of_a_data_set_is_refused(home: Path) -> None:
+    dp.open(home / "visits.parquet", unit=dp.user("p"), budget=dp.Budget(1)).close()
+    with pytest.raises(LedgerMismatchError, match="other data under the name 'visits'") as refused:
+        dp.open(home / "people.parquet", ledger=home / "visits.ledger", name="visits")
+    assert "renew=True" in refused.value.fix
+    with Ledger.open(home / "visits.ledger") as ledger:
+        ledger.declare("visits", renew=True, why="a new extract of the same people")
+    dp.open(home / "people.parquet", ledger=home / "visits.ledger", name="visits").close()
+    with pytest.raises(LedgerMismatchError, match="other data"):
+        dp.open(home / "visits.parquet")
+
+
+def test_a_ledger_that_is_opened_without_its_purposes_still_has_them(home: Path) -> None:
+    said: dict[str, Any] = {"unit": dp.user("p"), "budget": dp.Budget(1)}
+    dp.open(home / "visits.parquet", purposes=["care"], **said).close()
+    with dp.open(home / "visits.parquet") as table, pytest.raises(InvalidParameterError, match="named purposes only"):
+        table.agg(n=dp.count()).release(epsilon=0.5, purpose="marketing")
+    with pytest.raises(LedgerMismatchError, match="it may be used for care"):
+        dp.open(home / "visits.parquet", purposes=["care", "marketing"], **said)
 
 
 @pytest.mark.parametrize(
@@ -240,7 +260,7 @@ def test_nothing_that_a_file_says_can_be_said_beside_it(home: Path, given: dict[
 def test_private_tables_of_a_file_are_about_the_same_people(home: Path) -> None:
     text = PEOPLE + 'purposes = "report"\n[bound]\ngroups = 3\n[private.people]\ndata = "people.parquet"\nunit = "p"\n'
     with dp.open(written(home, text)) as table:
-        assert table.purposes == ("report",)
+        assert table.ledger.purposes == ("report",)
         assert table.contribution == Bound(rows=5, groups=3)
         other = table.other("people")
         assert (other.rows.unit, other.contribution) == ("p", None)
@@ -250,7 +270,7 @@ def test_private_tables_of_a_file_are_about_the_same_people(home: Path) -> None:
 
 def test_one_purpose_may_be_given_as_text(home: Path) -> None:
     with dp.open(home / "visits.parquet", unit=dp.user("p"), budget=dp.Budget(1), purposes="research") as table:
-        assert table.purposes == ("research",)
+        assert table.ledger.purposes == ("research",)
         with pytest.raises(InvalidParameterError, match="research"):
             table.agg(n=dp.count()).release(epsilon=1, purpose="r")
         assert len(table.ledger) == 1

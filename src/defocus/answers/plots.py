@@ -32,6 +32,8 @@ __all__ = [
 MOST = 25
 """So many groups are drawn at most."""
 TEAL, PALE, DARK = "#2a7f76", "#b7cfcc", "#333333"
+COLOURS = ("#d98c3f", "#5b6fb5", "#b5527f", "#7a9a3c", "#8a6fae", "#4f9dc0", "#a0723f", "#777777")
+"""Those of several things in one picture, told apart also by people who see red and green alike."""
 
 
 def blank(width: float, height: float) -> Any:
@@ -148,8 +150,12 @@ def curve(places: Sequence[float], column: AnswerColumn, *, by: str) -> Any:
     return figure
 
 
-def burn_down(left: Sequence[Remaining], labels: Sequence[str]) -> Any:
-    """What was left after each charge, as steps: epsilon, and below it delta where the budget has one."""
+def burn_down(left: Sequence[Remaining], labels: Sequence[str], data: Sequence[str] = ()) -> Any:
+    """What was left after each charge, as steps: epsilon, and below it delta where the budget has one.
+
+    Where charges are about several data sets, ``data`` names that of each, and what a charge took has its colour.
+    """
+    colours = {name: COLOURS[place % len(COLOURS)] for place, name in enumerate(dict.fromkeys(data))}
     rows = {"epsilon": [one.epsilon for one in left], "delta": [one.delta for one in left]}
     shown = [name for name, amounts in rows.items() if name == "epsilon" or any(amounts)]
     figure = blank(7, 2.6 + 1.4 * (len(shown) - 1))
@@ -158,6 +164,12 @@ def burn_down(left: Sequence[Remaining], labels: Sequence[str]) -> Any:
         axes.stairs(rows[name], np.arange(len(left) + 1) - 0.5, fill=True, color=TEAL, alpha=0.7)
         axes.set(ylabel=f"{name} left", ylim=(0, None), xlim=(-0.5, len(left) - 0.5))
         axes.grid(visible=True, axis="y", alpha=0.3)
+        for place, about in enumerate(data if len(colours) > 1 else (), start=1):
+            before, after = rows[name][place - 1 : place + 1]
+            axes.bar(place, before - after, width=1, bottom=after, color=colours[about])
+    if len(colours) > 1:
+        handles = [panels[0].bar(0, 0, color=colour) for colour in colours.values()]
+        panels[0].legend(handles, [literal(name) for name in colours], fontsize=7, frameon=False)
     step = max(1, -(-len(left) // 12))
     named = [literal(label) for label in labels[::step]]
     panels[-1].set_xticks(range(0, len(left), step), named, rotation=20, ha="right", fontsize=7)

@@ -169,7 +169,8 @@ def show_budget(where: str, *, part: str | None, plot: Path | None, as_json: boo
     used = [guard.used(spent) for spent in (guard.start, *sums)]
     if plot is not None:
         left = [guard.remaining(spent) for spent in (guard.start, *sums)]
-        save(burn_down(left, ["start", *(str(entry.sequence) for entry in charges)]), plot)
+        data = [entry.content.get("data", terms.dataset) for entry in charges]
+        save(burn_down(left, ["start", *(str(entry.sequence) for entry in charges)], data), plot)
     divided = None if tally is None else tally.words(guard)
     if as_json:
         to_json(

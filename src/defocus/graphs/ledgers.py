@@ -108,7 +108,7 @@ def booked(
     elif unit is None or exists(place):
         book = undo.enter_context(Ledger.open(place, anchor_file=anchor_file, budget=budget))
     else:
-        made: dict[str, Any] = {"budget": budget, "unit": unit, "dataset": holding.dataset}
+        made: dict[str, Any] = {"budget": budget, "unit": unit, "dataset": holding.dataset, **facts}
         book = undo.enter_context(Ledger.open(place, anchor_file=anchor_file, **made))
     name = holding.earlier if book.dataset == holding.earlier else holding.dataset
     if unit is None and book.person.kind == "user" and name not in {declared.name for declared in book.datasets()}:

@@ -48,8 +48,10 @@ class Chain:
         until, known = self._declared
         read = {}
         for row in session.declarations(until):
-            declared = Declaration.read(checked(row).content["data"])
-            read[declared.name] = declared
+            content = checked(row).content
+            if "data" in content:
+                declared = Declaration.read(content["data"])
+                read[declared.name] = declared
         self._declared = last.sequence, {**known, **read}
         return self._declared[1]
 

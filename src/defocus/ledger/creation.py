@@ -24,6 +24,7 @@ from defocus.errors import (
     LedgerUnavailableError,
 )
 from defocus.ledger.anchors import AnchorFile, anchor_path
+from defocus.ledger.declarations import Declaration
 from defocus.ledger.entries import GENESIS, NO_HASH, Entry, now
 from defocus.ledger.filter import Guard, Tally
 from defocus.ledger.parts import Parts
@@ -64,14 +65,20 @@ def make(
     *,
     parts: Parts | None = None,
     filter: str | None = None,  # noqa: A002 - what it is called everywhere
+    **facts: Any,
 ) -> None:
-    """Make a ledger for the data set, unit and budget that were ``given``; None if it may not be made."""
+    """Make a ledger for the data set, unit and budget that were ``given``; None if it may not be made.
+
+    ``facts`` are the purposes and the identity of the data, see :class:`.Declaration`.
+    """
     if given is None or None in given:
         raise _nowhere(store.place.name, given)
     dataset, unit, budget = given
     check_budget(budget)
     rule = Guard.definition(budget, filter, divided=parts is not None)
     terms = Terms.new(dataset=dataset, unit=unit, budget=budget, filter_version=rule, parts=parts)
+    declared = Declaration.of(terms, {}, terms.dataset, None, **facts)
+    said = {} if declared == Declaration(terms.dataset, terms.unit) else {"data": declared.to_dict()}
     guard = Guard.of(terms)
     first = Entry(
         sequence=0,
@@ -81,7 +88,7 @@ def make(
         purpose="open the ledger",
         previous=NO_HASH,
         spent=guard.start,
-        content={"terms": terms.to_dict()},
+        content={"terms": terms.to_dict(), **said},
         tally=None if parts is None else Tally.start(guard),
     )
     store.create(first)

@@ -84,7 +84,8 @@ class Declaration:
             declared = cls(name, terms.unit if own or unit is None else appearance(terms.unit, unit))
         elif unit is not None and unit != declared.unit and appearance(terms.unit, unit) != declared.unit:
             raise _contradiction(name, "a person appears there as", declared.unit, unit)
-        purposes, identity = facts.get("purposes"), facts.get("identity")
+        purposes, told = facts.get("purposes"), facts.get("identity")
+        identity = None if told is None else commitment(terms, told)
         if purposes is not None and declared.purposes is not None and set(purposes) != set(declared.purposes):
             raise _contradiction(name, "it may be used for", "; ".join(declared.purposes), "; ".join(purposes))
         if identity is not None and declared.identity is not None and identity != declared.identity:

@@ -52,8 +52,9 @@ _FIELDS = {
     RELEASE: frozenset({"charge", "digest", "description", "value"}),
     DATA: frozenset({"data"}),
 }
-_OPTIONAL = {CHARGE: frozenset({"data", "question"})}
-"""What a charge says beside: which data set it is about, if not the ledger's own, and what is asked."""
+_OPTIONAL = {GENESIS: frozenset({"data"}), CHARGE: frozenset({"data", "question"})}
+"""What may be said beside: what is declared of the ledger's own data; which other data a charge is about, and what is
+asked."""
 _COMMON = frozenset({"sequence", "kind", "time", "who", "purpose", "previous", "spent"})
 _TALLY = frozenset({"tally"})
 _DIVIDED = {GENESIS: _TALLY, CHARGE: frozenset({"tally", "parts"}), RELEASE: _TALLY, DATA: _TALLY}
@@ -65,10 +66,10 @@ _DIVIDED = {GENESIS: _TALLY, CHARGE: frozenset({"tally", "parts"}), RELEASE: _TA
 class Entry:
     """What was written, when, by whom, why, and how much has been spent once it counts.
 
-    ``content`` depends on the kind: ``terms`` for the genesis; ``event``, ``cost`` and
-    ``request`` for a charge, with the name of its ``data`` set where it is not the ledger's own and
-    the ``question`` where it is known; ``charge`` (a sequence number), ``digest``, ``description``
-    and ``value`` for a release; ``data`` for the declaration of a data set.
+    ``content`` depends on the kind: ``terms`` for the genesis, and what is declared of its ``data``;
+    ``event``, ``cost`` and ``request`` for a charge, with the name of its ``data`` set where it is
+    not the ledger's own and the ``question`` where it is known; ``charge`` (a sequence number),
+    ``digest``, ``description`` and ``value`` for a release; ``data`` for a declaration.
 
     Where the data has parts, ``tally`` has the sums behind ``spent``, which is then the most that anybody was charged,
     and the content of a charge has ``parts``: the label of each part it is about, with the sum of that part; none for

@@ -13,7 +13,7 @@ from defocus.ledger import display
 from defocus.ledger.anchors import Anchor, AnchorFile, as_anchor
 from defocus.ledger.chain import Chain, anchors, heaviest_events
 from defocus.ledger.creation import anchor_file_of, check_kinds, is_there, make, place_of, terms_of
-from defocus.ledger.declarations import Declaration, allowed, commitment, purposes_of
+from defocus.ledger.declarations import Declaration, allowed, purposes_of
 from defocus.ledger.display import Prices
 from defocus.ledger.entries import CHARGE, DATA, RELEASE, Entry, amounts_out, fingerprint, now, plain, stored_event
 from defocus.ledger.filter import Guard, Remaining, Tally
@@ -99,6 +99,7 @@ class Ledger:
         timeout: Number = 10.0,
         read_only: bool = False,
         who: str | None = None,
+        **facts: Any,
     ) -> "Ledger":
         """Open the ledger at ``where``, or make it if there is none.
 
@@ -124,6 +125,7 @@ class Ledger:
             timeout: how many seconds to wait while someone else is writing.
             read_only: never write; charging is refused.
             who: who makes the ledger; the account's name by default.
+            facts: ``purposes`` and ``identity`` of the data, as in :meth:`data`.
         """
         check_kinds(budget=budget, unit=unit, parts=parts)
         store = Store(place_of(where, timeout=timeout, read_only=read_only))
@@ -133,15 +135,17 @@ class Ledger:
             with contextlib.nullcontext() if file is None or read_only else file.lock():
                 there = is_there(store, file)
                 if not there:
-                    make(store, None if read_only else (dataset, unit, budget), who, parts=parts, filter=filter)
+                    facts["purposes"] = purposes_of(facts.get("purposes"))
+                    given = None if read_only else (dataset, unit, budget)
+                    make(store, given, who, parts=parts, filter=filter, **facts)
                 with store.session() as session:
                     terms = terms_of(session)
                 chain = Chain(store, file, read_only=read_only)
                 ledger = cls(chain, terms, Guard.of(terms))
                 chain.follow(new=not there)
                 terms.hold(dataset=None, unit=None, budget=budget, filter=filter)
-                ledger = ledger.data(dataset, unit=unit, who=who)
-                ledger.terms.hold(dataset=None, unit=None, budget=None, parts=parts)
+            ledger = ledger.data(dataset, unit=unit, who=who, **facts)
+            ledger.terms.hold(dataset=None, unit=None, budget=None, parts=parts)
         except BaseException:
             store.close()
             raise
@@ -187,23 +191,22 @@ class Ledger:
         >>> book.close(); home.cleanup()
         """
         title = self._made.dataset if name is None else line("dataset", name, longest=200)
-        facts = {
-            "purposes": purposes_of(purposes),
-            "identity": None if identity is None else commitment(self._made, identity),
-        }
+        facts = {"purposes": purposes_of(purposes), "identity": identity}
         with self._chain.end() as (session, last):
             known = self._chain.declarations(session, last)
         declared = Declaration.of(self._made, known, title, unit, **facts)
-        if declared != self._known(known, title) and not self._chain.read_only:
+        if declared != self._found(known, title) and not self._chain.read_only:
             with self._chain.end(write=True) as (session, last):
                 known = self._chain.declarations(session, last)
                 declared = Declaration.of(self._made, known, title, unit, **facts)
                 entry = None
-                if declared != self._known(known, title):
+                if declared != self._found(known, title):
                     entry = _declared(last, declared, by=(whoever(who), "declare a data set"))
                     session.append(entry)
             if entry is not None:
                 self._chain.note(entry)
+        if declared == self._data:
+            return self
         return Ledger(self._chain, self._made, self._guard, self._parts if title == self._data.name else (), declared)
 
     def declare(
@@ -235,7 +238,11 @@ class Ledger:
         if title == self._made.dataset:
             self._made.hold(dataset=None, unit=unit, budget=None)
         with self._chain.end(write=True) as (session, last):
-            before = self._known(self._chain.declarations(session, last), title)
+            before = self._found(self._chain.declarations(session, last), title)
+            if before is None:
+                raise InvalidParameterError(
+                    f"This ledger has no data set {title!r:.80}.", fix="open it first: ledger.data(name, unit=…)."
+                )
             declared = Declaration(
                 title,
                 before.unit if unit is None else appearance(self._made.unit, unit),
@@ -251,12 +258,13 @@ class Ledger:
         """Every data set that is charged to this ledger, its own first."""
         with self._chain.end() as (session, last):
             known = self._chain.declarations(session, last)
-        own = self._made.dataset
-        return [self._known(known, name) for name in (own, *(name for name in known if name != own))]
+        own = Declaration(self._made.dataset, self._made.unit)
+        return list({own.name: own, **known}.values())
 
-    def _known(self, known: Mapping[str, Declaration], name: str) -> Declaration:
-        """What is declared about a data set: by its newest entry, else by the terms of the ledger."""
-        return known.get(name) or Declaration(name, self._made.unit)
+    def _found(self, known: Mapping[str, Declaration], name: str) -> Declaration | None:
+        """What is declared about a data set: by its newest entry, or for the ledger's own by its terms."""
+        own = Declaration(name, self._made.unit) if name == self._made.dataset else None
+        return known.get(name, own)
 
     def charge(
         self,
@@ -289,7 +297,7 @@ class Ledger:
         request = None if request is None else line("request", request, longest=500)
         cost = self._guard.cost(event)
         with self._chain.end(write=True) as (session, last):
-            if self._known(self._chain.declarations(session, last), self._data.name) != self._data:
+            if self._found(self._chain.declarations(session, last), self._data.name) != self._data:
                 raise LedgerMismatchError(
                     f"What the ledger declares about {self.dataset!r:.80} was changed since it was opened; nothing was"
                     " charged.",

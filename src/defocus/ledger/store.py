@@ -37,7 +37,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from defocus.errors import LedgerDamagedError, LedgerUnavailableError
 from defocus.ledger.anchors import Anchor
-from defocus.ledger.entries import DATA, Entry, digest, read_body
+from defocus.ledger.entries import DATA, GENESIS, Entry, digest, read_body
 from defocus.ledger.parts import key_of
 from defocus.ledger.places import Place
 
@@ -220,8 +220,9 @@ class Session:
         return [Row(*row) for row in self._connection.execute(query)]
 
     def declarations(self, after: int) -> list[Row]:
-        """The declarations of data sets that follow number ``after``, in order."""
-        query = select(ENTRIES).where(ENTRIES.c.sequence > after, ENTRIES.c.kind == DATA).order_by(ENTRIES.c.sequence)
+        """The declarations of data sets that follow number ``after``, in order; the first entry may be one too."""
+        declaring = ENTRIES.c.kind.in_((GENESIS, DATA))
+        query = select(ENTRIES).where(ENTRIES.c.sequence > after, declaring).order_by(ENTRIES.c.sequence)
         return [Row(*row) for row in self._connection.execute(query)]
 
     def _newest(self, key: str) -> int | None:

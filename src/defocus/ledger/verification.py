@@ -133,7 +133,12 @@ def examine(store: Store, anchors: Iterable[Anchor]) -> Verification:
     )
 
 
-_BEGIN = {GENESIS: '{"kind":"genesis",', CHARGE: '{"cost":', RELEASE: '{"charge":', DATA: '{"data":'}
+_BEGIN = {
+    GENESIS: ('{"kind":"genesis",', '{"data":'),
+    CHARGE: ('{"cost":',),
+    RELEASE: ('{"charge":',),
+    DATA: ('{"data":',),
+}
 """How the canonical text of each kind begins."""
 
 
@@ -230,7 +235,7 @@ def _sound(row: Row) -> bool:
         isinstance(row.body, str)
         and digest(row.body) == row.hash
         and row.kind in _BEGIN
-        and row.body.startswith(_BEGIN[row.kind] + charge)
+        and row.body.startswith(tuple(begin + charge for begin in _BEGIN[row.kind]))
         and (row.charge is None) == (row.kind != RELEASE)
     )
 
@@ -321,6 +326,8 @@ class _Trail:
             self.notes.append(f"the clock went back before entry {entry.sequence}")
         if entry.kind == GENESIS:
             terms = Terms.read(entry.content["terms"])
+            if "data" in entry.content:
+                Declaration.read(entry.content["data"])
             self.guard = Guard.of(terms)
             self._sum(entry, self.guard.start, None if terms.parts is None else Tally.start(self.guard))
         elif entry.kind == CHARGE:

@@ -117,7 +117,7 @@ def open(  # noqa: A001  # reads as dp.open
             unit=unit,
             budget=budget,
             ledger=_place(data, sources[0], unit, budget) if ledger is None else ledger,
-            identity=identity(data, table),
+            identity=identity(data, table) if parts is None else None,  # data with parts grows
             anchor_file=anchor_file,
             bound=bound,
             purposes=wanted,
@@ -159,7 +159,7 @@ def _from_file(dataset: dataset_file.Dataset, ledger: Ledger | str | Path | None
         unit=dataset.unit,
         budget=dataset.budget,
         ledger=dataset.ledger_place if ledger is None else ledger,
-        identity=identity(dataset.paths(), dataset.table),
+        identity=identity(dataset.paths(), dataset.table) if dataset.parts is None else None,
         anchor_file=dataset.anchor_place if ledger is None else None,
         bound=dataset.bound,
         purposes=dataset.purposes or None,
@@ -215,13 +215,12 @@ def _table(said: _Said, sources: Sequence[Source]) -> Table:
 def _book(said: _Said, parts: Parts | None, undo: ExitStack) -> Ledger:
     """The ledger, which must have been made for this unit, budget and data, or is made for them now."""
     try:
-        book = said.ledger
-        if isinstance(book, Ledger):
-            book.terms.hold(dataset=None, unit=None, budget=said.budget)
-        else:
-            terms: dict[str, Any] = {"budget": said.budget, "unit": said.unit, "dataset": said.name, "parts": parts}
-            book = undo.enter_context(Ledger.open(book, anchor_file=said.anchor_file, **terms))
-        return book.data(said.name, unit=said.unit, purposes=said.purposes, identity=said.identity)
+        facts: dict[str, Any] = {"unit": said.unit, "purposes": said.purposes, "identity": said.identity}
+        if isinstance(said.ledger, Ledger):
+            said.ledger.terms.hold(dataset=None, unit=None, budget=said.budget)
+            return said.ledger.data(said.name, **facts)
+        terms: dict[str, Any] = {"budget": said.budget, "dataset": said.name, "parts": parts, **facts}
+        return undo.enter_context(Ledger.open(said.ledger, anchor_file=said.anchor_file, **terms))
     except LedgerMismatchError as problem:
         if said.named or "dataset: " not in problem.what:
             raise
