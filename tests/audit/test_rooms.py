@@ -10,13 +10,13 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from tests.audit.attacks import estimators, graphs, local, tables, training, workloads
+from tests.audit.attacks import estimators, graphs, local, persons, tables, training, workloads
 from tests.audit.attacks.attack import CONFIDENCE, Fault, Room, table
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # it has no types
 
 from defocus.noise.testing import seeded
 
-PLACES: tuple[ModuleType, ...] = (tables, graphs, estimators, training, workloads, local)
+PLACES: tuple[ModuleType, ...] = (tables, graphs, estimators, training, workloads, local, persons)
 ROOMS: dict[str, Room] = {
     f"{place.__name__.rsplit('.', 1)[1]}: {room.name}": room for place in PLACES for room in place.ROOMS
 }
@@ -56,6 +56,14 @@ def test_the_same_audit_catches_a_release_that_is_broken(
 ) -> None:
     room = ROOMS[name]
     assert caught(room, room.faults[which], room.few, tmp_path, monkeypatch)
+
+
+@pytest.mark.statistical
+def test_noise_for_one_edge_is_caught_where_a_person_owns_several(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    persons.one_change(monkeypatch)
+    assert persons.edges(tmp_path, 1500).judged(1500).violation
 
 
 @pytest.mark.parametrize("name", [name for name, room in ROOMS.items() if room.again])

@@ -25,13 +25,21 @@ def _seen(result: Result | Released) -> Any:
     return np.concatenate([np.r_[each.values, np.nan_to_num(each.low, nan=-1e6)] for each in result.columns])
 
 
-def _attack(
-    folder: Path, ask: Callable[[Network], GraphQuery], pair: tuple[Edges, Edges], *, epsilon: int, **facts: Any
+def attack(
+    folder: Path,
+    ask: Callable[[Network], GraphQuery],
+    pair: tuple[Edges, Edges],
+    *,
+    epsilon: int,
+    book: Callable[[Path, str], dp.Ledger] | None = None,
+    **facts: Any,
 ) -> Attack:
+    """An attack on a question about two graphs, each with a ledger of its own, or the one that ``book`` makes."""
     bits, charges = seeded(21), set()
+    paths = [folder / f"{i}.ledger" for i in range(len(pair))]
     opened = [
-        dp.open_graph(each, budget=AMPLE, ledger=folder / f"{i}.ledger", name="friends", **facts)
-        for i, each in enumerate(pair)
+        dp.open_graph(each, budget=AMPLE, ledger=path if book is None else book(folder, path.stem), **facts, name="g")
+        for path, each in zip(paths, pair, strict=True)
     ]
     queries = [ask(each) for each in opened]
     method = queries[0].plan(epsilon=epsilon)
@@ -58,32 +66,32 @@ def _hubs(nodes: int) -> tuple[Edges, Edges]:
 
 
 def edges(folder: Path, _runs: int) -> Attack:
-    return _attack(folder, Network.edges, _hubs(8), epsilon=1, unit=dp.edge(), nodes=8)
+    return attack(folder, Network.edges, _hubs(8), epsilon=1, unit=dp.edge(), nodes=8)
 
 
 def triangles(folder: Path, _runs: int) -> Attack:
-    return _attack(folder, Network.triangles, _hubs(8), epsilon=1, unit=dp.edge(), nodes=8)
+    return attack(folder, Network.triangles, _hubs(8), epsilon=1, unit=dp.edge(), nodes=8)
 
 
 def followed(folder: Path, _runs: int) -> Attack:
     """Noise that follows the graph: where there are more nodes, the default for triangles."""
-    return _attack(folder, Network.triangles, _hubs(60), epsilon=2, unit=dp.edge(), nodes=60)
+    return attack(folder, Network.triangles, _hubs(60), epsilon=2, unit=dp.edge(), nodes=60)
 
 
 def histogram(folder: Path, _runs: int) -> Attack:
     nobody: Edges = [(2, 3)]
-    return _attack(folder, Network.degree_histogram, (nobody, [*nobody, (0, 1)]), epsilon=1, unit=dp.edge(), nodes=6)
+    return attack(folder, Network.degree_histogram, (nobody, [*nobody, (0, 1)]), epsilon=1, unit=dp.edge(), nodes=6)
 
 
 def degrees(folder: Path, _runs: int) -> Attack:
-    return _attack(folder, Network.degrees, _hubs(6), epsilon=1, unit=dp.edge(), nodes=6)
+    return attack(folder, Network.degrees, _hubs(6), epsilon=1, unit=dp.edge(), nodes=6)
 
 
 def node(folder: Path, _runs: int) -> Attack:
     """A node that is joined to all others, where nobody else has so many neighbours."""
     path: Edges = [(i, i + 1) for i in range(20)]
     star: Edges = [*path, *[(99, i) for i in range(21)]]
-    return _attack(folder, Network.edges, (path, star), epsilon=1, unit=dp.node())
+    return attack(folder, Network.edges, (path, star), epsilon=1, unit=dp.node())
 
 
 def lower_level(patch: pytest.MonkeyPatch) -> None:
