@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from defocus import Budget, Ledger, user
+from defocus import Budget, Ledger, edge, user
 from defocus.errors import BudgetExceededError, InvalidParameterError, UnsupportedEventError
 from defocus.local import Mean, Oracle, attributes, mean, oracle
 from defocus.local.domains import Categories, Interval
@@ -60,16 +60,37 @@ def test_which_bits_change_tells_the_values_even_where_the_moments_are_public(as
 
 
 def test_public_moments_of_change_are_said_on_the_receipt(tmp_path: Path) -> None:
+    ledger = opened(tmp_path)
     receipt = collect(
         oracle("rappor", 5, 1),
-        ledger=opened(tmp_path),
+        ledger=ledger,
         purpose="pages",
         reports=365,
         values=2,
         changes_are_public=True,
     )
     assert receipt.event == 2 * events.Pure(1)
-    assert receipt.purpose == "pages (at most 2 values a person; moments of change are public)"
+    assert receipt.purpose == "pages"
+    asked = list(ledger.entries())[receipt.sequence].content["question"]
+    assert asked == "local reports, 365 a person, at most 2 values, whose moments of change are public"
+
+
+def test_persons_who_are_added_or_removed_may_report_where_taking_part_is_public(tmp_path: Path) -> None:
+    ledger = opened(tmp_path, replace=False)
+    receipt = collect(oracle("k-rr", 5, 1), ledger=ledger, purpose="pages", participation="public")
+    assert receipt.event == events.RandomizedResponse(1, 6)
+    assert "takes part is public" in list(ledger.entries())[receipt.sequence].content["question"]
+    for silent in (oracle("k-rr", ["a", "b"], 1, outside="refuse"), mean("duchi", 0, 1, 1, outside="refuse")):
+        with pytest.raises(InvalidParameterError, match="would send nothing"):
+            collect(silent, ledger=ledger, purpose="pages", participation="public")
+    with pytest.raises(InvalidParameterError, match="participation"):
+        collect(oracle("k-rr", 5, 1), ledger=ledger, purpose="pages", participation="secret")
+
+
+def test_a_ledger_of_edges_or_rows_has_no_persons_who_report(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "e", budget=Budget(1), unit=edge(), dataset="e") as ledger:  # noqa: SIM117
+        with pytest.raises(InvalidParameterError, match="about persons"):
+            collect(oracle("k-rr", 5, 1), ledger=ledger, purpose="pages", participation="public")
 
 
 def test_a_ledger_of_persons_added_or_removed_is_refused_for_all_collections(tmp_path: Path) -> None:

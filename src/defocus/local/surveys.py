@@ -252,6 +252,12 @@ def collect(
             fix='let everybody report, with or without data, and say participation="public"; or open the ledger with a'
             ' unit whose values are replaced, for example user("phone", replace=True).',
         )
+    domain = getattr(getattr(asked, "design", asked), "domain", None)
+    if public and getattr(domain, "outside", None) == "refuse":
+        raise InvalidParameterError(
+            "A device without a value would send nothing: its domain refuses what is none of its values.",
+            fix="leave outside= out, so that a missing value has an outcome as well.",
+        )
     question = f"local reports, {reports} a person"
     question += f", at most {values} values, whose moments of change are public" if (values or 1) > 1 else ""
     question += "; that a person takes part is public" if public else ""
