@@ -212,3 +212,17 @@ def test_what_identifies_the_data_is_kept_as_a_salted_digest(tmp_path: Path) -> 
             kept.append(ledger.datasets()[0].identity)
             assert "Ada" not in str(ledger.history())
     assert kept[0] != kept[1]
+
+
+def test_what_receipts_show_does_not_tell_which_data_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two ledgers of one data set, equal in everything else that is shown: their hashes differ by the salt."""
+    monkeypatch.setattr("defocus.ledger.ledger.now", lambda: "2026-01-01T00:00:00.000000+00:00")
+    monkeypatch.setattr("defocus.ledger.creation.now", lambda: "2026-01-01T00:00:00.000000+00:00")
+    monkeypatch.setattr("defocus.ledger.terms.secrets.token_hex", lambda n: "0" * 2 * n)
+    shown = []
+    for name in "ab":
+        monkeypatch.setattr("defocus.ledger.declarations.secrets.token_hex", lambda n, name=name: name * 2 * n)
+        with Ledger.open(tmp_path / f"{name}.ledger", **HOSPITAL, identity="Ada, 37", who="Ada") as ledger:
+            shown.append(ledger.charge(Laplace(10), purpose="visits", who="Ada").to_dict())
+    assert shown[0].pop("hash") != shown[1].pop("hash")
+    assert "identity" not in str(shown)

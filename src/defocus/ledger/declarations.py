@@ -8,6 +8,7 @@ Other facts are refused until somebody writes a new declaration, with who and wh
 import difflib
 import hashlib
 import hmac
+import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, final
@@ -37,7 +38,7 @@ class Declaration:
     purposes: tuple[str, ...] | None = None
     """What the data may be used for; None where any purpose will do."""
     identity: str | None = None
-    """A salted commitment to which data it is, see :func:`commitment`; None where nobody knows."""
+    """A commitment to which data it is, with its salt, see :func:`commitment`; None where nobody knows."""
 
     def __str__(self) -> str:
         allowed = "" if self.purposes is None else f"; for {'; '.join(self.purposes)}"
@@ -85,7 +86,7 @@ class Declaration:
         elif unit is not None and unit != declared.unit and appearance(terms.unit, unit) != declared.unit:
             raise _contradiction(name, "a person appears there as", declared.unit, unit)
         purposes, told = facts.get("purposes"), facts.get("identity")
-        identity = None if told is None else commitment(terms, told)
+        identity = None if told is None else commitment(told, declared.identity)
         if purposes is not None and declared.purposes is not None and set(purposes) != set(declared.purposes):
             raise _contradiction(name, "it may be used for", "; ".join(declared.purposes), "; ".join(purposes))
         if identity is not None and declared.identity is not None and identity != declared.identity:
@@ -102,15 +103,20 @@ class Declaration:
         )
 
 
-def commitment(terms: Terms, facts: str) -> str:
-    """A salted digest of what identifies a data set. The salt is the random identity of the ledger.
+def commitment(facts: str, earlier: str | None = None) -> str:
+    """A salted digest of what identifies a data set, with the salt of an ``earlier`` one, or a fresh one.
 
-    >>> from defocus import Budget, rows
-    >>> terms = Terms.new(dataset="visits", unit=rows(), budget=Budget(1), filter_version="union/1")
-    >>> commitment(terms, "a.csv") == commitment(terms, "b.csv"), len(commitment(terms, "a.csv"))
-    (False, 64)
+    Guarantee:
+        Hashes of entries, which receipts show, tell nothing about the data: they are digests of a random salt as well.
+    Assumes:
+        Who reads the ledger itself knows the salt, and can try a guess of the whole data.
+
+    >>> first = commitment("a.csv")
+    >>> commitment("a.csv", first) == first, commitment("b.csv", first) == first, commitment("a.csv") == first
+    (True, False, False)
     """
-    return hmac.new(terms.id.encode(), facts.encode("utf-8", "backslashreplace"), hashlib.sha256).hexdigest()
+    salt = secrets.token_hex(32) if earlier is None else earlier.partition(":")[0]
+    return f"{salt}:{hmac.new(salt.encode(), facts.encode('utf-8', 'backslashreplace'), hashlib.sha256).hexdigest()}"
 
 
 def _contradiction(name: str, what: str, known: object, given: object) -> LedgerMismatchError:
