@@ -196,6 +196,13 @@ def test_days_are_drawn_in_their_order_all_of_them(opened: Callable[..., Network
     assert list(again.keys["from"]) == list(answer.keys["from"])
 
 
+def test_counts_of_degrees_are_whole_numbers(friends: Network) -> None:
+    answer = friends.degree_histogram().release(epsilon=20, method="cumulative, laplace", bits=seeded(1))
+    assert answer["nodes"].integral
+    assert ".0" not in str(answer)
+    assert answer.to_arrow()["nodes"].type == "int64"
+
+
 def test_degrees_that_nobody_has_are_not_drawn(opened: Callable[..., Network]) -> None:
     network = opened(np.array([[0, 1], [1, 2], [2, 3]]), nodes=3000)
     answer = network.degree_histogram().release(epsilon=20, bits=seeded(1))

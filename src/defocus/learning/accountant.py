@@ -12,10 +12,11 @@ Gaussian noise of a ratio of its own. Together they are one Gaussian release who
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
 
+from defocus.answers.tables import text_facts
 from defocus.errors import InvalidParameterError, Number, UnsupportedEventError, count, positive
 from defocus.learning.clipping import AdaptiveClipping, Clipping
 from defocus.learning.metrics import Metrics
@@ -25,6 +26,7 @@ from defocus.privacy.accounting import tightest
 from defocus.privacy.budgets import Budget
 from defocus.privacy.calibration import calibrate, check_delta, spoken_delta
 from defocus.privacy.events import Event
+from defocus.privacy.html import html_facts
 from defocus.privacy.units import Adjacency, Unit
 
 __all__ = ["Plan", "plan", "protected", "steps_of"]
@@ -54,13 +56,13 @@ _MOST_STEPS = 10**7
 @final
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a run will do, and what it owes."""
+    """What a run will do, and what it owes; ``print`` it to read it."""
 
     unit: Unit
     price: Budget
     size: int
     sampling: Sampling
-    factors: tuple[float, ...] = field(repr=False)
+    factors: tuple[float, ...]
     """The noise of each step, in multiples of the base."""
     ratio: float
     """The base: standard deviation over sensitivity of everything a step releases, taken together."""
@@ -88,6 +90,26 @@ class Plan:
     def ratio_of(self, part: int, step: int) -> float:
         """Standard deviation over sensitivity of one part (0: gradient, 1: clip, 2: metrics) of a step."""
         return self.ratio * self.factors[step] / math.sqrt(self.shares[part])
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """Names and words."""
+        correlated = "" if self.strategy is None else ", of which later steps take back a part"
+        return {
+            "protected": str(self.unit),
+            "steps": f"{self.steps}, {self.batch_size:g} of {self.size} expected in each",
+            "cost": f"{self.price} for the whole run",
+            "noise": f"{self.noise_in_words()} times the sensitivity of a step{correlated}",
+        }
+
+    def __str__(self) -> str:
+        return text_facts({name: [words] for name, words in self.facts.items()})
+
+    def __repr__(self) -> str:
+        return f"<plan: {self.steps} steps, {self.price}>"
+
+    def _repr_html_(self) -> str:
+        return html_facts(self.facts)
 
     def noise_in_words(self, part: int | None = None) -> str:
         """Standard deviation over sensitivity in every step, of one part or of all together.

@@ -9,7 +9,7 @@ import torch
 from defocus.errors import CheckpointError
 from defocus.learning.accountant import Plan, plan
 from defocus.learning.distributed import Ranks
-from defocus.learning.ledgers import delta_of, is_there, ledger_of, place_of, total_of
+from defocus.learning.ledgers import charge_run, delta_of, is_there, ledger_of, place_of, total_of
 from defocus.learning.noise import new_key
 from defocus.learning.resume import State, ended
 from defocus.learning.run_log import Log, check_folder
@@ -20,7 +20,7 @@ from defocus.noise import Bits
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event
 from defocus.privacy.units import Unit
-from defocus.release.charge import admitted, charge
+from defocus.release.charge import admitted
 
 __all__ = ["Payment", "paying"]
 
@@ -158,12 +158,12 @@ class Payment:
         if self._ledger is None:
             return None
         check_folder(self._ledger)  # where steps will be noted: what is wrong with it costs nothing
-        return charge(
+        return charge_run(
             self._plan.event,
             ledger=self._ledger,
+            price=self._plan.price,
             purpose=self._about,
             who=self._who,
-            asked=self._plan.price,
             replan=self._replan,
         )
 

@@ -51,7 +51,7 @@ from defocus.learning.accountant import Plan, plan
 from defocus.learning.clipping import FixedClipping
 from defocus.learning.data import Examples, Units, examples, without_loader
 from defocus.learning.distributed import Ranks
-from defocus.learning.ledgers import ledger_of, place_of, price, total_of
+from defocus.learning.ledgers import charge_run, ledger_of, place_of, price, total_of
 from defocus.learning.model_check.trials import generators
 from defocus.learning.model_guard import Snapshot
 from defocus.learning.suggestions import EPOCHS
@@ -68,7 +68,6 @@ from defocus.privacy.events import DiscreteGaussian, Event, Selected
 from defocus.privacy.html import html_facts
 from defocus.privacy.selection import select
 from defocus.privacy.units import Unit
-from defocus.release.charge import charge
 from defocus.release.paid_computation import silence
 
 __all__ = ["SearchResult", "number_of_runs", "search"]
@@ -266,7 +265,7 @@ def search(
     about = (
         f"{purpose} ({len(tried)} settings, about {float(runs):g} runs of {alone.steps} steps, size {size} as public)"
     )
-    receipt = charge(chosen, ledger=book, purpose=about, who=who, asked=cost)
+    receipt = charge_run(chosen, ledger=book, price=cost, purpose=about, who=who)
     tries = (uniform(len(tried), bits=drawn) for _ in range(number_of_runs(chosen.gamma, chosen.eta, drawn)))
     # Left as they are found: what is drawn from them in each run would tell how many there were.
     # Nor is anything warned of: it may be about private examples, and tell how many runs there were.

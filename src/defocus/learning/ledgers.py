@@ -1,4 +1,4 @@
-"""Which ledger pays for a fit, and the price of one fit as its parameters say it; without PyTorch."""
+"""Which ledger pays for a fit or a run, how it is charged, and the price of one fit as its parameters say it; without PyTorch."""
 
 import os
 from pathlib import Path
@@ -6,14 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from defocus.errors import InvalidParameterError, NotDeclaredError
-from defocus.ledger import Ledger
+from defocus.errors import BudgetExceededError, InvalidParameterError, NotDeclaredError
+from defocus.ledger import Ledger, Receipt
 from defocus.ledger.creation import beside
 from defocus.privacy.budgets import Budget
 from defocus.privacy.calibration import check_budget, delta_for
+from defocus.privacy.events import Event
 from defocus.privacy.units import Unit, rows
+from defocus.release.charge import charge
 
-__all__ = ["delta_of", "is_there", "ledger_of", "place_of", "price", "total_of"]
+__all__ = ["charge_run", "delta_of", "is_there", "ledger_of", "place_of", "price", "total_of"]
 
 _CUSTOMARY = 1e-6
 
@@ -92,6 +94,19 @@ def total_of(place: Ledger | str | Path, budget: Budget | None, *, anchor_file: 
         return budget
     with found:
         return found.budget
+
+
+def charge_run(event: Event, *, ledger: Ledger, price: Budget, **more: Any) -> Receipt:
+    """Charge a run, or refuse it with its price, the total of the ledger, and how several runs share one."""
+    try:
+        return charge(event, ledger=ledger, asked=price, **more)
+    except BudgetExceededError as refused:
+        refused.fix += (
+            f" This run costs {price} (epsilon= and delta=), and the total of the ledger is {ledger.budget}: that was"
+            " fixed when it was made, by budget= or by the price of its first run. Train with a smaller epsilon= if"
+            " enough is left. For several runs, pass their total as budget= with the first one."
+        )
+        raise
 
 
 def is_there(place: object) -> bool:

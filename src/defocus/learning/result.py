@@ -70,20 +70,17 @@ class TrainingResult:
     @property
     def facts(self) -> dict[str, str]:
         """Names and words."""
-        made = self.plan
-        correlated = "" if made.strategy is None else ", of which later steps take back a part"
-        found = {
-            "protected": str(made.unit),
-            "steps": f"{self.steps} of {made.steps}, {made.batch_size:g} of {made.size} expected in each",
+        plan = self.plan
+        facts = plan.facts | {
+            "steps": f"{self.steps} of {plan.steps}, {plan.batch_size:g} of {plan.size} expected in each",
             "cost": self._cost(),
-            "noise": f"{made.noise_in_words()} times the sensitivity of a step{correlated}",
             "clip": f"{math.hypot(*self.clips):.4g}",
         }
         if self.metrics is not None and str(self.metrics):
-            found["at the end"] = self.metrics.words()
+            facts["at the end"] = self.metrics.words()
         if self.receipt is not None:
-            found["charged"] = str(self.receipt)
-        return found
+            facts["charged"] = str(self.receipt)
+        return facts
 
     def explain(self) -> str:
         """What was done and promised, line by line, for whoever must approve it."""

@@ -4,6 +4,7 @@ Randomness that is the same for every example, so that an example can be compare
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from statistics import NormalDist
 from typing import Any, final
 
@@ -39,10 +40,12 @@ class Steady(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run what draws nothing as it is, and put the same number everywhere into what was drawn."""
         del types
+        if not _may_draw(func):
+            return func(*args, **(kwargs or {}))
         arguments = func._schema.arguments  # noqa: SLF001 -- its only name
         given = {each.name: each.default_value for each in arguments if each.has_default_value()}
         given |= dict(zip((each.name for each in arguments), args, strict=False)) | (kwargs or {})
-        for name in ("dropout_p", "dropout"):
+        for name in _RATES:
             if isinstance(given.get(name), float):
                 given[name] = 0.0
         what = func.overloadpacket.__name__.removesuffix("_")
@@ -89,6 +92,16 @@ _DRAWS = frozenset(
         *("exponential", "cauchy", "log_normal", "geometric", "poisson", "_standard_gamma"),  # all taken to be one
     }
 )
+
+
+_RATES = ("dropout_p", "dropout")
+
+
+@cache
+def _may_draw(func: Any) -> bool:
+    """Whether a function draws numbers, or has a rate by which it drops some."""
+    names = {argument.name for argument in func._schema.arguments}  # noqa: SLF001 -- its only name
+    return func.overloadpacket.__name__.removesuffix("_") in {*_DRAWS, "native_dropout"} or not names.isdisjoint(_RATES)
 
 
 def gradients_one_by_one(

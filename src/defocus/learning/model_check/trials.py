@@ -35,6 +35,8 @@ __all__ = [
 
 
 _OPEN = 0.1
+_SMALL = 2**20
+"""A model of fewer parameters is tried on one thread: several would spend their time waiting for each other."""
 
 
 @final
@@ -63,11 +65,12 @@ def left_alone(model: Module, loss: Any = None) -> Iterator[Again]:
     parameters = list(model.parameters())
     grads = [parameter.grad for parameter in parameters]
     values = [parameter.detach().clone() for parameter in parameters]
-    found = Snapshot(model, loss=loss)
-    with generators(parameters[0].device) as seeded:
+    snapshot = Snapshot(model, loss=loss)
+    few = sum(parameter.numel() for parameter in parameters) < _SMALL
+    with generators(parameters[0].device) as seeded, _threads(1 if few else torch.get_num_threads()):
 
         def restored() -> None:
-            found.restore()
+            snapshot.restore()
             for parameter in parameters:
                 parameter.grad = None
 
@@ -85,6 +88,17 @@ def left_alone(model: Module, loss: Any = None) -> Iterator[Again]:
                 for parameter, grad, value in zip(parameters, grads, values, strict=True):
                     parameter.grad = grad
                     parameter.copy_(value)
+
+
+@contextmanager
+def _threads(count: int) -> Iterator[None]:
+    """Compute on so many threads meanwhile."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 @contextmanager
