@@ -200,7 +200,6 @@ def test_counts_of_degrees_are_whole_numbers(friends: Network) -> None:
     answer = friends.degree_histogram().release(epsilon=20, method="cumulative, laplace", bits=seeded(1))
     assert answer["nodes"].integral
     assert ".0" not in str(answer)
-    assert answer.to_arrow()["nodes"].type == "int64"
 
 
 def test_degrees_that_nobody_has_are_not_drawn(opened: Callable[..., Network]) -> None:

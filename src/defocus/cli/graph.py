@@ -10,7 +10,7 @@ from typing import Any, final
 
 from defocus.cli.options import total
 from defocus.cli.questions import check_places, deliver, show
-from defocus.cli.remedies import notes_in_options
+from defocus.cli.terminal import in_options
 from defocus.errors import InvalidParameterError
 from defocus.graphs import GraphQuery, Network, open_graph
 from defocus.graphs.kernels.rows import ready
@@ -77,7 +77,7 @@ def ask(opening: Opening, asked: Asked, shown: Shown) -> None:
     if opening.engine is None:
         ready()  # before a ledger is made
     check_places(shown.out, shown.plot)
-    how: dict[str, Any] = {"explain": shown.explain, "as_json": shown.as_json, "spoken": notes_in_options}
+    how: dict[str, Any] = {"explain": shown.explain, "as_json": shown.as_json, "spoken": _spoken}
     with _opened(opening, look=shown.preview) as network:
         query = _query(network, asked)
         if shown.preview:
@@ -92,6 +92,11 @@ def ask(opening: Opening, asked: Asked, shown: Shown) -> None:
             request=asked.request,
         )
     deliver(answer, out=shown.out, plot=shown.plot, **how)
+
+
+def _spoken(line: str) -> str:
+    """A line of an answer in which a method that it names is named as the option."""
+    return in_options(line, {"method": "--method"})
 
 
 def questions() -> Mapping[str, Any]:

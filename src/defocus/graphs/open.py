@@ -221,6 +221,8 @@ def _nodes(
             f"This graph protects {unit}, so its nodes are public, and nobody said what they are.",
             fix='pass nodes=4039 if they are numbered from 0, a list of their names, or nodes="as listed" to say that'
             " those in the data are public.",
+            command="pass --nodes 4039 if they are numbered from 0, --nodes and a file with one name per line, or"
+            " --nodes as-listed to say that those in the data are public.",
         )
     if isinstance(nodes, str) and nodes.replace("-", " ") != AS_LISTED:
         raise InvalidParameterError(
@@ -235,6 +237,7 @@ def _nodes(
         raise InvalidParameterError(
             f"This graph protects {unit}, so how many nodes there are is private, and nodes cannot be a number.",
             fix="leave nodes= out, or pass the list of all nodes, which stays private.",
+            command="leave --nodes out, or pass a file of all nodes, one per line, which stays private.",
         )
     if nodes is None or isinstance(nodes, str):
         found = _listed(opened, ordered=private or nodes is None)

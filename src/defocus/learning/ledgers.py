@@ -1,4 +1,4 @@
-"""Which ledger pays for a fit or a run, how it is charged, and the price of one fit as its parameters say it; without PyTorch."""
+"""Which ledger pays for a fit or a run, how it is charged, and the price of one fit; without PyTorch."""
 
 import os
 from pathlib import Path

@@ -109,11 +109,13 @@ def supported(question: Question) -> None:
     """Refuse a question that has no form in SQL, before anything is charged."""
     if isinstance(question, InSql) and question.in_sql:
         return
+    fix = (
+        "leave engine= out when the graph is opened, so that edges are read into memory; in an engine ask edges,"
+        " degrees, degree_sequence, degree_histogram, stars, triangles, clustering, top_degrees, or several of them by"
+        " joint or subgraph_counts."
+    )
     raise InvalidParameterError(
-        f"There is no way to compute this in an engine: {question.words:.120}.",
-        fix="leave engine= out when the graph is opened, so that edges are read into memory; in an engine ask edges(),"
-        " degrees(), degree_sequence(), degree_histogram(), stars(), triangles(), clustering(), top_degrees(), or"
-        " several of them by joint() or subgraph_counts().",
+        f"There is no way to compute this in an engine: {question.words:.120}.", fix=fix, command=fix.replace("_", "-")
     )
 
 

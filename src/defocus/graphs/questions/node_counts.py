@@ -315,5 +315,5 @@ def _plain(public: Public, what: str) -> None:
     if public.directed:
         raise InvalidParameterError(
             f"There are no {what} of directed graphs under node privacy here.",
-            fix="open the graph with directed=False.",
+            fix="open the graph without directed=True.",
         )
