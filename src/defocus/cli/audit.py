@@ -10,7 +10,7 @@ from typing import Any
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from defocus.audit import Finding, Target, neighbours, search, targets
-from defocus.cli.privacy import ready, save
+from defocus.cli.plots import ready, save
 from defocus.cli.terminal import console, facts, plain, table, to_json
 from defocus.errors import InvalidParameterError
 from defocus.privacy.numbers import roughly

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
-from defocus.cli.privacy import ready, save
+from defocus.answers.plots import blank
+from defocus.cli.plots import ready, save
 from defocus.cli.questions import check_places, deliver
 from defocus.cli.terminal import console, table, to_json
 from defocus.errors import DefocusError, InvalidParameterError
@@ -88,15 +89,20 @@ def show_choice(asked: Asked, *, plot: Path | None, as_json: bool) -> None:
 
 def curve(asked: Asked) -> Any:
     """A figure of each model's error against the number of users: the root of n, seen."""
-    from defocus.cli.privacy import figure_of  # noqa: PLC0415 # matplotlib is loaded only by who plots
-
     lines: dict[str, list[tuple[int, float]]] = {}
     for n in _SIZES:
         found = asked.compared(n)
         for model in dict.fromkeys(option.model for option in found.options):
             lines.setdefault(model, []).append((n, found.of(model).error))
         lines.setdefault("sampling", []).append((n, found.sampling_error))
-    return figure_of(lines, x="users", y=f"standard error at epsilon {asked.epsilon:g}")
+    figure = blank(7, 4.5)
+    axes = figure.add_subplot()
+    for name, points in lines.items():
+        axes.plot([n for n, _ in points], [value for _, value in points], marker="o", markersize=3, label=name)
+    axes.set(xscale="log", yscale="log", xlabel="users", ylabel=f"standard error at epsilon {asked.epsilon:g}")
+    axes.grid(visible=True, which="both", alpha=0.3)
+    axes.legend()
+    return figure
 
 
 def _why(asked: Asked, found: Comparison, chosen: Option) -> str:

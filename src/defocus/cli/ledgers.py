@@ -8,7 +8,7 @@ from pathlib import Path
 
 from defocus.answers.explanation import left as left_words
 from defocus.answers.plots import burn_down
-from defocus.cli.privacy import ready, save
+from defocus.cli.plots import ready, save
 from defocus.cli.terminal import console, facts, plain, table, to_json
 from defocus.errors import LedgerUnavailableError, count
 from defocus.ledger import Ledger

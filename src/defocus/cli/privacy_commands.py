@@ -1,7 +1,4 @@
-"""The commands about events, mechanisms, ledgers and collections. Their work is loaded when one is called.
-
-The commands about events and mechanisms. Their work is loaded when one is called.
-"""
+"""The commands about events, mechanisms, ledgers and collections. Their work is loaded when one is called."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -27,6 +24,7 @@ from defocus.cli.options import (
     Rho,
     SpendDelta,
     Where,
+    price_of,
 )
 
 __all__ = ["ProcessName", "TaskName", "choose", "commands", "estimate", "shuffler"]
@@ -46,13 +44,14 @@ def account(
     as_json: Json = False,
 ) -> None:
     """Print every accountant's epsilon for an event, side by side."""
-    from defocus.cli import privacy  # noqa: PLC0415 # a command loads what it needs
+    from defocus.cli.accounting import show_account  # noqa: PLC0415 # a command loads what it needs
+    from defocus.privacy.units import Adjacency as Neighbouring  # noqa: PLC0415
 
-    privacy.show_account(
+    show_account(
         expression,
         delta=delta,
         methods=method or [],
-        adjacency=privacy.Adjacency[adjacency.name],
+        adjacency=Neighbouring[adjacency.name],
         as_json=as_json,
         plot=plot,
     )
@@ -75,14 +74,15 @@ def calibrate(
     as_json: Json = False,
 ) -> None:
     """Find the least noise that meets a price."""
-    from defocus.cli import privacy  # noqa: PLC0415 # a command loads what it needs
+    from defocus.cli.accounting import show_calibration  # noqa: PLC0415 # a command loads what it needs
+    from defocus.privacy.units import Adjacency as Neighbouring  # noqa: PLC0415
 
-    privacy.show_calibration(
+    show_calibration(
         expression,
-        price=privacy.price_of(epsilon=epsilon, delta=delta, rho=rho, mu=mu),
+        price=price_of(epsilon=epsilon, delta=delta, rho=rho, mu=mu),
         method=method,
         adaptive=adaptive,
-        adjacency=privacy.Adjacency[adjacency.name],
+        adjacency=Neighbouring[adjacency.name],
         as_json=as_json,
     )
 
@@ -104,13 +104,13 @@ def advise(
     as_json: Json = False,
 ) -> None:
     """Say which mechanism errs least at a price, and why."""
-    from defocus.cli import privacy  # noqa: PLC0415 # a command loads what it needs
+    from defocus.cli.advice import show_choice, show_numbers  # noqa: PLC0415 # a command loads what it needs
 
-    price = privacy.price_of(epsilon=epsilon, delta=delta, rho=rho, usual=0.0, choices="--epsilon and --rho")
+    price = price_of(epsilon=epsilon, delta=delta, rho=rho, usual=0.0, choices="--epsilon and --rho")
     if candidates is None:
-        privacy.show_numbers(price=price, dimension=dimension, l1=l1, l2=l2, linf=linf, as_json=as_json)
+        show_numbers(price=price, dimension=dimension, l1=l1, l2=l2, linf=linf, as_json=as_json)
     else:
-        privacy.show_choice(price=price, candidates=candidates, l1=l1, monotone=monotone, as_json=as_json)
+        show_choice(price=price, candidates=candidates, l1=l1, monotone=monotone, as_json=as_json)
 
 
 @commands.command()

@@ -12,7 +12,7 @@ from typing import Any
 
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-from defocus.cli.privacy import ready, save
+from defocus.cli.plots import ready, save
 from defocus.cli.terminal import console, plain, to_json
 from defocus.errors import InvalidParameterError, Number
 from defocus.tables import Table

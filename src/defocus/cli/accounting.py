@@ -1,190 +1,25 @@
-"""``defocus account``, ``calibrate`` and ``advise``, and pictures that commands save.
-
-``defocus advise``: which mechanism errs least at a price.
-"""
+"""``defocus account`` and ``calibrate``: what events cost, and the least noise for a price."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
-from defocus.answers.plots import blank
-from defocus.cli.options import DELTA, price_of
+from defocus.cli.options import DELTA
+from defocus.cli.plots import growth, save
 from defocus.cli.terminal import above, below, console, facts, table, to_json
 from defocus.errors import BudgetOutOfReachError, DefocusError, InvalidParameterError, Number, probability
-from defocus.mechanisms import Advice, Candidate, advise, advise_choice
 from defocus.privacy.accounting import ACCOUNTANTS, account, accountant
 from defocus.privacy.budgets import Budget
 from defocus.privacy.calibration import calibrate
-from defocus.privacy.events import Composed, Event, compose
+from defocus.privacy.events import Event
 from defocus.privacy.expressions import family, parse, unparse
 from defocus.privacy.filters import filter as filter_for
 from defocus.privacy.losses import Interval
-from defocus.privacy.numbers import roughly
 from defocus.privacy.units import Adjacency
 
-__all__ = [
-    "Adjacency",
-    "Answer",
-    "ask",
-    "curve",
-    "figure_of",
-    "growth",
-    "once",
-    "price_of",
-    "ready",
-    "save",
-    "show_account",
-    "show_calibration",
-    "show_choice",
-    "show_numbers",
-    "steps",
-]
-
-
-def show_numbers(
-    *, price: Budget, dimension: int, l1: int | None, l2: float | None, linf: int | None, as_json: bool
-) -> None:
-    """Advice for numbers released together; the sensitivity is 1 if none is given for a single number."""
-    if dimension == 1 and l1 is None and l2 is None and linf is None:
-        l1 = 1
-    advice = advise(
-        epsilon=price.epsilon, delta=price.delta, rho=price.rho, dimension=dimension, l1=l1, l2=l2, linf=linf
-    )
-    _show(advice, as_json=as_json)
-
-
-def show_choice(*, price: Budget, candidates: int, l1: int | None, monotone: bool, as_json: bool) -> None:
-    """Advice for a choice; ``l1`` is how far one utility can move."""
-    if price.epsilon is None:
-        raise InvalidParameterError("A choice is calibrated to an epsilon.", fix="pass --epsilon instead of --rho.")
-    sensitivity = 1 if l1 is None else l1
-    advice = advise_choice(epsilon=price.epsilon, candidates=candidates, sensitivity=sensitivity, monotone=monotone)
-    _show(advice, as_json=as_json)
-
-
-def _show(advice: Advice, *, as_json: bool) -> None:
-    if as_json:
-        to_json(
-            {
-                "task": advice.task,
-                "best": advice.best.name,
-                "why": advice.why,
-                "candidates": [
-                    {"name": c.name, "noise": c.noise, "error": _finite(c.error), "squared": _finite(c.squared)}
-                    for c in advice.candidates
-                ],
-            }
-        )
-        return
-    heads = ["mechanism", "noise", "error"] + ["squared error"] * (advice.best.squared is not None)
-    rows = [_row(candidate, squared=advice.best.squared is not None) for candidate in advice.candidates]
-    screen = console()
-    screen.print(advice.task)
-    screen.print(table(heads, rows, numbers=heads[2:]))
-    screen.print(advice.why)
-
-
-def _row(candidate: Candidate, *, squared: bool) -> tuple[str, ...]:
-    numbers = (candidate.error, candidate.squared) if squared else (candidate.error,)
-    return (candidate.name, candidate.noise, *("-" if _finite(x) is None else roughly(x or 0.0) for x in numbers))
-
-
-def _finite(x: float | None) -> float | None:
-    return x if x is not None and math.isfinite(x) else None
-
-
-_POINTS = 13
-_FEWEST = 100
-_TYPES = (".png", ".svg", ".pdf")
-
-
-def once(event: Event) -> tuple[Event, int]:
-    """The largest repetition an event is made of: ``1000 * a`` is ``a``, a thousand times.
-
-    >>> from defocus.privacy.events import Laplace
-    >>> once(1000 * Laplace(2))
-    (Laplace(ratio=2), 1000)
-    """
-    if not isinstance(event, Composed) or not event.parts:
-        return event, 1
-    times = math.gcd(*(number for _, number in event.parts))
-    return compose([(number // times) * part for part, number in event.parts]), times
-
-
-def steps(largest: int) -> list[int]:
-    """About a dozen counts from 1 to ``largest``, evenly spread on a logarithmic scale.
-
-    >>> steps(1000)
-    [1, 2, 3, 6, 10, 18, 32, 56, 100, 178, 316, 562, 1000]
-    """
-    return sorted({round(largest ** (i / (_POINTS - 1))) for i in range(_POINTS)})
-
-
-def curve(event: Event, delta: Number, method: str, adjacency: Adjacency, counts: Sequence[int]) -> list[float] | None:
-    """Epsilon after each number of repetitions, or None if the accountant has none for the event at this delta."""
-    try:
-        return [account(times * event, method, adjacency).epsilon(delta) for times in counts]
-    except DefocusError:
-        return None
-
-
-def growth(event: Event, delta: Number, adjacency: Adjacency, accountants: Sequence[str]) -> Any:
-    """A matplotlib figure of epsilon against the number of repetitions, with a line of slope one half beside it."""
-    figure = blank(7, 4.5)
-    part, times = once(event)
-    counts = steps(max(times, _FEWEST))
-    axes = figure.add_subplot()
-    least = math.inf
-    for name in accountants:
-        values = curve(part, delta, name, adjacency, counts)
-        if values is not None and all(map(math.isfinite, values)):
-            axes.plot(counts, values, marker="o", markersize=3, label=name)
-            least = min(least, values[-1])
-    if math.isfinite(least):
-        axes.plot(counts, [least * math.sqrt(n / counts[-1]) for n in counts], "k:", label="square root of T")
-        axes.legend()
-    axes.set(xscale="log", yscale="log", xlabel="repetitions T", ylabel=f"epsilon at delta {float(delta):g}")
-    axes.grid(visible=True, which="both", alpha=0.3)
-    return figure
-
-
-def figure_of(lines: Mapping[str, Sequence[tuple[int, float]]], *, x: str, y: str) -> Any:
-    """A matplotlib figure of named lines on logarithmic scales."""
-    figure = blank(7, 4.5)
-    axes = figure.add_subplot()
-    for name, points in lines.items():
-        axes.plot([n for n, _ in points], [value for _, value in points], marker="o", markersize=3, label=name)
-    axes.set(xscale="log", yscale="log", xlabel=x, ylabel=y)
-    axes.grid(visible=True, which="both", alpha=0.3)
-    axes.legend()
-    return figure
-
-
-def ready(where: Path) -> None:
-    """Refuse a place where no plot can be written, before anything is computed or paid for."""
-    if where.suffix.lower() not in _TYPES:
-        raise InvalidParameterError(
-            f"A plot is written as {', '.join(_TYPES)}, but the name ends in {where.suffix or 'nothing'}.",
-            fix="write for example --plot growth.png.",
-        )
-    if not where.absolute().parent.is_dir():
-        raise InvalidParameterError(
-            f"There is no folder {str(where.parent)!r:.200} for the plot.", fix="make it, or choose another for --plot."
-        )
-    blank(7, 4.5)
-
-
-def save(figure: Any, where: Path) -> None:
-    """Write a figure; the ending of the name says in which format."""
-    ready(where)
-    try:
-        figure.savefig(where, dpi=150)
-    except OSError as error:
-        raise InvalidParameterError(
-            f"The plot could not be written: {error.strerror}.", fix="choose another folder for --plot."
-        ) from error
+__all__ = ["Answer", "ask", "show_account", "show_calibration"]
 
 
 _NOTES = {
