@@ -17,7 +17,7 @@ import pytest
 from defocus import item, report
 from defocus.errors import InvalidParameterError, LedgerDamagedError, UnknownColumnError
 from defocus.graphs import Network, Released
-from defocus.graphs.answers import from_record, to_record
+from defocus.graphs.question import from_record, to_record
 from defocus.noise.testing import seeded
 
 HOSTILE = [

@@ -33,7 +33,7 @@ from defocus.errors import (
 from defocus.learning import AdaptiveClipping, AutomaticClipping, Banded, PerLayerClipping, Schedule, Trainer, suggest
 from defocus.learning.metrics import PrivateMetrics
 from defocus.learning.noise import Cryptographic
-from defocus.learning.progress import _exact
+from defocus.learning.result import _exact
 from defocus.noise.testing import seeded
 from defocus.privacy import Approximate, Gaussian, Sampled, account
 

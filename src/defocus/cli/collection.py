@@ -131,18 +131,18 @@ def run_estimate(
     oracle: Path,
     reports: Sequence[str],
     *,
-    processing: Process | None,
+    processing: Any,
     engine: str | None,
     out: Path | None,
     plot: Path | None,
-    explain: bool,
-    as_json: bool,
+    **shown: bool,
 ) -> None:
     """Count the reports where they lie, estimate, and show."""
     check_places(out, plot)
     design = described(oracle)
-    answer = _estimated(design, count_files(design, list(reports), engine=engine), processing)
-    deliver(answer, out=out, plot=plot, explain=explain, as_json=as_json)
+    counted = count_files(design, list(reports), engine=engine)
+    answer = _estimated(design, counted, None if processing is None else processing.value)
+    deliver(answer, out=out, plot=plot, **shown)
 
 
 def described(oracle: Path) -> Design:

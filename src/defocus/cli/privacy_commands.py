@@ -254,18 +254,10 @@ def estimate(
     as_json: Json = False,
 ) -> None:
     """Count reports where they lie, and estimate how many people are in each category, or the mean."""
+    given = dict(locals())
     from defocus.cli import collection  # noqa: PLC0415 # a command loads what it needs
 
-    collection.run_estimate(
-        oracle,
-        reports,
-        processing=None if processing is None else processing.value,
-        engine=engine,
-        out=out,
-        plot=plot,
-        explain=explain,
-        as_json=as_json,
-    )
+    collection.run_estimate(**given)
 
 
 @commands.command()
@@ -279,6 +271,7 @@ def shuffler(
     batches: Annotated[int | None, typer.Option(help="Leave once the analyser acknowledged so many batches.")] = None,
 ) -> None:
     """Run a shuffler on this machine: it forgets who sent a report, and seals batches for the analyser."""
+    given = dict(locals())
     from defocus.cli import collection  # noqa: PLC0415 # a command loads what it needs
 
-    collection.run_shuffler(oracle, users=users, analyser=analyser, out=out, port=port, batches=batches)
+    collection.run_shuffler(**given)

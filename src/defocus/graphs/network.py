@@ -10,12 +10,11 @@ from typing import Any, final
 from defocus.answers import Preview, PreviewColumn, Released
 from defocus.answers.tables import line
 from defocus.errors import InvalidParameterError, Number, UnknownQuestionError
-from defocus.graphs.answers import answered, from_record, to_record
 from defocus.graphs.data import RULES, Data
 from defocus.graphs.distributed.open import supported
 from defocus.graphs.kernels.rows import ready
 from defocus.graphs.public import Public, Statistic
-from defocus.graphs.question import Checking, Method, Question, chosen, foretold
+from defocus.graphs.question import Checking, Method, Question, answered, chosen, foretold, from_record, to_record
 from defocus.graphs.questions import (
     AskClustering,
     AskCommunities,

@@ -1,31 +1,38 @@
-"""Opening a private graph: its edges, its public nodes, its unit, and the ledger that answers for it."""
+"""Opening a private graph: its edges, its public nodes, its unit, and the ledger that answers for it.
 
+A ledger adds up what may be known about one edge. The same rows read from other columns, or with a direction, have
+other edges: one edge of the first reading may be a hundred of the second. So a ledger is made for one reading.
+"""
+
+import hashlib
+import re
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 
-from defocus.errors import InvalidParameterError, NotDeclaredError
+from defocus.errors import InvalidParameterError, LedgerMismatchError, NotDeclaredError
 from defocus.graphs.data import RULES, Data, Pairs, checked_nodes
 from defocus.graphs.distributed.open import EngineEdges, engine_edges, in_engine
 from defocus.graphs.edge_files import EdgeColumns, EdgeSource
-from defocus.graphs.edge_reader import source
-from defocus.graphs.edge_values import times_of, weights_of
+from defocus.graphs.edge_reader import source, times_of, weights_of
 from defocus.graphs.kernels.rows import ready
-from defocus.graphs.ledgers import Holding, booked, called, place_of
 from defocus.graphs.network import Network
 from defocus.graphs.node_names import Lines, Names, is_text, listed_in
 from defocus.graphs.public import Public
 from defocus.ledger import Ledger
-from defocus.ledger.creation import check_kinds
+from defocus.ledger.creation import beside, check_kinds
+from defocus.ledger.text import line
 from defocus.privacy.budgets import Budget
 from defocus.privacy.units import Unit
 from defocus.release.charge import declared
 
-__all__ = ["AS_LISTED", "open_graph"]
+__all__ = ["AS_LISTED", "Holding", "booked", "called", "open_graph", "place_of"]
+
 
 AS_LISTED = "as listed"
 """Says that the set of nodes is public, and is that of the nodes in the data. On a terminal it has a hyphen."""
@@ -283,3 +290,99 @@ def _rules(unit: Unit, public: Public, *, directed: bool) -> tuple[str, ...]:
     way = () if not directed else ("edges have a direction: one from a to b is not one from b to a",)
     known = () if public.listed else ("nodes without an edge are not known, and do not count",)
     return (*RULES, *way, *known)
+
+
+_DIRECTED = ", directed"
+_READING = re.compile(r"(?:, ends (?:['\"].* and .*['\"]|[0-9a-f]{16}))?(?:, directed)?$")
+"""What ledgers write behind the name of a graph."""
+_LONGEST = 80
+"""The names of two columns are written as they are up to so many characters."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """What a ledger holds of a graph: its name, the columns of its ends in any order, and its direction.
+
+    >>> Holding("calls", ("caller", "callee")).dataset
+    "calls, ends 'callee' and 'caller'"
+    >>> Holding("calls", None, directed=True).dataset
+    'calls, directed'
+    """
+
+    name: str
+    ends: tuple[str, str] | None
+    directed: bool = False
+
+    @property
+    def dataset(self) -> str:
+        """What is written into the ledger."""
+        return self.name + ("" if self.ends is None else f", ends {_spelt(self.ends)}") + _DIRECTED * self.directed
+
+    @property
+    def earlier(self) -> str:
+        """What was, before columns were written down, and is where the data has none."""
+        return self.name + _DIRECTED * self.directed
+
+
+def called(name: str | None, opened: EdgeSource, ledger: Any) -> str:
+    """What the data is called where nobody says: as its file is, else as in its ledger.
+
+    A name that reads like what ledgers write behind names is refused: two graphs would be called alike.
+    """
+    found = _found(opened, ledger) if name is None else line("name", name, longest=200)
+    if _READING.sub("", found, count=1) != found:
+        raise InvalidParameterError(
+            f"A graph cannot be called {found!r:.80}: ledgers write behind a name how edges are read.",
+            fix='call it otherwise: name="friends"; pass directed= and ends= for the rest.',
+        )
+    return found
+
+
+def _found(opened: EdgeSource, ledger: Any) -> str:
+    if opened.name is not None:
+        return opened.name
+    if isinstance(ledger, Ledger):
+        return _READING.sub("", ledger.dataset, count=1)
+    return Path(ledger).stem if isinstance(ledger, str | Path) and "://" not in str(ledger) else "graph"
+
+
+def place_of(data: Any, table: str | None, unit: Unit | None, budget: Budget | None) -> Path:
+    """Where the ledger is if nobody says: beside the data."""
+    place = beside(data, table=table, unit=unit, budget=budget)
+    if place is not None:
+        return place
+    raise NotDeclaredError(
+        "This graph has no place of its own, so nobody knows where its ledger is.",
+        fix='pass ledger="friends.ledger" and name="friends", the same each time, or the budget would start anew.',
+    )
+
+
+def booked(
+    place: Ledger | str | Path, holding: Holding, undo: ExitStack, anchor_file: str | Path | None, **terms: Any
+) -> Ledger:
+    """The ledger, which must have been made for this unit, budget and reading of the data, or is made for them now.
+
+    One that was made before columns were written down says nothing about them, and is opened as it was.
+    """
+    if isinstance(place, Ledger):
+        same = place.dataset == holding.earlier
+        place.terms.hold(dataset=holding.earlier if same else holding.dataset, **terms)
+        return place
+    problem: LedgerMismatchError
+    try:
+        return undo.enter_context(Ledger.open(place, anchor_file=anchor_file, dataset=holding.dataset, **terms))
+    except LedgerMismatchError as error:
+        problem = error
+    try:
+        return undo.enter_context(Ledger.open(place, anchor_file=anchor_file, dataset=holding.earlier, **terms))
+    except LedgerMismatchError:
+        raise problem from None
+
+
+def _spelt(ends: tuple[str, str]) -> str:
+    """Two columns in one line; by a few digits where their names are long."""
+    text = " and ".join(map(repr, sorted(ends)))
+    if len(text) <= _LONGEST:
+        return text
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

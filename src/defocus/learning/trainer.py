@@ -26,8 +26,7 @@ from defocus.learning.metrics import Metrics, NoisyMetrics, PrivateMetrics, as_m
 from defocus.learning.model_check import check_independent, check_sums_are_wide
 from defocus.learning.model_guard import ModelGuard
 from defocus.learning.noise import Correlated, noise_of
-from defocus.learning.progress import Progress, Silent
-from defocus.learning.result import Sample, TrainingResult, explained
+from defocus.learning.result import Progress, Sample, Silent, TrainingResult, explained
 from defocus.learning.resume import State, agreed, check_place, digest_of_run
 from defocus.learning.step import Stepper, withheld
 from defocus.learning.suggestions import EPOCHS, suggest

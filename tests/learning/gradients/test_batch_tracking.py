@@ -12,7 +12,7 @@ from torch.nn import functional as F  # noqa: N812 -- its name everywhere
 from torch.overrides import TorchFunctionMode
 
 from defocus.learning.gradients import Gradients, SlowGradientsWarning
-from defocus.learning.gradients.batch_axes import LOST, Place, reshaped
+from defocus.learning.gradients.batch_rules import LOST, Place, reshaped
 from defocus.learning.gradients.batch_tracking import Expected, Follower, expected, leaves
 from defocus.learning.gradients.hooks import UnknownUseError
 from defocus.learning.gradients.losses import Losses

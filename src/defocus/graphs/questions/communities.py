@@ -14,7 +14,7 @@ import numpy as np
 from defocus.answers.columns import AnswerColumn, brief
 from defocus.errors import InvalidParameterError, Number
 from defocus.graphs.data import Data
-from defocus.graphs.instance_noise import MeasuredRamp
+from defocus.graphs.noise import MeasuredRamp
 from defocus.graphs.public import Public
 from defocus.graphs.question import Method, Result
 from defocus.graphs.questions.counts import AskStars, AskTriangles

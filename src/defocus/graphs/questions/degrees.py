@@ -10,12 +10,11 @@ import numpy as np
 from defocus.answers.columns import AnswerColumn, Floats, Tails, noisy
 from defocus.errors import InvalidParameterError
 from defocus.graphs.data import Data
-from defocus.graphs.global_noise import VectorNoise, noises
 from defocus.graphs.inference import plausible_counts, rising
+from defocus.graphs.noise import VectorNoise, noises
 from defocus.graphs.public import IntVector, Public
 from defocus.graphs.question import Method, Result
-from defocus.graphs.questions.histograms import by_degree, difference
-from defocus.graphs.questions.node_counts import node_histogram
+from defocus.graphs.questions.node_counts import by_degree, difference, node_histogram
 from defocus.graphs.statistics import ArcDegrees, ArcHistogram, Degrees, Histogram
 from defocus.graphs.statistics.degrees import checked_side
 from defocus.mechanisms import Gaussian

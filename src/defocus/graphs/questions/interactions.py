@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from defocus.answers.columns import Tails, noisy
 from defocus.errors import InvalidParameterError, NotDeclaredError, whole
 from defocus.graphs.data import Data
-from defocus.graphs.global_noise import attempted
+from defocus.graphs.noise import attempted
 from defocus.graphs.public import Public
 from defocus.graphs.question import TIME, Method, Result
 from defocus.graphs.statistics.weights import Interactions

@@ -11,8 +11,7 @@ import numpy as np
 from defocus.answers.columns import NUMBERS, AnswerColumn, brief, noisy
 from defocus.errors import InvalidParameterError, Number, in_range
 from defocus.graphs.data import Data
-from defocus.graphs.global_noise import Finish, VectorNoise, attempted, noises
-from defocus.graphs.instance_noise import MEASURED, UNMEASURED
+from defocus.graphs.noise import MEASURED, UNMEASURED, Finish, VectorNoise, attempted, noises
 from defocus.graphs.public import IntVector, Public, Statistic
 from defocus.graphs.question import Checking, Method, Question, Result, chosen, foretold, silent
 from defocus.graphs.questions.counts import AskEdges, AskStars, AskTriangles

@@ -12,7 +12,7 @@ import numpy as np
 from defocus.answers.columns import AnswerColumn, noisy
 from defocus.errors import InvalidParameterError, Number, count
 from defocus.graphs.data import Data
-from defocus.graphs.global_noise import Finish, VectorNoise, noises
+from defocus.graphs.noise import Finish, VectorNoise, noises
 from defocus.graphs.public import IntVector, Public
 from defocus.graphs.question import Method, Result
 from defocus.graphs.statistics import Degrees

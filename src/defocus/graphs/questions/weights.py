@@ -9,11 +9,10 @@ import numpy as np
 
 from defocus.answers.columns import noisy
 from defocus.errors import InvalidParameterError, choice
-from defocus.graphs.answers import WEIGHTS_CUT
 from defocus.graphs.data import Data
-from defocus.graphs.global_noise import attempted
+from defocus.graphs.noise import attempted
 from defocus.graphs.public import Public
-from defocus.graphs.question import Method, Result
+from defocus.graphs.question import WEIGHTS_CUT, Method, Result
 from defocus.graphs.statistics.weights import KINDS, STEPS, WeightSums
 from defocus.mechanisms import Gaussian, Laplace
 from defocus.noise import Bits

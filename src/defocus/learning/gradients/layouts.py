@@ -12,7 +12,7 @@ from torch.nn import Module, Parameter
 from torch.utils import _pytree as trees
 
 from defocus.errors import UnfitDataError
-from defocus.learning.gradients.batch_axes import Place
+from defocus.learning.gradients.batch_rules import Place
 
 __all__ = [
     "Batch",
