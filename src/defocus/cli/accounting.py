@@ -117,15 +117,15 @@ def show_calibration(
         raise InvalidParameterError("With --adaptive the filter of a ledger decides.", fix="leave --method out.")
     make = family(expression)
     vouching = "filter" if adaptive else _suited(price) if method is None else accountant(method)
-    found = _found(make, price, vouching, adjacency)
-    event = make(found)
+    least = _found(make, price, vouching, adjacency)
+    event = make(least)
     answer = ask(event, price.delta, "pld" if adaptive else vouching, adjacency) if price.epsilon is not None else None
     holds = _CHOSEN if adaptive else _FIXED
-    at_limit = found <= _LEAST * (1 + 1e-5)
+    at_limit = least <= _LEAST * (1 + 1e-5)
     if as_json:
         to_json(
             {
-                "x": found,
+                "x": least,
                 "expression": unparse(event),
                 "price": {
                     name: float(value)
@@ -141,7 +141,7 @@ def show_calibration(
             }
         )
         return
-    rows = [("x", above(found, 10)), ("event", unparse(event)), ("price", str(price)), ("accountant", vouching)]
+    rows = [("x", above(least, 10)), ("event", unparse(event)), ("price", str(price)), ("accountant", vouching)]
     rows.append(("holds for", holds))
     if at_limit:
         rows.append(("note", f"{_LEAST:g} is the least value searched; even less noise would do"))

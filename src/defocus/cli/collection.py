@@ -54,20 +54,20 @@ def show_choice(asked: Asked, *, plot: Path | None, as_json: bool) -> None:
     """Print the options, the least error first, and which one is recommended."""
     if plot is not None:
         ready(plot)
-    found = asked.compared()
-    chosen = found.recommend(error=asked.error)
+    comparison = asked.compared()
+    chosen = comparison.recommend(error=asked.error)
     if plot is not None:
         save(curve(asked), plot)
     if as_json:
         to_json(
             {
-                "task": found.task,
-                "users": found.users,
-                "epsilon": float(found.epsilon),
-                "delta": float(found.delta),
-                "sampling_error": found.sampling_error,
-                "options": [_written(option) for option in found.options],
-                "left_out": list(found.left_out),
+                "task": comparison.task,
+                "users": comparison.users,
+                "epsilon": float(comparison.epsilon),
+                "delta": float(comparison.delta),
+                "sampling_error": comparison.sampling_error,
+                "options": [_written(option) for option in comparison.options],
+                "left_out": list(comparison.left_out),
                 "recommended": _written(chosen),
             }
         )
@@ -75,26 +75,29 @@ def show_choice(asked: Asked, *, plot: Path | None, as_json: bool) -> None:
     screen = console()
     heads = ["model", "method", "error", "of users", "messages"]
     rows = [
-        (o.model, o.method, roughly(o.error), f"{o.error / found.users:.2%}", f"{o.messages:.3g}")
-        for o in found.options
+        (o.model, o.method, roughly(o.error), f"{o.error / comparison.users:.2%}", f"{o.messages:.3g}")
+        for o in comparison.options
     ]
-    screen.print(f"{found.task} of {found.users} users, epsilon {found.epsilon:g}, delta {float(found.delta):g}")
+    screen.print(
+        f"{comparison.task} of {comparison.users} users, epsilon {comparison.epsilon:g},"
+        f" delta {float(comparison.delta):g}"
+    )
     screen.print(table(heads, rows, numbers=heads[2:]))
-    for option in (found.of(model) for model in dict.fromkeys(o.model for o in found.options)):
+    for option in (comparison.of(model) for model in dict.fromkeys(o.model for o in comparison.options)):
         screen.print(f"{option.model} trusts {option.trust}.")
-    for why in found.left_out:
+    for why in comparison.left_out:
         screen.print(f"Left out: {why}")
-    screen.print(f"Recommended: {chosen.model}, {chosen.method}. {_why(asked, found, chosen)}")
+    screen.print(f"Recommended: {chosen.model}, {chosen.method}. {_why(asked, comparison, chosen)}")
 
 
 def curve(asked: Asked) -> Any:
     """A figure of each model's error against the number of users: the root of n, seen."""
     lines: dict[str, list[tuple[int, float]]] = {}
     for n in _SIZES:
-        found = asked.compared(n)
-        for model in dict.fromkeys(option.model for option in found.options):
-            lines.setdefault(model, []).append((n, found.of(model).error))
-        lines.setdefault("sampling", []).append((n, found.sampling_error))
+        comparison = asked.compared(n)
+        for model in dict.fromkeys(option.model for option in comparison.options):
+            lines.setdefault(model, []).append((n, comparison.of(model).error))
+        lines.setdefault("sampling", []).append((n, comparison.sampling_error))
     figure = blank(7, 4.5)
     axes = figure.add_subplot()
     for name, points in lines.items():
@@ -105,8 +108,8 @@ def curve(asked: Asked) -> Any:
     return figure
 
 
-def _why(asked: Asked, found: Comparison, chosen: Option) -> str:
-    limit = found.sampling_error if asked.error is None else asked.error
+def _why(asked: Asked, comparison: Comparison, chosen: Option) -> str:
+    limit = comparison.sampling_error if asked.error is None else asked.error
     name = "the sampling error of so many users" if asked.error is None else "the error asked for"
     if chosen.error <= limit:
         return f"It needs the least trust of those within {name}, {roughly(limit)}."

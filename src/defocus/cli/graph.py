@@ -60,12 +60,12 @@ def _spoken(line: str) -> str:
 
 def questions() -> Mapping[str, Any]:
     """What can be asked of a graph, by the names that the command takes."""
-    found = {}
+    methods = {}
     for name, method in inspect.getmembers(Network, inspect.isfunction):
         returns = inspect.signature(method).return_annotation
         if not name.startswith("_") and name != "ask" and returns in {GraphQuery, "GraphQuery"}:
-            found[name.replace("_", "-")] = method
-    return found
+            methods[name.replace("_", "-")] = method
+    return methods
 
 
 @contextmanager

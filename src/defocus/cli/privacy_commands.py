@@ -138,8 +138,8 @@ def audit(
         audits.show_list(as_json=as_json)
         raise typer.Exit(0 if listing else 2)
     target = audits.find(name, claimed=claimed, delta=delta, pairs=pairs)
-    found = audits.show(target, trials=trials, confidence=confidence, seconds=seconds, plot=plot, as_json=as_json)
-    raise typer.Exit(1 if found.violation else 0)
+    finding = audits.show(target, trials=trials, confidence=confidence, seconds=seconds, plot=plot, as_json=as_json)
+    raise typer.Exit(1 if finding.violation else 0)
 
 
 ledger = typer.Typer(help="Read and verify ledgers.", no_args_is_help=True)

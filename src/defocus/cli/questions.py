@@ -42,8 +42,8 @@ def write(answer: Any, out: Path) -> None:
 
 def writer(out: Path) -> str:
     """The method that writes to ``out``, or a refusal: ask before anything is paid for."""
-    known = _FORMATS.get(out.suffix.lower())
-    if known is None:
+    method = _FORMATS.get(out.suffix.lower())
+    if method is None:
         raise InvalidParameterError(
             f"An answer is written as {', '.join(_FORMATS)}, but the name ends in {out.suffix or 'nothing'}.",
             fix="write for example --out answer.csv.",
@@ -52,7 +52,7 @@ def writer(out: Path) -> str:
         raise InvalidParameterError(
             f"There is no folder {str(out.parent)!r:.200} for the answer.", fix="make it, or choose another for --out."
         )
-    return known
+    return method
 
 
 def check_places(out: Path | None, plot: Path | None) -> None:
@@ -115,8 +115,8 @@ def _query(
 ) -> tuple[Any, dict[str, Any]]:
     """The question, and its price."""
     about = table.part(*part) if part else table
-    found = None if bounds is None else bounds.value
-    query = about.sql_query(question, bounds=found, at_most=at_most, dialect=dialect)
+    way = None if bounds is None else bounds.value
+    query = about.sql_query(question, bounds=way, at_most=at_most, dialect=dialect)
     return query, {"epsilon": epsilon, "delta": delta}
 
 

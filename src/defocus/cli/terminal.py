@@ -57,21 +57,21 @@ def below(value: float, digits: int = 6) -> str:
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, numbers: Sequence[str] = ()) -> Table:
     """A table without colour of its own; the columns in ``numbers`` are set to the right."""
-    made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in columns:
         right = column in numbers
-        made.add_column(Text(plain(column)), justify="right" if right else "left", overflow="fold", no_wrap=right)
+        drawn.add_column(Text(plain(column)), justify="right" if right else "left", overflow="fold", no_wrap=right)
     for row in rows:
-        made.add_row(*(Text(plain(cell)) for cell in row))
-    return made
+        drawn.add_row(*(Text(plain(cell)) for cell in row))
+    return drawn
 
 
 def facts(rows: Iterable[tuple[str, object]]) -> Table:
     """Names and what they stand for, one below the other."""
-    made = table(("", ""), rows)
-    made.show_header = False
-    made.box = None
-    return made
+    drawn = table(("", ""), rows)
+    drawn.show_header = False
+    drawn.box = None
+    return drawn
 
 
 def to_json(value: Any) -> None:
@@ -84,15 +84,15 @@ def to_json(value: Any) -> None:
 
 def tell(error: DefocusError, options: Mapping[str, str] | None = None) -> None:
     """Print a refusal: what happened in red, then how to mend it with the command's ``options``. Never a traceback."""
-    known = options or {}
+    names = options or {}
     what, fix = error.what, error.fix if error.command is None else error.command
     if isinstance(error, InvalidParameterError) and error.subject is not None:
         name, said, mended = error.subject
-        what, fix = f"{known.get(name, name)} {said}", mended.format(known.get(name, name))
+        what, fix = f"{names.get(name, name)} {said}", mended.format(names.get(name, name))
     screen = console(error=True)
-    lines = "\n".join(plain(in_options(line, known)) for line in what.split("\n"))
+    lines = "\n".join(plain(in_options(line, names)) for line in what.split("\n"))
     screen.print(Text(lines, style="red"), soft_wrap=True)
-    screen.print(Text("To fix: ", style="bold") + Text(plain(in_options(fix, known)), style="not bold"), soft_wrap=True)
+    screen.print(Text("To fix: ", style="bold") + Text(plain(in_options(fix, names)), style="not bold"), soft_wrap=True)
 
 
 _SETTINGS = ("cap", "side", "at_most", "typical", "damping", "top", "every", "start", "end")

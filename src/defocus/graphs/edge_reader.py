@@ -270,11 +270,11 @@ def _nearest(value: Any) -> float:
 def _time(value: Any) -> int:
     """A whole number of 64 bits, or the microseconds of a date or a moment, by the same rule as names have."""
     try:
-        found = key(value.astype("datetime64[us]").item() if isinstance(value, np.datetime64) else value)
+        moment = key(value.astype("datetime64[us]").item() if isinstance(value, np.datetime64) else value)
     except Exception:  # noqa: BLE001  # a value may refuse in any way, also to say what it is
         return MISSING_TIME
-    if isinstance(found, tuple) and found[0] == "date":
-        found = (int(found[1]) - dt.date(1970, 1, 1).toordinal()) * 86_400_000_000
-    elif isinstance(found, tuple) and found[0] == "moment":
-        found = int(found[1])
-    return found if isinstance(found, int) and -(2**63) <= found < 2**63 else MISSING_TIME
+    if isinstance(moment, tuple) and moment[0] == "date":
+        moment = (int(moment[1]) - dt.date(1970, 1, 1).toordinal()) * 86_400_000_000
+    elif isinstance(moment, tuple) and moment[0] == "moment":
+        moment = int(moment[1])
+    return moment if isinstance(moment, int) and -(2**63) <= moment < 2**63 else MISSING_TIME

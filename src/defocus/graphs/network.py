@@ -227,7 +227,7 @@ class Network:
         With nothing named, the statistics of an exponential random graph model: edges, 2-stars and triangles. The
         shares of epsilon are in proportion to ``weights``, one for each; without them the total error is made small.
         """
-        parts: Sequence[Any] = [_statistic(each) for each in statistics] or [Edges(), Stars(2), Triangles()]
+        parts: Sequence[Any] = [_statistic(statistic) for statistic in statistics] or [Edges(), Stars(2), Triangles()]
         return self.ask(AskJoint(Joint(parts), None if weights is None else tuple(weights)))
 
     def top_degrees(self, k: int = 20) -> GraphQuery:
@@ -302,10 +302,10 @@ class Network:
 
 def _statistic(wanted: Any) -> Any:
     """A statistic, or the one that a name stands for."""
-    found = wanted if isinstance(wanted, Statistic) else named(wanted)
-    if found is None:
+    statistic = wanted if isinstance(wanted, Statistic) else named(wanted)
+    if statistic is None:
         raise InvalidParameterError(
             f"There is no statistic {wanted!r:.60} to release jointly.",
             fix=f"choose among {', '.join(NAMES)}, or pass a statistic.",
         )
-    return found
+    return statistic

@@ -135,10 +135,10 @@ def noises(
     sensitivity, length = statistic.sensitivity(public), statistic.length(public)
 
     def method(name: str, mechanism: Laplace | Gaussian) -> VectorNoise:
-        known = None if expected is None else expected(mechanism)
+        error = None if expected is None else expected(mechanism)
         half = None if width is None else width(mechanism)
         called, way = f"{prefix}{name}", public.directed
-        return VectorNoise(called, statistic, mechanism, finish, way, known, tuple(rules), grain, half, tuple(foretold))
+        return VectorNoise(called, statistic, mechanism, finish, way, error, tuple(rules), grain, half, tuple(foretold))
 
     ways: list[Callable[[], Method]] = [
         lambda: method("laplace", Laplace.calibrated(Budget(budget.epsilon), sensitivity=sensitivity.l1))
@@ -157,16 +157,16 @@ def attempted(ways: Sequence[Callable[[], Method]]) -> list[Method]:
 
 def offered(*kinds: Callable[[], Sequence[Method]]) -> list[Method]:
     """The methods of all kinds that are not refused. If there are none, the first refusal is."""
-    made: list[Method] = []
+    methods: list[Method] = []
     failure: DefocusError | None = None
     for kind in kinds:
         try:
-            made += kind()
+            methods += kind()
         except (CannotCalibrateError, InvalidParameterError, UnsupportedEventError) as problem:
             failure = failure or problem
-    if not made and failure is not None:
+    if not methods and failure is not None:
         raise failure
-    return made
+    return methods
 
 
 MEASURED, UNMEASURED = "ramp, measured", "ramp"

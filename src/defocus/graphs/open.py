@@ -172,9 +172,9 @@ def _there(
 ) -> EngineEdges | None:
     """The edges in an engine, if that is where they stay."""
     if in_engine(data, engine):
-        made = engine_edges(data, engine, memory=memory, threads=threads, **said)
-        undo.callback(made.source.engine.close)
-        return made
+        edges = engine_edges(data, engine, memory=memory, threads=threads, **said)
+        undo.callback(edges.source.engine.close)
+        return edges
     if memory is not None or threads is not None:
         raise InvalidParameterError(
             "memory= and threads= are for an engine, and none was named: edges are read into memory.",
@@ -247,8 +247,8 @@ def _nodes(
             command="leave --nodes out, or pass a file of all nodes, one per line, which stays private.",
         )
     if nodes is None or isinstance(nodes, str):
-        found = _listed(opened, ordered=private or nodes is None)
-        return (None if private or nodes is None else found()[0]), lambda: _read(*found())
+        listed = _listed(opened, ordered=private or nodes is None)
+        return (None if private or nodes is None else listed()[0]), lambda: _read(*listed())
     counted = isinstance(nodes, int | np.integer | float | bool)
     names = Names(checked_nodes(nodes) if counted else nodes, written=_written(nodes, opened), ordered=private)
     if not private:  # else whether it is refused would tell about the names
@@ -288,8 +288,8 @@ def _rules(unit: Unit, public: Public, *, directed: bool) -> tuple[str, ...]:
     if unit.kind in {"weight", "event"}:
         return RULES[1:]
     way = () if not directed else ("edges have a direction: one from a to b is not one from b to a",)
-    known = () if public.listed else ("nodes without an edge are not known, and do not count",)
-    return (*RULES, *way, *known)
+    rules = () if public.listed else ("nodes without an edge are not known, and do not count",)
+    return (*RULES, *way, *rules)
 
 
 _DIRECTED = ", directed"
@@ -330,13 +330,13 @@ def called(name: str | None, opened: EdgeSource, ledger: Any) -> str:
 
     A name that reads like what ledgers write behind names is refused: two graphs would be called alike.
     """
-    found = _found(opened, ledger) if name is None else line("name", name, longest=200)
-    if _READING.sub("", found, count=1) != found:
+    title = _found(opened, ledger) if name is None else line("name", name, longest=200)
+    if _READING.sub("", title, count=1) != title:
         raise InvalidParameterError(
-            f"A graph cannot be called {found!r:.80}: ledgers write behind a name how edges are read.",
+            f"A graph cannot be called {title!r:.80}: ledgers write behind a name how edges are read.",
             fix='call it otherwise: name="friends"; pass directed= and ends= for the rest.',
         )
-    return found
+    return title
 
 
 def _found(opened: EdgeSource, ledger: Any) -> str:

@@ -172,8 +172,8 @@ def chosen(question: Question, methods: Sequence[Method], name: str | None) -> M
     if name is None:
         spoken = [method for method in methods if not silent(method)]
         return min(spoken or methods, key=lambda method: method.error)
-    known = {method.name: method for method in reversed(methods)}
-    return known[choice(f'method for "{question.words}"', name, sorted(known), NOISES)]
+    by_name = {method.name: method for method in reversed(methods)}
+    return by_name[choice(f'method for "{question.words}"', name, sorted(by_name), NOISES)]
 
 
 WEIGHTS_CUT = Rule("weights are cut to their declared range", Effect.CUT)

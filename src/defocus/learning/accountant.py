@@ -245,19 +245,19 @@ def _steps(size: int, batch: Fraction, epochs: object, steps: object, sampling: 
             "How long to train is told by epochs= or by steps=, one of them.", fix="pass for example epochs=10."
         )
     if steps is not None:
-        found = count("steps", steps)
+        total = count("steps", steps)
     elif sampling == "balls in bins":
-        found = count("epochs", epochs) * max(1, round(size / batch))
+        total = count("epochs", epochs) * max(1, round(size / batch))
     elif sampling == "shuffled":
-        found = count("epochs", epochs) * math.ceil(size / batch)
+        total = count("epochs", epochs) * math.ceil(size / batch)
     else:
-        found = steps_of(epochs, size, batch)
-    if found > _MOST_STEPS:
+        total = steps_of(epochs, size, batch)
+    if total > _MOST_STEPS:
         raise InvalidParameterError(
-            f"A run has at most {_MOST_STEPS} steps, but this one has {found}.",
+            f"A run has at most {_MOST_STEPS} steps, but this one has {total}.",
             fix="train for less, or in larger batches.",
         )
-    return found
+    return total
 
 
 def _least(event: Callable[[float], Event], price: Budget | None, unit: Unit) -> float:

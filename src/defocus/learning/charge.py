@@ -135,14 +135,14 @@ class Payment:
     def resume(self, state: State, path: str | Path) -> tuple[dict[str, Any], dict[str, str]]:
         """Take over what a checkpoint says was paid and drawn, and return what else is in it; see :class:`State`."""
         try:
-            found = self._ranks.together(lambda: self._loaded(state, path), "resume the run")
+            kept = self._ranks.together(lambda: self._loaded(state, path), "resume the run")
             self._ranks.agree(state.key[:-4] + state.taken.to_bytes(4, "little"), "checkpoint")
         except BaseException:
             if state.log is not None:
                 state.log.close()
             raise
         self.key, self.receipt, self.log, self._charged = state.key, state.receipt, state.log, True
-        return found
+        return kept
 
     def _loaded(self, state: State, path: str | Path) -> tuple[dict[str, Any], dict[str, str]]:
         self._ledger = self._opened(make=False)

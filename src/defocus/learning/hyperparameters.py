@@ -81,9 +81,9 @@ def number_of_runs(gamma: Number, eta: Number, bits: Bits) -> int:
             "gamma must lie between 0 and 1, and eta be above -1 and at most 1.", fix="pass eta = 0, the usual choice."
         )
     while True:
-        found = _first_head(heads, bits)
-        if _kept(found, shape, bits):
-            return found
+        number = _first_head(heads, bits)
+        if _kept(number, shape, bits):
+            return number
 
 
 def _first_head(heads: Fraction, bits: Bits) -> int:
@@ -143,11 +143,11 @@ class SearchResult:
     @property
     def facts(self) -> dict[str, str]:
         """Names and words."""
-        found = {"setting": f"{self.setting}", "score": f"{self.score:.4f}"}
+        facts = {"setting": f"{self.setting}", "score": f"{self.score:.4f}"}
         if self.receipt is None:
-            return {**found, "charged": "nothing: the data is public"}
+            return {**facts, "charged": "nothing: the data is public"}
         unit, cost = self.receipt.terms.unit, f"{self.price} for all runs together, however many there were"
-        return {**found, "protected": str(unit), "cost": cost, "charged": str(self.receipt)}
+        return {**facts, "protected": str(unit), "cost": cost, "charged": str(self.receipt)}
 
     def __str__(self) -> str:
         return text_facts({name: [words] for name, words in self.facts.items()})
@@ -285,8 +285,8 @@ def _priced(
     gamma = Fraction(max(1, round(float(law.gamma) * _GRAIN)), _GRAIN)
 
     def whole(ratio: float) -> Selected:
-        made = first.sampling.event([ratio] * first.steps)
-        return Selected(made if not deviation else made + DiscreteGaussian(deviation), gamma, Fraction(eta))
+        run = first.sampling.event([ratio] * first.steps)
+        return Selected(run if not deviation else run + DiscreteGaussian(deviation), gamma, Fraction(eta))
 
     try:
         ratio = calibrate(
@@ -333,12 +333,12 @@ class _One:
             self._trainer(setting, planned, Path(folder))
 
     def _trainer(self, setting: Any, planned: Plan, folder: Path) -> tuple[Any, Trainer]:
-        made = self._make(setting)
-        if not isinstance(made, tuple) or len(made) not in {3, 4}:
+        parts = self._make(setting)
+        if not isinstance(parts, tuple) or len(parts) not in {3, 4}:
             raise InvalidParameterError(
                 "make must give (model, loss, optimizer), or these and a max_grad_norm.", fix="return a tuple of them."
             )
-        model, loss, optimizer, *clip = made
+        model, loss, optimizer, *clip = parts
         self._apart(model, optimizer)
         run = Trainer(
             model,
@@ -370,7 +370,7 @@ class _One:
         """
         if not isinstance(model, torch.nn.Module) or not isinstance(optimizer, torch.optim.Optimizer):
             return  # the trainer says what is wrong
-        trained = [each for each in model.parameters() if each.requires_grad]
+        trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
         trained += [each for group in optimizer.param_groups for each in group["params"]]
         storages = {StorageWeakRef(each.untyped_storage()) for each in trained}
         if optimizer in self._optimizers or storages & self._storages:
@@ -383,7 +383,7 @@ class _One:
 
     def _right(self, model: torch.nn.Module, numbers: Integers, device: torch.device) -> int:
         """How many of these are told right; one on which the model fails is not, and moves nobody else's answer."""
-        found = Snapshot(model)
+        snapshot = Snapshot(model)
         try:
             inputs, classes = self._held.take(numbers, device)
             return int((model(inputs).argmax(-1) == classes).sum())
@@ -393,7 +393,7 @@ class _One:
             if len(numbers) <= 1:
                 return 0
         finally:
-            found.restore()
+            snapshot.restore()
         half = len(numbers) // 2
         return sum(self._right(model, each, device) for each in (numbers[:half], numbers[half:]))
 
@@ -409,15 +409,15 @@ class _One:
 
 
 def _held(validation: Any, example: Any) -> Examples:
-    found = examples(validation, example)
-    targets = found.form()[1]
+    held = examples(validation, example)
+    targets = held.form()[1]
     if not isinstance(targets, torch.Tensor) or targets.dtype.is_floating_point or targets.dim() != 1:
         raise InvalidParameterError(
             "A search counts how many classes are told right, but the targets of validation= are not classes.",
             fix="pass (inputs, classes) with one whole number for each example; for other scores, search on public data"
             " with a loop of your own.",
         )
-    return found
+    return held
 
 
 def _settings(settings: Any) -> list[Any]:

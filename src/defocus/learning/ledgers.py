@@ -89,11 +89,11 @@ def total_of(place: Ledger | str | Path, budget: Budget | None, *, anchor_file: 
     """The total of the ledger, or the ``budget`` that it would be made with."""
     if isinstance(place, Ledger):
         return place.budget
-    found = Ledger.find(place, anchor_file=anchor_file)
-    if found is None:
+    ledger = Ledger.find(place, anchor_file=anchor_file)
+    if ledger is None:
         return budget
-    with found:
-        return found.budget
+    with ledger:
+        return ledger.budget
 
 
 def charge_run(event: Event, *, ledger: Ledger, price: Budget, **more: Any) -> Receipt:
@@ -123,7 +123,7 @@ def _opened(place: str | Path, unit: Unit | None, new: Budget | None) -> Ledger:
 def _source(data: Any) -> str | Path | None:
     """The file or folder that examples are read from; of inputs and targets, the inputs: else one would be left out."""
     data = data[0] if isinstance(data, tuple | list) and len(data) == 2 else data
-    found = data.filename if isinstance(data, np.memmap) else getattr(data, "root", None)
-    if isinstance(found, str | Path) and os.path.exists(found):  # noqa: PTH110  # never raises
-        return found
+    place = data.filename if isinstance(data, np.memmap) else getattr(data, "root", None)
+    if isinstance(place, str | Path) and os.path.exists(place):  # noqa: PTH110  # never raises
+        return place
     return _source(data.dataset) if hasattr(data, "dataset") else None  # a Subset

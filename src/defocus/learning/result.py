@@ -162,10 +162,10 @@ def _size(plan: Plan, *, declared: bool) -> str:
 
 
 def _noise(plan: Plan, stepper: Stepper) -> str:
-    made = stepper.noise.source if isinstance(stepper.noise, Correlated) else stepper.noise
+    drawn = stepper.noise.source if isinstance(stepper.noise, Correlated) else stepper.noise
     source = (
         "from AES-256 in counter mode"
-        if isinstance(made, Cryptographic) or next(stepper.model.parameters()).device.type == "cpu"
+        if isinstance(drawn, Cryptographic) or next(stepper.model.parameters()).device.type == "cpu"
         else "from torch's generator, not cryptographic"
     )
     correlated = (

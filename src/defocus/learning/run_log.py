@@ -138,12 +138,12 @@ class Log:
     @classmethod
     def begin(cls, path: Path | None, receipt: Receipt, key: bytes, *, most: int) -> Self:
         """The log of a run that was just charged, in a new file or in memory; of no more than ``most`` steps."""
-        made = cls(receipt, key, Mark(0, b""), most=most)
-        made.mark = Mark(0, _code(made._secret, made._head))
-        made._text += made._head + made.mark.code
+        log = cls(receipt, key, Mark(0, b""), most=most)
+        log.mark = Mark(0, _code(log._secret, log._head))
+        log._text += log._head + log.mark.code
         if path is not None:
-            made.keep(path)
-        return made
+            log.keep(path)
+        return log
 
     @classmethod
     def resume(
@@ -153,10 +153,10 @@ class Log:
 
         Where it ended, if it has, must be in the log; steps are repeated then, and none is added.
         """
-        found = cls(receipt, key, mark, most=most)
-        found.path, found._end = path, end
-        found._take()
-        return found
+        log = cls(receipt, key, mark, most=most)
+        log.path, log._end = path, end
+        log._take()
+        return log
 
     @property
     def newest(self) -> int:
@@ -189,9 +189,9 @@ class Log:
                 )
             else:
                 body = _NOTE.pack(step, digest)
-                made = _Note(step, digest, _code(self._secret, self.mark.code + body))
-                self._append(body + made.code)
-                self._last, self.mark = made, Mark(self.mark.steps + 1, made.code)
+                note = _Note(step, digest, _code(self._secret, self.mark.code + body))
+                self._append(body + note.code)
+                self._last, self.mark = note, Mark(self.mark.steps + 1, note.code)
 
     def keep(self, path: Path) -> None:
         """Move a log from memory to a new file, and hold that."""

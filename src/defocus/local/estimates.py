@@ -150,8 +150,8 @@ def group_variances(design: Frequency, reports: int, counts: Array, size: int) -
     outside = size * q * (1 - q) + size * rest * others
     inside = p * (1 - p) + rest * q * (1 - q) + 2 * rest * own + rest * (rest - 1) * others
     held = np.clip(counts, 0, reports)
-    found: Array = (held * float(inside) + (reports - held) * float(outside)) / float(p - q) ** 2
-    return found
+    variances: Array = (held * float(inside) + (reports - held) * float(outside)) / float(p - q) ** 2
+    return variances
 
 
 def scaled_up(counts: Array, variances: Array, reports: int, everyone: int) -> tuple[Array, Array]:
@@ -293,8 +293,8 @@ def isotonic(counts: Array, _total: float) -> Array:
     """
     from scipy.optimize import isotonic_regression  # noqa: PLC0415  # slow to load
 
-    found: Array = isotonic_regression(counts, increasing=False).x
-    return found
+    fitted: Array = isotonic_regression(counts, increasing=False).x
+    return fitted
 
 
 PROCESSES: dict[str, Callable[[Array, float], Array]] = {"norm-sub": norm_sub, "simplex": simplex, "isotonic": isotonic}

@@ -97,10 +97,10 @@ class Mean(BothSides):
         first, second = moments(self.design, state)
         noise = max(self.design.mean_variance(first / n, second / n), 0.0)
         width = float(self.domain.width)
-        found, error = float(self.domain.low) + width * (first / n), width * math.sqrt(noise / n)
+        mean, error = float(self.domain.low) + width * (first / n), width * math.sqrt(noise / n)
         return Collected(
             {},
-            estimated("mean", np.array([found]), np.array([error]), f"unbiased, from {n} reports"),
+            estimated("mean", np.array([mean]), np.array([error]), f"unbiased, from {n} reports"),
             "the mean of everybody's numbers",
             ("number", "numbers"),
             n,
@@ -128,10 +128,10 @@ class Mean(BothSides):
     @staticmethod
     def from_json(text: str | bytes) -> "Mean":
         """Read a description."""
-        found = from_json(text)
-        if not isinstance(found, Numeric):
-            raise InvalidParameterError(f"{found.name} is about categories.", fix="read it with Oracle.from_json.")
-        return Mean(found)
+        design = from_json(text)
+        if not isinstance(design, Numeric):
+            raise InvalidParameterError(f"{design.name} is about categories.", fix="read it with Oracle.from_json.")
+        return Mean(design)
 
 
 def mean(

@@ -39,8 +39,8 @@ class Regression:
 
     def counts(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
         """Estimates from the debiased sums of each cohort's bits."""
-        found: NDArray[np.float64] = self.cohorts * (self.inverse @ sums)
-        return found
+        counts: NDArray[np.float64] = self.cohorts * (self.inverse @ sums)
+        return counts
 
     def variances(self, held: NDArray[np.float64], zero: float, one: float) -> NDArray[np.float64]:
         """Of each estimate, for these counts, if a debiased bit has variance ``zero`` or ``one`` by what it was."""
@@ -51,5 +51,5 @@ class Regression:
         for j in range(m):
             rows = slice(j * width, (j + 1) * width)
             out += m * (self.inverse[:, rows] @ self.matrix[rows]) ** 2 @ held
-        found: NDArray[np.float64] = out - held
-        return found
+        variances: NDArray[np.float64] = out - held
+        return variances

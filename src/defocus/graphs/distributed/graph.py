@@ -96,8 +96,8 @@ def level(
     """
     least = min(nth_degree(degrees, times, hubs), max(nodes - 2, 0))
     above = nth_degree(degrees, times, min(first, hubs))
-    found = max(least, shared(above) if above < nth_degree(degrees, times, 2) else 0)
-    return found if found >= min(above, nodes - 2) else max(found, shared(found))
+    level = max(least, shared(above) if above < nth_degree(degrees, times, 2) else 0)
+    return level if level >= min(above, nodes - 2) else max(level, shared(level))
 
 
 @final
@@ -193,8 +193,8 @@ class EngineGraph:
         return int(integers(self.engine.run(asked).column("n"))[0])
 
     def _by_degree(self, asked: exp.Select) -> tuple[IntVector, IntVector]:
-        found = self.engine.run(asked)
-        degrees, times = (integers(found.column(name)) for name in ("degree", "times"))
+        rows = self.engine.run(asked)
+        degrees, times = (integers(rows.column(name)) for name in ("degree", "times"))
         order = np.argsort(degrees, kind="stable")
         return degrees[order], times[order]
 
@@ -238,7 +238,7 @@ class EngineArcs:
 
 
 def _by_node(nodes: int, engine: Engine, asked: exp.Select) -> IntVector:
-    found = engine.run(asked)
+    rows = engine.run(asked)
     degrees = np.zeros(nodes, np.int64)
-    degrees[integers(found.column("node"))] = integers(found.column("degree"))
+    degrees[integers(rows.column("node"))] = integers(rows.column("degree"))
     return degrees

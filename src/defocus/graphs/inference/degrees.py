@@ -54,9 +54,9 @@ def graphical(degrees: ArrayLike) -> Longs:
     [3, 1, 1, 1]
     """
     cut, order = _cut(degrees)
-    found = np.empty(len(cut), np.int64)
-    found[order] = _joined(cut[order])[0]
-    return found
+    nearest = np.empty(len(cut), np.int64)
+    nearest[order] = _joined(cut[order])[0]
+    return nearest
 
 
 def realised(degrees: ArrayLike) -> Graph:

@@ -51,8 +51,8 @@ def compiled(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
     @wraps(function)
     def run(*arguments: _P.args, **named: _P.kwargs) -> _R:
-        made: _R = _machine_code(function)(*arguments, **named)
-        return made
+        result: _R = _machine_code(function)(*arguments, **named)
+        return result
 
     return run
 
@@ -85,8 +85,8 @@ def _numba() -> Any:
 
 @cache
 def _machine_code(function: Callable[..., Any]) -> Callable[..., Any]:
-    made: Callable[..., Any] = _numba().njit(cache=True, nogil=True)(function)
-    return made
+    compiled_function: Callable[..., Any] = _numba().njit(cache=True, nogil=True)(function)
+    return compiled_function
 
 
 Longs: TypeAlias = NDArray[np.int64]

@@ -97,7 +97,7 @@ def _common(rows: tuple[Longs, Ints, Ints], shared: Any, best: Longs, thread: in
         limit = np.searchsorted(falling, -most)  # nodes from here on have too small a degree
         if u >= limit:
             break
-        found = 0
+        common = 0
         for k in range(offsets[u], offsets[u + 1]):
             v = targets[k]
             l, end = offsets[v] + place[v], offsets[v + 1]
@@ -107,11 +107,11 @@ def _common(rows: tuple[Longs, Ints, Ints], shared: Any, best: Longs, thread: in
             while l < end and targets[l] < limit:
                 w = targets[l]
                 if shared[w] == 0:
-                    touched[found] = w
-                    found += 1
+                    touched[common] = w
+                    common += 1
                 shared[w] += 1
                 l += 1
-        for k in range(found):
+        for k in range(common):
             w = touched[k]
             most = max(most, np.int64(shared[w]))
             shared[w] = 0

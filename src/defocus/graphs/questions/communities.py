@@ -145,8 +145,8 @@ class BySpectrum:
         edges = max(1, self.average.sample(data.graph.edges, bits))
         threshold = _EDGE * math.sqrt(2 * edges / self.nodes)
         utilities = gaps(singular_values(data.graph, self.mechanism.candidates + 1), threshold)
-        found = 1 + self.mechanism.sample(utilities, bits)
-        return Result((_choice("communities", found, self.how),), notes=(f"threshold: {threshold:.4g}",))
+        communities = 1 + self.mechanism.sample(utilities, bits)
+        return Result((_choice("communities", communities, self.how),), notes=(f"threshold: {threshold:.4g}",))
 
 
 @final

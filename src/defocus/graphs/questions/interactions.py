@@ -89,8 +89,8 @@ class AskInteractions:
         """Noise on every step; for totals, on what serves all of them best."""
         sensitivity, steps = self.statistic.sensitivity(public), self.statistic.length(public)
         if self.running and steps <= _PLANNED:
-            made = plan(prefix(steps), epsilon=budget.epsilon, delta=budget.delta, unit=public.unit)
-            return [Running(self, made)]
+            strategy = plan(prefix(steps), epsilon=budget.epsilon, delta=budget.delta, unit=public.unit)
+            return [Running(self, strategy)]
         ways: list[Any] = [
             lambda: ByStep("laplace", self, Laplace.calibrated(epsilon=budget.epsilon or 0, sensitivity=sensitivity.l1))
         ]
@@ -194,12 +194,12 @@ def _length(every: Any) -> int:
     if isinstance(every, timedelta):
         return whole("every", every // timedelta(microseconds=1), at_least=1)
     if isinstance(every, str):
-        found = _LENGTH.fullmatch(every.strip())
-        if found is None or int(found[1]) == 0:
+        matched = _LENGTH.fullmatch(every.strip())
+        if matched is None or int(matched[1]) == 0:
             raise InvalidParameterError(
                 f"every={every!r:.60} is not a length of time.", fix='pass for example "1d", "12h", "15min" or "30s".'
             )
-        return int(found[1]) * _UNITS[found[2]]
+        return int(matched[1]) * _UNITS[matched[2]]
     return _fitting("every", whole("every", every, at_least=1))
 
 
@@ -220,8 +220,8 @@ def _moment(name: str, moment: Any) -> int:
     if isinstance(moment, date) and not isinstance(moment, datetime):
         moment = datetime(moment.year, moment.month, moment.day, tzinfo=UTC)
     if isinstance(moment, datetime):
-        known = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-        return (known - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+        zoned = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return (zoned - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
     if isinstance(moment, bool) or not isinstance(moment, int | np.integer):
         raise InvalidParameterError(
             f"{name} has type {type(moment).__name__}.", fix="pass a date, a text that is one, or a whole number."

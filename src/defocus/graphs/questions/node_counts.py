@@ -117,8 +117,8 @@ class FoundCap:
 
     def run(self, data: Data, bits: Bits) -> Result:
         """Find the cap, count, add noise."""
-        found = CapRule(self.changes).find(data.graph, self.epsilon, bits)
-        cap, rest = found.cap, self.epsilon * (1 - found.spent)
+        choice = CapRule(self.changes).find(data.graph, self.epsilon, bits)
+        cap, rest = choice.cap, self.epsilon * (1 - choice.spent)
         mechanism = Laplace.calibrated(epsilon=rest, sensitivity=2 * cap * self.changes)
         value = mechanism.sample(CappedEdges(cap).exact(data.graph), bits) / 2
         how = f"discrete Laplace noise of scale {float(mechanism.scale) / 2:.6g}"
@@ -171,9 +171,9 @@ class FoundMost:
         mechanism = Laplace.calibrated(epsilon=rest, sensitivity=(most + 1) * self.changes)
         values = np.asarray(mechanism.sample(statistic.exact(data.graph), bits))
         how = f"discrete Laplace noise of scale {float(mechanism.scale):.6g}"
-        found = plausible(values, mechanism, how)
+        histogram = plausible(values, mechanism, how)
         note = f"the largest degree that was found: {most}; edges beyond it at a node are left out"
-        return Result(found.columns, keys=found.keys, processing=found.processing, notes=(note,))
+        return Result(histogram.columns, keys=histogram.keys, processing=histogram.processing, notes=(note,))
 
 
 @final

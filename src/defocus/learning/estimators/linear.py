@@ -143,8 +143,8 @@ class LinearRegression(RegressorMixin, PrivateEstimator):
         """The expected target of each row, held to the bounds or the ball as when fitting."""
         check_is_fitted(self)
         rows = seen(self, X, reset=False, sparse=True)
-        found: Floats = held(rows, self.bounds, self.norm) @ self.coef_ + self.intercept_
-        return found
+        predicted: Floats = held(rows, self.bounds, self.norm) @ self.coef_ + self.intercept_
+        return predicted
 
     def __sklearn_tags__(self) -> Any:
         """Sparse rows are fine."""
@@ -160,8 +160,8 @@ def shortfalls(scores: Floats, aims: Floats, clip: float) -> Floats:
     [-8192.0, 2048.0]
     """
     missed = scores / UNIT - aims[:, np.newaxis] / 2**_BITS
-    found: Floats = np.trunc(missed * (PULL / clip)).clip(-PULL, PULL)
-    return found
+    clipped: Floats = np.trunc(missed * (PULL / clip)).clip(-PULL, PULL)
+    return clipped
 
 
 def _solved(rows: Matrix, y: Floats, plan: Plan, ridge: float | None, bits: Bits) -> Floats:

@@ -55,8 +55,8 @@ class ScoredClassifier(ClassifierMixin, PrivateEstimator):
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable class."""
         best = self.predict_proba(X).argmax(axis=1)
-        found: NDArray[Any] = self.classes_[best]
-        return found
+        predicted: NDArray[Any] = self.classes_[best]
+        return predicted
 
     @abstractmethod
     def _scored(self, X: Any) -> Floats:
@@ -131,21 +131,21 @@ class LogisticRegression(ScoredClassifier):
         told, means, drawn = self._told()
         if told.solver not in _SOLVERS:
             raise InvalidParameterError("There is no such solver.", fix=f"choose solver= from {', '.join(_SOLVERS)}.")
-        known = labels(told.classes, means)
+        declared = labels(told.classes, means)
         ridge = None if told.C is None else 1 / float(in_range("C", told.C, 1e-300, 1e300))
-        rows, target = seen_with(self, X, y, known.read, sparse=True)
+        rows, target = seen_with(self, X, y, declared.read, sparse=True)
         rows, norm = scaled(rows, told.bounds, told.norm)
         ball = Ball(norm, ROW_BITS, _CONSTANT if told.fit_intercept else 0.0)
         width = rows.shape[1] + bool(told.fit_intercept)
         if told.solver == "descent":
-            plan = descent_plan(means, known, width, count("max_iter", told.max_iter))
+            plan = descent_plan(means, declared, width, count("max_iter", told.max_iter))
 
             def compute() -> tuple[NDArray[Any], Floats]:
                 whole = Held(ball.hold(rows))
-                return fitted_by_descent(whole, target, known, plan, steps=told.max_iter, ridge=ridge, bits=drawn)
+                return fitted_by_descent(whole, target, declared, plan, steps=told.max_iter, ridge=ridge, bits=drawn)
 
         else:
-            way: Perturbation = {"output": output, "objective": objective}[told.solver](means, known, width, ridge)
+            way: Perturbation = {"output": output, "objective": objective}[told.solver](means, declared, width, ridge)
             plan = way.plan
 
             def compute() -> tuple[NDArray[Any], Floats]:
@@ -164,8 +164,8 @@ class LogisticRegression(ScoredClassifier):
     def _scored(self, X: Any) -> Floats:
         check_is_fitted(self)
         rows = seen(self, X, reset=False, sparse=True)
-        found: Floats = held(rows, self.bounds, self.norm) @ self.coef_.T + self.intercept_
-        return found
+        scores: Floats = held(rows, self.bounds, self.norm) @ self.coef_.T + self.intercept_
+        return scores
 
     def __sklearn_tags__(self) -> Any:
         """Sparse rows are fine."""

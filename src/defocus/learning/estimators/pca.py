@@ -121,8 +121,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):
         check_is_fitted(self)
         rows = seen(self, X, reset=False)
         moved, mean = (scaled(each, self.bounds, self.norm)[0] for each in (rows, self.mean_[np.newaxis]))
-        found: Floats = (np.nan_to_num(moved) - mean) @ self.components_.T
-        return found
+        projected: Floats = (np.nan_to_num(moved) - mean) @ self.components_.T
+        return projected
 
     def inverse_transform(self, X: Any) -> Floats:
         """Rows with these coordinates."""
@@ -230,15 +230,15 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
         """Standardised rows."""
         check_is_fitted(self)
         rows = seen(self, X, reset=False)
-        found: Floats = (rows - (self.mean_ if self.with_mean else 0.0)) / (self.scale_ if self.with_std else 1.0)
-        return found
+        scaled: Floats = (rows - (self.mean_ if self.with_mean else 0.0)) / (self.scale_ if self.with_std else 1.0)
+        return scaled
 
     def inverse_transform(self, X: Any) -> Floats:
         """Rows in the units of the data."""
         check_is_fitted(self)
         spread = np.asarray(X, dtype=np.float64) * (self.scale_ if self.with_std else 1.0)
-        found: Floats = spread + (self.mean_ if self.with_mean else 0.0)
-        return found
+        restored: Floats = spread + (self.mean_ if self.with_mean else 0.0)
+        return restored
 
 
 def _finder(means: FitBudget, width: int) -> RangeFinding:
@@ -260,8 +260,8 @@ def _found(rows: Floats, finder: RangeFinding, bits: Bits) -> Bounds:
 
 def _magnitudes(values: Floats, finder: RangeFinding) -> NDArray[np.int64]:
     """How many values lie in each bucket; NaN in none."""
-    known = values[~np.isnan(values)]
-    cells = (np.searchsorted(np.array(finder.edges), known, side="right") - 1).clip(0, finder.buckets - 1)
+    present = values[~np.isnan(values)]
+    cells = (np.searchsorted(np.array(finder.edges), present, side="right") - 1).clip(0, finder.buckets - 1)
     return np.bincount(cells, minlength=finder.buckets).astype(np.int64)
 
 

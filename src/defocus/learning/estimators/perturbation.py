@@ -118,8 +118,8 @@ def output(means: FitBudget, known: Labels, width: int, ridge: float | None) -> 
         def solve(rows: Matrix, sign: Floats, bits: Bits) -> Floats:
             grid = _SLOPE / chosen / _STEPS
             w = minimised(rows, sign, chosen, np.zeros(width))
-            found: Floats = noise.sample(np.rint(w / grid).astype(np.int64), bits).astype(np.float64) * grid
-            return found
+            coefficients: Floats = noise.sample(np.rint(w / grid).astype(np.int64), bits).astype(np.float64) * grid
+            return coefficients
 
         return solve
 
@@ -166,8 +166,8 @@ def objective(means: FitBudget, known: Labels, width: int, ridge: float | None) 
         def solve(rows: Matrix, sign: Floats, bits: Bits) -> Floats:
             grid = 2 * _GAMMA / chosen(sigma) / _STEPS
             w = minimised(rows, sign, chosen(sigma), sigma * _standard(width, bits))
-            found: Floats = beside.sample(np.rint(w / grid).astype(np.int64), bits).astype(np.float64) * grid
-            return found
+            coefficients: Floats = beside.sample(np.rint(w / grid).astype(np.int64), bits).astype(np.float64) * grid
+            return coefficients
 
         return solve
 
@@ -182,8 +182,8 @@ def objective_delta(epsilon: float, sigma: float, ridge: float) -> float:
     """
     t, left = _SLOPE / sigma, epsilon - math.log1p(_BEND / ridge)
     z = max(0.0, left / t - t / 2)
-    found = 2 * float(ndtr(-z) - math.exp(min(left + log_ndtr(-z - t), 0.0)))
-    return min(1.0, max(0.0, found) * (1 + 1e-9) + 1e-300)
+    delta = 2 * float(ndtr(-z) - math.exp(min(left + log_ndtr(-z - t), 0.0)))
+    return min(1.0, max(0.0, delta) * (1 + 1e-9) + 1e-300)
 
 
 def objective_epsilon(sigma: float, ridge: float, delta: float) -> float:
@@ -194,8 +194,8 @@ def objective_epsilon(sigma: float, ridge: float, delta: float) -> float:
         high = start + 2 * (high - start)
     if objective_delta(start, sigma, ridge) <= delta:
         return start
-    found = brentq(lambda e: objective_delta(e, sigma, ridge) - delta, start, high, xtol=1e-12)
-    return float(found) * (1 + 1e-9) + 1e-11
+    epsilon = brentq(lambda e: objective_delta(e, sigma, ridge) - delta, start, high, xtol=1e-12)
+    return float(epsilon) * (1 + 1e-9) + 1e-11
 
 
 def minimised(rows: Matrix, sign: Floats, ridge: float, slope: Floats) -> Floats:
@@ -214,10 +214,10 @@ def minimised(rows: Matrix, sign: Floats, ridge: float, slope: Floats) -> Floats
         return np.asarray(rows.T @ (sign * pull)) + ridge * w + slope, margin
 
     def loss(w: Floats) -> tuple[float, Floats]:
-        found, margin = gradient(w)
+        descent, margin = gradient(w)
         right = np.maximum(margin, 0.0)
         value = np.logaddexp(0.0, -right).sum() - _SLOPE * (margin - right).sum()
-        return float(value + ridge / 2 * (w @ w) + slope @ w), found
+        return float(value + ridge / 2 * (w @ w) + slope @ w), descent
 
     w = np.asarray(
         minimize(loss, np.zeros(len(slope)), jac=True, method="L-BFGS-B", options={"maxiter": 2000}).x, dtype=np.float64

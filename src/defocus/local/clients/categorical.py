@@ -76,13 +76,13 @@ def noisy_bits(noise: int, depth: int, size: int, bits: Bits) -> Words:
     """
     digits = depth - ((noise & -noise).bit_length() - 1)
     fair = bits.words(digits * size).reshape(digits, size)
-    made: Words = fair[0]
+    words: Words = fair[0]
     for i in range(1, digits):
         if noise >> (depth - digits + i) & 1:
-            made |= fair[i]
+            words |= fair[i]
         else:
-            made &= fair[i]
-    return made
+            words &= fair[i]
+    return words
 
 
 def _write(rows: Words, codes: Codes, ones: "np.ndarray[tuple[int], np.dtype[np.bool_]]") -> None:
@@ -348,8 +348,8 @@ def asked(design: designs.DBitFlip, size: int, bits: Bits) -> NDArray[np.int64]:
     out = np.empty((size, d), np.int64)
     for i, top in enumerate(range(k - d, k)):
         tried = uniform(top + 1, size, bits)
-        known = (out[:, :i] == tried[:, None]).any(axis=1)
-        out[:, i] = np.where(known, top, tried)
+        taken = (out[:, :i] == tried[:, None]).any(axis=1)
+        out[:, i] = np.where(taken, top, tried)
     return out
 
 
