@@ -16,9 +16,8 @@ from defocus.cli.questions import check_places, deliver
 from defocus.cli.terminal import console, table, to_json
 from defocus.errors import DefocusError, InvalidParameterError
 from defocus.local.aggregation import count_files
-from defocus.local.answers import CollectedAnswer
 from defocus.local.designs import Categorical, Design, Numeric, from_json
-from defocus.local.estimates import Process
+from defocus.local.estimates import CollectedAnswer, Process
 from defocus.local.means import Mean
 from defocus.local.oracles import Oracle
 from defocus.local.servers import State

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, TypeAlias, final
+from typing import Any, Literal, TypeAlias, final
 
 import numpy as np
 
@@ -65,7 +65,8 @@ class VectorNoise:
     statistic: Statistic
     mechanism: Laplace | Gaussian
     finish: Finish
-    directed: bool = False
+    of: Literal["graph", "directed", "data"] = "graph"
+    """What the statistic is computed from: the graph, with or without direction, or the list of edges."""
     expected: float | None = None
     """The error to expect after post-processing, where that is less than the noise."""
     rules: tuple[str, ...] = ()
@@ -99,7 +100,7 @@ class VectorNoise:
 
     def run(self, data: Data, bits: Bits) -> Result:
         """Count, add noise, finish."""
-        exact = self.statistic.exact(data.directed if self.directed else data.graph)
+        exact = self.statistic.exact(data if self.of == "data" else getattr(data, self.of))
         return self.finish(self, np.asarray(self.mechanism.sample(exact, bits)), data)
 
 
@@ -129,16 +130,22 @@ def noises(
     grain: Fraction = Fraction(1),
     rules: Sequence[str] = (),
     foretold: Sequence[str] = (),
+    of_data: bool = False,
 ) -> list[Method]:
-    """Laplace noise, and Gaussian noise where the budget has a delta, for a statistic that is registered."""
+    """Laplace noise, and Gaussian noise where the budget has a delta, for a statistic that is registered.
+
+    ``of_data`` is for statistics of the list of edges, whose length may be known only when it is read.
+    """
     registered(statistic)
-    sensitivity, length = statistic.sensitivity(public), statistic.length(public)
+    sensitivity = statistic.sensitivity(public)
+    length = statistic.length(public) if budget.delta or not of_data else 1
 
     def method(name: str, mechanism: Laplace | Gaussian) -> VectorNoise:
         error = None if expected is None else expected(mechanism)
         half = None if width is None else width(mechanism)
-        called, way = f"{prefix}{name}", public.directed
-        return VectorNoise(called, statistic, mechanism, finish, way, error, tuple(rules), grain, half, tuple(foretold))
+        of: Literal["graph", "directed", "data"] = "data" if of_data else "directed" if public.directed else "graph"
+        more = (error, tuple(rules), grain, half, tuple(foretold))
+        return VectorNoise(f"{prefix}{name}", statistic, mechanism, finish, of, *more)
 
     ways: list[Callable[[], Method]] = [
         lambda: method("laplace", Laplace.calibrated(Budget(budget.epsilon), sensitivity=sensitivity.l1))

@@ -3,7 +3,7 @@ from defocus.local.aggregation import count_files as count_files
 from defocus.local.aggregation import from_arrow as from_arrow
 from defocus.local.aggregation import to_arrow as to_arrow
 from defocus.local.aggregation import write_parquet as write_parquet
-from defocus.local.answers import Collected as Collected
+from defocus.local.estimates import Collected as Collected
 from defocus.local.clients import Client as Client
 from defocus.local.clients import Memory as Memory
 from defocus.local.designs import Rappor as Rappor

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from defocus.errors import InvalidParameterError, Number
 from defocus.local.aggregation import Countable, counted
-from defocus.local.answers import Collected, estimated
 from defocus.local.clients import Client
 from defocus.local.designs import Design, Numeric, from_json, numeric, to_json
 from defocus.local.designs.numeric import LocalLaplace, Window
 from defocus.local.domains import Interval
+from defocus.local.estimates import Collected, estimated
 from defocus.local.reports import Reports
 from defocus.local.servers import Server, State
 from defocus.local.servers.supports import expectation_maximisation
