@@ -1,7 +1,4 @@
-"""``defocus choose``, ``estimate`` and ``shuffler``.
-
-``defocus choose``: central, shuffled or local, with the error and the trust of each.
-"""
+"""``defocus choose``, ``estimate`` and ``shuffler``."""
 
 import contextlib
 import threading

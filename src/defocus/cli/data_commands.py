@@ -1,7 +1,4 @@
-"""The commands about data: tables, graphs and training. Their work is loaded when one is called.
-
-The commands about data sets: draft, check, preview, query, export. Their work is loaded when one is called.
-"""
+"""The commands about data: tables, graphs and training. Their work is loaded when one is called."""
 
 from enum import StrEnum
 from pathlib import Path

@@ -1,7 +1,4 @@
-"""``defocus ledger``, ``history`` and ``budget``.
-
-``defocus ledger``: what was charged, what is left, and whether the record can be trusted.
-"""
+"""``defocus ledger``, ``history`` and ``budget``."""
 
 from collections import deque
 from pathlib import Path

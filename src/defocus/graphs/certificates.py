@@ -1,7 +1,4 @@
-"""Certificates of sensitivity, checked on all small graphs.
-
-All small lists of edges with weights or times, and how far neighbours among them differ: for certificates.
-"""
+"""Certificates of sensitivity, checked on all small graphs."""
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence

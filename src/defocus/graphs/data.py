@@ -1,7 +1,4 @@
-"""The data of a graph: edges as numbers of nodes, with weights and times where there are any.
-
-The list of edges as node numbers, with weights and times where there are any.
-"""
+"""The data of a graph: edges as numbers of nodes, with weights and times where there are any."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,4 @@
-"""Edges from files and other sources.
-
-Where edges come from: the columns of a source, and the nodes that it lists itself.
-"""
+"""Edges from files and other sources."""
 
 import contextlib
 from collections.abc import Callable, Sequence

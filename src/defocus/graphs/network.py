@@ -1,7 +1,4 @@
-"""A private graph and its questions: free to preview, charged once when released.
-
-A question about a graph: free to preview, charged once when it is released.
-"""
+"""A private graph and its questions: free to preview, charged once when released."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

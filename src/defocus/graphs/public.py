@@ -1,7 +1,4 @@
-"""Public facts about a graph, and statistics whose plans depend on those alone.
-
-What everyone may know about a graph, and nothing else: what plans and lengths of results may depend on.
-"""
+"""Public facts about a graph, and statistics whose plans depend on those alone."""
 
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias, final, runtime_checkable

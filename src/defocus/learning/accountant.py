@@ -1,7 +1,5 @@
 r"""The plan of a run: its steps, its noise, and the event that it owes.
 
-What a user declares of a run, read in the same way everywhere; without PyTorch.
-
 From what a user declares to a plan: steps, sampling, noise and the one event of the whole run. All of it is public.
 
 A step releases several things about one sample: the gradient, and what adaptive clipping and metrics need. Each has

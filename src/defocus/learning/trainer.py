@@ -1,7 +1,4 @@
-"""DP-SGD that leaves the user's objects alone: a model, a loss, an optimizer, data, a unit and a price.
-
-What is checked before a run.
-"""
+"""DP-SGD that leaves the user's objects alone: a model, a loss, an optimizer, data, a unit and a price."""
 
 import threading
 from collections.abc import Iterator

@@ -1,7 +1,4 @@
-"""Estimates: how many people are in each category, with standard errors and intervals.
-
-What the answers of all collections share: from how many reports they are, and what each report promised.
-"""
+"""Estimates: how many people are in each category, with standard errors and intervals."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence

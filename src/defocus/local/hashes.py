@@ -1,7 +1,5 @@
 """Public hashes of categories, and the finite fields that some designs compute in.
 
-Bloom filters of categories, one for each cohort: public, and the same for everybody.
-
 A filter has ones where SHA-256 of cohort and label, cut into pieces of 4 bytes, each modulo the width, points. What is
 hashed is ``cohort/label``, the number being the label where there are none, and ``cohort`` for the bucket of
 others: so no label can be mistaken for that bucket.

@@ -1,7 +1,4 @@
-"""Several attributes of each person, and collections charged to a ledger.
-
-Several attributes of each person: which of them to ask about, and what can be said of them together.
-"""
+"""Several attributes of each person, and collections charged to a ledger."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,4 @@
-"""Inference from noisy degrees: isotonic fits, graphical sequences, plausible histograms.
-
-Degree sequences that some simple graph has.
-"""
+"""Inference from noisy degrees: isotonic fits, graphical sequences, plausible histograms."""
 
 import math
 

@@ -1,7 +1,4 @@
-"""Synthetic graphs from released statistics.
-
-Handing a synthetic graph to the library that people work with.
-"""
+"""Synthetic graphs from released statistics."""
 
 import math
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Compiled loops over rows of neighbours.
 
-How loops are compiled and shared between cores.
-
 From pairs of ends to sorted rows of neighbours, by counting instead of comparing: linear in the number of pairs.
 
 Pairs are dealt to the rows of one end, in any order. Dealing those rows once more, row by row, to the other end

@@ -1,7 +1,4 @@
-"""Linear programs for node privacy, solved with a proof.
-
-The simplex method in rational numbers: slow, and certain to end with the optimum.
-"""
+"""Linear programs for node privacy, solved with a proof."""
 
 import math
 from collections.abc import Callable, Sequence

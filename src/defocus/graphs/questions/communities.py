@@ -1,7 +1,4 @@
-"""Communities and clustering.
-
-How many communities there are, or which of several labellings fits best.
-"""
+"""Communities and clustering."""
 
 import math
 from collections.abc import Callable, Sequence

@@ -174,13 +174,10 @@ class AskSubgraphs:
 
 def subgraph(shape: object) -> Question:
     """The question that counts a shape."""
-    match named(shape):
-        case Edges():
-            return AskEdges()
-        case Triangles():
-            return AskTriangles()
-        case Stars(k=k):
-            return AskStars(k)
+    statistic = named(shape)
+    question = _question(statistic) if isinstance(statistic, Edges | Triangles | Stars) else None
+    if question is not None:
+        return question
     raise InvalidParameterError(
         f"There is no proven noise for subgraphs called {shape!r:.60}.",
         fix='choose among "edges", "triangles", "stars_2", "stars_3", ….',

@@ -1,7 +1,4 @@
-"""Ranks of nodes: PageRank, and the nodes of largest degree.
-
-PageRank of every node.
-"""
+"""Ranks of nodes: PageRank, and the nodes of largest degree."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -48,6 +48,8 @@ class PrivateEstimator(BaseEstimator, ABC):
     Public are the names and number of features, the parameters, and that there is any row.
     """
 
+    _SPARSE: ClassVar[bool] = False
+    """Whether sparse rows are fine."""
     _RELEASED: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """What a fit finds that its event pays for, and its shape; nothing else is written to a file for others."""
     _WITHHELD: ClassVar[tuple[str, ...]] = ()
@@ -164,6 +166,7 @@ class PrivateEstimator(BaseEstimator, ABC):
         """NaN is a missing value, whose outcome is declared; noise is fresh in every fit."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = self._SPARSE
         tags.non_deterministic = True
         return tags
 

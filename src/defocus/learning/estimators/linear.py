@@ -95,6 +95,7 @@ class LinearRegression(RegressorMixin, PrivateEstimator):
     [3.0, 5.0]
     """
 
+    _SPARSE: ClassVar = True
     _RELEASED: ClassVar = {"coef_": ("features",), "intercept_": ()}
 
     target: Any = (-1.0, 1.0)
@@ -145,12 +146,6 @@ class LinearRegression(RegressorMixin, PrivateEstimator):
         rows = seen(self, X, reset=False, sparse=True)
         predicted: Floats = held(rows, self.bounds, self.norm) @ self.coef_ + self.intercept_
         return predicted
-
-    def __sklearn_tags__(self) -> Any:
-        """Sparse rows are fine."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
 
 def shortfalls(scores: Floats, aims: Floats, clip: float) -> Floats:

@@ -116,6 +116,7 @@ class LogisticRegression(ScoredClassifier):
     ['ill', 'well']
     """
 
+    _SPARSE: ClassVar = True
     _RELEASED: ClassVar = {"classes_": ("classes",), "coef_": ("scores", "features"), "intercept_": ("scores",)}
 
     solver: str = "descent"
@@ -166,12 +167,6 @@ class LogisticRegression(ScoredClassifier):
         rows = seen(self, X, reset=False, sparse=True)
         scores: Floats = held(rows, self.bounds, self.norm) @ self.coef_.T + self.intercept_
         return scores
-
-    def __sklearn_tags__(self) -> Any:
-        """Sparse rows are fine."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
 
 def descent_plan(means: FitBudget, known: Labels, width: int, steps: int) -> Plan:

@@ -1,7 +1,4 @@
-"""Principal components and scaling, from noisy moments.
-
-Principal components from noisy moments.
-"""
+"""Principal components and scaling, from noisy moments."""
 
 import math
 from dataclasses import dataclass, field

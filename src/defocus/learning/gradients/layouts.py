@@ -1,7 +1,4 @@
-"""Layouts and batches: where examples are inside of tensors.
-
-Where the examples of a batch are inside of a tensor.
-"""
+"""Layouts and batches: where examples are inside of tensors."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,4 @@
-"""Designs that hash: local hashing and count-mean sketches.
-
-Local hashing: randomised response on a hash of the category.
-"""
+"""Designs that hash: local hashing and count-mean sketches."""
 
 import math
 from dataclasses import dataclass

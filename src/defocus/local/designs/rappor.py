@@ -1,7 +1,4 @@
-"""RAPPOR: noisy Bloom filters, remembered for good and disguised anew in every report.
-
-Least squares over cohorts: how categories are told apart when each report shows a part of a noisy filter.
-"""
+"""RAPPOR: noisy Bloom filters, remembered for good and disguised anew in every report."""
 
 import math
 from dataclasses import dataclass
@@ -92,8 +89,7 @@ class Rappor(Categorical):
         with their number; only where the moments of change are public, c different values cost c times epsilon.
 
     Error:
-        Least squares over all cohorts, unbiased, with the variance that :class:`~defocus.local.designs.rappor.Regression`
-        states.
+        Least squares over all cohorts, unbiased, with the variance that :class:`Regression` states.
     Reference:
         Erlingsson, Pihur, Korolova (2014), RAPPOR: randomized aggregatable privacy-preserving ordinal response.
 

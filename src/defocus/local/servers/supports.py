@@ -1,7 +1,4 @@
-"""Decoding: how many reports support each category.
-
-The Walsh-Hadamard transform on integers.
-"""
+"""Decoding: how many reports support each category."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 r"""Gradients that are small enough to be written out: biases, scales, tokens.
 
-Gradients of an embedding: rows that were looked up.
-
 The gradient of example :math:`i` is :math:`\sum_t e_{k_{it}} g_{it}^\top`. It has at most as many rows as positions, so
 that these are written out for the norm: positions that looked up the same row are added up.
 """
