@@ -10,8 +10,8 @@ from defocus.learning.gradients.gradients import Mapped
 from defocus.learning.gradients.layouts import Rule
 from defocus.learning.gradients.losses import Losses
 from defocus.learning.gradients.onepass import OnePass
+from defocus.learning.gradients.pieces.piece import Choices
 from defocus.learning.gradients.reference import Looped
-from defocus.learning.gradients.strategy import Choices
 
 TOLERANCE = 1e-5
 

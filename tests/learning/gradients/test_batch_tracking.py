@@ -17,8 +17,8 @@ from defocus.learning.gradients.batch_tracking import Expected, Follower, expect
 from defocus.learning.gradients.hooks import UnknownUseError
 from defocus.learning.gradients.losses import Losses
 from defocus.learning.gradients.onepass import OnePass
+from defocus.learning.gradients.pieces.piece import Choices
 from defocus.learning.gradients.reference import Looped
-from defocus.learning.gradients.strategy import Choices
 
 Use = Callable[[torch.Tensor], Any]
 EXAMPLES = 5

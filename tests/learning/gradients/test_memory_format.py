@@ -10,7 +10,7 @@ from torch import nn
 
 from defocus.learning.gradients.losses import Losses
 from defocus.learning.gradients.onepass import OnePass
-from defocus.learning.gradients.strategy import Choices
+from defocus.learning.gradients.pieces.piece import Choices
 
 
 @given(channels=st.integers(1, 3), height=st.integers(2, 4), width=st.integers(2, 4))

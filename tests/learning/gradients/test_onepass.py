@@ -17,7 +17,7 @@ from defocus.learning.gradients.handlers import HANDLERS
 from defocus.learning.gradients.hooks import ChangedError, UnknownUseError
 from defocus.learning.gradients.losses import Losses
 from defocus.learning.gradients.onepass import OnePass
-from defocus.learning.gradients.strategy import Choices
+from defocus.learning.gradients.pieces.piece import Choices
 
 GHOST, WRITTEN = ("ghost",), ("instantiated",)
 LAST = ("instantiated, channels last", "instantiated")

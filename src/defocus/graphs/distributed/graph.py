@@ -45,7 +45,7 @@ from sqlglot import exp
 
 from defocus.engines.engine import Engine, integers
 from defocus.graphs.distributed import edges as statements
-from defocus.graphs.kernels.triangles import of_degrees
+from defocus.graphs.kernels.rows import of_degrees
 from defocus.graphs.public import IntVector
 
 __all__ = ["HUBS", "EngineArcs", "EngineGraph", "level", "nth_degree"]
@@ -159,7 +159,7 @@ class EngineGraph:
         return self.triangles(), self.local()
 
     def leading_pairs(self) -> list[tuple[int, int]]:
-        """See :func:`~defocus.graphs.kernels.triangles.leading_pairs`: the pairs that decide how far stars move.
+        """See :func:`~defocus.graphs.kernels.rows.leading_pairs`: the pairs that decide how far stars move.
 
         The largest stranger of a node of degree :math:`D_1` is found without looking at strangers. At the degree δ
         there is one unless every node of degree :math:`D_1` is joined to all others of degree δ, and that is counted

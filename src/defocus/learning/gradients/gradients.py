@@ -15,9 +15,8 @@ from defocus.learning.gradients.hooks import ChangedError, Noticing, UnknownUseE
 from defocus.learning.gradients.layouts import Batch, Clipped, Rule, call, rows, size, usable_factors
 from defocus.learning.gradients.losses import Loss, Losses
 from defocus.learning.gradients.onepass import OnePass
-from defocus.learning.gradients.pieces.piece import weighted
+from defocus.learning.gradients.pieces.piece import Choices, weighted
 from defocus.learning.gradients.reference import Looped, agrees
-from defocus.learning.gradients.strategy import Choices
 from defocus.learning.model_guard import Snapshot
 
 __all__ = ["Gradients", "Mapped", "SlowGradientsWarning"]

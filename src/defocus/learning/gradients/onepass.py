@@ -22,8 +22,8 @@ from defocus.learning.gradients.handlers import HANDLERS
 from defocus.learning.gradients.hooks import ChangedError, Plan, Seat, UnknownUseError, Watch
 from defocus.learning.gradients.layouts import Batch, Regions, Rule, call, size, usable_factors
 from defocus.learning.gradients.losses import Losses
+from defocus.learning.gradients.pieces.piece import Choices, Tools
 from defocus.learning.gradients.reference import Looped, agrees, plan, undisturbed
-from defocus.learning.gradients.strategy import Choices, Tools
 from defocus.learning.gradients.tape import Tape
 
 __all__ = ["Formats", "OnePass", "Pass", "Recorder", "Recording", "channels_last"]

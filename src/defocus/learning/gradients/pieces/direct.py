@@ -12,8 +12,7 @@ import torch
 
 from defocus.learning.gradients.layouts import Region
 from defocus.learning.gradients.pieces.norm_bounds import TIMES, written_margin
-from defocus.learning.gradients.pieces.piece import Piece, Rough, dot, product, squared_norms, weighted, wide
-from defocus.learning.gradients.strategy import Tools
+from defocus.learning.gradients.pieces.piece import Piece, Rough, Tools, dot, product, squared_norms, weighted, wide
 
 __all__ = ["Direct", "Lookup", "Several"]
 
