@@ -51,25 +51,27 @@ def predict(
         sys.stdout.write("\n".join(lines))
 
 
-def _of_rows(found: Kept, data: Path, keep: Sequence[str], *, probabilities: bool) -> tuple[pa.Table, dict[str, str]]:
+def _of_rows(
+    kept_model: Kept, data: Path, keep: Sequence[str], *, probabilities: bool
+) -> tuple[pa.Table, dict[str, str]]:
     """Predictions of an estimator."""
     rows = table_of(data)
-    for name in (*found.features, *keep):
+    for name in (*kept_model.features, *keep):
         if name not in rows.column_names:
             raise UnknownColumnError(name, rows.column_names)
-    features = columns(rows, found.features)
+    features = columns(rows, kept_model.features)
     beside = {name: rows[name] for name in keep}
-    told = {"model": f"{found.kind} of {', '.join(found.features)}", "rows": str(rows.num_rows)}
+    told = {"model": f"{kept_model.kind} of {', '.join(kept_model.features)}", "rows": str(rows.num_rows)}
     odd = {
         name: int(np.isnan(values).sum()) - rows[name].null_count
-        for name, values in zip(found.features, features.T, strict=True)
+        for name, values in zip(kept_model.features, features.T, strict=True)
     }
     missing = [f"{name} {number}" for name, number in odd.items() if number > 0]
     if missing:
         told["missing"] = f"cells that are no numbers, taken as the middle of the bounds: {', '.join(missing)}"
     if not rows.num_rows:
         raise UnfitDataError("The table has no rows.", fix="name a table with a row at least.")
-    return _joined(beside, _said(found, features, probabilities=probabilities)), told
+    return _joined(beside, _said(kept_model, features, probabilities=probabilities)), told
 
 
 def _said(predictions: Kept, features: Any, *, probabilities: bool) -> dict[str, Any]:

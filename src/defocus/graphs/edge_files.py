@@ -138,7 +138,9 @@ def file_source(
     """
     place = Path(path)
     name = place.name.lower()
-    ending = max((each for each in (*SEPARATED, *_TYPED) if name.endswith(each)), key=len, default="")
+    ending = max(
+        (known_ending for known_ending in (*SEPARATED, *_TYPED) if name.endswith(known_ending)), key=len, default=""
+    )
     if not ending:
         raise SourceError(
             f"A file of edges ends in .parquet, .csv, .tsv, .txt or .duckdb (.csv, .tsv and .txt also with .gz), but"

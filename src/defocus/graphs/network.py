@@ -82,7 +82,7 @@ class GraphQuery:
         methods = self.methods(epsilon=epsilon, delta=delta)
         used = chosen(self.question, methods, method)
         ranked = sorted(methods, key=lambda each: each.error)
-        ways = [PreviewColumn(each.name, each.how, each.error, each.interval) for each in ranked]
+        ways = [PreviewColumn(method.name, method.how, method.error, method.interval) for method in ranked]
         return previewed(
             [way for way, each in zip(ways, ranked, strict=True) if each is used],
             used.event,

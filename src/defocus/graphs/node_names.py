@@ -113,7 +113,7 @@ def _key(value: Any) -> Key | None:  # noqa: C901, PLR0911  # one line for each 
     if isinstance(value, dt.date):
         return _moment(value)
     if isinstance(value, tuple):
-        return ("tuple", *(_part(each) for each in tuple.__iter__(value)))
+        return ("tuple", *(_part(inner) for inner in tuple.__iter__(value)))
     return None
 
 
@@ -366,7 +366,7 @@ class Names:
         kind = _kind(column)
         if self._written or kind == "any" or not len(self._labels):
             return
-        kinds = {"number"} if self._known is None else {_sort(each) for each in self._known}
+        kinds = {"number"} if self._known is None else {_sort(name) for name in self._known}
         if kind not in kinds:
             shown = column.type if isinstance(column, pa.Array) else column.dtype
             raise InvalidParameterError(

@@ -70,7 +70,7 @@ class Payment:
     def __init__(
         self,
         place: Ledger | str | Path | None,
-        made: Plan,
+        run_plan: Plan,
         asked: Mapping[str, Any],
         ranks: Ranks,
         bits: Bits,
@@ -79,7 +79,7 @@ class Payment:
         about: str,
         who: str | None,
     ) -> None:
-        self._place, self._plan, self._asked, self._ranks, self._bits = place, made, asked, ranks, bits
+        self._place, self._plan, self._asked, self._ranks, self._bits = place, run_plan, asked, ranks, bits
         self._budget, self._about, self._who = budget, about, who
         self._ledger = self._opened(make=False)
         self._charged = self._ended = False

@@ -191,10 +191,10 @@ def _tensor(leaf: Any) -> Any:
     return _plain(leaf) if isinstance(leaf, torch.Tensor) else leaf
 
 
-def _some(made: Examples) -> Examples:
-    if made.length < 1:
+def _some(listed: Examples) -> Examples:
+    if listed.length < 1:
         raise UnfitDataError("There are no examples.", fix=_FIX)
-    return made
+    return listed
 
 
 def _zeros(batch: Batch) -> Batch:

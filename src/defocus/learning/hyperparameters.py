@@ -371,8 +371,8 @@ class _One:
         if not isinstance(model, torch.nn.Module) or not isinstance(optimizer, torch.optim.Optimizer):
             return  # the trainer says what is wrong
         trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
-        trained += [each for group in optimizer.param_groups for each in group["params"]]
-        storages = {StorageWeakRef(each.untyped_storage()) for each in trained}
+        trained += [parameter for group in optimizer.param_groups for parameter in group["params"]]
+        storages = {StorageWeakRef(parameter.untyped_storage()) for parameter in trained}
         if optimizer in self._optimizers or storages & self._storages:
             raise InvalidParameterError(
                 "Two runs share a parameter or an optimizer, so that one would go on from the other.",
@@ -395,7 +395,7 @@ class _One:
         finally:
             snapshot.restore()
         half = len(numbers) // 2
-        return sum(self._right(model, each, device) for each in (numbers[:half], numbers[half:]))
+        return sum(self._right(model, part, device) for part in (numbers[:half], numbers[half:]))
 
     def _score(self, model: torch.nn.Module, deviation: float) -> float:
         right, device, before = 0, next(model.parameters()).device, model.training

@@ -123,13 +123,13 @@ def _own(kind: type) -> bool:
 def _inside(holder: Any) -> list[Any]:
     """What is in a holder: of a mapping or a class its names and values, one after the other."""
     if isinstance(holder, type):
-        return [each for name, value in vars(holder).items() if _kept(name, value) for each in (name, value)]
+        return [part for name, value in vars(holder).items() if _kept(name, value) for part in (name, value)]
     if isinstance(holder, CellType):
         try:
             return [holder.cell_contents]
         except ValueError:  # it is empty
             return []
-    return [each for pair in holder.items() for each in pair] if isinstance(holder, dict) else list(holder)
+    return [part for pair in holder.items() for part in pair] if isinstance(holder, dict) else list(holder)
 
 
 def _kept(name: str, value: Any) -> bool:
@@ -226,7 +226,7 @@ class ModelGuard:
         return [(name, (id(module), module.training)) for name, module in self._model.named_modules()]
 
     def _reached(self) -> list[int]:
-        return [id(each) for group in self._optimizer.param_groups for each in group["params"]]
+        return [id(parameter) for group in self._optimizer.param_groups for parameter in group["params"]]
 
 
 def _changed(what: str, fix: str) -> ChangedModelError:

@@ -362,7 +362,7 @@ def by_length(key: bytes, step: int, sums: Sequence[torch.Tensor]) -> bytes:
     """
     lengths = torch._foreach_norm([total.detach() for total in sums])  # noqa: SLF001 -- as torch's own clipping does
     return derive(
-        key, "noise", step, *(each.hex() for each in torch.stack([length.float() for length in lengths]).tolist())
+        key, "noise", step, *(number.hex() for number in torch.stack([length.float() for length in lengths]).tolist())
     )
 
 
@@ -376,9 +376,9 @@ def _widened(sums: Sequence[torch.Tensor]) -> Iterator[list[torch.Tensor]]:
             total.copy_(sum_)
 
 
-def _spread(made: torch.Tensor, totals: list[torch.Tensor], scales: list[float]) -> None:
+def _spread(noise: torch.Tensor, totals: list[torch.Tensor], scales: list[float]) -> None:
     """Add standard noise to tensors, each its part of it, scaled, in few kernels."""
-    parts = made.split([total.numel() for total in totals])
+    parts = noise.split([total.numel() for total in totals])
     shaped = [part.view(total.shape).to(total) for part, total in zip(parts, totals, strict=True)]
     torch._foreach_mul_(shaped, scales)
     torch._foreach_add_(totals, shaped)

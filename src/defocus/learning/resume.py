@@ -163,9 +163,9 @@ def tree_out(value: Any, tensors: list[torch.Tensor]) -> Any:  # noqa: PLR0911 -
         tensors.append(value.detach())
         return {"tensor": len(tensors) - 1}
     if isinstance(value, list):
-        return [tree_out(each, tensors) for each in value]
+        return [tree_out(inner, tensors) for inner in value]
     if isinstance(value, tuple):
-        return {"tuple": [tree_out(each, tensors) for each in value]}
+        return {"tuple": [tree_out(inner, tensors) for inner in value]}
     if isinstance(value, dict) and all(isinstance(key, str | int) for key in value):
         return {"map": [[key, tree_out(each, tensors)] for key, each in value.items()]}
     raise CheckpointError(
@@ -177,14 +177,14 @@ def tree_out(value: Any, tensors: list[torch.Tensor]) -> Any:  # noqa: PLR0911 -
 def tree_in(value: Any, tensors: list[torch.Tensor]) -> Any:  # noqa: PLR0911 -- one kind a line
     """The tree that :func:`tree_out` described."""
     if isinstance(value, list):
-        return [tree_in(each, tensors) for each in value]
+        return [tree_in(inner, tensors) for inner in value]
     if not isinstance(value, dict):
         return value
     ((kind, inner),) = value.items()
     if kind == "tensor":
         return tensors[inner]
     if kind == "tuple":
-        return tuple(tree_in(each, tensors) for each in inner)
+        return tuple(tree_in(part, tensors) for part in inner)
     if kind == "map":
         return {key: tree_in(each, tensors) for key, each in inner}
     if kind == "bytes":
@@ -429,7 +429,7 @@ class State:
         self.stepper.clips, self.stepper.chunk = kept["clips"], kept["chunk"]
         device = next(self.stepper.model.parameters()).device
         if isinstance(self.stepper.noise, Correlated):
-            self.stepper.noise.past = {step: [each.to(device) for each in row] for step, row in kept["noises"]}
+            self.stepper.noise.past = {step: [tensor.to(device) for tensor in row] for step, row in kept["noises"]}
         if self.stepper.glance is not None:
             self.stepper.glance.noisy, self.stepper.glance.clips, self.stepper.glance.scales = kept["glance"]
 

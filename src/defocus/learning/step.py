@@ -162,7 +162,7 @@ class Stepper:
         lost = np.delete(weights, fits)
         worst = torch.full((len(lost),), torch.inf, device=parameters[0].device)
         if self.private is not None:
-            losses, norms = (torch.cat([*each, worst.cpu()]) for each in zip(*seen, strict=True))
+            losses, norms = (torch.cat([*parts, worst.cpu()]) for parts in zip(*seen, strict=True))
             self.private.note(losses, norms, int(torch.isinf(norms).sum()))
         return sum((self._beside(worst[:1], worst[:1], float(weight)) for weight in lost), extras)
 
@@ -221,7 +221,7 @@ class Stepper:
             with self._context(device):
                 clipped = self.gradients.clipped_sum(batch, _weighted(rule, weight))
             whole = clipped.norms if clipped.norms.dim() == 1 else clipped.norms.square().sum(0).sqrt()
-            losses, norms = (_filled(each, len(part)) for each in (clipped.losses, whole))
+            losses, norms = (_filled(values, len(part)) for values in (clipped.losses, whole))
             extras += self._beside(losses, norms, weight)
             if self.private is not None:
                 seen.append((losses.float().cpu(), norms.float().cpu()))
@@ -299,7 +299,7 @@ class Stepper:
             self.clips = (self.clipping.moved(self.clips[0], (below + 1) / 2),)
         if self.glance is not None:
             root = math.sqrt(self.plan.shares[2])
-            self.glance.note([each / root for each in noisy], self._clip, scale * self._reference / root)
+            self.glance.note([value / root for value in noisy], self._clip, scale * self._reference / root)
 
 
 def _digest(secret: bytes, scales: list[float]) -> bytes:

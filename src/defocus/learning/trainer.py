@@ -84,7 +84,7 @@ def checked_optimizer(optimizer: object, model: torch.nn.Module) -> None:
             "LBFGS asks for gradients several times in a step, which is not what is charged.",
             fix="use an optimizer that takes one gradient for each step, such as SGD or Adam.",
         )
-    moved = {id(each) for group in optimizer.param_groups for each in group["params"]}
+    moved = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
     trainable = {id(each): name for name, each in model.named_parameters() if each.requires_grad}
     own = {id(parameter) for parameter in model.parameters()}
     if moved - own:
@@ -109,11 +109,11 @@ def checked_unit(unit: object, users: object) -> None:
         )
 
 
-def checked_size(size: int | None, found: int, sampling: object) -> int:
+def checked_size(size: int | None, counted: int, sampling: object) -> int:
     """The public number of units: what was declared, or what the data has."""
     if size is None:
-        return found
-    if count("size", size) != found and sampling in ("fixed size", "shuffled"):
+        return counted
+    if count("size", size) != counted and sampling in ("fixed size", "shuffled"):
         raise InvalidParameterError(
             f"With sampling={sampling!r} the number of units is public, and it is not the size declared.",
             fix='leave size= out, or use sampling="poisson".',

@@ -186,7 +186,9 @@ def attributes(
         sets = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
     else:
         sets = [tuple(names)]
-    return Attributes(categories, checked_epsilon(epsilon), {each: _oracle(categories, each, epsilon) for each in sets})
+    return Attributes(
+        categories, checked_epsilon(epsilon), {names: _oracle(categories, names, epsilon) for names in sets}
+    )
 
 
 def _oracle(domains: Mapping[str, Categories], names: tuple[str, ...], epsilon: Number) -> Oracle:

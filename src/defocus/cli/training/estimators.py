@@ -48,9 +48,9 @@ def table(asked: Training, place: Path) -> tuple[_Floats, Any]:
     return features, _classes(rows[target], asked.values, typed=place.suffix.lower() in _PARQUET)
 
 
-def columns(found: pa.Table, names: Iterable[str]) -> _Floats:
+def columns(rows: pa.Table, names: Iterable[str]) -> _Floats:
     """These columns of a table as numbers."""
-    return np.column_stack([_numbers(found[name], name) for name in names])
+    return np.column_stack([_numbers(rows[name], name) for name in names])
 
 
 def table_of(place: Path) -> pa.Table:
@@ -166,7 +166,7 @@ def _classes(column: pa.ChunkedArray, values: Sequence[Any], *, typed: bool) -> 
             fix='write numbers without quotation marks and texts with them, as in values = [0, 1] or ["no", "yes"].',
         )
     if not textual:
-        return np.array([numbers.get(each, -1) for each in column.to_pylist()], dtype=np.int64)
+        return np.array([numbers.get(label, -1) for label in column.to_pylist()], dtype=np.int64)
 
     def place(text: str | None) -> int:
         label = (text or "").strip()

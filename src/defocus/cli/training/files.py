@@ -249,8 +249,8 @@ def _values(section: Section) -> tuple[Any, ...]:
             section.refuse("classes", "There must be at least two classes", "write classes = 2.")
         return tuple(range(number))
     listed = section.values.get("values", [])
-    good = isinstance(listed, list) and all(isinstance(each, str | int | bool) for each in listed)
-    if not good or len({str(each) for each in listed}) != len(listed) or (listed and len(listed) < 2):
+    good = isinstance(listed, list) and all(isinstance(label, str | int | bool) for label in listed)
+    if not good or len({str(label) for label in listed}) != len(listed) or (listed and len(listed) < 2):
         section.refuse("values", "values must list different classes, at least two", 'write values = ["no", "yes"].')
     return tuple(listed)
 

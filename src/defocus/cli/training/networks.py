@@ -87,7 +87,7 @@ def inputs(place: Path, side: int | None, *, colour: bool) -> tuple[Any, list[st
 
 
 def _files(folder: Path) -> list[Path]:
-    return sorted(each for each in folder.iterdir() if each.suffix.lower() in _IMAGES)
+    return sorted(file for file in folder.iterdir() if file.suffix.lower() in _IMAGES)
 
 
 def _reader(side: int | None, *, colour: bool) -> Callable[[Path], Any]:
@@ -178,7 +178,7 @@ def networked(asked: Training, x: Any, y: Any, users: Any, *, preview: bool, pro
     units = asked.size or (len(x) if users is None else len(set(users.tolist())))
     settings = _settings(asked, net, units)
     told = {
-        "model": f"{asked.kind} of {sum(each.numel() for each in net.parameters())} parameters",
+        "model": f"{asked.kind} of {sum(parameter.numel() for parameter in net.parameters())} parameters",
         "protected": str(asked.unit),
         "size": f"{units}, {'declared' if asked.size else 'taken as public'}",
     }
@@ -242,7 +242,11 @@ def restored(place: Path) -> Network:
     side, colour = told.get("side"), told.get("colour")
     if not isinstance(shape, list) or not isinstance(hidden, int) or not isinstance(classes, list):
         raise _damaged(place)
-    if kind not in NETWORKS or not isinstance(side, int | None) or any(type(each) is not int for each in shape):
+    if (
+        kind not in NETWORKS
+        or not isinstance(side, int | None)
+        or any(type(side_length) is not int for side_length in shape)
+    ):
         raise _damaged(place)
     torch = _torch()
     net = None

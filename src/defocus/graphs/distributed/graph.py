@@ -181,7 +181,7 @@ class EngineGraph:
         others = dict(zip(degrees.tolist(), times.tolist(), strict=True))
         others[first] -= 1
         joined = self._by_degree(statements.joined_to_all(self.ends, first))
-        full = dict(zip(*(each.tolist() for each in joined), strict=True))
+        full = dict(zip(*(column.tolist() for column in joined), strict=True))
         return next(
             (degree for degree in sorted(others, reverse=True) if others[degree] and full.get(degree, 0) < tops), -1
         )

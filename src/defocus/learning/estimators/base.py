@@ -156,11 +156,11 @@ class PrivateEstimator(BaseEstimator, ABC):
             name: value if isinstance(value, Ledger | Bits) else clone(value, safe=False)
             for name, value in self.get_params(deep=False).items()
         }
-        made = type(self)(**given)
+        twin = type(self)(**given)
         for name in ("_metadata_request", "_sklearn_output_config"):
             if hasattr(self, name):
-                setattr(made, name, copy.deepcopy(getattr(self, name)))
-        return made
+                setattr(twin, name, copy.deepcopy(getattr(self, name)))
+        return twin
 
     def __sklearn_tags__(self) -> Any:
         """NaN is a missing value, whose outcome is declared; noise is fresh in every fit."""

@@ -156,7 +156,7 @@ def planned(fit_budget: FitBudget, sums: Sequence[Sum], *, also: Event = NOTHING
     >>> round(float(plan.noises[0].sigma) / 1024, 2)
     4.22
     """
-    weights = [math.sqrt(each.times / each.share) for each in sums]
+    weights = [math.sqrt(part.times / part.share) for part in sums]
 
     def noises(x: float) -> tuple[Gaussian, ...]:
         return tuple(

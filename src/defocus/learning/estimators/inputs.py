@@ -361,7 +361,7 @@ def bounds_of(declared: Any, features: int) -> Bounds:
     )
     if isinstance(declared, str | bytes) or not hasattr(declared, "__len__") or len(declared) != 2:
         raise problem
-    if isinstance(declared, list) and all(isinstance(each, tuple) for each in declared):
+    if isinstance(declared, list) and all(isinstance(pair, tuple) for pair in declared):
         raise InvalidParameterError(
             f"bounds={declared!r:.80} can be read as one pair for each feature, or as the two ends of all.",
             fix="write the least values and then the largest: bounds=([0, 18], [1, 90]) for 0 to 1 and 18 to 90.",

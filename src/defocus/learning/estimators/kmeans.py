@@ -160,7 +160,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, Pr
         rows = seen(self, X, reset=False)
         kept = held(rows, self.bounds, self.norm)
         dense: Floats = kept.toarray() if hasattr(kept, "toarray") else kept
-        moved, centres = (scaled(each, self.bounds, self.norm)[0] for each in (dense, self.cluster_centers_))
+        moved, centres = (scaled(points, self.bounds, self.norm)[0] for points in (dense, self.cluster_centers_))
         return moved, centres
 
 
@@ -183,9 +183,9 @@ def summed_up(rows: Floats, centres: Floats, weight: int) -> IntVector:
     return total
 
 
-def _parts(rows: Floats, each: int) -> Iterator[Floats]:
-    """Some rows after the other, where a row needs ``each`` numbers: not all of them at once."""
-    size = max(1, _AT_ONCE // each)
+def _parts(rows: Floats, needed: int) -> Iterator[Floats]:
+    """Some rows after the other, where a row needs so many numbers: not all of them at once."""
+    size = max(1, _AT_ONCE // needed)
     return (rows[start : start + size] for start in range(0, len(rows), size))
 
 

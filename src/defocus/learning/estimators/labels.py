@@ -115,7 +115,7 @@ def numbered(y: Marks, classes: NDArray[Any]) -> NDArray[np.int64]:
     else:
         places = {each: place for place, each in enumerate(_marked(classes))}
         told = values.tolist() if values.dtype.kind == "O" else _marked(values)
-        numbers = np.array([-1 if each is None else places.get(each, -1) for each in told], dtype=np.int64)
+        numbers = np.array([-1 if label is None else places.get(label, -1) for label in told], dtype=np.int64)
     return numbers if y.there is None else np.where(y.there, numbers, -1)
 
 
@@ -129,7 +129,7 @@ def none_found() -> NotDeclaredError:
 def _declared(values: NDArray[Any], listed: list[Any]) -> NDArray[Any]:
     """The declared classes, sorted: at least two, all numbers, all texts or all dates."""
     marked = [] if values.ndim != 1 else listed if values.dtype.kind == "M" else _marked(listed)
-    if len({isinstance(each, str) for each in marked}) > 1 or any(each is None for each in marked):
+    if len({isinstance(label, str) for label in marked}) > 1 or any(label is None for label in marked):
         raise InvalidParameterError(
             "The classes are not all numbers or all texts.", fix="write them in one way, for example classes=[0, 1]."
         )
@@ -169,17 +169,17 @@ def _counted(y: Marks) -> tuple[NDArray[Any], NDArray[np.int64]]:
         values, counts = np.unique(present, return_counts=True)
         there = values == values  # noqa: PLR0124 # NaN and NaT are not
         return values[there], counts[there]
-    tally = Counter(each for each in present.tolist() if each is not None)
+    tally = Counter(label for label in present.tolist() if label is not None)
     kept = sorted(tally, key=lambda each: (isinstance(each, str), each))
     values = np.empty(len(kept), dtype=object)
     values[:] = kept
-    return values, np.array([tally[each] for each in kept], dtype=np.int64)
+    return values, np.array([tally[label] for label in kept], dtype=np.int64)
 
 
 def _retyped(kept: NDArray[Any]) -> NDArray[Any]:
     """The same classes, of a type that depends on nothing else, and on whether they are declared truth values."""
     shown = kept.tolist()
-    if kept.dtype.kind in "bM" or len({isinstance(each, str) for each in shown}) > 1:
+    if kept.dtype.kind in "bM" or len({isinstance(label, str) for label in shown}) > 1:
         return kept
     return np.array(shown) if shown and isinstance(shown[0], str) else _exactly(shown)
 

@@ -169,17 +169,17 @@ class LogisticRegression(ScoredClassifier):
         return scores
 
 
-def descent_plan(means: FitBudget, known: Labels, width: int, steps: int) -> Plan:
+def descent_plan(means: FitBudget, declared: Labels, width: int, steps: int) -> Plan:
     """What finding classes, and then gradients for as many as there may be, owe together."""
-    plan = gradient_plan(known.left(means), width * (1 if known.most == 2 else known.most), steps)
-    return Plan(plan.noises, plan.event + known.event)
+    plan = gradient_plan(declared.left(means), width * (1 if declared.most == 2 else declared.most), steps)
+    return Plan(plan.noises, plan.event + declared.event)
 
 
 def fitted_by_descent(
-    rows: Rows, y: Any, known: Labels, plan: Plan, *, steps: int, ridge: float | None, bits: Bits
+    rows: Rows, y: Any, declared: Labels, plan: Plan, *, steps: int, ridge: float | None, bits: Bits
 ) -> tuple[NDArray[Any], Floats]:
     """The classes and the coefficients, from rows of whole numbers: everything here is paid for by the plan."""
-    classes = known.found(y, bits)
+    classes = declared.found(y, bits)
     number = len(classes)
     if number < 2:
         return classes, np.zeros((rows.width, 1))

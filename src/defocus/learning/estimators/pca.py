@@ -117,7 +117,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):
         """The coordinates of rows along the components; with ``bounds``, of features that go from -1 to 1."""
         check_is_fitted(self)
         rows = seen(self, X, reset=False)
-        moved, mean = (scaled(each, self.bounds, self.norm)[0] for each in (rows, self.mean_[np.newaxis]))
+        moved, mean = (scaled(points, self.bounds, self.norm)[0] for points in (rows, self.mean_[np.newaxis]))
         projected: Floats = (np.nan_to_num(moved) - mean) @ self.components_.T
         return projected
 
@@ -203,8 +203,8 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
             noisy = plan.noises[0].sample(_summed(bounds.inward(rows)), drawn)
             return bounds, np.asarray(noisy, dtype=np.float64) / 2**_BITS
 
-        def written(made: tuple[Bounds, Floats]) -> list[Any]:
-            return [each.tolist() for each in (made[0].low, made[0].high, made[1])]
+        def written(released: tuple[Bounds, Floats]) -> list[Any]:
+            return [array.tolist() for array in (released[0].low, released[0].high, released[1])]
 
         bounds, noisy = self._spend(plan, means, compute, written)
         self._read(bounds, noisy, plan.noises[0])

@@ -98,9 +98,9 @@ class Perturbation:
         return classes, np.stack([solve(unit, sign, bits) for sign in signs], axis=1)
 
 
-def output(means: FitBudget, known: Labels, width: int, ridge: float | None) -> Perturbation:
+def output(means: FitBudget, declared: Labels, width: int, ridge: float | None) -> Perturbation:
     """Minimise, round, add noise."""
-    problems = _problems(known, ridge)
+    problems = _problems(declared, ridge)
     rounding = math.ceil(4 * _GAMMA * _STEPS + math.sqrt(width))
     plan = planned(
         means,
@@ -123,12 +123,12 @@ def output(means: FitBudget, known: Labels, width: int, ridge: float | None) -> 
 
         return solve
 
-    return Perturbation(plan, known, prepare)
+    return Perturbation(plan, declared, prepare)
 
 
-def objective(means: FitBudget, known: Labels, width: int, ridge: float | None) -> Perturbation:
+def objective(means: FitBudget, declared: Labels, width: int, ridge: float | None) -> Perturbation:
     """Add a random linear term, minimise, round, add noise for what the solver left."""
-    problems = _problems(known, ridge)
+    problems = _problems(declared, ridge)
     if means.replace:
         raise InvalidParameterError(
             f"Objective perturbation is proven for one row added or removed, but this ledger protects {means.unit}.",
@@ -171,7 +171,7 @@ def objective(means: FitBudget, known: Labels, width: int, ridge: float | None) 
 
         return solve
 
-    return Perturbation(Plan((beside,), event(sigma)), known, prepare)
+    return Perturbation(Plan((beside,), event(sigma)), declared, prepare)
 
 
 def objective_delta(epsilon: float, sigma: float, ridge: float) -> float:
@@ -266,18 +266,18 @@ def descended_to(enough: float, gradient: Callable[[Floats], Floats], w: Floats,
     return w
 
 
-def _problems(known: Labels, ridge: float | None) -> int:
+def _problems(declared: Labels, ridge: float | None) -> int:
     if ridge is not None and ridge < _LEAST:
         raise InvalidParameterError(
             f"With C above {1 / _LEAST:g} a solver does not come near enough to the minimum.",
             fix=f"lower C=, to {1 / _LEAST:g} at most, or leave it out.",
         )
-    if known.declared is None:
+    if declared.declared is None:
         raise NotDeclaredError(
             "Perturbation divides its price between classes, and nobody said which there are.",
             fix="declare them with classes=[…], or leave solver= out.",
         )
-    return 1 if len(known.declared) == 2 else len(known.declared)
+    return 1 if len(declared.declared) == 2 else len(declared.declared)
 
 
 def _standard(size: int, bits: Bits) -> Floats:

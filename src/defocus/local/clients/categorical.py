@@ -302,7 +302,7 @@ def _completed(design: designs.GeometryResponse, codes: Codes, hit: NDArray[np.b
 def _values(design: designs.GeometryResponse) -> tuple[NDArray[np.int8], Columns]:
     """The place of the leading 1 of each category's vector, and the coordinates after it."""
     x = vectors(np.arange(design.domain.size), design.order, design.dimension)
-    lead = np.argmax(np.array([each != 0 for each in x]), axis=0).astype(np.int8)
+    lead = np.argmax(np.array([coordinate != 0 for coordinate in x]), axis=0).astype(np.int8)
     return lead, [np.where(lead == i, 0, each).astype(np.int16) for i, each in enumerate(x)]
 
 
