@@ -35,7 +35,7 @@ sys.path[:0] = [str(HERE / "learning_parts")]
 from models import make  # noqa: E402 -- beside this file
 
 from defocus.learning.gradients import Gradients  # noqa: E402
-from defocus.learning.gradients.memory_format import channels_last  # noqa: E402
+from defocus.learning.gradients.onepass import channels_last  # noqa: E402
 
 DEVICE = next((a[9:] for a in sys.argv if a.startswith("--device=")), "cpu")
 QUICK = "--quick" in sys.argv

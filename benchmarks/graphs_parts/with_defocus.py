@@ -16,8 +16,7 @@ from data import load
 
 import defocus as dp
 from defocus.graphs.data import build
-from defocus.graphs.kernels.rows import ranked
-from defocus.graphs.kernels.triangles import most_common_neighbours, triangle_count
+from defocus.graphs.kernels.rows import most_common_neighbours, ranked, triangle_count
 
 
 def release(nodes: int, left: object, right: object, home: str, number: int) -> None:

@@ -22,7 +22,7 @@ from data import parquet
 from protocol import busy_seconds
 
 import defocus as dp
-from defocus.graphs.kernels.triangles import leading_pairs
+from defocus.graphs.kernels.rows import leading_pairs
 from defocus.graphs.statistics import Triangles
 
 ENGINES: dict[str, dict[str, Any]] = {

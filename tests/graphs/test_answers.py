@@ -17,7 +17,7 @@ import pytest
 from defocus import item, report
 from defocus.errors import InvalidParameterError, LedgerDamagedError, UnknownColumnError
 from defocus.graphs import Network, Released
-from defocus.graphs.answers import from_record, to_record
+from defocus.graphs.question import from_record, to_record
 from defocus.noise.testing import seeded
 
 HOSTILE = [
@@ -194,6 +194,12 @@ def test_days_are_drawn_in_their_order_all_of_them(opened: Callable[..., Network
     assert answer.to_pandas()["from"].dtype.kind == "M"
     again = from_record(json.loads(json.dumps(to_record(answer))), answer.receipt)
     assert list(again.keys["from"]) == list(answer.keys["from"])
+
+
+def test_counts_of_degrees_are_whole_numbers(friends: Network) -> None:
+    answer = friends.degree_histogram().release(epsilon=20, method="cumulative, laplace", bits=seeded(1))
+    assert answer["nodes"].integral
+    assert ".0" not in str(answer)
 
 
 def test_degrees_that_nobody_has_are_not_drawn(opened: Callable[..., Network]) -> None:

@@ -11,7 +11,7 @@ from defocus import Budget, edge, item, node, rows, weight
 from defocus.errors import InvalidParameterError
 from defocus.graphs import Certificate, Entry, Graph, Public, Sensitivity
 from defocus.graphs.certificates import MOMENTS, Finding, all_directed, all_graphs, neighbours, without_node
-from defocus.graphs.global_noise import noises, numbers
+from defocus.graphs.noise import noises, numbers
 from defocus.graphs.statistics import ENTRIES, Edges, Interactions, Joint, WeightSums
 from defocus.graphs.statistics.weights import STEPS, steps_of
 

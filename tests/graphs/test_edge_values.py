@@ -8,8 +8,7 @@ import pyarrow as pa
 import pytest
 
 from defocus.graphs.data import MISSING_TIME
-from defocus.graphs.edge_reader import source
-from defocus.graphs.edge_values import times_of, weights_of
+from defocus.graphs.edge_reader import source, times_of, weights_of
 from defocus.graphs.node_names import node_numbers
 
 

@@ -11,7 +11,7 @@ from defocus import Budget, edge, privacy
 from defocus.errors import DefocusError
 from defocus.graphs import Public, build
 from defocus.graphs.data import Data
-from defocus.graphs.instance_noise import MEASURED, MeasuredRamp
+from defocus.graphs.noise import MEASURED, MeasuredRamp
 from defocus.graphs.question import Method, chosen, foretold, silent
 from defocus.graphs.questions import AskStars, AskTriangles
 from defocus.graphs.statistics import Stars, Triangles

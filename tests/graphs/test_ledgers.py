@@ -10,8 +10,7 @@ import pytest
 
 from defocus import Budget, edge
 from defocus.errors import InvalidParameterError, LedgerMismatchError
-from defocus.graphs.ledgers import Holding
-from defocus.graphs.open import open_graph
+from defocus.graphs.open import Holding, open_graph
 from defocus.ledger import Ledger
 
 CALLS = {"a": [0, 0, 0], "b": [1, 1, 1], "c": [1, 2, 3]}

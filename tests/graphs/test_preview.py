@@ -11,9 +11,8 @@ import pytest
 import defocus as dp
 from defocus.answers.columns import Floats
 from defocus.graphs import GraphQuery, Network
-from defocus.graphs.answers import from_record, to_record
-from defocus.graphs.global_noise import VectorNoise
-from defocus.graphs.question import foretold, silent
+from defocus.graphs.noise import VectorNoise
+from defocus.graphs.question import foretold, from_record, silent, to_record
 from defocus.noise.testing import seeded
 
 NODES = 60

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from defocus.graphs.data import MISSING_TIME
-from defocus.graphs.edge_values import times_of
+from defocus.graphs.edge_reader import times_of
 from defocus.graphs.node_names import Names
 from defocus.graphs.timestamps import dated, microseconds
 

@@ -46,6 +46,18 @@ def test_the_noise_is_the_least_that_the_budget_allows() -> None:
     assert found.epsilon_after(0) == 0
 
 
+def test_a_plan_is_printed_for_people() -> None:
+    plain = made(noise_multiplier=2)
+    assert str(plain).splitlines() == [
+        "protected: one row, added or removed",
+        "steps:     50, 100 of 1000 expected in each",
+        "cost:      Budget(epsilon=3, delta=1e-05) for the whole run",
+        "noise:     2 times the sensitivity of a step",
+    ]
+    assert repr(plain) == "<plan: 50 steps, Budget(epsilon=3, delta=1e-05)>"
+    assert "100 of 1000" in plain._repr_html_()
+
+
 def test_noise_of_a_published_run_is_found() -> None:
     """TensorFlow Privacy's tutorial: MNIST, batch 256, noise 1.1, 60 epochs: epsilon 3.01 by moments."""
     found = made(size=60_000, batch_size=256, epochs=60, steps=None, noise_multiplier=1.1)

@@ -33,7 +33,7 @@ from defocus.errors import (
 from defocus.learning import AdaptiveClipping, AutomaticClipping, Banded, PerLayerClipping, Schedule, Trainer, suggest
 from defocus.learning.metrics import PrivateMetrics
 from defocus.learning.noise import Cryptographic
-from defocus.learning.progress import _exact
+from defocus.learning.result import _exact
 from defocus.noise.testing import seeded
 from defocus.privacy import Approximate, Gaussian, Sampled, account
 
@@ -139,8 +139,11 @@ def test_a_run_of_the_whole_budget_fits_in_a_new_ledger(tmp_path: Path) -> None:
     assert run.receipt is not None
     assert run.receipt.event == Approximate(1, 1e-5)
     assert "charged the epsilon and delta" in run.explain()
-    with pytest.raises(BudgetExceededError):
-        trainer(tmp_path, noise_multiplier=None, epsilon=1, delta=1e-5).fit(progress=False)
+    with pytest.raises(BudgetExceededError) as caught:
+        trainer(tmp_path, noise_multiplier=None, epsilon=0.5, delta=1e-5).fit(progress=False)
+    assert "costs Budget(epsilon=0.5, delta=1e-05)" in caught.value.fix
+    assert "total of the ledger is Budget(epsilon=1, delta=1e-05)" in caught.value.fix
+    assert "pass their total as budget= with the first one" in caught.value.fix
 
 
 def test_the_ledger_must_protect_the_same_unit(tmp_path: Path) -> None:

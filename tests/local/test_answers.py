@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from defocus.local import Categories, attributes, heavy_hitters, mean, oracle, process
-from defocus.local.answers import CollectedAnswer
+from defocus.local.estimates import CollectedAnswer
 from defocus.local.shuffling import MultiMessageHistogram
 from defocus.noise.testing import seeded
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from defocus.errors import InvalidParameterError
-from defocus.local.regression import Regression
+from defocus.local.designs.rappor import Regression
 
 
 def test_without_noise_and_with_one_cohort_nothing_varies() -> None:

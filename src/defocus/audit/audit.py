@@ -71,7 +71,7 @@ def audit(mechanism: Mechanism, pair: Pair, setting: Setting) -> Finding:
     start = time.monotonic()
     rounds = setting.rounds()
     limit = math.inf if setting.seconds is None else start + setting.seconds
-    made: list[tuple[Outputs, Outputs, Any]] = []
+    outputs_of_pairs: list[tuple[Outputs, Outputs, Any]] = []
     judged: list[_Judged] = []
     for split in rounds:
         began = time.monotonic()
@@ -80,20 +80,20 @@ def audit(mechanism: Mechanism, pair: Pair, setting: Setting) -> Finding:
         more = run(mechanism, (pair.first, pair.second), new, deadline=limit if judged else math.inf)
         if more is None:
             break
-        made.append(more)
-        judged.append(_judge(_columns(made, split, setting), split, setting))
+        outputs_of_pairs.append(more)
+        judged.append(_judge(_columns(outputs_of_pairs, split, setting), split, setting))
         now = time.monotonic()
-        found = setting.claimed is not None and judged[-1].bound.epsilon > setting.claimed
-        if found or now + 2 * (now - began) > limit:
+        violated = setting.claimed is not None and judged[-1].bound.epsilon > setting.claimed
+        if violated or now + 2 * (now - began) > limit:
             break
-    return _report(judged, pair, setting, _notes(made), time.monotonic() - start)
+    return _report(judged, pair, setting, _notes(outputs_of_pairs), time.monotonic() - start)
 
 
-def _columns(made: list[tuple[Outputs, Outputs, Any]], split: Split, setting: Setting) -> list[Column]:
-    sides = (_joined([part[0] for part in made]), _joined([part[1] for part in made]))
+def _columns(outputs: list[tuple[Outputs, Outputs, Any]], split: Split, setting: Setting) -> list[Column]:
+    sides = (_joined([part[0] for part in outputs]), _joined([part[1] for part in outputs]))
     columns = read(sides, split.train)
     if setting.timing:
-        times = np.concatenate([part[2] for part in made], axis=1).reshape(-1)
+        times = np.concatenate([part[2] for part in outputs], axis=1).reshape(-1)
         columns.append(Column("run time in nanoseconds", times))
     return columns
 
@@ -142,9 +142,9 @@ def _report(judged: list[_Judged], pair: Pair, setting: Setting, notes: tuple[st
     )
 
 
-def _notes(made: list[tuple[Outputs, Outputs, Any]]) -> tuple[str, ...]:
+def _notes(all_outputs: list[tuple[Outputs, Outputs, Any]]) -> tuple[str, ...]:
     """Say so when there was nothing to see: a mechanism that never answers is trivially private."""
-    sides = [outputs for part in made for outputs in part[:2]]
+    sides = [outputs for part in all_outputs for outputs in part[:2]]
     if any(isinstance(outputs, np.ndarray) for outputs in sides):
         return ()
     kinds = {output.kind if isinstance(output, Raised) else None for outputs in sides for output in outputs}

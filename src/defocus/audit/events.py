@@ -78,19 +78,19 @@ def atoms(column: Column, split: Split) -> Coding:
     first, second = split.of(column.values, "learn")
     values, counts = np.unique(np.concatenate([first, second]), return_counts=True)
     often = np.argsort(-counts, kind="stable")[:_ATOMS]
-    known = np.sort(values[often[counts[often] >= _RARE]])
-    place = np.searchsorted(known, column.values)
-    inside = np.minimum(place, max(len(known) - 1, 0))
-    hit = known[inside] == column.values if len(known) else np.zeros(len(column.values), dtype=bool)
+    frequent = np.sort(values[often[counts[often] >= _RARE]])
+    place = np.searchsorted(frequent, column.values)
+    inside = np.minimum(place, max(len(frequent) - 1, 0))
+    hit = frequent[inside] == column.values if len(frequent) else np.zeros(len(column.values), dtype=bool)
 
     labels = column.labels
 
     def tell(chosen: NDArray[np.bool_]) -> str:
-        names = [column.show(v.item()) if labels is None else labels[int(v)] for v in known]
+        names = [column.show(v.item()) if labels is None else labels[int(v)] for v in frequent]
         return _listed(column.name, names, chosen)
 
-    codes = np.where(hit, inside, len(known)).astype(np.int64)
-    return Coding(column.name, codes, len(known) + 1, ordered=False, plain=column.labels is not None, tell=tell)
+    codes = np.where(hit, inside, len(frequent)).astype(np.int64)
+    return Coding(column.name, codes, len(frequent) + 1, ordered=False, plain=column.labels is not None, tell=tell)
 
 
 def coarse(coding: Coding, split: Split, most: int) -> Coding:
@@ -187,16 +187,16 @@ def choose(columns: list[Column], split: Split, *, alpha: float, delta: float) -
     threshold of the likelihood ratio, so sets of classes are tried in the order of it.
     """
     single = [coding for coding in _codings(_looked_into(columns, split), split) if coding.size > 1]
-    found = [_best(coding, split, alpha, delta) for coding in single]
-    order = sorted(range(len(found)), key=lambda i: -found[i].promise)[:_PAIRED]
+    candidates = [_best(coding, split, alpha, delta) for coding in single]
+    order = sorted(range(len(candidates)), key=lambda i: -candidates[i].promise)[:_PAIRED]
     small = [coarse(single[i], split, _CELLS) for i in order]
     learned = [joint(a, b) for a, b in combinations(small, 2) if a.name != b.name]
     learned += [ranges(score, split) for score in _scores(columns, split)]
     for coding in learned:
         event = _best(coding, split, alpha, delta)
-        found.append(replace(event, promise=event.promise - _doubt(split)))
+        candidates.append(replace(event, promise=event.promise - _doubt(split)))
     nothing = Event("any output at all", 0, float("-inf"), np.ones(2 * split.n, dtype=bool))
-    return max([nothing, *found], key=lambda event: event.promise)
+    return max([nothing, *candidates], key=lambda event: event.promise)
 
 
 def _best(coding: Coding, split: Split, alpha: float, delta: float) -> Event:

@@ -1,7 +1,4 @@
-"""What an audit found, in numbers, words and a picture.
-
-The two output distributions of an audit, small enough to keep and to draw.
-"""
+"""What an audit found, in numbers, words and a picture."""
 
 import math
 from collections.abc import Sequence

@@ -96,15 +96,15 @@ def search(
         raise InvalidParameterError("There is no pair of data sets to try.", fix="pass at least one pair.")
     start = time.monotonic()
     best = _ranked(mechanism, tried, setting)[:_CONFIRMED]
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for done, pair in enumerate(best):
         left = (setting.seconds or 0) - (time.monotonic() - start)
         part = setting.cut(trials=trials, seconds=left / (len(best) - done), parts=len(best))
-        found.append(audit(mechanism, pair, part))
-        if found[-1].violation:
+        findings.append(audit(mechanism, pair, part))
+        if findings[-1].violation:
             break
     return replace(
-        max(found, key=lambda finding: finding.epsilon_lower),
+        max(findings, key=lambda finding: finding.epsilon_lower),
         confidence=setting.confidence,
         searched=tuple(pair.name for pair in tried),
         seconds=time.monotonic() - start,

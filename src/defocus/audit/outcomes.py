@@ -66,13 +66,13 @@ def views(column: Column) -> list[Column]:
     usable = np.isfinite(x)
     safe = np.where(usable, x, np.zeros_like(x))
     whole = usable & (np.floor(safe) == safe)
-    found = [
+    columns = [
         Column(f"lowest set bit of {column.name}", lattice(x), show=_power),
         Column(f"sign of {column.name}", np.where(usable, np.sign(safe), np.nan)),
     ]
     if x.dtype.kind == "f":
-        found.append(Column(f"fraction of {column.name}", np.where(usable, safe - np.floor(safe), np.nan)))
-    return found + [
+        columns.append(Column(f"fraction of {column.name}", np.where(usable, safe - np.floor(safe), np.nan)))
+    return columns + [
         Column(f"{column.name} mod {k}", np.where(whole, np.mod(safe, k), np.nan).astype(np.float64)) for k in _RESIDUES
     ]
 

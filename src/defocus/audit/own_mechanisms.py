@@ -85,7 +85,7 @@ def _choices(bits: Bits | None) -> tuple[Target, ...]:
             Pair("a tie is broken", [1, 0, 0, 0], [1, 1, 1, 1]),
         )
 
-    found: list[Target] = []
+    targets: list[Target] = []
     kinds: tuple[tuple[str, Callable[..., Any]], ...] = (
         ("exponential", mechanisms.Exponential),
         ("permute-and-flip", mechanisms.PermuteAndFlip),
@@ -93,11 +93,11 @@ def _choices(bits: Bits | None) -> tuple[Target, ...]:
     )
     for name, make in kinds:
         general, monotone = make(epsilon=1, candidates=4), make(epsilon=1, candidates=4, monotone=True)
-        found += [
+        targets += [
             _target(name, "the best of four", general, _single(general, bits), both_ways, trials=_FEW),
             _target(f"{name}/monotone", "counts", monotone, _single(monotone, bits), upwards, trials=_FEW),
         ]
-    return tuple(found)
+    return tuple(targets)
 
 
 def _thresholds(bits: Bits | None) -> tuple[Target, ...]:

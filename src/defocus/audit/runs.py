@@ -65,8 +65,8 @@ def run(mechanism: Mechanism, pair: tuple[Any, Any], n: int, *, deadline: float)
     ``None`` when ``deadline`` (of the monotonic clock) passed before they were all there.
     """
     if isinstance(mechanism, Batched):
-        made = [_many(mechanism, data, n, deadline) for data in pair]
-        return None if made[0] is None or made[1] is None else (made[0], made[1], None)
+        both = [_many(mechanism, data, n, deadline) for data in pair]
+        return None if both[0] is None or both[1] is None else (both[0], both[1], None)
     outputs: tuple[list[Any], list[Any]] = ([], [])
     times = np.empty((2, n), dtype=np.int64)
     for trial in range(n):
@@ -110,10 +110,10 @@ def _counted(outputs: Any, n: int) -> Outputs:
         return outputs
     if isinstance(outputs, Sequence) and not isinstance(outputs, str | bytes) and len(outputs) == n:
         return list(outputs)
-    found = (
+    shape = (
         f"{len(outputs)} outputs" if isinstance(outputs, Sequence) else f"{type(outputs).__name__} {np.shape(outputs)}"
     )
     raise InvalidParameterError(
-        f"A batched mechanism was asked for {n} outputs and returned {found}.",
+        f"A batched mechanism was asked for {n} outputs and returned {shape}.",
         fix="return an array or a list with one entry for each run, or do not wrap the mechanism in batched().",
     )

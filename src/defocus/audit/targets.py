@@ -38,10 +38,10 @@ def attack(
     >>> attack("broken/truncated-noise", trials=20_000).verdict
     'violation'
     """
-    known = targets(bits)
-    if name not in known:
-        raise UnknownTargetError(name, known)
-    target = known[name]
+    by_name = targets(bits)
+    if name not in by_name:
+        raise UnknownTargetError(name, by_name)
+    target = by_name[name]
     return search(
         target.mechanism,
         target.pairs,

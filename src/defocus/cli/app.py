@@ -10,7 +10,7 @@ import typer
 from defocus.cli import data_commands, privacy_commands
 from defocus.errors import DefocusError, ExpressionError, InvalidParameterError
 
-__all__ = ["app", "main"]
+__all__ = ["app", "main", "options_of"]
 
 app = typer.Typer(
     name="defocus",
@@ -36,10 +36,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         app(list(arguments), prog_name="defocus")
     except DefocusError as error:
-        from defocus.cli.remedies import options_of  # noqa: PLC0415 # only refusals need it
         from defocus.cli.terminal import tell  # noqa: PLC0415 # rich is loaded only by who needs it
 
-        tell(error, options_of(app, arguments))
+        tell(error, options_of(arguments))
         return 2 if isinstance(error, ExpressionError | InvalidParameterError) else 1
     except OSError as error:
         from defocus.cli.terminal import tell  # noqa: PLC0415 # rich is loaded only by who needs it
@@ -51,6 +50,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
     return 0
+
+
+def options_of(words: Sequence[str]) -> dict[str, str]:
+    """The options of the command that these words call, by the name of the Python parameter they stand for.
+
+    One that turns a parameter off is called ``no_`` and its name.
+    """
+    command = typer.main.get_command(app)
+    for word in words:
+        inner = getattr(command, "commands", {}).get(word)
+        if inner is None:
+            break
+        command = inner
+    on = {str(param.name): option for param in command.params for option in param.opts if option.startswith("--")}
+    return on | {f"no_{param.name}": option for param in command.params for option in param.secondary_opts}
 
 
 @app.callback(invoke_without_command=True)

@@ -1,7 +1,4 @@
-"""``defocus choose``, ``estimate`` and ``shuffler``.
-
-``defocus choose``: central, shuffled or local, with the error and the trust of each.
-"""
+"""``defocus choose``, ``estimate`` and ``shuffler``."""
 
 import contextlib
 import threading
@@ -10,14 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
-from defocus.cli.privacy import ready, save
+from defocus.answers.plots import blank
+from defocus.cli.plots import ready, save
 from defocus.cli.questions import check_places, deliver
 from defocus.cli.terminal import console, table, to_json
 from defocus.errors import DefocusError, InvalidParameterError
 from defocus.local.aggregation import count_files
-from defocus.local.answers import CollectedAnswer
 from defocus.local.designs import Categorical, Design, Numeric, from_json
-from defocus.local.estimates import Process
+from defocus.local.estimates import CollectedAnswer, Process
 from defocus.local.means import Mean
 from defocus.local.oracles import Oracle
 from defocus.local.servers import State
@@ -53,20 +50,20 @@ def show_choice(asked: Asked, *, plot: Path | None, as_json: bool) -> None:
     """Print the options, the least error first, and which one is recommended."""
     if plot is not None:
         ready(plot)
-    found = asked.compared()
-    chosen = found.recommend(error=asked.error)
+    comparison = asked.compared()
+    chosen = comparison.recommend(error=asked.error)
     if plot is not None:
         save(curve(asked), plot)
     if as_json:
         to_json(
             {
-                "task": found.task,
-                "users": found.users,
-                "epsilon": float(found.epsilon),
-                "delta": float(found.delta),
-                "sampling_error": found.sampling_error,
-                "options": [_written(option) for option in found.options],
-                "left_out": list(found.left_out),
+                "task": comparison.task,
+                "users": comparison.users,
+                "epsilon": float(comparison.epsilon),
+                "delta": float(comparison.delta),
+                "sampling_error": comparison.sampling_error,
+                "options": [_written(option) for option in comparison.options],
+                "left_out": list(comparison.left_out),
                 "recommended": _written(chosen),
             }
         )
@@ -74,33 +71,41 @@ def show_choice(asked: Asked, *, plot: Path | None, as_json: bool) -> None:
     screen = console()
     heads = ["model", "method", "error", "of users", "messages"]
     rows = [
-        (o.model, o.method, roughly(o.error), f"{o.error / found.users:.2%}", f"{o.messages:.3g}")
-        for o in found.options
+        (o.model, o.method, roughly(o.error), f"{o.error / comparison.users:.2%}", f"{o.messages:.3g}")
+        for o in comparison.options
     ]
-    screen.print(f"{found.task} of {found.users} users, epsilon {found.epsilon:g}, delta {float(found.delta):g}")
+    screen.print(
+        f"{comparison.task} of {comparison.users} users, epsilon {comparison.epsilon:g},"
+        f" delta {float(comparison.delta):g}"
+    )
     screen.print(table(heads, rows, numbers=heads[2:]))
-    for option in (found.of(model) for model in dict.fromkeys(o.model for o in found.options)):
+    for option in (comparison.of(model) for model in dict.fromkeys(o.model for o in comparison.options)):
         screen.print(f"{option.model} trusts {option.trust}.")
-    for why in found.left_out:
+    for why in comparison.left_out:
         screen.print(f"Left out: {why}")
-    screen.print(f"Recommended: {chosen.model}, {chosen.method}. {_why(asked, found, chosen)}")
+    screen.print(f"Recommended: {chosen.model}, {chosen.method}. {_why(asked, comparison, chosen)}")
 
 
 def curve(asked: Asked) -> Any:
     """A figure of each model's error against the number of users: the root of n, seen."""
-    from defocus.cli.privacy import figure_of  # noqa: PLC0415 # matplotlib is loaded only by who plots
-
     lines: dict[str, list[tuple[int, float]]] = {}
     for n in _SIZES:
-        found = asked.compared(n)
-        for model in dict.fromkeys(option.model for option in found.options):
-            lines.setdefault(model, []).append((n, found.of(model).error))
-        lines.setdefault("sampling", []).append((n, found.sampling_error))
-    return figure_of(lines, x="users", y=f"standard error at epsilon {asked.epsilon:g}")
+        comparison = asked.compared(n)
+        for model in dict.fromkeys(option.model for option in comparison.options):
+            lines.setdefault(model, []).append((n, comparison.of(model).error))
+        lines.setdefault("sampling", []).append((n, comparison.sampling_error))
+    figure = blank(7, 4.5)
+    axes = figure.add_subplot()
+    for name, points in lines.items():
+        axes.plot([n for n, _ in points], [value for _, value in points], marker="o", markersize=3, label=name)
+    axes.set(xscale="log", yscale="log", xlabel="users", ylabel=f"standard error at epsilon {asked.epsilon:g}")
+    axes.grid(visible=True, which="both", alpha=0.3)
+    axes.legend()
+    return figure
 
 
-def _why(asked: Asked, found: Comparison, chosen: Option) -> str:
-    limit = found.sampling_error if asked.error is None else asked.error
+def _why(asked: Asked, comparison: Comparison, chosen: Option) -> str:
+    limit = comparison.sampling_error if asked.error is None else asked.error
     name = "the sampling error of so many users" if asked.error is None else "the error asked for"
     if chosen.error <= limit:
         return f"It needs the least trust of those within {name}, {roughly(limit)}."
@@ -125,18 +130,18 @@ def run_estimate(
     oracle: Path,
     reports: Sequence[str],
     *,
-    processing: Process | None,
+    processing: Any,
     engine: str | None,
     out: Path | None,
     plot: Path | None,
-    explain: bool,
-    as_json: bool,
+    **shown: bool,
 ) -> None:
     """Count the reports where they lie, estimate, and show."""
     check_places(out, plot)
     design = described(oracle)
-    answer = _estimated(design, count_files(design, list(reports), engine=engine), processing)
-    deliver(answer, out=out, plot=plot, explain=explain, as_json=as_json)
+    counted = count_files(design, list(reports), engine=engine)
+    answer = _estimated(design, counted, None if processing is None else processing.value)
+    deliver(answer, out=out, plot=plot, **shown)
 
 
 def described(oracle: Path) -> Design:

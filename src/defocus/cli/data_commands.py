@@ -1,7 +1,4 @@
-"""The commands about data: tables, graphs and training. Their work is loaded when one is called.
-
-The commands about data sets: draft, check, preview, query, export. Their work is loaded when one is called.
-"""
+"""The commands about data: tables, graphs and training. Their work is loaded when one is called."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -56,20 +53,10 @@ def init(
     force: Annotated[bool, typer.Option("--force", metavar="", help="Replace the file if there is one.")] = False,
 ) -> None:
     """Write a first dataset file from the schema of the data; no row is looked at. Exit code 1 if it is incomplete."""
+    given = dict(locals())
     from defocus.cli import draft  # noqa: PLC0415 # a command loads what it needs
 
-    done = draft.init(
-        data,
-        out=out,
-        table=table,
-        name=name,
-        unit=unit,
-        by_rows=by_rows,
-        budget=budget,
-        budget_delta=budget_delta,
-        force=force,
-    )
-    raise typer.Exit(0 if done else 1)
+    raise typer.Exit(0 if draft.init(**given) else 1)
 
 
 @commands.command()
@@ -100,25 +87,10 @@ def query(
     as_json: Json = False,
 ) -> None:
     """Release the answer to a question: charged first, then computed, then shown."""
+    given = dict(locals())
     from defocus.cli import questions  # noqa: PLC0415 # a command loads what it needs
 
-    questions.query(
-        question,
-        dataset=dataset,
-        epsilon=epsilon,
-        delta=delta,
-        bounds=None if bounds is None else bounds.value,
-        at_most=at_most,
-        dialect=dialect,
-        parts=part or [],
-        purpose=purpose,
-        who=who,
-        request=request,
-        out=out,
-        plot=plot,
-        explain=explain,
-        as_json=as_json,
-    )
+    questions.query(**given)
 
 
 @commands.command()
@@ -136,20 +108,10 @@ def preview(
     as_json: Json = False,
 ) -> None:
     """Say how exact an answer would be and what it would cost. Free; no row is looked at."""
+    given = dict(locals())
     from defocus.cli import questions  # noqa: PLC0415 # a command loads what it needs
 
-    questions.preview(
-        question,
-        dataset=dataset,
-        epsilon=epsilon,
-        delta=delta,
-        bounds=None if bounds is None else bounds.value,
-        at_most=at_most,
-        dialect=dialect,
-        parts=part or [],
-        explain=explain,
-        as_json=as_json,
-    )
+    questions.preview(**given)
 
 
 @commands.command()
@@ -225,39 +187,10 @@ def graph(
     as_json: Json = False,
 ) -> None:
     """Ask a private graph: charged first, then computed, then shown. With --preview it is free."""
+    given = dict(locals())
     from defocus.cli import graph as graph_command  # noqa: PLC0415 # a command loads what it needs
 
-    graph_command.ask(
-        graph_command.Opening(
-            data=data,
-            unit=None if unit is None else unit.value,
-            nodes=nodes,
-            budget=budget,
-            budget_delta=budget_delta,
-            ledger=ledger,
-            name=name,
-            ends=ends,
-            table=table,
-            header=header,
-            engine=engine,
-            memory=memory,
-            directed=directed,
-            weights=weights,
-            time=time,
-            bound=bound,
-        ),
-        graph_command.Asked(
-            question=question,
-            settings=tuple(settings or ()),
-            method=method,
-            epsilon=epsilon,
-            delta=delta,
-            purpose=purpose,
-            who=who,
-            request=request,
-        ),
-        graph_command.Shown(out=out, plot=plot, preview=preview, explain=explain, as_json=as_json),
-    )
+    graph_command.ask(**given)
 
 
 class Example(StrEnum):

@@ -3,156 +3,125 @@
 import inspect
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, final
+from typing import Any
 
 from defocus.cli.options import total
 from defocus.cli.questions import check_places, deliver, show
-from defocus.cli.remedies import notes_in_options
+from defocus.cli.terminal import in_options
 from defocus.errors import InvalidParameterError
 from defocus.graphs import GraphQuery, Network, open_graph
 from defocus.graphs.kernels.rows import ready
-from defocus.graphs.ledgers import place_of
 from defocus.graphs.node_names import Lines
+from defocus.graphs.open import place_of
 from defocus.ledger import Ledger
 from defocus.privacy.units import Unit, edge, item, node, weight
 
-__all__ = ["Asked", "Opening", "Shown", "ask", "questions"]
+__all__ = ["ask", "questions"]
 
 
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Opening:
-    """Which graph, and what is said about it."""
-
-    data: str
-    unit: str | None
-    nodes: str | None
-    budget: float | None
-    budget_delta: float
-    ledger: str | None
-    name: str | None
-    ends: str | None
-    table: str | None
-    header: bool | None
-    engine: str | None
-    memory: str | None
-    directed: bool
-    weights: str | None
-    time: str | None
-    bound: float | None
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What is asked, and at which price."""
-
-    question: str
-    settings: tuple[str, ...]
-    method: str | None
-    epsilon: float
-    delta: float | None
-    purpose: str | None
-    who: str | None
-    request: str | None
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
-    """How the answer is shown, and where it is written."""
-
-    out: Path | None
-    plot: Path | None
-    preview: bool
-    explain: bool
-    as_json: bool
-
-
-def ask(opening: Opening, asked: Asked, shown: Shown) -> None:
-    """Open the graph, preview or release the question, and print it."""
-    if opening.engine is None:
+def ask(
+    *,
+    question: str,
+    settings: list[str] | None,
+    epsilon: float,
+    delta: float | None,
+    method: str | None,
+    purpose: str | None,
+    who: str | None,
+    request: str | None,
+    out: Path | None,
+    plot: Path | None,
+    preview: bool,
+    explain: bool,
+    as_json: bool,
+    **opening: Any,
+) -> None:
+    """Open the graph, preview or release the question, and print it; ``opening`` is what is said about the graph."""
+    if opening["engine"] is None:
         ready()  # before a ledger is made
-    check_places(shown.out, shown.plot)
-    how: dict[str, Any] = {"explain": shown.explain, "as_json": shown.as_json, "spoken": notes_in_options}
-    with _opened(opening, look=shown.preview) as network:
-        query = _query(network, asked)
-        if shown.preview:
-            show(query.preview(epsilon=asked.epsilon, delta=asked.delta, method=asked.method), **how)
+    check_places(out, plot)
+    how: dict[str, Any] = {"explain": explain, "as_json": as_json, "spoken": _spoken}
+    price: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "method": method}
+    with _opened(look=preview, **opening) as network:
+        query = _query(network, question, settings or [])
+        if preview:
+            show(query.preview(**price), **how)
             return
-        answer = query.release(
-            epsilon=asked.epsilon,
-            delta=asked.delta,
-            method=asked.method,
-            purpose=asked.purpose,
-            who=asked.who,
-            request=asked.request,
-        )
-    deliver(answer, out=shown.out, plot=shown.plot, **how)
+        answer = query.release(**price, purpose=purpose, who=who, request=request)
+    deliver(answer, out=out, plot=plot, **how)
+
+
+def _spoken(line: str) -> str:
+    """A line of an answer in which a method that it names is named as the option."""
+    return in_options(line, {"method": "--method"})
 
 
 def questions() -> Mapping[str, Any]:
     """What can be asked of a graph, by the names that the command takes."""
-    found = {}
+    methods = {}
     for name, method in inspect.getmembers(Network, inspect.isfunction):
         returns = inspect.signature(method).return_annotation
         if not name.startswith("_") and name != "ask" and returns in {GraphQuery, "GraphQuery"}:
-            found[name.replace("_", "-")] = method
-    return found
+            methods[name.replace("_", "-")] = method
+    return methods
 
 
 @contextmanager
-def _opened(opening: Opening, *, look: bool) -> Iterator[Network]:
+def _opened(
+    *,
+    look: bool,
+    data: str,
+    unit: str | None,
+    bound: float | None,
+    budget: float | None,
+    budget_delta: float,
+    ledger: str | None,
+    nodes: str | None,
+    ends: str | None,
+    directed: bool,
+    table: str | None,
+    **more: Any,
+) -> Iterator[Network]:
     """The graph. Where one only looks, its ledger is for reading; one that nobody has made yet is gone afterwards."""
+    protected, limit = _unit(unit, bound), total(budget, budget_delta)
     with TemporaryDirectory() as folder, ExitStack() as opened:
-        place: Ledger | Path | str | None = opening.ledger
+        place: Ledger | Path | str | None = ledger
         if look:
-            budget = total(opening.budget, opening.budget_delta)
-            found = Ledger.find(opening.ledger or place_of(opening.data, opening.table, _unit(opening), budget))
-            if found is not None:
-                place = opened.enter_context(found)
-            elif opening.unit is not None and opening.budget is not None:  # else it is refused, and none is made
+            there = Ledger.find(ledger or place_of(data, table, protected, limit))
+            if there is not None:
+                place = opened.enter_context(there)
+            elif unit is not None and budget is not None:  # else it is refused, and none is made
                 place = Path(folder) / "preview.ledger"
-        yield opened.enter_context(_graph(opening, place))
+        graph = open_graph(
+            data,
+            unit=protected,
+            budget=limit,
+            nodes=_nodes(nodes),
+            ledger=place,
+            ends=None if ends is None else [part.strip() for part in ends.split(",")],
+            directed=directed or None,
+            table=table,
+            **more,
+        )
+        yield opened.enter_context(graph)
 
 
-def _graph(opening: Opening, ledger: Ledger | Path | str | None) -> Network:
-    return open_graph(
-        opening.data,
-        unit=_unit(opening),
-        budget=total(opening.budget, opening.budget_delta),
-        nodes=_nodes(opening.nodes),
-        ledger=ledger,
-        name=opening.name,
-        ends=None if opening.ends is None else [part.strip() for part in opening.ends.split(",")],
-        directed=opening.directed or None,
-        weights=opening.weights,
-        time=opening.time,
-        table=opening.table,
-        header=opening.header,
-        engine=opening.engine,
-        memory=opening.memory,
-    )
-
-
-def _unit(opening: Opening) -> Unit | None:
-    bound = opening.bound
-    if bound is not None and opening.unit not in {"node", "weight"}:
+def _unit(kind: str | None, bound: float | None) -> Unit | None:
+    if bound is not None and kind not in {"node", "weight"}:
         raise InvalidParameterError(
             "--bound is the largest degree of a node or the largest weight, and neither is protected here.",
             fix="leave --bound out, or pass --unit node or --unit weight.",
         )
-    if opening.unit == "weight":
+    if kind == "weight":
         if bound is None:
             raise InvalidParameterError("Weights are protected up to a bound.", fix="pass --bound, the largest weight.")
         return weight(bound=bound)
-    if opening.unit == "node":
+    if kind == "node":
         whole = bound is not None and float(bound).is_integer()
         return node(max_degree=int(bound) if bound is not None and whole else bound)  # type: ignore[arg-type]  # refused
-    return {None: None, "edge": edge(), "event": item()}[opening.unit]
+    return {None: None, "edge": edge(), "event": item()}[kind]
 
 
 def _nodes(text: str | None) -> Any:
@@ -170,26 +139,26 @@ def _nodes(text: str | None) -> Any:
     return Lines(name.removesuffix("\r") for name in written.split("\n"))
 
 
-def _query(network: Network, asked: Asked) -> GraphQuery:
-    known = questions()
-    method = known.get(asked.question.replace("_", "-"))
+def _query(network: Network, question: str, written: list[str]) -> GraphQuery:
+    methods = questions()
+    method = methods.get(question.replace("_", "-"))
     if method is None:
         raise InvalidParameterError(
-            f"A graph cannot be asked {asked.question!r:.60}.", fix=f"ask one of {', '.join(sorted(known))}."
+            f"A graph cannot be asked {question!r:.60}.", fix=f"ask one of {', '.join(sorted(methods))}."
         )
-    settings = dict(_setting(text) for text in asked.settings)
+    settings = dict(_setting(text) for text in written)
     parameters = inspect.signature(method).parameters
     names, empty = [name for name in parameters if name != "self"], inspect.Parameter.empty
     for name in settings:
         if name not in names:
             raise InvalidParameterError(
-                f"{asked.question} has no setting {name!r:.60}.",
+                f"{question} has no setting {name!r:.60}.",
                 fix=f"its settings are {', '.join(names)}." if names else "it has none.",
             )
     for name in names:
         needed = parameters[name].kind is inspect.Parameter.KEYWORD_ONLY and parameters[name].default is empty
         if needed and name not in settings:
-            raise InvalidParameterError(f"{asked.question} needs the setting {name}.", fix=f"pass --set {name}=….")
+            raise InvalidParameterError(f"{question} needs the setting {name}.", fix=f"pass --set {name}=….")
     listed = [name for name in names if parameters[name].kind is inspect.Parameter.VAR_POSITIONAL and name in settings]
     several = [part.strip() for name in listed for part in str(settings.pop(name)).split(",")]
     query: GraphQuery = method(network, *several, **settings)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from defocus.answers.explanation import left as left_words
 from defocus.answers.plots import burn_down
-from defocus.cli.privacy import ready, save
+from defocus.cli.plots import ready, save
 from defocus.cli.terminal import console, facts, plain, table, to_json
 from defocus.errors import InvalidParameterError, LedgerUnavailableError, count
 from defocus.ledger import Declaration, Ledger
@@ -33,12 +33,12 @@ def ledger_at(where: str) -> Ledger | None:
 def show(where: str, *, last: int | None, as_json: bool) -> None:
     """Print the terms, what is left, and the entries of a ledger, or of that of a dataset file; nothing is written."""
     newest = None if last is None else count("--last", last)
-    found = ledger_at(where)
-    if found is None:
+    opened = ledger_at(where)
+    if opened is None:
         raise LedgerUnavailableError(
             "Nothing was released yet, so there is no ledger.", fix="ask a question first: defocus query …."
         )
-    with found as ledger:
+    with opened as ledger:
         entries = list(deque(ledger.entries(), newest))  # all are read, and checked, before anything is shown
         spent, left, anchor, tally = ledger.spent(), ledger.remaining(), ledger.anchor(), ledger.tally()
     prices = Prices.of(ledger.terms, entries)
@@ -70,17 +70,17 @@ def show(where: str, *, last: int | None, as_json: bool) -> None:
 
 def verify(where: str, *, anchor: str | None, anchor_file: Path | None, as_json: bool) -> bool:
     """Examine a ledger without trusting it, print what was found, and say whether nothing is wrong."""
-    found = examine(where, anchor, anchor_file=anchor_file)
+    verdict = examine(where, anchor, anchor_file=anchor_file)
     if as_json:
-        to_json(found.to_dict())
-        return found.ok
+        to_json(verdict.to_dict())
+        return verdict.ok
     screen = console()
-    for place, line in enumerate(str(found).split("\n")):
-        style = "red" if 0 < place <= len(found.problems) else None
+    for place, line in enumerate(str(verdict).split("\n")):
+        style = "red" if 0 < place <= len(verdict.problems) else None
         screen.print(plain(line), style=style, soft_wrap=True)
-    if found.ok and found.head is not None:  # nobody should keep an anchor of a chain that cannot be trusted
-        screen.print(f"anchor: {found.head}", soft_wrap=True)
-    return found.ok
+    if verdict.ok and verdict.head is not None:  # nobody should keep an anchor of a chain that cannot be trusted
+        screen.print(f"anchor: {verdict.head}", soft_wrap=True)
+    return verdict.ok
 
 
 def declare(
@@ -151,16 +151,16 @@ def show_budget(where: str, *, part: str | None, plot: Path | None, as_json: boo
     """Print, and perhaps plot, how the budget burnt down, for everybody or for those in one part."""
     if plot is not None:
         ready(plot)
-    found = ledger_at(where)
-    if found is None:
+    opened = ledger_at(where)
+    if opened is None:
         dataset = read(where)
         if as_json:
             to_json({"dataset": dataset.name, "budget": str(dataset.budget), "used": {}, "releases": []})
             return
-        known = [("data", dataset.name), ("protects", dataset.unit), ("budget", dataset.budget)]
-        console().print(facts([*known, ("left", "all of it: nothing was released yet")]))
+        lines = [("data", dataset.name), ("protects", dataset.unit), ("budget", dataset.budget)]
+        console().print(facts([*lines, ("left", "all of it: nothing was released yet")]))
         return
-    with found as ledger:
+    with opened as ledger:
         charges = [entry for entry in ledger.entries() if entry.kind == CHARGE]
         about = () if part is None else (part,)
         terms, remaining, tally = ledger.terms, ledger.remaining(*about), ledger.tally()
@@ -186,10 +186,10 @@ def show_budget(where: str, *, part: str | None, plot: Path | None, as_json: boo
         )
         return
     screen = console()
-    known = [("data", terms.dataset), ("protects", terms.unit), ("budget", terms.budget)]
-    known += [("left" if part is None else f"left for {part}", left_words(remaining)), ("used", used[-1])]
-    known += [] if divided is None else [("parts", terms.parts), ("", divided)]
-    screen.print(facts(known))
+    lines = [("data", terms.dataset), ("protects", terms.unit), ("budget", terms.budget)]
+    lines += [("left" if part is None else f"left for {part}", left_words(remaining)), ("used", used[-1])]
+    lines += [] if divided is None else [("parts", terms.parts), ("", divided)]
+    screen.print(facts(lines))
     if len(charges) > _NEWEST:
         screen.print(f"the last {_NEWEST} of {len(charges)} releases; all of them: defocus history")
     newest = list(zip(charges, used[1:], strict=True))[-_NEWEST:]
@@ -200,13 +200,13 @@ def show_budget(where: str, *, part: str | None, plot: Path | None, as_json: boo
 
 def _of(part: str, charges: list[Entry], guard: Guard) -> tuple[list[Entry], list[Amounts]]:
     """The charges that those in one part bear, with what they had been charged after each."""
-    found, sums, own = [], [], guard.start
+    points, sums, own = [], [], guard.start
     for entry in charges:
         if entry.tally is not None and (not entry.parts or part in entry.parts):
             own = entry.parts.get(part, own)
-            found.append(entry)
+            points.append(entry)
             sums.append(guard.add(entry.tally.common, own))
-    return found, sums
+    return points, sums
 
 
 def _record(entry: Entry, used: Used) -> dict[str, object]:

@@ -33,64 +33,66 @@ def predict(
             f"Predictions cannot be written as {out.suffix!r:.20}.", fix="name a file that ends in .csv or .parquet."
         )
     if model.suffix.lower() == ".json":
-        found, told = _of_rows(kept(model), data, keep, probabilities=probabilities)
+        predictions, told = _of_rows(kept(model), data, keep, probabilities=probabilities)
     else:
-        found, told = _of_examples(model, data, keep, probabilities=probabilities)
+        predictions, told = _of_examples(model, data, keep, probabilities=probabilities)
     if out is not None:
-        _WRITERS[out.suffix.lower()](found, out)
+        _WRITERS[out.suffix.lower()](predictions, out)
         told = {**told, "written": str(out)}
     if as_json:
-        to_json(told if out is not None else found.to_pydict())
+        to_json(told if out is not None else predictions.to_pydict())
     elif out is not None:
         console().print(facts((name, plain(words)) for name, words in told.items()), soft_wrap=True)
     else:
         printed = pa.BufferOutputStream()
-        pacsv.write_csv(found, printed)
+        pacsv.write_csv(predictions, printed)
         text = printed.getvalue().to_pybytes().decode()
         lines = map(plain, text.split("\n")) if sys.stdout.isatty() else text.split("\n")  # no text acts on a terminal
         sys.stdout.write("\n".join(lines))
 
 
-def _of_rows(found: Kept, data: Path, keep: Sequence[str], *, probabilities: bool) -> tuple[pa.Table, dict[str, str]]:
+def _of_rows(
+    kept_model: Kept, data: Path, keep: Sequence[str], *, probabilities: bool
+) -> tuple[pa.Table, dict[str, str]]:
     """Predictions of an estimator."""
     rows = table_of(data)
-    for name in (*found.features, *keep):
+    for name in (*kept_model.features, *keep):
         if name not in rows.column_names:
             raise UnknownColumnError(name, rows.column_names)
-    features = columns(rows, found.features)
+    features = columns(rows, kept_model.features)
     beside = {name: rows[name] for name in keep}
-    told = {"model": f"{found.kind} of {', '.join(found.features)}", "rows": str(rows.num_rows)}
+    told = {"model": f"{kept_model.kind} of {', '.join(kept_model.features)}", "rows": str(rows.num_rows)}
     odd = {
         name: int(np.isnan(values).sum()) - rows[name].null_count
-        for name, values in zip(found.features, features.T, strict=True)
+        for name, values in zip(kept_model.features, features.T, strict=True)
     }
     missing = [f"{name} {number}" for name, number in odd.items() if number > 0]
     if missing:
         told["missing"] = f"cells that are no numbers, taken as the middle of the bounds: {', '.join(missing)}"
     if not rows.num_rows:
         raise UnfitDataError("The table has no rows.", fix="name a table with a row at least.")
-    return _joined(beside, _said(found, features, probabilities=probabilities)), told
+    return _joined(beside, _said(kept_model, features, probabilities=probabilities)), told
 
 
-def _said(found: Kept, features: Any, *, probabilities: bool) -> dict[str, Any]:
-    if probabilities and found.kind not in CLASSIFIERS:
-        raise InvalidParameterError(f"A {found.kind} has no probabilities.", fix="leave --probabilities out.")
-    if found.kind in CLASSIFIERS:
-        return _named(found.model.predict_proba(features), found.classes, probabilities=probabilities)
-    if found.kind == "PCA":
-        along = found.model.transform(features)
+def _said(predictions: Kept, features: Any, *, probabilities: bool) -> dict[str, Any]:
+    if probabilities and predictions.kind not in CLASSIFIERS:
+        raise InvalidParameterError(f"A {predictions.kind} has no probabilities.", fix="leave --probabilities out.")
+    if predictions.kind in CLASSIFIERS:
+        return _named(predictions.model.predict_proba(features), predictions.classes, probabilities=probabilities)
+    if predictions.kind == "PCA":
+        along = predictions.model.transform(features)
         return {f"component_{place + 1}": values for place, values in enumerate(along.T)}
-    return {"cluster" if found.kind == "KMeans" else "prediction": found.model.predict(features)}
+    return {"cluster" if predictions.kind == "KMeans" else "prediction": predictions.model.predict(features)}
 
 
 def _named(chances: Any, classes: Sequence[Any], *, probabilities: bool) -> dict[str, Any]:
     """The most probable class of each row and, where they are asked for, the probabilities of all."""
-    kinds = {type(each) for each in classes}
-    names = [each if len(kinds) == 1 else str(each) for each in classes]
-    made: dict[str, Any] = {"prediction": [names[place] for place in chances.argmax(axis=1).tolist()]}
+    kinds = {type(label) for label in classes}
+    names = [label if len(kinds) == 1 else str(label) for label in classes]
+    columns: dict[str, Any] = {"prediction": [names[place] for place in chances.argmax(axis=1).tolist()]}
     if probabilities:
-        made |= {f"probability_{name}": chances[:, place] for place, name in enumerate(names)}
-    return made
+        columns |= {f"probability_{name}": chances[:, place] for place, name in enumerate(names)}
+    return columns
 
 
 def _of_examples(

@@ -1,7 +1,4 @@
-"""The commands about events, mechanisms, ledgers and collections. Their work is loaded when one is called.
-
-The commands about events and mechanisms. Their work is loaded when one is called.
-"""
+"""The commands about events, mechanisms, ledgers and collections. Their work is loaded when one is called."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -27,6 +24,7 @@ from defocus.cli.options import (
     Rho,
     SpendDelta,
     Where,
+    price_of,
 )
 
 __all__ = ["ProcessName", "TaskName", "choose", "commands", "estimate", "shuffler"]
@@ -46,13 +44,14 @@ def account(
     as_json: Json = False,
 ) -> None:
     """Print every accountant's epsilon for an event, side by side."""
-    from defocus.cli import privacy  # noqa: PLC0415 # a command loads what it needs
+    from defocus.cli.accounting import show_account  # noqa: PLC0415 # a command loads what it needs
+    from defocus.privacy.units import Adjacency as Neighbouring  # noqa: PLC0415
 
-    privacy.show_account(
+    show_account(
         expression,
         delta=delta,
         methods=method or [],
-        adjacency=privacy.Adjacency[adjacency.name],
+        adjacency=Neighbouring[adjacency.name],
         as_json=as_json,
         plot=plot,
     )
@@ -75,14 +74,15 @@ def calibrate(
     as_json: Json = False,
 ) -> None:
     """Find the least noise that meets a price."""
-    from defocus.cli import privacy  # noqa: PLC0415 # a command loads what it needs
+    from defocus.cli.accounting import show_calibration  # noqa: PLC0415 # a command loads what it needs
+    from defocus.privacy.units import Adjacency as Neighbouring  # noqa: PLC0415
 
-    privacy.show_calibration(
+    show_calibration(
         expression,
-        price=privacy.price_of(epsilon=epsilon, delta=delta, rho=rho, mu=mu),
+        price=price_of(epsilon=epsilon, delta=delta, rho=rho, mu=mu),
         method=method,
         adaptive=adaptive,
-        adjacency=privacy.Adjacency[adjacency.name],
+        adjacency=Neighbouring[adjacency.name],
         as_json=as_json,
     )
 
@@ -104,13 +104,13 @@ def advise(
     as_json: Json = False,
 ) -> None:
     """Say which mechanism errs least at a price, and why."""
-    from defocus.cli import privacy  # noqa: PLC0415 # a command loads what it needs
+    from defocus.cli.advice import show_choice, show_numbers  # noqa: PLC0415 # a command loads what it needs
 
-    price = privacy.price_of(epsilon=epsilon, delta=delta, rho=rho, usual=0.0, choices="--epsilon and --rho")
+    price = price_of(epsilon=epsilon, delta=delta, rho=rho, usual=0.0, choices="--epsilon and --rho")
     if candidates is None:
-        privacy.show_numbers(price=price, dimension=dimension, l1=l1, l2=l2, linf=linf, as_json=as_json)
+        show_numbers(price=price, dimension=dimension, l1=l1, l2=l2, linf=linf, as_json=as_json)
     else:
-        privacy.show_choice(price=price, candidates=candidates, l1=l1, monotone=monotone, as_json=as_json)
+        show_choice(price=price, candidates=candidates, l1=l1, monotone=monotone, as_json=as_json)
 
 
 @commands.command()
@@ -138,8 +138,8 @@ def audit(
         audits.show_list(as_json=as_json)
         raise typer.Exit(0 if listing else 2)
     target = audits.find(name, claimed=claimed, delta=delta, pairs=pairs)
-    found = audits.show(target, trials=trials, confidence=confidence, seconds=seconds, plot=plot, as_json=as_json)
-    raise typer.Exit(1 if found.violation else 0)
+    finding = audits.show(target, trials=trials, confidence=confidence, seconds=seconds, plot=plot, as_json=as_json)
+    raise typer.Exit(1 if finding.violation else 0)
 
 
 ledger = typer.Typer(help="Read and verify ledgers.", no_args_is_help=True)
@@ -287,18 +287,10 @@ def estimate(
     as_json: Json = False,
 ) -> None:
     """Count reports where they lie, and estimate how many people are in each category, or the mean."""
+    given = dict(locals())
     from defocus.cli import collection  # noqa: PLC0415 # a command loads what it needs
 
-    collection.run_estimate(
-        oracle,
-        reports,
-        processing=None if processing is None else processing.value,
-        engine=engine,
-        out=out,
-        plot=plot,
-        explain=explain,
-        as_json=as_json,
-    )
+    collection.run_estimate(**given)
 
 
 @commands.command()
@@ -312,6 +304,7 @@ def shuffler(
     batches: Annotated[int | None, typer.Option(help="Leave once the analyser acknowledged so many batches.")] = None,
 ) -> None:
     """Run a shuffler on this machine: it forgets who sent a report, and seals batches for the analyser."""
+    given = dict(locals())
     from defocus.cli import collection  # noqa: PLC0415 # a command loads what it needs
 
-    collection.run_shuffler(oracle, users=users, analyser=analyser, out=out, port=port, batches=batches)
+    collection.run_shuffler(**given)

@@ -1,18 +1,16 @@
-"""``defocus query``, ``preview`` and ``export``, and how commands show an answer.
-
-``--out``, ``--json`` and ``--explain``: how the commands show and write an answer, whatever it is about.
-"""
+"""``defocus query``, ``preview`` and ``export``, and how commands show and write an answer, whatever it is about."""
 
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
+from enum import StrEnum
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-from defocus.cli.privacy import ready, save
+from defocus.cli.plots import ready, save
 from defocus.cli.terminal import console, plain, to_json
 from defocus.errors import InvalidParameterError, Number
 from defocus.tables import Table
@@ -44,8 +42,8 @@ def write(answer: Any, out: Path) -> None:
 
 def writer(out: Path) -> str:
     """The method that writes to ``out``, or a refusal: ask before anything is paid for."""
-    known = _FORMATS.get(out.suffix.lower())
-    if known is None:
+    method = _FORMATS.get(out.suffix.lower())
+    if method is None:
         raise InvalidParameterError(
             f"An answer is written as {', '.join(_FORMATS)}, but the name ends in {out.suffix or 'nothing'}.",
             fix="write for example --out answer.csv.",
@@ -54,7 +52,7 @@ def writer(out: Path) -> str:
         raise InvalidParameterError(
             f"There is no folder {str(out.parent)!r:.200} for the answer.", fix="make it, or choose another for --out."
         )
-    return known
+    return method
 
 
 def check_places(out: Path | None, plot: Path | None) -> None:
@@ -77,15 +75,8 @@ def deliver(answer: Any, *, out: Path | None, plot: Path | None, **how: Any) -> 
 
 
 def query(
-    text: str,
     *,
     dataset: Path,
-    epsilon: Number,
-    delta: Number | None,
-    bounds: str | None,
-    at_most: int,
-    dialect: str,
-    parts: list[str],
     purpose: str | None,
     who: str | None,
     request: str | None,
@@ -93,37 +84,40 @@ def query(
     plot: Path | None,
     explain: bool,
     as_json: bool,
+    **asked: Any,
 ) -> None:
-    """Release the answer to a question, print it, and write it where asked."""
+    """Release the answer to what is ``asked``, print it, and write it where asked."""
     check_places(out, plot)
     with open_table(_file(dataset)) as table, _progress(shown=not as_json) as progress:
-        about = table.part(*parts) if parts else table
-        asked = about.sql_query(text, bounds=bounds, at_most=at_most, dialect=dialect)
-        answer = asked.release(
-            epsilon=epsilon, delta=delta, purpose=purpose, who=who, request=request, progress=progress
-        )
+        query, price = _query(table, **asked)
+        answer = query.release(**price, purpose=purpose, who=who, request=request, progress=progress)
     deliver(answer, out=out, plot=plot, explain=explain, as_json=as_json)
 
 
-def preview(
-    text: str,
-    *,
-    dataset: Path,
-    epsilon: Number,
-    delta: Number | None,
-    bounds: str | None,
-    at_most: int,
-    dialect: str,
-    parts: list[str],
-    explain: bool,
-    as_json: bool,
-) -> None:
+def preview(*, dataset: Path, explain: bool, as_json: bool, **asked: Any) -> None:
     """Print what a question would cost and how exact its answer would be. Free."""
     with _looked_at(_file(dataset)) as table:
-        about = table.part(*parts) if parts else table
-        asked = about.sql_query(text, bounds=bounds, at_most=at_most, dialect=dialect)
-        foreseen = asked.preview(epsilon=epsilon, delta=delta)
+        query, price = _query(table, **asked)
+        foreseen = query.preview(**price)
     show(foreseen, explain=explain, as_json=as_json)
+
+
+def _query(
+    table: Table,
+    *,
+    question: str,
+    epsilon: Number,
+    delta: Number | None,
+    bounds: StrEnum | None,
+    at_most: int,
+    dialect: str,
+    part: list[str] | None,
+) -> tuple[Any, dict[str, Any]]:
+    """The question, and its price."""
+    about = table.part(*part) if part else table
+    way = None if bounds is None else bounds.value
+    query = about.sql_query(question, bounds=way, at_most=at_most, dialect=dialect)
+    return query, {"epsilon": epsilon, "delta": delta}
 
 
 def export(request: str, *, dataset: Path, out: Path) -> None:

@@ -1,5 +1,7 @@
 """The root of every error a user can see, and the two that every room raises."""
 
+from typing import Self
+
 __all__ = ["DefocusError", "InvalidParameterError", "MissingExtraError"]
 
 
@@ -11,10 +13,12 @@ class DefocusError(Exception):
     To fix: pour some tea.
     """
 
-    def __init__(self, what: str, *, fix: str) -> None:
+    def __init__(self, what: str, *, fix: str, command: str | None = None) -> None:
         super().__init__(what, fix)
         self.what = what
         self.fix = fix
+        self.command = command
+        """How to mend it on the command line, where that is more than options in the place of parameters."""
 
     def __str__(self) -> str:
         return f"{self.what}\nTo fix: {self.fix}"
@@ -26,6 +30,21 @@ class DefocusError(Exception):
 
 class InvalidParameterError(DefocusError, ValueError):
     """A parameter is outside the range in which its meaning is defined."""
+
+    subject: tuple[str, str, str] | None = None
+    """The name of the parameter, what is said of it, and the fix with ``{}`` in the place of the name."""
+
+    @classmethod
+    def about(cls, name: str, said: str, fix: str) -> Self:
+        """Refuse the parameter ``name``, which a command may call otherwise.
+
+        >>> print(InvalidParameterError.about("epsilon", "must be positive, but it is -1.", "pass {} > 0."))
+        epsilon must be positive, but it is -1.
+        To fix: pass epsilon > 0.
+        """
+        error = cls(f"{name} {said}", fix=fix.format(name))
+        error.subject = name, said, fix
+        return error
 
 
 class MissingExtraError(DefocusError, ImportError):

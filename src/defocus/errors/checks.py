@@ -59,8 +59,8 @@ def finite(name: str, value: object) -> Number:
     elif isinstance(value, Real):
         number = _exact(value)
     if number is None or (isinstance(number, float) and not math.isfinite(number)):
-        raise InvalidParameterError(
-            f"{name} must be a finite number, but it is {_show(value)}.", fix="pass an int, a float or a Fraction."
+        raise InvalidParameterError.about(
+            name, f"must be a finite number, but it is {_show(value)}.", "pass an int, a float or a Fraction."
         )
     return number
 
@@ -73,7 +73,7 @@ def positive(name: str, value: object) -> Number:
     """
     number = finite(name, value)
     if number <= 0:
-        raise InvalidParameterError(f"{name} must be positive, but it is {_show(value)}.", fix=f"pass {name} > 0.")
+        raise InvalidParameterError.about(name, f"must be positive, but it is {_show(value)}.", "pass {} > 0.")
     return number
 
 
@@ -85,7 +85,7 @@ def non_negative(name: str, value: object) -> Number:
     """
     number = finite(name, value)
     if number < 0:
-        raise InvalidParameterError(f"{name} must not be negative, but it is {_show(value)}.", fix=f"pass {name} >= 0.")
+        raise InvalidParameterError.about(name, f"must not be negative, but it is {_show(value)}.", "pass {} >= 0.")
     return number
 
 
@@ -97,9 +97,8 @@ def in_range(name: str, value: object, low: Number, high: Number) -> Number:
     """
     number = finite(name, value)
     if not low <= number <= high:
-        raise InvalidParameterError(
-            f"{name} must lie between {low} and {high}, but it is {_show(value)}.",
-            fix=f"choose {name} in [{low}, {high}].",
+        raise InvalidParameterError.about(
+            name, f"must lie between {low} and {high}, but it is {_show(value)}.", f"choose {{}} in [{low}, {high}]."
         )
     return number
 
@@ -113,8 +112,8 @@ def probability(name: str, value: object, *, zero: bool = True, one: bool = True
     number = finite(name, value)
     if not ((number >= 0 if zero else number > 0) and (number <= 1 if one else number < 1)):
         bounds = f"{'[' if zero else '('}0, 1{']' if one else ')'}"
-        raise InvalidParameterError(
-            f"{name} must lie in {bounds}, but it is {_show(value)}.", fix=f"choose {name} in {bounds}."
+        raise InvalidParameterError.about(
+            name, f"must lie in {bounds}, but it is {_show(value)}.", f"choose {{}} in {bounds}."
         )
     return number
 
@@ -127,9 +126,10 @@ def whole(name: str, value: object, *, at_least: int = 0) -> int:
     """
     number = None if isinstance(value, bool) or not isinstance(value, Integral) else int(value)
     if number is None or number < at_least:
-        raise InvalidParameterError(
-            f"{name} must be a whole number of at least {at_least}, but it is {_show(value)}.",
-            fix=f"pass an int, {name} >= {at_least}.",
+        raise InvalidParameterError.about(
+            name,
+            f"must be a whole number of at least {at_least}, but it is {_show(value)}.",
+            f"pass an int, {{}} >= {at_least}.",
         )
     return number
 
@@ -142,8 +142,8 @@ def count(name: str, value: object) -> int:
     """
     number = whole(name, value, at_least=1)
     if number >= 2**63:
-        raise InvalidParameterError(
-            f"{name} must be below 2**63, but it has {number.bit_length()} bits.", fix=f"pass {name} < 2**63."
+        raise InvalidParameterError.about(
+            name, f"must be below 2**63, but it has {number.bit_length()} bits.", "pass {} < 2**63."
         )
     return number
 
@@ -155,8 +155,8 @@ def storable(name: str, value: Number) -> Number:
     1000000000.0
     """
     if not isinstance(value, float) and max(value.numerator.bit_length(), value.denominator.bit_length()) > 4096:
-        raise InvalidParameterError(
-            f"{name} has too many digits to be stored: more than 4096 bits.", fix=f"round {name} to fewer digits."
+        raise InvalidParameterError.about(
+            name, "has too many digits to be stored: more than 4096 bits.", "round {} to fewer digits."
         )
     return value
 

@@ -1,7 +1,4 @@
-"""Certificates of sensitivity, checked on all small graphs.
-
-All small lists of edges with weights or times, and how far neighbours among them differ: for certificates.
-"""
+"""Certificates of sensitivity, checked on all small graphs."""
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
@@ -55,15 +52,15 @@ def event_steps(statistic: Any, nodes: int, unit: Unit) -> Iterator[NDArray[np.i
     lines = list(itertools.product(_ends(nodes), MOMENTS))
 
     def vector(*listed: tuple[tuple[int, int], int]) -> NDArray[np.int64]:
-        found: NDArray[np.int64] = statistic.exact(
+        counts: NDArray[np.int64] = statistic.exact(
             _data(nodes, [ends for ends, _ in listed], times=[moment for _, moment in listed])
         )
-        return found
+        return counts
 
     alone = np.array([vector(one) for one in lines])
     if unit.adjacency is Adjacency.REPLACE:
-        for each in alone:
-            yield alone - each
+        for event in alone:
+            yield alone - event
         return
     yield alone - vector()
     for place, one in enumerate(lines):
@@ -86,13 +83,13 @@ def _data(
     times: Sequence[int] | None = None,
 ) -> Data:
     left, right = (np.array([pair[side] for pair in ends], np.int64) for side in (0, 1))
-    made = Pairs(
+    pairs = Pairs(
         left,
         right,
         None if weights is None else np.array(weights, np.float64),
         None if times is None else np.array(times, np.int64),
     )
-    return Data(lambda: (made, range(nodes)))
+    return Data(lambda: (pairs, range(nodes)))
 
 
 _LARGEST = {"edge": 6, "node": 5, "weight": 3, "event": 3}

@@ -1,7 +1,4 @@
-"""The data of a graph: edges as numbers of nodes, with weights and times where there are any.
-
-The list of edges as node numbers, with weights and times where there are any.
-"""
+"""The data of a graph: edges as numbers of nodes, with weights and times where there are any."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -65,16 +62,16 @@ class Pairs:
         >>> two.first_of_each(directed=False).tolist(), two.first_of_each(directed=True).tolist()
         ([True, False, False, False], [True, True, False, False])
         """
-        known = np.flatnonzero((self.left >= 0) & (self.right >= 0) & (self.left != self.right))
-        ends = np.stack([self.left[known], self.right[known]])
+        between = np.flatnonzero((self.left >= 0) & (self.right >= 0) & (self.left != self.right))
+        ends = np.stack([self.left[between], self.right[between]])
         if not directed:
             ends.sort(axis=0)
-        order = np.lexsort((known, ends[1], ends[0]))
+        order = np.lexsort((between, ends[1], ends[0]))
         ends = ends[:, order]
-        new = np.ones(len(known), np.bool_)
+        new = np.ones(len(between), np.bool_)
         new[1:] = (ends[:, 1:] != ends[:, :-1]).any(axis=0)
         first = np.zeros(len(self), np.bool_)
-        first[known[order[new]]] = True
+        first[between[order[new]]] = True
         return first
 
     def __len__(self) -> int:
@@ -168,20 +165,20 @@ class Data:
             left, right = graph.pairs()
             return Pairs(left.astype("int64"), right.astype("int64")), range(graph.nodes)
 
-        made = cls(read)
-        made._graph = graph  # its own constructor
-        return made
+        data = cls(read)
+        data._graph = graph  # its own constructor
+        return data
 
     @classmethod
     def elsewhere(cls, graph: EngineGraph | EngineArcs, labels: Sequence[Any], engine: Engine) -> "Data":
         """The data of a graph whose edges stay in an engine, which is closed with it."""
-        made = cls(_unread)
-        made._labels, made._engine = labels, engine
+        data = cls(_unread)
+        data._labels, data._engine = labels, engine
         if isinstance(graph, EngineGraph):
-            made._graph = graph
+            data._graph = graph
         else:
-            made._directed = graph
-        return made
+            data._directed = graph
+        return data
 
     @property
     def pairs(self) -> Pairs:

@@ -1,7 +1,4 @@
-"""Edges from files and other sources.
-
-Where edges come from: the columns of a source, and the nodes that it lists itself.
-"""
+"""Edges from files and other sources."""
 
 import contextlib
 from collections.abc import Callable, Sequence
@@ -94,14 +91,14 @@ def frame_columns(
         raise SourceError(what, fix="rename one.")
     if ends is None:
         lowered = {name.casefold(): name for name in names}
-        found = next((pair for pair in _USUAL if set(pair) <= lowered.keys()), None)
-        if found is None:
+        usual = next((pair for pair in _USUAL if set(pair) <= lowered.keys()), None)
+        if usual is None:
             among = (", ".join(names)[:200] or "none") if told else f"{len(names)} columns"
             raise InvalidParameterError(
                 f"Which columns hold the two ends of an edge is not clear among {among}.",
                 fix='say it: ends=("from_id", "to_id").' if told else _UNTOLD,
             )
-        left, right = (lowered[name] for name in found)
+        left, right = (lowered[name] for name in usual)
     else:
         left, right = _two(ends)
     for wanted in (left, right, weights, time):
@@ -141,7 +138,9 @@ def file_source(
     """
     place = Path(path)
     name = place.name.lower()
-    ending = max((each for each in (*SEPARATED, *_TYPED) if name.endswith(each)), key=len, default="")
+    ending = max(
+        (known_ending for known_ending in (*SEPARATED, *_TYPED) if name.endswith(known_ending)), key=len, default=""
+    )
     if not ending:
         raise SourceError(
             f"A file of edges ends in .parquet, .csv, .tsv, .txt or .duckdb (.csv, .tsv and .txt also with .gz), but"
@@ -172,8 +171,8 @@ def file_source(
     )
 
     def columns(*, rows: bool = True) -> EdgeColumns:
-        found = iter(read(chosen, rows=rows).columns)
-        return EdgeColumns(*(None if name is None else as_column(next(found)) for name in chosen))
+        arrays = iter(read(chosen, rows=rows).columns)
+        return EdgeColumns(*(None if name is None else as_column(next(arrays)) for name in chosen))
 
     called = place.name[: -len(".txt.gz")] if ending == ".txt.gz" else place.stem
     return EdgeSource("file", called, columns(rows=False), columns, written=written, ends=chosen[:2])
@@ -184,16 +183,16 @@ def _parquet(place: Path) -> tuple[list[str], Read]:
 
     def read(chosen: Sequence[str | None], *, rows: bool) -> pa.Table:
         wanted = [name for name in chosen if name is not None]
-        found: Any = None
+        table: Any = None
         try:
             with pq.ParquetFile(place) as file:
-                found = file.read(columns=list(dict.fromkeys(wanted))) if rows else file.schema_arrow.empty_table()
+                table = file.read(columns=list(dict.fromkeys(wanted))) if rows else file.schema_arrow.empty_table()
         except (pa.ArrowException, OSError):
             pass
-        if found is None:
+        if table is None:
             # Raised out here, so that what was said about the file is not attached to it as its context.
             raise _unread(place)
-        return pa.table([found.column(name) for name in wanted], names=[f"c{i}" for i in range(len(wanted))])
+        return pa.table([table.column(name) for name in wanted], names=[f"c{i}" for i in range(len(wanted))])
 
     names: list[str] | None = None
     with contextlib.suppress(pa.ArrowException, OSError):

@@ -105,14 +105,14 @@ def _as_tables(place: Path) -> Read:
     def read(chosen: Sequence[str | None], *, rows: bool) -> pa.Table:
         if not rows:
             return _typed(chosen)
-        made = [
+        columns = [
             exp.alias_(parse_one(how.format(quoted(name)), read="duckdb"), f"c{i}")
             for i, (name, how) in enumerate(zip(chosen, _HOW, strict=True))
             if name is not None
         ]
         again = rows_of(place)
         try:
-            return again.engine.run(exp.select(*made).from_(again.relation.subquery("lines")))
+            return again.engine.run(exp.select(*columns).from_(again.relation.subquery("lines")))
         finally:
             again.engine.close()
 
@@ -126,8 +126,10 @@ def _headless(place: Path, separator: str) -> Read:
         if not rows:
             return _typed(chosen)
         # Each line is cut by itself: a quote that nobody closes would take all lines below with it.
-        each = f"regexp_extract_all('{separator}' || rtrim(line, '\r'), '{separator}(?:{_QUOTED}|[^{separator}]*)')"
-        fields = f"SELECT {each} AS fields FROM {_LINES}"  # noqa: S608
+        split_line = (
+            f"regexp_extract_all('{separator}' || rtrim(line, '\r'), '{separator}(?:{_QUOTED}|[^{separator}]*)')"
+        )
+        fields = f"SELECT {split_line} AS fields FROM {_LINES}"  # noqa: S608
         wanted = _selected(chosen, lambda name: f"nullif({_field(PLACES.index(name) + 1)}, '')")
         return _asked(place, f"SELECT {wanted} FROM ({fields})")  # noqa: S608  # places only
 
@@ -176,8 +178,8 @@ def _first_line(place: Path) -> str:
 
 
 def _selected(chosen: Sequence[str | None], column: Callable[[str], str]) -> str:
-    made = zip(chosen, _HOW, strict=True)
-    return ", ".join(f"{how.format(column(name))} AS c{i}" for i, (name, how) in enumerate(made) if name is not None)
+    pairs = zip(chosen, _HOW, strict=True)
+    return ", ".join(f"{how.format(column(name))} AS c{i}" for i, (name, how) in enumerate(pairs) if name is not None)
 
 
 def _typed(chosen: Sequence[str | None]) -> pa.Table:

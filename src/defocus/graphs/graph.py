@@ -82,22 +82,20 @@ class Graph:
 
     def triangles(self) -> int:
         """How many triples of nodes are joined to each other."""
-        from defocus.graphs.kernels.rows import ranked  # noqa: PLC0415  # kernels are made for graphs
-        from defocus.graphs.kernels.triangles import triangle_count  # noqa: PLC0415
+        from defocus.graphs.kernels.rows import ranked, triangle_count  # noqa: PLC0415  # kernels are made for graphs
 
         return triangle_count(ranked(self))
 
     def triangles_and_level(self) -> tuple[int, int]:
         """How many triangles there are, and how far one edge can move their number around this graph."""
-        from defocus.graphs.kernels.rows import ranked  # noqa: PLC0415  # likewise
-        from defocus.graphs.kernels.triangles import most_common_neighbours, triangle_count  # noqa: PLC0415
+        from defocus.graphs.kernels.rows import most_common_neighbours, ranked, triangle_count  # noqa: PLC0415
 
         by_size = ranked(self)
         return triangle_count(by_size), most_common_neighbours(by_size)
 
     def leading_pairs(self) -> list[tuple[int, int]]:
-        """The pairs that decide how far stars move: see :func:`~defocus.graphs.kernels.triangles.leading_pairs`."""
-        from defocus.graphs.kernels.triangles import leading_pairs  # noqa: PLC0415  # likewise
+        """The pairs that decide how far stars move: see :func:`~defocus.graphs.kernels.rows.leading_pairs`."""
+        from defocus.graphs.kernels.rows import leading_pairs  # noqa: PLC0415  # likewise
 
         return leading_pairs(self)
 

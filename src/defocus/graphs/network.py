@@ -1,7 +1,4 @@
-"""A private graph and its questions: free to preview, charged once when released.
-
-A question about a graph: free to preview, charged once when it is released.
-"""
+"""A private graph and its questions: free to preview, charged once when released."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,12 +7,11 @@ from typing import Any, final
 from defocus.answers import Preview, PreviewColumn, Released
 from defocus.answers.tables import line
 from defocus.errors import InvalidParameterError, Number, UnknownQuestionError
-from defocus.graphs.answers import answered, from_record, to_record
 from defocus.graphs.data import RULES, Data
 from defocus.graphs.distributed.open import supported
 from defocus.graphs.kernels.rows import ready
 from defocus.graphs.public import Public, Statistic
-from defocus.graphs.question import Checking, Method, Question, chosen, foretold
+from defocus.graphs.question import Checking, Method, Question, answered, chosen, foretold, from_record, to_record
 from defocus.graphs.questions import (
     AskClustering,
     AskCommunities,
@@ -86,7 +82,7 @@ class GraphQuery:
         methods = self.methods(epsilon=epsilon, delta=delta)
         used = chosen(self.question, methods, method)
         ranked = sorted(methods, key=lambda each: each.error)
-        ways = [PreviewColumn(each.name, each.how, each.error, each.interval) for each in ranked]
+        ways = [PreviewColumn(method.name, method.how, method.error, method.interval) for method in ranked]
         return previewed(
             [way for way, each in zip(ways, ranked, strict=True) if each is used],
             used.event,
@@ -227,7 +223,7 @@ class Network:
         With nothing named, the statistics of an exponential random graph model: edges, 2-stars and triangles. The
         shares of epsilon are in proportion to ``weights``, one for each; without them the total error is made small.
         """
-        parts: Sequence[Any] = [_statistic(each) for each in statistics] or [Edges(), Stars(2), Triangles()]
+        parts: Sequence[Any] = [_statistic(statistic) for statistic in statistics] or [Edges(), Stars(2), Triangles()]
         return self.ask(AskJoint(Joint(parts), None if weights is None else tuple(weights)))
 
     def top_degrees(self, k: int = 20) -> GraphQuery:
@@ -302,10 +298,10 @@ class Network:
 
 def _statistic(wanted: Any) -> Any:
     """A statistic, or the one that a name stands for."""
-    found = wanted if isinstance(wanted, Statistic) else named(wanted)
-    if found is None:
+    statistic = wanted if isinstance(wanted, Statistic) else named(wanted)
+    if statistic is None:
         raise InvalidParameterError(
             f"There is no statistic {wanted!r:.60} to release jointly.",
             fix=f"choose among {', '.join(NAMES)}, or pass a statistic.",
         )
-    return found
+    return statistic

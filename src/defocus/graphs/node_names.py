@@ -75,14 +75,14 @@ def written_key(value: Any) -> Key | None:
     >>> [written_key(text) for text in ("12", "-3", "012", "12.0", "-0", "", "x")]
     [12, -3, '012', '12.0', '-0', None, 'x']
     """
-    found = key(value)
-    if isinstance(found, str):
-        if not found:
+    named = key(value)
+    if isinstance(named, str):
+        if not named:
             return None
-        digits = found.removeprefix("-")
-        if digits.isascii() and digits.isdigit() and len(digits) <= _LONGEST and found != "-0":
-            return int(found) if digits == "0" or digits[0] != "0" else found
-    return found
+        digits = named.removeprefix("-")
+        if digits.isascii() and digits.isdigit() and len(digits) <= _LONGEST and named != "-0":
+            return int(named) if digits == "0" or digits[0] != "0" else named
+    return named
 
 
 def order(one: Key) -> tuple[int, Any]:
@@ -113,7 +113,7 @@ def _key(value: Any) -> Key | None:  # noqa: C901, PLR0911  # one line for each 
     if isinstance(value, dt.date):
         return _moment(value)
     if isinstance(value, tuple):
-        return ("tuple", *(_part(each) for each in tuple.__iter__(value)))
+        return ("tuple", *(_part(inner) for inner in tuple.__iter__(value)))
     return None
 
 
@@ -141,10 +141,10 @@ def _part(value: Any) -> Key:
     """The key of a part of a tuple, where None may stand too. Numbers are spelt, since huge ones have no text."""
     if value is None:
         return ("missing",)
-    found = key(value)
-    if found is None:
+    named = key(value)
+    if named is None:
         raise TypeError  # then the whole tuple names nothing
-    return ("whole", hex(found)) if isinstance(found, int) else found
+    return ("whole", hex(named)) if isinstance(named, int) else named
 
 
 NOBODY = -1
@@ -176,9 +176,9 @@ def whole_numbers(side: Any) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
             fix="pass node numbers 0, 1, 2, …, or name the nodes: dp.open_graph(…, nodes=names).",
         )
     if array.dtype.kind == "O":
-        found = [_number(value) for value in array]
-        whole = np.fromiter((number is not None for number in found), np.bool_, len(found))
-        return np.fromiter((number or 0 for number in found), np.int64, len(found)), whole
+        numbers = [_number(value) for value in array]
+        whole = np.fromiter((number is not None for number in numbers), np.bool_, len(numbers))
+        return np.fromiter((number or 0 for number in numbers), np.int64, len(numbers)), whole
     if array.dtype.kind == "f":
         with np.errstate(invalid="ignore"):
             whole = (np.abs(array) < _FAR_END) & (array == np.floor(array))
@@ -274,10 +274,10 @@ def _from_categories(held: Any) -> Column:
     """Value by value: pandas chooses the type of categories by those that are there, so that it says something."""
     categories = as_column(held.categories)
     if not isinstance(categories, pa.Array) and categories.dtype.kind == "c":
-        known: list[Any] = [value.real if value.imag == 0 else None for value in categories.tolist()]
+        values: list[Any] = [value.real if value.imag == 0 else None for value in categories.tolist()]
     else:
-        known = _objects(categories)
-    return np.append(_from_objects(known), [None])[np.asarray(held.codes)]
+        values = _objects(categories)
+    return np.append(_from_objects(values), [None])[np.asarray(held.codes)]
 
 
 def _from_objects(values: Any) -> NDArray[Any]:
@@ -323,8 +323,8 @@ class Names:
         if isinstance(nodes, int):
             self._labels = range(nodes)
         elif (numbers := _plain_numbers(column := as_column(nodes))) is not None:
-            found, first = np.unique(numbers, return_index=True)
-            names = found if ordered else numbers[np.sort(first)]
+            distinct, first = np.unique(numbers, return_index=True)
+            names = distinct if ordered else numbers[np.sort(first)]
             places = np.argsort(names, kind="stable")
             self._labels, self._sorted = names.tolist(), (names[places], places)
         else:
@@ -334,7 +334,7 @@ class Names:
                 if (found_key := self._key(label)) is not None:
                     labels.setdefault(found_key, found_key if lines else _label(found_key, label))
             keys = sorted(labels, key=order) if ordered else list(labels)
-            self._labels = [labels[each] for each in keys]
+            self._labels = [labels[key] for key in keys]
             self._index(keys)
         if len(self._labels) > MOST_NODES:
             raise InvalidParameterError(f"A graph has at most {MOST_NODES} nodes here.", fix="list fewer nodes.")
@@ -358,15 +358,15 @@ class Names:
 
     def keyed(self) -> Iterator[tuple[Key, int]]:
         """The key of every node, and its number."""
-        known: Iterable[Key] = self._labels if self._known is None else self._known
-        return ((each, number) for number, each in enumerate(known))
+        keys: Iterable[Key] = self._labels if self._known is None else self._known
+        return ((each, number) for number, each in enumerate(keys))
 
     def check(self, column: Column) -> None:
         """Refuse a column whose type names none of the nodes, which must be public. Looks at no entry."""
         kind = _kind(column)
         if self._written or kind == "any" or not len(self._labels):
             return
-        kinds = {"number"} if self._known is None else {_sort(each) for each in self._known}
+        kinds = {"number"} if self._known is None else {_sort(name) for name in self._known}
         if kind not in kinds:
             shown = column.type if isinstance(column, pa.Array) else column.dtype
             raise InvalidParameterError(
@@ -388,27 +388,27 @@ class Names:
     def _from_numbers(self, column: Column) -> NDArray[np.int64]:
         """Quickly where numbers fit in 64 bits, and one by one where they do not."""
         numbers, whole = _whole(column)
-        found = self._from_whole(numbers, whole)
+        nodes = self._from_whole(numbers, whole)
         others = np.flatnonzero(~whole)
         if len(others) and not isinstance(self._labels, range):
             rest = _objects(column.take(pa.array(others)) if isinstance(column, pa.Array) else column[others])
-            found[others] = np.fromiter((self._number(value) for value in rest), np.int64, len(rest))
-        return found
+            nodes[others] = np.fromiter((self._number(value) for value in rest), np.int64, len(rest))
+        return nodes
 
     def _from_texts(self, column: Column) -> NDArray[np.int64]:
         bytes_ = _bytes(column)
-        found = np.full(len(column), NOBODY, np.int64)
+        result = np.full(len(column), NOBODY, np.int64)
         if self._written:
             fine = pc.fill_null(pc.match_substring_regex(bytes_, _WRITTEN), False)
             spelt = bytes_.filter(fine).cast(pa.large_string()).cast(pa.int64()).to_numpy(zero_copy_only=False)
-            found[fine.to_numpy(zero_copy_only=False)] = self._from_whole(spelt, np.ones(len(spelt), np.bool_))
+            result[fine.to_numpy(zero_copy_only=False)] = self._from_whole(spelt, np.ones(len(spelt), np.bool_))
         texts = {} if self._known is None else _spellings(self._known, written=self._written)
         if texts:
             place = pc.index_in(bytes_, value_set=pa.array(list(texts), pa.large_binary()), skip_nulls=True)
             places = pc.fill_null(place, NOBODY).to_numpy(zero_copy_only=False)
             nodes = np.fromiter(texts.values(), np.int64, len(texts))
-            found = np.where(places >= 0, nodes[np.maximum(places, 0)], found)
-        return found
+            result = np.where(places >= 0, nodes[np.maximum(places, 0)], result)
+        return result
 
     def _from_whole(self, numbers: NDArray[np.int64], whole: NDArray[np.bool_]) -> NDArray[np.int64]:
         if isinstance(self._labels, range):
@@ -443,15 +443,15 @@ class Names:
 def listed_in(*columns: Column, written: bool = False) -> Any:
     """Every name in the columns, once, in the order of their keys: for a declared public node set, or a private one."""
     numbers = [_plain_numbers(column) for column in columns]
-    if all(each is not None for each in numbers):
-        return np.unique(np.concatenate([each for each in numbers if each is not None]))
+    if all(number is not None for number in numbers):
+        return np.unique(np.concatenate([number for number in numbers if number is not None]))
     keyed: Callable[[Any], Key | None] = written_key if written else key
     names: dict[Key, Any] = {}
     for column in columns:
         for name in _objects(pc.unique(_bytes(column)) if is_text(column) else column, text=is_text(column)):
-            if (found := keyed(name)) is not None:
-                names.setdefault(found, _label(found, name))
-    return [names[each] for each in sorted(names, key=order)]
+            if (name_key := keyed(name)) is not None:
+                names.setdefault(name_key, _label(name_key, name))
+    return [names[name] for name in sorted(names, key=order)]
 
 
 def _label(named: Key, name: Any) -> Any:
@@ -521,16 +521,16 @@ def _bytes(column: Column) -> pa.Array:
     return plain.cast(pa.large_binary())
 
 
-def _spellings(known: dict[Key, int], *, written: bool) -> dict[bytes, int]:
+def _spellings(numbers: dict[Key, int], *, written: bool) -> dict[bytes, int]:
     """The bytes of names that are text; where numbers are written, of those too that do not fit in 64 bits."""
-    found = {}
-    for each, number in known.items():
-        if isinstance(each, str) or (written and isinstance(each, int) and abs(each) >= 10**DIGITS):
+    spellings = {}
+    for name, number in numbers.items():
+        if isinstance(name, str) or (written and isinstance(name, int) and abs(name) >= 10**DIGITS):
             try:
-                found[_spelt_number(each).encode("utf-8", "surrogateescape")] = number
+                spellings[_spelt_number(name).encode("utf-8", "surrogateescape")] = number
             except ValueError:  # no text of Arrow's holds half a character, or thousands of digits
                 continue
-    return found
+    return spellings
 
 
 def _spelt_number(named: int | str) -> str:

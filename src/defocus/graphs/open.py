@@ -1,10 +1,17 @@
-"""Opening a private graph: its edges, its public nodes, its unit, and the ledger that answers for it."""
+"""Opening a private graph: its edges, its public nodes, its unit, and the ledger that answers for it.
 
+A ledger adds up what may be known about one edge. The same rows read from other columns, or with a direction, have
+other edges: one edge of the first reading may be a hundred of the second. So a ledger is made for one reading.
+"""
+
+import hashlib
+import re
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 
@@ -12,21 +19,21 @@ from defocus.errors import InvalidParameterError, NotDeclaredError
 from defocus.graphs.data import RULES, Data, Pairs, checked_nodes
 from defocus.graphs.distributed.open import EngineEdges, engine_edges, in_engine
 from defocus.graphs.edge_files import EdgeColumns, EdgeSource
-from defocus.graphs.edge_reader import source
-from defocus.graphs.edge_values import times_of, weights_of
+from defocus.graphs.edge_reader import source, times_of, weights_of
 from defocus.graphs.kernels.rows import ready
-from defocus.graphs.ledgers import Holding, booked, called, place_of
 from defocus.graphs.network import Network
 from defocus.graphs.node_names import Lines, Names, is_text, listed_in
 from defocus.graphs.public import Public
 from defocus.ledger import Ledger
-from defocus.ledger.creation import check_kinds
+from defocus.ledger.creation import beside, check_kinds, exists
 from defocus.ledger.declarations import purposes_of
 from defocus.ledger.identity import identity
+from defocus.ledger.text import line
 from defocus.privacy.budgets import Budget
-from defocus.privacy.units import Unit
+from defocus.privacy.units import Unit, node
 
-__all__ = ["AS_LISTED", "open_graph"]
+__all__ = ["AS_LISTED", "Holding", "booked", "called", "open_graph", "place_of"]
+
 
 AS_LISTED = "as listed"
 """Says that the set of nodes is public, and is that of the nodes in the data. On a terminal it has a hyphen."""
@@ -167,9 +174,9 @@ def _there(
 ) -> EngineEdges | None:
     """The edges in an engine, if that is where they stay."""
     if in_engine(data, engine):
-        made = engine_edges(data, engine, memory=memory, threads=threads, **said)
-        undo.callback(made.source.engine.close)
-        return made
+        edges = engine_edges(data, engine, memory=memory, threads=threads, **said)
+        undo.callback(edges.source.engine.close)
+        return edges
     if memory is not None or threads is not None:
         raise InvalidParameterError(
             "memory= and threads= are for an engine, and none was named: edges are read into memory.",
@@ -223,6 +230,8 @@ def _nodes(
             f"This graph protects {unit}, so its nodes are public, and nobody said what they are.",
             fix='pass nodes=4039 if they are numbered from 0, a list of their names, or nodes="as listed" to say that'
             " those in the data are public.",
+            command="pass --nodes 4039 if they are numbered from 0, --nodes and a file with one name per line, or"
+            " --nodes as-listed to say that those in the data are public.",
         )
     if isinstance(nodes, str) and nodes.replace("-", " ") != AS_LISTED:
         raise InvalidParameterError(
@@ -237,10 +246,11 @@ def _nodes(
         raise InvalidParameterError(
             f"This graph protects {unit}, so how many nodes there are is private, and nodes cannot be a number.",
             fix="leave nodes= out, or pass the list of all nodes, which stays private.",
+            command="leave --nodes out, or pass a file of all nodes, one per line, which stays private.",
         )
     if nodes is None or isinstance(nodes, str):
-        found = _listed(opened, ordered=private or nodes is None)
-        return (None if private or nodes is None else found()[0]), lambda: _read(*found())
+        listed = _listed(opened, ordered=private or nodes is None)
+        return (None if private or nodes is None else listed()[0]), lambda: _read(*listed())
     counted = isinstance(nodes, int | np.integer | float | bool)
     names = Names(checked_nodes(nodes) if counted else nodes, written=_written(nodes, opened), ordered=private)
     if not private:  # else whether it is refused would tell about the names
@@ -280,5 +290,108 @@ def _rules(unit: Unit, public: Public, *, directed: bool) -> tuple[str, ...]:
     if unit.kind in {"weight", "event"}:
         return RULES[1:]
     way = () if not directed else ("edges have a direction: one from a to b is not one from b to a",)
-    known = () if public.listed else ("nodes without an edge are not known, and do not count",)
-    return (*RULES, *way, *known)
+    rules = () if public.listed else ("nodes without an edge are not known, and do not count",)
+    return (*RULES, *way, *rules)
+
+
+_DIRECTED = ", directed"
+_READING = re.compile(r"(?:, ends (?:['\"].* and .*['\"]|[0-9a-f]{16}))?(?:, directed)?$")
+"""What ledgers write behind the name of a graph."""
+_LONGEST = 80
+"""The names of two columns are written as they are up to so many characters."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """What a ledger holds of a graph: its name, the columns of its ends in any order, and its direction.
+
+    >>> Holding("calls", ("caller", "callee")).dataset
+    "calls, ends 'callee' and 'caller'"
+    >>> Holding("calls", None, directed=True).dataset
+    'calls, directed'
+    """
+
+    name: str
+    ends: tuple[str, str] | None
+    directed: bool = False
+
+    @property
+    def dataset(self) -> str:
+        """What is written into the ledger."""
+        return self.name + ("" if self.ends is None else f", ends {_spelt(self.ends)}") + _DIRECTED * self.directed
+
+    @property
+    def earlier(self) -> str:
+        """What was, before columns were written down, and is where the data has none."""
+        return self.name + _DIRECTED * self.directed
+
+
+def called(name: str | None, opened: EdgeSource, ledger: Any) -> str:
+    """What the data is called where nobody says: as its file is, else as in its ledger.
+
+    A name that reads like what ledgers write behind names is refused: two graphs would be called alike.
+    """
+    title = _found(opened, ledger) if name is None else line("name", name, longest=200)
+    if _READING.sub("", title, count=1) != title:
+        raise InvalidParameterError(
+            f"A graph cannot be called {title!r:.80}: ledgers write behind a name how edges are read.",
+            fix='call it otherwise: name="friends"; pass directed= and ends= for the rest.',
+        )
+    return title
+
+
+def _found(opened: EdgeSource, ledger: Any) -> str:
+    if opened.name is not None:
+        return opened.name
+    if isinstance(ledger, Ledger):
+        return _READING.sub("", ledger.dataset, count=1)
+    return Path(ledger).stem if isinstance(ledger, str | Path) and "://" not in str(ledger) else "graph"
+
+
+def place_of(data: Any, table: str | None, unit: Unit | None, budget: Budget | None) -> Path:
+    """Where the ledger is if nobody says: beside the data."""
+    place = beside(data, table=table, unit=unit, budget=budget)
+    if place is not None:
+        return place
+    raise NotDeclaredError(
+        "This graph has no place of its own, so nobody knows where its ledger is.",
+        fix='pass ledger="friends.ledger" and name="friends", the same each time, or the budget would start anew.',
+    )
+
+
+def booked(
+    place: Ledger | str | Path,
+    holding: Holding,
+    undo: ExitStack,
+    anchor_file: str | Path | None,
+    *,
+    unit: Unit | None,
+    budget: Budget | None,
+    **facts: Any,
+) -> Ledger:
+    """The ledger for this reading of the data, which is made now if there is none.
+
+    One for edges must have been made for the same unit and reading. One for persons holds any graph about them: by
+    default a person is a node. A ledger that was made before columns were written down is opened as it was.
+    """
+    if isinstance(place, Ledger):
+        book = place
+        book.terms.hold(dataset=None, unit=None, budget=budget)
+    elif unit is None or exists(place):
+        book = undo.enter_context(Ledger.open(place, anchor_file=anchor_file, budget=budget))
+    else:
+        made: dict[str, Any] = {"budget": budget, "unit": unit, "dataset": holding.dataset, **facts}
+        book = undo.enter_context(Ledger.open(place, anchor_file=anchor_file, **made))
+    name = holding.earlier if book.dataset == holding.earlier else holding.dataset
+    if unit is None and book.person.kind == "user" and name not in {declared.name for declared in book.datasets()}:
+        unit = book.unit if book.unit.kind != "user" else node()
+    return book.data(name, unit=unit, **facts)
+
+
+def _spelt(ends: tuple[str, str]) -> str:
+    """Two columns in one line; by a few digits where their names are long."""
+    text = " and ".join(map(repr, sorted(ends)))
+    if len(text) <= _LONGEST:
+        return text
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,7 +1,4 @@
-"""Public facts about a graph, and statistics whose plans depend on those alone.
-
-What everyone may know about a graph, and nothing else: what plans and lengths of results may depend on.
-"""
+"""Public facts about a graph, and statistics whose plans depend on those alone."""
 
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias, final, runtime_checkable
@@ -58,8 +55,8 @@ class Public:
     def answerable(self) -> str:
         """What can be asked where this unit is protected, in words."""
         if self.unit.kind == "node":
-            return "edges() or triangles()" + (" or degree_histogram()" if self.listed else "")
-        return {"weight": "weights()", "event": "interactions(every=…)"}.get(self.unit.kind, "edges()")
+            return "edges or triangles" + (" or the degree histogram" if self.listed else "")
+        return {"weight": "weights", "event": "interactions"}.get(self.unit.kind, "edges")
 
     def need_all_nodes(self) -> None:
         """Refuse where nodes without an edge are not known: a node that leaves would take others with it."""
@@ -68,6 +65,7 @@ class Public:
                 "Nodes without an edge are not known here, so a node that leaves takes others out of the count with"
                 " it.",
                 fix="pass the list of all nodes when the graph is opened: nodes=[…]; it stays private.",
+                command="pass --nodes and a file of all nodes, one per line; it stays private.",
             )
 
     @property

@@ -33,10 +33,10 @@ def microseconds(column: Any) -> tuple[NDArray[np.int64], NDArray[np.bool_]] | N
     >>> counts.tolist(), there.tolist()
     ([1000000, 0, 0], [True, False, False])
     """
-    found = _counted(column)
-    if found is None:
+    counted = _counted(column)
+    if counted is None:
         return None
-    counts, there, step = found
+    counts, there, step = counted
     most = _MOST // step.numerator
     fits = there & (counts <= most) & (counts >= -most)
     return np.where(fits, counts, 0) * step.numerator // step.denominator, fits
@@ -44,13 +44,13 @@ def microseconds(column: Any) -> tuple[NDArray[np.int64], NDArray[np.bool_]] | N
 
 def dated(column: Any) -> list[dt.date | None] | None:
     """The dates or moments in a column, as far as Python has years for them; None for other types of columns."""
-    found = microseconds(column)
-    if found is None:
+    counted = microseconds(column)
+    if counted is None:
         return None
-    counts, there = found
+    counts, there = counted
     moments = [_moment(count) if known else None for count, known in zip(counts.tolist(), there.tolist(), strict=True)]
     whole = pa.types.is_date(column.type) if isinstance(column, pa.Array) else np.datetime_data(column.dtype)[0] == "D"
-    return [None if each is None else each.date() if whole else each for each in moments]
+    return [None if moment is None else moment.date() if whole else moment for moment in moments]
 
 
 def _counted(column: Any) -> tuple[NDArray[np.int64], NDArray[np.bool_], Fraction] | None:

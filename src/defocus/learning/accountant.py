@@ -1,7 +1,5 @@
 r"""The plan of a run: its steps, its noise, and the event that it owes.
 
-What a user declares of a run, read in the same way everywhere; without PyTorch.
-
 From what a user declares to a plan: steps, sampling, noise and the one event of the whole run. All of it is public.
 
 A step releases several things about one sample: the gradient, and what adaptive clipping and metrics need. Each has
@@ -12,10 +10,11 @@ Gaussian noise of a ratio of its own. Together they are one Gaussian release who
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
 
+from defocus.answers.tables import text_facts
 from defocus.errors import InvalidParameterError, Number, UnsupportedEventError, count, positive
 from defocus.learning.clipping import AdaptiveClipping, Clipping
 from defocus.learning.metrics import Metrics
@@ -25,6 +24,7 @@ from defocus.privacy.accounting import tightest
 from defocus.privacy.budgets import Budget
 from defocus.privacy.calibration import calibrate, check_delta, spoken_delta
 from defocus.privacy.events import Event
+from defocus.privacy.html import html_facts
 from defocus.privacy.units import Adjacency, Unit
 
 __all__ = ["Plan", "plan", "protected", "steps_of"]
@@ -59,13 +59,13 @@ _MOST_STEPS = 10**7
 @final
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a run will do, and what it owes."""
+    """What a run will do, and what it owes; ``print`` it to read it."""
 
     unit: Unit
     price: Budget
     size: int
     sampling: Sampling
-    factors: tuple[float, ...] = field(repr=False)
+    factors: tuple[float, ...]
     """The noise of each step, in multiples of the base."""
     ratio: float
     """The base: standard deviation over sensitivity of everything a step releases, taken together."""
@@ -93,6 +93,26 @@ class Plan:
     def ratio_of(self, part: int, step: int) -> float:
         """Standard deviation over sensitivity of one part (0: gradient, 1: clip, 2: metrics) of a step."""
         return self.ratio * self.factors[step] / math.sqrt(self.shares[part])
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """Names and words."""
+        correlated = "" if self.strategy is None else ", of which later steps take back a part"
+        return {
+            "protected": str(self.unit),
+            "steps": f"{self.steps}, {self.batch_size:g} of {self.size} expected in each",
+            "cost": f"{self.price} for the whole run",
+            "noise": f"{self.noise_in_words()} times the sensitivity of a step{correlated}",
+        }
+
+    def __str__(self) -> str:
+        return text_facts({name: [words] for name, words in self.facts.items()})
+
+    def __repr__(self) -> str:
+        return f"<plan: {self.steps} steps, {self.price}>"
+
+    def _repr_html_(self) -> str:
+        return html_facts(self.facts)
 
     def noise_in_words(self, part: int | None = None) -> str:
         """Standard deviation over sensitivity in every step, of one part or of all together.
@@ -228,19 +248,19 @@ def _steps(size: int, batch: Fraction, epochs: object, steps: object, sampling: 
             "How long to train is told by epochs= or by steps=, one of them.", fix="pass for example epochs=10."
         )
     if steps is not None:
-        found = count("steps", steps)
+        total = count("steps", steps)
     elif sampling == "balls in bins":
-        found = count("epochs", epochs) * max(1, round(size / batch))
+        total = count("epochs", epochs) * max(1, round(size / batch))
     elif sampling == "shuffled":
-        found = count("epochs", epochs) * math.ceil(size / batch)
+        total = count("epochs", epochs) * math.ceil(size / batch)
     else:
-        found = steps_of(epochs, size, batch)
-    if found > _MOST_STEPS:
+        total = steps_of(epochs, size, batch)
+    if total > _MOST_STEPS:
         raise InvalidParameterError(
-            f"A run has at most {_MOST_STEPS} steps, but this one has {found}.",
+            f"A run has at most {_MOST_STEPS} steps, but this one has {total}.",
             fix="train for less, or in larger batches.",
         )
-    return found
+    return total
 
 
 def _least(event: Callable[[float], Event], price: Budget | None, unit: Unit) -> float:

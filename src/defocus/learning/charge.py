@@ -9,7 +9,7 @@ import torch
 from defocus.errors import CheckpointError
 from defocus.learning.accountant import Plan, plan
 from defocus.learning.distributed import Ranks
-from defocus.learning.ledgers import delta_of, ledger_of, place_of, total_of
+from defocus.learning.ledgers import charge_run, delta_of, ledger_of, place_of, total_of
 from defocus.learning.noise import new_key
 from defocus.learning.resume import State, ended
 from defocus.learning.run_log import Log, check_folder
@@ -20,7 +20,7 @@ from defocus.noise import Bits
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event
 from defocus.privacy.units import Unit
-from defocus.release.charge import admitted, charge
+from defocus.release.charge import admitted
 
 __all__ = ["Payment", "paying"]
 
@@ -70,7 +70,7 @@ class Payment:
     def __init__(
         self,
         place: Ledger | str | Path | None,
-        made: Plan,
+        run_plan: Plan,
         asked: Mapping[str, Any],
         ranks: Ranks,
         bits: Bits,
@@ -79,7 +79,7 @@ class Payment:
         about: str,
         who: str | None,
     ) -> None:
-        self._place, self._plan, self._asked, self._ranks, self._bits = place, made, asked, ranks, bits
+        self._place, self._plan, self._asked, self._ranks, self._bits = place, run_plan, asked, ranks, bits
         self._budget, self._about, self._who = budget, about, who
         self._ledger = self._opened(make=False)
         self._charged = self._ended = False
@@ -135,14 +135,14 @@ class Payment:
     def resume(self, state: State, path: str | Path) -> tuple[dict[str, Any], dict[str, str]]:
         """Take over what a checkpoint says was paid and drawn, and return what else is in it; see :class:`State`."""
         try:
-            found = self._ranks.together(lambda: self._loaded(state, path), "resume the run")
+            kept = self._ranks.together(lambda: self._loaded(state, path), "resume the run")
             self._ranks.agree(state.key[:-4] + state.taken.to_bytes(4, "little"), "checkpoint")
         except BaseException:
             if state.log is not None:
                 state.log.close()
             raise
         self.key, self.receipt, self.log, self._charged = state.key, state.receipt, state.log, True
-        return found
+        return kept
 
     def _loaded(self, state: State, path: str | Path) -> tuple[dict[str, Any], dict[str, str]]:
         self._ledger = self._opened(make=False)
@@ -158,12 +158,12 @@ class Payment:
         if self._ledger is None:
             return None
         check_folder(self._ledger)  # where steps will be noted: what is wrong with it costs nothing
-        return charge(
+        return charge_run(
             self._plan.event,
             ledger=self._ledger,
+            price=self._plan.price,
             purpose=self._about,
             who=self._who,
-            asked=self._plan.price,
             replan=self._replan,
         )
 

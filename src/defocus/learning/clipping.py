@@ -199,7 +199,7 @@ class PerLayerClipping(Clipping):
         for name in parameters:
             home = name.rpartition(".")[0]
             if isinstance(self.norms, dict):
-                fitting = [each for each in self.norms if name == each or name.startswith(f"{each}.")]
+                fitting = [norms for norms in self.norms if name == norms or name.startswith(f"{norms}.")]
                 if not fitting:
                     raise InvalidParameterError(
                         f"The trainable parameter {name} is in no group.",
@@ -213,10 +213,10 @@ class PerLayerClipping(Clipping):
                 f"No trainable parameter is in the group {unknown[0]!r:.60} of PerLayerClipping.",
                 fix="leave it out, or write the name of a module as model.named_modules() has it.",
             )
-        each = {home: self.norms[home] if isinstance(self.norms, dict) else self.norms for home in groups}
+        norms = {home: self.norms[home] if isinstance(self.norms, dict) else self.norms for home in groups}
         if not isinstance(self.norms, dict):
-            each = {home: float(self.norms) / math.sqrt(len(groups)) for home in groups}
-        return PerLayerClipping(each, tuple(tuple(names) for names in groups.values()))
+            norms = {home: float(self.norms) / math.sqrt(len(groups)) for home in groups}
+        return PerLayerClipping(norms, tuple(tuple(names) for names in groups.values()))
 
     def start(self) -> tuple[float, ...]:
         """See the base class."""

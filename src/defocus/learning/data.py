@@ -68,12 +68,12 @@ class Examples:
 
     def _read(self, number: int) -> Batch | None:
         try:
-            found: Batch = _fitted(_pair(self._dataset[number]), self._form)
+            example: Batch = _fitted(_pair(self._dataset[number]), self._form)
         except KeyboardInterrupt:
             raise
         except BaseException:  # noqa: BLE001 -- whatever one item is or does, it says nothing about the others
             return None
-        return found
+        return example
 
 
 @final
@@ -191,16 +191,16 @@ def _tensor(leaf: Any) -> Any:
     return _plain(leaf) if isinstance(leaf, torch.Tensor) else leaf
 
 
-def _some(made: Examples) -> Examples:
-    if made.length < 1:
+def _some(listed: Examples) -> Examples:
+    if listed.length < 1:
         raise UnfitDataError("There are no examples.", fix=_FIX)
-    return made
+    return listed
 
 
 def _zeros(batch: Batch) -> Batch:
     """One example of the form of these."""
-    found: Batch = trees.tree_map(lambda leaf: leaf.new_zeros((1, *leaf.shape[1:])), tuple(batch))
-    return found
+    zeros: Batch = trees.tree_map(lambda leaf: leaf.new_zeros((1, *leaf.shape[1:])), tuple(batch))
+    return zeros
 
 
 def _fitted(item: Any, form: Any) -> Any:
@@ -216,8 +216,8 @@ def _fitted(item: Any, form: Any) -> Any:
         return {name: _fitted(item[name], each) for name, each in form.items()}
     if not isinstance(item, tuple | list) or len(item) != len(form):
         raise _unlike()
-    made = [_fitted(*pair) for pair in zip(item, form, strict=True)]
-    return form._make(made) if hasattr(form, "_make") else type(form)(made)  # those with names are made otherwise
+    parts = [_fitted(*pair) for pair in zip(item, form, strict=True)]
+    return form._make(parts) if hasattr(form, "_make") else type(form)(parts)  # those with names are made otherwise
 
 
 def _plain(leaf: Any) -> torch.Tensor:
@@ -256,5 +256,5 @@ def _pair(item: Any) -> Batch:
 
 
 def _moved(batch: Batch, device: torch.device | None) -> Batch:
-    found: Batch = trees.tree_map(lambda leaf: leaf if device is None else leaf.to(device), tuple(batch))
-    return found
+    moved: Batch = trees.tree_map(lambda leaf: leaf if device is None else leaf.to(device), tuple(batch))
+    return moved

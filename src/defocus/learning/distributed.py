@@ -76,8 +76,8 @@ class Ranks:
 
     def number(self, value: float) -> float:
         """The first process's number, for all."""
-        found: float = struct.unpack("<d", self.shared(struct.pack("<d", value)))[0]
-        return found
+        number: float = struct.unpack("<d", self.shared(struct.pack("<d", value)))[0]
+        return number
 
     def agree(self, digest: bytes, what: str) -> None:
         """Refuse if the processes were not given the same."""

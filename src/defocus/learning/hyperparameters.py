@@ -51,7 +51,7 @@ from defocus.learning.accountant import Plan, plan
 from defocus.learning.clipping import FixedClipping
 from defocus.learning.data import Examples, Units, examples, without_loader
 from defocus.learning.distributed import Ranks
-from defocus.learning.ledgers import ledger_of, place_of, price, total_of
+from defocus.learning.ledgers import charge_run, ledger_of, place_of, price, total_of
 from defocus.learning.model_check.trials import generators
 from defocus.learning.model_guard import Snapshot
 from defocus.learning.suggestions import EPOCHS
@@ -68,7 +68,6 @@ from defocus.privacy.events import DiscreteGaussian, Event, Selected
 from defocus.privacy.html import html_facts
 from defocus.privacy.selection import select
 from defocus.privacy.units import Unit
-from defocus.release.charge import charge
 from defocus.release.paid_computation import silence
 
 __all__ = ["SearchResult", "number_of_runs", "search"]
@@ -82,9 +81,9 @@ def number_of_runs(gamma: Number, eta: Number, bits: Bits) -> int:
             "gamma must lie between 0 and 1, and eta be above -1 and at most 1.", fix="pass eta = 0, the usual choice."
         )
     while True:
-        found = _first_head(heads, bits)
-        if _kept(found, shape, bits):
-            return found
+        number = _first_head(heads, bits)
+        if _kept(number, shape, bits):
+            return number
 
 
 def _first_head(heads: Fraction, bits: Bits) -> int:
@@ -144,11 +143,11 @@ class SearchResult:
     @property
     def facts(self) -> dict[str, str]:
         """Names and words."""
-        found = {"setting": f"{self.setting}", "score": f"{self.score:.4f}"}
+        facts = {"setting": f"{self.setting}", "score": f"{self.score:.4f}"}
         if self.receipt is None:
-            return {**found, "charged": "nothing: the data is public"}
+            return {**facts, "charged": "nothing: the data is public"}
         unit, cost = self.receipt.terms.unit, f"{self.price} for all runs together, however many there were"
-        return {**found, "protected": str(unit), "cost": cost, "charged": str(self.receipt)}
+        return {**facts, "protected": str(unit), "cost": cost, "charged": str(self.receipt)}
 
     def __str__(self) -> str:
         return text_facts({name: [words] for name, words in self.facts.items()})
@@ -266,7 +265,7 @@ def search(
     about = (
         f"{purpose} ({len(tried)} settings, about {float(runs):g} runs of {alone.steps} steps, size {size} as public)"
     )
-    receipt = charge(chosen, ledger=book, purpose=about, who=who, asked=cost)
+    receipt = charge_run(chosen, ledger=book, price=cost, purpose=about, who=who)
     tries = (uniform(len(tried), bits=drawn) for _ in range(number_of_runs(chosen.gamma, chosen.eta, drawn)))
     # Left as they are found: what is drawn from them in each run would tell how many there were.
     # Nor is anything warned of: it may be about private examples, and tell how many runs there were.
@@ -286,8 +285,8 @@ def _priced(
     gamma = Fraction(max(1, round(float(law.gamma) * _GRAIN)), _GRAIN)
 
     def whole(ratio: float) -> Selected:
-        made = first.sampling.event([ratio] * first.steps)
-        return Selected(made if not deviation else made + DiscreteGaussian(deviation), gamma, Fraction(eta))
+        run = first.sampling.event([ratio] * first.steps)
+        return Selected(run if not deviation else run + DiscreteGaussian(deviation), gamma, Fraction(eta))
 
     try:
         ratio = calibrate(
@@ -334,12 +333,12 @@ class _One:
             self._trainer(setting, planned, Path(folder))
 
     def _trainer(self, setting: Any, planned: Plan, folder: Path) -> tuple[Any, Trainer]:
-        made = self._make(setting)
-        if not isinstance(made, tuple) or len(made) not in {3, 4}:
+        parts = self._make(setting)
+        if not isinstance(parts, tuple) or len(parts) not in {3, 4}:
             raise InvalidParameterError(
                 "make must give (model, loss, optimizer), or these and a max_grad_norm.", fix="return a tuple of them."
             )
-        model, loss, optimizer, *clip = made
+        model, loss, optimizer, *clip = parts
         self._apart(model, optimizer)
         run = Trainer(
             model,
@@ -371,9 +370,9 @@ class _One:
         """
         if not isinstance(model, torch.nn.Module) or not isinstance(optimizer, torch.optim.Optimizer):
             return  # the trainer says what is wrong
-        trained = [each for each in model.parameters() if each.requires_grad]
-        trained += [each for group in optimizer.param_groups for each in group["params"]]
-        storages = {StorageWeakRef(each.untyped_storage()) for each in trained}
+        trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        trained += [parameter for group in optimizer.param_groups for parameter in group["params"]]
+        storages = {StorageWeakRef(parameter.untyped_storage()) for parameter in trained}
         if optimizer in self._optimizers or storages & self._storages:
             raise InvalidParameterError(
                 "Two runs share a parameter or an optimizer, so that one would go on from the other.",
@@ -384,7 +383,7 @@ class _One:
 
     def _right(self, model: torch.nn.Module, numbers: Integers, device: torch.device) -> int:
         """How many of these are told right; one on which the model fails is not, and moves nobody else's answer."""
-        found = Snapshot(model)
+        snapshot = Snapshot(model)
         try:
             inputs, classes = self._held.take(numbers, device)
             return int((model(inputs).argmax(-1) == classes).sum())
@@ -394,9 +393,9 @@ class _One:
             if len(numbers) <= 1:
                 return 0
         finally:
-            found.restore()
+            snapshot.restore()
         half = len(numbers) // 2
-        return sum(self._right(model, each, device) for each in (numbers[:half], numbers[half:]))
+        return sum(self._right(model, part, device) for part in (numbers[:half], numbers[half:]))
 
     def _score(self, model: torch.nn.Module, deviation: float) -> float:
         right, device, before = 0, next(model.parameters()).device, model.training
@@ -410,15 +409,15 @@ class _One:
 
 
 def _held(validation: Any, example: Any) -> Examples:
-    found = examples(validation, example)
-    targets = found.form()[1]
+    held = examples(validation, example)
+    targets = held.form()[1]
     if not isinstance(targets, torch.Tensor) or targets.dtype.is_floating_point or targets.dim() != 1:
         raise InvalidParameterError(
             "A search counts how many classes are told right, but the targets of validation= are not classes.",
             fix="pass (inputs, classes) with one whole number for each example; for other scores, search on public data"
             " with a loop of your own.",
         )
-    return found
+    return held
 
 
 def _settings(settings: Any) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Which ledger pays for a fit, and the price of one fit as its parameters say it; without PyTorch."""
+"""Which ledger pays for a fit or a run, how it is charged, and the price of one fit; without PyTorch."""
 
 import os
 from pathlib import Path
@@ -6,14 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from defocus.errors import InvalidParameterError, NotDeclaredError
-from defocus.ledger import Ledger
+from defocus.errors import BudgetExceededError, InvalidParameterError, NotDeclaredError
+from defocus.ledger import Ledger, Receipt
 from defocus.ledger.creation import beside, exists
 from defocus.privacy.budgets import Budget
 from defocus.privacy.calibration import check_budget, delta_for
+from defocus.privacy.events import Event
 from defocus.privacy.units import Unit, rows
+from defocus.release.charge import charge
 
-__all__ = ["delta_of", "ledger_of", "place_of", "price", "total_of"]
+__all__ = ["charge_run", "delta_of", "ledger_of", "place_of", "price", "total_of"]
 
 _CUSTOMARY = 1e-6
 
@@ -88,11 +90,24 @@ def total_of(place: Ledger | str | Path, budget: Budget | None, *, anchor_file: 
     """The total of the ledger, or the ``budget`` that it would be made with."""
     if isinstance(place, Ledger):
         return place.budget
-    found = Ledger.find(place, anchor_file=anchor_file)
-    if found is None:
+    ledger = Ledger.find(place, anchor_file=anchor_file)
+    if ledger is None:
         return budget
-    with found:
-        return found.budget
+    with ledger:
+        return ledger.budget
+
+
+def charge_run(event: Event, *, ledger: Ledger, price: Budget, **more: Any) -> Receipt:
+    """Charge a run, or refuse it with its price, the total of the ledger, and how several runs share one."""
+    try:
+        return charge(event, ledger=ledger, asked=price, **more)
+    except BudgetExceededError as refused:
+        refused.fix += (
+            f" This run costs {price} (epsilon= and delta=), and the total of the ledger is {ledger.budget}: that was"
+            " fixed when it was made, by budget= or by the price of its first run. Train with a smaller epsilon= if"
+            " enough is left. For several runs, pass their total as budget= with the first one."
+        )
+        raise
 
 
 def _opened(place: str | Path, unit: Unit | None, new: Budget | None) -> Ledger:
@@ -104,7 +119,7 @@ def _opened(place: str | Path, unit: Unit | None, new: Budget | None) -> Ledger:
 def _source(data: Any) -> str | Path | None:
     """The file or folder that examples are read from; of inputs and targets, the inputs: else one would be left out."""
     data = data[0] if isinstance(data, tuple | list) and len(data) == 2 else data
-    found = data.filename if isinstance(data, np.memmap) else getattr(data, "root", None)
-    if isinstance(found, str | Path) and os.path.exists(found):  # noqa: PTH110  # never raises
-        return found
+    place = data.filename if isinstance(data, np.memmap) else getattr(data, "root", None)
+    if isinstance(place, str | Path) and os.path.exists(place):  # noqa: PTH110  # never raises
+        return place
     return _source(data.dataset) if hasattr(data, "dataset") else None  # a Subset

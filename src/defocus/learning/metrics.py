@@ -91,10 +91,10 @@ class PrivateMetrics:
         if not len(losses):
             return
         self.losses.append(float(losses[torch.isfinite(losses)].mean()))
-        known = norms[torch.isfinite(norms)].float()
-        cuts = torch.tensor([0.25, 0.5, 0.75], device=known.device)
-        found = torch.quantile(known[: 2**20], cuts).tolist() if len(known) else [math.nan] * 3
-        self.quantiles.append((found[0], found[1], found[2]))
+        usable = norms[torch.isfinite(norms)].float()
+        cuts = torch.tensor([0.25, 0.5, 0.75], device=usable.device)
+        quantiles = torch.quantile(usable[: 2**20], cuts).tolist() if len(usable) else [math.nan] * 3
+        self.quantiles.append((quantiles[0], quantiles[1], quantiles[2]))
 
 
 @final
@@ -173,9 +173,9 @@ def as_metrics(metrics: object) -> Metrics | str:
     """What to show on the way: "paid" (a :class:`Metrics`), "private" or "nothing"."""
     if isinstance(metrics, Metrics):
         return metrics
-    known: dict[Any, Metrics | str] = {"paid": Metrics(), "private": "private", "nothing": "nothing"}
-    if not isinstance(metrics, str) or metrics not in known:
+    named: dict[Any, Metrics | str] = {"paid": Metrics(), "private": "private", "nothing": "nothing"}
+    if not isinstance(metrics, str) or metrics not in named:
         raise InvalidParameterError(
             f"There are no metrics called {metrics!r:.60}.", fix='choose "paid", "private" or "nothing".'
         )
-    return known[metrics]
+    return named[metrics]

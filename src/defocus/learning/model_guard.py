@@ -45,19 +45,19 @@ class Snapshot:
     __slots__ = ("_arrays", "_contents", "_tensors")
 
     def __init__(self, model: Module, before: "Snapshot | None" = None, *, loss: Any = None) -> None:
-        known = {} if before is None else before._tensors  # noqa: SLF001 -- of its own kind
+        earlier = {} if before is None else before._tensors  # noqa: SLF001 -- of its own kind
         self._contents: list[tuple[Any, list[Any]]] = []
         self._arrays: list[tuple[Any, Any]] = []
         self._tensors: dict[int, tuple[torch.Tensor, int, torch.Tensor]] = {}
-        for each in _reached([*model.modules(), loss]):
-            if isinstance(each, torch.Tensor):
-                old = known.get(id(each))
-                good = old is not None and each.numel() > _SMALL and old[0] is each and old[1] == version(each)
-                self._tensors[id(each)] = old if old and good else (each, version(each), each.detach().clone())
-            elif isinstance(each, np.ndarray):
-                self._arrays.append((each, each.copy()))
+        for thing in _reached([*model.modules(), loss]):
+            if isinstance(thing, torch.Tensor):
+                old = earlier.get(id(thing))
+                good = old is not None and thing.numel() > _SMALL and old[0] is thing and old[1] == version(thing)
+                self._tensors[id(thing)] = old if old and good else (thing, version(thing), thing.detach().clone())
+            elif isinstance(thing, np.ndarray):
+                self._arrays.append((thing, thing.copy()))
             else:
-                self._contents.append((each, _inside(each)))
+                self._contents.append((thing, _inside(thing)))
 
     def restore(self) -> None:
         """Put everything back. Nothing is written where nothing changed, as in almost every module."""
@@ -81,38 +81,38 @@ def version(tensor: torch.Tensor) -> int:
 
 def _reached(roots: list[Any]) -> Iterator[Any]:
     """Whatever can hold something of a pass, each once: holders, tensors and arrays."""
-    left, seen = [(each, True) for each in roots], set()
+    left, seen = [(thing, True) for thing in roots], set()
     while left:
-        each, near = left.pop()
-        if isinstance(each, _FIXED) or id(each) in seen:
+        thing, near = left.pop()
+        if isinstance(thing, _FIXED) or id(thing) in seen:
             continue
-        seen.add(id(each))
-        if isinstance(each, torch.Tensor) or (isinstance(each, np.ndarray) and each.size <= _SMALL):
-            yield each
-        elif isinstance(each, _HOLDERS):
-            if not isinstance(each, type) or _own(each):
-                yield each
-                left += [(inside, near) for inside in _inside(each)]
+        seen.add(id(thing))
+        if isinstance(thing, torch.Tensor) or (isinstance(thing, np.ndarray) and thing.size <= _SMALL):
+            yield thing
+        elif isinstance(thing, _HOLDERS):
+            if not isinstance(thing, type) or _own(thing):
+                yield thing
+                left += [(inside, near) for inside in _inside(thing)]
         else:
-            left += _behind(each, near=near)
+            left += _behind(thing, near=near)
 
 
-def _behind(each: Any, *, near: bool) -> list[tuple[Any, bool]]:
+def _behind(thing: Any, *, near: bool) -> list[tuple[Any, bool]]:
     """Where something holds what it holds, and whether objects that are found there are looked into."""
-    found: list[Any] = []
-    if isinstance(each, Module):
-        return [(vars(each), True), *((kind, True) for kind in type(each).__mro__)]
-    if isinstance(each, FunctionType):
-        found, near = [*(each.__closure__ or ()), vars(each), each.__defaults__, each.__kwdefaults__], False
-    elif isinstance(each, MethodType):
-        found = [each.__self__, each.__func__]
-    elif isinstance(each, functools.partial):
-        found = [each.func, each.args, each.keywords]
-    elif isinstance(each, tuple):
-        found = list(each)
-    elif near and _own(type(each)) and hasattr(each, "__dict__"):
-        found, near = [vars(each), type(each)], False
-    return [(one, near) for one in found]
+    inside: list[Any] = []
+    if isinstance(thing, Module):
+        return [(vars(thing), True), *((kind, True) for kind in type(thing).__mro__)]
+    if isinstance(thing, FunctionType):
+        inside, near = [*(thing.__closure__ or ()), vars(thing), thing.__defaults__, thing.__kwdefaults__], False
+    elif isinstance(thing, MethodType):
+        inside = [thing.__self__, thing.__func__]
+    elif isinstance(thing, functools.partial):
+        inside = [thing.func, thing.args, thing.keywords]
+    elif isinstance(thing, tuple):
+        inside = list(thing)
+    elif near and _own(type(thing)) and hasattr(thing, "__dict__"):
+        inside, near = [vars(thing), type(thing)], False
+    return [(one, near) for one in inside]
 
 
 def _own(kind: type) -> bool:
@@ -123,13 +123,13 @@ def _own(kind: type) -> bool:
 def _inside(holder: Any) -> list[Any]:
     """What is in a holder: of a mapping or a class its names and values, one after the other."""
     if isinstance(holder, type):
-        return [each for name, value in vars(holder).items() if _kept(name, value) for each in (name, value)]
+        return [part for name, value in vars(holder).items() if _kept(name, value) for part in (name, value)]
     if isinstance(holder, CellType):
         try:
             return [holder.cell_contents]
         except ValueError:  # it is empty
             return []
-    return [each for pair in holder.items() for each in pair] if isinstance(holder, dict) else list(holder)
+    return [part for pair in holder.items() for part in pair] if isinstance(holder, dict) else list(holder)
 
 
 def _kept(name: str, value: Any) -> bool:
@@ -195,26 +195,26 @@ class ModelGuard:
     @contextmanager
     def kept(self) -> Iterator[None]:
         """Refuse a pass that wrote to a parameter, or left a gradient in one that is not trained."""
-        others = [each for each in self._model.parameters() if not each.requires_grad]
-        grads = [each.grad for each in others]
-        for each in others:
-            each.grad = None
-        before = [version(each) for each in self._model.parameters()]
+        others = [other for other in self._model.parameters() if not other.requires_grad]
+        grads = [other.grad for other in others]
+        for other in others:
+            other.grad = None
+        before = [version(other) for other in self._model.parameters()]
         try:
             yield
-            if any(each.grad is not None for each in others):
+            if any(other.grad is not None for other in others):
                 raise UnfitModelError(
                     "A frozen parameter got a gradient, which nobody clipped.",
                     fix="do not change requires_grad in forward.",
                 )
-            if before != [version(each) for each in self._model.parameters()]:
+            if before != [version(other) for other in self._model.parameters()]:
                 raise UnfitModelError(
                     "The model changes its own parameters in forward, by what it sees and without noise.",
                     fix="leave out max_norm= of embeddings and the like, or apply it between steps, to all rows.",
                 )
         finally:
-            for each, grad in zip(others, grads, strict=True):
-                each.grad = grad
+            for other, grad in zip(others, grads, strict=True):
+                other.grad = grad
 
     def _parts(self) -> dict[str, tuple[int, bool, torch.dtype, torch.device, torch.Size]]:
         return {
@@ -226,7 +226,7 @@ class ModelGuard:
         return [(name, (id(module), module.training)) for name, module in self._model.named_modules()]
 
     def _reached(self) -> list[int]:
-        return [id(each) for group in self._optimizer.param_groups for each in group["params"]]
+        return [id(parameter) for group in self._optimizer.param_groups for parameter in group["params"]]
 
 
 def _changed(what: str, fix: str) -> ChangedModelError:

@@ -205,9 +205,9 @@ class Cryptographic(Noise):
                 rest.append(total)
                 scaled.append(scale)
         if rest:
-            made = np.zeros(sum(total.numel() for total in rest), np.float32)
-            self._fill(made, 1.0, stream)
-            _spread(torch.from_numpy(made), rest, scaled)
+            noise = np.zeros(sum(total.numel() for total in rest), np.float32)
+            self._fill(noise, 1.0, stream)
+            _spread(torch.from_numpy(noise), rest, scaled)
             if rounded:
                 _round(rest, scaled)
 
@@ -251,8 +251,8 @@ def _logarithms(words: NDArray[np.int64], more: Words) -> NDArray[np.float64]:
     further = ((more >> np.uint64(11)) + np.uint64(1)) * 2.0**-53
     upper = words >= 1 << 30
     near = (np.where(upper, (1 << 31) - 1 - words, words) + further) * 2.0**-31
-    found: NDArray[np.float64] = np.where(upper, np.log1p(-near), np.log(near))
-    return found
+    logarithms: NDArray[np.float64] = np.where(upper, np.log1p(-near), np.log(near))
+    return logarithms
 
 
 @final
@@ -287,8 +287,8 @@ class Generated(Noise):
                     seed = int.from_bytes(derive(secret, "generator", str(device), size=8), "little")
                     drawn[device] = torch.Generator(device).manual_seed(seed)
                 sizes = [total.numel() for total in totals]
-                made = _two_normals(sum(sizes), drawn[device], dtype).split(sizes)
-                parts = [part.view(total.shape) for part, total in zip(made, totals, strict=True)]
+                noise = _two_normals(sum(sizes), drawn[device], dtype).split(sizes)
+                parts = [part.view(total.shape) for part, total in zip(noise, totals, strict=True)]
                 torch._foreach_add_(totals, parts, alpha=scale * math.sqrt(0.5))  # few kernels for many tensors
                 if rounded:
                     _round(totals, [scale] * len(totals))
@@ -296,8 +296,8 @@ class Generated(Noise):
 
 def _two_normals(size: int, generator: torch.Generator, dtype: torch.dtype) -> torch.Tensor:
     """Sums of two standard normals each: what one draw has of atoms and ends, the other smooths."""
-    made = torch.randn(size, generator=generator, device=generator.device, dtype=dtype)
-    return made.add_(torch.randn(size, generator=generator, device=generator.device, dtype=dtype))
+    first = torch.randn(size, generator=generator, device=generator.device, dtype=dtype)
+    return first.add_(torch.randn(size, generator=generator, device=generator.device, dtype=dtype))
 
 
 @final
@@ -319,16 +319,16 @@ class Correlated:
     def add(self, sums: Sequence[torch.Tensor], scales: Sequence[float], secret: bytes, *, step: int) -> None:
         """Add the noise of a step; ``scales`` are for a column of norm one."""
         longer = [scale * self._strategy.norm for scale in scales]
-        made = [torch.zeros_like(total, memory_format=torch.contiguous_format) for total in sums]
-        self.source.add(made, longer, secret, rounded=False)
+        noise = [torch.zeros_like(total, memory_format=torch.contiguous_format) for total in sums]
+        self.source.add(noise, longer, secret, rounded=False)
         for back, coefficient in enumerate(self._strategy.column[1:], 1):
             if step - back in self.past:
-                for new, old in zip(made, self.past[step - back], strict=True):
+                for new, old in zip(noise, self.past[step - back], strict=True):
                     new.sub_(old, alpha=coefficient)
         if len(self._strategy.column) > 1:
             oldest = step - len(self._strategy.column) + 1  # this step, repeated, needs it again
-            self.past = {at: old for at, old in self.past.items() if oldest <= at < step} | {step: made}
-        for total, new in zip(sums, made, strict=True):
+            self.past = {at: old for at, old in self.past.items() if oldest <= at < step} | {step: noise}
+        for total, new in zip(sums, noise, strict=True):
             total.add_(new)
         _round(list(sums), longer)
 
@@ -362,7 +362,7 @@ def by_length(key: bytes, step: int, sums: Sequence[torch.Tensor]) -> bytes:
     """
     lengths = torch._foreach_norm([total.detach() for total in sums])  # noqa: SLF001 -- as torch's own clipping does
     return derive(
-        key, "noise", step, *(each.hex() for each in torch.stack([each.float() for each in lengths]).tolist())
+        key, "noise", step, *(number.hex() for number in torch.stack([length.float() for length in lengths]).tolist())
     )
 
 
@@ -376,9 +376,9 @@ def _widened(sums: Sequence[torch.Tensor]) -> Iterator[list[torch.Tensor]]:
             total.copy_(sum_)
 
 
-def _spread(made: torch.Tensor, totals: list[torch.Tensor], scales: list[float]) -> None:
+def _spread(noise: torch.Tensor, totals: list[torch.Tensor], scales: list[float]) -> None:
     """Add standard noise to tensors, each its part of it, scaled, in few kernels."""
-    parts = made.split([total.numel() for total in totals])
+    parts = noise.split([total.numel() for total in totals])
     shaped = [part.view(total.shape).to(total) for part, total in zip(parts, totals, strict=True)]
     torch._foreach_mul_(shaped, scales)
     torch._foreach_add_(totals, shaped)

@@ -34,13 +34,13 @@ class Schedule:
     factors: tuple[float, ...]
 
     def __init__(self, factors: Sequence[Number]) -> None:
-        found = tuple(float(positive("a factor of the schedule", factor)) for factor in factors)
-        if not found or max(found) / min(found) > 1e6:
+        checked = tuple(float(positive("a factor of the schedule", factor)) for factor in factors)
+        if not checked or max(checked) / min(checked) > 1e6:
             raise InvalidParameterError(
                 "A schedule has at least one factor, and none a million times another.",
                 fix="write for example Schedule([1.5, 1.2, 1.0]).",
             )
-        object.__setattr__(self, "factors", found if len(set(found)) <= _MOST else _snapped(found))
+        object.__setattr__(self, "factors", checked if len(set(checked)) <= _MOST else _snapped(checked))
 
     @classmethod
     def linear(cls, first: Number, last: Number, *, levels: int = _LEVELS) -> "Schedule":

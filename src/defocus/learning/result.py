@@ -1,15 +1,18 @@
-"""What a run hands out: batches on the way, and what it did at the end."""
+"""What a run hands out: batches and a progress bar on the way, and what it did at the end."""
 
 import math
 from dataclasses import dataclass, field
 from typing import Any, final
+
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
 
 from defocus.answers.plots import PALE, TEAL, blank
 from defocus.answers.tables import text_facts
 from defocus.errors import InvalidParameterError
 from defocus.learning.accountant import Plan
 from defocus.learning.data import Examples, Units
-from defocus.learning.metrics import NoisyMetrics
+from defocus.learning.metrics import NoisyMetrics, PrivateMetrics
 from defocus.learning.noise import Correlated, Cryptographic
 from defocus.learning.step import Stepper
 from defocus.ledger import Receipt
@@ -18,7 +21,7 @@ from defocus.privacy.events import Approximate
 from defocus.privacy.expressions import unparse
 from defocus.privacy.html import html_facts
 
-__all__ = ["Sample", "TrainingResult", "explained"]
+__all__ = ["Progress", "Sample", "Silent", "TrainingResult", "explained"]
 
 
 @final
@@ -70,20 +73,17 @@ class TrainingResult:
     @property
     def facts(self) -> dict[str, str]:
         """Names and words."""
-        made = self.plan
-        correlated = "" if made.strategy is None else ", of which later steps take back a part"
-        found = {
-            "protected": str(made.unit),
-            "steps": f"{self.steps} of {made.steps}, {made.batch_size:g} of {made.size} expected in each",
+        plan = self.plan
+        facts = plan.facts | {
+            "steps": f"{self.steps} of {plan.steps}, {plan.batch_size:g} of {plan.size} expected in each",
             "cost": self._cost(),
-            "noise": f"{made.noise_in_words()} times the sensitivity of a step{correlated}",
             "clip": f"{math.hypot(*self.clips):.4g}",
         }
         if self.metrics is not None and str(self.metrics):
-            found["at the end"] = self.metrics.words()
+            facts["at the end"] = self.metrics.words()
         if self.receipt is not None:
-            found["charged"] = str(self.receipt)
-        return found
+            facts["charged"] = str(self.receipt)
+        return facts
 
     def explain(self) -> str:
         """What was done and promised, line by line, for whoever must approve it."""
@@ -162,10 +162,10 @@ def _size(plan: Plan, *, declared: bool) -> str:
 
 
 def _noise(plan: Plan, stepper: Stepper) -> str:
-    made = stepper.noise.source if isinstance(stepper.noise, Correlated) else stepper.noise
+    drawn = stepper.noise.source if isinstance(stepper.noise, Correlated) else stepper.noise
     source = (
         "from AES-256 in counter mode"
-        if isinstance(made, Cryptographic) or next(stepper.model.parameters()).device.type == "cpu"
+        if isinstance(drawn, Cryptographic) or next(stepper.model.parameters()).device.type == "cpu"
         else "from torch's generator, not cryptographic"
     )
     correlated = (
@@ -204,3 +204,67 @@ def _charge(plan: Plan, receipt: Receipt | None, prospect: str) -> str:
     if isinstance(receipt.event, Approximate):
         how = " The ledger had no room for that event, and was charged the epsilon and delta that it keeps."
     return f"{whole} Charged as entry {receipt.sequence} of {receipt.terms.dataset}.{how}"
+
+
+_BAR = 10
+"""Narrow, so that a line fits in 80 columns."""
+_TIMES = 20
+"""How often epsilon is computed anew."""
+
+
+@final
+class Progress:
+    """Step, epsilon so far, and what may be seen of losses and norms."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._price = plan.price if plan.price.epsilon is None else f"{float(plan.price.epsilon):.4g}"
+        self._bar = Bar(
+            BarColumn(bar_width=_BAR),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(compact=True),
+            TextColumn("{task.fields[words]}", markup=False),
+        )
+        self._task = self._bar.add_task("training", total=plan.steps, words="")
+        self._epsilon = 0.0
+
+    def __enter__(self) -> "Progress":
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def show(self, taken: int, glance: NoisyMetrics | None, private: PrivateMetrics | None) -> None:
+        """Show the state after ``taken`` steps."""
+        if taken % max(1, self._plan.steps // _TIMES) == 0 or taken == self._plan.steps:
+            self._epsilon = self._plan.epsilon_after(taken)
+        seen = [f"ε {self._epsilon:.3g} of {self._price}"]
+        if glance is not None:
+            seen.append(str(glance))
+        if private is not None:
+            seen.append(_exact(private))
+        self._bar.update(self._task, completed=taken, words=" · ".join(seen))
+
+
+@final
+class Silent:
+    """No progress bar."""
+
+    def __enter__(self) -> "Silent":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def show(self, taken: int, glance: NoisyMetrics | None, private: PrivateMetrics | None) -> None:
+        """Show nothing."""
+
+
+def _exact(private: PrivateMetrics) -> str:
+    if not private.losses:
+        return ""
+    low, middle, high = private.quantiles[-1]
+    norms = f"norms {low:.2g}/{middle:.2g}/{high:.2g}"
+    unusable = f", unusable {private.unusable}" if private.unusable else ""
+    return f"PRIVATE: loss {private.losses[-1]:.3g}, {norms}{unusable}"

@@ -163,9 +163,9 @@ def tree_out(value: Any, tensors: list[torch.Tensor]) -> Any:  # noqa: PLR0911 -
         tensors.append(value.detach())
         return {"tensor": len(tensors) - 1}
     if isinstance(value, list):
-        return [tree_out(each, tensors) for each in value]
+        return [tree_out(inner, tensors) for inner in value]
     if isinstance(value, tuple):
-        return {"tuple": [tree_out(each, tensors) for each in value]}
+        return {"tuple": [tree_out(inner, tensors) for inner in value]}
     if isinstance(value, dict) and all(isinstance(key, str | int) for key in value):
         return {"map": [[key, tree_out(each, tensors)] for key, each in value.items()]}
     raise CheckpointError(
@@ -177,14 +177,14 @@ def tree_out(value: Any, tensors: list[torch.Tensor]) -> Any:  # noqa: PLR0911 -
 def tree_in(value: Any, tensors: list[torch.Tensor]) -> Any:  # noqa: PLR0911 -- one kind a line
     """The tree that :func:`tree_out` described."""
     if isinstance(value, list):
-        return [tree_in(each, tensors) for each in value]
+        return [tree_in(inner, tensors) for inner in value]
     if not isinstance(value, dict):
         return value
     ((kind, inner),) = value.items()
     if kind == "tensor":
         return tensors[inner]
     if kind == "tuple":
-        return tuple(tree_in(each, tensors) for each in inner)
+        return tuple(tree_in(part, tensors) for part in inner)
     if kind == "map":
         return {key: tree_in(each, tensors) for key, each in inner}
     if kind == "bytes":
@@ -210,10 +210,10 @@ def _read(raw: bytes) -> dict[str, Any]:
     if digest.hexdigest() != told["digest"]:
         raise ValueError(digest)
     tensors = [_tensor(header[str(i)], body) for i in range(len(header))]
-    found = tree_in(json.loads(told["state"]), tensors)
-    if not isinstance(found, dict):
-        raise TypeError(found)
-    return found
+    state = tree_in(json.loads(told["state"]), tensors)
+    if not isinstance(state, dict):
+        raise TypeError(state)
+    return state
 
 
 def _vouched(state: str, header: dict[str, Any]) -> bytes:
@@ -326,10 +326,10 @@ def _digest_of_examples(stepper: Stepper, numbers: Integers, secret: bytes) -> b
 def digest_of_parameters(model: torch.nn.Module) -> bytes:
     """A digest of all that a model holds: after a private run, public."""
     digest = hashlib.sha256()
-    for name, each in model.state_dict().items():
+    for name, value in model.state_dict().items():
         digest.update(name.encode())
-        if isinstance(each, torch.Tensor):
-            digest.update(each.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+        if isinstance(value, torch.Tensor):
+            digest.update(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
     return digest.digest()
 
 
@@ -429,7 +429,7 @@ class State:
         self.stepper.clips, self.stepper.chunk = kept["clips"], kept["chunk"]
         device = next(self.stepper.model.parameters()).device
         if isinstance(self.stepper.noise, Correlated):
-            self.stepper.noise.past = {step: [each.to(device) for each in row] for step, row in kept["noises"]}
+            self.stepper.noise.past = {step: [tensor.to(device) for tensor in row] for step, row in kept["noises"]}
         if self.stepper.glance is not None:
             self.stepper.glance.noisy, self.stepper.glance.clips, self.stepper.glance.scales = kept["glance"]
 
@@ -449,13 +449,13 @@ def ended(ledger: Ledger, receipt: Receipt, model: torch.nn.Module) -> None:
 
 def _receipt(ledger: Ledger, kept: list[Any]) -> tuple[Receipt, Entry | None]:
     """The receipt of the charge, and the entry that notes the end of the run, if it has ended."""
-    found = charge_of(ledger, *kept)
-    if found is None:
+    receipt = charge_of(ledger, *kept)
+    if receipt is None:
         raise CheckpointError(
             "The run of this checkpoint was not charged to this ledger.",
             fix="resume it with the ledger that it was charged to.",
         )
-    return found
+    return receipt
 
 
 def _log(ledger: Ledger, receipt: Receipt, release: Entry | None, kept: dict[str, Any], *, most: int) -> Log:
@@ -465,11 +465,11 @@ def _log(ledger: Ledger, receipt: Receipt, release: Entry | None, kept: dict[str
     """
     path, number, code = kept["log"]
     there, end = run_file(ledger, receipt.sequence, receipt.hash) or Path(path), _end(release)
-    found = Log.resume(there, receipt, kept["key"], Mark(number, code), most=most, end=end)
-    if release is not None and end is None and found.newest < most:
-        found.close()
+    log = Log.resume(there, receipt, kept["key"], Mark(number, code), most=most, end=end)
+    if release is not None and end is None and log.newest < most:
+        log.close()
         raise cut_off(there, BEFORE_THE_END)
-    return found
+    return log
 
 
 def _end(release: Entry | None) -> Mark | None:

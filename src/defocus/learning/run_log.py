@@ -25,12 +25,9 @@ Assumes:
     more with other noise, if anything is changed before they are repeated.
 """
 
-import errno
-import gc
 import hashlib
 import hmac
 import os
-import stat
 import struct
 import threading
 from collections import deque
@@ -38,102 +35,17 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self, final
 
 from defocus.errors import BranchedRunError, CheckpointError, InvalidParameterError
+from defocus.learning.log_file import AGAIN, content, damaged, lock, opened, unwritable, write
 from defocus.learning.noise import derive
 from defocus.ledger import Ledger, Receipt
 from defocus.ledger.lock import LockableFile, sync_directory
 from defocus.ledger.runs import make_run_folder, run_folder
 
-__all__ = [
-    "AGAIN",
-    "BEFORE_THE_END",
-    "DIGEST_BYTES",
-    "Log",
-    "Mark",
-    "check_folder",
-    "content",
-    "cut_off",
-    "damaged",
-    "end_of",
-    "lock",
-    "opened",
-    "unwritable",
-    "write",
-]
+__all__ = ["BEFORE_THE_END", "DIGEST_BYTES", "Log", "Mark", "check_folder", "cut_off", "end_of"]
 
-
-AGAIN = "start another run, which is charged on its own."
-"""What can always be done instead."""
 
 BEFORE_THE_END = "were taken before the end of the run was noted"
 """Which steps the log of a run that has ended must hold."""
-
-
-def opened(path: Path) -> LockableFile:
-    """A log that is there, for reading and writing."""
-    try:
-        file = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError as error:
-        why = "is missing" if error.errno == errno.ENOENT else f"cannot be used ({error.strerror})"
-        raise CheckpointError(
-            f"The log of this run, {path}, {why}: without it nobody can tell which steps were released.",
-            fix=f"put it back, together with the ledger that it belongs to, or {AGAIN}",
-        ) from None
-    if not stat.S_ISREG(os.fstat(file).st_mode):
-        os.close(file)
-        raise damaged(path)
-    return LockableFile(file)
-
-
-def lock(file: LockableFile, path: Path) -> None:
-    """Keep everybody else out until the file is closed, or refuse if somebody is there already."""
-    for last in (False, True):
-        try:
-            if file.lock(timeout=0):
-                return
-        except OSError as error:
-            raise unwritable(path, error) from None
-        if not last:
-            gc.collect()  # a run that was dropped in this process may wait to be collected
-    raise CheckpointError(
-        "Another process, or another Trainer in this one, is at work on this run.",
-        fix="wait for its end or stop it, with close() in this process, and resume its newest checkpoint then.",
-    )
-
-
-def content(file: int, path: Path, *, most: int) -> bytes:
-    """All of a file, if it is no longer than it can be."""
-    length = os.fstat(file).st_size
-    if length > most:
-        raise damaged(path)
-    return os.pread(file, length, 0)
-
-
-def write(file: int, record: bytes, place: int, path: Path) -> None:
-    """Write a record whole or not at all."""
-    try:
-        written = os.pwrite(file, record, place)
-        if written < len(record):
-            os.ftruncate(file, place)
-    except OSError as error:
-        raise unwritable(path, error) from None
-    if written < len(record):
-        raise unwritable(path, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
-
-
-def unwritable(path: Path, error: OSError) -> CheckpointError:
-    """The refusal where steps cannot be noted."""
-    return CheckpointError(
-        f"The steps of the run cannot be noted in {path}: {error.strerror or type(error).__name__}.",
-        fix="check that the disk has room and that the folder is writable. The charge stays.",
-    )
-
-
-def damaged(path: Path) -> CheckpointError:
-    """The refusal of a log that nobody can have written."""
-    return CheckpointError(
-        f"The log {path} is damaged: it is cut off, altered, or was never one.",
-        fix=f"restore it together with its ledger, or {AGAIN}",
-    )
 
 
 def cut_off(path: Path, which: str) -> CheckpointError:
@@ -226,12 +138,12 @@ class Log:
     @classmethod
     def begin(cls, path: Path | None, receipt: Receipt, key: bytes, *, most: int) -> Self:
         """The log of a run that was just charged, in a new file or in memory; of no more than ``most`` steps."""
-        made = cls(receipt, key, Mark(0, b""), most=most)
-        made.mark = Mark(0, _code(made._secret, made._head))
-        made._text += made._head + made.mark.code
+        log = cls(receipt, key, Mark(0, b""), most=most)
+        log.mark = Mark(0, _code(log._secret, log._head))
+        log._text += log._head + log.mark.code
         if path is not None:
-            made.keep(path)
-        return made
+            log.keep(path)
+        return log
 
     @classmethod
     def resume(
@@ -241,10 +153,10 @@ class Log:
 
         Where it ended, if it has, must be in the log; steps are repeated then, and none is added.
         """
-        found = cls(receipt, key, mark, most=most)
-        found.path, found._end = path, end
-        found._take()
-        return found
+        log = cls(receipt, key, mark, most=most)
+        log.path, log._end = path, end
+        log._take()
+        return log
 
     @property
     def newest(self) -> int:
@@ -277,9 +189,9 @@ class Log:
                 )
             else:
                 body = _NOTE.pack(step, digest)
-                made = _Note(step, digest, _code(self._secret, self.mark.code + body))
-                self._append(body + made.code)
-                self._last, self.mark = made, Mark(self.mark.steps + 1, made.code)
+                note = _Note(step, digest, _code(self._secret, self.mark.code + body))
+                self._append(body + note.code)
+                self._last, self.mark = note, Mark(self.mark.steps + 1, note.code)
 
     def keep(self, path: Path) -> None:
         """Move a log from memory to a new file, and hold that."""

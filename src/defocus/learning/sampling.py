@@ -383,8 +383,8 @@ def planned(
     drawn = Fraction(batch)
     if drawn.denominator != 1:
         raise InvalidParameterError("A batch of fixed size holds a whole number.", fix="pass a whole batch=.")
-    made = FixedSize if name == "fixed size" else Shuffled
-    return made(size, int(drawn), steps, replace)
+    kind = FixedSize if name == "fixed size" else Shuffled
+    return kind(size, int(drawn), steps, replace)
 
 
 _KINDS = "iufbUSTO"
@@ -404,29 +404,29 @@ def numbered(users: Any, length: int) -> list[int | None]:
     """
     array = hasattr(users, "__array__") or declared(users) is not None
     given: tuple[Any, Any] = read_column(users) if array else (users, None)
-    found, there = given
-    if array and found.dtype.kind not in _KINDS:
+    values, there = given
+    if array and values.dtype.kind not in _KINDS:
         raise UnfitDataError(
             f"users= must hold numbers or texts, but is of type {str(declared(users))[:40]}.",
             fix="convert it, for example with users.astype(str).",
         )
-    if (not isinstance(found, list | tuple | range) and (not array or found.ndim != 1)) or len(found) != length:
+    if (not isinstance(values, list | tuple | range) and (not array or values.ndim != 1)) or len(values) != length:
         raise UnfitDataError(
             "users= must name one user for each example.",
             fix="pass a list or a one-dimensional array as long as the data.",
         )
-    keys = [guarded(_key, cell, None) for cell in (found.tolist() if array else found)]
+    keys = [guarded(_key, cell, None) for cell in (values.tolist() if array else values)]
     places: dict[Any, int] = {}
-    known = [True] * length if there is None else there.tolist()
+    present = [True] * length if there is None else there.tolist()
     return [
         places.setdefault(key, len(places)) if here and key is not None else None
-        for key, here in zip(keys, known, strict=True)
+        for key, here in zip(keys, present, strict=True)
     ]
 
 
 def _key(cell: Any) -> Plain | tuple[str] | None:
     """What a user is told apart by; None for nobody."""
-    found: Plain | tuple[str] | None = number(cell)
-    if found is None and isinstance(cell, bytes | UUID | dt.date) and cell == cell:  # noqa: PLR0124 # a missing date
-        found = (repr(cell),)
-    return found if found == found else None  # noqa: PLR0124 # NaN
+    value: Plain | tuple[str] | None = number(cell)
+    if value is None and isinstance(cell, bytes | UUID | dt.date) and cell == cell:  # noqa: PLR0124 # a missing date
+        value = (repr(cell),)
+    return value if value == value else None  # noqa: PLR0124 # NaN

@@ -147,22 +147,22 @@ class Stepper:
         """
         fits = np.arange(len(numbers))
         with self.gradients.kept():
-            found = self._attempted(parameters, numbers, weights, alike)
-            if found is None:
+            added = self._attempted(parameters, numbers, weights, alike)
+            if added is None:
                 fits = self._fitting(parameters, numbers, weights, alike, fits)
                 some = parameters, numbers[fits], weights[fits], alike
-                found = self._attempted(*some) or self._attempted(*some, size=1)
-        if found is None:
+                added = self._attempted(*some) or self._attempted(*some, size=1)
+        if added is None:
             raise StepFailedError(
                 "The model or the loss failed on private examples, though on none of them alone. What it said is"
                 " withheld, since it may quote them. Nothing of the step was released, and the charge stays.",
                 fix="try both on synthetic examples of every kind, and resume from a checkpoint.",
             )
-        extras, seen = found
+        extras, seen = added
         lost = np.delete(weights, fits)
         worst = torch.full((len(lost),), torch.inf, device=parameters[0].device)
         if self.private is not None:
-            losses, norms = (torch.cat([*each, worst.cpu()]) for each in zip(*seen, strict=True))
+            losses, norms = (torch.cat([*parts, worst.cpu()]) for parts in zip(*seen, strict=True))
             self.private.note(losses, norms, int(torch.isinf(norms).sum()))
         return sum((self._beside(worst[:1], worst[:1], float(weight)) for weight in lost), extras)
 
@@ -180,7 +180,7 @@ class Stepper:
         half = len(places) // 2
         halves = (places[:half], places[half:]) if half else ()
         return np.concatenate(
-            [places[:0], *(self._fitting(parameters, numbers, weights, alike, each) for each in halves)]
+            [places[:0], *(self._fitting(parameters, numbers, weights, alike, halve) for halve in halves)]
         )
 
     def _attempted(
@@ -219,9 +219,9 @@ class Stepper:
         for part, weight in _parts(weights, size):
             batch = self.data.take(numbers[part], device)
             with self._context(device):
-                made = self.gradients.clipped_sum(batch, _weighted(rule, weight))
-            whole = made.norms if made.norms.dim() == 1 else made.norms.square().sum(0).sqrt()
-            losses, norms = (_filled(each, len(part)) for each in (made.losses, whole))
+                clipped = self.gradients.clipped_sum(batch, _weighted(rule, weight))
+            whole = clipped.norms if clipped.norms.dim() == 1 else clipped.norms.square().sum(0).sqrt()
+            losses, norms = (_filled(values, len(part)) for values in (clipped.losses, whole))
             extras += self._beside(losses, norms, weight)
             if self.private is not None:
                 seen.append((losses.float().cpu(), norms.float().cpu()))
@@ -299,7 +299,7 @@ class Stepper:
             self.clips = (self.clipping.moved(self.clips[0], (below + 1) / 2),)
         if self.glance is not None:
             root = math.sqrt(self.plan.shares[2])
-            self.glance.note([each / root for each in noisy], self._clip, scale * self._reference / root)
+            self.glance.note([value / root for value in noisy], self._clip, scale * self._reference / root)
 
 
 def _digest(secret: bytes, scales: list[float]) -> bytes:

@@ -287,5 +287,5 @@ def _width(model: Any, parameters: int | None) -> int:
             f"A model has parameters, but a {type(model).__name__} has none.",
             fix="pass a torch module, or the number of its trainable parameters as parameters=.",
         )
-    found = sum(each.numel() for each in model.parameters() if each.requires_grad)
-    return count("the number of trainable parameters", found)
+    width = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
+    return count("the number of trainable parameters", width)

@@ -1,7 +1,4 @@
-"""DP-SGD that leaves the user's objects alone: a model, a loss, an optimizer, data, a unit and a price.
-
-What is checked before a run.
-"""
+"""DP-SGD that leaves the user's objects alone: a model, a loss, an optimizer, data, a unit and a price."""
 
 import threading
 from collections.abc import Iterator
@@ -26,8 +23,7 @@ from defocus.learning.metrics import Metrics, NoisyMetrics, PrivateMetrics, as_m
 from defocus.learning.model_check import check_independent, check_sums_are_wide
 from defocus.learning.model_guard import ModelGuard
 from defocus.learning.noise import Correlated, noise_of
-from defocus.learning.progress import Progress, Silent
-from defocus.learning.result import Sample, TrainingResult, explained
+from defocus.learning.result import Progress, Sample, Silent, TrainingResult, explained
 from defocus.learning.resume import State, agreed, check_place, digest_of_run
 from defocus.learning.step import Stepper, withheld
 from defocus.learning.suggestions import EPOCHS, suggest
@@ -54,7 +50,7 @@ _PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16}
 
 def checked_parameters(model: torch.nn.Module) -> list[str]:
     """The names of the trainable parameters, if sums of their gradients hold what was clipped."""
-    trainable = {name: each for name, each in model.named_parameters() if each.requires_grad}
+    trainable = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
     if not trainable:
         raise UnfitModelError(
             "The model has no trainable parameter.", fix="set requires_grad of the parameters to be trained."
@@ -64,14 +60,14 @@ def checked_parameters(model: torch.nn.Module) -> list[str]:
             "An embedding with max_norm= shortens the rows that a batch looks up, frozen or not, and so tells which.",
             fix="leave max_norm= out, and shorten all rows between steps where they must be short.",
         )
-    for name, each in trainable.items():
-        if each.dtype not in (torch.float32, torch.float64):
+    for name, parameter in trainable.items():
+        if parameter.dtype not in (torch.float32, torch.float64):
             raise UnfitModelError(
-                f"The parameter {name} is of type {each.dtype}: sums of gradients in it are rounded by more than an"
-                " example moves them, so clipping would not bound anyone.",
+                f"The parameter {name} is of type {parameter.dtype}: sums of gradients in it are rounded by more than"
+                " an example moves them, so clipping would not bound anyone.",
                 fix='keep parameters in float32, and pass precision="bfloat16" for mixed precision.',
             )
-    if len({each.device for each in trainable.values()}) > 1:
+    if len({parameter.device for parameter in trainable.values()}) > 1:
         raise UnfitModelError("The trainable parameters are on several devices.", fix="move the model to one device.")
     return list(trainable)
 
@@ -88,10 +84,10 @@ def checked_optimizer(optimizer: object, model: torch.nn.Module) -> None:
             "LBFGS asks for gradients several times in a step, which is not what is charged.",
             fix="use an optimizer that takes one gradient for each step, such as SGD or Adam.",
         )
-    moved = {id(each) for group in optimizer.param_groups for each in group["params"]}
+    moved = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
     trainable = {id(each): name for name, each in model.named_parameters() if each.requires_grad}
-    known = {id(each) for each in model.parameters()}
-    if moved - known:
+    own = {id(parameter) for parameter in model.parameters()}
+    if moved - own:
         raise UnfitModelError(
             "The optimizer moves parameters that the model does not have, whose gradients would not be private.",
             fix="make it after the model, from model.parameters(), and move the model to its device before.",
@@ -113,11 +109,11 @@ def checked_unit(unit: object, users: object) -> None:
         )
 
 
-def checked_size(size: int | None, found: int, sampling: object) -> int:
+def checked_size(size: int | None, counted: int, sampling: object) -> int:
     """The public number of units: what was declared, or what the data has."""
     if size is None:
-        return found
-    if count("size", size) != found and sampling in ("fixed size", "shuffled"):
+        return counted
+    if count("size", size) != counted and sampling in ("fixed size", "shuffled"):
         raise InvalidParameterError(
             f"With sampling={sampling!r} the number of units is public, and it is not the size declared.",
             fix='leave size= out, or use sampling="poisson".',
@@ -271,9 +267,9 @@ class Trainer:
         names = checked_parameters(module)
         checked_optimizer(optimizer, module)
         data, loaded = without_loader(data)
-        found = examples(data, example, probe)
+        listed = examples(data, example, probe)
         checked_unit(unit, users)
-        units = Units(found.length, users)
+        units = Units(listed.length, users)
         declared = checked_size(size, units.count, sampling)
         narrow = checked_precision(precision)
         clipping = as_clipping(max_grad_norm)
@@ -295,23 +291,23 @@ class Trainer:
         groups = clipping.names if isinstance(clipping, PerLayerClipping) else None
         self._tuned = partial(Gradients, module, loss, groups=groups)
         gradients = self._tuned()
-        one = found.form(next(module.parameters()).device)
+        one = listed.form(next(module.parameters()).device)
         together = self.plan.batch_size if chunk is None else min(self.plan.batch_size, count("chunk", chunk))
         check_independent(module, loss, gradients, one, probe, batch=together)
         if narrow is not None:
             check_sums_are_wide(module, gradients, one, narrow)
         self._ways = gradients.explain()
-        made = noise_of(randomness, next(module.parameters()).device)
+        drawn = noise_of(randomness, next(module.parameters()).device)
         self._stepper = Stepper(
             model=module,
             standing=ModelGuard(module, optimizer),
             gradients=gradients,
             plan=self.plan,
             clipping=clipping,
-            data=found,
+            data=listed,
             units=units,
             ranks=ranks,
-            noise=made if self.plan.strategy is None else Correlated(made, self.plan.strategy),
+            noise=drawn if self.plan.strategy is None else Correlated(drawn, self.plan.strategy),
             chunk=None if chunk is None else count("chunk", chunk),
             precision=narrow,
             clips=clipping.start(),
@@ -321,8 +317,8 @@ class Trainer:
             private=PrivateMetrics() if shown == "private" else None,
         )
         self._optimizer, self._declared = optimizer, size is not None
-        known = "declared" if self._declared else "taken as public"
-        about = f"{purpose} (DP-SGD, {self.plan.steps} steps, size {self.plan.size} {known})"
+        told_how = "declared" if self._declared else "taken as public"
+        about = f"{purpose} (DP-SGD, {self.plan.steps} steps, size {self.plan.size} {told_how})"
         self._paid = Payment(place, self.plan, asked, ranks, source(bits), budget=budget, about=about, who=who)
         self._taken = 0
         self._offered: Sample | None = None
@@ -419,8 +415,8 @@ class Trainer:
             for batch in self.batches():
                 self.step(batch)
                 bar.show(self._taken, self._stepper.glance, self._stepper.private)
-                known, ways = ways, len(self._stepper.gradients.tuning)
-                due = self._taken % pause == 0 or self._taken == self.plan.steps or ways != known
+                before, ways = ways, len(self._stepper.gradients.tuning)
+                due = self._taken % pause == 0 or self._taken == self.plan.steps or ways != before
                 if checkpoint is not None and due:
                     self.save(checkpoint)
         return self.result()

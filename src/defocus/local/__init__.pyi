@@ -3,12 +3,12 @@ from defocus.local.aggregation import count_files as count_files
 from defocus.local.aggregation import from_arrow as from_arrow
 from defocus.local.aggregation import to_arrow as to_arrow
 from defocus.local.aggregation import write_parquet as write_parquet
-from defocus.local.answers import Collected as Collected
 from defocus.local.clients import Client as Client
 from defocus.local.clients import Memory as Memory
 from defocus.local.designs import Rappor as Rappor
 from defocus.local.domains import Categories as Categories
 from defocus.local.domains import Interval as Interval
+from defocus.local.estimates import Collected as Collected
 from defocus.local.estimates import Estimate as Estimate
 from defocus.local.estimates import process as process
 from defocus.local.frequent_strings import HeavyHitters as HeavyHitters

@@ -221,13 +221,13 @@ def count_files(
     asked = design_of(design)
     if not isinstance(paths, str | Path) and not _listed(paths):
         return State(asked, no_reports(asked.layout))
-    found = find(paths)
-    if found.format != "parquet":
+    files = find(paths)
+    if files.format != "parquet":
         raise SourceError("Reports are counted in Parquet files only.", fix="write them with write_parquet.")
-    total = sum(_rows(path, asked) for path in found.paths)
+    total = sum(_rows(path, asked) for path in files.paths)
     tally = no_reports(asked.layout)
     if total:
-        opened = source(list(found.paths), engine=engine, memory=memory, threads=threads)
+        opened = source(list(files.paths), engine=engine, memory=memory, threads=threads)
         with contextlib.closing(opened.engine):
             _fill(asked.layout, tally, opened.engine.run(counting(asked.layout, opened.relation)))
     left = total - State(asked, tally).reports
@@ -272,8 +272,8 @@ def _bits(layout: BitRows, relation: exp.Expression, everyone: exp.Expression) -
         tests.append(exp.EQ(this=held, expression=whole(layout.ones)))
     ones = [named(_ones(f"w{i // WORD}", 1 << i % WORD), f"b{i}") for i in range(layout.width)]
     row = [column("row")] if several else []
-    made = _from(relation, [*row, *ones, everyone], tests)
-    return made.group_by(*row) if row else made
+    query = _from(relation, [*row, *ones, everyone], tests)
+    return query.group_by(*row) if row else query
 
 
 def _ones(word: str, bit: int) -> exp.Expression:
@@ -303,7 +303,7 @@ def _fill(layout: Layout, tally: Tally, answer: pa.Table) -> None:
             tally[int(row[0])] = int(row[1])
         elif isinstance(layout, BitRows):
             at, counts = (int(row[0]), row[1:]) if layout.rows > 1 else (0, row)
-            tally[at] = [int(each) for each in counts]
+            tally[at] = [int(count) for count in counts]
         elif row[0]:
             squares = int(row[2])
             tally[:] = int(row[0]), int(row[1]), squares & _LOW, squares >> 32
@@ -317,9 +317,9 @@ def _rows(path: Path, design: Design) -> int:
     if footer is None:
         raise SourceError(f"{path.name!r:.120} is not a Parquet file that can be read.", fix="write the file again.")
     schema = footer.schema.to_arrow_schema()
-    found = description(schema)
-    if found.digest != design.digest:
-        raise MismatchedOracleError("Reports", found.digest.hex(), design.digest.hex())
+    columns = description(schema)
+    if columns.digest != design.digest:
+        raise MismatchedOracleError("Reports", columns.digest.hex(), design.digest.hex())
     check_columns(schema, design)
     return int(footer.num_rows)
 

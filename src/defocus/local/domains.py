@@ -122,12 +122,12 @@ class Categories:
 
     def codes(self, values: Any) -> Codes:
         """The category of each value. This runs on the device; the error never quotes a value."""
-        known, given = self.size - (self.outside == "other"), listed(values)
+        size, given = self.size - (self.outside == "other"), listed(values)
         codes = _whole_numbers(given) if self.labels is None else _places(given, self.labels)
-        outside = (codes < 0) | (codes >= known)
+        outside = (codes < 0) | (codes >= size)
         if self.outside == "refuse" and outside.any():
             raise OutOfDomainError(self.described, rule="outside='other'")
-        return np.where(outside, known, codes)
+        return np.where(outside, size, codes)
 
     @property
     def described(self) -> str:
@@ -284,5 +284,5 @@ def _real_number(item: Any) -> float:
 
 
 def _nearest(item: Any) -> float:
-    found = plain(item)
-    return math.nan if found is None or isinstance(found, bool | str) else nearest(found)
+    value = plain(item)
+    return math.nan if value is None or isinstance(value, bool | str) else nearest(value)

@@ -1,17 +1,18 @@
 """Estimates: how many people are in each category, with standard errors and intervals."""
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias, final
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import NormalDist
+from typing import Any, Literal, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from defocus.answers import AnswerColumn
+from defocus.answers import Answer, AnswerColumn, Tails
+from defocus.answers.columns import CONFIDENCE, Floats
 from defocus.answers.tables import Keys, plain
 from defocus.errors import InvalidParameterError, choice
-from defocus.local.answers import CollectedAnswer, estimated
 from defocus.local.designs import Frequency, Rappor
 from defocus.local.designs.rappor import rappor_regression
 from defocus.local.domains import OTHER, Categories
@@ -21,9 +22,12 @@ from defocus.local.servers.supports import supports
 __all__ = [
     "PROCESSES",
     "Array",
+    "Collected",
+    "CollectedAnswer",
     "Estimate",
     "Process",
     "estimate",
+    "estimated",
     "group_variances",
     "isotonic",
     "norm_sub",
@@ -31,6 +35,63 @@ __all__ = [
     "scaled_up",
     "simplex",
 ]
+
+
+class CollectedAnswer(Answer):
+    """Estimates from private reports. They come from reports alone, so they may be shown to anyone."""
+
+    __slots__ = ()
+    reports: int
+    rejected: int
+    collected: str
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """How many reports were rejected."""
+        return [f"{self.rejected} reports were rejected: no client makes them"] if self.rejected else []
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """From how many reports it is."""
+        return {"reports": self.reports, "rejected": self.rejected, "collected": self.collected}
+
+    def _topics(self) -> Mapping[str, Sequence[str]]:
+        paid = "reading reports is free; what people pay is charged by collect, before they are asked"
+        return {"protected": [self.collected] if self.collected else [], "cost": [paid]}
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Collected(CollectedAnswer):
+    """Estimates with nothing else to them: the mean of everybody's numbers, or strings that are frequent.
+
+    >>> from defocus.local import mean
+    >>> ages = mean("duchi", 0, 120, epsilon=2)
+    >>> found = ages.estimate(ages.encode([40.0] * 5000))
+    >>> 20 < found.value < 60, found.reports
+    (True, 5000)
+    """
+
+    keys: Keys = field()
+    columns: tuple[AnswerColumn, ...] = field()
+    question: str = field()
+    things: tuple[str, str] = field()
+    reports: int
+    rejected: int = 0
+    """How many reports were rejected while these were counted."""
+    collected: str = ""
+    """By which oracle, and what each report promises."""
+
+
+def estimated(name: str, values: Floats, errors: Floats, how: str) -> tuple[AnswerColumn]:
+    """Estimates with standard errors. Each is a sum over independent reports, so intervals are those of normal noise.
+
+    With fewer than some hundred reports they are not. For all entries at once, ask for a confidence of
+    1 - (1 - confidence) / entries.
+    """
+    half = NormalDist().inv_cdf(0.5 + CONFIDENCE / 2) * errors
+    low, high = values - half, values + half
+    return (AnswerColumn(name, np.array(values), errors, low, high, integral=False, how=how, tails=Tails.NORMAL),)
 
 
 Array: TypeAlias = NDArray[np.float64]
@@ -150,8 +211,8 @@ def group_variances(design: Frequency, reports: int, counts: Array, size: int) -
     outside = size * q * (1 - q) + size * rest * others
     inside = p * (1 - p) + rest * q * (1 - q) + 2 * rest * own + rest * (rest - 1) * others
     held = np.clip(counts, 0, reports)
-    found: Array = (held * float(inside) + (reports - held) * float(outside)) / float(p - q) ** 2
-    return found
+    variances: Array = (held * float(inside) + (reports - held) * float(outside)) / float(p - q) ** 2
+    return variances
 
 
 def scaled_up(counts: Array, variances: Array, reports: int, everyone: int) -> tuple[Array, Array]:
@@ -293,8 +354,8 @@ def isotonic(counts: Array, _total: float) -> Array:
     """
     from scipy.optimize import isotonic_regression  # noqa: PLC0415  # slow to load
 
-    found: Array = isotonic_regression(counts, increasing=False).x
-    return found
+    fitted: Array = isotonic_regression(counts, increasing=False).x
+    return fitted
 
 
 PROCESSES: dict[str, Callable[[Array, float], Array]] = {"norm-sub": norm_sub, "simplex": simplex, "isotonic": isotonic}

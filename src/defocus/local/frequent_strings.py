@@ -8,11 +8,10 @@ from typing import Any, final
 import numpy as np
 
 from defocus.errors import InvalidParameterError, Number, whole
-from defocus.local.answers import Collected, estimated
 from defocus.local.clients import Client, PrefixClient
 from defocus.local.clients.messages import END, checked_question, padded
 from defocus.local.domains import Categories, listed
-from defocus.local.estimates import Estimate, scaled_up
+from defocus.local.estimates import Collected, Estimate, estimated, scaled_up
 from defocus.local.levels import checked_epsilon
 from defocus.local.oracles import Oracle, best
 from defocus.local.reports import Reports

@@ -1,7 +1,5 @@
 """Public hashes of categories, and the finite fields that some designs compute in.
 
-Bloom filters of categories, one for each cohort: public, and the same for everybody.
-
 A filter has ones where SHA-256 of cohort and label, cut into pieces of 4 bytes, each modulo the width, points. What is
 hashed is ``cohort/label``, the number being the label where there are none, and ``cohort`` for the bucket of
 others: so no label can be mistaken for that bucket.
@@ -50,8 +48,8 @@ def bloom_bits(
 def bloom_positions(domain: Categories, cohorts: int, width: int, hashes: int) -> NDArray[np.int64]:
     """The same for every cohort and category."""
     everyone = np.arange(cohorts * domain.size)
-    found = bloom_bits(domain, everyone // domain.size, everyone % domain.size, width, hashes)
-    return found.reshape(cohorts, domain.size, hashes)
+    positions = bloom_bits(domain, everyone // domain.size, everyone % domain.size, width, hashes)
+    return positions.reshape(cohorts, domain.size, hashes)
 
 
 @lru_cache(maxsize=4)
@@ -94,8 +92,8 @@ def sketch_hashes(
     x = codes % _PRIME
     value = (a[..., 0] * x + a[..., 1]) % _PRIME
     value = (value * x + a[..., 2]) % _PRIME
-    found: NDArray[np.int64] = value % width
-    return found
+    hashes: NDArray[np.int64] = value % width
+    return hashes
 
 
 Elements: TypeAlias = NDArray[np.integer[Any]]
@@ -134,15 +132,15 @@ class Field:
         if self.sums is None:
             total: Elements = (a + b) % self.p
             return total
-        found: Elements = self.sums[a.astype(np.int32) * self.q + b]
-        return found
+        sums: Elements = self.sums[a.astype(np.int32) * self.q + b]
+        return sums
 
     def multiply(self, a: Elements, b: Elements) -> Elements:
         """Products."""
         if self.products is None:
             return (a.astype(np.int32) * b % self.p).astype(np.int16)
-        found: Elements = self.products[a.astype(np.int32) * self.q + b]
-        return found
+        product: Elements = self.products[a.astype(np.int32) * self.q + b]
+        return product
 
     def negative(self, a: Elements) -> Elements:
         """What gives 0 when added."""
@@ -221,7 +219,7 @@ def _irreducible(p: int, m: int) -> tuple[int, ...]:
     """Lower coefficients, constant first, of a monic polynomial of degree m that none of half the degree divides."""
     divisors = [(*low, 1) for degree in range(1, m // 2 + 1) for low in product(range(p), repeat=degree)]
     for low in product(range(p), repeat=m):
-        if all(any(_remainder((*low, 1), each, p)) for each in divisors):
+        if all(any(_remainder((*low, 1), divisor, p)) for divisor in divisors):
             return low
     raise AssertionError(p, m)  # pragma: no cover: there is one of every degree
 
@@ -297,8 +295,8 @@ def rank(field: Field, y: Columns) -> NDArray[np.int64]:
         np.copyto(shift, q ** (t - 1 - i) - points(q, t - 1 - i), where=none)
     scale = field.inverses[lead]
     number = np.zeros(len(lead), np.int64)
-    for each in y:
+    for coordinate in y:
         number *= q
-        number += field.multiply(each, scale)
+        number += field.multiply(coordinate, scale)
     number -= shift
     return number

@@ -41,8 +41,8 @@ class Cells:
         """Which reports are of this oracle; None when all are."""
         if not payload.size or int(payload.max()) < self.cells:
             return None
-        found: NDArray[np.bool_] = payload < self.cells
-        return found
+        inside: NDArray[np.bool_] = payload < self.cells
+        return inside
 
 
 @final

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from defocus.errors import InvalidParameterError, Number
 from defocus.local.aggregation import Countable, counted
-from defocus.local.answers import Collected, estimated
 from defocus.local.clients import Client
 from defocus.local.designs import Design, Numeric, from_json, numeric, to_json
 from defocus.local.designs.numeric import LocalLaplace, Window
 from defocus.local.domains import Interval
+from defocus.local.estimates import Collected, estimated
 from defocus.local.reports import Reports
 from defocus.local.servers import Server, State
 from defocus.local.servers.supports import expectation_maximisation
@@ -97,10 +97,10 @@ class Mean(BothSides):
         first, second = moments(self.design, state)
         noise = max(self.design.mean_variance(first / n, second / n), 0.0)
         width = float(self.domain.width)
-        found, error = float(self.domain.low) + width * (first / n), width * math.sqrt(noise / n)
+        mean, error = float(self.domain.low) + width * (first / n), width * math.sqrt(noise / n)
         return Collected(
             {},
-            estimated("mean", np.array([found]), np.array([error]), f"unbiased, from {n} reports"),
+            estimated("mean", np.array([mean]), np.array([error]), f"unbiased, from {n} reports"),
             "the mean of everybody's numbers",
             ("number", "numbers"),
             n,
@@ -128,10 +128,10 @@ class Mean(BothSides):
     @staticmethod
     def from_json(text: str | bytes) -> "Mean":
         """Read a description."""
-        found = from_json(text)
-        if not isinstance(found, Numeric):
-            raise InvalidParameterError(f"{found.name} is about categories.", fix="read it with Oracle.from_json.")
-        return Mean(found)
+        design = from_json(text)
+        if not isinstance(design, Numeric):
+            raise InvalidParameterError(f"{design.name} is about categories.", fix="read it with Oracle.from_json.")
+        return Mean(design)
 
 
 def mean(

@@ -56,16 +56,16 @@ class Oracle(BothSides):
 
         From no reports at all, counts are 0 and their errors are not known.
         """
-        found = estimate(counted(self.design, reports))
-        return found if processing is None else process(found, processing)
+        estimated = estimate(counted(self.design, reports))
+        return estimated if processing is None else process(estimated, processing)
 
     @staticmethod
     def from_json(text: str | bytes) -> "Oracle":
         """Read a description."""
-        found = from_json(text)
-        if not isinstance(found, Categorical):
-            raise InvalidParameterError(f"{found.name} is about numbers.", fix="read it with Mean.from_json.")
-        return Oracle(found)
+        design = from_json(text)
+        if not isinstance(design, Categorical):
+            raise InvalidParameterError(f"{design.name} is about numbers.", fix="read it with Mean.from_json.")
+        return Oracle(design)
 
 
 def oracle(
@@ -111,14 +111,14 @@ def choices(domain: Any, epsilon: Number, *, outside: Literal["refuse", "other"]
     <subset: variance 3.673 per report, 126 bytes>
     """
     categories = Categories.of(domain, outside=outside)
-    found = []
+    listed = []
     for name in _CANDIDATES:
         if name in {"subset", "oue", "sue"} and categories.size > _LARGE:
             continue  # a report as long as the domain
-        made = _made(name, categories, epsilon)
-        if made is not None:
-            found.append(Choice(Oracle(made), made.variance(1), made.layout.length))
-    return sorted(found, key=lambda choice: (choice.variance, choice.report_bytes))
+        design = _made(name, categories, epsilon)
+        if design is not None:
+            listed.append(Choice(Oracle(design), design.variance(1), design.layout.length))
+    return sorted(listed, key=lambda choice: (choice.variance, choice.report_bytes))
 
 
 def best(
@@ -135,15 +135,15 @@ def best(
     >>> best(1000, 1).name, best(5, 3).name
     ('pgr', 'k-rr')
     """
-    found = choices(domain, epsilon, outside=outside)
+    candidates = choices(domain, epsilon, outside=outside)
     if most_bytes is not None:
         limit = whole("most_bytes", most_bytes, at_least=1)
-        found = [choice for choice in found if choice.report_bytes <= limit]
-    if not found:
+        candidates = [choice for choice in candidates if choice.report_bytes <= limit]
+    if not candidates:
         raise InvalidParameterError(
             "No oracle has reports that short for this domain.", fix="allow more bytes, or use fewer categories."
         )
-    close = [choice for choice in found if choice.variance <= _CLOSE * found[0].variance]
+    close = [choice for choice in candidates if choice.variance <= _CLOSE * candidates[0].variance]
     return min(close, key=lambda choice: (choice.report_bytes, choice.variance)).oracle
 
 

@@ -1,7 +1,4 @@
-"""Several attributes of each person, and collections charged to a ledger.
-
-Several attributes of each person: which of them to ask about, and what can be said of them together.
-"""
+"""Several attributes of each person, and collections charged to a ledger."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -48,7 +45,7 @@ class Tables:
     reports: Mapping[tuple[str, ...], Reports]
 
     def __len__(self) -> int:
-        return sum(len(each) for each in self.reports.values())
+        return sum(len(report) for report in self.reports.values())
 
 
 @final
@@ -85,9 +82,9 @@ class Attributes:
         """Devices are asked by these oracles: none may cost more than was agreed on, or be about something else."""
         object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
         for names, oracle in self.oracles.items():
-            known = len(set(names)) == len(names) and set(names) <= set(self.domains)
-            plain = known and oracle.domain.labels is None and oracle.domain.outside == "refuse"
-            cells = math.prod(self.domains[name].size for name in names) if known else 0
+            declared = len(set(names)) == len(names) and set(names) <= set(self.domains)
+            plain = declared and oracle.domain.labels is None and oracle.domain.outside == "refuse"
+            cells = math.prod(self.domains[name].size for name in names) if declared else 0
             if not plain or oracle.domain.size != cells or oracle.epsilon > self.epsilon:
                 raise InvalidParameterError(
                     f"An oracle does not suit the attributes {', '.join(map(str, names))}: it costs more than "
@@ -104,7 +101,7 @@ class Attributes:
         """One report for each person; ``columns`` has one value of every attribute for each of them."""
         draw = source(bits)
         codes = {name: domain.codes(self._column(columns, name)) for name, domain in self.domains.items()}
-        sizes = {len(each) for each in codes.values()}
+        sizes = {len(code) for code in codes.values()}
         if len(sizes) != 1:
             raise InvalidParameterError(
                 "The columns of the attributes differ in length.",
@@ -182,15 +179,17 @@ def attributes(
     given: Any = domains
     if not isinstance(given, Mapping) or not given:
         raise InvalidParameterError("Attributes have names.", fix="pass a mapping from names to domains.")
-    known = {name: Categories.of(domain, outside=outside) for name, domain in domains.items()}
-    names = list(known)
+    categories = {name: Categories.of(domain, outside=outside) for name, domain in domains.items()}
+    names = list(categories)
     if way == "each" or len(names) == 1:
         sets: list[tuple[str, ...]] = [(name,) for name in names]
     elif way == "pairs":
         sets = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
     else:
         sets = [tuple(names)]
-    return Attributes(known, checked_epsilon(epsilon), {each: _oracle(known, each, epsilon) for each in sets})
+    return Attributes(
+        categories, checked_epsilon(epsilon), {names: _oracle(categories, names, epsilon) for names in sets}
+    )
 
 
 def _oracle(domains: Mapping[str, Categories], names: tuple[str, ...], epsilon: Number) -> Oracle:

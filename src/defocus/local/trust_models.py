@@ -128,14 +128,14 @@ def compare(
             f"There is no task {str(task)[:40]!r}.", fix=f"choose one of {', '.join(get_args(Task))}."
         )
     size = whole("categories", categories, at_least=2) if task == "histogram" else 2
-    found = [*_central(task, budget), _local(task, users, epsilon, size)]
+    compared = [*_central(task, budget), _local(task, users, epsilon, size)]
     left_out = list[str]()
     for name, make in _SHUFFLED.items():
         try:
-            found.append(make(task, users, budget, size))
+            compared.append(make(task, users, budget, size))
         except CannotCalibrateError as refused:
             left_out.append(f"{name}: {refused.what}")
-    options = tuple(sorted(found, key=lambda o: o.error))
+    options = tuple(sorted(compared, key=lambda o: o.error))
     return Comparison(task, users, epsilon, budget.delta, size, options, tuple(left_out))
 
 
@@ -177,8 +177,8 @@ def _single(task: Task, n: int, budget: Budget, size: int) -> Option:
     )
     local = local_epsilon(make, n, budget.epsilon or 0, budget.delta, at_most=_largest(task), precision=_PRECISION)
     if task == "mean":
-        made = numeric("duchi", 0, 1, local)
-        return Option("shuffle", "one bit, shuffled", math.sqrt(n * made.worst_variance), 1.0, local)
+        oracle = numeric("duchi", 0, 1, local)
+        return Option("shuffle", "one bit, shuffled", math.sqrt(n * oracle.worst_variance), 1.0, local)
     return Option(
         "shuffle", "k-rr, shuffled", math.sqrt(design("k-rr", Categories(size), local).variance(n)), 1.0, local
     )

@@ -35,7 +35,7 @@ import defocus as dp
 from defocus.graphs import build
 from defocus.graphs.certificates import all_graphs
 from defocus.graphs.distributed.graph import HUBS, EngineGraph, level, nth_degree
-from defocus.graphs.kernels.triangles import leading_pairs
+from defocus.graphs.kernels.rows import leading_pairs
 from defocus.graphs.statistics import Degrees, Histogram, Stars, Triangles
 from defocus.mechanisms import Ladder, NoisyLocalSensitivity, Ramp
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from defocus import Budget, edge
 from defocus.graphs import Network, Statistic, open_graph
-from defocus.graphs.kernels.triangles import leading_pairs
+from defocus.graphs.kernels.rows import leading_pairs
 from defocus.graphs.statistics import ArcDegrees, ArcHistogram, Degrees, Edges, Histogram, Stars, Triangles
 
 UNDIRECTED: list[Statistic] = [

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from defocus.graphs import Graph, build
 from defocus.graphs.certificates import all_graphs
-from defocus.graphs.kernels import triangles
-from defocus.graphs.kernels.rows import ranked
-from defocus.graphs.kernels.triangles import leading_pairs, most_common_neighbours, triangle_count
+from defocus.graphs.kernels import rows
+from defocus.graphs.kernels.rows import leading_pairs, most_common_neighbours, ranked, triangle_count
 
 
 def by_matrices(graph: Graph) -> tuple[int, int]:
@@ -58,7 +57,7 @@ def test_threads_agree_with_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = build(600, draw.integers(0, 600, 60_000), draw.integers(0, 600, 60_000))
     expected = by_matrices(graph)
     for threads in (1, 2, 3):
-        monkeypatch.setattr(triangles, "cores", lambda threads=threads: threads)
+        monkeypatch.setattr(rows, "cores", lambda threads=threads: threads)
         assert both(graph) == expected
 
 

@@ -3,7 +3,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from defocus.graphs.questions.histograms import difference
+from defocus.graphs.questions.node_counts import difference
 from defocus.mechanisms import Gaussian, Laplace
 
 

@@ -6,12 +6,12 @@ from typing import Any
 import torch
 from torch import nn
 
+from defocus.learning.gradients.gradients import Mapped
 from defocus.learning.gradients.layouts import Rule
 from defocus.learning.gradients.losses import Losses
 from defocus.learning.gradients.onepass import OnePass
+from defocus.learning.gradients.pieces.piece import Choices
 from defocus.learning.gradients.reference import Looped
-from defocus.learning.gradients.strategy import Choices
-from defocus.learning.gradients.vmap import Mapped
 
 TOLERANCE = 1e-5
 

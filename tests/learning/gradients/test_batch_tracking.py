@@ -12,13 +12,13 @@ from torch.nn import functional as F  # noqa: N812 -- its name everywhere
 from torch.overrides import TorchFunctionMode
 
 from defocus.learning.gradients import Gradients, SlowGradientsWarning
-from defocus.learning.gradients.batch_axes import LOST, Place, reshaped
+from defocus.learning.gradients.batch_rules import LOST, Place, reshaped
 from defocus.learning.gradients.batch_tracking import Expected, Follower, expected, leaves
 from defocus.learning.gradients.hooks import UnknownUseError
 from defocus.learning.gradients.losses import Losses
 from defocus.learning.gradients.onepass import OnePass
+from defocus.learning.gradients.pieces.piece import Choices
 from defocus.learning.gradients.reference import Looped
-from defocus.learning.gradients.strategy import Choices
 
 Use = Callable[[torch.Tensor], Any]
 EXAMPLES = 5

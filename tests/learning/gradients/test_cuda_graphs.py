@@ -8,8 +8,7 @@ from tests.learning.gradients.comparing import clip
 from torch import nn
 
 from defocus.learning.gradients import Gradients
-from defocus.learning.gradients.cuda_graphs import _hooked, _room, _rounded
-from defocus.learning.gradients.memory_format import channels_last
+from defocus.learning.gradients.onepass import _hooked, _room, _rounded, channels_last
 
 GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 

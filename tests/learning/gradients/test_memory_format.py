@@ -10,12 +10,12 @@ from torch import nn
 
 from defocus.learning.gradients.losses import Losses
 from defocus.learning.gradients.onepass import OnePass
-from defocus.learning.gradients.strategy import Choices
+from defocus.learning.gradients.pieces.piece import Choices
 
 
 @given(channels=st.integers(1, 3), height=st.integers(2, 4), width=st.integers(2, 4))
 def test_channels_last_is_another_order_of_the_same_numbers(channels: int, height: int, width: int) -> None:
-    from defocus.learning.gradients.memory_format import channels_last  # noqa: PLC0415 -- beside its only use
+    from defocus.learning.gradients.onepass import channels_last  # noqa: PLC0415 -- beside its only use
 
     images = torch.randn(2, channels, height, width)
     turned = channels_last(images)

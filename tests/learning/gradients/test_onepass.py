@@ -12,12 +12,12 @@ from torch import nn
 from torch.nn import functional as F  # noqa: N812 -- its name everywhere
 
 from defocus.errors import UnfitModelError
-from defocus.learning.gradients import onepass, probes
+from defocus.learning.gradients import onepass, reference
 from defocus.learning.gradients.handlers import HANDLERS
 from defocus.learning.gradients.hooks import ChangedError, UnknownUseError
 from defocus.learning.gradients.losses import Losses
 from defocus.learning.gradients.onepass import OnePass
-from defocus.learning.gradients.strategy import Choices
+from defocus.learning.gradients.pieces.piece import Choices
 
 GHOST, WRITTEN = ("ghost",), ("instantiated",)
 LAST = ("instantiated, channels last", "instantiated")
@@ -180,7 +180,7 @@ def test_taking_away_any_handler_is_noticed_too(monkeypatch: pytest.MonkeyPatch)
     for name, function in functions.items():
         fewer = {key: handler for key, handler in HANDLERS.items() if key is not function}
         monkeypatch.setattr(onepass, "HANDLERS", fewer)
-        monkeypatch.setattr(probes, "HANDLERS", fewer)
+        monkeypatch.setattr(reference, "HANDLERS", fewer)
         model, batch = MODELS[name]()
         way = OnePass(model, Losses(nn.CrossEntropyLoss()), grouped(model, None), Choices())
         with pytest.raises(UnknownUseError):

@@ -14,9 +14,8 @@ from defocus.learning.gradients.hooks import UnknownUseError
 from defocus.learning.gradients.layouts import Layout, Regions
 from defocus.learning.gradients.losses import Losses
 from defocus.learning.gradients.onepass import OnePass
-from defocus.learning.gradients.probes import plan, undisturbed
-from defocus.learning.gradients.reference import Looped
-from defocus.learning.gradients.strategy import Choices
+from defocus.learning.gradients.pieces.piece import Choices
+from defocus.learning.gradients.reference import Looped, plan, undisturbed
 
 
 def seats(model: nn.Module, batch: Any) -> list[tuple[str, Layout]]:

@@ -13,8 +13,8 @@ from defocus.learning.gradients import onepass
 from defocus.learning.gradients.hooks import UnknownUseError
 from defocus.learning.gradients.losses import Losses
 from defocus.learning.gradients.pieces import outer
+from defocus.learning.gradients.pieces.piece import Choices
 from defocus.learning.gradients.reference import Steady
-from defocus.learning.gradients.strategy import Choices
 
 
 def test_a_wrong_norm_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:

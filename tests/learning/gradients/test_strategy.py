@@ -1,6 +1,6 @@
 """The fastest way is measured once and remembered."""
 
-from defocus.learning.gradients.strategy import Choices
+from defocus.learning.gradients.pieces.piece import Choices
 
 
 def test_the_faster_way_is_taken_and_not_measured_again() -> None:

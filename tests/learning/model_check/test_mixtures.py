@@ -9,8 +9,7 @@ from torch import nn
 
 from defocus.errors import DependentExamplesError
 from defocus.learning.gradients import Gradients
-from defocus.learning.model_check import check_independent
-from defocus.learning.model_check.mixtures import parts
+from defocus.learning.model_check import check_independent, parts
 
 
 class Net(nn.Module):

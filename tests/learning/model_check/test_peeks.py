@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F  # noqa: N812 -- its name everywhere
 
-from defocus.learning.model_check.peeks import peeking
+from defocus.learning.model_check.trials import peeking
 
 X = torch.randn(4, 6, generator=torch.Generator().manual_seed(0))
 T = torch.tensor([[0, 1, 1], [1, 0, 1], [0, 0, 1], [1, 1, 1]])

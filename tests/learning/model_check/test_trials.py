@@ -44,6 +44,19 @@ def test_everything_is_as_it_was_after_a_failure() -> None:
     assert not hasattr(model, "later")
 
 
+def test_a_small_model_is_tried_on_one_thread() -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        with left_alone(nn.Linear(1000, 2000)):
+            assert torch.get_num_threads() == 3
+        with left_alone(Changing()):
+            assert torch.get_num_threads() == 1
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
+
+
 def test_passes_begin_alike_and_gates_are_open() -> None:
     model = Changing()
     with left_alone(model) as again:

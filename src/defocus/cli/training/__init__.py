@@ -39,13 +39,13 @@ def train(config: Path | None, *, preview: bool, quiet: bool, force: bool, as_js
     if asked.kind in NETWORKS:
         from defocus.cli.training.networks import networked  # noqa: PLC0415 # torch is loaded only for networks
 
-        found = networked(asked, *arrays(asked, asked.data), preview=preview, progress=not (quiet or as_json))
+        report = networked(asked, *arrays(asked, asked.data), preview=preview, progress=not (quiet or as_json))
     else:
-        found = _estimated(asked, preview=preview)
+        report = _estimated(asked, preview=preview)
     if as_json:
-        to_json(found)
+        to_json(report)
     else:
-        console().print(facts((name, plain(words)) for name, words in found.items()), soft_wrap=True)
+        console().print(facts((name, plain(words)) for name, words in report.items()), soft_wrap=True)
 
 
 def _estimated(asked: Training, *, preview: bool) -> Mapping[str, Any]:

@@ -35,22 +35,22 @@ def table(asked: Training, place: Path) -> tuple[_Floats, Any]:
     What is no number in a feature is NaN, for which estimators declare what it counts as; so is a target that is none.
     A class is its place among the declared ones; -1, which counts for nothing, for any other.
     """
-    found = table_of(place)
+    rows = table_of(place)
     target = asked.target if asked.supervised else None
     for name in (*asked.features, *([] if target is None else [target])):
-        if name not in found.column_names:
-            raise UnknownColumnError(name, found.column_names)
-    features = columns(found, asked.features)
+        if name not in rows.column_names:
+            raise UnknownColumnError(name, rows.column_names)
+    features = columns(rows, asked.features)
     if target is None:
         return features, None
     if asked.range is not None:
-        return features, _numbers(found[target], target)
-    return features, _classes(found[target], asked.values, typed=place.suffix.lower() in _PARQUET)
+        return features, _numbers(rows[target], target)
+    return features, _classes(rows[target], asked.values, typed=place.suffix.lower() in _PARQUET)
 
 
-def columns(found: pa.Table, names: Iterable[str]) -> _Floats:
+def columns(rows: pa.Table, names: Iterable[str]) -> _Floats:
     """These columns of a table as numbers."""
-    return np.column_stack([_numbers(found[name], name) for name in names])
+    return np.column_stack([_numbers(rows[name], name) for name in names])
 
 
 def table_of(place: Path) -> pa.Table:
@@ -59,12 +59,12 @@ def table_of(place: Path) -> pa.Table:
     Each line of a CSV file is a row, whatever stands in it and around it: one with more or fewer cells than there are
     columns is a row of missing cells, and bytes that are no UTF-8 are replaced.
     """
-    found = _read(place)
-    names = found.column_names
+    content = _read(place)
+    names = content.column_names
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise UnfitDataError(f"Two columns of the table are called {twice!r:.60}.", fix="rename one of them.")
-    return found
+    return content
 
 
 def _read(place: Path) -> pa.Table:
@@ -166,15 +166,15 @@ def _classes(column: pa.ChunkedArray, values: Sequence[Any], *, typed: bool) -> 
             fix='write numbers without quotation marks and texts with them, as in values = [0, 1] or ["no", "yes"].',
         )
     if not textual:
-        return np.array([numbers.get(each, -1) for each in column.to_pylist()], dtype=np.int64)
+        return np.array([numbers.get(label, -1) for label in column.to_pylist()], dtype=np.int64)
 
     def place(text: str | None) -> int:
         label = (text or "").strip()
         return texts.get(label, truths.get(label.lower(), numbers.get(_number(label), -1)))
 
     labels = _texts(column)
-    known = {label: place(label) for label in set(labels)}
-    return np.array([known[label] for label in labels], dtype=np.int64)
+    classes = {label: place(label) for label in set(labels)}
+    return np.array([classes[label] for label in labels], dtype=np.int64)
 
 
 ESTIMATORS = {
@@ -211,18 +211,18 @@ def write(place: Path, kind: str, features: Mapping[str, Any], classes: tuple[An
 
 def loaded(place: Path, form: str) -> Mapping[str, Any]:
     """The object in a JSON file that says it is of this ``form``."""
-    found = None
+    content = None
     try:
         with place.open("rb") as file:
-            found = json.loads(file.read(_LONGEST))
+            content = json.loads(file.read(_LONGEST))
     except OSError as error:
         problem = error.strerror or "cannot be opened"
     except (ValueError, RecursionError):
         problem = "is damaged or no model"
     else:
         problem = "was not written by this version of defocus train"
-    if isinstance(found, dict) and found.get("format") == form:
-        return found
+    if isinstance(content, dict) and content.get("format") == form:
+        return content
     raise UnfitDataError(f"The model {place.name!r:.100}: {problem}.", fix="name the file that defocus train wrote.")
 
 
@@ -250,7 +250,7 @@ def _bounds(features: Any) -> TypeGuard[dict[str, tuple[float, float]]]:
 
 def _names(classes: Any) -> TypeGuard[list[str | int]]:
     """Whether this can be a list of classes."""
-    return isinstance(classes, list) and all(isinstance(each, str | int) for each in classes)
+    return isinstance(classes, list) and all(isinstance(label, str | int) for label in classes)
 
 
 def _pair(ends: Any) -> bool:

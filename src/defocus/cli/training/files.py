@@ -214,8 +214,8 @@ def _price(top: Section, total: Callable[[], Budget | None], *, network: bool) -
     if (rho is None) == (epsilon is None) or (rho is not None and delta is not None):
         top.refuse(None, "It is not said what the training may cost", "write epsilon = 1 and delta = 1e-6.")
     named = "epsilon" if rho is None else "rho"
-    found = total() if rho is None and delta is None else None
-    return top.checked(named, lambda: price(epsilon=epsilon, delta=delta, rho=rho, total=found))
+    limit = total() if rho is None and delta is None else None
+    return top.checked(named, lambda: price(epsilon=epsilon, delta=delta, rho=rho, total=limit))
 
 
 def _budget(section: Section) -> Budget:
@@ -224,7 +224,7 @@ def _budget(section: Section) -> Budget:
 
 
 def _settings(model: Section, kind: str) -> dict[str, Any]:
-    known = {
+    names = {
         "logistic": ("solver", "max_iter", "C"),
         "additive": ("max_depth", "max_iter"),
         "naive-bayes": ("n_bins",),
@@ -236,10 +236,10 @@ def _settings(model: Section, kind: str) -> dict[str, Any]:
         "cnn": ("hidden",),
     }[kind]
     of_images = ("classes", "values", "side", "colour") if kind in NETWORKS else ()
-    model.only("kind", *known, *of_images)
+    model.only("kind", *names, *of_images)
     read: dict[str, Any] = {"solver": model.word, "C": model.number, "alpha": model.number}
-    found = {key: read.get(key, model.whole)(key) for key in known}
-    return {key: value for key, value in found.items() if value is not None}
+    settings = {key: read.get(key, model.whole)(key) for key in names}
+    return {key: value for key, value in settings.items() if value is not None}
 
 
 def _values(section: Section) -> tuple[Any, ...]:
@@ -249,8 +249,8 @@ def _values(section: Section) -> tuple[Any, ...]:
             section.refuse("classes", "There must be at least two classes", "write classes = 2.")
         return tuple(range(number))
     listed = section.values.get("values", [])
-    good = isinstance(listed, list) and all(isinstance(each, str | int | bool) for each in listed)
-    if not good or len({str(each) for each in listed}) != len(listed) or (listed and len(listed) < 2):
+    good = isinstance(listed, list) and all(isinstance(label, str | int | bool) for label in listed)
+    if not good or len({str(label) for label in listed}) != len(listed) or (listed and len(listed) < 2):
         section.refuse("values", "values must list different classes, at least two", 'write values = ["no", "yes"].')
     return tuple(listed)
 
@@ -264,7 +264,7 @@ def _range(target: Section) -> tuple[Number, Number] | None:
 
 def _features(top: Section, kind: str, target: Section) -> dict[str, tuple[Number, Number]]:
     section = top.section("features")
-    found = {}
+    features = {}
     for name, ends in section.values.items():
         good = isinstance(ends, list) and len(ends) == 2
         if not good or any(isinstance(end, bool) or not isinstance(end, int | float) for end in ends):
@@ -272,31 +272,31 @@ def _features(top: Section, kind: str, target: Section) -> dict[str, tuple[Numbe
         low, high = ends
         if not -1e300 < low < high < 1e300:
             section.refuse(name, "The least value is below the largest, and both are finite", "write [18, 90].")
-        found[name] = (low, high)
-    if not found:
+        features[name] = (low, high)
+    if not features:
         section.refuse(None, "There are no features", "name columns with their bounds: age = [18, 90].")
     if kind not in _UNSUPERVISED and target.word("column") is None:
         target.refuse(None, "It is not said what is to be learned", 'write column = "ill".')
-    if target.word("column") in found:
+    if target.word("column") in features:
         target.refuse("column", "The target is one of the features", "leave it out of [features].")
     if kind == "linear-regression" and _range(target) is None:
         target.refuse(None, "The target of a regression has bounds", "write low = 0 and high = 100.")
     if kind in {"logistic", "additive", "naive-bayes"} and not _values(target):
         target.refuse(None, "The classes are not declared", 'write values = ["no", "yes"].')
-    return found
+    return features
 
 
 def _training(top: Section, *, network: bool) -> dict[str, Any]:
     section = top.section("training").only("batch_size", "epochs", "max_grad_norm", "rate", "device", "checkpoint")
     if section.values and not network:
         section.refuse(None, "Estimators are not trained in batches", "leave [training] out.")
-    made: dict[str, Any] = {"batch_size": section.whole("batch_size"), "device": section.word("device")}
-    made |= {key: section.number(key) for key in ("epochs", "max_grad_norm", "rate")}
-    for key, value in made.items():
+    settings: dict[str, Any] = {"batch_size": section.whole("batch_size"), "device": section.word("device")}
+    settings |= {key: section.number(key) for key in ("epochs", "max_grad_norm", "rate")}
+    for key, value in settings.items():
         if value is not None and not isinstance(value, str) and value <= 0:
             section.refuse(key, f"{key} must be above zero", f"write {key} = 1.")
-    made["checkpoint"] = section.word("checkpoint")
-    return {key: value for key, value in made.items() if value is not None}
+    settings["checkpoint"] = section.word("checkpoint")
+    return {key: value for key, value in settings.items() if value is not None}
 
 
 @contextmanager
@@ -311,10 +311,10 @@ def tried(asked: Training) -> Iterator[Ledger]:
 def expense(asked: Training, event: Event, before: str) -> str:
     """What a training would cost, whom it would charge, and whether that is enough. Nothing is charged or made."""
     words = f"{asked.price}, charged to {Path(asked.ledger).name} before {before}"
-    found = Ledger.find(asked.ledger, anchor_file=asked.anchor_file)
-    if found is None:
+    book = Ledger.find(asked.ledger, anchor_file=asked.anchor_file)
+    if book is None:
         return words
-    with _checked(found, asked) as ledger:
+    with _checked(book, asked) as ledger:
         if admitted(event, asked.price, ledger) is not None:
             return f"{words}, which covers it"
         return f"{words}: it will be refused, since there is less left: {ledger.remaining()}"

@@ -74,10 +74,10 @@ def inputs(place: Path, side: int | None, *, colour: bool) -> tuple[Any, list[st
         read = _reader(side, colour=colour)
         if not files:
             raise UnfitDataError("There is no image in the folder.", fix=f"put there {', '.join(sorted(_IMAGES))}.")
-        found = [read(file) for file in files]
-        if any(image is None for image in found):
+        arrays = [read(file) for file in files]
+        if any(image is None for image in arrays):
             raise UnfitDataError("An image cannot be read.", fix="take out what is no image, and run it again.")
-        return np.stack(found), [file.name for file in files]
+        return np.stack(arrays), [file.name for file in files]
     x = _kept(place).get("x")
     if x is None or x.dtype.kind not in "fiub" or x.ndim < 2 or not len(x):
         raise UnfitDataError(
@@ -87,7 +87,7 @@ def inputs(place: Path, side: int | None, *, colour: bool) -> tuple[Any, list[st
 
 
 def _files(folder: Path) -> list[Path]:
-    return sorted(each for each in folder.iterdir() if each.suffix.lower() in _IMAGES)
+    return sorted(file for file in folder.iterdir() if file.suffix.lower() in _IMAGES)
 
 
 def _reader(side: int | None, *, colour: bool) -> Callable[[Path], Any]:
@@ -112,7 +112,7 @@ def _images(asked: Training, place: Path) -> tuple[Any, Any]:
     """Images and their classes; one that cannot be read is a black one without a class, so that none makes it fail."""
     read = _reader(asked.side, colour=asked.colour)
     black = np.zeros((3 if asked.colour else 1, asked.side or _SIDE, asked.side or _SIDE), np.float32)
-    found, classes = [], []
+    files, classes = [], []
     for number, name in enumerate(asked.values):
         folder = place / str(name)
         if not folder.is_dir():
@@ -121,11 +121,11 @@ def _images(asked: Training, place: Path) -> tuple[Any, Any]:
             )
         for file in _files(folder):
             image = read(file)
-            found.append(black if image is None else image)
+            files.append(black if image is None else image)
             classes.append(NO_CLASS if image is None else number)
-    if not found:
+    if not files:
         raise UnfitDataError("There is no image in the data.", fix=f"put them there as {', '.join(sorted(_IMAGES))}.")
-    return np.stack(found), np.array(classes, dtype=np.int64)
+    return np.stack(files), np.array(classes, dtype=np.int64)
 
 
 _GROUPS = 4
@@ -151,14 +151,14 @@ class Network:
     def chances(self, x: Any) -> Any:
         """The probability of each class for every example."""
         torch = _torch()
-        made = _shaped(torch.from_numpy(x), self.kind)
-        if tuple(made.shape[1:]) != self.shape:
+        examples = _shaped(torch.from_numpy(x), self.kind)
+        if tuple(examples.shape[1:]) != self.shape:
             raise UnfitDataError(
-                f"Examples have the shape {tuple(made.shape[1:])}, but the network was trained on {self.shape}.",
+                f"Examples have the shape {tuple(examples.shape[1:])}, but the network was trained on {self.shape}.",
                 fix="pass examples as they were when it was trained.",
             )
         with torch.no_grad():
-            parts = [self.net(made[i : i + _AT_ONCE]).softmax(1) for i in range(0, len(made), _AT_ONCE)]
+            parts = [self.net(examples[i : i + _AT_ONCE]).softmax(1) for i in range(0, len(examples), _AT_ONCE)]
         return torch.cat(parts).numpy()
 
 
@@ -178,7 +178,7 @@ def networked(asked: Training, x: Any, y: Any, users: Any, *, preview: bool, pro
     units = asked.size or (len(x) if users is None else len(set(users.tolist())))
     settings = _settings(asked, net, units)
     told = {
-        "model": f"{asked.kind} of {sum(each.numel() for each in net.parameters())} parameters",
+        "model": f"{asked.kind} of {sum(parameter.numel() for parameter in net.parameters())} parameters",
         "protected": str(asked.unit),
         "size": f"{units}, {'declared' if asked.size else 'taken as public'}",
     }
@@ -209,12 +209,12 @@ def networked(asked: Training, x: Any, y: Any, users: Any, *, preview: bool, pro
         place = None if kept is None else asked.out.parent / kept
         if place is not None and place.exists():
             told |= _resumed(run, optimizer, place)
-        made = run.fit(progress=progress, checkpoint=place)
+        result = run.fit(progress=progress, checkpoint=place)
     torch.save({name: value.cpu() for name, value in net.state_dict().items()}, asked.out)
     made_for = {"format": _FORMAT, "kind": asked.kind, "shape": list(shape), "hidden": hidden}
     made_for |= {"classes": list(asked.values), "side": asked.side, "colour": asked.colour}
     _beside(asked.out).write_text(json.dumps(made_for, indent=2) + "\n", encoding="utf-8")
-    report = {**told, **made.facts}
+    report = {**told, **result.facts}
     if test is not None:
         with torch.no_grad():
             guessed = net(_shaped(torch.from_numpy(test[0]), asked.kind).to(device)).argmax(1).cpu().numpy()
@@ -242,14 +242,18 @@ def restored(place: Path) -> Network:
     side, colour = told.get("side"), told.get("colour")
     if not isinstance(shape, list) or not isinstance(hidden, int) or not isinstance(classes, list):
         raise _damaged(place)
-    if kind not in NETWORKS or not isinstance(side, int | None) or any(type(each) is not int for each in shape):
+    if (
+        kind not in NETWORKS
+        or not isinstance(side, int | None)
+        or any(type(side_length) is not int for side_length in shape)
+    ):
         raise _damaged(place)
     torch = _torch()
     net = None
     with suppress(Exception), warnings.catch_warnings(action="ignore"):  # whatever a damaged file does, it is damaged
-        made = _network(torch.nn, str(kind), tuple(shape), hidden, len(classes))
-        made.load_state_dict(torch.load(place, map_location="cpu", weights_only=True))
-        net = made.eval()
+        network = _network(torch.nn, str(kind), tuple(shape), hidden, len(classes))
+        network.load_state_dict(torch.load(place, map_location="cpu", weights_only=True))
+        net = network.eval()
     if net is None:
         raise _damaged(place)
     return Network(str(kind), tuple(shape), hidden, tuple(classes), side, bool(colour), net)
@@ -289,10 +293,10 @@ def _settings(asked: Training, net: Any, units: int) -> dict[str, Any]:
     }
     told |= {"max_grad_norm": asked.training.get("max_grad_norm", 1.0), "epochs": asked.training.get("epochs", EPOCHS)}
     if "batch_size" in asked.training:
-        found = {**told, "batch_size": asked.training["batch_size"]}
+        settings = {**told, "batch_size": asked.training["batch_size"]}
     else:
-        found = suggest(model=net, **told).settings()
-    return found if asked.size else {name: value for name, value in found.items() if name != "size"}
+        settings = suggest(model=net, **told).settings()
+    return settings if asked.size else {name: value for name, value in settings.items() if name != "size"}
 
 
 def _shaped(x: Any, kind: str) -> Any:

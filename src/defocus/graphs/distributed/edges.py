@@ -64,8 +64,8 @@ class Side:
 
 def values(rows: exp.Select, side: Side) -> exp.Select:
     """Every value of a side that may be a name, once: ``value``."""
-    made = exp.select(named(_key(side), "value")).distinct().from_(rows_of(rows), copy=False)
-    there = exp.select(column("value")).from_(rows_of(made), copy=False)
+    query = exp.select(named(_key(side), "value")).distinct().from_(rows_of(rows), copy=False)
+    there = exp.select(column("value")).from_(rows_of(query), copy=False)
     return there.where(column("value").is_(exp.null()).not_(), copy=False)
 
 
@@ -77,8 +77,8 @@ def numbered(engine: Engine, rows: exp.Select, sides: Sequence[Side], names: Nam
     keys = [named(_key(side), name) for side, name in zip(sides, "xy", strict=True)]
     keyed = exp.select(*keys).from_(rows_of(rows), copy=False)
     if isinstance(names.labels, range):
-        made = [named(_within(column(name), side, len(names.labels)), to) for name, side, to in _named(sides)]
-        return exp.select(*made).from_(rows_of(keyed), copy=False)
+        columns = [named(_within(column(name), side, len(names.labels)), to) for name, side, to in _named(sides)]
+        return exp.select(*columns).from_(rows_of(keyed), copy=False)
     tables: dict[tuple[Kind, bool], exp.Table] = {}
     for side in sides:
         sort = (Kind.INTEGER if side.kind is Kind.NUMBER else side.kind, side.written)
@@ -88,9 +88,9 @@ def numbered(engine: Engine, rows: exp.Select, sides: Sequence[Side], names: Nam
         rows_of(keyed), copy=False
     )
     for name, side, to in _named(sides):
-        known = tables[(Kind.INTEGER if side.kind is Kind.NUMBER else side.kind, side.written)]
+        listed = tables[(Kind.INTEGER if side.kind is Kind.NUMBER else side.kind, side.written)]
         on = exp.EQ(this=column("name", to), expression=column(name, "t"))
-        joined = joined.join(exp.alias_(known.copy(), to, quoted=True, table=True), on=on, copy=False)
+        joined = joined.join(exp.alias_(listed.copy(), to, quoted=True, table=True), on=on, copy=False)
     return joined
 
 
@@ -314,12 +314,12 @@ def _asked(text: str, ends: exp.Query, *, numbers: dict[str, int] | None = None,
 
     They stand inside of a subquery: an engine may put public tables in front, which all of them can use.
     """
-    made = _tree(text).copy()
-    assert isinstance(made, exp.Select)  # noqa: S101  # what this file writes
+    query = _tree(text).copy()
+    assert isinstance(query, exp.Select)  # noqa: S101  # what this file writes
     for name, relation in {"ends": ends, **relations}.items():
-        made = made.with_(quoted(name), as_=relation.copy(), copy=False)
+        query = query.with_(quoted(name), as_=relation.copy(), copy=False)
     filled = exp.replace_placeholders(
-        made, **{name: whole(value) for name, value in {"shift": _SHIFT, **(numbers or {})}.items()}
+        query, **{name: whole(value) for name, value in {"shift": _SHIFT, **(numbers or {})}.items()}
     )
     assert isinstance(filled, exp.Select)  # noqa: S101  # as it was
     return exp.select("*").from_(sub(filled, "asked"), copy=False)

@@ -45,7 +45,7 @@ from sqlglot import exp
 
 from defocus.engines.engine import Engine, integers
 from defocus.graphs.distributed import edges as statements
-from defocus.graphs.kernels.triangles import of_degrees
+from defocus.graphs.kernels.rows import of_degrees
 from defocus.graphs.public import IntVector
 
 __all__ = ["HUBS", "EngineArcs", "EngineGraph", "level", "nth_degree"]
@@ -96,8 +96,8 @@ def level(
     """
     least = min(nth_degree(degrees, times, hubs), max(nodes - 2, 0))
     above = nth_degree(degrees, times, min(first, hubs))
-    found = max(least, shared(above) if above < nth_degree(degrees, times, 2) else 0)
-    return found if found >= min(above, nodes - 2) else max(found, shared(found))
+    level = max(least, shared(above) if above < nth_degree(degrees, times, 2) else 0)
+    return level if level >= min(above, nodes - 2) else max(level, shared(level))
 
 
 @final
@@ -159,7 +159,7 @@ class EngineGraph:
         return self.triangles(), self.local()
 
     def leading_pairs(self) -> list[tuple[int, int]]:
-        """See :func:`~defocus.graphs.kernels.triangles.leading_pairs`: the pairs that decide how far stars move.
+        """See :func:`~defocus.graphs.kernels.rows.leading_pairs`: the pairs that decide how far stars move.
 
         The largest stranger of a node of degree :math:`D_1` is found without looking at strangers. At the degree δ
         there is one unless every node of degree :math:`D_1` is joined to all others of degree δ, and that is counted
@@ -181,7 +181,7 @@ class EngineGraph:
         others = dict(zip(degrees.tolist(), times.tolist(), strict=True))
         others[first] -= 1
         joined = self._by_degree(statements.joined_to_all(self.ends, first))
-        full = dict(zip(*(each.tolist() for each in joined), strict=True))
+        full = dict(zip(*(column.tolist() for column in joined), strict=True))
         return next(
             (degree for degree in sorted(others, reverse=True) if others[degree] and full.get(degree, 0) < tops), -1
         )
@@ -193,8 +193,8 @@ class EngineGraph:
         return int(integers(self.engine.run(asked).column("n"))[0])
 
     def _by_degree(self, asked: exp.Select) -> tuple[IntVector, IntVector]:
-        found = self.engine.run(asked)
-        degrees, times = (integers(found.column(name)) for name in ("degree", "times"))
+        rows = self.engine.run(asked)
+        degrees, times = (integers(rows.column(name)) for name in ("degree", "times"))
         order = np.argsort(degrees, kind="stable")
         return degrees[order], times[order]
 
@@ -238,7 +238,7 @@ class EngineArcs:
 
 
 def _by_node(nodes: int, engine: Engine, asked: exp.Select) -> IntVector:
-    found = engine.run(asked)
+    rows = engine.run(asked)
     degrees = np.zeros(nodes, np.int64)
-    degrees[integers(found.column("node"))] = integers(found.column("degree"))
+    degrees[integers(rows.column("node"))] = integers(rows.column("degree"))
     return degrees

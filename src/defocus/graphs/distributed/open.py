@@ -50,8 +50,8 @@ class EngineEdges:
         engine = self.source.engine
         sides = [replace(side, written=names.written and side.kind is Kind.TEXT) for side in self.sides]
         ends = numbered(engine, self.source.relation, sides, names)
-        made = EngineArcs if directed else EngineGraph
-        return Data.elsewhere(made(len(names.labels), engine, ends), names.labels, engine)
+        kind = EngineArcs if directed else EngineGraph
+        return Data.elsewhere(kind(len(names.labels), engine, ends), names.labels, engine)
 
     def check(self, unit: Unit, *, weights: str | None, time: str | None) -> None:
         """Refuse what has no form in SQL."""
@@ -109,11 +109,13 @@ def supported(question: Question) -> None:
     """Refuse a question that has no form in SQL, before anything is charged."""
     if isinstance(question, InSql) and question.in_sql:
         return
+    fix = (
+        "leave engine= out when the graph is opened, so that edges are read into memory; in an engine ask edges,"
+        " degrees, degree_sequence, degree_histogram, stars, triangles, clustering, top_degrees, or several of them by"
+        " joint or subgraph_counts."
+    )
     raise InvalidParameterError(
-        f"There is no way to compute this in an engine: {question.words:.120}.",
-        fix="leave engine= out when the graph is opened, so that edges are read into memory; in an engine ask edges(),"
-        " degrees(), degree_sequence(), degree_histogram(), stars(), triangles(), clustering(), top_degrees(), or"
-        " several of them by joint() or subgraph_counts().",
+        f"There is no way to compute this in an engine: {question.words:.120}.", fix=fix, command=fix.replace("_", "-")
     )
 
 
@@ -127,8 +129,10 @@ def _described(data: Any, rows: Source, one: Side, other: Side) -> EdgeSource:
                 "The ends of edges are numbers with a fraction, which are not listed in an engine.",
                 fix="list the nodes: nodes=[…]; or convert the columns to whole numbers; or leave engine= out.",
             )
-        found = [rows.engine.run(values(rows.relation, side)).column("value") for side in (one, other)]
-        columns = [each.combine_chunks().cast(KINDS[s.kind]) for each, s in zip(found, (one, other), strict=True)]
+        values_of_ends = [rows.engine.run(values(rows.relation, side)).column("value") for side in (one, other)]
+        columns = [
+            each.combine_chunks().cast(KINDS[s.kind]) for each, s in zip(values_of_ends, (one, other), strict=True)
+        ]
         return listed_in(*columns, written=written)
 
     return EdgeSource(
@@ -154,8 +158,8 @@ def _is_written(rows: Source) -> bool:
 
 def _check(data: Any, engine: Any) -> None:
     """Refuse what is not an engine, one that cannot reach the data, and data that is in memory anyway."""
-    known = engine is None or engine in (_DUCKDB, _POSTGRESQL) or is_session(engine) or is_master(engine)
-    if not known:
+    supported_here = engine is None or engine in (_DUCKDB, _POSTGRESQL) or is_session(engine) or is_master(engine)
+    if not supported_here:
         raise SourceError(
             f"engine= is {engine!r:.60}, which is no engine.",
             fix='pass "duckdb", "postgresql", a Spark session, or where Spark runs, such as "spark://host:7077"; or'

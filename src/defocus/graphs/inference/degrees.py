@@ -1,7 +1,4 @@
-"""Inference from noisy degrees: isotonic fits, graphical sequences, plausible histograms.
-
-Degree sequences that some simple graph has.
-"""
+"""Inference from noisy degrees: isotonic fits, graphical sequences, plausible histograms."""
 
 import math
 
@@ -54,9 +51,9 @@ def graphical(degrees: ArrayLike) -> Longs:
     [3, 1, 1, 1]
     """
     cut, order = _cut(degrees)
-    found = np.empty(len(cut), np.int64)
-    found[order] = _joined(cut[order])[0]
-    return found
+    nearest = np.empty(len(cut), np.int64)
+    nearest[order] = _joined(cut[order])[0]
+    return nearest
 
 
 def realised(degrees: ArrayLike) -> Graph:

@@ -1,7 +1,4 @@
-"""Synthetic graphs from released statistics.
-
-Handing a synthetic graph to the library that people work with.
-"""
+"""Synthetic graphs from released statistics."""
 
 import math
 from collections.abc import Sequence
@@ -40,10 +37,10 @@ def to_networkx(graph: Graph, labels: Sequence[Any] | None = None) -> Any:
             f"A graph of {graph.nodes} nodes needs as many different labels.", fix="pass one label for each node."
         )
     left, right = graph.pairs()
-    made = networkx.Graph()
-    made.add_nodes_from(names)
-    made.add_edges_from((names[i], names[j]) for i, j in zip(left.tolist(), right.tolist(), strict=True))
-    return made
+    copy = networkx.Graph()
+    copy.add_nodes_from(names)
+    copy.add_edges_from((names[i], names[j]) for i, j in zip(left.tolist(), right.tolist(), strict=True))
+    return copy
 
 
 _SHORT = 30

@@ -1,7 +1,4 @@
-"""Caps on degrees for node privacy: capped counts by maximum flow, and caps that are found privately.
-
-How many edges a graph has if no node counts for more than its share, by maximum flow.
-"""
+"""Caps on degrees for node privacy: capped counts by maximum flow, and caps that are found privately."""
 
 import math
 from dataclasses import dataclass

@@ -1,7 +1,4 @@
-"""Linear programs for node privacy, solved with a proof.
-
-The simplex method in rational numbers: slow, and certain to end with the optimum.
-"""
+"""Linear programs for node privacy, solved with a proof."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -277,8 +274,8 @@ def _at_nodes(corners: Corners, amounts: Floats, nodes: int) -> Floats:
 
 def _at_corners(corners: Corners, amounts: Floats) -> Floats:
     """What the nodes of each thing have together."""
-    known = np.append(amounts, 0.0)
-    together: Floats = known[corners[:, 0]] + known[corners[:, 1]] + known[corners[:, 2]]
+    padded = np.append(amounts, 0.0)
+    together: Floats = padded[corners[:, 0]] + padded[corners[:, 1]] + padded[corners[:, 2]]
     return together
 
 
@@ -360,8 +357,8 @@ def capped_triangles(graph: Graph, cap: int) -> int:
 
 def triangle_list(graph: Graph) -> Longs:
     """The corners of every triangle, one row each."""
-    found = _triangles(graph.offsets, graph.targets)
-    return found.reshape(-1, 3)
+    corners = _triangles(graph.offsets, graph.targets)
+    return corners.reshape(-1, 3)
 
 
 @final
@@ -402,8 +399,8 @@ class _Kinds:
         many = self.many[self.bound]
         try:
             with np.errstate(all="ignore"):
-                amounts, found = solve(self.rows, many, self.nodes, cap)
-                weights[self.bound], prices[self.heavy] = amounts / many, found
+                amounts, duals = solve(self.rows, many, self.nodes, cap)
+                weights[self.bound], prices[self.heavy] = amounts / many, duals
         except Exception:  # noqa: BLE001  # whether and how a solver fails depends on the graph, so nobody may notice
             weights, prices = np.zeros(len(weights)), np.zeros(len(prices))
         return _finite(weights)[self.of_triangle], _finite(prices)
@@ -427,8 +424,10 @@ def _sparse(rows: Longs, many: Longs, nodes: int, cap: int) -> tuple[Floats, Flo
     places = np.broadcast_to(np.arange(len(rows))[:, None], rows.shape)
     incidence = csr_array((np.ones(int(there.sum())), (rows[there], places[there])), shape=(nodes, len(rows)))
     bounds = np.stack([np.zeros(len(rows)), many.astype(np.float64)], axis=1)
-    found = linprog(-np.ones(len(rows)), A_ub=incidence, b_ub=np.full(nodes, float(cap)), bounds=bounds, method="highs")
-    return np.asarray(found.x), -np.asarray(found.ineqlin.marginals)
+    solution = linprog(
+        -np.ones(len(rows)), A_ub=incidence, b_ub=np.full(nodes, float(cap)), bounds=bounds, method="highs"
+    )
+    return np.asarray(solution.x), -np.asarray(solution.ineqlin.marginals)
 
 
 def _least(corners: Longs, nodes: int, cap: int, weights: Floats) -> Fraction:
@@ -459,7 +458,7 @@ def _total(parts: Longs) -> int:
 def _triangles(offsets: Longs, targets: Ints) -> Longs:
     """Corners i < j < k of every triangle, one after the other."""
     nodes = len(offsets) - 1
-    found = np.empty(96, np.int64)
+    corners = np.empty(96, np.int64)
     size = 0
     for i in range(nodes):
         for a in range(offsets[i], offsets[i + 1]):
@@ -474,14 +473,14 @@ def _triangles(offsets: Longs, targets: Ints) -> Longs:
                     q += 1
                 else:
                     if targets[p] > j:
-                        if size + 3 > len(found):
-                            larger = np.empty(2 * len(found), np.int64)
-                            larger[:size] = found[:size]
-                            found = larger
-                        found[size] = i
-                        found[size + 1] = j
-                        found[size + 2] = targets[p]
+                        if size + 3 > len(corners):
+                            larger = np.empty(2 * len(corners), np.int64)
+                            larger[:size] = corners[:size]
+                            corners = larger
+                        corners[size] = i
+                        corners[size + 1] = j
+                        corners[size + 2] = targets[p]
                         size += 3
                     p += 1
                     q += 1
-    return found[:size].copy()
+    return corners[:size].copy()

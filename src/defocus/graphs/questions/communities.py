@@ -1,7 +1,4 @@
-"""Communities and clustering.
-
-How many communities there are, or which of several labellings fits best.
-"""
+"""Communities and clustering."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -14,7 +11,7 @@ import numpy as np
 from defocus.answers.columns import AnswerColumn, brief
 from defocus.errors import InvalidParameterError, Number
 from defocus.graphs.data import Data
-from defocus.graphs.instance_noise import MeasuredRamp
+from defocus.graphs.noise import MeasuredRamp
 from defocus.graphs.public import Public
 from defocus.graphs.question import Method, Result
 from defocus.graphs.questions.counts import AskStars, AskTriangles
@@ -145,8 +142,8 @@ class BySpectrum:
         edges = max(1, self.average.sample(data.graph.edges, bits))
         threshold = _EDGE * math.sqrt(2 * edges / self.nodes)
         utilities = gaps(singular_values(data.graph, self.mechanism.candidates + 1), threshold)
-        found = 1 + self.mechanism.sample(utilities, bits)
-        return Result((_choice("communities", found, self.how),), notes=(f"threshold: {threshold:.4g}",))
+        communities = 1 + self.mechanism.sample(utilities, bits)
+        return Result((_choice("communities", communities, self.how),), notes=(f"threshold: {threshold:.4g}",))
 
 
 @final

@@ -8,8 +8,7 @@ from typing import Any, ClassVar, final
 
 from defocus.errors import InvalidParameterError, count
 from defocus.graphs.distributed.graph import HUBS
-from defocus.graphs.global_noise import noises, numbers, offered
-from defocus.graphs.instance_noise import guessed, instance_noises
+from defocus.graphs.noise import guessed, instance_noises, noises, numbers, offered
 from defocus.graphs.public import Public
 from defocus.graphs.question import Method
 from defocus.graphs.questions.node_counts import node_cap, node_edges, node_triangles

@@ -10,12 +10,11 @@ import numpy as np
 from defocus.answers.columns import AnswerColumn, Floats, Tails, noisy
 from defocus.errors import InvalidParameterError
 from defocus.graphs.data import Data
-from defocus.graphs.global_noise import VectorNoise, noises
 from defocus.graphs.inference import plausible_counts, rising
+from defocus.graphs.noise import VectorNoise, noises
 from defocus.graphs.public import IntVector, Public
 from defocus.graphs.question import Method, Result
-from defocus.graphs.questions.histograms import by_degree, difference
-from defocus.graphs.questions.node_counts import node_histogram
+from defocus.graphs.questions.node_counts import by_degree, difference, node_histogram
 from defocus.graphs.statistics import ArcDegrees, ArcHistogram, Degrees, Histogram
 from defocus.graphs.statistics.degrees import checked_side
 from defocus.mechanisms import Gaussian
@@ -150,18 +149,21 @@ def _fitted(nodes: int) -> Callable[[VectorNoise, IntVector, Data], Result]:
         gaussian = isinstance(method.mechanism, Gaussian)
         width = method.mechanism.sigma if isinstance(method.mechanism, Gaussian) else method.mechanism.scale
         counts = plausible_counts(values, nodes, scale=float(width), gaussian=gaussian)
-        column = _around("nodes", counts, raw, method.interval, method)
+        whole = bool((counts == np.round(counts)).all())
+        column = _around("nodes", counts, raw, method.interval, method, integral=whole)
         done = (_PLAUSIBLE,)
         return Result((column,), keys={"degree": range(len(counts))}, processing=done)
 
     return finish
 
 
-def _around(name: str, values: Floats, raw: Floats, half: float, method: VectorNoise) -> AnswerColumn:
+def _around(
+    name: str, values: Floats, raw: Floats, half: float, method: VectorNoise, *, integral: bool = False
+) -> AnswerColumn:
     """Values with the intervals of the unbiased numbers they were made from, widened where they lie outside."""
     low = np.minimum(np.maximum(raw - half, 0), values)
     high = np.maximum(np.maximum(raw + half, 0), values)
-    return AnswerColumn(name, values, np.full(len(values), np.nan), low, high, integral=False, how=method.how)
+    return AnswerColumn(name, values, np.full(len(values), np.nan), low, high, integral=integral, how=method.how)
 
 
 def _side(side: str | None, public: Public) -> str | None:

@@ -65,8 +65,8 @@ class AskErgm:
         self.check(public)
         others = len(self.terms) - 1
         shares = [_EDGES, *[(1 - _EDGES) / others] * others] if others else [Fraction(1)]
-        made = several([subgraph(term) for term in self.terms], public, budget, side_by_side, shares=shares)
-        return [Fitted(made, self.terms, public.n)]
+        counts = several([subgraph(term) for term in self.terms], public, budget, side_by_side, shares=shares)
+        return [Fitted(counts, self.terms, public.n)]
 
 
 @final
@@ -90,9 +90,9 @@ class Fitted:
     @property
     def foretold(self) -> tuple[str, ...]:
         """The errors of the statistics, on which those of the coefficients depend."""
-        each = ", ".join(f"{t} {brief(part.error)}" for t, part in zip(self.terms, self.parts.methods, strict=True))
+        errors = ", ".join(f"{t} {brief(part.error)}" for t, part in zip(self.terms, self.parts.methods, strict=True))
         return (
-            f"expected errors of the statistics: {each}; what they make of the coefficients depends on the graph",
+            f"expected errors of the statistics: {errors}; what they make of the coefficients depends on the graph",
             *foretold(self.parts),
         )
 

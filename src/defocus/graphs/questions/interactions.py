@@ -13,17 +13,16 @@ from numpy.typing import NDArray
 from defocus.answers.columns import Tails, noisy
 from defocus.errors import InvalidParameterError, NotDeclaredError, whole
 from defocus.graphs.data import Data
-from defocus.graphs.global_noise import attempted
-from defocus.graphs.public import Public
+from defocus.graphs.noise import VectorNoise, noises
+from defocus.graphs.public import IntVector, Public
 from defocus.graphs.question import TIME, Method, Result
 from defocus.graphs.statistics.weights import Interactions
-from defocus.mechanisms import Gaussian, Laplace
 from defocus.noise import Bits
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event
 from defocus.workloads import Plan, plan, prefix
 
-__all__ = ["AskInteractions", "ByStep", "Running"]
+__all__ = ["AskInteractions", "Running"]
 
 _UNITS = {"us": 1, "ms": 10**3, "s": 10**6, "min": 6 * 10**7, "h": 36 * 10**8, "d": 864 * 10**8, "w": 6048 * 10**8}
 _LENGTH = re.compile(r"([0-9]{1,9}) ?(us|ms|s|min|h|d|w)")
@@ -87,63 +86,37 @@ class AskInteractions:
 
     def methods(self, public: Public, budget: Budget) -> Sequence[Method]:
         """Noise on every step; for totals, on what serves all of them best."""
-        sensitivity, steps = self.statistic.sensitivity(public), self.statistic.length(public)
-        if self.running and steps <= _PLANNED:
-            made = plan(prefix(steps), epsilon=budget.epsilon, delta=budget.delta, unit=public.unit)
-            return [Running(self, made)]
-        ways: list[Any] = [
-            lambda: ByStep("laplace", self, Laplace.calibrated(epsilon=budget.epsilon or 0, sensitivity=sensitivity.l1))
-        ]
-        if budget.delta:
-            l2 = sensitivity.l2
-            ways.append(lambda: ByStep("gaussian", self, Gaussian.calibrated(budget, sensitivity=l2, dimension=steps)))
-        return attempted(ways)
+        steps = self.statistic.length(public)
+        if not self.running:
+            return noises(self.statistic, public, budget, self._by_step, rules=_RULES, of_data=True)
+        if steps <= _PLANNED:
+            strategy = plan(prefix(steps), epsilon=budget.epsilon, delta=budget.delta, unit=public.unit)
+            return [Running(self, strategy)]
+        middle = math.sqrt(max(steps / 2, 1))
+        return noises(
+            self.statistic,
+            public,
+            budget,
+            self._added_up,
+            expected=lambda mechanism: mechanism.error * middle,
+            width=lambda _: math.nan,
+            rules=_RULES,
+            of_data=True,
+        )
 
+    def _by_step(self, method: VectorNoise, values: IntVector, _data: Data) -> Result:
+        """Independent noise on every step."""
+        half, tails = method.interval, Tails.LOG_CONCAVE
+        column = noisy("interactions", values, error=method.mechanism.error, half=half, how=method.how, tails=tails)
+        return Result((column,), keys={TIME: _shown(self.bounds[:-1], self)})
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class ByStep:
-    """Independent noise on every step, added up for totals."""
-
-    name: str
-    question: AskInteractions
-    mechanism: Laplace | Gaussian
-    rules: tuple[str, ...] = _RULES
-
-    @property
-    def event(self) -> Event:
-        """What one release owes."""
-        return self.mechanism.event
-
-    @property
-    def error(self) -> float:
-        """The expected absolute error of a step; of a total, in the middle."""
-        steps = (len(self.question.bounds) - 1) / 2 if self.question.running else 1
-        return self.mechanism.error * math.sqrt(max(steps, 1))
-
-    @property
-    def interval(self) -> float:
-        """The half-width at 95 % of a step; that of totals differs."""
-        return math.nan if self.question.running else float(self.mechanism.interval(0.95))
-
-    @property
-    def how(self) -> str:
-        """The noise, in words."""
-        return f"discrete {'Laplace' if isinstance(self.mechanism, Laplace) else 'Gaussian'} noise on every step"
-
-    def run(self, data: Data, bits: Bits) -> Result:
-        """Count, add noise."""
-        values = np.asarray(self.mechanism.sample(self.question.statistic.exact(data), bits))
-        keys = {TIME: _shown(self.question.bounds[:-1], self.question)}
-        if not self.question.running:
-            half = float(self.mechanism.interval(0.95))
-            error, tails = self.mechanism.error, Tails.LOG_CONCAVE
-            column = noisy("interactions", values, error=error, half=half, how=self.how, tails=tails)
-            return Result((column,), keys=keys)
+    def _added_up(self, method: VectorNoise, values: IntVector, _data: Data) -> Result:
+        """The same, added up for totals."""
         totals = np.cumsum(values).astype(np.float64)
-        spread = np.sqrt(self.mechanism.variance * np.arange(1, len(values) + 1))
+        spread = np.sqrt(method.mechanism.variance * np.arange(1, len(values) + 1))
         half = math.sqrt(20) * spread  # Chebyshev's inequality at 5 %
-        column = noisy("interactions", totals, error=0.8 * spread, half=half, how=self.how)
+        column = noisy("interactions", totals, error=0.8 * spread, half=half, how=method.how)
+        keys = {TIME: _shown(self.bounds[:-1], self)}
         return Result((column,), keys=keys, processing=("noisy numbers of steps were added up",))
 
 
@@ -194,12 +167,12 @@ def _length(every: Any) -> int:
     if isinstance(every, timedelta):
         return whole("every", every // timedelta(microseconds=1), at_least=1)
     if isinstance(every, str):
-        found = _LENGTH.fullmatch(every.strip())
-        if found is None or int(found[1]) == 0:
+        matched = _LENGTH.fullmatch(every.strip())
+        if matched is None or int(matched[1]) == 0:
             raise InvalidParameterError(
                 f"every={every!r:.60} is not a length of time.", fix='pass for example "1d", "12h", "15min" or "30s".'
             )
-        return int(found[1]) * _UNITS[found[2]]
+        return int(matched[1]) * _UNITS[matched[2]]
     return _fitting("every", whole("every", every, at_least=1))
 
 
@@ -220,8 +193,8 @@ def _moment(name: str, moment: Any) -> int:
     if isinstance(moment, date) and not isinstance(moment, datetime):
         moment = datetime(moment.year, moment.month, moment.day, tzinfo=UTC)
     if isinstance(moment, datetime):
-        known = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-        return (known - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+        zoned = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return (zoned - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
     if isinstance(moment, bool) or not isinstance(moment, int | np.integer):
         raise InvalidParameterError(
             f"{name} has type {type(moment).__name__}.", fix="pass a date, a text that is one, or a whole number."

@@ -11,8 +11,7 @@ import numpy as np
 from defocus.answers.columns import NUMBERS, AnswerColumn, brief, noisy
 from defocus.errors import InvalidParameterError, Number, in_range
 from defocus.graphs.data import Data
-from defocus.graphs.global_noise import Finish, VectorNoise, attempted, noises
-from defocus.graphs.instance_noise import MEASURED, UNMEASURED
+from defocus.graphs.noise import MEASURED, UNMEASURED, Finish, VectorNoise, attempted, noises
 from defocus.graphs.public import IntVector, Public, Statistic
 from defocus.graphs.question import Checking, Method, Question, Result, chosen, foretold, silent
 from defocus.graphs.questions.counts import AskEdges, AskStars, AskTriangles
@@ -119,20 +118,20 @@ def preferred(question: Question, methods: Sequence[Method], name: str | None) -
     return chosen(question, methods, name if name in {method.name for method in methods} else None)
 
 
-def either_way(made: Callable[[str | None], _Whole], parts: Callable[[_Whole], Sequence[Method]]) -> list[_Whole]:
+def either_way(plan: Callable[[str | None], _Whole], parts: Callable[[_Whole], Sequence[Method]]) -> list[_Whole]:
     """The best way to answer several questions, and with every part that can follow the graph doing so.
 
     Those are called as single questions call them: measured, and without an interval. The best way has its own name
     unless it is one of the two.
     """
-    best, found = made(None), {}
+    best, ways = plan(None), {}
     for name in (MEASURED, UNMEASURED):
-        way = made(name)
+        way = plan(name)
         if name in {part.name for part in parts(way)}:
-            found[name] = way
-    known = {tuple(part.name for part in parts(way)) for way in found.values()}
-    first = [] if tuple(part.name for part in parts(best)) in known else [best]
-    named: list[_Whole] = [replace(way, name=name) for name, way in found.items()]  # type: ignore[type-var]  # a dataclass
+            ways[name] = way
+    tried = {tuple(part.name for part in parts(way)) for way in ways.values()}
+    first = [] if tuple(part.name for part in parts(best)) in tried else [best]
+    named: list[_Whole] = [replace(way, name=name) for name, way in ways.items()]  # type: ignore[type-var]  # a dataclass
     return [*first, *named]
 
 
@@ -175,13 +174,10 @@ class AskSubgraphs:
 
 def subgraph(shape: object) -> Question:
     """The question that counts a shape."""
-    match named(shape):
-        case Edges():
-            return AskEdges()
-        case Triangles():
-            return AskTriangles()
-        case Stars(k=k):
-            return AskStars(k)
+    statistic = named(shape)
+    question = _question(statistic) if isinstance(statistic, Edges | Triangles | Stars) else None
+    if question is not None:
+        return question
     raise InvalidParameterError(
         f"There is no proven noise for subgraphs called {shape!r:.60}.",
         fix='choose among "edges", "triangles", "stars_2", "stars_3", ….',
@@ -256,17 +252,17 @@ class AskJoint:
         lengths = [part.length(public) for part in self.statistic.parts]
         titles = [part.name for part in self.statistic.parts]
         ways: list[Callable[[], Method]] = [
-            lambda made=made: made  # type: ignore[misc]  # a default that mypy cannot infer
-            for made in noises(self.statistic, public, budget, _laid_out(titles, lengths), prefix="vector, ")
+            lambda separate=separate: separate  # type: ignore[misc]  # a default that mypy cannot infer
+            for separate in noises(self.statistic, public, budget, _laid_out(titles, lengths), prefix="vector, ")
         ]
         questions = [_question(part) for part in self.statistic.parts]
-        known = [question for question in questions if question is not None]
-        if len(known) == len(questions):
-            made = either_way(
-                lambda method: _separate(known, titles, lengths, public, budget, method=method, weights=self.weights),
+        usual = [question for question in questions if question is not None]
+        if len(usual) == len(questions):
+            separate = either_way(
+                lambda method: _separate(usual, titles, lengths, public, budget, method=method, weights=self.weights),
                 lambda way: way.parts,
             )
-            ways += [lambda way=way: way for way in made]  # type: ignore[misc]  # likewise
+            ways += [lambda way=way: way for way in separate]  # type: ignore[misc]  # likewise
         return attempted(ways)
 
 
@@ -329,8 +325,8 @@ class Separate:
     @property
     def foretold(self) -> tuple[str, ...]:
         """The error of each statistic, and what all parts say."""
-        each = ", ".join(f"{t} {brief(part.error)}" for t, part in zip(self.titles, self.parts, strict=True))
-        return (f"expected errors: {each}", *dict.fromkeys(told for part in self.parts for told in foretold(part)))
+        errors = ", ".join(f"{t} {brief(part.error)}" for t, part in zip(self.titles, self.parts, strict=True))
+        return (f"expected errors: {errors}", *dict.fromkeys(told for part in self.parts for told in foretold(part)))
 
     def run(self, data: Data, bits: Bits) -> Result:
         """One after the other."""
@@ -368,8 +364,8 @@ def _separate(
     else:
         whole = sum((Fraction(weight) for weight in weights), Fraction(0))
         shares = [Fraction(weight) / whole for weight in weights]
-    made = tuple(best(question, epsilon * share) for question, share in zip(questions, shares, strict=True))
-    return Separate(made, tuple(titles), tuple(lengths), tuple(shares))
+    parts = tuple(best(question, epsilon * share) for question, share in zip(questions, shares, strict=True))
+    return Separate(parts, tuple(titles), tuple(lengths), tuple(shares))
 
 
 def _least_error(weights: Sequence[float]) -> list[Fraction]:

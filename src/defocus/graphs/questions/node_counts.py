@@ -1,4 +1,4 @@
-"""Counts under node privacy whose caps are found privately."""
+"""Counts under node privacy whose caps are found privately, and degree histograms out of noisy numbers."""
 
 import math
 from collections.abc import Sequence
@@ -8,17 +8,15 @@ from typing import final
 
 import numpy as np
 
-from defocus.answers.columns import AnswerColumn, brief, noisy
+from defocus.answers.columns import AnswerColumn, Tails, brief, noisy
 from defocus.errors import InvalidParameterError
-from defocus.graphs.answers import cap_found, capped, projected
 from defocus.graphs.data import Data
-from defocus.graphs.global_noise import Finish, VectorNoise, noises
 from defocus.graphs.inference import plausible_counts
 from defocus.graphs.node import GRAIN, CapRule
 from defocus.graphs.node.programs import LARGEST
+from defocus.graphs.noise import Finish, VectorNoise, noises
 from defocus.graphs.public import IntVector, Public
-from defocus.graphs.question import Method, Result
-from defocus.graphs.questions.histograms import by_degree, difference
+from defocus.graphs.question import Method, Result, cap_found, capped, projected
 from defocus.graphs.statistics.node_level import CappedEdges, CappedTriangles, ProjectedHistogram
 from defocus.mechanisms import Exponential, Gaussian, Laplace
 from defocus.noise import Bits
@@ -30,12 +28,48 @@ __all__ = [
     "FoundCap",
     "FoundMost",
     "FoundTriangles",
+    "by_degree",
+    "difference",
     "node_cap",
     "node_edges",
     "node_histogram",
     "node_triangles",
     "plausible",
 ]
+
+
+_OUTSIDE = 0.05
+"""What a 95 % interval leaves out."""
+
+
+def by_degree(method: VectorNoise, values: IntVector, _data: Data) -> Result:
+    """One noisy count for each degree from zero on."""
+    column = noisy(
+        "nodes", values, error=method.mechanism.error, half=method.interval, how=method.how, tails=Tails.LOG_CONCAVE
+    )
+    return Result((column,), keys={"degree": range(len(values))})
+
+
+def difference(mechanism: Laplace | Gaussian) -> float:
+    r"""A half-width at 95 % for the difference of two independent noises, as a count has that is one of two sums.
+
+    Of two Laplace noises of scale b, the difference exceeds t in size with probability
+    :math:`(1 + t/2b)e^{-t/b}`: 5 % at 4.113 b. Discrete noise of the same scale is narrower, and the width is
+    rounded up.
+
+    >>> from fractions import Fraction
+    >>> difference(Laplace(scale=Fraction(1000)))
+    4114
+    """
+    if isinstance(mechanism, Gaussian):
+        return math.ceil(1.96 * math.sqrt(2) * float(mechanism.sigma))
+    scale = float(mechanism.scale)
+    low, high = 0.0, 10 * scale
+    for _ in range(60):
+        middle = (low + high) / 2
+        outside = (1 + middle / (2 * scale)) * math.exp(-middle / scale)
+        low, high = (middle, high) if outside > _OUTSIDE else (low, middle)
+    return math.ceil(high)
 
 
 _NODES = Fraction(1, 100)
@@ -83,8 +117,8 @@ class FoundCap:
 
     def run(self, data: Data, bits: Bits) -> Result:
         """Find the cap, count, add noise."""
-        found = CapRule(self.changes).find(data.graph, self.epsilon, bits)
-        cap, rest = found.cap, self.epsilon * (1 - found.spent)
+        choice = CapRule(self.changes).find(data.graph, self.epsilon, bits)
+        cap, rest = choice.cap, self.epsilon * (1 - choice.spent)
         mechanism = Laplace.calibrated(epsilon=rest, sensitivity=2 * cap * self.changes)
         value = mechanism.sample(CappedEdges(cap).exact(data.graph), bits) / 2
         how = f"discrete Laplace noise of scale {float(mechanism.scale) / 2:.6g}"
@@ -137,9 +171,9 @@ class FoundMost:
         mechanism = Laplace.calibrated(epsilon=rest, sensitivity=(most + 1) * self.changes)
         values = np.asarray(mechanism.sample(statistic.exact(data.graph), bits))
         how = f"discrete Laplace noise of scale {float(mechanism.scale):.6g}"
-        found = plausible(values, mechanism, how)
+        histogram = plausible(values, mechanism, how)
         note = f"the largest degree that was found: {most}; edges beyond it at a node are left out"
-        return Result(found.columns, keys=found.keys, processing=found.processing, notes=(note,))
+        return Result(histogram.columns, keys=histogram.keys, processing=histogram.processing, notes=(note,))
 
 
 @final
@@ -315,5 +349,5 @@ def _plain(public: Public, what: str) -> None:
     if public.directed:
         raise InvalidParameterError(
             f"There are no {what} of directed graphs under node privacy here.",
-            fix="open the graph with directed=False.",
+            fix="open the graph without directed=True.",
         )

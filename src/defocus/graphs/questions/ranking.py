@@ -1,7 +1,4 @@
-"""Ranks of nodes: PageRank, and the nodes of largest degree.
-
-PageRank of every node.
-"""
+"""Ranks of nodes: PageRank, and the nodes of largest degree."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +9,7 @@ import numpy as np
 from defocus.answers.columns import AnswerColumn, noisy
 from defocus.errors import InvalidParameterError, Number, count
 from defocus.graphs.data import Data
-from defocus.graphs.global_noise import Finish, VectorNoise, noises
+from defocus.graphs.noise import Finish, VectorNoise, noises
 from defocus.graphs.public import IntVector, Public
 from defocus.graphs.question import Method, Result
 from defocus.graphs.statistics import Degrees

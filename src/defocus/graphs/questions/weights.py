@@ -5,22 +5,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
 
-import numpy as np
-
 from defocus.answers.columns import noisy
 from defocus.errors import InvalidParameterError, choice
-from defocus.graphs.answers import WEIGHTS_CUT
 from defocus.graphs.data import Data
-from defocus.graphs.global_noise import attempted
-from defocus.graphs.public import Public
-from defocus.graphs.question import Method, Result
+from defocus.graphs.noise import VectorNoise, noises
+from defocus.graphs.public import IntVector, Public
+from defocus.graphs.question import WEIGHTS_CUT, Method, Result
 from defocus.graphs.statistics.weights import KINDS, STEPS, WeightSums
-from defocus.mechanisms import Gaussian, Laplace
-from defocus.noise import Bits
 from defocus.privacy.budgets import Budget
-from defocus.privacy.events import Event
 
-__all__ = ["AskWeights", "WeightNoise"]
+__all__ = ["AskWeights"]
 
 
 @final
@@ -58,77 +52,27 @@ class AskWeights:
         """Noise for one weight."""
         self.check(public)
         statistic = WeightSums(self.kind, Fraction(public.unit.bound or 0), directed=public.directed)
-        sensitivity = statistic.sensitivity(public)
-        laplace = Laplace.calibrated(epsilon=budget.epsilon or 0, sensitivity=sensitivity.l1)
-        ways: list[Any] = [lambda: WeightNoise("laplace", statistic, laplace)]
-        if budget.delta and self.kind != "each":
-            entries = statistic.length(public)
-            ways.append(
-                lambda: WeightNoise(
-                    "gaussian",
-                    statistic,
-                    Gaussian.calibrated(budget, sensitivity=sensitivity.l2, dimension=entries),
-                )
-            )
-        return attempted(ways)
+        spent = Budget(budget.epsilon) if self.kind == "each" else budget
+        return noises(statistic, public, spent, _in_weights, grain=statistic.bound / STEPS, rules=_RULES, of_data=True)
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class WeightNoise:
+_RULES = (
+    WEIGHTS_CUT,
+    "a weight that is missing or no number counts as zero",
+    "where an edge is listed more than once, its first line has its weight, and the others count as zero",
+)
+
+
+def _in_weights(method: VectorNoise, values: IntVector, data: Data) -> Result:
     """Noise on whole steps, scaled back to weights."""
-
-    name: str
-    statistic: WeightSums
-    mechanism: Laplace | Gaussian
-    rules: tuple[str, ...] = (
-        WEIGHTS_CUT,
-        "a weight that is missing or no number counts as zero",
-        "where an edge is listed more than once, its first line has its weight, and the others count as zero",
-    )
-
-    @property
-    def event(self) -> Event:
-        """What one release owes."""
-        return self.mechanism.event
-
-    @property
-    def grain(self) -> float:
-        """One step, as a weight."""
-        return float(self.statistic.bound / STEPS)
-
-    @property
-    def error(self) -> float:
-        """The expected absolute error of a sum."""
-        return self.mechanism.error * self.grain
-
-    @property
-    def interval(self) -> float:
-        """The half-width at 95 %."""
-        return float(self.mechanism.interval(0.95)) * self.grain
-
-    @property
-    def how(self) -> str:
-        """The noise, in words."""
-        return f"discrete {'Laplace' if isinstance(self.mechanism, Laplace) else 'Gaussian'} noise"
-
-    def run(self, data: Data, bits: Bits) -> Result:
-        """Cut, sum, add noise, scale back."""
-        sums = self.statistic.exact(data)
-        keys: dict[str, Sequence[Any]] = {}
-        if self.statistic.kind == "strength":
-            keys = {"node": data.labels}
-        elif self.statistic.kind == "each":
-            keys = {
-                name: [data.labels[i] if i >= 0 else None for i in side.tolist()]
-                for name, side in (("from", data.pairs.left), ("to", data.pairs.right))
-            }
-        values = np.asarray(self.mechanism.sample(sums, bits)) * self.grain
-        how = f"{self.how} of scale {self._scale:.6g}"
-        column = noisy("weight", values, error=self.error, half=self.interval, how=how, integral=False)
-        return Result((column,), keys=keys)
-
-    @property
-    def _scale(self) -> float:
-        scale = self.mechanism.scale if isinstance(self.mechanism, Laplace) else self.mechanism.sigma
-        return float(scale) * self.grain
+    statistic, keys = method.statistic, dict[str, Sequence[Any]]()
+    if isinstance(statistic, WeightSums) and statistic.kind == "strength":
+        keys = {"node": data.labels}
+    elif isinstance(statistic, WeightSums) and statistic.kind == "each":
+        keys = {
+            name: [data.labels[i] if i >= 0 else None for i in side.tolist()]
+            for name, side in (("from", data.pairs.left), ("to", data.pairs.right))
+        }
+    weights = values * float(method.grain)
+    column = noisy("weight", weights, error=method.error, half=method.interval, how=method.how, integral=False)
+    return Result((column,), keys=keys)

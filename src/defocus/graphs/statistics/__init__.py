@@ -65,9 +65,9 @@ def registered(statistic: Statistic) -> Statistic:
     >>> registered(Edges())
     Edges()
     """
-    known = {type(each) for entry in ENTRIES for each in entry.certificate.statistics}
+    kinds = {type(statistic) for entry in ENTRIES for statistic in entry.certificate.statistics}
     for part in (statistic, *(statistic.parts if isinstance(statistic, Joint) else ())):
-        if type(part) not in known:
+        if type(part) not in kinds:
             raise InvalidParameterError(
                 f"{type(part).__name__} is not registered, so that no certificate says how far one unit moves it.",
                 fix="take a statistic of defocus.graphs.ENTRIES; or ask(…) a question that answers for its own noise.",

@@ -89,9 +89,9 @@ class Blocks:
             for b in range(a, k):
                 pairs = int(sizes[a]) * int(sizes[b]) if a != b else math.comb(int(sizes[a]), 2)
                 if pairs:
-                    found = int(edges[a, b])
-                    p = min(max(found / pairs, eta), 1 - eta)
-                    terms += [found * math.log(p), (pairs - found) * math.log1p(-p)]
+                    count = int(edges[a, b])
+                    p = min(max(count / pairs, eta), 1 - eta)
+                    terms += [count * math.log(p), (pairs - count) * math.log1p(-p)]
         return Fraction(math.floor(_GRAIN * math.fsum(terms)), _GRAIN)
 
     def _numbers(self) -> NDArray[np.int64]:
@@ -114,8 +114,8 @@ class Likelihood:
 
     def exact(self, graph: Any) -> IntVector:
         """The value, in a vector of one."""
-        found = Blocks(self.labels[: graph.nodes], self.least).log_likelihood(graph)
-        return np.array([found * _GRAIN], np.int64)
+        likelihood = Blocks(self.labels[: graph.nodes], self.least).log_likelihood(graph)
+        return np.array([likelihood * _GRAIN], np.int64)
 
     def length(self, public: Public) -> int:  # noqa: ARG002  # the same for every graph
         """One number."""

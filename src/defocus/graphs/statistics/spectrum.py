@@ -116,8 +116,8 @@ class Gap:
 
     def exact(self, graph: Any) -> IntVector:
         """The utility, in a vector of one."""
-        found = gaps(singular_values(graph, self.k + 1), self.threshold)[self.k - 1]
-        return np.array([found * _GRAIN], np.int64)
+        gap = gaps(singular_values(graph, self.k + 1), self.threshold)[self.k - 1]
+        return np.array([gap * _GRAIN], np.int64)
 
     def length(self, public: Public) -> int:  # noqa: ARG002  # the same for every graph
         """One number."""

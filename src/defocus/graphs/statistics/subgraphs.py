@@ -131,8 +131,8 @@ class Stars:
     def exact(self, graph: Any) -> IntVector:
         """The count, in a vector of one."""
         degrees, times = graph.degree_counts()
-        found = sum(t * math.comb(d, self.k) for d, t in zip(degrees.tolist(), times.tolist(), strict=True))
-        return np.array([saturate(found)], np.int64)
+        stars = sum(t * math.comb(d, self.k) for d, t in zip(degrees.tolist(), times.tolist(), strict=True))
+        return np.array([saturate(stars)], np.int64)
 
     def level(self, graph: Undirected) -> int:
         r"""How large the largest pair of nodes is: the least :math:`\ell` with :math:`\ell^p \ge x^p + y^p` for all.
@@ -150,13 +150,13 @@ class Stars:
         Whichever pair is chosen, edges are best added at its larger end until that is joined to everyone.
         """
         room, power = graph.nodes - 2, self.k - 1
-        found = [0] * many
+        widths = [0] * many
         for x, y in graph.leading_pairs():
             for steps in range(many):
                 high = min(x + steps, room)
                 low = min(y + steps - (high - x), room)
-                found[steps] = max(found[steps], math.comb(high, power) + math.comb(low, power))
-        return found
+                widths[steps] = max(widths[steps], math.comb(high, power) + math.comb(low, power))
+        return widths
 
     def length(self, public: Public) -> int:  # noqa: ARG002  # the same for every graph
         """One number."""

@@ -63,15 +63,15 @@ class WeightSums:
     def exact(self, graph: Any) -> IntVector:
         """The sums, of private data with a list of edges."""
         pairs = graph.pairs
-        known = pairs.first_of_each(directed=self.directed)
-        steps = np.where(known, steps_of(pairs, self.bound), 0)
+        kept = pairs.first_of_each(directed=self.directed)
+        steps = np.where(kept, steps_of(pairs, self.bound), 0)
         if self.kind == "each":
             return steps
         if self.kind == "total":
             return np.array([steps.sum()], np.int64)
         sums = np.zeros(graph.nodes, np.int64)
         for side in (pairs.left, pairs.right):
-            np.add.at(sums, side[known], steps[known])
+            np.add.at(sums, side[kept], steps[kept])
         return sums
 
     def length(self, public: Public) -> int:

@@ -84,17 +84,17 @@ class AdditiveModel(ScoredClassifier):
     def fit(self, X: Any, y: Any = None) -> "AdditiveModel":
         """Charge, then fit."""
         told, means, drawn = self._told()
-        known, depth = labels(told.classes, means), count("max_depth", told.max_depth)
+        declared, depth = labels(told.classes, means), count("max_depth", told.max_depth)
         if depth > _DEEPEST:
             raise InvalidParameterError(f"max_depth must be at most {_DEEPEST}.", fix="use fewer, wider parts.")
-        rows, target = seen_with(self, X, y, known.read)
+        rows, target = seen_with(self, X, y, declared.read)
         bounds = bounds_of(told.bounds, rows.shape[1])
         trees = Trees(rows.shape[1], depth)
-        plan = descent_plan(means, known, trees.width, count("max_iter", told.max_iter))
+        plan = descent_plan(means, declared, trees.width, count("max_iter", told.max_iter))
 
         def compute() -> tuple[NDArray[Any], Floats]:
             parts = Steps(trees, trees.placed(bounds.cells(rows, 2**depth)))
-            return fitted_by_descent(parts, target, known, plan, steps=told.max_iter, ridge=None, bits=drawn)
+            return fitted_by_descent(parts, target, declared, plan, steps=told.max_iter, ridge=None, bits=drawn)
 
         classes, w = self._spend(plan, means, compute, lambda made: [made[1].tolist()])
         if not len(classes):
@@ -110,8 +110,8 @@ class AdditiveModel(ScoredClassifier):
         check_is_fitted(self)
         rows = seen(self, X, reset=False)
         cells = bounds_of(self.bounds, rows.shape[1]).cells(rows, self.curves_.shape[1])
-        found: Floats = self.curves_[np.arange(rows.shape[1]), cells].sum(axis=1) + self.intercept_
-        return found
+        scores: Floats = self.curves_[np.arange(rows.shape[1]), cells].sum(axis=1) + self.intercept_
+        return scores
 
 
 @final
@@ -173,8 +173,8 @@ class Steps:
 
     def squares(self) -> Floats:
         """See the protocol: the same for every row."""
-        each = self._trees.features * sum(weight**2 for weight in self._trees.weights) + self._trees.constant**2
-        return np.full(self._cells.shape[0], float(each))
+        squares = self._trees.features * sum(weight**2 for weight in self._trees.weights) + self._trees.constant**2
+        return np.full(self._cells.shape[0], float(squares))
 
     def times(self, w: Floats) -> Floats:
         """See the protocol."""

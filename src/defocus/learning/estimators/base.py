@@ -48,6 +48,8 @@ class PrivateEstimator(BaseEstimator, ABC):
     Public are the names and number of features, the parameters, and that there is any row.
     """
 
+    _SPARSE: ClassVar[bool] = False
+    """Whether sparse rows are fine."""
     _RELEASED: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """What a fit finds that its event pays for, and its shape; nothing else is written to a file for others."""
     _WITHHELD: ClassVar[tuple[str, ...]] = ()
@@ -66,8 +68,8 @@ class PrivateEstimator(BaseEstimator, ABC):
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """All parameters; random_state only where it was given, since scikit-learn sets one that it finds."""
-        found: dict[str, Any] = super().get_params(deep)
-        return {name: value for name, value in found.items() if name != "random_state" or value is not None}
+        parameters: dict[str, Any] = super().get_params(deep)
+        return {name: value for name, value in parameters.items() if name != "random_state" or value is not None}
 
     @abstractmethod
     def fit(self, X: Any, y: Any = None) -> Any:
@@ -92,17 +94,17 @@ class PrivateEstimator(BaseEstimator, ABC):
     ) -> _Made:
         """What ``compute`` makes, once the event of the plan is charged."""
         why = f"fit {type(self).__name__}" if self.purpose is None else self.purpose
-        made, self.receipt_ = means.spend(plan.event, compute, purpose=why, who=self.who, written=written)
+        result, self.receipt_ = means.spend(plan.event, compute, purpose=why, who=self.who, written=written)
         self.event_ = plan.event
         self._asked, self._unit = means.price, means.unit
-        return made
+        return result
 
     def explain(self) -> str:
         """What the last fit promises to whom, what it spent, and where that is written down."""
         check_is_fitted(self, "event_")
-        made = promise(self.event_, self._asked, self._unit.adjacency)
+        guarantee = promise(self.event_, self._asked, self._unit.adjacency)
         lines = (
-            f"{type(self).__name__} protects {self._unit}: {made}.",
+            f"{type(self).__name__} protects {self._unit}: {guarantee}.",
             f"spent:   {unparse(self.event_)}",
             f"charged: {self.receipt_}",
         )
@@ -121,7 +123,7 @@ class PrivateEstimator(BaseEstimator, ABC):
         """
         if not isinstance(released, Mapping):
             raise _not_released(cls)
-        made = cls(**parameters)
+        model = cls(**parameters)
         sizes: dict[str, int] = {}
         for name, shape in {"n_features_in_": (), **cls._RELEASED}.items():
             value = _number_or_labels(released.get(name), labels=name == "classes_")
@@ -130,21 +132,21 @@ class PrivateEstimator(BaseEstimator, ABC):
             for part, size in zip(shape, value.shape, strict=True):
                 if not size or sizes.setdefault(part, size) != size:
                     raise _not_released(cls)
-            setattr(made, name, value if shape else value[()])
-        made.n_features_in_ = int(made.n_features_in_)
+            setattr(model, name, value if shape else value[()])
+        model.n_features_in_ = int(model.n_features_in_)
         classes = sizes.get("classes", 1)
-        wanted = {"features": made.n_features_in_, "scores": classes if classes > 2 else 1}
+        wanted = {"features": model.n_features_in_, "scores": classes if classes > 2 else 1}
         if any(sizes.get(part, size) != size for part, size in wanted.items()):
             raise _not_released(cls)
-        return made
+        return model
 
     def __getstate__(self) -> dict[str, Any]:
         """What is kept in a file: nothing that tells of single rows, as the labels of a clustering do.
 
         A ledger is named and not kept: to fit again, it is opened where it was.
         """
-        found: dict[str, Any] = super().__getstate__()
-        state = {name: value for name, value in found.items() if name not in self._WITHHELD}
+        contents: dict[str, Any] = super().__getstate__()
+        state = {name: value for name, value in contents.items() if name not in self._WITHHELD}
         ledger = state.get("ledger")
         return {**state, "ledger": ledger.where} if isinstance(ledger, Ledger) else state
 
@@ -154,16 +156,17 @@ class PrivateEstimator(BaseEstimator, ABC):
             name: value if isinstance(value, Ledger | Bits) else clone(value, safe=False)
             for name, value in self.get_params(deep=False).items()
         }
-        made = type(self)(**given)
+        twin = type(self)(**given)
         for name in ("_metadata_request", "_sklearn_output_config"):
             if hasattr(self, name):
-                setattr(made, name, copy.deepcopy(getattr(self, name)))
-        return made
+                setattr(twin, name, copy.deepcopy(getattr(self, name)))
+        return twin
 
     def __sklearn_tags__(self) -> Any:
         """NaN is a missing value, whose outcome is declared; noise is fresh in every fit."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = self._SPARSE
         tags.non_deterministic = True
         return tags
 
@@ -171,11 +174,11 @@ class PrivateEstimator(BaseEstimator, ABC):
 def _number_or_labels(value: Any, *, labels: bool) -> NDArray[Any] | None:
     """An array of what was released, or None for what cannot have been."""
     try:
-        made = np.asarray(value) if labels else np.asarray(value, dtype=np.float64)
+        array = np.asarray(value) if labels else np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         return None
-    finite = made.dtype.kind in "biufU" and (made.dtype.kind == "U" or bool(np.isfinite(made).all()))
-    return made if finite else None
+    finite = array.dtype.kind in "biufU" and (array.dtype.kind == "U" or bool(np.isfinite(array).all()))
+    return array if finite else None
 
 
 def _not_released(kind: type) -> InvalidParameterError:

@@ -138,19 +138,19 @@ def pulls(scores: Floats, labels: NDArray[np.int64], *, unit: int, classes: int)
     >>> pulls(np.array([[0.0], [0.0], [64.0]]), np.array([0, 1, -1]), unit=16, classes=2).ravel().tolist()
     [8192.0, -8192.0, 0.0]
     """
-    known = labels >= 0
+    labelled = labels >= 0
     if classes == 2:
         sign = np.where(labels == 1, 1.0, -1.0)
-        found = -sign * _wrongness()[_cells(sign * scores[:, 0], unit)]
-        return np.where(known, found, 0.0)[:, np.newaxis]
+        pulled = -sign * _wrongness()[_cells(sign * scores[:, 0], unit)]
+        return np.where(labelled, pulled, 0.0)[:, np.newaxis]
     weights = _exponentials()[_cells(scores - scores.max(axis=1, keepdims=True), unit)]
     chance = weights / weights.sum(axis=1, keepdims=True)  # sums of whole numbers
-    chance[known, labels[known]] -= 1.0
+    chance[labelled, labels[labelled]] -= 1.0
     steps = np.trunc(chance * (PULL / largest(classes)))
     size = np.einsum("ij,ij->i", steps, steps)  # whole numbers again
     steps *= np.where(size > PULL**2, PULL * (1 - 2.0**-40) / np.sqrt(np.maximum(size, 1.0)), 1.0)[:, np.newaxis]
     steps = np.trunc(steps)
-    keep = known & (np.einsum("ij,ij->i", steps, steps) <= PULL**2)
+    keep = labelled & (np.einsum("ij,ij->i", steps, steps) <= PULL**2)
     return np.where(keep[:, np.newaxis], steps, 0.0)
 
 
@@ -160,34 +160,34 @@ def chances(scores: Floats) -> Floats:
     plain /= plain.sum(axis=1, keepdims=True)
     apart = np.sqrt(np.maximum((plain**2).sum(axis=1, keepdims=True) + 1 - 2 * plain, 0.0))
     mended = plain * np.maximum(1.0, apart / largest(scores.shape[1]))
-    found: Floats = mended / mended.sum(axis=1, keepdims=True)
-    return found
+    shares: Floats = mended / mended.sum(axis=1, keepdims=True)
+    return shares
 
 
 def _cells(scores: Floats, unit: int) -> NDArray[np.int64]:
     """Which entry of a table each score belongs to: division by a power of two is exact."""
     cells = np.floor(scores * (2**_FINE / unit)) + (_FAR << _FINE)
-    found: NDArray[np.int64] = cells.clip(0, (2 * _FAR << _FINE) - 1).astype(np.int64)
-    return found
+    numbers: NDArray[np.int64] = cells.clip(0, (2 * _FAR << _FINE) - 1).astype(np.int64)
+    return numbers
 
 
 def _middles() -> Floats:
-    found: Floats = (np.arange(2 * _FAR << _FINE) + 0.5) / 2**_FINE - _FAR
-    return found
+    middles: Floats = (np.arange(2 * _FAR << _FINE) + 0.5) / 2**_FINE - _FAR
+    return middles
 
 
 @cache
 def _wrongness() -> Floats:
     """The probability of the other class, at most one half, by the score of the own class; PULL for one half."""
-    found: Floats = np.minimum(np.rint(2 * PULL / (1 + np.exp(_middles()))), PULL)
-    return found
+    table: Floats = np.minimum(np.rint(2 * PULL / (1 + np.exp(_middles()))), PULL)
+    return table
 
 
 @cache
 def _exponentials() -> Floats:
     """Whole multiples of e to the score, for scores up to zero."""
-    found: Floats = np.rint(_ONE * np.exp(np.minimum(_middles(), 0.0)))
-    return found
+    table: Floats = np.rint(_ONE * np.exp(np.minimum(_middles(), 0.0)))
+    return table
 
 
 def probabilities(scores: Floats, classes: int) -> Floats:

@@ -80,7 +80,7 @@ class FitBudget:
                 receipts.append(receipt)
                 return compute()
 
-            made = perform(
+            result = perform(
                 event,
                 paid,
                 ledger=ledger,
@@ -91,13 +91,13 @@ class FitBudget:
                 asked=self.price,
                 what="fit",
             )
-            return made, receipts[0]
+            return result, receipts[0]
 
 
 def _opened(ledger: Ledger | str, unit: Unit | None, budget: Budget | None) -> AbstractContextManager[Ledger]:
     """The ledger: one that is open stays so, and one that is named is closed again."""
-    found = ledger_of(ledger, unit=unit, budget=budget, new=budget)
-    return nullcontext(found) if isinstance(ledger, Ledger) else found
+    book = ledger_of(ledger, unit=unit, budget=budget, new=budget)
+    return nullcontext(book) if isinstance(ledger, Ledger) else book
 
 
 def fit_budget(*, epsilon: Any, delta: Any, rho: Any, ledger: Any, unit: Any, budget: Any) -> FitBudget:
@@ -110,8 +110,8 @@ def fit_budget(*, epsilon: Any, delta: Any, rho: Any, ledger: Any, unit: Any, bu
     book = str(place) if isinstance(place, Path) else place
     protected, total = rows() if unit is None else unit, budget
     if budget is None or exists(book):
-        with _opened(book, unit, budget) as found:
-            protected, total = found.unit, found.budget
+        with _opened(book, unit, budget) as opened:
+            protected, total = opened.unit, opened.budget
     if protected.kind != "rows":
         raise InvalidParameterError(
             f"An estimator sees rows, but the unit is {protected}.",
@@ -157,7 +157,7 @@ def planned(fit_budget: FitBudget, sums: Sequence[Sum], *, also: Event = NOTHING
     >>> round(float(plan.noises[0].sigma) / 1024, 2)
     4.22
     """
-    weights = [math.sqrt(each.times / each.share) for each in sums]
+    weights = [math.sqrt(part.times / part.share) for part in sums]
 
     def noises(x: float) -> tuple[Gaussian, ...]:
         return tuple(

@@ -109,8 +109,8 @@ def squares(rows: Matrix) -> Floats:
     """The squared norm of each row of whole numbers, exactly."""
     if sp.issparse(rows):
         return _column(rows.multiply(rows).sum(axis=1))
-    found: Floats = np.einsum("ij,ij->i", rows, rows)
-    return found
+    norms: Floats = np.einsum("ij,ij->i", rows, rows)
+    return norms
 
 
 def tallied(rows: Matrix, weights: Floats) -> IntVector:
@@ -179,8 +179,8 @@ def _copied(X: Matrix) -> Matrix:
 
 
 def _data(rows: Matrix) -> Floats:
-    found: Floats = rows.data if sp.issparse(rows) else rows
-    return found
+    values: Floats = rows.data if sp.issparse(rows) else rows
+    return values
 
 
 def _entries(rows: Matrix, values: Floats) -> None:
@@ -224,9 +224,9 @@ def noisy_moments(rows: Matrix, noise: Gaussian, bits: Bits) -> NDArray[np.float
     width = rows.shape[1]
     upper = np.triu_indices(width)
     noisy = np.asarray(noise.sample(moments(rows), bits)) / np.where(upper[0] == upper[1], _ON, _OFF)
-    found = np.zeros((width, width))
-    found[upper] = noisy
-    return found + np.triu(found, 1).T
+    matrix = np.zeros((width, width))
+    matrix[upper] = noisy
+    return matrix + np.triu(matrix, 1).T
 
 
 def moment_error(noise: Gaussian, width: int) -> float:

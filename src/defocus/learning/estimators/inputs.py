@@ -76,16 +76,16 @@ def table(X: Any) -> Matrix:
         return X
     columns = columns_of(X)
     if columns is not None:
-        made = [_as_numbers(column, f"The feature {str(name)!r:.60}") for name, column in columns]
-        return np.column_stack(made) if made else np.empty((len(X), 0))
+        columns_read = [_as_numbers(column, f"The feature {str(name)!r:.60}") for name, column in columns]
+        return np.column_stack(columns_read) if columns_read else np.empty((len(X), 0))
     return _as_numbers(X, "X") if _is_array(X) else _rows(list(X))
 
 
 def numbers(y: Any) -> Floats:
     """Targets as numbers."""
     column = _only_column(y)
-    found = _as_numbers(column, "y") if _is_array(column) else _each(column)
-    flat: Floats = column_or_1d(found, warn=True)
+    values = _as_numbers(column, "y") if _is_array(column) else _each(column)
+    flat: Floats = column_or_1d(values, warn=True)
     return flat
 
 
@@ -97,14 +97,14 @@ def marks(y: Any) -> Marks:
     column = _only_column(y)
     if not _is_array(column):
         return Marks(_objects(column))
-    found, there = read_column(column)
-    if found.dtype.kind == "f":
-        found = found.astype(np.float64) + 0.0
-    elif found.dtype.kind in "OT":
-        found = _objects(found.ravel().tolist()).reshape(found.shape)
-    elif found.dtype.kind not in _NUMBERS + "UM":
-        raise _unfit("y", found.dtype, "pass numbers, texts or dates.")
-    return Marks(column_or_1d(found, warn=True), None if there is None else there.ravel())
+    values, there = read_column(column)
+    if values.dtype.kind == "f":
+        values = values.astype(np.float64) + 0.0
+    elif values.dtype.kind in "OT":
+        values = _objects(values.ravel().tolist()).reshape(values.shape)
+    elif values.dtype.kind not in _NUMBERS + "UM":
+        raise _unfit("y", values.dtype, "pass numbers, texts or dates.")
+    return Marks(column_or_1d(values, warn=True), None if there is None else there.ravel())
 
 
 def family(values: Any) -> str | None:
@@ -155,11 +155,11 @@ def _as_numbers(values: Any, what: str) -> Floats:
         warnings.warn(
             f"{what} is of type {dtype}: what is no number in it counts as missing.", UserWarning, stacklevel=6
         )
-    found, there = read_column(values)
-    if found.dtype.kind in _NUMBERS + "c":  # complex numbers are refused by their type, by who asks
-        return found if there is None else np.where(there, found.astype(np.float64), np.nan)
-    _refuse_types(found.dtype, what)
-    return _each(found.ravel().tolist()).reshape(found.shape)
+    read, there = read_column(values)
+    if read.dtype.kind in _NUMBERS + "c":  # complex numbers are refused by their type, by who asks
+        return read if there is None else np.where(there, read.astype(np.float64), np.nan)
+    _refuse_types(read.dtype, what)
+    return _each(read.ravel().tolist()).reshape(read.shape)
 
 
 def _each(cells: Iterable[Any]) -> Floats:
@@ -168,13 +168,13 @@ def _each(cells: Iterable[Any]) -> Floats:
 
 def _rows(rows: list[Any]) -> Floats:
     """Rows of lists: as long as most of them are, and the longer where as many are; of no row a list, as they are."""
-    found = [_row(row) for row in rows]
-    lengths = Counter(-1 if row is None else len(row) for row in found)
+    read = [_row(row) for row in rows]
+    lengths = Counter(-1 if row is None else len(row) for row in read)
     width = max(lengths, key=lambda length: (lengths[length], length), default=-1)
     if width < 0:
         return _each(rows)
     missing = [math.nan] * width
-    told = [missing if row is None or len(row) != width else row for row in found]
+    told = [missing if row is None or len(row) != width else row for row in read]
     return np.array(told, dtype=np.float64).reshape(len(told), width)
 
 
@@ -191,10 +191,10 @@ def _listed(row: Any) -> list[float] | None:
 
 def _objects(cells: Iterable[Any]) -> NDArray[Any]:
     """Labels of no type, each by itself."""
-    found = [mark(cell) for cell in cells]
-    made = np.empty(len(found), dtype=object)
-    made[:] = found
-    return made
+    marked = [mark(cell) for cell in cells]
+    array = np.empty(len(marked), dtype=object)
+    array[:] = marked
+    return array
 
 
 def _refuse_types(dtype: Any, what: str) -> None:
@@ -213,10 +213,10 @@ def _unfit(what: str, dtype: Any, fix: str) -> UnfitDataError:
 
 def _bare(cell: Any) -> Plain | None:
     """A cell without what is around it: a list of one, or an array of one number; an array of several fails."""
-    found = number(cell)
-    if found is None and isinstance(cell, list | tuple) and len(cell) == 1:
+    value = number(cell)
+    if value is None and isinstance(cell, list | tuple) and len(cell) == 1:
         return number(cell[0])
-    return number(cell.item()) if found is None and getattr(cell, "ndim", 2) < 2 else found
+    return number(cell.item()) if value is None and getattr(cell, "ndim", 2) < 2 else value
 
 
 def _number(cell: Any) -> float:
@@ -348,8 +348,8 @@ class Bounds:
         with np.errstate(invalid="ignore", over="ignore"):
             shares = (X / 2 - self.low / 2) / self.half * parts
         within = np.nan_to_num(shares, nan=parts / 2, posinf=parts, neginf=0).clip(0, parts - 0.5)
-        found: NDArray[np.int64] = np.floor(within).astype(np.int64)
-        return found
+        numbers: NDArray[np.int64] = np.floor(within).astype(np.int64)
+        return numbers
 
 
 def bounds_of(declared: Any, features: int) -> Bounds:
@@ -361,7 +361,7 @@ def bounds_of(declared: Any, features: int) -> Bounds:
     )
     if isinstance(declared, str | bytes) or not hasattr(declared, "__len__") or len(declared) != 2:
         raise problem
-    if isinstance(declared, list) and all(isinstance(each, tuple) for each in declared):
+    if isinstance(declared, list) and all(isinstance(pair, tuple) for pair in declared):
         raise InvalidParameterError(
             f"bounds={declared!r:.80} can be read as one pair for each feature, or as the two ends of all.",
             fix="write the least values and then the largest: bounds=([0, 18], [1, 90]) for 0 to 1 and 18 to 90.",
@@ -406,9 +406,9 @@ def in_units_of_data(coef: Floats, intercept: Floats, bounds: Any) -> tuple[Floa
     """Coefficients and intercepts of features as they come, from those of features that go from -1 to 1."""
     if bounds is None:
         return coef, intercept
-    known = bounds_of(bounds, coef.shape[1])
-    plain = coef / known.half
-    return plain, intercept - plain @ known.middle
+    limits = bounds_of(bounds, coef.shape[1])
+    plain = coef / limits.half
+    return plain, intercept - plain @ limits.middle
 
 
 def _of_dense(X: Matrix, bounds: Any) -> Bounds:

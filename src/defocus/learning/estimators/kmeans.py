@@ -147,8 +147,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, Pr
         """The distance of each row to each centre; with ``bounds``, of features that go from -1 to 1."""
         rows, centres = self._inside(X)
         apart = [((part[:, np.newaxis, :] - centres) ** 2).sum(axis=2) for part in _parts(rows, centres.size)]
-        found: Floats = np.sqrt(np.vstack(apart))
-        return found
+        distances: Floats = np.sqrt(np.vstack(apart))
+        return distances
 
     @property
     def _n_features_out(self) -> int:
@@ -160,7 +160,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, Pr
         rows = seen(self, X, reset=False)
         kept = held(rows, self.bounds, self.norm)
         dense: Floats = kept.toarray() if hasattr(kept, "toarray") else kept
-        moved, centres = (scaled(each, self.bounds, self.norm)[0] for each in (dense, self.cluster_centers_))
+        moved, centres = (scaled(points, self.bounds, self.norm)[0] for points in (dense, self.cluster_centers_))
         return moved, centres
 
 
@@ -183,9 +183,9 @@ def summed_up(rows: Floats, centres: Floats, weight: int) -> IntVector:
     return total
 
 
-def _parts(rows: Floats, each: int) -> Iterator[Floats]:
-    """Some rows after the other, where a row needs ``each`` numbers: not all of them at once."""
-    size = max(1, _AT_ONCE // each)
+def _parts(rows: Floats, needed: int) -> Iterator[Floats]:
+    """Some rows after the other, where a row needs so many numbers: not all of them at once."""
+    size = max(1, _AT_ONCE // needed)
     return (rows[start : start + size] for start in range(0, len(rows), size))
 
 
@@ -228,9 +228,9 @@ class _Area:
 
     def points(self, number: int) -> Floats:
         """Points there that keep apart."""
-        found = self.middle + self.spread * starts(number, len(self.middle))
-        lengths = np.linalg.norm(found, axis=1, keepdims=True)
-        return np.asarray(found * np.minimum(1.0, self.radius / np.maximum(lengths, 1.0)))
+        points = self.middle + self.spread * starts(number, len(self.middle))
+        lengths = np.linalg.norm(points, axis=1, keepdims=True)
+        return np.asarray(points * np.minimum(1.0, self.radius / np.maximum(lengths, 1.0)))
 
 
 def _area(noisy: Floats, weight: int, noise: Gaussian, radius: int) -> _Area:

@@ -109,19 +109,19 @@ def numbered(y: Marks, classes: NDArray[Any]) -> NDArray[np.int64]:
     """The place of each label among the sorted ``classes``, and -1 for one that is none of them."""
     values = y.values
     if values.dtype.kind in _NUMBERS and classes.dtype.kind in _NUMBERS:
-        of, known = _held(classes, values.dtype)
+        of, held = _held(classes, values.dtype)
     else:
-        of, known = np.arange(len(classes)), classes
-    if not len(known):
+        of, held = np.arange(len(classes)), classes
+    if not len(held):
         return np.full(len(y), -1, np.int64)
-    if values.dtype.kind in _NUMBERS or values.dtype.kind == known.dtype.kind != "O":
-        near = np.searchsorted(known, values).clip(0, len(known) - 1)
-        found = np.where(known[near] == values, of[near], -1).astype(np.int64)
+    if values.dtype.kind in _NUMBERS or values.dtype.kind == held.dtype.kind != "O":
+        near = np.searchsorted(held, values).clip(0, len(held) - 1)
+        numbers = np.where(held[near] == values, of[near], -1).astype(np.int64)
     else:
         places = {each: place for place, each in enumerate(_marked(classes))}
         told = values.tolist() if values.dtype.kind == "O" else _marked(values)
-        found = np.array([-1 if each is None else places.get(each, -1) for each in told], dtype=np.int64)
-    return found if y.there is None else np.where(y.there, found, -1)
+        numbers = np.array([-1 if label is None else places.get(label, -1) for label in told], dtype=np.int64)
+    return numbers if y.there is None else np.where(y.there, numbers, -1)
 
 
 def none_found() -> NotDeclaredError:
@@ -133,17 +133,17 @@ def none_found() -> NotDeclaredError:
 
 def _declared(values: NDArray[Any], listed: list[Any]) -> NDArray[Any]:
     """The declared classes, sorted: at least two, all numbers, all texts or all dates."""
-    known = [] if values.ndim != 1 else listed if values.dtype.kind == "M" else _marked(listed)
-    if len({isinstance(each, str) for each in known}) > 1 or any(each is None for each in known):
+    marked = [] if values.ndim != 1 else listed if values.dtype.kind == "M" else _marked(listed)
+    if len({isinstance(label, str) for label in marked}) > 1 or any(label is None for label in marked):
         raise InvalidParameterError(
             "The classes are not all numbers or all texts.", fix="write them in one way, for example classes=[0, 1]."
         )
-    found = np.unique(np.array(known) if values.dtype.kind == "O" else values)
-    if found.dtype.kind in _NUMBERS and found.tolist() != sorted(set(known)):
-        found = _exactly(sorted(set(known)))
-    if values.ndim != 1 or len(found) < 2:
+    classes = np.unique(np.array(marked) if values.dtype.kind == "O" else values)
+    if classes.dtype.kind in _NUMBERS and classes.tolist() != sorted(set(marked)):
+        classes = _exactly(sorted(set(marked)))
+    if values.ndim != 1 or len(classes) < 2:
         raise InvalidParameterError("There must be at least two classes.", fix="pass classes=[0, 1].")
-    return found
+    return classes
 
 
 def _marked(values: Any) -> list[Any]:
@@ -161,30 +161,30 @@ def _held(classes: NDArray[Any], dtype: np.dtype[Any]) -> tuple[NDArray[np.int64
 def _held_by(number: float, dtype: np.dtype[Any]) -> Any:
     """The same number, or None if this type has none that equals it."""
     try:
-        made = np.array(int(number) if float(number).is_integer() else number, dtype)
+        label = np.array(int(number) if float(number).is_integer() else number, dtype)
     except OverflowError:
         return None
-    return made.item() if made.item() == number else None
+    return label.item() if label.item() == number else None
 
 
 def _counted(y: Marks) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """The different labels in their order, and how many rows have each; missing ones left out."""
-    known = y.values if y.there is None else y.values[y.there]
-    if known.dtype.kind != "O":
-        values, counts = np.unique(known, return_counts=True)
+    present = y.values if y.there is None else y.values[y.there]
+    if present.dtype.kind != "O":
+        values, counts = np.unique(present, return_counts=True)
         there = values == values  # noqa: PLR0124 # NaN and NaT are not
         return values[there], counts[there]
-    tally = Counter(each for each in known.tolist() if each is not None)
+    tally = Counter(label for label in present.tolist() if label is not None)
     kept = sorted(tally, key=lambda each: (isinstance(each, str), each))
     values = np.empty(len(kept), dtype=object)
     values[:] = kept
-    return values, np.array([tally[each] for each in kept], dtype=np.int64)
+    return values, np.array([tally[label] for label in kept], dtype=np.int64)
 
 
 def _retyped(kept: NDArray[Any]) -> NDArray[Any]:
     """The same classes, of a type that depends on nothing else, and on whether they are declared truth values."""
     shown = kept.tolist()
-    if kept.dtype.kind in "bM" or len({isinstance(each, str) for each in shown}) > 1:
+    if kept.dtype.kind in "bM" or len({isinstance(label, str) for label in shown}) > 1:
         return kept
     return np.array(shown) if shown and isinstance(shown[0], str) else _exactly(shown)
 
@@ -192,9 +192,9 @@ def _retyped(kept: NDArray[Any]) -> NDArray[Any]:
 def _exactly(numbers: list[Any]) -> NDArray[Any]:
     """Numbers as an array of the first type that holds all of them exactly."""
     for dtype in (np.int64, np.uint64, np.float64):
-        held = [_held_by(each, np.dtype(dtype)) for each in numbers]
+        held = [_held_by(number, np.dtype(dtype)) for number in numbers]
         if None not in held:
             return np.array(held, dtype=dtype)
-    made = np.empty(len(numbers), dtype=object)
-    made[:] = numbers
-    return made
+    array = np.empty(len(numbers), dtype=object)
+    array[:] = numbers
+    return array

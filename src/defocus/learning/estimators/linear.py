@@ -95,6 +95,7 @@ class LinearRegression(RegressorMixin, PrivateEstimator):
     [3.0, 5.0]
     """
 
+    _SPARSE: ClassVar = True
     _RELEASED: ClassVar = {"coef_": ("features",), "intercept_": ()}
 
     target: Any = (-1.0, 1.0)
@@ -143,14 +144,8 @@ class LinearRegression(RegressorMixin, PrivateEstimator):
         """The expected target of each row, held to the bounds or the ball as when fitting."""
         check_is_fitted(self)
         rows = seen(self, X, reset=False, sparse=True)
-        found: Floats = held(rows, self.bounds, self.norm) @ self.coef_ + self.intercept_
-        return found
-
-    def __sklearn_tags__(self) -> Any:
-        """Sparse rows are fine."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
+        predicted: Floats = held(rows, self.bounds, self.norm) @ self.coef_ + self.intercept_
+        return predicted
 
 
 def shortfalls(scores: Floats, aims: Floats, clip: float) -> Floats:
@@ -160,8 +155,8 @@ def shortfalls(scores: Floats, aims: Floats, clip: float) -> Floats:
     [-8192.0, 2048.0]
     """
     missed = scores / UNIT - aims[:, np.newaxis] / 2**_BITS
-    found: Floats = np.trunc(missed * (PULL / clip)).clip(-PULL, PULL)
-    return found
+    clipped: Floats = np.trunc(missed * (PULL / clip)).clip(-PULL, PULL)
+    return clipped
 
 
 def _solved(rows: Matrix, y: Floats, plan: Plan, ridge: float | None, bits: Bits) -> Floats:

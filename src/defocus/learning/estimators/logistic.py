@@ -55,8 +55,8 @@ class ScoredClassifier(ClassifierMixin, PrivateEstimator):
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable class."""
         best = self.predict_proba(X).argmax(axis=1)
-        found: NDArray[Any] = self.classes_[best]
-        return found
+        predicted: NDArray[Any] = self.classes_[best]
+        return predicted
 
     @abstractmethod
     def _scored(self, X: Any) -> Floats:
@@ -116,6 +116,7 @@ class LogisticRegression(ScoredClassifier):
     ['ill', 'well']
     """
 
+    _SPARSE: ClassVar = True
     _RELEASED: ClassVar = {"classes_": ("classes",), "coef_": ("scores", "features"), "intercept_": ("scores",)}
 
     solver: str = "descent"
@@ -131,21 +132,21 @@ class LogisticRegression(ScoredClassifier):
         told, means, drawn = self._told()
         if told.solver not in _SOLVERS:
             raise InvalidParameterError("There is no such solver.", fix=f"choose solver= from {', '.join(_SOLVERS)}.")
-        known = labels(told.classes, means)
+        declared = labels(told.classes, means)
         ridge = None if told.C is None else 1 / float(in_range("C", told.C, 1e-300, 1e300))
-        rows, target = seen_with(self, X, y, known.read, sparse=True)
+        rows, target = seen_with(self, X, y, declared.read, sparse=True)
         rows, norm = scaled(rows, told.bounds, told.norm)
         ball = Ball(norm, ROW_BITS, _CONSTANT if told.fit_intercept else 0.0)
         width = rows.shape[1] + bool(told.fit_intercept)
         if told.solver == "descent":
-            plan = descent_plan(means, known, width, count("max_iter", told.max_iter))
+            plan = descent_plan(means, declared, width, count("max_iter", told.max_iter))
 
             def compute() -> tuple[NDArray[Any], Floats]:
                 whole = Held(ball.hold(rows))
-                return fitted_by_descent(whole, target, known, plan, steps=told.max_iter, ridge=ridge, bits=drawn)
+                return fitted_by_descent(whole, target, declared, plan, steps=told.max_iter, ridge=ridge, bits=drawn)
 
         else:
-            way: Perturbation = {"output": output, "objective": objective}[told.solver](means, known, width, ridge)
+            way: Perturbation = {"output": output, "objective": objective}[told.solver](means, declared, width, ridge)
             plan = way.plan
 
             def compute() -> tuple[NDArray[Any], Floats]:
@@ -164,27 +165,21 @@ class LogisticRegression(ScoredClassifier):
     def _scored(self, X: Any) -> Floats:
         check_is_fitted(self)
         rows = seen(self, X, reset=False, sparse=True)
-        found: Floats = held(rows, self.bounds, self.norm) @ self.coef_.T + self.intercept_
-        return found
-
-    def __sklearn_tags__(self) -> Any:
-        """Sparse rows are fine."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
+        scores: Floats = held(rows, self.bounds, self.norm) @ self.coef_.T + self.intercept_
+        return scores
 
 
-def descent_plan(means: FitBudget, known: Labels, width: int, steps: int) -> Plan:
+def descent_plan(means: FitBudget, declared: Labels, width: int, steps: int) -> Plan:
     """What finding classes, and then gradients for as many as there may be, owe together."""
-    plan = gradient_plan(known.left(means), width * (1 if known.most == 2 else known.most), steps)
-    return Plan(plan.noises, plan.event + known.event)
+    plan = gradient_plan(declared.left(means), width * (1 if declared.most == 2 else declared.most), steps)
+    return Plan(plan.noises, plan.event + declared.event)
 
 
 def fitted_by_descent(
-    rows: Rows, y: Any, known: Labels, plan: Plan, *, steps: int, ridge: float | None, bits: Bits
+    rows: Rows, y: Any, declared: Labels, plan: Plan, *, steps: int, ridge: float | None, bits: Bits
 ) -> tuple[NDArray[Any], Floats]:
     """The classes and the coefficients, from rows of whole numbers: everything here is paid for by the plan."""
-    classes = known.found(y, bits)
+    classes = declared.found(y, bits)
     number = len(classes)
     if number < 2:
         return classes, np.zeros((rows.width, 1))

@@ -79,17 +79,17 @@ class NaiveBayes(ClassifierMixin, PrivateEstimator):
     def fit(self, X: Any, y: Any = None) -> "NaiveBayes":
         """Charge, then fit."""
         told, means, drawn = self._told()
-        known, bins = labels(told.classes, means), whole("n_bins", told.n_bins, at_least=2)
-        rows, target = seen_with(self, X, y, known.read)
+        declared, bins = labels(told.classes, means), whole("n_bins", told.n_bins, at_least=2)
+        rows, target = seen_with(self, X, y, declared.read)
         bounds = bounds_of(told.bounds, rows.shape[1])
         if bins > 1 << 16:
             raise InvalidParameterError("n_bins must be at most 65536.", fix="use wider bins.")
         features = rows.shape[1]
-        plan = planned(known.left(means), [Sum(_ROW * root_up(Fraction(features)), known.most * features * bins)])
-        plan = Plan(plan.noises, plan.event + known.event)
+        plan = planned(declared.left(means), [Sum(_ROW * root_up(Fraction(features)), declared.most * features * bins)])
+        plan = Plan(plan.noises, plan.event + declared.event)
 
         def compute() -> tuple[NDArray[Any], Floats, float]:
-            classes = known.found(target, drawn)
+            classes = declared.found(target, drawn)
             cells = np.zeros((max(1, len(classes)), features, bins), np.int64)
             places = numbered(target, classes)
             kept = places >= 0
@@ -113,8 +113,8 @@ class NaiveBayes(ClassifierMixin, PrivateEstimator):
         rows = seen(self, X, reset=False)
         cells = bounds_of(self.bounds, rows.shape[1]).cells(rows, self.feature_log_prob_.shape[2])
         joint = self.class_log_prior_ + self.feature_log_prob_[:, np.arange(rows.shape[1]), cells].sum(axis=2).T
-        found: Floats = joint - logsumexp(joint, axis=1, keepdims=True)
-        return found
+        logarithms: Floats = joint - logsumexp(joint, axis=1, keepdims=True)
+        return logarithms
 
     def predict_proba(self, X: Any) -> Floats:
         """The probability of each class."""
@@ -123,5 +123,5 @@ class NaiveBayes(ClassifierMixin, PrivateEstimator):
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable class."""
         best = self.predict_log_proba(X).argmax(axis=1)
-        found: NDArray[Any] = self.classes_[best]
-        return found
+        predicted: NDArray[Any] = self.classes_[best]
+        return predicted

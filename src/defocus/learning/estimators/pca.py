@@ -1,7 +1,4 @@
-"""Principal components and scaling, from noisy moments.
-
-Principal components from noisy moments.
-"""
+"""Principal components and scaling, from noisy moments."""
 
 import math
 from dataclasses import dataclass, field
@@ -120,9 +117,9 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):
         """The coordinates of rows along the components; with ``bounds``, of features that go from -1 to 1."""
         check_is_fitted(self)
         rows = seen(self, X, reset=False)
-        moved, mean = (scaled(each, self.bounds, self.norm)[0] for each in (rows, self.mean_[np.newaxis]))
-        found: Floats = (np.nan_to_num(moved) - mean) @ self.components_.T
-        return found
+        moved, mean = (scaled(points, self.bounds, self.norm)[0] for points in (rows, self.mean_[np.newaxis]))
+        projected: Floats = (np.nan_to_num(moved) - mean) @ self.components_.T
+        return projected
 
     def inverse_transform(self, X: Any) -> Floats:
         """Rows with these coordinates."""
@@ -206,8 +203,8 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
             noisy = plan.noises[0].sample(_summed(bounds.inward(rows)), drawn)
             return bounds, np.asarray(noisy, dtype=np.float64) / 2**_BITS
 
-        def written(made: tuple[Bounds, Floats]) -> list[Any]:
-            return [each.tolist() for each in (made[0].low, made[0].high, made[1])]
+        def written(released: tuple[Bounds, Floats]) -> list[Any]:
+            return [array.tolist() for array in (released[0].low, released[0].high, released[1])]
 
         bounds, noisy = self._spend(plan, means, compute, written)
         self._read(bounds, noisy, plan.noises[0])
@@ -230,15 +227,15 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
         """Standardised rows."""
         check_is_fitted(self)
         rows = seen(self, X, reset=False)
-        found: Floats = (rows - (self.mean_ if self.with_mean else 0.0)) / (self.scale_ if self.with_std else 1.0)
-        return found
+        scaled: Floats = (rows - (self.mean_ if self.with_mean else 0.0)) / (self.scale_ if self.with_std else 1.0)
+        return scaled
 
     def inverse_transform(self, X: Any) -> Floats:
         """Rows in the units of the data."""
         check_is_fitted(self)
         spread = np.asarray(X, dtype=np.float64) * (self.scale_ if self.with_std else 1.0)
-        found: Floats = spread + (self.mean_ if self.with_mean else 0.0)
-        return found
+        restored: Floats = spread + (self.mean_ if self.with_mean else 0.0)
+        return restored
 
 
 def _finder(means: FitBudget, width: int) -> RangeFinding:
@@ -261,8 +258,8 @@ def _found(rows: Floats, finder: RangeFinding, bits: Bits) -> Bounds:
 
 def _magnitudes(values: Floats, finder: RangeFinding) -> NDArray[np.int64]:
     """How many values lie in each bucket; NaN in none."""
-    known = values[~np.isnan(values)]
-    cells = (np.searchsorted(np.array(finder.edges), known, side="right") - 1).clip(0, finder.buckets - 1)
+    present = values[~np.isnan(values)]
+    cells = (np.searchsorted(np.array(finder.edges), present, side="right") - 1).clip(0, finder.buckets - 1)
     return np.bincount(cells, minlength=finder.buckets).astype(np.int64)
 
 

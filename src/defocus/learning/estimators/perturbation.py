@@ -98,9 +98,9 @@ class Perturbation:
         return classes, np.stack([solve(unit, sign, bits) for sign in signs], axis=1)
 
 
-def output(means: FitBudget, known: Labels, width: int, ridge: float | None) -> Perturbation:
+def output(means: FitBudget, declared: Labels, width: int, ridge: float | None) -> Perturbation:
     """Minimise, round, add noise."""
-    problems = _problems(known, ridge)
+    problems = _problems(declared, ridge)
     rounding = math.ceil(4 * _GAMMA * _STEPS + math.sqrt(width))
     plan = planned(
         means,
@@ -118,17 +118,17 @@ def output(means: FitBudget, known: Labels, width: int, ridge: float | None) -> 
         def solve(rows: Matrix, sign: Floats, bits: Bits) -> Floats:
             grid = _SLOPE / chosen / _STEPS
             w = minimised(rows, sign, chosen, np.zeros(width))
-            found: Floats = noise.sample(np.rint(w / grid).astype(np.int64), bits).astype(np.float64) * grid
-            return found
+            coefficients: Floats = noise.sample(np.rint(w / grid).astype(np.int64), bits).astype(np.float64) * grid
+            return coefficients
 
         return solve
 
-    return Perturbation(plan, known, prepare)
+    return Perturbation(plan, declared, prepare)
 
 
-def objective(means: FitBudget, known: Labels, width: int, ridge: float | None) -> Perturbation:
+def objective(means: FitBudget, declared: Labels, width: int, ridge: float | None) -> Perturbation:
     """Add a random linear term, minimise, round, add noise for what the solver left."""
-    problems = _problems(known, ridge)
+    problems = _problems(declared, ridge)
     if means.moves > 1:
         raise InvalidParameterError(
             f"Objective perturbation is proven for one row added or removed, but this ledger protects {means.unit}.",
@@ -166,12 +166,12 @@ def objective(means: FitBudget, known: Labels, width: int, ridge: float | None) 
         def solve(rows: Matrix, sign: Floats, bits: Bits) -> Floats:
             grid = 2 * _GAMMA / chosen(sigma) / _STEPS
             w = minimised(rows, sign, chosen(sigma), sigma * _standard(width, bits))
-            found: Floats = beside.sample(np.rint(w / grid).astype(np.int64), bits).astype(np.float64) * grid
-            return found
+            coefficients: Floats = beside.sample(np.rint(w / grid).astype(np.int64), bits).astype(np.float64) * grid
+            return coefficients
 
         return solve
 
-    return Perturbation(Plan((beside,), event(sigma)), known, prepare)
+    return Perturbation(Plan((beside,), event(sigma)), declared, prepare)
 
 
 def objective_delta(epsilon: float, sigma: float, ridge: float) -> float:
@@ -182,8 +182,8 @@ def objective_delta(epsilon: float, sigma: float, ridge: float) -> float:
     """
     t, left = _SLOPE / sigma, epsilon - math.log1p(_BEND / ridge)
     z = max(0.0, left / t - t / 2)
-    found = 2 * float(ndtr(-z) - math.exp(min(left + log_ndtr(-z - t), 0.0)))
-    return min(1.0, max(0.0, found) * (1 + 1e-9) + 1e-300)
+    delta = 2 * float(ndtr(-z) - math.exp(min(left + log_ndtr(-z - t), 0.0)))
+    return min(1.0, max(0.0, delta) * (1 + 1e-9) + 1e-300)
 
 
 def objective_epsilon(sigma: float, ridge: float, delta: float) -> float:
@@ -194,8 +194,8 @@ def objective_epsilon(sigma: float, ridge: float, delta: float) -> float:
         high = start + 2 * (high - start)
     if objective_delta(start, sigma, ridge) <= delta:
         return start
-    found = brentq(lambda e: objective_delta(e, sigma, ridge) - delta, start, high, xtol=1e-12)
-    return float(found) * (1 + 1e-9) + 1e-11
+    epsilon = brentq(lambda e: objective_delta(e, sigma, ridge) - delta, start, high, xtol=1e-12)
+    return float(epsilon) * (1 + 1e-9) + 1e-11
 
 
 def minimised(rows: Matrix, sign: Floats, ridge: float, slope: Floats) -> Floats:
@@ -214,10 +214,10 @@ def minimised(rows: Matrix, sign: Floats, ridge: float, slope: Floats) -> Floats
         return np.asarray(rows.T @ (sign * pull)) + ridge * w + slope, margin
 
     def loss(w: Floats) -> tuple[float, Floats]:
-        found, margin = gradient(w)
+        descent, margin = gradient(w)
         right = np.maximum(margin, 0.0)
         value = np.logaddexp(0.0, -right).sum() - _SLOPE * (margin - right).sum()
-        return float(value + ridge / 2 * (w @ w) + slope @ w), found
+        return float(value + ridge / 2 * (w @ w) + slope @ w), descent
 
     w = np.asarray(
         minimize(loss, np.zeros(len(slope)), jac=True, method="L-BFGS-B", options={"maxiter": 2000}).x, dtype=np.float64
@@ -266,18 +266,18 @@ def descended_to(enough: float, gradient: Callable[[Floats], Floats], w: Floats,
     return w
 
 
-def _problems(known: Labels, ridge: float | None) -> int:
+def _problems(declared: Labels, ridge: float | None) -> int:
     if ridge is not None and ridge < _LEAST:
         raise InvalidParameterError(
             f"With C above {1 / _LEAST:g} a solver does not come near enough to the minimum.",
             fix=f"lower C=, to {1 / _LEAST:g} at most, or leave it out.",
         )
-    if known.declared is None:
+    if declared.declared is None:
         raise NotDeclaredError(
             "Perturbation divides its price between classes, and nobody said which there are.",
             fix="declare them with classes=[…], or leave solver= out.",
         )
-    return 1 if len(known.declared) == 2 else len(known.declared)
+    return 1 if len(declared.declared) == 2 else len(declared.declared)
 
 
 def _standard(size: int, bits: Bits) -> Floats:

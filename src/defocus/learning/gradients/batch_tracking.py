@@ -25,8 +25,7 @@ import torch
 from torch.autograd.function import BackwardCFunction
 from torch.utils import _pytree as trees
 
-from defocus.learning.gradients.batch_axes import LOST, Call, LostError, Place, name_of
-from defocus.learning.gradients.batch_rules import HARMLESS, REVEALING, RULES
+from defocus.learning.gradients.batch_rules import HARMLESS, LOST, REVEALING, RULES, Call, LostError, Place, name_of
 
 __all__ = ["Expected", "Follower", "expected", "leaves"]
 

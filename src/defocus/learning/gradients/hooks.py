@@ -12,7 +12,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as trees
 
-from defocus.learning.gradients.batch_axes import LostError, Place
+from defocus.learning.gradients.batch_rules import LostError, Place
 from defocus.learning.gradients.batch_tracking import Expected, Follower, leaves
 from defocus.learning.gradients.layouts import Layout, Region, Regions
 from defocus.learning.gradients.tape import Tape

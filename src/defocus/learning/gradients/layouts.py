@@ -1,7 +1,4 @@
-"""Layouts and batches: where examples are inside of tensors.
-
-Where the examples of a batch are inside of a tensor.
-"""
+"""Layouts and batches: where examples are inside of tensors."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,7 +9,7 @@ from torch.nn import Module, Parameter
 from torch.utils import _pytree as trees
 
 from defocus.errors import UnfitDataError
-from defocus.learning.gradients.batch_axes import Place
+from defocus.learning.gradients.batch_rules import Place
 
 __all__ = [
     "Batch",

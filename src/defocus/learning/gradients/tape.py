@@ -11,8 +11,7 @@ from defocus.learning.gradients.layouts import Regions
 from defocus.learning.gradients.pieces import Direct, Piece, joined
 from defocus.learning.gradients.pieces.direct import Several
 from defocus.learning.gradients.pieces.norm_bounds import bounded
-from defocus.learning.gradients.pieces.piece import Rough
-from defocus.learning.gradients.strategy import Tools
+from defocus.learning.gradients.pieces.piece import Rough, Tools
 
 __all__ = ["Tape"]
 

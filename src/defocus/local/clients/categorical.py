@@ -76,13 +76,13 @@ def noisy_bits(noise: int, depth: int, size: int, bits: Bits) -> Words:
     """
     digits = depth - ((noise & -noise).bit_length() - 1)
     fair = bits.words(digits * size).reshape(digits, size)
-    made: Words = fair[0]
+    words: Words = fair[0]
     for i in range(1, digits):
         if noise >> (depth - digits + i) & 1:
-            made |= fair[i]
+            words |= fair[i]
         else:
-            made &= fair[i]
-    return made
+            words &= fair[i]
+    return words
 
 
 def _write(rows: Words, codes: Codes, ones: "np.ndarray[tuple[int], np.dtype[np.bool_]]") -> None:
@@ -302,7 +302,7 @@ def _completed(design: designs.GeometryResponse, codes: Codes, hit: NDArray[np.b
 def _values(design: designs.GeometryResponse) -> tuple[NDArray[np.int8], Columns]:
     """The place of the leading 1 of each category's vector, and the coordinates after it."""
     x = vectors(np.arange(design.domain.size), design.order, design.dimension)
-    lead = np.argmax(np.array([each != 0 for each in x]), axis=0).astype(np.int8)
+    lead = np.argmax(np.array([coordinate != 0 for coordinate in x]), axis=0).astype(np.int8)
     return lead, [np.where(lead == i, 0, each).astype(np.int16) for i, each in enumerate(x)]
 
 
@@ -348,8 +348,8 @@ def asked(design: designs.DBitFlip, size: int, bits: Bits) -> NDArray[np.int64]:
     out = np.empty((size, d), np.int64)
     for i, top in enumerate(range(k - d, k)):
         tried = uniform(top + 1, size, bits)
-        known = (out[:, :i] == tried[:, None]).any(axis=1)
-        out[:, i] = np.where(known, top, tried)
+        taken = (out[:, :i] == tried[:, None]).any(axis=1)
+        out[:, i] = np.where(taken, top, tried)
     return out
 
 

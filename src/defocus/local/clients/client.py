@@ -81,10 +81,10 @@ class Client:
         read: NDArray[Any] = domain.codes(values) if isinstance(domain, Categories) else domain.positions(values)
         pieces = [randomise(self.design, read[i : i + _CHUNK], draw) for i in range(0, len(read), _CHUNK)]
         empty = self.design.layout.payload(b"")
-        made = pieces[0] if len(pieces) == 1 else np.concatenate([empty, *pieces])
-        if self.design.layout.valid(made) is not None:
+        payload = pieces[0] if len(pieces) == 1 else np.concatenate([empty, *pieces])
+        if self.design.layout.valid(payload) is not None:
             raise UnmadeReportError(self.design.name)
-        return Reports(self.design, made)
+        return Reports(self.design, payload)
 
     def report(self, value: Any, *, nonce: bool = False, bits: Bits | None = None) -> bytes:
         """One person's report as a message; with ``nonce``, a server can reject copies of it."""

@@ -66,10 +66,10 @@ class Memory:
         """A report of the value, as a message."""
         draw = source(bits)
         token = wire.new_nonce(draw) if nonce else None
-        made = self.payload(value, draw)
-        if self.design.layout.valid(made) is not None:
+        payload = self.payload(value, draw)
+        if self.design.layout.valid(payload) is not None:
             raise UnmadeReportError(self.design.name)
-        return wire.write(self.design, made, nonce=token, batch=False)
+        return wire.write(self.design, payload, nonce=token, batch=False)
 
     def payload(self, value: Any, bits: Bits | None = None) -> Payload:
         """The report itself."""
@@ -79,8 +79,8 @@ class Memory:
                 code = int(design.domain.codes([value])[0])
                 cohort = np.array([kept["cohort"]])
                 if str(code) not in kept["filters"]:
-                    made = categorical.permanent(design, cohort, np.array([code]), draw)
-                    kept["filters"][str(code)] = made[0].tolist()
+                    payload = categorical.permanent(design, cohort, np.array([code]), draw)
+                    kept["filters"][str(code)] = payload[0].tolist()
                 return categorical.disguised(design, cohort, np.array([kept["filters"][str(code)]], np.uint64), draw)
             case Duchi() as design:
                 place = int(float(design.domain.positions([value])[0]) * STEPS)

@@ -1,7 +1,4 @@
-"""Designs for categories: k-RR, Hadamard response, subset selection, d-bit flip.
-
-k-ary randomised response: the truth, or any other category.
-"""
+"""Designs for categories: k-RR, Hadamard response, subset selection, d-bit flip."""
 
 import math
 from abc import abstractmethod

@@ -119,13 +119,13 @@ class Describes(Protocol):
 
 def design_of(asked: Design | Describes) -> Design:
     """A design as it is, or that of an oracle."""
-    found: object = getattr(asked, "design", asked)
-    if not isinstance(found, Design):
+    design: object = getattr(asked, "design", asked)
+    if not isinstance(design, Design):
         raise InvalidParameterError(
             f"The description of an oracle is needed, but got {type(asked).__name__}.",
             fix="pass an oracle, such as local.oracle(...), or its design.",
         )
-    return found
+    return design
 
 
 class Categorical(Design):

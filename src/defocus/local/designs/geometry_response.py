@@ -25,8 +25,8 @@ _LARGEST_ORDER = 1024
 def orders(epsilon: float) -> list[int]:
     """Orders of fields around e**epsilon + 1, where the noise is least, as far as a server can still sum over them."""
     centre = min(math.exp(epsilon) + 1, _LARGEST_ORDER)
-    found = [(q, prime_power(q)) for q in range(max(2, int(centre / 8)), min(int(4 * centre) + 8, _LARGEST_ORDER))]
-    return [q for q, parts in found if parts is not None and (parts[1] == 1 or q <= 512)]
+    powers = [(q, prime_power(q)) for q in range(max(2, int(centre / 8)), min(int(4 * centre) + 8, _LARGEST_ORDER))]
+    return [q for q, parts in powers if parts is not None and (parts[1] == 1 or q <= 512)]
 
 
 def _dimension(q: int, size: int) -> int:
@@ -44,7 +44,7 @@ def _other_share(levels: Levels, q: int, t: int) -> Fraction:
 
 @lru_cache(maxsize=256)
 def _best_order(size: int, epsilon: Number) -> int:
-    found: list[tuple[float, int]] = []
+    candidates: list[tuple[float, int]] = []
     for q in orders(float(epsilon)):
         t = _dimension(q, size)
         if q**t > LARGEST_SPACE:
@@ -52,13 +52,13 @@ def _best_order(size: int, epsilon: Number) -> int:
         plane = points(q, t - 1)
         levels = Levels.of(favoured=plane, others=q ** (t - 1), epsilon=epsilon)
         other = _other_share(levels, q, t)
-        found.append((float(other * (1 - other) / (levels.chance - other) ** 2), q))
-    if not found:
+        candidates.append((float(other * (1 - other) / (levels.chance - other) ** 2), q))
+    if not candidates:
         raise InvalidParameterError(
             f"No projective space suits {size} categories at epsilon = {float(epsilon):g}.",
             fix="use k-rr or olh for a large epsilon, and heavy hitters for a large domain.",
         )
-    return min(found)[1]
+    return min(candidates)[1]
 
 
 @final

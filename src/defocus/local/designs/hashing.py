@@ -1,7 +1,4 @@
-"""Designs that hash: local hashing and count-mean sketches.
-
-Local hashing: randomised response on a hash of the category.
-"""
+"""Designs that hash: local hashing and count-mean sketches."""
 
 import math
 from dataclasses import dataclass
@@ -32,15 +29,15 @@ def _digits(g: int, size: int) -> int:
 @lru_cache(maxsize=256)
 def _best_order(size: int, epsilon: Number) -> int:
     e = math.exp(float(epsilon))
-    found = [
+    candidates = [
         ((e - 1 + g) ** 2 / (g - 1), g) for g in orders(float(epsilon)) if g ** (_digits(g, size) + 1) <= LARGEST_SPACE
     ]
-    if not found:
+    if not candidates:
         raise InvalidParameterError(
             f"No family of hash functions suits {size} categories at epsilon = {float(epsilon):g}.",
             fix="use k-rr for a large epsilon, and heavy hitters for a large domain.",
         )
-    return min(found)[1]
+    return min(candidates)[1]
 
 
 @final

@@ -109,13 +109,13 @@ def numeric(
     >>> numeric("duchi", 0, 10, 1).layout.length
     1
     """
-    made = _NUMERIC[choice("numeric oracle", name, NUMERIC_NAMES, _ALSO)]
-    return made(Interval(low, high, outside), epsilon, **options)
+    kind = _NUMERIC[choice("numeric oracle", name, NUMERIC_NAMES, _ALSO)]
+    return kind(Interval(low, high, outside), epsilon, **options)
 
 
-def to_json(made: Design) -> str:
+def to_json(design: Design) -> str:
     """The description as text. It is public, and it is all that clients and servers need."""
-    return json.dumps(made.to_wire(), sort_keys=True)
+    return json.dumps(design.to_wire(), sort_keys=True)
 
 
 def from_json(text: str | bytes, *, at_most: Number | None = None) -> Design:
@@ -129,12 +129,14 @@ def from_json(text: str | bytes, *, at_most: Number | None = None) -> Design:
         raise UnreadableDescriptionError("it is longer than 64 MiB")
     try:
         data = json.loads(text)
-        known: dict[str, Callable[..., Design]] = {**_DESIGNS, **_NUMERIC}
-        made = known[data["oracle"]](domain_from_wire(data["domain"]), read_number(data["epsilon"]), **data["options"])
+        designs: dict[str, Callable[..., Design]] = {**_DESIGNS, **_NUMERIC}
+        design = designs[data["oracle"]](
+            domain_from_wire(data["domain"]), read_number(data["epsilon"]), **data["options"]
+        )
     except (DefocusError, KeyError, TypeError, ValueError, ArithmeticError, RecursionError, AttributeError) as error:
         raise UnreadableDescriptionError(f"{type(error).__name__}, {str(error)[:120]}") from error
-    if made.to_wire() != data:
+    if design.to_wire() != data:
         raise UnreadableDescriptionError("its format, version or integers are not those of this version")
-    if limit is not None and made.epsilon > limit:
-        raise EpsilonTooLargeError(float(made.epsilon), float(limit))
-    return made
+    if limit is not None and design.epsilon > limit:
+        raise EpsilonTooLargeError(float(design.epsilon), float(limit))
+    return design

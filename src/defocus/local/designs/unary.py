@@ -59,7 +59,7 @@ def unary_law(epsilon: Number, target: float, best: float) -> UnaryLaw:
         every category are enough.
     """
     below, _ = growth(epsilon)
-    found: tuple[float, UnaryLaw] | None = None
+    nearest: tuple[float, UnaryLaw] | None = None
     for depth in range(1, _DEEPEST + 1):
         around = int(target * (1 << depth))
         for noise in (around, around + 1):
@@ -70,15 +70,15 @@ def unary_law(epsilon: Number, target: float, best: float) -> UnaryLaw:
             if law.truth >= GRAIN or law.p <= law.q:
                 continue
             away = abs(float(law.q * (1 - law.q) / (law.p - law.q) ** 2) / best - 1)
-            if found is None or away < found[0]:
-                found = away, law
-        if found is not None and found[0] <= _EXTRA:
+            if nearest is None or away < nearest[0]:
+                nearest = away, law
+        if nearest is not None and nearest[0] <= _EXTRA:
             break
-    if found is None:
+    if nearest is None:
         raise InvalidParameterError(
             f"No unary encoding has epsilon = {float(epsilon):g} within {_DEEPEST} bits.", fix="choose epsilon <= 16."
         )
-    return found[1]
+    return nearest[1]
 
 
 def symmetric_law(epsilon: Number) -> UnaryLaw:

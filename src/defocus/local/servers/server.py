@@ -67,20 +67,20 @@ class Server:
 
     def add(self, message: Any) -> bool:
         """Count one message (bytes, or JSON as text); whether all of it was counted."""
-        found = self._checked(message)
-        return found is not None and self._count(found)
+        payload = self._checked(message)
+        return payload is not None and self._count(payload)
 
     def add_many(self, messages: Iterable[Any]) -> int:
         """Count a stream of messages; how many of them were counted whole. Many single reports are counted at once."""
         whole_ones, held, size = 0, list[Payload](), 0
         for message in messages:
-            found = self._checked(message)
-            if found is None:
+            payload = self._checked(message)
+            if payload is None:
                 continue
-            if len(found) != 1:
-                whole_ones += self._count(found)
+            if len(payload) != 1:
+                whole_ones += self._count(payload)
                 continue
-            held.append(found)
+            held.append(payload)
             size += 1
             if size == _GATHER:
                 whole_ones += self._gathered(held)
@@ -119,14 +119,14 @@ class Server:
         return State(self.design, self._tally.copy(), dict(self._rejected))
 
     def _checked(self, message: Any) -> Payload | None:
-        found = wire.read(message, self.design)
-        if not isinstance(found, wire.Message):
-            self._reject(found)
+        payload = wire.read(message, self.design)
+        if not isinstance(payload, wire.Message):
+            self._reject(payload)
             return None
-        if self._replays and (found.nonce is None or not self._fresh(found.nonce, found.payload)):
-            self._reject("no nonce" if found.nonce is None else "replayed", max(len(found.payload), 1))
+        if self._replays and (payload.nonce is None or not self._fresh(payload.nonce, payload.payload)):
+            self._reject("no nonce" if payload.nonce is None else "replayed", max(len(payload.payload), 1))
             return None
-        return found.payload
+        return payload.payload
 
     def _fresh(self, nonce: bytes, payload: Payload) -> bool:
         """Whether the nonce is new. Two generations of up to m are kept; the older goes when the newer is full.

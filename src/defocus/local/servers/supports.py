@@ -1,7 +1,4 @@
-"""Decoding: how many reports support each category.
-
-The Walsh-Hadamard transform on integers.
-"""
+"""Decoding: how many reports support each category."""
 
 from collections.abc import Callable
 from typing import Any
@@ -92,10 +89,10 @@ def spectrum(f: Field, counts: Tally) -> NDArray[Any]:
     if f.p > _SMALL:
         return np.fft.fftn(counts.reshape((f.p,) * length)).real.ravel()
     roots = np.exp(-2j * np.pi * np.outer(np.arange(f.p), np.arange(f.p)) / f.p)
-    made: NDArray[Any] = counts.astype(np.complex128)
+    transformed: NDArray[Any] = counts.astype(np.complex128)
     for _ in range(length):  # each round transforms the first digit and puts it last
-        made = (roots @ made.reshape(f.p, -1)).T.ravel()
-    return made.real
+        transformed = (roots @ transformed.reshape(f.p, -1)).T.ravel()
+    return transformed.real
 
 
 def supports(design: designs.Design, tally: Tally) -> Tally:
@@ -115,8 +112,8 @@ def _hadamard(design: designs.Hadamard, tally: Tally) -> Tally:
     """A report supports v where its sign is that of entry (j, v + 1): half of all, and half the signed sum."""
     by_row = tally.reshape(-1, 2)
     signed = walsh(by_row[:, 0] - by_row[:, 1])
-    found: Tally = (by_row.sum() + signed[1 : design.domain.size + 1]) // 2
-    return found
+    agreeing: Tally = (by_row.sum() + signed[1 : design.domain.size + 1]) // 2
+    return agreeing
 
 
 def _geometry(design: designs.GeometryResponse, tally: Tally) -> Tally:
@@ -156,8 +153,8 @@ def _hadamard_sketch(design: designs.HadamardSketch, tally: Tally) -> Tally:
     """A report of row j and entry l supports v where its sign is that of (l, h_j(v)): half of all and half the sum."""
     by_pair = tally.reshape(design.rows, design.width, 2)
     signed = walsh_rows(by_pair[:, :, 0] - by_pair[:, :, 1])
-    found: Tally = (by_pair.sum() + _gathered(design, signed)) // 2
-    return found
+    agreeing: Tally = (by_pair.sum() + _gathered(design, signed)) // 2
+    return agreeing
 
 
 def _gathered(design: designs.CountMeanSketch | designs.HadamardSketch, table: Tally) -> Tally:
@@ -211,8 +208,8 @@ def expectation_maximisation(design: Window, tally: Tally, bins: int, *, smooth:
     shares = np.full(parts, 1 / parts)
     seen = tally / max(tally.sum(), 1)
     for _ in range(_ROUNDS):
-        made = chance @ shares
-        new = shares * (chance.T @ np.divide(seen, made, out=np.zeros_like(made), where=made > 0))
+        expected = chance @ shares
+        new = shares * (chance.T @ np.divide(seen, expected, out=np.zeros_like(expected), where=expected > 0))
         if smooth:
             wide = np.pad(new, 1, mode="edge")
             new = (wide[:-2] + 2 * wide[1:-1] + wide[2:]) / 4
@@ -221,8 +218,8 @@ def expectation_maximisation(design: Window, tally: Tally, bins: int, *, smooth:
         shares = new
         if still:
             break
-    found: NDArray[np.float64] = shares.reshape(wanted, -1).sum(axis=1)
-    return found
+    histogram: NDArray[np.float64] = shares.reshape(wanted, -1).sum(axis=1)
+    return histogram
 
 
 def transitions(design: Window, bins: int) -> NDArray[np.float64]:

@@ -130,5 +130,5 @@ def local_epsilon(
 
 
 def _log_above(ratio: Fraction) -> float:
-    found = math.log(ratio) if ratio < 2**1000 else math.inf
-    return found * (1 + 2.0**-50)
+    logarithm = math.log(ratio) if ratio < 2**1000 else math.inf
+    return logarithm * (1 + 2.0**-50)

@@ -74,8 +74,8 @@ class MultiMessageHistogram:
 
     def event_among(self, users: int) -> events.Event:
         """The same if only so many honest users take part, with the exact delta of their coins."""
-        found = delta_of(count("users", users), self.chance, _CHANGED, self.epsilon)
-        return replaced_event(self.epsilon, found, users)
+        delta = delta_of(count("users", users), self.chance, _CHANGED, self.epsilon)
+        return replaced_event(self.epsilon, delta, users)
 
     @property
     def error(self) -> float:
@@ -109,8 +109,8 @@ class MultiMessageHistogram:
 
     def estimate(self, messages: NDArray[np.int64], users: int | None = None) -> Estimate:
         """Unbiased counts from the messages of so many users, as described by default."""
-        found = np.asarray(messages)
-        inside = found[(found >= 0) & (found < self.domain.size)]
+        received = np.asarray(messages)
+        inside = received[(received >= 0) & (received < self.domain.size)]
         return self.estimated(np.bincount(inside, minlength=self.domain.size), users)
 
     def estimated(self, seen: NDArray[np.int64], users: int | None = None) -> Estimate:
@@ -152,12 +152,12 @@ class HistogramServer:
     def add(self, message: Any) -> bool:
         """Count one message; whether it was one."""
         code = int.from_bytes(message, "little") if isinstance(message, bytes) and len(message) == self._length else -1
-        known = 0 <= code < len(self._seen)
-        if known:
+        valid = 0 <= code < len(self._seen)
+        if valid:
             self._seen[code] += 1
-        self.messages += known
-        self.rejected += not known
-        return known
+        self.messages += valid
+        self.rejected += not valid
+        return valid
 
     def add_many(self, messages: Iterable[Any]) -> int:
         """Count several; how many of them were some."""

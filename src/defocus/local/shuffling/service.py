@@ -134,8 +134,8 @@ class Service:
         if method == "GET" and path == "/":
             return 200, self.shuffler.round.to_json().encode(), _JSON
         if method == "GET":
-            found = None if index is None else self.batch(index)
-            return (404, b"", _BYTES) if found is None else (200, found, _BYTES)
+            batch = None if index is None else self.batch(index)
+            return (404, b"", _BYTES) if batch is None else (200, batch, _BYTES)
         if isinstance(body, int):
             return body, b"", _BYTES
         if index is not None:

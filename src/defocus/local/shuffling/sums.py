@@ -266,11 +266,11 @@ class SumServer:
 
     def add(self, message: Any) -> bool:
         """Count one message; whether it was one."""
-        known = isinstance(message, bytes) and message in (b"\0", b"\1")
-        self.messages += known
-        self.rejected += not known
-        self._ones += known and message == b"\1"
-        return known
+        valid = isinstance(message, bytes) and message in (b"\0", b"\1")
+        self.messages += valid
+        self.rejected += not valid
+        self._ones += valid and message == b"\1"
+        return valid
 
     @property
     def users(self) -> int:

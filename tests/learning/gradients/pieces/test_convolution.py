@@ -6,7 +6,7 @@ from torch import nn
 
 from defocus.learning.gradients.losses import Losses
 from defocus.learning.gradients.onepass import OnePass
-from defocus.learning.gradients.strategy import Choices
+from defocus.learning.gradients.pieces.piece import Choices
 
 
 @pytest.mark.parametrize("way", ["ghost", "instantiated"])

@@ -17,10 +17,9 @@ from defocus.learning.gradients.onepass import OnePass
 from defocus.learning.gradients.pieces import Convolution, Lookup, Outer, Piece
 from defocus.learning.gradients.pieces.convolution import Shape
 from defocus.learning.gradients.pieces.norm_bounds import bounded, reach
-from defocus.learning.gradients.pieces.piece import Rough
+from defocus.learning.gradients.pieces.piece import Choices, Rough, Tools
 from defocus.learning.gradients.pieces.shared import Tied
 from defocus.learning.gradients.reference import Looped
-from defocus.learning.gradients.strategy import Choices, Tools
 
 WAYS = [("ghost",), ("instantiated",)]
 

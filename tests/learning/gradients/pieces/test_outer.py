@@ -7,8 +7,7 @@ from defocus.learning.gradients.layouts import Region
 from defocus.learning.gradients.pieces import Outer
 from defocus.learning.gradients.pieces.norm_bounds import bounded
 from defocus.learning.gradients.pieces.outer import fastest
-from defocus.learning.gradients.pieces.piece import Rough
-from defocus.learning.gradients.strategy import Choices, Tools
+from defocus.learning.gradients.pieces.piece import Choices, Rough, Tools
 
 POWERS = (-100, -76, -70, -60, -30, 0, 30, 60)
 

@@ -9,9 +9,8 @@ from defocus.learning.gradients.layouts import Region, Regions
 from defocus.learning.gradients.pieces import Direct, Lookup, Outer, Piece, joined
 from defocus.learning.gradients.pieces.direct import Several
 from defocus.learning.gradients.pieces.norm_bounds import bounded
-from defocus.learning.gradients.pieces.piece import Rough
+from defocus.learning.gradients.pieces.piece import Choices, Rough, Tools
 from defocus.learning.gradients.pieces.shared import Tied
-from defocus.learning.gradients.strategy import Choices, Tools
 
 sizes = st.integers(1, 4)
 ways = st.sampled_from([("ghost",), ("instantiated",)])

@@ -24,8 +24,7 @@ from defocus.learning.gradients.pieces.norm_bounds import (
     written_margin,
 )
 from defocus.learning.gradients.pieces.outer import Product, fastest, met
-from defocus.learning.gradients.pieces.piece import Piece, Rough, product, squared_norms, weighted, wide
-from defocus.learning.gradients.strategy import Tools
+from defocus.learning.gradients.pieces.piece import Piece, Rough, Tools, product, squared_norms, weighted, wide
 
 __all__ = ["Convolution", "Shape"]
 

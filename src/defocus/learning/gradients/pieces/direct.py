@@ -1,7 +1,5 @@
 r"""Gradients that are small enough to be written out: biases, scales, tokens.
 
-Gradients of an embedding: rows that were looked up.
-
 The gradient of example :math:`i` is :math:`\sum_t e_{k_{it}} g_{it}^\top`. It has at most as many rows as positions, so
 that these are written out for the norm: positions that looked up the same row are added up.
 """
@@ -14,8 +12,7 @@ import torch
 
 from defocus.learning.gradients.layouts import Region
 from defocus.learning.gradients.pieces.norm_bounds import TIMES, written_margin
-from defocus.learning.gradients.pieces.piece import Piece, Rough, dot, product, squared_norms, weighted, wide
-from defocus.learning.gradients.strategy import Tools
+from defocus.learning.gradients.pieces.piece import Piece, Rough, Tools, dot, product, squared_norms, weighted, wide
 
 __all__ = ["Direct", "Lookup", "Several"]
 

@@ -33,8 +33,7 @@ from defocus.learning.gradients.pieces.norm_bounds import (
     written,
     written_margin,
 )
-from defocus.learning.gradients.pieces.piece import Piece, Rough, dot, matrix, product, squared_norms, weighted
-from defocus.learning.gradients.strategy import Tools
+from defocus.learning.gradients.pieces.piece import Piece, Rough, Tools, dot, matrix, product, squared_norms, weighted
 
 __all__ = ["FAINT", "Outer", "Product", "fastest", "met"]
 

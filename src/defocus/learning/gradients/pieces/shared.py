@@ -22,8 +22,7 @@ from defocus.learning.gradients.pieces.norm_bounds import (
     written_margin,
 )
 from defocus.learning.gradients.pieces.outer import Outer
-from defocus.learning.gradients.pieces.piece import Piece, Rough, product, squared_norms
-from defocus.learning.gradients.strategy import Tools
+from defocus.learning.gradients.pieces.piece import Piece, Rough, Tools, product, squared_norms
 
 __all__ = ["Tied", "joined"]
 

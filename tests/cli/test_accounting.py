@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from defocus.cli.privacy import curve, growth, once, ready, save, steps
+from defocus.cli.plots import curve, growth, once, ready, save, steps
 from defocus.errors import InvalidParameterError, MissingExtraError
 from defocus.privacy import NOTHING, Adjacency, Gaussian, Laplace, Sampled
 

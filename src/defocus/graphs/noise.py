@@ -1,25 +1,180 @@
-"""Noise that follows the graph: as wide as the statistic can move around this graph, and not around the worst one."""
+"""Noise for the worst graph, and noise that follows this one: as wide as the statistic can move around it."""
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, TypeAlias, final
+from typing import Any, Literal, TypeAlias, final
 
-from defocus.answers.columns import noisy
-from defocus.errors import Number, count
+import numpy as np
+
+from defocus.answers.columns import Tails, noisy
+from defocus.errors import (
+    CannotCalibrateError,
+    DefocusError,
+    InvalidParameterError,
+    Number,
+    UnsupportedEventError,
+    count,
+)
 from defocus.graphs.data import Data
-from defocus.graphs.global_noise import attempted
 from defocus.graphs.graph import Graph
-from defocus.graphs.public import Public
+from defocus.graphs.public import IntVector, Public, Statistic
 from defocus.graphs.question import Method, Result
-from defocus.mechanisms import Ladder, Laplace, NoisyLocalSensitivity, Ramp
+from defocus.graphs.statistics import registered
+from defocus.mechanisms import Gaussian, Ladder, Laplace, NoisyLocalSensitivity, Ramp
 from defocus.noise import Bits
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event, compose
 from defocus.privacy.groups import group
 
-__all__ = ["MEASURED", "UNMEASURED", "InstanceNoise", "Measured", "MeasuredRamp", "guessed", "instance_noises"]
+__all__ = [
+    "MEASURED",
+    "UNMEASURED",
+    "Finish",
+    "InstanceNoise",
+    "Measured",
+    "MeasuredRamp",
+    "VectorNoise",
+    "attempted",
+    "guessed",
+    "instance_noises",
+    "noises",
+    "numbers",
+    "offered",
+]
+
+
+Finish: TypeAlias = Callable[["VectorNoise", IntVector, Data], Result]
+"""From noisy numbers to a result: titles, keys and post-processing."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class VectorNoise:
+    """Discrete Laplace or Gaussian noise on every entry of a statistic.
+
+    A statistic counts in whole numbers. Where the answer does not, ``grain`` is what one of them stands for; errors,
+    intervals and words are those of the answer.
+
+    Guarantee:
+        That of the mechanism: its sensitivity is the statistic's own sensitivity under the unit of the graph.
+    """
+
+    name: str
+    statistic: Statistic
+    mechanism: Laplace | Gaussian
+    finish: Finish
+    of: Literal["graph", "directed", "data"] = "graph"
+    """What the statistic is computed from: the graph, with or without direction, or the list of edges."""
+    expected: float | None = None
+    """The error to expect after post-processing, where that is less than the noise."""
+    rules: tuple[str, ...] = ()
+    grain: Fraction = Fraction(1)
+    width: float | None = None
+    """The half-width at 95 % after post-processing, where that is not the one of the noise."""
+    foretold: tuple[str, ...] = ()
+    """What a preview says besides."""
+
+    @property
+    def event(self) -> Event:
+        """What one release owes."""
+        return self.mechanism.event
+
+    @property
+    def error(self) -> float:
+        """The expected absolute error of an entry."""
+        return self.mechanism.error * float(self.grain) if self.expected is None else self.expected
+
+    @property
+    def interval(self) -> float:
+        """The half-width at 95 %."""
+        return self.mechanism.interval(0.95) * float(self.grain) if self.width is None else self.width
+
+    @property
+    def how(self) -> str:
+        """The kind and size of the noise."""
+        if isinstance(self.mechanism, Laplace):
+            return f"discrete Laplace noise of scale {float(self.mechanism.scale * self.grain):.6g}"
+        return f"discrete Gaussian noise of standard deviation {float(self.mechanism.sigma * self.grain):.6g}"
+
+    def run(self, data: Data, bits: Bits) -> Result:
+        """Count, add noise, finish."""
+        exact = self.statistic.exact(data if self.of == "data" else getattr(data, self.of))
+        return self.finish(self, np.asarray(self.mechanism.sample(exact, bits)), data)
+
+
+def numbers(*titles: str) -> Finish:
+    """A result of single numbers, one column each."""
+
+    def finish(method: VectorNoise, values: IntVector, _data: Data) -> Result:
+        error, half = method.mechanism.error, method.interval
+        parts = zip(titles, values, strict=True)
+        tails = Tails.LOG_CONCAVE
+        return Result(
+            tuple(noisy(title, [x], error=error, half=half, how=method.how, tails=tails) for title, x in parts)
+        )
+
+    return finish
+
+
+def noises(
+    statistic: Statistic,
+    public: Public,
+    budget: Budget,
+    finish: Finish,
+    *,
+    prefix: str = "",
+    expected: Callable[[Laplace | Gaussian], float] | None = None,
+    width: Callable[[Laplace | Gaussian], float] | None = None,
+    grain: Fraction = Fraction(1),
+    rules: Sequence[str] = (),
+    foretold: Sequence[str] = (),
+    of_data: bool = False,
+) -> list[Method]:
+    """Laplace noise, and Gaussian noise where the budget has a delta, for a statistic that is registered.
+
+    ``of_data`` is for statistics of the list of edges, whose length may be known only when it is read.
+    """
+    registered(statistic)
+    sensitivity = statistic.sensitivity(public)
+    length = statistic.length(public) if budget.delta or not of_data else 1
+
+    def method(name: str, mechanism: Laplace | Gaussian) -> VectorNoise:
+        error = None if expected is None else expected(mechanism)
+        half = None if width is None else width(mechanism)
+        of: Literal["graph", "directed", "data"] = "data" if of_data else "directed" if public.directed else "graph"
+        more = (error, tuple(rules), grain, half, tuple(foretold))
+        return VectorNoise(f"{prefix}{name}", statistic, mechanism, finish, of, *more)
+
+    ways: list[Callable[[], Method]] = [
+        lambda: method("laplace", Laplace.calibrated(Budget(budget.epsilon), sensitivity=sensitivity.l1))
+    ]
+    if budget.delta:
+        ways.append(
+            lambda: method("gaussian", Gaussian.calibrated(budget, sensitivity=sensitivity.l2, dimension=length)),
+        )
+    return attempted(ways)
+
+
+def attempted(ways: Sequence[Callable[[], Method]]) -> list[Method]:
+    """The methods that can be made. If none can, the first one's reason is given."""
+    return offered(*((lambda way=way: [way()]) for way in ways))
+
+
+def offered(*kinds: Callable[[], Sequence[Method]]) -> list[Method]:
+    """The methods of all kinds that are not refused. If there are none, the first refusal is."""
+    methods: list[Method] = []
+    failure: DefocusError | None = None
+    for kind in kinds:
+        try:
+            methods += kind()
+        except (CannotCalibrateError, InvalidParameterError, UnsupportedEventError) as problem:
+            failure = failure or problem
+    if not methods and failure is not None:
+        raise failure
+    return methods
+
 
 MEASURED, UNMEASURED = "ramp, measured", "ramp"
 """The ramp with a bound on its level, and without one."""

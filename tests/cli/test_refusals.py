@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from defocus.cli.app import app
-from defocus.cli.remedies import in_options, options_of
+from defocus.cli.app import options_of
+from defocus.cli.terminal import in_options, tell
+from defocus.errors import DefocusError, positive
 
 FOUND = "SELECT CAST(FLOOR(days / 10) AS BIGINT) AS band, COUNT(*) FROM visits GROUP BY band"
 KNOWN = {"epsilon": "--epsilon", "delta": "--delta", "at_most": "--at-most", "unit": "--unit", "explain": "--explain"}
@@ -19,10 +20,10 @@ def test_a_budget_is_the_total_of_a_ledger_where_a_command_has_one() -> None:
 
 
 def test_the_options_are_those_of_the_command_that_was_called() -> None:
-    assert options_of(app, ["query", "SELECT 1", "--epsilon", "1"])["at_most"] == "--at-most"
-    assert "anchor_file" in options_of(app, ["ledger", "verify", "query"])
-    assert "epsilon" not in options_of(app, ["ledger", "show", "x"])
-    assert "version" in options_of(app, ["nonsense"])
+    assert options_of(["query", "SELECT 1", "--epsilon", "1"])["at_most"] == "--at-most"
+    assert "anchor_file" in options_of(["ledger", "verify", "query"])
+    assert "epsilon" not in options_of(["ledger", "show", "x"])
+    assert "version" in options_of(["nonsense"])
 
 
 @pytest.mark.parametrize(
@@ -34,18 +35,48 @@ def test_the_options_are_those_of_the_command_that_was_called() -> None:
         ("pass at_most=3.", "pass --at-most 3."),
         ("add explain=True.", "add --explain."),
         ('protect people: unit=dp.user("patient_id").', "protect people: --unit patient_id."),
-        ("pass epsilon > 0.", "pass --epsilon > 0."),
-        ("choose delta in [0, 1).", "choose --delta in [0, 1)."),
-        ("epsilon must be positive.", "--epsilon must be positive."),
+        ("choose unit=dp.weight(bound=…) or unit=dp.node().", "choose --unit weight --bound … or --unit node."),
         ("write Budget(1, 1e-6) or Budget(2).", "write --epsilon 1 --delta 1e-6 or --epsilon 2."),
         ("the epsilon of Budget(epsilon=1, delta=1e-06)", "the epsilon of Budget(epsilon=1, delta=1e-06)"),
-        ("pass an int, at_most >= 1.", "pass an int, --at-most >= 1."),
         ("my_delta=3 and keys=None stay", "my_delta=3 and keys=None stay"),
     ],
 )
 def test_parameters_become_options_and_nothing_else_does(python: str, terminal: str) -> None:
     assert in_options(python, KNOWN) == terminal
     assert in_options(python, {}) == python
+
+
+@pytest.mark.parametrize(
+    ("python", "terminal"),
+    [
+        ("list their names: nodes=[…].", "list their names: --nodes FILE."),
+        ('say it: ends=("from_id", "to_id").', "say it: --ends from_id,to_id."),
+        ("pass header=False, or header=True.", "pass --no-header, or --header."),
+        ("open it without directed=True.", "open it without --directed."),
+        ("open it with directed=False.", "open it with directed=False."),
+        ("leave side= out; with cap=3.", "leave --set side out; with --set cap=3."),
+        ("pass --set every=….", "pass --set every=…."),
+    ],
+)
+def test_lists_flags_and_settings_have_forms_of_their_own(python: str, terminal: str) -> None:
+    assert in_options(python, options_of(["graph"])) == terminal
+
+
+def test_a_parameter_that_is_checked_is_called_by_its_option(capsys: pytest.CaptureFixture[str]) -> None:
+    for error in (DefocusError("No list.", fix="pass nodes=[…].", command="pass --nodes FILE."), _refused()):
+        tell(error, KNOWN)
+    assert capsys.readouterr().err.splitlines() == [
+        "No list.",
+        "To fix: pass --nodes FILE.",
+        "--epsilon must be positive, but it is -1.",
+        "To fix: pass --epsilon > 0.",
+    ]
+
+
+def _refused() -> DefocusError:
+    with pytest.raises(DefocusError) as caught:
+        positive("epsilon", -1)
+    return caught.value
 
 
 def test_whoever_forgets_a_delta_is_told_the_option(defocus: Callable[..., Any], home: Path) -> None:
