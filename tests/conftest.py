@@ -4,6 +4,7 @@ The same examples on every run, and no deadline on shared machines; explore with
 ``pytest --hypothesis-profile=explore``. Each worker of a parallel run has a server of its own.
 """
 
+import gc
 import shutil
 import signal
 import tempfile
@@ -29,6 +30,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Repeatable(config.getoption("salt")))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[object]:
+    """Let the garbage collector never look at modules and test items: two million objects that live to the end."""
+    gc.disable()
+    yield
+    gc.freeze()
+    gc.enable()
+    return None
 
 
 @pytest.hookimpl(trylast=True)
