@@ -5,6 +5,7 @@ The same examples on every run, and no deadline on shared machines; explore with
 """
 
 import gc
+import os
 import shutil
 import signal
 import tempfile
@@ -24,6 +25,11 @@ settings.register_profile("explore", deadline=None, max_examples=1000)
 settings.load_profile("steady")
 
 
+MEMORY = Path("/dev/shm")  # noqa: S108  # folders below it are made by tempfile
+if "TMPDIR" not in os.environ and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > 4 << 30:
+    os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY)  # ledgers wait for the disk many times in each test
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--salt", type=int, default=0, help="draw another noise in every test that gives no bits")
 
@@ -34,12 +40,16 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[object]:
-    """Let the garbage collector never look at modules and test items: two million objects that live to the end."""
+    """Keep the garbage collector from modules and test items: two million objects that live to the end."""
     gc.disable()
-    yield
+    result = yield
     gc.freeze()
     gc.enable()
-    return None
+    return result
+
+
+def pytest_unconfigure() -> None:
+    gc.unfreeze()
 
 
 @pytest.hookimpl(trylast=True)
