@@ -123,8 +123,8 @@ def choose(room: str, lines: int, seed: int) -> list[Mutant]:
     return [draw.choice(by_line[place]) for place in draw.sample(sorted(by_line), min(lines, len(by_line)))]
 
 
-def stages(mutant: Mutant, copy: Path) -> Iterator[list[str]]:
-    """Which tests to run, those that are likely to fail first."""
+def stages(mutant: Mutant, copy: Path, *, near: bool) -> Iterator[list[str]]:
+    """Which tests to run, those that are likely to fail first; the ``near`` ones know the module."""
     within = mutant.path.relative_to(PACKAGE)
     folder, name = Path("tests") / within.parent, within.stem if within.stem != "__init__" else within.parent.name
     own = sorted(str(p.relative_to(copy)) for p in (copy / folder).glob(f"test_{name}*.py"))
@@ -136,15 +136,16 @@ def stages(mutant: Mutant, copy: Path) -> Iterator[list[str]]:
     room = sorted((copy / "tests" / within.parts[0]).rglob("test_*.py"))
     naming = [str(p.relative_to(copy)) for p in room if f"defocus.{module} import" in p.read_text("utf-8")]
     yield [p for p in naming if p not in own]
-    yield [str(Path("tests") / within.parts[0]), str(PACKAGE / within.parts[0])]
+    if not near:
+        yield [str(Path("tests") / within.parts[0]), str(PACKAGE / within.parts[0])]
 
 
-def survives(mutant: Mutant, copy: Path, limit: int) -> bool:
+def survives(mutant: Mutant, copy: Path, limit: int, *, near: bool) -> bool:
     """Whether no test of its room fails; one that does not end within the limit notices, too."""
     place, source = copy / mutant.path, (ROOT / mutant.path).read_bytes()
     place.write_bytes(mutant.text(source))
     try:
-        return not any(_fails(tests, copy, limit) for tests in stages(mutant, copy) if tests)
+        return not any(_fails(tests, copy, limit) for tests in stages(mutant, copy, near=near) if tests)
     finally:
         place.write_bytes(source)
 
@@ -169,13 +170,14 @@ def main() -> None:
     parser.add_argument(
         "--limit", type=int, default=600, help="seconds after which tests are ended, and count as failed"
     )
+    parser.add_argument("--near", action="store_true", help="run no tests but those of the module and its importers")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as home:
         copy = Path(home) / "project"
         shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".*", "site", "__pycache__", "results"))
         for room in given.rooms:
             tried = choose(room, given.lines, given.seed)
-            alive = [mutant for mutant in tried if survives(mutant, copy, given.limit)]
+            alive = [mutant for mutant in tried if survives(mutant, copy, given.limit, near=given.near)]
             print(f"| {room} | {len(tried) - len(alive)} of {len(tried)} |", *alive, sep="\n    ", flush=True)
 
 
