@@ -51,6 +51,7 @@ def _advance(path: Path, start: int) -> None:
         AnchorFile(path).advance(Anchor(number, "a" * 64))
 
 
+@pytest.mark.slow
 def test_processes_that_write_at_once_never_move_it_back(tmp_path: Path) -> None:
     file = tmp_path / "anchor"
     started = [multiprocessing.get_context("spawn").Process(target=_advance, args=(file, n)) for n in range(4)]

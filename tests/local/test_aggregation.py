@@ -65,6 +65,7 @@ def test_files_that_hold_no_reports_are_refused_in_words(tmp_path: Path) -> None
         count_files(ASKED, tmp_path / "y.csv")
 
 
+@pytest.mark.slow
 def test_sets_of_more_members_than_a_byte_counts_are_counted(tmp_path: Path) -> None:
     asked = oracle("subset", 1000, 1)
     reports = asked.encode(np.arange(50), seeded(1))

@@ -34,6 +34,7 @@ def test_estimates_are_unbiased_and_have_the_stated_variance_and_no_other(name: 
     assert abs(z.mean(axis=0)).max() < 5 / np.sqrt(40)
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_regression_is_unbiased_and_has_the_stated_variance_and_no_other() -> None:
     asked, bits = oracle("rappor", 20, 3, outside="refuse", width=32, cohorts=8), seeded(4)

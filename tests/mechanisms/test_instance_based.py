@@ -195,6 +195,7 @@ def test_the_share_left_out_is_the_best_one() -> None:
         assert best <= 1.01 * min(errors.values())
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_bound_and_value_have_the_declared_laws_and_no_others() -> None:
     m, bits = NoisyLocalSensitivity(epsilon=1, delta=1e-3, cap=60, typical=20, share=0.4), seeded(31)
@@ -317,6 +318,7 @@ def test_powers_of_the_largest_degrees_keep_the_promise_for_stars(n: int, k: int
     assert worst_ratio(m, neighbours(n, value(n, f"{k}-stars"), levels), 10**5) <= float(epsilon) * (1 + 1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("power", [1, 2, 3])
 @pytest.mark.parametrize("step", [1, 2])
 @pytest.mark.parametrize("epsilon", [Fraction(1, 20), Fraction(1, 2), Fraction(1), Fraction(2)])
@@ -361,6 +363,7 @@ def test_tail_error_and_interval_follow_from_the_density(m: Ramp) -> None:
         assert m.tail(7, width) <= 1 - confidence < m.tail(7, width - 1)
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize(
     ("m", "level"),

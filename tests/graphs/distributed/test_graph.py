@@ -70,6 +70,7 @@ WAYS: dict[str, Made] = {
 """Edges in every way in which engines read them, and the public nodes."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", WAYS)
 def test_what_is_counted_is_the_same_as_in_memory(kind: str, tmp_path: Path) -> None:
     data, nodes = WAYS[kind](random.Random(kind), tmp_path)

@@ -133,6 +133,7 @@ def test_only_the_analyser_ends_a_round_by_saying_what_only_it_knows() -> None:
         assert service.finished.wait(HANGS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "said",
     [
