@@ -191,15 +191,6 @@ def test_a_refusal_says_what_is_wrong_where_and_what_to_do(text: str, what: str,
     assert caught.value.fix.startswith(fix)
 
 
-def test_a_family_without_its_unknown_is_refused() -> None:
-    with pytest.raises(ExpressionError, match="The unknown x does not occur"):
-        family("gaussian(1)")
-    with pytest.raises(ExpressionError, match="x is not a count"):
-        family("x * gaussian(1)")(2.0)
-    with pytest.raises(ExpressionError, match="A number is not an event"):
-        family("sampled(x, 0.1)")(2.0)
-
-
 def test_the_caret_stands_under_the_place_in_a_long_text() -> None:
     text = "gaussian(1) + " * 20 + "gausian(1)" + " + gaussian(1)" * 20
     with pytest.raises(ExpressionError) as caught:
@@ -391,8 +382,3 @@ def test_a_text_that_cannot_be_read_is_refused_with_its_place(text: str, what: s
 def test_only_text_is_an_expression(value: object) -> None:
     with pytest.raises(ExpressionError, match="An expression is text"):
         read(value)
-
-
-def test_a_text_too_long_is_refused_before_it_is_read() -> None:
-    with pytest.raises(ExpressionError, match="more than 20000"):
-        read("(" * 1_000_000)

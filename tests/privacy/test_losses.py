@@ -214,11 +214,6 @@ def test_what_is_no_epsilon_is_refused(bad: Any) -> None:
         checked_epsilon(bad)
 
 
-def test_delta_one_is_no_guarantee() -> None:
-    with pytest.raises(InvalidParameterError, match=r"\[0, 1\)"):
-        checked_delta(1)
-
-
 @given(st.fractions(0, Fraction(999, 1000)))
 def test_questions_are_rounded_to_the_costly_side(value: Fraction) -> None:
     for rounded in (checked_delta(value), checked_epsilon(value)):

@@ -231,13 +231,6 @@ def test_other_machines_are_not_served(host: str) -> None:
         Service(mixer, host=host)
 
 
-def test_a_shuffler_that_is_not_there_is_told() -> None:
-    with pytest.raises(ShufflerUnavailableError, match=r"could not be reached[^\n]*\nTo fix: check that it runs"):
-        fetch("http://127.0.0.1:9")
-    with pytest.raises(InvalidParameterError, match="no address"):
-        fetch("ftp://127.0.0.1")
-
-
 @pytest.mark.parametrize("answer", [(413, b""), (200, b"<html>"), (200, b"[]"), (200, b'{"accepted": "many"}')])
 def test_who_does_not_answer_as_a_shuffler_is_none(answer: tuple[int, bytes], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sending, "_called", lambda *_: answer)
