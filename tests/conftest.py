@@ -4,11 +4,13 @@ The same examples on every run, and no deadline on shared machines; explore with
 ``pytest --hypothesis-profile=explore``. Each worker of a parallel run has a server of its own.
 """
 
+import gc
+import os
 import shutil
 import signal
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +25,31 @@ settings.register_profile("explore", deadline=None, max_examples=1000)
 settings.load_profile("steady")
 
 
+MEMORY = Path("/dev/shm")  # noqa: S108  # folders below it are made by tempfile
+if "TMPDIR" not in os.environ and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > 4 << 30:
+    os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY)  # ledgers wait for the disk many times in each test
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--salt", type=int, default=0, help="draw another noise in every test that gives no bits")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Repeatable(config.getoption("salt")))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Keep the garbage collector from modules and test items: two million objects that live to the end."""
+    gc.disable()
+    result = yield
+    gc.freeze()
+    gc.enable()
+    return result
+
+
+def pytest_unconfigure() -> None:
+    gc.unfreeze()
 
 
 @pytest.hookimpl(trylast=True)

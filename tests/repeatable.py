@@ -75,9 +75,16 @@ def _shared_generators(stream: bits.Bits) -> Iterator[None]:
     random.seed(stream.integer(64))
     np.random.seed(stream.integer(32))  # noqa: NPY002
     if torch:
-        torch.manual_seed(stream.integer(64))
+        _seed(torch, stream.integer(64))
     yield
     random.setstate(kept[0])
     np.random.set_state(kept[1])  # noqa: NPY002
     if torch:
         torch.set_rng_state(kept[2])
+
+
+def _seed(torch: Any, seed: int) -> None:
+    """As ``torch.manual_seed``, which notes for every absent device the stack from which it was called."""
+    torch.default_generator.manual_seed(seed)
+    if torch.cuda.is_initialized():
+        torch.cuda.manual_seed_all(seed)

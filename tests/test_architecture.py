@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,13 @@ from defocus.noise import Bits, system
 
 SOURCE = Path(defocus.__file__).parent
 TEXTS = {str(path.relative_to(SOURCE)): path.read_text("utf-8") for path in sorted(SOURCE.rglob("*.py"))}
-TREES = {name: ast.parse(text) for name, text in TEXTS.items()}
+
+
+@cache
+def trees() -> dict[str, ast.Module]:
+    """Every module of the package, parsed."""
+    return {name: ast.parse(text) for name, text in TEXTS.items()}
+
 
 DECLARED = {
     "audit/broken.py": "mechanisms that are broken on purpose, for the auditor to catch",
@@ -73,7 +80,7 @@ def test_the_search_for_randomness_finds_it(code: str, found: list[str]) -> None
 
 
 def test_randomness_comes_from_bits_and_nowhere_else() -> None:
-    found = {name: sorted(set(randomness(tree))) for name, tree in TREES.items() if name not in DECLARED}
+    found = {name: sorted(set(randomness(tree))) for name, tree in trees().items() if name not in DECLARED}
     guilty = {name: ways for name, ways in found.items() if ways}
     assert not guilty, f"draw through Bits, or declare it here with a reason: {guilty}"
 
@@ -93,7 +100,7 @@ def test_nothing_is_left_for_later_and_nothing_hides_an_import() -> None:
 
 def test_nothing_is_evaluated_or_unpickled() -> None:
     banned = {"eval", "exec", "compile", "__import__", "pickle", "marshal", "shelve"}
-    found = {name: words for name, tree in TREES.items() if (words := set(called_or_imported(tree)) & banned)}
+    found = {name: words for name, tree in trees().items() if (words := set(called_or_imported(tree)) & banned)}
     assert not found, str(found)
 
 
@@ -110,7 +117,7 @@ def test_every_room_charges_in_one_place() -> None:
     """So that what is promised about a charge holds for every release; see :func:`defocus.release.charge.charge`."""
     places = [
         name
-        for name, tree in TREES.items()
+        for name, tree in trees().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.Attribute) and node.attr == "charge" and not name.startswith("ledger/")
         if isinstance(node.ctx, ast.Load)
@@ -119,12 +126,12 @@ def test_every_room_charges_in_one_place() -> None:
 
 
 def test_files_are_locked_in_one_place() -> None:
-    assert [name for name, tree in TREES.items() if "fcntl" in called_or_imported(tree)] == ["ledger/lock.py"]
+    assert [name for name, tree in trees().items() if "fcntl" in called_or_imported(tree)] == ["ledger/lock.py"]
 
 
 def test_every_declared_place_still_needs_its_declaration() -> None:
-    for name in set(DECLARED) & set(TREES):
-        assert set(randomness(TREES[name])), f"{name} may leave the list"
+    for name in set(DECLARED) & set(trees()):
+        assert set(randomness(trees()[name])), f"{name} may leave the list"
 
 
 def test_tests_mirror_the_source() -> None:

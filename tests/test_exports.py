@@ -79,11 +79,13 @@ def test_the_check_for_names_left_out_sees_them() -> None:
     assert defined(tree) == {"A", "B", "C", "e", "G"}
 
 
+@pytest.mark.slow
 def test_everything_at_the_front_door_can_be_imported_with_a_star() -> None:
     code = "from defocus import *; import defocus; print(all(name in globals() for name in defocus.__all__))"
     assert python(code) == "True"
 
 
+@pytest.mark.slow
 def test_rooms_open_when_asked_for_and_are_the_rooms_themselves() -> None:
     code = "import defocus as dp; import defocus.release as room; print(dp.release is room, dp.Ledger.__module__)"
     assert python(code) == "True defocus.ledger.ledger"

@@ -41,3 +41,9 @@ def test_each_says_what_is_wrong_with_it_and_is_marked() -> None:
         assert target.about.endswith(".")
         assert target.name.startswith("broken/")
     assert len(set(NAMES)) == len(NAMES) >= 15
+
+
+def test_what_they_draw_follows_from_the_bits() -> None:
+    first = [broken(seeded(seed))[0] for seed in (1, 1, 2)]
+    found = [search(target.mechanism, target.pairs, 2000).epsilon_lower for target in first]
+    assert found[0] == found[1] != found[2]

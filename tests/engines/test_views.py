@@ -164,6 +164,20 @@ def test_anything_else_is_refused_before_a_charge(people: Any, text: str, tmp_pa
     assert list(tmp_path.glob("*.ledger")) == []
 
 
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("(s || '1')::INTEGER AS s", "a cast that can fail"),
+        ("error(s) AS s", "the function 'error'"),
+        ("id + 1 AS id", "ADD"),
+    ],
+)
+def test_a_refusal_names_the_part_that_is_not_plain(people: Any, text: str, word: str) -> None:
+    people.execute(f"CREATE VIEW v AS SELECT {text} FROM people")
+    with pytest.raises(SourceError, match=f"it holds {word}"):
+        source(people, table="v")
+
+
 def test_tables_that_duckdb_does_not_store_and_names_that_mean_two_are_refused(people: Any) -> None:
     elsewhere = Selections({("sqlite", "main", "t"): None}, {}, lambda _: [])
     with pytest.raises(SourceError, match="not stored by DuckDB"):

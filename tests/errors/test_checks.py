@@ -142,6 +142,10 @@ def test_probabilities_know_their_ends(value: float | Fraction, zero: bool, one:
         assert caught.value.fix == f"choose p in {bounds}."
 
 
+def test_zero_and_one_are_probabilities_by_default() -> None:
+    assert [probability("p", end) for end in (0, 1)] == [0, 1]
+
+
 def test_the_ends_of_a_range_belong_to_it() -> None:
     assert in_range("x", 2, 2, 3) == 2
     assert in_range("x", Fraction(3), 2, 3) == 3

@@ -39,6 +39,7 @@ def test_private_histograms_resemble_the_true_ones(example: dict[str, Any]) -> N
     assert example["distance"](graph, np.bincount(graph.degrees).astype(float)) == 0
 
 
+@pytest.mark.slow
 def test_it_prints_a_table_and_draws_a_plot(
     example: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

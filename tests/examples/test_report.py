@@ -18,6 +18,7 @@ def example() -> dict[str, Any]:
     return runpy.run_path(str(EXAMPLE))
 
 
+@pytest.mark.slow
 def test_the_report_runs_until_it_is_refused_leaves_a_page_and_other_files_alone_and_can_be_run_again(
     example: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

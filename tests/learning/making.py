@@ -21,7 +21,7 @@ def data(n: int = 64, width: int = 5, seed: int = 0) -> tuple[torch.Tensor, torc
 
 def model(width: int = 5, seed: int = 0, *layers: nn.Module) -> nn.Module:
     with torch.random.fork_rng():
-        torch.manual_seed(seed)
+        torch.default_generator.manual_seed(seed)
         return nn.Sequential(nn.Linear(width, 8), *(layers or (nn.Tanh(),)), nn.Linear(8, 2))
 
 

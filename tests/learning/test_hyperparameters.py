@@ -263,6 +263,7 @@ def test_runs_may_share_what_is_not_trained(tmp_path: Path) -> None:
     searched(tmp_path, make=on_top)
 
 
+@pytest.mark.slow
 def test_what_is_drawn_after_a_search_does_not_tell_how_many_runs_it_had(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -335,6 +336,7 @@ def test_the_number_of_runs_has_the_law_that_is_charged_and_no_other(gamma: floa
     assert sum(drawn) / DRAWS == pytest.approx(mean, rel=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_long_searches_have_their_mean_too() -> None:
     bits = seeded(5)

@@ -159,6 +159,7 @@ def clipped(norms: torch.Tensor) -> torch.Tensor:
     return (1 / norms.clamp(min=1e-12)).clamp(max=1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("place", "extreme"), [(0, 33.8), (0, 1e8), (7, 1e8), (0, -1e-6), (7, float("nan"))])
 @pytest.mark.parametrize("name", WITHIN)
 def test_one_example_moves_the_sum_by_the_clip_whatever_a_model_remembers(

@@ -173,6 +173,7 @@ LOOKING: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LOOKING)
 def test_models_that_look_at_numbers_of_a_batch_see_one_example_at_a_time(name: str) -> None:
     """What they do with it is the business of the one example then, and the sums are those of examples alone."""
@@ -276,6 +277,7 @@ SLOW: dict[str, tuple[Callable[[], nn.Module], Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("name", SLOW)
 def test_models_that_need_a_slower_way_pass(name: str) -> None:
@@ -357,6 +359,7 @@ FREE: dict[str, Callable[[], nn.Module]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("name", FREE)
 def test_models_whose_examples_stand_alone_pass(name: str) -> None:

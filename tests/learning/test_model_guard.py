@@ -39,6 +39,7 @@ def given(_: Any, optimizer: torch.optim.Optimizer) -> None:
     optimizer.add_param_group({"params": [nn.Parameter(torch.zeros(3))]})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", [froze, exchanged, widened, grown, given, lambda net, _: net[1].eval()])
 def test_what_changes_in_the_middle_of_a_run_is_refused_and_releases_nothing(tmp_path: Path, change: Change) -> None:
     net = model()

@@ -2,27 +2,38 @@
 
 import itertools
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
+from tests.learning.making import model, parameters, trainer
+from torch import nn
 
-from defocus.errors import InvalidParameterError
+from defocus.errors import InvalidParameterError, StepFailedError
 from defocus.learning.noise import (
+    KEY_BYTES,
     Correlated,
     Cryptographic,
     Generated,
     Noise,
+    Stream,
     _logarithms,
     _two_normals,
     bound_to,
     by_length,
+    derive,
+    new_key,
     noise_of,
     secret_of,
+    seeded,
 )
 from defocus.learning.noise_schedule import Banded, strategy
+from defocus.noise.testing import seeded as repeated
 
 KEY = bytes(range(32))
 NOISES = [Cryptographic(), Generated()]
@@ -305,3 +316,79 @@ def test_the_default_is_cryptographic_on_a_cpu_and_a_generator_elsewhere() -> No
     assert isinstance(noise_of("generator", torch.device("cpu")), Generated)
     with pytest.raises(InvalidParameterError, match="no randomness called 'numpy'"):
         noise_of("numpy", torch.device("cpu"))
+
+
+ZEROS = bytes(32)
+
+
+CPU = torch.device("cpu")
+
+
+def by_torch(key: bytes, step: int, rank: int) -> list[float]:
+    with seeded(key, step, rank, CPU):
+        return list(torch.rand(4).tolist())
+
+
+def test_draws_follow_from_key_step_and_process() -> None:
+    torch.manual_seed(1)
+    first = by_torch(ZEROS, 3, 0)
+    torch.manual_seed(2)
+    assert by_torch(ZEROS, 3, 0) == first
+    assert first not in (by_torch(ZEROS, 3, 1), by_torch(ZEROS, 4, 0), by_torch(bytes([1]) * 32, 3, 0))
+
+
+def test_the_users_generator_is_as_it_was_also_after_a_failure() -> None:
+    torch.manual_seed(1)
+    before = torch.get_rng_state()
+    by_torch(ZEROS, 0, 0)
+    with pytest.raises(ZeroDivisionError), seeded(ZEROS, 0, 0, CPU):
+        _ = torch.rand(1) / 0, 1 // 0
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_a_step_that_failed_is_taken_again_with_the_same_dropout(tmp_path: Path) -> None:
+    nets = [model(5, 0, nn.Dropout(0.5)) for _ in range(2)]
+    trainer(tmp_path, model=nets[0], ledger=tmp_path / "a.ledger").fit(progress=False)
+    run = trainer(tmp_path, model=nets[1])
+    before = torch.get_rng_state()
+    batch = next(run.batches())
+    noise = run._stepper.noise
+    run._stepper.noise = None  # type: ignore[assignment]  # so that it fails once its sum is there
+    with pytest.raises(StepFailedError):
+        run.step(batch)
+    run._stepper.noise = noise
+    torch.rand(3)
+    run.fit(progress=False)
+    assert torch.equal(parameters(nets[0]), parameters(nets[1]))
+    assert not torch.equal(torch.get_rng_state(), before)  # by our own draw alone
+
+
+@given(step=st.integers(0, 10**6))
+def test_a_stream_repeats_itself_and_no_other(step: int) -> None:
+    first = Stream(KEY, "noise", step).words(8)
+    assert (first == Stream(KEY, "noise", step).words(8)).all()
+    for other in (Stream(KEY, "noise", step + 1), Stream(KEY, "sample", step), Stream(bytes(32), "noise", step)):
+        assert not (first == other.words(8)).any()
+
+
+def test_labels_are_not_run_together() -> None:
+    assert len({derive(KEY, "a", "b"), derive(KEY, "ab"), derive(KEY, "a", 1), derive(KEY, "a", "1"), derive(KEY)}) == 5
+
+
+def test_words_and_integers_go_on_in_one_stream() -> None:
+    stream, again = Stream(KEY, "x"), Stream(KEY, "x")
+    words = again.words(4)
+    assert stream.integer(64) == int(words[0])
+    assert stream.integer(128) == int(words[1]) << 64 | int(words[2])
+    assert stream.integer(3) == int(words[3]) >> 61
+
+
+def test_bits_are_even() -> None:
+    words = Stream(KEY, "even").words(200_000)
+    ones = np.unpackbits(words.view(np.uint8)).mean()
+    assert abs(ones - 0.5) < 5 * 0.5 / np.sqrt(64 * len(words))
+
+
+def test_a_key_is_drawn_from_bits() -> None:
+    assert len(new_key(repeated(1))) == KEY_BYTES
+    assert new_key(repeated(1)) == new_key(repeated(1)) != new_key(repeated(2))

@@ -50,6 +50,7 @@ def adam(parameters: Any) -> Any:
     return torch.optim.Adam(parameters, lr=1e-2, amsgrad=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "more",
     [
@@ -191,6 +192,7 @@ def test_a_run_may_take_another_way_from_where_it_stopped(tmp_path: Path) -> Non
     assert run.fit(progress=False).steps == 8
 
 
+@pytest.mark.slow
 def test_one_trainer_at_a_time_goes_on_with_a_run(tmp_path: Path) -> None:
     first, copy = trainer(tmp_path), trainer(tmp_path)
     half(first, tmp_path / "c")

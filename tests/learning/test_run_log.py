@@ -92,6 +92,7 @@ def test_whatever_is_tried_no_step_is_noted_with_two_digests(receipt: Receipt, r
         log.close()
 
 
+@pytest.mark.slow
 def test_nobody_else_goes_on_while_a_run_is_at_work(tmp_path: Path, receipt: Receipt) -> None:
     log: Any = Log.begin(tmp_path / "log", receipt, KEY, most=8)
     mark = log.mark
@@ -152,6 +153,7 @@ sys.stdin.readline()
 """
 
 
+@pytest.mark.slow
 def test_of_two_processes_one_goes_on_and_what_it_noted_survives_its_death(tmp_path: Path) -> None:
     ledger, receipt = receipt_of(tmp_path)
     log = Log.begin(tmp_path / "log", receipt, KEY, most=8)

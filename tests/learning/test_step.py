@@ -235,6 +235,7 @@ class Odd(Dataset[Any]):
         return self.odd[i] if i in self.odd else (self.x[i], self.y[i])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("odd", [(torch.zeros(6), 0), None, ValueError("secret"), (torch.zeros(5), 7), "secret"])
 @pytest.mark.parametrize("first", [0, 1])
 def test_an_example_that_does_not_fit_counts_as_nothing_and_ends_no_run(tmp_path: Path, odd: Any, first: int) -> None:

@@ -305,6 +305,7 @@ def test_examples_that_are_computed_together_are_not_clipped_together(tmp_path: 
     assert float((together - alone).norm()) < 0.05  # the noise of 0.001
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "more",
     [

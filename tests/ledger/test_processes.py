@@ -33,6 +33,7 @@ def test_eight_processes_race_for_the_last_slices_and_exactly_the_right_number_w
     assert not found["room left"]
 
 
+@pytest.mark.slow
 def test_a_forked_child_and_its_parent_go_on_with_one_ledger(run: Run) -> None:
     found = run("fork_in_use")
     assert found["codes"] == [0, 0]

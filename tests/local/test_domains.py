@@ -146,13 +146,6 @@ def test_a_domain_without_meaning_is_refused(domain: Any) -> None:
         Categories.of(domain, outside="refuse")
 
 
-def test_rules_for_what_lies_outside_are_the_declared_ones() -> None:
-    with pytest.raises(InvalidParameterError, match="'refuse' or 'other'"):
-        Categories.of(5, outside="ignore")  # type: ignore[arg-type]
-    with pytest.raises(InvalidParameterError, match="'clip' or 'refuse'"):
-        Interval(0, 1, "drop")  # type: ignore[arg-type]
-
-
 def test_numbers_outside_an_interval_are_clipped_or_refused() -> None:
     assert Interval(-1, 3).positions([-9, -1, 0, 3, math.inf, -math.inf, 1e308]).tolist() == [0, 0, 0.25, 1, 1, 0, 1]
     with pytest.raises(OutOfDomainError):

@@ -66,11 +66,6 @@ def test_an_epsilon_without_meaning_is_refused(epsilon: object) -> None:
         checked_epsilon(epsilon)
 
 
-def test_too_many_cells_for_a_word_are_refused_with_a_remedy() -> None:
-    with pytest.raises(InvalidParameterError, match=r"too many for 64 random bits.*\n.*oue"):
-        Levels.of(favoured=1, others=2**60, epsilon=1)
-
-
 @pytest.mark.statistical
 def test_draws_have_the_declared_weights_and_no_others() -> None:
     levels = Levels.of(favoured=2, others=3, epsilon=1)

@@ -20,6 +20,7 @@ def degrees_and_triangles(n: int) -> tuple[np.ndarray, np.ndarray]:
     return joined.sum(2), np.einsum("gij,gjk,gki->g", joined, joined, joined) // 6
 
 
+@cache
 def value(n: int, statistic: str) -> np.ndarray:
     degrees, triangles = degrees_and_triangles(n)
     if statistic == "triangles":
@@ -29,6 +30,7 @@ def value(n: int, statistic: str) -> np.ndarray:
     return stars
 
 
+@cache
 def moves(n: int, statistic: str) -> np.ndarray:
     """How far the statistic of each graph can move by one edge: its local sensitivity."""
     exact = value(n, statistic)

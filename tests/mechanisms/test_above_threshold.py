@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from defocus.errors import UnfitDataError
 from defocus.mechanisms import AboveThreshold, Answer, Crossings
 from defocus.noise.testing import seeded
 
@@ -117,8 +116,3 @@ def test_stream_and_sample_have_one_law() -> None:
     for outcome in once | one_by_one:
         a, b = once[outcome], one_by_one[outcome]
         assert abs(a - b) < 5 * math.sqrt(a + b + 1)
-
-
-def test_a_stream_refuses_fractional_answers() -> None:
-    with pytest.raises(UnfitDataError):
-        list(AboveThreshold(epsilon=1, threshold=0).stream([0.5], seeded(1)))  # type: ignore[list-item]

@@ -121,8 +121,3 @@ def test_choices_are_compared_by_their_largest_expected_loss() -> None:
 def test_unusable_questions_are_refused(arguments: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidParameterError, match=words):
         advise(**({"epsilon": 1} | arguments))
-
-
-def test_a_choice_needs_an_epsilon() -> None:
-    with pytest.raises(InvalidParameterError, match="epsilon must be"):
-        advise_choice(epsilon=None, candidates=3)  # type: ignore[arg-type]

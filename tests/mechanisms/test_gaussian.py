@@ -44,6 +44,7 @@ def test_the_noise_is_close_to_that_of_the_continuous_analytic_formula() -> None
     assert float(Gaussian.calibrated(Budget(1, 1e-5)).sigma) == pytest.approx(3.7304, rel=5e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("budget", [Budget(1, 1e-5), Budget(0.1, 1e-6), Budget(10, 1e-6)])
 @pytest.mark.parametrize(("sensitivity", "dimension"), [(1, 10), (1.5, 1), (10, 100), (1000, 10**6)])
 def test_vectors_and_fractional_sensitivities_are_calibrated_too(

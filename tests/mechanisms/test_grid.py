@@ -166,13 +166,6 @@ def test_bounds_must_be_finite_ordered_and_not_too_wide(low: Any, high: Any) -> 
         Grid(1).total([], low=low, high=high)
 
 
-def test_a_missing_value_out_of_bounds_is_refused() -> None:
-    with pytest.raises(InvalidParameterError, match="missing must lie between"):
-        Grid(1).contributions([1.0], low=0, high=1, missing=5)
-    with pytest.raises(InvalidParameterError, match="missing must lie between"):
-        Grid(1).total([], low=0, high=1, missing=5)
-
-
 @pytest.mark.parametrize("values", ["12", 5, None, np.zeros((2, 2)), {1.0: 2}])
 def test_what_is_no_vector_of_records_is_refused(values: Any) -> None:
     with pytest.raises(UnfitDataError):

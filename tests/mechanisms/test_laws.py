@@ -660,6 +660,7 @@ def test_samples_have_the_declared_scale_and_no_other(draws: Draws) -> None:
     assert fit(outcomes, draws.law(Fraction(10, 11))) < 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize("kind", [Exponential, PermuteAndFlip, ReportNoisyMax])
 def test_choices_do_not_depend_on_the_order_of_the_candidates(kind: Any) -> None:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import defocus.mechanisms as room
-from defocus.errors import InvalidParameterError, NotExactError, UnfitDataError
+from defocus.errors import InvalidParameterError, NotExactError
 from defocus.mechanisms import Exponential, Gaussian, Grid, Laplace, Mechanism, RandomizedResponse
 from defocus.mechanisms.mechanism import (
     LARGEST,
@@ -166,13 +166,6 @@ def test_fractional_data_is_sent_to_the_grid_and_not_quoted(value: Any) -> None:
         integers(value)
     assert "Grid" in refusal.value.fix
     assert "1.5" not in str(refusal.value)
-
-
-def test_another_length_than_declared_is_refused_with_both_lengths() -> None:
-    with pytest.raises(UnfitDataError, match="3 entries, but this mechanism was made for 2"):
-        integers([1, 2, 3], length=2)
-    with pytest.raises(UnfitDataError, match="3 utilities, but this mechanism was made for 2"):
-        rationals([1, 2, 3], length=2)
 
 
 def test_utilities_may_be_fractions_and_integers_of_any_size() -> None:

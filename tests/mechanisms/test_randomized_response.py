@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from defocus.errors import UnfitDataError
 from defocus.mechanisms import RandomizedResponse
 from defocus.noise.testing import replay, seeded
 
@@ -76,8 +75,3 @@ def test_who_is_in_no_category_is_taken_to_be_in_the_nearest(value: int, nearest
     asked.check(value)
     assert asked.sample(value) == nearest
     assert asked.sample([value, value]).tolist() == [nearest, nearest]
-
-
-def test_an_estimate_needs_one_count_for_each_category() -> None:
-    with pytest.raises(UnfitDataError, match="made for 2"):
-        RandomizedResponse(epsilon=1).estimate([1, 2, 3])

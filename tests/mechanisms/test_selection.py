@@ -4,11 +4,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
-from defocus.errors import InvalidParameterError, UnfitDataError
-from defocus.mechanisms import Exponential
+from defocus.mechanisms import Exponential, PermuteAndFlip, ReportNoisyMax
+from defocus.mechanisms.mechanism import LARGEST, SMALLEST
 from defocus.noise.testing import seeded
 
 
@@ -62,16 +63,100 @@ def test_utilities_of_any_size_and_exactness_are_taken() -> None:
     assert m.sample(np.array([-5000, 5000, 0]), seeded(1)) == 1
 
 
-def test_the_number_of_candidates_is_declared_and_held() -> None:
-    with pytest.raises(UnfitDataError, match="2 utilities, but this mechanism was made for 3"):
-        Exponential(epsilon=1, candidates=3).sample([1, 2])
+gaps_of_others = st.lists(st.floats(0, 40), min_size=1, max_size=5)
 
 
-def test_a_truthy_word_does_not_halve_the_noise() -> None:
-    with pytest.raises(InvalidParameterError, match="monotone must be True or False"):
-        Exponential(epsilon=1, candidates=2, monotone="no")  # type: ignore[arg-type]
+def flip_law(rate: float, gaps: list[float]) -> list[float]:
+    """The chance of each candidate, the best one first, over all orders."""
+    heads = [1.0, *(math.exp(-rate * g) for g in gaps)]
+    orders = list(itertools.permutations(range(len(heads))))
+    chosen = [0.0] * len(heads)
+    for order in orders:
+        reached = 1 / len(orders)
+        for i in order:
+            chosen[i] += reached * heads[i]
+            reached *= 1 - heads[i]
+    return chosen
 
 
-def test_parameters_too_far_apart_are_refused() -> None:
-    with pytest.raises(InvalidParameterError, match=r"2\*\*500 apart"):
-        Exponential(epsilon=5e-324, candidates=2)
+def flip_loss(rate: float, gaps: list[float]) -> float:
+    return sum(g * p for g, p in zip([0.0, *gaps], flip_law(rate, gaps), strict=True))
+
+
+@settings(deadline=None, max_examples=60)
+@given(gaps_of_others)
+def test_no_utilities_lose_more_than_the_error_of_permute_and_flip(gaps: list[float]) -> None:
+    """McKenna, Sheldon (2020): the worst case is a tie of all others."""
+    m = PermuteAndFlip(epsilon=0.5, candidates=len(gaps) + 1)
+    assert flip_loss(0.25, gaps) <= m.error * (1 + 1e-6)
+
+
+@settings(deadline=None, max_examples=60)
+@given(gaps_of_others, st.sampled_from([0.2, 0.5, 0.8, 0.95]))
+def test_no_utilities_exceed_the_interval_of_permute_and_flip(gaps: list[float], confidence: float) -> None:
+    m = PermuteAndFlip(epsilon=0.5, candidates=len(gaps) + 1)
+    chances = flip_law(0.25, gaps)[1:]
+    assert sum(p for p, g in zip(chances, gaps, strict=True) if g > m.interval(confidence)) <= 1 - confidence + 1e-9
+
+
+@pytest.mark.parametrize("n", [2, 3, 10, 1000, 10**6])
+def test_it_loses_less_than_the_exponential_mechanism_but_at_least_half_as_much(n: int) -> None:
+    """McKenna, Sheldon (2020), Section 4: never worse, and better by a factor of at most two."""
+    flip, exponential = PermuteAndFlip(epsilon=1, candidates=n), Exponential(epsilon=1, candidates=n)
+    assert exponential.error / 2 <= flip.error <= exponential.error
+    assert flip.interval(0.95) <= exponential.interval(0.95)
+
+
+def test_two_candidates_lose_one_over_two_e_steps_of_the_rate() -> None:
+    """With n = 2 the loss is g·e^(−cg)/2, largest at g = 1/c."""
+    assert PermuteAndFlip(epsilon=2, candidates=2).error == pytest.approx(1 / (2 * math.e), rel=1e-6)
+
+
+def test_permute_and_flip_chooses_one_candidate_without_loss() -> None:
+    m = PermuteAndFlip(epsilon=1, candidates=1)
+    assert (m.error, m.interval(0.999), m.sample([5])) == (0, 0, 0)
+
+
+def test_permute_and_flip_breaks_ties_evenly() -> None:
+    m, bits = PermuteAndFlip(epsilon=1, candidates=4), seeded(8)
+    counts = np.bincount([m.sample([7, 7, 7, 7], bits) for _ in range(4000)], minlength=4)
+    assert np.abs(counts - 1000).max() < 5 * math.sqrt(750)
+
+
+def test_permute_and_flip_never_chooses_a_hopeless_candidate() -> None:
+    m, bits = PermuteAndFlip(epsilon=1, candidates=2), seeded(8)
+    assert {m.sample([0, -(10**9)], bits) for _ in range(200)} == {0}
+
+
+def test_the_noise_has_twice_the_sensitivity_over_epsilon_or_once_if_monotone() -> None:
+    assert ReportNoisyMax(epsilon=0.5, candidates=3, sensitivity=2).scale == 8
+    assert ReportNoisyMax(epsilon=0.5, candidates=3, sensitivity=2, monotone=True).scale == 4
+
+
+def test_report_noisy_max_breaks_ties_evenly() -> None:
+    m, bits = ReportNoisyMax(epsilon=8, candidates=4), seeded(8)
+    counts = np.bincount([m.sample([7, 7, 7, 7], bits) for _ in range(4000)], minlength=4)
+    assert stats.chisquare(counts).pvalue > 1e-4
+
+
+def test_utilities_at_the_ends_of_64_bits_are_compared_without_wrapping() -> None:
+    m, bits = ReportNoisyMax(epsilon=1, candidates=3), seeded(8)
+    assert {m.sample([LARGEST, SMALLEST, 0], bits) for _ in range(50)} == {0}
+    assert {m.sample([SMALLEST, 0, LARGEST - 1000], bits) for _ in range(50)} == {2}
+    # Cut to 64 bits, the two largest would tie half of the time; they are a hundred scales apart.
+    assert {m.sample([LARGEST - 200, LARGEST, 0], bits) for _ in range(100)} == {1}
+
+
+@pytest.mark.statistical
+def test_loss_stays_within_error_and_interval_in_simulation() -> None:
+    m, bits = ReportNoisyMax(epsilon=1, candidates=6), seeded(3)
+    utilities = np.array([10, 9, 7, 4, 2, 0])
+    losses = np.array([10 - utilities[m.sample(utilities, bits)] for _ in range(3000)])
+    assert losses.mean() <= m.error
+    assert (losses <= m.interval(0.9)).mean() >= 0.9 - 4 * math.sqrt(0.09 / 3000)
+
+
+def test_report_noisy_max_chooses_one_candidate_without_loss() -> None:
+    m = ReportNoisyMax(epsilon=1, candidates=1)
+    assert m.error == pytest.approx(0, abs=1e-9)
+    assert (m.interval(0.999), m.sample([5])) == (0, 0)

@@ -251,3 +251,10 @@ def test_a_grain_that_is_no_positive_number_is_refused(grain: Any) -> None:
 def test_a_seed_is_not_a_source_of_bits() -> None:
     with pytest.raises(NotBitsError):
         cell_choice(np.array([1]), np.array([0]), 1, lambda _, __: Fraction(0), 42)  # type: ignore[arg-type]
+
+
+def test_a_cell_whose_bound_exceeds_the_distance_is_noticed() -> None:
+    with pytest.raises(AssertionError, match="a bound exceeds a distance"):
+        cells._scaled_exp_of_cell(Fraction(1, 2), 1, 64)  # 2 exp(-1/2) is more than 1
+    low, high = cells._scaled_exp_of_cell(Fraction(1), 1, 64)
+    assert low <= mpmath.ldexp(2 * mpmath.exp(-1), 64) <= high

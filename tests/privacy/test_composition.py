@@ -24,11 +24,6 @@ def test_what_is_no_cost_is_refused(bad: list[float]) -> None:
         Cost(bad)
 
 
-def test_costs_of_different_filters_do_not_add_up() -> None:
-    with pytest.raises(InvalidParameterError, match="different filters"):
-        Cost([0.0]) + Cost([0.0, 1.0])
-
-
 def test_a_comparison_says_how_much_is_missing() -> None:
     assert Comparison(requested=0.5, remaining=0.2, measure="epsilon").difference == pytest.approx(0.3)
 

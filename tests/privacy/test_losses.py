@@ -26,7 +26,8 @@ from defocus.privacy import (
     account,
 )
 from defocus.privacy.accounting import zcdp
-from defocus.privacy.losses import checked_delta, checked_epsilon, least_delta
+from defocus.privacy.events import DiscreteLaplace, Exponential
+from defocus.privacy.losses import Bounded, checked_delta, checked_epsilon, largest_loss, least_delta, squared_mu
 
 ALPHAS = [0.0, 1e-9, 1e-4, 0.01, 0.05, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 1 - 1e-9, 1.0]
 
@@ -213,11 +214,6 @@ def test_what_is_no_epsilon_is_refused(bad: Any) -> None:
         checked_epsilon(bad)
 
 
-def test_delta_one_is_no_guarantee() -> None:
-    with pytest.raises(InvalidParameterError, match=r"\[0, 1\)"):
-        checked_delta(1)
-
-
 @given(st.fractions(0, Fraction(999, 1000)))
 def test_questions_are_rounded_to_the_costly_side(value: Fraction) -> None:
     for rounded in (checked_delta(value), checked_epsilon(value)):
@@ -255,3 +251,18 @@ def test_the_delta_found_is_enough_and_hardly_more(epsilon: float) -> None:
 def test_where_none_is_enough_the_answer_is_one() -> None:
     assert least_delta(lambda _: 2.0, 1.0) == 1.0
     assert least_delta(lambda _: 0.0, 1.0) <= 1e-300
+
+
+@pytest.mark.parametrize(
+    "event",
+    [Laplace(Fraction(7, 3)), DiscreteLaplace(2, 5), Pure(0.1), Exponential(Fraction(1, 3)), RandomizedResponse(2, 4)],
+)
+def test_the_largest_loss_is_the_pure_epsilon(event: Bounded) -> None:
+    assert largest_loss(event) <= Fraction(account(event, "basic").epsilon(0))
+    assert account(event, "basic").epsilon(0) == pytest.approx(float(largest_loss(event)), rel=1e-15)
+    assert account(event, "pld").epsilon(0) == account(event, "basic").epsilon(0)
+
+
+@pytest.mark.parametrize("event", [Gaussian(Fraction(7, 3)), DiscreteGaussian(9, Fraction(3, 2), 4)])
+def test_half_the_squared_mu_is_rho(event: Gaussian | DiscreteGaussian) -> None:
+    assert 2 * account(event, "zcdp").rho() == pytest.approx(float(squared_mu(event)), rel=1e-15)

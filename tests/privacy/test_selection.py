@@ -68,11 +68,6 @@ def test_a_mean_that_makes_no_sense_is_refused(bad: Any) -> None:
         select(Gaussian(1), runs=bad)
 
 
-def test_a_mean_out_of_reach_of_the_shape_is_refused() -> None:
-    with pytest.raises(InvalidParameterError, match="eta nearer to 0"):
-        select(Gaussian(1), runs=1e9, eta=-0.99)
-
-
 @pytest.mark.parametrize("bad", [-1, -2, float("nan"), float("inf"), True, "0"])
 def test_a_shape_that_makes_no_sense_is_refused(bad: Any) -> None:
     with pytest.raises(InvalidParameterError):
@@ -85,11 +80,6 @@ def test_a_gamma_that_makes_no_sense_is_refused(bad: Any) -> None:
         Selected(Gaussian(1), bad)
     with pytest.raises(InvalidParameterError, match="need the event"):
         SelectedPoisson(bad, 3)
-
-
-def test_an_eta_without_a_law_is_refused_before_the_search() -> None:
-    with pytest.raises(InvalidParameterError, match="eta"):
-        select(Pure(1), runs=20, eta=-2)
 
 
 def test_a_number_of_runs_beyond_floats_is_infinite_or_refused() -> None:

@@ -106,11 +106,6 @@ def test_units_are_at_the_front_door() -> None:
         assert getattr(defocus, make.__name__) is make
 
 
-def test_a_bound_of_too_many_digits_to_be_stored_is_refused() -> None:
-    with pytest.raises(InvalidParameterError, match="too many digits"):
-        weight(bound=Fraction(1, 10**2000))
-
-
 def moves(statistic: Any, data: Any, neighbours: Any, order: float) -> float:
     """The largest movement seen over neighbours: never above a true sensitivity."""
     return max(float(np.linalg.norm(np.atleast_1d(statistic(data) - statistic(other)), order)) for other in neighbours)

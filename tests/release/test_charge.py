@@ -79,6 +79,7 @@ def remedy(refused: BudgetExceededError) -> dict[str, Any]:
     return {"delta": float(found[1])}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("private", [True, False])
 @pytest.mark.parametrize("before", [Pure(0.1), Approximate(0.1, 1e-7), Approximate(0.1, 6e-7)])
 def test_what_does_not_fit_is_refused_before_any_charge_with_a_delta_that_does(

@@ -17,7 +17,14 @@ def test_a_preview_is_free_and_says_error_cost_and_whether_it_fits(ledger: Ledge
     assert found.fits is True
     assert ledger.anchor() == before
     text = str(found)
-    for words in ("Laplace(scale=2", "0.96 (± 3.0)", "with 95 % probability", "epsilon 0.5", "covers it"):
+    for words in (
+        "Laplace(scale=2",
+        "0.96 (± 3.0)",
+        "expected absolute error",
+        "with 95 % probability",
+        "epsilon 0.5",
+        "covers it",
+    ):
         assert words in text
 
 

@@ -211,6 +211,8 @@ _PANDAS = {"person": "int64", "k": "string", "x": "float64", "n": "Int64", "t": 
 
 def _pandas_fits(name: str, value: Any) -> Any:
     """The value as a column of this type holds it."""
+    if name == "t" and isinstance(value, str) and len(value) > 1000:
+        raise InexpressibleError  # no moment: pandas would say so after reading all of it
     made = pd.array([value], dtype=_PANDAS[name])
     if made.shape != (1,):
         raise InexpressibleError

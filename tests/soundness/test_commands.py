@@ -77,6 +77,7 @@ def tried(name: str) -> list[Difference]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COMMANDS)
 def test_no_row_is_told_by_a_command(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for key, value in {"COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb"}.items():

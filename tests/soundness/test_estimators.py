@@ -171,6 +171,7 @@ def takes(name: str, kind: str) -> bool:
     return kind != "sparse" or bool(EVERY[name]().__sklearn_tags__().input_tags.sparse)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_row_is_told_by_any_kind_of_rows(kind: str) -> None:
     few = (

@@ -225,6 +225,7 @@ def tried(
     return compared(entry, drive, odds, apart=apart or replaced, measured=unit.kind == "edge")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 def test_no_edge_is_told_by_any_way_to_open_a_graph(way: str, tmp_path: Path) -> None:
     no_differences(tried(way, dp.edge(), FEW, tmp_path / "try"))

@@ -50,6 +50,7 @@ def book(home: Path) -> dp.Ledger:
     return dp.Ledger.open(home / "v.ledger", budget=dp.Budget(100, 1e-2), unit=dp.rows(), dataset="v")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_no_count_is_told_by_a_release(name: str) -> None:
     mechanism, data = MECHANISMS[name]

@@ -211,11 +211,13 @@ def test_no_row_is_told_by_anything_that_is_asked(ask: Callable[[Any], Any]) -> 
     no_differences(driven(WAYS["arrow"], ask))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["arrow", pytest.param("csv", marks=SLOW)])
 def test_no_row_is_told_by_any_expression(way: str) -> None:
     no_differences(driven(WAYS[way], expressions))
 
 
+@pytest.mark.slow
 def test_no_row_is_told_where_rows_are_protected() -> None:
     no_differences(driven(WAYS["arrow"], all_aggregates, unit=dp.rows()))
 
@@ -237,6 +239,7 @@ def test_no_row_is_told_by_another_private_table() -> None:
     assert TYPES
 
 
+@pytest.mark.slow
 def test_no_row_is_told_by_postgresql(server: str) -> None:
     def put(home: Path, rows: Sequence[Any], line: bytes | None) -> tuple[Any, dict[str, Any]]:
         del home, line

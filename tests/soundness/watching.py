@@ -587,7 +587,7 @@ def _observed(act: Callable[[], Any], tape: Tape) -> Seen:
     root = logging.getLogger()
     root.addHandler(logs)
     _Source.bits = seeded(1)
-    torch.manual_seed(0)
+    torch.default_generator.manual_seed(0)  # the only one here; torch.manual_seed writes a stack down for each other
     np.random.seed(0)  # noqa: NPY002 -- a library might draw from it
     _TAPE.append(tape)
     try:

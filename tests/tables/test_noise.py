@@ -45,3 +45,7 @@ def test_no_cells_need_no_noise() -> None:
     for noise in NOISES.values():
         assert isinstance(noise, CellNoise)
         assert noise.add(empty, seeded(1)).shape == (0, 3)
+
+
+def test_each_is_called_by_its_name() -> None:
+    assert [noise.words for noise in NOISES.values()] == ["discrete Laplace noise", "discrete Gaussian noise"]

@@ -169,6 +169,7 @@ def test_noise_that_does_not_fit_is_refused_or_put_on_a_coarser_grid() -> None:
         planned(["n"], {"rows": 1 << 20}, epsilon=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bound", [{"rows": 100}, {"rows": 1000}, {"groups": 50, "per_group": 20}], ids=str)
 def test_many_columns_under_wide_bounds_can_still_be_planned(bound: dict[str, Any]) -> None:
     plan = planned(list(MANY), bound, epsilon=0.01, replace=True)

@@ -27,6 +27,7 @@ def charges(book: Ledger) -> int:
     return sum(entry.kind == "charge" for entry in book.entries())
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
 @pytest.mark.parametrize(

@@ -26,9 +26,7 @@ from tests.graphs.distributed.worlds import (
     table,
     unlike,
 )
-from tests.mechanisms import test_instance_based as test_ladder
-from tests.mechanisms import test_instance_based_local_sensitivity as test_local_sensitivity
-from tests.mechanisms import test_instance_based_ramp as test_ramp
+from tests.mechanisms import test_instance_based as laws_of
 from tests.mechanisms.small_graphs import moves, neighbours, value
 
 import defocus as dp
@@ -72,6 +70,7 @@ WAYS: dict[str, Made] = {
 """Edges in every way in which engines read them, and the public nodes."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", WAYS)
 def test_what_is_counted_is_the_same_as_in_memory(kind: str, tmp_path: Path) -> None:
     data, nodes = WAYS[kind](random.Random(kind), tmp_path)
@@ -246,7 +245,7 @@ def test_one_edge_moves_it_by_at_most_one_and_triangles_by_no_more_than_it(nodes
 def test_the_ramp_keeps_its_promise(nodes: int, hubs: int) -> None:
     for epsilon in (Fraction(1, 10), Fraction(2)):
         pairs = neighbours(nodes, *followed(nodes, hubs))
-        assert test_ramp.worst_ratio(Ramp(epsilon=epsilon, typical=1), pairs, 10**4) <= float(epsilon) * (1 + 1e-12)
+        assert laws_of.worst_ratio(Ramp(epsilon=epsilon, typical=1), pairs, 10**4) <= float(epsilon) * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("hubs", [1, 2, 3])
@@ -254,8 +253,8 @@ def test_the_ramp_keeps_its_promise(nodes: int, hubs: int) -> None:
 def test_the_ladder_keeps_its_promise(nodes: int, hubs: int) -> None:
     m = Ladder(epsilon=1, cap=nodes - 2, typical=1)
     counts, found = followed(nodes, hubs)
-    laws = {each: test_ladder.law(m, each, 80) for each in set(found.tolist())}
-    log = test_ladder.CTX.log
+    laws = {each: laws_of.ladder_law(m, each, 80) for each in set(found.tolist())}
+    log = laws_of.CTX.log
     worst = max(
         max(abs(log(laws[one][x - a] / laws[other][x - b])) for x in range(-40, 40))
         for a, one, b, other in neighbours(nodes, counts, found)
@@ -269,9 +268,9 @@ def test_noise_for_a_noisy_bound_keeps_its_promise(nodes: int, hubs: int) -> Non
     epsilon, delta = 2.0, 0.05
     m = NoisyLocalSensitivity(epsilon=epsilon, delta=delta, cap=nodes - 2, typical=1)
     counts, found = followed(nodes, hubs)
-    bounds = {each: test_local_sensitivity.bound_law(m, each) for each in set(found.tolist())}
+    bounds = {each: laws_of.bound_law(m, each) for each in set(found.tolist())}
     second = epsilon * (1 - float(m.share or 0))
-    noise = {b: test_local_sensitivity.laplace(b / second) for b in range(1, m.cap + 1)}
+    noise = {b: laws_of.laplace(b / second) for b in range(1, m.cap + 1)}
     tables = {b: np.array([float(noise[b](x)) for x in range(-150, 151)]) for b in noise}
 
     def lost(shift: int, one: int, other: int) -> float:

@@ -157,6 +157,7 @@ def test_a_model_in_a_file_keeps_what_it_learned_and_names_its_ledger(book: Ledg
     assert not Path(f"{book.where}.elsewhere").exists()
 
 
+@pytest.mark.slow
 def test_a_search_in_several_processes_charges_every_fit_to_one_ledger(book: Ledger) -> None:
     model = NaiveBayes(ledger=book, epsilon=0.1, delta=1e-7, classes=[0, 1], who="Ada")
     # Scores on private rows are not paid for: only what was charged is looked at here.

@@ -120,3 +120,11 @@ def test_the_stated_error_bounds_the_eigenvalues_of_the_noise() -> None:
     noise = Gaussian(sigma=7000, sensitivity=5, dimension=60 * 61 // 2)
     values = np.linalg.eigvalsh(noisy_moments(np.zeros((1, 60)), noise, seeded(2)))
     assert 0.7 * moment_error(noise, 60) < np.abs(values).max() < 1.3 * moment_error(noise, 60)
+
+
+@pytest.mark.parametrize("bits", [4, 20])
+def test_rows_without_a_constant_have_nothing_beside_them(bits: int) -> None:
+    assert Ball(1.0, bits).intercept == 0
+    beside = Ball(1.0, bits, 1.0)
+    assert 0 < beside.radius**2 + beside.intercept**2 <= 4**bits
+    assert beside.intercept >= beside.radius

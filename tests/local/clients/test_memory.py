@@ -68,11 +68,6 @@ def test_a_number_is_rounded_up_as_often_as_it_is_large() -> None:
     assert abs(ones / 3000 - 0.3) < 4 * math.sqrt(0.21 / 3000)
 
 
-def test_an_oracle_without_memory_is_refused() -> None:
-    with pytest.raises(InvalidParameterError, match="k-rr has no memory"):
-        Memory(design("k-rr", 5, 1))
-
-
 @pytest.mark.parametrize("odd", ODD)
 def test_a_memory_has_a_report_for_every_value_and_one_filter_for_all_outside(odd: str) -> None:
     value: Any = ODD[odd]

@@ -84,11 +84,6 @@ def test_a_description_that_was_changed_is_refused(old: str, new: str) -> None:
         from_json(text.replace(old, new, 1))
 
 
-def test_a_name_that_nothing_has_is_refused_with_the_names_there_are() -> None:
-    with pytest.raises(InvalidParameterError, match=r"'psychic'.*\n.*hadamard"):
-        design("psychic", 10, 1)
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_a_report_costs_its_person_epsilon(name: str) -> None:
     event = design(name, 10, 1).event

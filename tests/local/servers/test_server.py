@@ -69,11 +69,6 @@ def test_counts_that_were_changed_are_refused(at: int, change: int) -> None:
         State.from_bytes(bytes(data[:at]))
 
 
-def test_how_many_nonces_to_remember_is_a_whole_number() -> None:
-    with pytest.raises(InvalidParameterError, match="replays"):
-        Server(design("k-rr", 5, 1), replays=-1)
-
-
 @given(st.integers(0, 6).flatmap(lambda k: st.lists(st.integers(-99, 99), min_size=1 << k, max_size=1 << k)))
 def test_the_walsh_transform_is_its_own_inverse_and_has_the_signs_of_the_matrix(values: list[int]) -> None:
     x, n = np.array(values), len(values)

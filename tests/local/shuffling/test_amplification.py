@@ -3,7 +3,7 @@ from fractions import Fraction
 import pytest
 from tests.local.making import small
 
-from defocus.errors import CannotCalibrateError, InvalidParameterError, NotShuffledError
+from defocus.errors import InvalidParameterError, NotShuffledError
 from defocus.local import oracle
 from defocus.local.designs import NAMES, Frequency, design, numeric
 from defocus.local.shuffling import amplified, local_epsilon, local_event
@@ -18,16 +18,6 @@ def epsilon_of(event: Shuffled) -> float:
 def test_amplification_is_refused_where_nobody_shuffles(name: str) -> None:
     with pytest.raises(NotShuffledError, match="no amplification"):
         amplified(oracle("k-rr", 2, 1).design, 100, deployment=name)  # type: ignore[arg-type]  # names that are none
-
-
-def test_remembered_noise_is_not_amplified() -> None:
-    with pytest.raises(NotShuffledError, match="not independent"):
-        amplified(design("rappor", 8, 2), 100)
-
-
-def test_the_refusal_for_secure_aggregation_says_what_to_do() -> None:
-    with pytest.raises(NotShuffledError, match=r"one sum[^\n]*\nTo fix: charge the local event"):
-        amplified(oracle("k-rr", 2, 1).design, 100, deployment="secure-aggregation")
 
 
 @pytest.mark.parametrize(
@@ -72,15 +62,6 @@ def test_the_local_epsilon_found_fits_and_a_larger_one_does_not() -> None:
     found = local_epsilon(lambda e: design("k-rr", 2, e), 2000, 0.5, 1e-6)
     assert epsilon_of(amplified(design("k-rr", 2, found), 2000)) <= 0.5
     assert epsilon_of(amplified(design("k-rr", 2, found * 1.01), 2000)) > 0.5
-
-
-def test_bad_questions_are_refused() -> None:
-    with pytest.raises(InvalidParameterError):
-        amplified(oracle("k-rr", 2, 1).design, 0)
-    with pytest.raises(InvalidParameterError, match="pass an oracle"):
-        amplified("k-rr", 100)  # type: ignore[arg-type]
-    with pytest.raises(CannotCalibrateError, match="more users"):
-        local_epsilon(lambda e: design("k-rr", 2, e), 1, 1e-4, 1e-12)
 
 
 @pytest.mark.parametrize("size", [3, 5, 6, 10, 100])

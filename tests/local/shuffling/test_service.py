@@ -133,6 +133,7 @@ def test_only_the_analyser_ends_a_round_by_saying_what_only_it_knows() -> None:
         assert service.finished.wait(HANGS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "said",
     [
@@ -228,13 +229,6 @@ def test_other_machines_are_not_served(host: str) -> None:
     _, mixer, _ = parties()
     with pytest.raises(InvalidParameterError, match="this machine only"):
         Service(mixer, host=host)
-
-
-def test_a_shuffler_that_is_not_there_is_told() -> None:
-    with pytest.raises(ShufflerUnavailableError, match=r"could not be reached[^\n]*\nTo fix: check that it runs"):
-        fetch("http://127.0.0.1:9")
-    with pytest.raises(InvalidParameterError, match="no address"):
-        fetch("ftp://127.0.0.1")
 
 
 @pytest.mark.parametrize("answer", [(413, b""), (200, b"<html>"), (200, b"[]"), (200, b'{"accepted": "many"}')])

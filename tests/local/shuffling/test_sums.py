@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 from defocus.errors import (
-    CannotCalibrateError,
     InvalidParameterError,
     TooFewUsersError,
     UnfitDataError,
@@ -105,8 +104,3 @@ def test_the_chance_found_suffices_and_a_smaller_one_does_not() -> None:
     assert delta_of(5000, found, (1, -1), 1) <= 1e-6
     assert delta_of(5000, found * Fraction(99, 100), (1, -1), 1) > 1e-6
     assert 2**32 % found.denominator == 0
-
-
-def test_too_few_coins_are_refused() -> None:
-    with pytest.raises(CannotCalibrateError, match="more users"):
-        chance_for(10, (1, -1), 0.1, 1e-9)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from defocus.errors import DefocusError, UnsupportedEventError
+from defocus.errors import UnsupportedEventError
 from defocus.privacy import classical
 from defocus.privacy.accounting import gdp
 from defocus.privacy.events import (
@@ -75,8 +75,3 @@ def test_nothing_costs_nothing() -> None:
 def test_everything_that_is_not_exactly_gaussian_is_refused_by_name(event: Event) -> None:
     with pytest.raises(UnsupportedEventError, match=rf"gdp accountant cannot express {type(event).__name__}[\s\S]*pld"):
         gdp.account(Gaussian(1) + event)
-
-
-def test_rho_is_not_given() -> None:
-    with pytest.raises(DefocusError, match="does not give rho"):
-        gdp.account(Gaussian(1)).rho()

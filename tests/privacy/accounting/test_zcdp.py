@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from defocus.errors import DefocusError, UnsupportedEventError
+from defocus.errors import UnsupportedEventError
 from defocus.privacy import classical
 from defocus.privacy.accounting import zcdp
 from defocus.privacy.accounting.renyi import curve
@@ -125,11 +125,6 @@ def test_edges_have_an_answer() -> None:
 def test_events_without_rho_are_refused_by_name(event: Event) -> None:
     with pytest.raises(UnsupportedEventError, match=rf"zcdp accountant cannot express {type(event).__name__}"):
         zcdp.account(Gaussian(1) + event)
-
-
-def test_mu_is_not_given() -> None:
-    with pytest.raises(DefocusError, match="does not give mu"):
-        zcdp.account(Gaussian(1)).mu()
 
 
 def test_a_rho_too_small_for_a_float_is_not_nothing() -> None:

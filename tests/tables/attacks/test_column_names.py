@@ -30,6 +30,7 @@ def table(tmp_path: Path) -> Table:
     return dp.open(rows, unit=dp.user("u"), budget=dp.Budget(1000), ledger=tmp_path / "t.ledger", name="t")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "asked"), list(itertools.product(HOSTILE, range(len(ASKED)))))
 def test_every_measurement_has_the_noise_of_its_own_reach(table: Table, name: str, asked: int) -> None:
     planned = table.agg(n=dp.count(), m=dp.mean("x", 0, 10), **{name: ASKED[asked]}).plan(epsilon=1)

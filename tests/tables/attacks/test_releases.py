@@ -70,6 +70,7 @@ QUESTIONS: list[Callable[[Table], Query]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", range(len(QUESTIONS)))
 def test_no_row_makes_a_question_fail_change_its_shape_or_change_its_price(tmp_path: Path, which: int) -> None:
     seen = set()

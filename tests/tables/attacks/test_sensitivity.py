@@ -124,6 +124,7 @@ def close(most: dict[tuple[bool, bool], dict[str, float]]) -> None:
         assert not small, (replace, small)
 
 
+@pytest.mark.slow
 def test_nobody_moves_anything_further_than_planned() -> None:
     close(farthest(BOUNDS[0], BASES[1:]))
 
@@ -134,6 +135,7 @@ def test_nobody_moves_anything_further_than_planned_under_any_bound(bound: dict[
     close(farthest(bound, BASES[1:]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bound", BOUNDS[2:4], ids=str)
 def test_nobody_has_more_than_the_bound_by_sampling(bound: dict[str, Any]) -> None:
     """What is drawn for others depends on the order of rows, so only one person is there."""

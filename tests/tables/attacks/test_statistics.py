@@ -70,6 +70,7 @@ def truth(values: Any, condition: str) -> int:
     return sum(1 for x in number if x is not None and rules[condition](x))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["file", "view", "dataset"])
 @pytest.mark.parametrize("kind", ["float64", "float32"])
 @pytest.mark.parametrize("extra", list(EXTRA))
@@ -94,6 +95,7 @@ MOMENTS = [-(2**63), -(2**63) + 1, 2**63 - 1]
 OF_MOMENTS = ["CAST(CAST(x AS TEXT) AS DATE) IS NULL", "CAST(x AS DATE) IS NULL", "x IS NULL", "YEAR(x) > 1"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ["us", "ns"])
 @pytest.mark.parametrize("usual", [1_600_000_000_000_000, -(2**63) + 1])
 def test_no_moment_makes_a_question_fail_or_moves_the_others(unit: str, usual: int, tmp_path: Path) -> None:

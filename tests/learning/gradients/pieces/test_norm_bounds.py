@@ -47,6 +47,7 @@ def worst(model: nn.Module, batches: Callable[[], Any], forced: tuple[str, ...],
     return max(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("forced", WAYS)
 @pytest.mark.parametrize("scale", [1e4, 1e6, 1e7])
 def test_two_visits_that_cancel(scale: float, forced: tuple[str, ...]) -> None:

@@ -10,12 +10,11 @@ from hypothesis import strategies as st
 from tests.privacy.accounting.pld import oracles
 from tests.privacy.accounting.pld.cases import CASES, PLAIN, Case
 
-from defocus.errors import DefocusError
 from defocus.privacy import account
 from defocus.privacy.accounting.pld.profiles import BoundedRange, GaussianProfile, LaplaceProfile, Profile
 from defocus.privacy.accounting.pld.sampling import Batched, Reversed, SampledProfile, ShuffledProfile
 from defocus.privacy.accounting.shuffling import amplification
-from defocus.privacy.events import Pure, RandomizedResponse, Shuffled
+from defocus.privacy.events import Pure, Shuffled
 
 rates = st.floats(-9, -0.0005).map(lambda t: 10**t)
 INNER: list[Profile] = [GaussianProfile(1.0), GaussianProfile(0.05), LaplaceProfile(2.0), BoundedRange(1.5)]
@@ -178,8 +177,3 @@ def test_without_shuffling_one_user_loses_what_the_report_tells() -> None:
     for epsilon in (0.2, 0.9):
         alone = account(Pure(1)).delta(epsilon)
         assert account(Shuffled(Pure(1), 1), adjacency="replace").delta(epsilon) == pytest.approx(alone, rel=1e-6)
-
-
-def test_there_is_no_lower_bound_to_promise() -> None:
-    with pytest.raises(DefocusError, match="no certified lower bound"):
-        account(Shuffled(RandomizedResponse(1), 100), adjacency="replace").interval(1e-6)

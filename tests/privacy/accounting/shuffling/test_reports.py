@@ -47,11 +47,6 @@ def test_randomised_response_is_a_subset_response_that_names_one_value() -> None
     assert (one.alone, one.both, one.neither) == pytest.approx((other.alone, other.both, other.neither))
 
 
-def test_noise_without_a_largest_loss_is_refused() -> None:
-    with pytest.raises(UnsupportedEventError, match="pure local epsilon"):
-        reports_of(Gaussian(1))
-
-
 SHUFFLED = Shuffled(Pure(1), 100)
 
 
