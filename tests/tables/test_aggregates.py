@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from defocus import tables as ask
 from defocus.errors import DefocusError, InvalidParameterError
-from defocus.tables import aggregates as ask
 
 BOUNDED: list[Any] = [
     ask.sum,

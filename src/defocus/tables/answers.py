@@ -1,12 +1,10 @@
-"""Answers about tables: what their columns are called, the order of their groups, and how a ledger keeps them."""
+"""Answers about tables: the order of their groups, and how a ledger keeps them."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date, datetime
-from fractions import Fraction
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -16,37 +14,13 @@ from defocus.answers.columns import AnswerColumn
 from defocus.answers.rules import Effect, rules_of
 from defocus.errors import InvalidParameterError
 from defocus.ledger import Receipt
-from defocus.tables.aggregates import Aggregate, Histogram, Quantile
 
-__all__ = ["answered", "from_record", "nothing", "titles", "to_record"]
+__all__ = ["answered", "from_record", "to_record"]
 
 _THINGS = ("group", "groups")
 _THRESHOLD = 0.1
 _EARLIER = {"counts with at most": Effect.BOUND, "no folder ": Effect.TOLD}
 """Words of rules in records that do not say what a rule does."""
-
-
-def titles(name: str, aggregate: Aggregate) -> list[str]:
-    """The columns that an aggregate fills."""
-    if isinstance(aggregate, Quantile) and not aggregate.single:
-        return [f"{name}_{_percent(level)}" for level in aggregate.levels]
-    if isinstance(aggregate, Histogram):
-        pairs = zip(aggregate.edges, aggregate.edges[1:], strict=False)
-        return [f"{name}_{low:g}_to_{high:g}" for low, high in pairs]
-    return [name]
-
-
-def nothing(name: str, aggregate: Aggregate) -> list[AnswerColumn]:
-    """The columns of an answer in which no group was found."""
-    empty = np.zeros(0)
-    return [
-        AnswerColumn(title, empty, empty, empty, empty, integral=False, how="no group was found")
-        for title in titles(name, aggregate)
-    ]
-
-
-def _percent(level: Fraction) -> str:
-    return f"{float(100 * level):g}".replace(".", "_")
 
 
 def answered(

@@ -35,7 +35,7 @@ __all__ = ["BY", "DEFAULT_ROWS", "EDGES", "FIND", "Bound", "best_bound", "fittin
 BY = ("weights", "sampling")
 """The two ways to hold a bound; see :class:`Bound`."""
 FIND = "find"
-"""``rows="find"``: let a share of the budget find the bound with the least error."""
+"""``rows="find"``, ``bounds="find"``: let a share of the budget find the bound with the least error, or bounds."""
 DEFAULT_ROWS = 5
 """What one person may contribute unless the owner says otherwise."""
 _MOST = 1 << 20

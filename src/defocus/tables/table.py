@@ -9,12 +9,12 @@ from defocus.engines.schema import Schema
 from defocus.errors import InvalidParameterError, Number
 from defocus.ledger import Ledger, Remaining
 from defocus.noise import Bits
-from defocus.tables.aggregates import Aggregate, Distinct, Histogram, Quantile, Statistic, Units
+from defocus.tables.aggregates import Aggregate
 from defocus.tables.contribution import DEFAULT_ROWS, Bound, fitting
 from defocus.tables.cubes import Cube
 from defocus.tables.keys import DECLARED, EVERYTHING, Keys, declared_keys, key_columns, public_keys
-from defocus.tables.measurement_plan import plan_measurements
 from defocus.tables.parts import restricted, whats_left
+from defocus.tables.planner import plan_measurements
 from defocus.tables.query import Query
 from defocus.tables.rows import Rows, join_private, join_public
 from defocus.tables.sql import Catalogue, SqlQuery, read
@@ -273,7 +273,7 @@ def _names(columns: Sequence[str | Sequence[str]], what: str, *, fix: str) -> tu
 
 def _query(table: Table, by: tuple[str, ...], keys: Keys | None, aggregates: Mapping[str, Aggregate]) -> Query:
     for name, aggregate in aggregates.items():
-        if not isinstance(aggregate, Statistic | Units | Distinct | Quantile | Histogram):
+        if not isinstance(aggregate, Aggregate):
             raise InvalidParameterError(
                 f"{name} is {type(aggregate).__name__}, not something to ask.",
                 fix=f"write for example agg({name}=dp.count()).",

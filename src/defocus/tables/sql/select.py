@@ -13,7 +13,7 @@ from sqlglot import exp
 from defocus.answers.columns import checked_names
 from defocus.engines.schema import Kind
 from defocus.errors import InvalidParameterError, UnsupportedSqlError, count
-from defocus.tables.aggregates import FIND
+from defocus.tables.contribution import FIND
 from defocus.tables.keys import DECLARED, EVERYTHING, Keys, declared_keys, key_columns, public_keys
 from defocus.tables.sql.aggregates import Asked, Calls, free, is_aggregate
 from defocus.tables.sql.domains import listed
