@@ -84,14 +84,16 @@ def _kind(node: exp.Expression, kinds: Kinds) -> str:  # noqa: PLR0911  # one li
     if isinstance(node, exp.If):
         return _common([*kinds["true"], *kinds.get("false", [])])
     if isinstance(node, _ALIKE):
-        return _common(kind for name, each in kinds.items() if name != "this" or node.key != "case" for kind in each)
+        return _common(
+            kind for name, several in kinds.items() if name != "this" or node.key != "case" for kind in several
+        )
     if isinstance(node, _FLOATS) or (isinstance(node, exp.Anonymous) and node.name == "LOG10"):
         return FLOAT
     return INTEGER if isinstance(node, _INTEGERS) else OTHER
 
 
 def _common(kinds: Iterable[str]) -> str:
-    found = set(kinds) - {_NULL}
-    if FLOAT in found and found <= {FLOAT, INTEGER, OTHER}:
+    distinct = set(kinds) - {_NULL}
+    if FLOAT in distinct and distinct <= {FLOAT, INTEGER, OTHER}:
         return FLOAT
-    return found.pop() if len(found) == 1 else (OTHER if found else _NULL)
+    return distinct.pop() if len(distinct) == 1 else (OTHER if distinct else _NULL)

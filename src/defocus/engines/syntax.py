@@ -59,9 +59,9 @@ def named(sql: exp.Expression, name: str) -> exp.Expression:
 
 def sub(select: exp.Query, name: str) -> exp.Subquery:
     """A query that stands after FROM, under a name."""
-    made = select.subquery(quoted(name))
-    assert isinstance(made, exp.Subquery)  # noqa: S101  # what subquery() makes
-    return made
+    subquery = select.subquery(quoted(name))
+    assert isinstance(subquery, exp.Subquery)  # noqa: S101  # what subquery() makes
+    return subquery
 
 
 def rows_of(relation: exp.Expression) -> exp.Expression:
@@ -219,13 +219,13 @@ def constant(tree: exp.Expression) -> float | None:
 
 
 def _filled(tree: exp.Expression, gaps: Mapping[str, exp.Expression]) -> exp.Expression:
-    made = exp.Paren(this=tree.copy())
-    for column in list(made.find_all(exp.Column)):
+    wrapped = exp.Paren(this=tree.copy())
+    for column in list(wrapped.find_all(exp.Column)):
         if not column.this.quoted and column.name in gaps:  # a tree that fills a gap has quoted names
             part = gaps[column.name].copy()
             column.replace(part if isinstance(part, exp.Column | exp.Literal | exp.Func) else exp.Paren(this=part))
-    inner: exp.Expression = made.this
-    return made if isinstance(inner, exp.Binary | exp.Unary) and not isinstance(inner, exp.Paren) else inner
+    inner: exp.Expression = wrapped.this
+    return wrapped if isinstance(inner, exp.Binary | exp.Unary) and not isinstance(inner, exp.Paren) else inner
 
 
 @cache

@@ -333,8 +333,8 @@ class Quantile(Measured):
         """Several levels at one cost."""
         if len(others) == 1:
             return self, others
-        ordered = sorted((each for each in others if isinstance(each, Quantile)), key=lambda each: each.levels)
-        levels = tuple(sorted(level for each in ordered for level in each.levels))
+        ordered = sorted((other for other in others if isinstance(other, Quantile)), key=lambda other: other.levels)
+        levels = tuple(sorted(level for other in ordered for level in other.levels))
         return replace(self, levels=levels, single=False), ordered
 
     def sensitivity(self, person: PersonWeight) -> None:

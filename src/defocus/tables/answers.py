@@ -37,16 +37,16 @@ def answered(
             keys = keys.set_column(i, field.name, keys.column(i).cast(field.type.value_type))
     named = dict(zip(keys.column_names, keys.columns, strict=True))
     given: dict[str, Any] = {"threshold": _THRESHOLD, "things": _THINGS, **more}
-    made = Released(named, tuple(columns), question, receipt, rules_of(rules), **given)
+    answer = Released(named, tuple(columns), question, receipt, rules_of(rules), **given)
     if not named:
-        return made
+        return answer
     if keys.group_by(keys.column_names).aggregate([]).num_rows != keys.num_rows:
         raise InvalidParameterError("A key appears twice in an answer.", fix="name each group once.")
     order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in keys.column_names])
     return replace(
-        made,
+        answer,
         keys={name: column.take(order) for name, column in named.items()},
-        columns=tuple(column.taken(order.to_numpy()) for column in made.columns),
+        columns=tuple(column.taken(order.to_numpy()) for column in answer.columns),
     )
 
 

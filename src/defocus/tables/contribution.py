@@ -218,15 +218,15 @@ def best_bound(
     2
     """
     sure = people > scale * math.log(20 * len(EDGES))
-    known = np.where(sure, people, 0).astype(np.float64)
+    numbers = np.where(sure, people, 0).astype(np.float64)
     rows = np.array(_middles(EDGES))
-    total = max(1.0, float((known * rows).sum()))
+    total = max(1.0, float((numbers * rows).sum()))
     errors = []
     for bound in EDGES:
         weights = np.minimum(1.0, bound / rows)
-        kept = max(1.0, float((known * rows * weights).sum()))
+        kept = max(1.0, float((numbers * rows * weights).sum()))
         spread = noise * bound * groups / kept
-        uneven = float((known * rows * weights**2).sum()) / kept**2 - 1 / total
+        uneven = float((numbers * rows * weights**2).sum()) / kept**2 - 1 / total
         of_counts = math.hypot(math.sqrt(2) * spread, 1 - kept / total) if counts else 0.0
         of_quotients = math.hypot(math.sqrt(0.5) * spread, math.sqrt(max(0.0, uneven) * groups) / 4)
         errors.append(of_counts + (of_quotients if quotients else 0.0))
@@ -295,6 +295,6 @@ def _as_written(opened: Source, name: str) -> exp.Select:
     whole = exp.TryCast(this=text, to=exp.DataType.build("BIGINT"))
     same = exp.EQ(this=exp.Cast(this=whole.copy(), to=exp.DataType.build("TEXT")), expression=text.copy())
     number = exp.Case(ifs=[exp.If(this=same, true=whole)])
-    made = [named(number if key == name else column(key), key) for key in opened.schema.names]
-    select = exp.select(*made).from_(sub(texts, "t"))
+    columns = [named(number if key == name else column(key), key) for key in opened.schema.names]
+    select = exp.select(*columns).from_(sub(texts, "t"))
     return without(select, opened.origin.missing, opened.schema)

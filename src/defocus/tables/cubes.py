@@ -89,8 +89,8 @@ class Cube:
     def question(self) -> str:
         """What is asked, in one line."""
         names = ", ".join(column.name for column in self.columns)
-        made = f"; {'; '.join(self.rows.words)}" if self.rows.words else ""
-        return f"number of rows, by all combinations of at most {min(self.ways, len(self.columns))} of {names}{made}"
+        steps = f"; {'; '.join(self.rows.words)}" if self.rows.words else ""
+        return f"number of rows, by all combinations of at most {min(self.ways, len(self.columns))} of {names}{steps}"
 
     def plan(self, *, epsilon: Number, delta: Number | None = None) -> workloads.Plan:
         """What is measured, how exact the counts will be, and what else could have been measured."""
@@ -172,16 +172,16 @@ class Cube:
                     line[place] = value
                 lines.append(tuple(line))
         types = [keys.table.column(0).type for keys in self._domains()]
-        made = zip((column.name for column in self.columns), zip(*lines, strict=True), types, strict=True)
-        return pa.table({name: pa.array(values, type_) for name, values, type_ in made})
+        columns = zip((column.name for column in self.columns), zip(*lines, strict=True), types, strict=True)
+        return pa.table({name: pa.array(values, type_) for name, values, type_ in columns})
 
     @property
     def _sizes(self) -> list[int]:
         return [keys.number for keys in self._domains()]
 
     def _domains(self) -> list[Keys]:
-        found = [declared_keys([column]) for column in self.columns]
-        return [keys for keys in found if keys is not None]
+        domains = [declared_keys([column]) for column in self.columns]
+        return [keys for keys in domains if keys is not None]
 
     def _domain(self) -> Keys | None:
         return declared_keys(self.columns)

@@ -192,13 +192,13 @@ def likely_units(schema: Schema) -> list[str]:
     >>> likely_units(Schema(Column(name, Kind.INTEGER) for name in ("id", "age", "patientId")))
     ['patientId', 'id']
     """
-    found: list[tuple[int, int, str]] = []
+    candidates: list[tuple[int, int, str]] = []
     for column in schema:
         name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", column.name).lower().replace("-", "_").replace(" ", "_")
         points = 2 * bool(_PERSON.search(name)) + bool(_NUMBERED.search(name))
         if points and column.kind.countable:
-            found.append((-points, len(found), column.name))
-    return [name for *_, name in sorted(found)]
+            candidates.append((-points, len(candidates), column.name))
+    return [name for *_, name in sorted(candidates)]
 
 
 def draft(

@@ -61,15 +61,15 @@ class Run:
             return self._answer(keys)
 
     def _answer(self, keys: Keys | None) -> tuple[Keys, tuple[AnswerColumn, ...], tuple[str, ...]]:
-        known = keys if keys is not None else self._found_keys()
-        if not known.number:
-            return known, tuple(_nothing(self.plan.arrangement.aggregates)), ()
+        chosen = keys if keys is not None else self._found_keys()
+        if not chosen.number:
+            return chosen, tuple(_nothing(self.plan.arrangement.aggregates)), ()
         if self.plan.contributions is not None:
-            return self._bounded(known, self.plan.contributions)
-        with published(self.rows, self.by, known, self.bound) as groups:
-            return self._measured(known, groups)
+            return self._bounded(chosen, self.plan.contributions)
+        with published(self.rows, self.by, chosen, self.bound) as groups:
+            return self._measured(chosen, groups)
 
-    def _measured(self, known: Keys, groups: Groups) -> tuple[Keys, tuple[AnswerColumn, ...], tuple[str, ...]]:
+    def _measured(self, keys: Keys, groups: Groups) -> tuple[Keys, tuple[AnswerColumn, ...], tuple[str, ...]]:
         """Every column of known groups."""
         plan, measurements = self.plan, self.plan.arrangement
         measuring = Measuring(groups, plan.grid, self.chance.of("sums"), self.progress)
@@ -87,7 +87,7 @@ class Run:
             apart = replace(measuring, grid=plan.grid_of(aggregate), chance=self.chance.of(f"column {name}"))
             columns[name] = aggregate.found(ranges).release(name, apart, plan.others[name], self.bits)
         bounds = (f"the bounds found for {text} are {low:g} and {high:g}" for text, (low, high) in ranges.items())
-        return known, tuple(measurements.in_order(columns)), tuple(bounds)
+        return keys, tuple(measurements.in_order(columns)), tuple(bounds)
 
     def _bounded(self, keys: Keys, noise: CellNoise) -> tuple[Keys, tuple[AnswerColumn, ...], tuple[str, ...]]:
         """The answer with the bound that a noisy histogram of contributions suggests."""
@@ -189,19 +189,19 @@ def statements(
     more than one person may have.
     """
     several = range(1 if bound is None else min(bound.people_in, _MANY) + 1)
-    known = keys if keys is not None else Keys(pa.table(dict.fromkeys(by, several)))
+    shown = keys if keys is not None else Keys(pa.table(dict.fromkeys(by, several)))
     table = exp.to_table(_KEYS) if by else None
     called = {"unit": rows.unit or "row", "g": "group", **{f"k{i}": name for i, name in enumerate(by)}}
     reader = _Reader({**called, "b": "bucket", "v0": "value"})
     return tuple(
         Statement(purpose, rows.engine.written(select), tuple(reader.work(select)))
-        for purpose, select in _selects(plan, Groups(rows, by, known, table, bound), found=keys is None)
+        for purpose, select in _selects(plan, Groups(rows, by, shown, table, bound), find_keys=keys is None)
     )
 
 
-def _selects(plan: Plan, groups: Groups, *, found: bool) -> Iterator[tuple[str, exp.Select]]:
+def _selects(plan: Plan, groups: Groups, *, find_keys: bool) -> Iterator[tuple[str, exp.Select]]:
     measuring = Measuring(groups, plan.grid, _SECRET)
-    if found:
+    if find_keys:
         yield "find the keys that enough people have", measuring.keys_sql()
     if plan.contributions is not None:
         yield "find how many rows people have", measuring.contributions_sql(EDGES)

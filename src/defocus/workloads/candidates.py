@@ -49,12 +49,14 @@ def spectrum(workload: Workload | Marginals) -> tuple[float, float]:
     if workload.cells <= LARGEST_DENSE and (len(workload.sizes) == 1 or len(workload.terms) > 1):
         roots = singular_values(_gram(workload))
         return float(roots.sum()) / math.sqrt(workload.cells), float(roots.max()) / math.sqrt(workload.cells)
-    found = []
+    bounds = []
     for term in workload.terms:
-        each = [singular_values(Gram.mixed([(1.0, atom)])) for atom in term.atoms]
+        spectra = [singular_values(Gram.mixed([(1.0, atom)])) for atom in term.atoms]
         scale = math.sqrt(term.weight / workload.cells)
-        found.append((scale * math.prod(float(r.sum()) for r in each), scale * math.prod(float(r.max()) for r in each)))
-    return max(found)
+        bounds.append(
+            (scale * math.prod(float(r.sum()) for r in spectra), scale * math.prod(float(r.max()) for r in spectra))
+        )
+    return max(bounds)
 
 
 def _gram(workload: Workload) -> Gram:
@@ -67,8 +69,8 @@ def _gram(workload: Workload) -> Gram:
 def _optimiser(noise: str, tell: Tell) -> Callable[[Gram], tuple[Array, float]]:
     def gaussian(gram: Gram) -> tuple[Array, float]:
         quick = len(gram) <= _LARGE or gram.inverse is not None
-        found = least_total(gram, rounds=20 if quick else 2, tell=tell)
-        return found.matrix, found.error
+        optimum = least_total(gram, rounds=20 if quick else 2, tell=tell)
+        return optimum.matrix, optimum.error
 
     def laplace(gram: Gram) -> tuple[Array, float]:
         return p_identity(gram, tell=tell)
@@ -130,8 +132,8 @@ def _flat(workload: Workload, tell: Tell) -> Design:
         weighted: Array = matrix.T @ (weights[:, None] * matrix)
         return weighted
 
-    found = flattest(gram, workload.variances, workload.queries, tell=tell)
-    return matrix_design("optimised matrix", workload.sizes, found.matrix, 1.0)
+    optimum = flattest(gram, workload.variances, workload.queries, tell=tell)
+    return matrix_design("optimised matrix", workload.sizes, optimum.matrix, 1.0)
 
 
 def _flat_factor(atom: Atom, tell: Tell) -> Array:

@@ -123,8 +123,8 @@ class SparkEngine:
         """The same rows with every column in the one type its kind has everywhere."""
         columns = self._columns(relation)
         Schema(Column(name, type_.kind) for name, type_ in columns)  # refuses names that cannot be told apart
-        made = [convert(name, type_, kinds.get(name, type_.kind)) for name, type_ in columns]
-        return exp.select(*made).from_(rows_of(relation), copy=False)
+        converted = [convert(name, type_, kinds.get(name, type_.kind)) for name, type_ in columns]
+        return exp.select(*converted).from_(rows_of(relation), copy=False)
 
     def finer(self, relation: exp.Expression) -> frozenset[str]:
         """Floats, of which 0 is also -0, and moments, which Spark cuts to microseconds while it reads."""
@@ -146,24 +146,24 @@ class SparkEngine:
     @contextlib.contextmanager
     def kept(self, select: exp.Select) -> Iterator[exp.Select]:
         """The rows of a query, computed once and kept by the executors. Where one that holds some is lost, we fail."""
-        known = exp.Table(this=quoted(unique("kept")))
+        kept = exp.Table(this=quoted(unique("kept")))
         text = self.written(select)
 
         def keep(session: Any) -> None:
-            session.sql(text).localCheckpoint().createOrReplaceTempView(_written(known.name))
+            session.sql(text).localCheckpoint().createOrReplaceTempView(_written(kept.name))
 
         self._asked("compute", keep)
         try:
-            yield exp.select("*").from_(known.copy())
+            yield exp.select("*").from_(kept.copy())
         finally:
-            self.withdraw(known)
+            self.withdraw(kept)
 
     def publish(self, name: str, table: pa.Table) -> exp.Table:
         """Make a table known to the own session, until it is withdrawn."""
-        known = unique(name)
+        published = unique(name)
         ready = sendable(table)
-        self._asked("read the table", lambda session: _send(session, ready, _written(known)))
-        return exp.Table(this=quoted(known))
+        self._asked("read the table", lambda session: _send(session, ready, _written(published)))
+        return exp.Table(this=quoted(published))
 
     def withdraw(self, table: exp.Table) -> None:
         """Forget a table that was published."""
@@ -175,7 +175,7 @@ class SparkEngine:
 
         Its view is called by a digest of the table's ``name``, since the session of the frame may ignore case.
         """
-        known = unique(f"table {_digest([name])}" if name else "frame")
+        view = unique(f"table {_digest([name])}" if name else "frame")
         with self._asking() as session:
             what = _quietly("read the table", session, lambda: unsteady(frame))
             if what is not None:
@@ -184,9 +184,9 @@ class SparkEngine:
                     fix="write it to Parquet or to a table first, and open that;"
                     " or give the reader a schema instead of inferSchema.",
                 )
-            shared = _quietly("read the table", session, lambda: _share(session, frame, known))
-            self._shared.append(known)
-        return exp.Table(this=quoted(known), db=quoted(shared))
+            shared = _quietly("read the table", session, lambda: _share(session, frame, view))
+            self._shared.append(view)
+        return exp.Table(this=quoted(view), db=quoted(shared))
 
     def table(self, name: str) -> exp.Table:
         """A table or view that the given session knows, by the name that Spark has for it."""
@@ -211,9 +211,9 @@ class SparkEngine:
                     "read the files", session, lambda: session.conf.set("spark.sql.legacy.parquet.nanosAsLong", "true")
                 )
             frame = _quietly("read the files", session, lambda: make(session.read))
-            known = unique(f"files {_digest(_quietly('read the files', session, frame.inputFiles))}")
-            _quietly("read the files", session, lambda: frame.createOrReplaceTempView(_written(known)))
-        return exp.Table(this=quoted(known))
+            view = unique(f"files {_digest(_quietly('read the files', session, frame.inputFiles))}")
+            _quietly("read the files", session, lambda: frame.createOrReplaceTempView(_written(view)))
+        return exp.Table(this=quoted(view))
 
     def cancel(self) -> None:
         """Stop what is running, from another thread."""
@@ -278,12 +278,14 @@ def _tags(session: Any) -> tuple[Callable[[str], Any], Callable[[str], Any], Cal
     return context.addJobTag, context.removeJobTag, context.cancelJobsWithTag
 
 
-def _percent(tracker: Any, known: dict[int, tuple[int, int]]) -> float | None:
+def _percent(tracker: Any, stages: dict[int, tuple[int, int]]) -> float | None:
     """How many tasks of the stages that are ``known``, or run now, are done."""
     for stage in tracker.getActiveStageIds():
         info = tracker.getStageInfo(stage)
-        known[stage] = (info.numCompletedTasks, max(info.numTasks, 1))
-    return 100.0 * sum(done for done, _ in known.values()) / sum(all_ for _, all_ in known.values()) if known else None
+        stages[stage] = (info.numCompletedTasks, max(info.numTasks, 1))
+    return (
+        100.0 * sum(done for done, _ in stages.values()) / sum(all_ for _, all_ in stages.values()) if stages else None
+    )
 
 
 def _digest(texts: Iterable[str]) -> str:

@@ -60,8 +60,8 @@ def _rounded(node: exp.Round, _: Kinds) -> exp.Expression:
         return fill("r * b", r=fill(_NEAREST, a=fill("a / b", a=node.this, b=scale)), b=scale)
 
     def scaled(x: exp.Expression) -> exp.Expression:
-        found = fill("r / b", r=fill(_NEAREST, a=fill("a * b", a=x, b=scale)), b=scale)
-        return fill(f"CASE WHEN ABS(r) = {_INFINITY} THEN a ELSE r END", a=x, r=found)
+        rounded = fill("r / b", r=fill(_NEAREST, a=fill("a * b", a=x, b=scale)), b=scale)
+        return fill(f"CASE WHEN ABS(r) = {_INFINITY} THEN a ELSE r END", a=x, r=rounded)
 
     return fill.bind(node.this, scaled)
 

@@ -113,8 +113,8 @@ class _Reader:
         refuse_unwritable("The name of a column", name)
         if name not in self.schema:
             raise UnknownColumnError(name, self.schema.names)
-        found = self.schema.usable(name)
-        kind, (texts, extra) = found.kind, (found.growth or (1, 0)) if found.kind is Kind.TEXT else (0, 0)
+        declared = self.schema.usable(name)
+        kind, (texts, extra) = declared.kind, (declared.growth or (1, 0)) if declared.kind is Kind.TEXT else (0, 0)
         sql = exp.column(name, quoted=True)
         column = Term(kind, sql, columns=frozenset({name}), texts=texts, extra=extra)
         match kind:

@@ -120,17 +120,17 @@ class Calls:
     ) -> tuple[Aggregate, str, tuple[str, ...]]:
         make, word = _EXTREMES[type(node)]
         only(node, word.upper(), "this")
-        made = self._bounded(make, node.this, condition)
+        aggregate = self._bounded(make, node.this, condition)
         share = {"min": "0.5 %", "max": "99.5 %"}.get(word)
         note = f"{word.upper()} is the quantile of {share}: the very last value belongs to one person"
-        return made, self._name(word, node.this), (note,) if share else ()
+        return aggregate, self._name(word, node.this), (note,) if share else ()
 
     def _quantile(
         self, node: exp.Expression, condition: exp.Expression | None
     ) -> tuple[Aggregate, str, tuple[str, ...]]:
         value, level = self._leveled(node)
-        made = self._bounded(lambda text, **bounds: quantile(text, level, **bounds), value, condition)
-        return made, self._name(f"p{float(100 * level):g}".replace(".", "_"), value), ()
+        aggregate = self._bounded(lambda text, **bounds: quantile(text, level, **bounds), value, condition)
+        return aggregate, self._name(f"p{float(100 * level):g}".replace(".", "_"), value), ()
 
     def _leveled(self, node: exp.Expression) -> tuple[exp.Expression, Fraction]:
         """The value and the level of a quantile in any of its spellings."""
@@ -145,7 +145,7 @@ class Calls:
         if isinstance(node, _QUANTILES):
             only(node, "A quantile", "this", "expression", "quantile")
             level = node.args.get("expression") or node.args.get("quantile")
-            if isinstance(level, exp.Order) and [each.this for each in level.expressions] == [node.this]:
+            if isinstance(level, exp.Order) and [order.this for order in level.expressions] == [node.this]:
                 down = level.expressions[0].args.get("desc")  # QUANTILE_CONT(x, 0.9 ORDER BY x), as DuckDB writes it
                 return node.this, 1 - _level(level.this) if down else _level(level.this)
             return node.this, _level(level)
@@ -187,8 +187,8 @@ class Calls:
                 f"{retyped(inner.name or text, kind)}.",
             )
         if low is None:
-            found = interval(self.scope.resolved(inner), self.scope.rows.schema)
-            low, high = (None, None) if found is None else _apart(*found)
+            ends = interval(self.scope.resolved(inner), self.scope.rows.schema)
+            low, high = (None, None) if ends is None else _apart(*ends)
         if low is not None and high is not None:
             return Argument(text, *bounds(text, low, high))
         if self.find:

@@ -47,10 +47,10 @@ def clamp(node: exp.Expression) -> tuple[exp.Expression, Number, Number] | None:
         ends = number(low), number(high)
         return None if None in ends else (x, *_both(ends))
     for outer, inner in ((exp.Least, exp.Greatest), (exp.Greatest, exp.Least)):
-        found = _one_constant(node, outer)
-        within = None if found is None else _one_constant(found[0], inner)
-        if found is not None and within is not None:
-            ends = (within[1], found[1]) if outer is exp.Least else (found[1], within[1])
+        outside = _one_constant(node, outer)
+        within = None if outside is None else _one_constant(outside[0], inner)
+        if outside is not None and within is not None:
+            ends = (within[1], outside[1]) if outer is exp.Least else (outside[1], within[1])
             return within[0], *ends
     return None
 
@@ -110,21 +110,21 @@ def _truth(_: Any, __: _Find) -> _Range:
 
 
 def _negative(node: Any, find: _Find) -> _Range | None:
-    found = find(node.this)
-    return None if found is None else (-found[1], -found[0])
+    ends = find(node.this)
+    return None if ends is None else (-ends[1], -ends[0])
 
 
 def _absolute(node: Any, find: _Find) -> _Range | None:
-    found = find(node.this)
-    if found is None:
+    ends = find(node.this)
+    if ends is None:
         return None
-    low, high = (Fraction(x) for x in found)
+    low, high = (Fraction(x) for x in ends)
     return _tidy(abs(max(low, min(high, Fraction(0)))), max(abs(low), abs(high)))
 
 
 def _whole(node: Any, find: _Find) -> _Range | None:
-    found = find(node.this)
-    return None if found is None else (math.floor(found[0]), math.ceil(found[1]))
+    ends = find(node.this)
+    return None if ends is None else (math.floor(ends[0]), math.ceil(ends[1]))
 
 
 def _arithmetic(node: Any, find: _Find) -> _Range | None:
@@ -147,16 +147,16 @@ def _arithmetic(node: Any, find: _Find) -> _Range | None:
 def _case(node: Any, find: _Find) -> _Range | None:
     results = [branch.args["true"] for branch in node.args["ifs"]]
     default = node.args.get("default")
-    return _hull([find(each) for each in (*results, *([] if default is None else [default])) if not _null(each)])
+    return _hull([find(result) for result in (*results, *([] if default is None else [default])) if not _null(result)])
 
 
 def _if(node: Any, find: _Find) -> _Range | None:
     results = [node.args["true"], *([node.args["false"]] if node.args.get("false") is not None else [])]
-    return _hull([find(each) for each in results if not _null(each)])
+    return _hull([find(result) for result in results if not _null(result)])
 
 
 def _any_of(node: Any, find: _Find) -> _Range | None:
-    return _hull([find(each) for each in (node.this, *node.expressions) if not _null(each)])
+    return _hull([find(option) for option in (node.this, *node.expressions) if not _null(option)])
 
 
 def _extreme(node: Any, find: _Find) -> _Range | None:
@@ -202,10 +202,10 @@ def _one_constant(node: exp.Expression, kind: type[Any]) -> tuple[exp.Expression
 
 
 def _hull(ranges: list[_Range | None]) -> _Range | None:
-    known = [one for one in ranges if one is not None]
-    if not known or len(known) != len(ranges):
+    bounded = [one for one in ranges if one is not None]
+    if not bounded or len(bounded) != len(ranges):
         return None
-    return _tidy(min(Fraction(low) for low, _ in known), max(Fraction(high) for _, high in known))
+    return _tidy(min(Fraction(low) for low, _ in bounded), max(Fraction(high) for _, high in bounded))
 
 
 def _null(node: exp.Expression) -> bool:

@@ -40,12 +40,12 @@ def listed(key: exp.Expression, kind: Kind, conditions: Sequence[exp.Expression]
     Trees are compared as they are written, so the names in them must have been resolved.
     """
     wanted = canonical(key)
-    found: list[Any] | None = None
+    common: list[Any] | None = None
     for condition in conditions:
         values = _values(condition, wanted, kind)
         if values is not None:
-            found = values if found is None else [value for value in found if value in values]
-    return found
+            common = values if common is None else [value for value in common if value in values]
+    return common
 
 
 def domain(node: exp.Expression, column: Column) -> list[Any] | None:
@@ -61,13 +61,13 @@ def domain(node: exp.Expression, column: Column) -> list[Any] | None:
         branches = node.args["ifs"] if isinstance(node, exp.Case) else [node]
         default = node.args.get("default" if isinstance(node, exp.Case) else "false")
         results = [branch.args["true"] for branch in branches] + ([] if default is None else [default])
-        return _constants([each for each in results if not isinstance(each, exp.Null)], column.kind)
+        return _constants([result for result in results if not isinstance(result, exp.Null)], column.kind)
     return [False, True] if column.kind is Kind.BOOLEAN else None
 
 
 def _values(condition: exp.Expression, wanted: str, kind: Kind) -> list[Any] | None:
     if isinstance(condition, exp.In) and canonical(condition.this) == wanted:
-        return _constants([each for each in condition.expressions if not isinstance(each, exp.Null)], kind)
+        return _constants([option for option in condition.expressions if not isinstance(option, exp.Null)], kind)
     if isinstance(condition, exp.EQ):
         for key, value in ((condition.this, condition.expression), (condition.expression, condition.this)):
             if canonical(key) == wanted:

@@ -47,7 +47,7 @@ def grouped(tree: exp.Select, scope: Scope) -> tuple[Scope, tuple[Key, ...]]:
     wanted = list(clause.expressions)
     if clause.args.get("all"):
         wanted = [_inner(item) for item in items if not any(is_aggregate(node) for node in item.walk())]
-    made, keys = scope, list[Key]()
+    extended, keys = scope, list[Key]()
     for node in wanted:
         name, expression = _meant(node, items, scope)
         key_tree = scope.resolved(expression)
@@ -55,12 +55,12 @@ def grouped(tree: exp.Select, scope: Scope) -> tuple[Scope, tuple[Key, ...]]:
             column = scope.column(expression)
             name = column.name if column.name.casefold() == name.casefold() else name
         else:
-            made, column = made.derived(name, expression)
+            extended, column = extended.derived(name, expression)
         key = Key(name, column, key_tree)
         if any(key.text == other.text for other in keys):
             raise InvalidParameterError(f"{name!r:.60} is twice in GROUP BY.", fix="name each key once.")
         keys.append(key)
-    return made, tuple(keys)
+    return extended, tuple(keys)
 
 
 def ordinal(node: exp.Literal, items: Sequence[exp.Expression], word: str) -> exp.Expression:

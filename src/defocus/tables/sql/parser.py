@@ -49,10 +49,10 @@ def written(node: exp.Expression) -> str:
 
 
 def _dialect(dialect: object) -> str:
-    known = sorted(name for name in Dialect.classes if name)
-    if not isinstance(dialect, str) or dialect.lower() not in known:
+    dialects = sorted(name for name in Dialect.classes if name)
+    if not isinstance(dialect, str) or dialect.lower() not in dialects:
         raise InvalidParameterError(
-            f"There is no dialect {dialect!r:.40} of SQL.", fix=f"choose one of {', '.join(known)}."
+            f"There is no dialect {dialect!r:.40} of SQL.", fix=f"choose one of {', '.join(dialects)}."
         )
     return dialect.lower()
 

@@ -48,12 +48,12 @@ def chosen_keys(
         raise InvalidParameterError(
             "No group can fulfil the conditions in WHERE.", fix="check the lists that a key is compared with."
         )
-    known = [
+    grouping = [
         column if values is None else replace(column, values=tuple(values))
         for column, values in zip(columns, shown, strict=True)
     ]
-    unknown = tuple(column.name for column in known if column.values is None and column.kind is not Kind.BOOLEAN)
-    return declared_keys(known), unknown
+    unknown = tuple(column.name for column in grouping if column.values is None and column.kind is not Kind.BOOLEAN)
+    return declared_keys(grouping), unknown
 
 
 _MOST_ITEMS = 1_000
@@ -133,7 +133,7 @@ class _Reader:
         """The columns of the answer, and the names of its keys."""
         names = [key.name for key in self.keys]
         chosen: set[int] = set()
-        found: list[tuple[str, exp.Expression, exp.Expression]] = []
+        shown: list[tuple[str, exp.Expression, exp.Expression]] = []
         for item in items:
             inner, alias = _item(item)
             _refuse_star(inner)
@@ -147,10 +147,10 @@ class _Reader:
                 names[place] = alias or names[place]
                 continue
             tree = self._released(inner, {}, "SELECT", alias)
-            found.append((alias, inner, tree))
-        taken = [name.casefold() for name in names] + [alias.casefold() for alias, _, _ in found if alias]
+            shown.append((alias, inner, tree))
+        taken = [name.casefold() for name in names] + [alias.casefold() for alias, _, _ in shown if alias]
         outputs = []
-        for alias, inner, tree in found:
+        for alias, inner, tree in shown:
             name = alias or free(self._default(inner), taken)
             taken.append(name.casefold())
             outputs.append(Output(name, self._statistic(tree, inner), canonical(inner)))
@@ -189,14 +189,14 @@ class _Reader:
                 aggregate, default, notes = self.calls.read(part)
                 wanted = name if name and part is root else default
                 return exp.column(self.asked.reference(aggregate, wanted, notes), quoted=True)
-            if not keys_first and (found := self._alias(part, aliases)) is not None:
-                return found
+            if not keys_first and (alias := self._alias(part, aliases)) is not None:
+                return alias
             if any(type(part) is type(key.tree) or isinstance(part, exp.Column) for key in self.keys):
                 key = self._key(part)
                 if key is not None:
                     return exp.column(f"k{key}", quoted=True)
-            if keys_first and (found := self._alias(part, aliases)) is not None:
-                return found
+            if keys_first and (alias := self._alias(part, aliases)) is not None:
+                return alias
             if isinstance(part, exp.Column):
                 _refuse_star(part)
                 self.scope.column(part)
@@ -215,19 +215,19 @@ class _Reader:
     def _alias(self, part: exp.Expression, aliases: dict[str, exp.Expression]) -> exp.Expression | None:
         if not isinstance(part, exp.Column) or part.args.get("table") is not None:
             return None
-        found = matching(part.this, list(aliases))
-        return exp.paren(aliases[found[0]].copy()) if found else None
+        matches = matching(part.this, list(aliases))
+        return exp.paren(aliases[matches[0]].copy()) if matches else None
 
     def _orders(self, tree: exp.Select, names: Sequence[str], aliases: dict[str, exp.Expression]) -> list[Order]:
         clause = tree.args.get("order")
         if clause is None:
             return []
         only(clause, "ORDER BY", "expressions")
-        known = aliases | {name: exp.column(f"k{i}", quoted=True) for i, name in enumerate(names)}
-        made = []
-        for each in clause.expressions:
-            only(each, "ORDER BY", "this", "desc", "nulls_first")
-            node = each.this
+        targets = aliases | {name: exp.column(f"k{i}", quoted=True) for i, name in enumerate(names)}
+        orders = []
+        for order in clause.expressions:
+            only(order, "ORDER BY", "this", "desc", "nulls_first")
+            node = order.this
             if isinstance(node, exp.Literal) and not node.is_string:
                 node = ordinal(node, tree.expressions, "ORDER BY")
                 node = node.this if isinstance(node, exp.Alias) else node
@@ -237,15 +237,15 @@ class _Reader:
                 raise UnsupportedSqlError(
                     f"ORDER BY {canonical(node)[:40]}", why="it names no column", fix="order by a released column."
                 )
-            made.append(
+            orders.append(
                 Order(
-                    self._released(node, known, "ORDER BY"),
-                    bool(each.args.get("desc")),
-                    bool(each.args.get("nulls_first")),
+                    self._released(node, targets, "ORDER BY"),
+                    bool(order.args.get("desc")),
+                    bool(order.args.get("nulls_first")),
                     canonical(node),
                 )
             )
-        return made
+        return orders
 
 
 def _item(item: exp.Expression) -> tuple[exp.Expression, str]:

@@ -245,10 +245,10 @@ def _weights(steps: int, bits: int, *, fine: bool) -> tuple[Ints, Ints]:
     if fine:
         left = np.arange(steps, 0, -1, dtype=np.int64)
     else:
-        found = [steps]
-        while found[-1] > 1:
-            found.append(min(found[-1] - 1, math.floor(found[-1] / 1.05)))
-        left = np.array(found, dtype=np.int64)
+        lengths = [steps]
+        while lengths[-1] > 1:
+            lengths.append(min(lengths[-1] - 1, math.floor(lengths[-1] / 1.05)))
+        left = np.array(lengths, dtype=np.int64)
     weights = np.rint(2.0**bits / np.sqrt(energy[left - 1])).astype(np.int64)
     return steps - left[1:], np.asarray(weights)
 
