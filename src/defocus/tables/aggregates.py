@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Self, TypeAlias, final
+from typing import Any, ClassVar, Self, TypeAlias, final
 
 import numpy as np
 from sqlglot import exp
@@ -101,21 +101,20 @@ class Measured(Aggregate):
     """An aggregate that is measured by itself: a statement counts cells for each group, and each cell gets noise."""
 
     __slots__ = ()
+    counts: ClassVar[str] = "rows"
+    """What is counted: "rows" and "people" by their weights, "values" one by one."""
+    cell: ClassVar[str]
+    """What one cell is, in words."""
 
     @property
     def cells(self) -> int:
         """How many cells each group has."""
-        return 1
+        return len(self.titles(""))
 
     @property
     def importance(self) -> int:
         """How many numbers depend on it, by which the budget is shared."""
         return 1
-
-    @property
-    def counts(self) -> str:
-        """What is counted: "rows" and "people" by their weights, "values" one by one."""
-        return "rows"
 
     def rule(self, unit: str | None) -> str | None:  # noqa: ARG002  # for those that bound people
         """What is bounded or dropped, in words; ``unit`` names the person, None where each row is a unit."""
@@ -150,14 +149,9 @@ class Measured(Aggregate):
     def release(self, name: str, measuring: Measuring, mechanism: Any, bits: Bits) -> list[AnswerColumn]:
         """Its columns, with noise."""
         exact = measuring.exact(self.statement(measuring), self.cells)
-        noisy, how = mechanism.noisy(exact, bits, measuring.grid), f"{self._cell}, {mechanism.words}"
+        noisy, how = mechanism.noisy(exact, bits, measuring.grid), f"{self.cell}, {mechanism.words}"
         columns = enumerate(self.titles(name))
         return [replace(noisy, cells=noisy.cells[:, i : i + 1]).count(title, np.ones(1), how) for i, title in columns]
-
-    @property
-    def _cell(self) -> str:
-        """What one cell is, in words."""
-        return self.words
 
 
 @final
@@ -165,15 +159,8 @@ class Measured(Aggregate):
 class Units(Measured):
     """The number of people."""
 
-    @property
-    def words(self) -> str:
-        """What is asked, in words."""
-        return "number of people"
-
-    @property
-    def counts(self) -> str:
-        """People."""
-        return "people"
+    counts = "people"
+    words = cell = "number of people"
 
     def sensitivity(self, person: PersonWeight) -> Sensitivity:
         """How far one person moves all cells together."""
@@ -189,6 +176,8 @@ class Units(Measured):
 class Distinct(Measured):
     """The number of different values, of which one person brings at most ``at_most``."""
 
+    counts = "values"
+    cell = "number of values"
     text: str
     at_most: int
 
@@ -211,11 +200,6 @@ class Distinct(Measured):
             )
         return replace(self, at_most=1 if rows.unit is None else self.at_most)
 
-    @property
-    def counts(self) -> str:
-        """Values."""
-        return "values"
-
     def rule(self, unit: str | None) -> str | None:
         """What is bounded or dropped, in words."""
         most = f"at most {self.at_most} different values of {self.text}"
@@ -229,16 +213,13 @@ class Distinct(Measured):
         """What the engine is asked for."""
         return measuring.distinct_sql(self.text, self.at_most)
 
-    @property
-    def _cell(self) -> str:
-        return "number of values"
-
 
 @final
 @dataclass(frozen=True, slots=True)
 class Histogram(Measured):
     """How many rows lie between neighbouring edges; what lies outside them counts in the outermost."""
 
+    cell = "rows between two edges"
     text: str
     edges: tuple[float, ...]
 
@@ -261,11 +242,6 @@ class Histogram(Measured):
         """The columns of the answer that it fills."""
         return [f"{name}_{low:g}_to_{high:g}" for low, high in itertools.pairwise(self.edges)]
 
-    @property
-    def cells(self) -> int:
-        """How many cells each group has."""
-        return len(self.edges) - 1
-
     def rule(self, unit: str | None) -> str:  # noqa: ARG002  # it is the same for all units
         """What is bounded or dropped, in words."""
         return f"values of {self.text} outside the edges count in the outermost, missing ones not at all"
@@ -277,10 +253,6 @@ class Histogram(Measured):
     def statement(self, measuring: Measuring) -> exp.Select:
         """What the engine is asked for."""
         return measuring.between_sql(self.text, self.edges)
-
-    @property
-    def _cell(self) -> str:
-        return "rows between two edges"
 
 
 @final
