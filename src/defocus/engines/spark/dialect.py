@@ -14,10 +14,9 @@ from typing import Any
 
 from sqlglot import exp
 
-from defocus.engines.rewriting import FLOAT, INTEGER, NUMERIC, TEXT_TYPES, Kinds, Rule, lower
 from defocus.engines.schema import cased
 from defocus.engines.spark import types
-from defocus.engines.syntax import constant
+from defocus.engines.syntax import FLOAT, INTEGER, NUMERIC, TEXT_TYPES, Kinds, Rule, constant, lower
 from defocus.engines.syntax import fill_spark as fill
 
 __all__ = ["lowered"]

@@ -13,8 +13,7 @@ from defocus.tables.expressions.dates import MOMENTS, date_part
 from defocus.tables.expressions.guards import cast, in_calendar, settled
 from defocus.tables.expressions.numbers import NUMBERS, bucket
 from defocus.tables.expressions.operators import OPERATORS
-from defocus.tables.expressions.parser import EXPRESSIONS, parsed, refuse_unwritable
-from defocus.tables.expressions.refusals import only, refusal
+from defocus.tables.expressions.parser import EXPRESSIONS, only, parsed, refusal, refuse_unwritable
 from defocus.tables.expressions.terms import Term, known
 from defocus.tables.expressions.texts import TEXTS
 

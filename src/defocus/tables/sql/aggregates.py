@@ -22,8 +22,8 @@ from defocus.tables.aggregates import (
 from defocus.tables.contribution import FIND
 from defocus.tables.splits import Argument
 from defocus.tables.sql.bounds import clamp, interval, number
+from defocus.tables.sql.parser import only
 from defocus.tables.sql.query import Scope
-from defocus.tables.sql.refusals import only
 from defocus.tables.statistics import MOMENTS, Statistic, count
 
 __all__ = ["Asked", "Calls", "free", "is_aggregate"]

@@ -31,8 +31,7 @@ from defocus.tables.keys import Keys
 from defocus.tables.planner import Plan
 from defocus.tables.query import Query, printable
 from defocus.tables.rows import Rows
-from defocus.tables.sql.bounds import interval
-from defocus.tables.sql.domains import conjuncts, domain
+from defocus.tables.sql.bounds import conjuncts, domain, interval
 from defocus.tables.sql.parser import DIALECT, written
 from defocus.tables.sql.postprocessing import Finish, Output, linear, references
 

@@ -18,8 +18,8 @@ from defocus.engines.syntax import column, named
 from defocus.errors import InvalidParameterError, UnknownColumnError, UnsupportedSqlError
 from defocus.tables.rows import Rows, join_private, join_public
 from defocus.tables.sql.aggregates import is_aggregate
+from defocus.tables.sql.parser import only, refuse_inside
 from defocus.tables.sql.query import Named, Scope, matching, unused
-from defocus.tables.sql.refusals import only, refuse_inside
 
 __all__ = ["Catalogue", "Public", "from_clause", "joined", "public_table", "renamed"]
 

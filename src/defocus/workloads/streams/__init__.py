@@ -39,7 +39,7 @@ from defocus.workloads.streams.state import (
     resting,
     take,
 )
-from defocus.workloads.streams.toeplitz import Floats
+from defocus.workloads.streams.strategies import Floats
 
 __all__ = ["RunningSum"]
 

@@ -36,8 +36,7 @@ from defocus.privacy.html import html_facts
 from defocus.workloads.record_counts import entries
 from defocus.workloads.streams.design import Design, Errors
 from defocus.workloads.streams.state import Codes, StateFile, sealed
-from defocus.workloads.streams.strategies import Factor, Tree, merging
-from defocus.workloads.streams.toeplitz import Floats, Ints
+from defocus.workloads.streams.strategies import Factor, Floats, Ints, Tree, merging
 
 __all__ = ["FactorMemory", "Memory", "Noise", "Running", "Step", "TreeMemory", "counted", "memory_of"]
 
