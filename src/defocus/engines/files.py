@@ -99,7 +99,13 @@ class Files:
         first = _types(self.paths[0])
         check_names([*first, *self.partitions], _shown(self.paths[0]))
         for path in self.paths[1:]:
-            _same(first, _types(path), self.paths[0], path)
+            types = _types(path)
+            for name in first.keys() | types.keys():
+                if first.get(name) != types.get(name):
+                    raise SourceError(
+                        f"The column {name!r:.60} is not the same in {_shown(self.paths[0])} and {_shown(path)}.",
+                        fix="write the files with the same columns of the same types.",
+                    )
         return first
 
     def header(self) -> tuple[str, list[str]]:
@@ -222,7 +228,8 @@ def _expand(text: str) -> Iterator[tuple[Path, dict[str, str | None]]]:
         for file in inside:
             yield file, _keys(file, path)
     elif glob.has_magic(text):
-        matches = sorted(file for file in _matches(path) if file.is_file())
+        paths = map(Path, glob.iglob(str(path), recursive=True))  # noqa: PTH207 - Path.glob takes no absolute pattern
+        matches = sorted(file for file in paths if file.is_file())
         if not matches:
             raise SourceError(f"No file matches {text!r:.200}.", fix="check the pattern.")
         fixed = next(part for part in path.parents if not glob.has_magic(str(part)))
@@ -230,10 +237,6 @@ def _expand(text: str) -> Iterator[tuple[Path, dict[str, str | None]]]:
             yield match, _keys(match, fixed)
     else:
         raise SourceError(f"There is no file {text!r:.200}.", fix=f"check the path, seen from {Path.cwd()}.")
-
-
-def _matches(pattern: Path) -> Iterator[Path]:
-    return map(Path, glob.iglob(str(pattern), recursive=True))  # noqa: PTH207 - Path.glob takes no absolute pattern
 
 
 def _keys(file: Path, root: Path) -> dict[str, str | None]:
@@ -296,15 +299,6 @@ def _types(path: Path) -> dict[str, Any]:
         raise SourceError(f"{_shown(path)} is not a Parquet file that can be read.", fix="write the file again.")
     check_names(schema.names, _shown(path))
     return {field.name: field.type for field in schema}
-
-
-def _same(first: dict[str, Any], other: dict[str, Any], one: Path, two: Path) -> None:
-    for name in first.keys() | other.keys():
-        if first.get(name) != other.get(name):
-            raise SourceError(
-                f"The column {name!r:.60} is not the same in {_shown(one)} and {_shown(two)}.",
-                fix="write the files with the same columns of the same types.",
-            )
 
 
 def _header(path: Path, format_: str) -> tuple[str, list[str]]:

@@ -172,7 +172,7 @@ def _opened(engine: Engine, origin: Origin) -> Source:
 def _seen(engine: Engine, origin: Origin, names: Names | None) -> tuple[exp.Expression, Schema]:
     """The rows as the engine reads them, and their columns."""
     with contextlib.suppress(EngineError):
-        relation = _relation(engine, origin) if names is None else _named(engine, names)
+        relation = _relation(engine, origin, names)
         return relation, engine.schema(relation)
     of = "" if names is None else f"the table {origin.table} of "
     raise SourceError(
@@ -181,8 +181,11 @@ def _seen(engine: Engine, origin: Origin, names: Names | None) -> tuple[exp.Expr
     )
 
 
-def _relation(engine: Engine, origin: Origin) -> exp.Expression:
+def _relation(engine: Engine, origin: Origin, names: Names | None) -> exp.Expression:
     """The rows as the engine reads them."""
+    if names is not None:
+        assert isinstance(engine, DuckDbEngine | PostgreSqlEngine)  # noqa: S101  # where databases are
+        return engine.named(names)
     if isinstance(engine, SparkEngine) and origin.frame is None:
         if origin.spark is not None:
             return engine.attached(origin.spark)
@@ -192,12 +195,6 @@ def _relation(engine: Engine, origin: Origin) -> exp.Expression:
     if origin.files is not None:
         return origin.files.relation()
     return engine.publish("rows", origin.frame)
-
-
-def _named(engine: Engine, names: Names) -> exp.Expression:
-    """A table of a database, or what a view of it selects."""
-    assert isinstance(engine, DuckDbEngine | PostgreSqlEngine)  # noqa: S101  # where databases are
-    return engine.named(names)
 
 
 def _kinds(types: Mapping[str, Kind | str], own: Schema) -> dict[str, Kind]:

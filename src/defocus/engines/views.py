@@ -1,6 +1,6 @@
 """What a view may be: a plain selection, in which no row decides about another and none can fail."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias, final
 
@@ -163,7 +163,7 @@ def constant(node: exp.Expression) -> bool:
     if isinstance(node, exp.Literal | exp.Null | exp.Boolean | exp.CurrentUser | exp.SessionUser):
         return True
     if isinstance(node, exp.Array) or (isinstance(node, exp.Anonymous) and node.name.upper() == "ALL"):
-        return _constants(node.expressions)
+        return all(constant(one) for one in node.expressions)
     if isinstance(node, exp.Cast):
         inner = _bare(node.this)
         again = not isinstance(inner, exp.Cast | exp.Array) or node.to.is_type("text", "array<text>")
@@ -176,10 +176,6 @@ def _bare(node: exp.Expression) -> exp.Expression:
     while isinstance(node, exp.Paren):
         node = node.this
     return node
-
-
-def _constants(nodes: Sequence[exp.Expression]) -> bool:
-    return all(constant(one) for one in nodes)
 
 
 def _word(node: object) -> str:

@@ -13,11 +13,11 @@ Reference: Amin, Kulesza, Munoz Medina, Vassilvitskii (2019), Bounding user cont
 differential privacy, for the trade-off.
 """
 
+import itertools
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, final
+from typing import final
 
 import numpy as np
 import numpy.typing as npt
@@ -219,7 +219,7 @@ def best_bound(
     """
     sure = people > scale * math.log(20 * len(EDGES))
     numbers = np.where(sure, people, 0).astype(np.float64)
-    rows = np.array(_middles(EDGES))
+    rows = np.array([(low + 1 + high) / 2 for low, high in itertools.pairwise((0, *EDGES))])  # in the middle of each
     total = max(1.0, float((numbers * rows).sum()))
     errors = []
     for bound in EDGES:
@@ -231,11 +231,6 @@ def best_bound(
         of_quotients = math.hypot(math.sqrt(0.5) * spread, math.sqrt(max(0.0, uneven) * groups) / 4)
         errors.append(of_counts + (of_quotients if quotients else 0.0))
     return EDGES[int(np.argmin(errors))]
-
-
-def _middles(edges: Sequence[int]) -> list[float]:
-    """A number of rows in the middle of each bucket."""
-    return [(low + 1 + high) / 2 for low, high in zip((0, *edges), edges, strict=False)]
 
 
 def naming(opened: Source, name: str) -> Source:
@@ -279,12 +274,9 @@ def _rounded(opened: Source, name: str) -> bool:
     stored = opened.origin.stored().get(name)
     if stored is None:
         return name in opened.engine.finer(opened.raw)
-    return _is_finer(stored.value_type if pa.types.is_dictionary(stored) else stored)
-
-
-def _is_finer(stored: Any) -> bool:
-    """Days that are stored in milliseconds, and nanoseconds, which DuckDB drops itself from old Parquet files."""
-    return bool(pa.types.is_date64(stored) or (pa.types.is_timestamp(stored) and stored.unit == "ns"))
+    kind = stored.value_type if pa.types.is_dictionary(stored) else stored
+    # Days that are stored in milliseconds, and nanoseconds, which DuckDB drops itself from old Parquet files.
+    return bool(pa.types.is_date64(kind) or (pa.types.is_timestamp(kind) and kind.unit == "ns"))
 
 
 def _as_written(opened: Source, name: str) -> exp.Select:

@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -161,7 +160,7 @@ class Cube:
 
     def _keys(self, planned: workloads.Plan) -> pa.Table:
         """One line for each answer: the values of the columns of its table, and nothing for the others."""
-        domains = [_values(keys) for keys in self._domains()]
+        domains = [keys.table.column(0).to_pylist() for keys in self._domains()]
         marginals = planned.workload
         assert isinstance(marginals, workloads.Marginals)  # noqa: S101  # what was planned
         lines: list[tuple[Any, ...]] = []
@@ -192,10 +191,6 @@ class Cube:
             said.append(Rule(f"one {self.rows.unit} counts with at most {self.bound}", Effect.BOUND))
         left_out = "rows with other values than the declared ones are left out"
         return rules_of((*said, left_out, "an empty key stands for all values"))
-
-
-def _values(keys: Keys) -> Sequence[Any]:
-    return list(keys.table.column(0).to_pylist())
 
 
 def _how(planned: workloads.Plan) -> str:

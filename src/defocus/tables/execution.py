@@ -27,7 +27,6 @@ from defocus.engines.syntax import column, named
 from defocus.errors import InvalidParameterError
 from defocus.mechanisms import PartitionSelection
 from defocus.noise import Bits
-from defocus.tables.aggregates import Aggregate
 from defocus.tables.contribution import DEFAULT_ROWS, EDGES, Bound, best_bound
 from defocus.tables.keys import EVERYTHING, Keys
 from defocus.tables.measurement import Measuring, Statement
@@ -63,7 +62,9 @@ class Run:
     def _answer(self, keys: Keys | None) -> tuple[Keys, tuple[AnswerColumn, ...], tuple[str, ...]]:
         chosen = keys if keys is not None else self._found_keys()
         if not chosen.number:
-            return chosen, tuple(_nothing(self.plan.arrangement.aggregates)), ()
+            x, how = np.zeros(0), "no group was found"
+            titles = self.plan.arrangement.titles
+            return chosen, tuple(AnswerColumn(title, x, x, x, x, integral=False, how=how) for title in titles), ()
         if self.plan.contributions is not None:
             return self._bounded(chosen, self.plan.contributions)
         with published(self.rows, self.by, chosen, self.bound) as groups:
@@ -160,14 +161,6 @@ def rehearse(rows: Rows, by: Sequence[str], wanted: Sequence[str]) -> None:
             " charged.",
             fix="ask it from a place with fewer nested calls, ask a smaller question, or raise sys.setrecursionlimit.",
         )
-
-
-def _nothing(aggregates: Sequence[tuple[str, Aggregate]]) -> Iterator[AnswerColumn]:
-    """The columns of an answer in which no group was found."""
-    empty = np.zeros(0)
-    for name, aggregate in aggregates:
-        for title in aggregate.titles(name):
-            yield AnswerColumn(title, empty, empty, empty, empty, integral=False, how="no group was found")
 
 
 def _deeper(calls: int, work: Callable[[], _T]) -> _T:

@@ -312,10 +312,6 @@ def undivided(division: Division | None, ledger: Ledger) -> list[str]:
     parts = ledger.terms.parts
     if parts is None or in_ledger(division) is not None:
         return []
-    return [f"the ledger has {parts}; rows opened without these parts are charged to everybody: declare {_said(parts)}"]
-
-
-def _said(parts: Parts) -> str:
-    """How these parts are declared."""
     column = json.dumps(parts.column, ensure_ascii=False)
-    return f"parts={column}" if parts.apart == "rows" else f'parts=dp.parts({column}, people="{IN_ONE_PART}")'
+    said = f"parts={column}" if parts.apart == "rows" else f'parts=dp.parts({column}, people="{IN_ONE_PART}")'
+    return [f"the ledger has {parts}; rows opened without these parts are charged to everybody: declare {said}"]

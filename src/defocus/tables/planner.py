@@ -10,7 +10,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TypeAlias, TypeVar, final
 
-from defocus.errors import CannotCalibrateError, InvalidParameterError, NotDeclaredError, Number, in_range
+from defocus.errors import CannotCalibrateError, InvalidParameterError, NotDeclaredError, Number
 from defocus.mechanisms import PartitionSelection, Quantiles, RangeFinding
 from defocus.privacy import calibrate
 from defocus.privacy.budgets import Budget
@@ -62,6 +62,11 @@ class MeasurementPlan:
     def apart(self) -> list[tuple[str, Measured]]:
         """The aggregates that are measured by themselves."""
         return [(name, aggregate) for name, aggregate in self.aggregates if isinstance(aggregate, Measured)]
+
+    @property
+    def titles(self) -> list[str]:
+        """The columns of the answer."""
+        return [title for name, aggregate in self.aggregates for title in aggregate.titles(name)]
 
     @property
     def texts(self) -> list[str]:
@@ -228,14 +233,9 @@ def _shares(tasks: Sequence[Task], power: float) -> list[Fraction]:
     free = [task.importance**power for task in tasks if task.fixed is None]
     if not free:
         return [Fraction(1, len(tasks)) for _ in tasks]
-    parts = iter(_parts(free))
+    whole = [max(1, round(number / sum(free) * 10**6)) for number in free]  # exact parts of one
+    parts = (Fraction(part, sum(whole)) for part in whole)
     return [task.fixed * scale if task.fixed is not None else rest * next(parts) for task in tasks]
-
-
-def _parts(numbers: Sequence[float]) -> list[Fraction]:
-    """Numbers as exact parts of one."""
-    whole = [max(1, round(number / sum(numbers) * 10**6)) for number in numbers]
-    return [Fraction(part, sum(whole)) for part in whole]
 
 
 def _error(tasks: Sequence[Task], noises: Mapping[Key, CellNoise | Fraction]) -> float:
@@ -330,14 +330,14 @@ def plan(
 
     ``keys`` is the number of public groups, None where they are to be found.
     """
-    epsilon, delta = _amounts(budget)
+    assert budget.epsilon is not None  # noqa: S101  # a question is paid for in epsilon, and perhaps in delta
+    epsilon, delta = Fraction(budget.epsilon), Fraction(budget.delta or 0)
     if keys is None and not delta:
         raise keys_need_delta(1e-5)
-    checked = _weights(arrangement, weights)
     person = _weighed(arrangement, bound, keys, epsilon, replace=replace)
     searched = epsilon * _CONTRIBUTIONS if person.find else Fraction(0)
     left = (epsilon - searched) * (1 if keys is not None else 1 - _KEYS)
-    tasks = _tasks(arrangement, person, checked, epsilon)
+    tasks = _tasks(arrangement, person, {name: float(weight) for name, weight in weights.items()}, epsilon)
     noises, uses_delta = shared(tasks, left, delta if keys is not None else delta / 2)
     selection = None
     if keys is None:
@@ -421,21 +421,3 @@ def _grid(most: int, epsilon: Fraction) -> int:
             fix="bound contributions more tightly, or spend more.",
         )
     return grid
-
-
-def _amounts(budget: Budget) -> tuple[Fraction, Fraction]:
-    if budget.epsilon is None:
-        raise InvalidParameterError(
-            "A question is paid for in epsilon, and in delta if you like.", fix="pass epsilon= and perhaps delta=."
-        )
-    return Fraction(budget.epsilon), Fraction(budget.delta or 0)
-
-
-def _weights(arrangement: MeasurementPlan, weights: Mapping[str, Number]) -> dict[str, float]:
-    names = [name for name, _ in arrangement.aggregates]
-    unknown = [name for name in weights if name not in names]
-    if unknown:
-        raise InvalidParameterError(
-            f"There is no column {unknown[0]!r:.60} to give a larger share to.", fix=f"choose among {', '.join(names)}."
-        )
-    return {name: float(in_range(f"the share of {name}", value, 1e-6, 10**6)) for name, value in weights.items()}

@@ -52,7 +52,7 @@ class Law:
         """The probability of more than ``t``."""
         total = self.deviation
         if not self.scales or total == 0:
-            return _normal_tail(t / total) if total else float(t < 0)
+            return 0.5 * math.erfc(t / total / math.sqrt(2)) if total else float(t < 0)
         if t < 0:
             return 1 - self.tail(-t)
         x, s = t / total, self.normal / total
@@ -136,10 +136,6 @@ def least(enough: Callable[[float], bool], low: float, high: float, *, precision
         middle = (low + high) / 2
         low, high = (low, middle) if enough(middle) else (middle, high)
     return high
-
-
-def _normal_tail(x: float) -> float:
-    return 0.5 * math.erfc(x / math.sqrt(2))
 
 
 FEWEST = 10

@@ -60,10 +60,9 @@ class Query:
     """Whether nobody gave a bound, so that the default one is used and said."""
 
     def __post_init__(self) -> None:
-        columns = [title for name, aggregate in self.arrangement.aggregates for title in aggregate.titles(name)]
-        if not columns:
+        if not self.arrangement.aggregates:
             raise InvalidParameterError("Nothing is asked.", fix="write for example agg(visits=dp.count()).")
-        checked_names(list(self.by), columns)
+        checked_names(list(self.by), self.arrangement.titles)
 
     def share(self, **weights: Number) -> "Query":
         """The same question with more of the budget for some columns: ``share(visits=2)`` counts visits twice."""

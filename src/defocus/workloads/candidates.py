@@ -12,7 +12,7 @@ from defocus.workloads.matrices import matrix_design, whole_multiple
 from defocus.workloads.optimum import Gram, Tell, flattest, least_total, quiet, singular_values
 from defocus.workloads.p_identity import p_identity
 from defocus.workloads.products import product_design, product_factors
-from defocus.workloads.queries import Array, Atom
+from defocus.workloads.queries import Array
 from defocus.workloads.strategy import Design
 from defocus.workloads.workload import LARGEST_DENSE, Workload
 
@@ -121,7 +121,10 @@ def _direct(workload: Workload, noise: str) -> tuple[float, Callable[[], Design]
 def _flat(workload: Workload, tell: Tell) -> Design:
     """The least largest variance: of a single product the product of each attribute's."""
     if len(workload.terms) == 1:
-        factors = [_flat_factor(atom, tell) for atom in workload.terms[0].atoms]
+        factors = [
+            flattest(atom.weighted_gram, atom.variances, atom.queries, tell=tell).matrix
+            for atom in workload.terms[0].atoms
+        ]
         if len(factors) == 1:
             return matrix_design("optimised matrix", workload.sizes, factors[0], 1.0)
         return product_design("product of optimised matrices", factors)
@@ -134,10 +137,6 @@ def _flat(workload: Workload, tell: Tell) -> Design:
 
     optimum = flattest(gram, workload.variances, workload.queries, tell=tell)
     return matrix_design("optimised matrix", workload.sizes, optimum.matrix, 1.0)
-
-
-def _flat_factor(atom: Atom, tell: Tell) -> Array:
-    return flattest(atom.weighted_gram, atom.variances, atom.queries, tell=tell).matrix
 
 
 def _dense_only(workload: Workload) -> None:

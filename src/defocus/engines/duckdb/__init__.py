@@ -106,7 +106,7 @@ class DuckDbEngine:
         """The stored tables of a given connection that are read, and how they were made."""
         if connection is not None:
             self._connection = connection
-            self._finish: Callable[[], Any] = _leave_open
+            self._finish: Callable[[], Any] = lambda: None  # a connection that was given stays open
             with self._turn:
                 self._check_connection("start")
             return
@@ -115,8 +115,9 @@ class DuckDbEngine:
         self._connection = _quietly("start", lambda: duckdb.connect(":memory:", config=config))
         spill = tempfile.mkdtemp(prefix="defocus-")
         self._finish = weakref.finalize(self, _give_back, self._connection, spill)
-        for text in [_attach(alias, path) for alias, path in (attached or {}).items()]:
-            _quietly("attach", partial(self._connection.execute, text))
+        for alias, path in (attached or {}).items():
+            file, name = exp.Literal.string(str(path)).sql("duckdb"), quoted(alias).sql("duckdb")
+            _quietly("attach", partial(self._connection.execute, f"ATTACH {file} AS {name} (READ_ONLY)"))
         _quietly("start", lambda: self._shut(spill, files))
 
     def _shut(self, spill: str, files: Sequence[Path]) -> None:
@@ -288,15 +289,6 @@ def _built_in() -> Counter[str]:
     """What :func:`_functions` finds on a connection on which nobody has made any."""
     with duckdb.connect(":memory:") as connection:
         return _functions(connection)
-
-
-def _attach(alias: str, path: Path) -> str:
-    file = exp.Literal.string(str(path)).sql("duckdb")
-    return f"ATTACH {file} AS {exp.to_identifier(alias, quoted=True).sql('duckdb')} (READ_ONLY)"
-
-
-def _leave_open() -> None:
-    """A connection that was given stays open."""
 
 
 def _give_back(connection: Any, spill: str) -> None:

@@ -162,10 +162,14 @@ class SparkEngine:
             self.withdraw(kept)
 
     def publish(self, name: str, table: pa.Table) -> exp.Table:
-        """Make a table known to the own session, until it is withdrawn."""
-        published = unique(name)
-        ready = sendable(table)
-        self._asked("read the table", lambda session: _send(session, ready, _written(published)))
+        """Make a table known to the own session, as a local relation, until it is withdrawn."""
+        published, ready = unique(name), sendable(table)
+
+        def send(session: Any) -> None:
+            with kept_active(session):  # which session is the program's active one must not change
+                session.createDataFrame(ready).createOrReplaceTempView(_written(published))
+
+        self._asked("read the table", send)
         return exp.Table(this=quoted(published))
 
     def withdraw(self, table: exp.Table) -> None:
@@ -298,12 +302,6 @@ def _digest(texts: Iterable[str]) -> str:
 
 def _written(name: str) -> str:
     return quoted(name).sql("spark")
-
-
-def _send(session: Any, table: pa.Table, name: str) -> None:
-    """Send a public table as a local relation. It must not change which session is the program's active one."""
-    with kept_active(session):
-        session.createDataFrame(table).createOrReplaceTempView(name)
 
 
 def _share(session: Any, frame: Any, name: str) -> str:

@@ -41,7 +41,7 @@ _BYTES = "TRY_VALIDATE_UTF8(CAST(ENCODE(a, 'ISO-8859-1') AS STRING))"
 def local(engine: SparkEngine, files: Files) -> exp.Expression:
     """Files of this machine, which every executor must be able to reach under the same path."""
     _check_folders(map(str, files.paths))
-    paths = [_escaped(path) for path in files.paths]
+    paths = [f"file://{_plain(str(path))}" for path in files.paths]
     options = {"basePath": f"file://{_root(files)}"} if files.partitions else {}
     if files.format == "parquet":
         types = files.columns()
@@ -143,9 +143,9 @@ def _check_folders(paths: Iterable[str]) -> None:
                 )
 
 
-def _plain(file: str) -> str:
-    """A file that Spark found, as a path in which no sign is a pattern."""
-    return "".join(f"\\{sign}" if sign in _MAGIC else sign for sign in file)
+def _plain(path: str) -> str:
+    """A path in which no sign is a pattern: Spark takes every path for one."""
+    return "".join(f"\\{sign}" if sign in _MAGIC else sign for sign in path)
 
 
 def _is_near(type_: Any) -> bool:
@@ -213,11 +213,6 @@ def _root(files: Files) -> Path:
     path = files.paths[0]
     outermost = f"{files.partitions[0]}="
     return next(folder.parent for folder in path.parents if folder.name.startswith(outermost))
-
-
-def _escaped(path: Path) -> str:
-    """The pattern that only this path matches: Spark takes every path for a pattern."""
-    return "file://" + "".join(f"\\{c}" if c in _MAGIC else c for c in str(path))
 
 
 def _is_moment(type_: Any, unit: str) -> bool:

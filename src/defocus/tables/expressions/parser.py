@@ -119,23 +119,17 @@ def refusal(node: exp.Expression) -> UnsupportedSqlError:
     for kinds, construct, why, fix in _CONSTRUCTS:
         if isinstance(node, kinds):
             return UnsupportedSqlError(construct, why=why, fix=fix)
-    if isinstance(node, exp.Func):
-        return _unknown(name)
-    return UnsupportedSqlError(f"The construct {name}", why="it is not among what every engine does alike", fix=_all())
-
-
-def _unknown(name: str) -> UnsupportedSqlError:
+    every = f"the functions are {_NAMES}."
+    if not isinstance(node, exp.Func):
+        return UnsupportedSqlError(
+            f"The construct {name}", why="it is not among what every engine does alike", fix=every
+        )
     near = difflib.get_close_matches(name.upper()[:40], _NAMES.split(", "), n=1)
-    hint = f"did you mean {near[0]}? " if near else ""
     return UnsupportedSqlError(
         f"The function {name[:40].upper()}",
         why="it is not among those that every engine computes alike",
-        fix=hint + _all(),
+        fix=f"did you mean {near[0]}? {every}" if near else every,
     )
-
-
-def _all() -> str:
-    return f"the functions are {_NAMES}."
 
 
 def _called(node: exp.Expression) -> str:
@@ -248,8 +242,9 @@ def parsed(text: str) -> exp.Expression:
     except (SqlglotError, RecursionError, ValueError, TypeError, AttributeError, IndexError) as error:
         if isinstance(error, InvalidParameterError):
             raise
+        shown = text if len(text) <= 60 else f"{text[:57]}..."
         raise InvalidParameterError(
-            f"The expression {_short(text)} cannot be read{_place(error)}.",
+            f"The expression {shown!r} cannot be read{_place(error)}.",
             fix="write one SQL expression, for example age >= 18 AND ward = 'A'; names with spaces or hyphens go in"
             " double quotes, text in single quotes.",
         ) from None
@@ -275,10 +270,6 @@ def _check(text: str, tokens: list[Token]) -> None:
     EXPRESSIONS.check_tokens(tokens)
     if not tokens and text.strip():
         raise UnsupportedSqlError("A comment", why="there is nothing else in the text", fix="write an expression.")
-
-
-def _short(text: str) -> str:
-    return repr(text if len(text) <= 60 else f"{text[:57]}...")
 
 
 def _place(error: Exception) -> str:

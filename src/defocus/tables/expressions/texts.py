@@ -101,12 +101,9 @@ def _or_empty(term: Term) -> Term:
 
 
 def _appended(a: Term, b: Term) -> Term:
-    sql = exp.DPipe(this=a.sql, expression=_right(b.sql), safe=True)
+    right = exp.Paren(this=b.sql) if isinstance(b.sql, exp.DPipe) else b.sql
+    sql = exp.DPipe(this=a.sql, expression=right, safe=True)
     return made(Kind.TEXT, sql, a, b, texts=a.texts + b.texts, extra=a.extra + b.extra)
-
-
-def _right(sql: exp.Expression) -> exp.Expression:
-    return exp.Paren(this=sql) if isinstance(sql, exp.DPipe) else sql
 
 
 def _replaced(node: exp.Replace, read: Read) -> Term:

@@ -47,9 +47,8 @@ def clamp(node: exp.Expression) -> tuple[exp.Expression, Number, Number] | None:
     while isinstance(node, exp.Paren):
         node = node.this
     if isinstance(node, exp.Anonymous) and node.name.lower() == "clamp" and len(node.expressions) == 3:
-        x, low, high = node.expressions
-        ends = number(low), number(high)
-        return None if None in ends else (x, *_both(ends))
+        low, high = number(node.expressions[1]), number(node.expressions[2])
+        return None if low is None or high is None else (node.expressions[0], low, high)
     for outer, inner in ((exp.Least, exp.Greatest), (exp.Greatest, exp.Least)):
         outside = _one_constant(node, outer)
         within = None if outside is None else _one_constant(outside[0], inner)
@@ -222,12 +221,6 @@ def _tidy(low: Fraction, high: Fraction) -> _Range | None:
         return None
     bottom, top = (int(x) if x.denominator == 1 else float(x) for x in (low, high))
     return bottom, top
-
-
-def _both(ends: tuple[Number | None, Number | None]) -> _Range:
-    low, high = ends
-    assert low is not None and high is not None  # noqa: S101, PT018  # the caller has seen to it
-    return low, high
 
 
 def _value(value: Any) -> Number | None:

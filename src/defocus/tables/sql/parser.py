@@ -255,13 +255,15 @@ def _check_tokens(tokens: list[Token]) -> None:
 
 def _tree(text: str, dialect: str) -> exp.Select:
     try:
-        trees = [tree for tree in sqlglot.parse(text, read=dialect) if not _nothing(tree)]
+        trees = [tree for tree in sqlglot.parse(text, read=dialect) if not isinstance(tree, exp.Semicolon | None)]
     except Exception:  # noqa: BLE001  # whatever hostile text does to the parser, it ends in a refusal
         raise _unreadable(text) from None
     if len(trees) > 1:
         raise UnsupportedSqlError("A second statement", why="one query is one release", fix="ask one SELECT at a time.")
     tree: Any = trees[0] if trees else None
-    while isinstance(tree, exp.Subquery) and set(_given(tree)) == {"this"}:
+    while isinstance(tree, exp.Subquery) and all(
+        name == "this" or value in (None, False, []) for name, value in tree.args.items()
+    ):
         tree = tree.this
     if not isinstance(tree, exp.Expression):
         raise InvalidParameterError("The query is empty.", fix="write SELECT COUNT(*) FROM …")
@@ -270,14 +272,6 @@ def _tree(text: str, dialect: str) -> exp.Select:
     if not isinstance(tree, exp.Select):
         raise statement_refusal(str(tree.key))
     return tree
-
-
-def _nothing(tree: object) -> bool:
-    return tree is None or isinstance(tree, exp.Semicolon)
-
-
-def _given(node: exp.Expression) -> list[str]:
-    return [name for name, value in node.args.items() if value not in (None, False, [])]
 
 
 def _translated(tree: exp.Select) -> str:

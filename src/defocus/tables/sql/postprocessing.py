@@ -71,12 +71,9 @@ def _with_constant(tree: exp.Binary) -> Linear | None:
     if isinstance(tree, exp.Mul | exp.Div):
         return _scaled(inner, float(constant) if isinstance(tree, exp.Mul) else 1 / float(constant))
     if isinstance(tree, exp.Sub):
-        inner, constant = (inner, -constant) if left is None else (_negative(inner), constant)
+        negative = Linear(inner.reference, -inner.factor, -inner.shift)
+        inner, constant = (inner, -constant) if left is None else (negative, constant)
     return Linear(inner.reference, inner.factor, inner.shift + float(constant))
-
-
-def _negative(inner: Linear) -> Linear:
-    return Linear(inner.reference, -inner.factor, -inner.shift)
 
 
 def computed(
@@ -305,7 +302,8 @@ class Finish:
         for i, ((_, kind), key) in enumerate(zip(self.keys, answer.keys.values(), strict=True)):
             if kind.numeric:
                 arrays[f"k{i}"] = key.cast(pa.float64()).to_numpy()
-        return {name: _floats(value) if name.startswith("o") else value for name, value in arrays.items()}
+        outputs = {name: values for name, values in arrays.items() if name.startswith("o")}
+        return arrays | {name: values.cast(pa.float64()).to_numpy() for name, values in outputs.items()}
 
     def _arranged(self, answer: Released, arrays: Mapping[str, Any]) -> Released:
         if not len(answer):
@@ -338,7 +336,3 @@ def _sorted(values: Any, order: Order) -> Any:
 
 def _words(order: Order) -> str:
     return f"{order.text}{', largest first' if order.descending else ''}"
-
-
-def _floats(values: Any) -> Any:
-    return values.cast(pa.float64()).to_numpy()
