@@ -20,14 +20,7 @@ from defocus.errors import SourceError
 
 __all__ = ["Files", "find"]
 
-_FORMATS = {
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".csv": "csv",
-    ".csv.gz": "csv",
-    ".tsv": "tsv",
-    ".tsv.gz": "tsv",
-}
+_FORMATS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".csv.gz": "csv", ".tsv": "tsv", ".tsv.gz": "tsv"}
 _ENDINGS = ", ".join(_FORMATS)
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 _HEADER = 1 << 20

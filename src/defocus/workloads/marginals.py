@@ -221,10 +221,7 @@ class Marginals:
     def products(self) -> Workload:
         """The same queries as a union of products."""
         terms = [
-            Term(
-                float(weight),
-                tuple(Identity(n) if i in chosen else Total(n) for i, n in enumerate(self.sizes)),
-            )
+            Term(float(weight), tuple(Identity(n) if i in chosen else Total(n) for i, n in enumerate(self.sizes)))
             for order in sorted(self.levels)
             for chosen, weight in zip(self.levels[order].tolist(), self.weights[order], strict=True)
         ]

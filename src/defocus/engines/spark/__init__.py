@@ -52,11 +52,7 @@ _REASONS: tuple[tuple[frozenset[str], str, str], ...] = (
         "the question is nested too deeply",
         "ask a smaller question, or give the driver -Xss8m.",
     ),
-    (
-        frozenset({"EXECUTOR_LOST"}),
-        "executors were lost",
-        "check that they have enough memory, and ask again.",
-    ),
+    (frozenset({"EXECUTOR_LOST"}), "executors were lost", "check that they have enough memory, and ask again."),
     (
         frozenset({"GONE"}),
         "the connection to it was lost, or it was stopped",
@@ -356,10 +352,7 @@ def _classes(error: Exception) -> Iterator[str]:
             cause = cause.getCause()
 
 
-_CHOSEN = {
-    "Sample": "a sample",
-    **dict.fromkeys(("GlobalLimit", "LocalLimit", "Offset", "Tail"), "a limit"),
-}
+_CHOSEN = {"Sample": "a sample", **dict.fromkeys(("GlobalLimit", "LocalLimit", "Offset", "Tail"), "a limit")}
 """Parts of plans that keep some rows because of others, in an order that Spark does not promise."""
 _ALIKE = "one of several rows that are alike in part"
 _CHANCE = re.compile(

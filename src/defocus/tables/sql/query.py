@@ -96,13 +96,7 @@ class SqlQuery:
             purpose = printable(self.text)[:200]
         try:
             answer = self.query.release(
-                epsilon=epsilon,
-                delta=delta,
-                purpose=purpose,
-                who=who,
-                request=request,
-                bits=bits,
-                progress=progress,
+                epsilon=epsilon, delta=delta, purpose=purpose, who=who, request=request, bits=bits, progress=progress
             )
         except NotRecordedError as problem:
             problem.release = self._finished(problem.release)

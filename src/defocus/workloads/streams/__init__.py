@@ -7,13 +7,7 @@ from typing import Any, final
 
 import numpy as np
 
-from defocus.errors import (
-    InvalidParameterError,
-    Number,
-    choice,
-    count,
-    positive,
-)
+from defocus.errors import InvalidParameterError, Number, choice, count, positive
 from defocus.ledger import Ledger
 from defocus.mechanisms.mechanism import NOISES, checked_budget
 from defocus.noise import Bits

@@ -22,13 +22,7 @@ import numpy as np
 from defocus.answers import Answer, AnswerColumn
 from defocus.answers.columns import CONFIDENCE
 from defocus.answers.tables import Keys
-from defocus.errors import (
-    Number,
-    ReleaseFailedError,
-    StreamEndedError,
-    StreamStateError,
-    UnfitDataError,
-)
+from defocus.errors import Number, ReleaseFailedError, StreamEndedError, StreamStateError, UnfitDataError
 from defocus.mechanisms import Laplace
 from defocus.noise import Bits, discrete_gaussian, discrete_laplace
 from defocus.noise.bits import source

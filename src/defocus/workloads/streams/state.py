@@ -394,6 +394,5 @@ def must_be_ledger(ledger: object) -> None:
     """Refuse anything else."""
     if not isinstance(ledger, Ledger):
         raise InvalidParameterError(
-            f"A stream is charged to a Ledger, but got {type(ledger).__name__}.",
-            fix="open one: Ledger.open(path, …).",
+            f"A stream is charged to a Ledger, but got {type(ledger).__name__}.", fix="open one: Ledger.open(path, …)."
         )
