@@ -2,7 +2,7 @@
 
 Numbers, dates and moments read from text in Spark, whose own casts know suffixes and forms that others do not.
 
-The patterns are those of ``spellings.py``, so that all engines read the same texts. Everything here is NULL where it
+The patterns are those of ``schema.py``, so that all engines read the same texts. Everything here is NULL where it
 cannot be read, and none of it can fail.
 """
 

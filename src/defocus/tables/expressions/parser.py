@@ -15,7 +15,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from defocus.errors import InvalidParameterError, UnsupportedSqlError
 
-__all__ = ["EXPRESSIONS", "QUERIES", "Limits", "nested_value", "only", "parsed", "refusal", "refuse_unwritable"]
+__all__ = ["EXPRESSIONS", "QUERIES", "Limits", "only", "parsed", "refusal", "refuse_unwritable"]
 
 
 _CLOCK = (
@@ -100,11 +100,6 @@ def only(node: exp.Expression, *names: str) -> None:
                 why="this form of it is not understood",
                 fix=f"leave out {name.replace('_', ' ')}.",
             )
-
-
-def nested_value() -> UnsupportedSqlError:
-    """The refusal of lists and structs, and of fields of them."""
-    return UnsupportedSqlError("A list, struct or JSON value", why=_NESTED[0], fix=_NESTED[1])
 
 
 def refusal(node: exp.Expression) -> UnsupportedSqlError:
@@ -266,7 +261,7 @@ def _check(text: str, tokens: list[Token]) -> None:
                 "A semicolon", why="there is one expression, not several statements", fix="remove what follows it."
             )
         if token.token_type in _BRACKETS:
-            raise nested_value()
+            raise UnsupportedSqlError("A list, struct or JSON value", why=_NESTED[0], fix=_NESTED[1])
     EXPRESSIONS.check_tokens(tokens)
     if not tokens and text.strip():
         raise UnsupportedSqlError("A comment", why="there is nothing else in the text", fix="write an expression.")
