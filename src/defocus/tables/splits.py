@@ -80,7 +80,7 @@ class Argument:
                 f"{text!r:.40} has only one bound.", fix="give both, as in mean(column, 0, 30) or bounds=(0, 30)."
             )
         argument = cls(text, missing=missing)
-        return argument if low is None else argument.within(low, high)
+        return argument if low is None else argument.within(*checked_bounds(text, low, high))
 
     def declared(self, rows: Rows) -> Self:
         """The argument with the bounds that were declared for its column, unless it has its own."""
@@ -97,13 +97,12 @@ class Argument:
         return self.within(declared.low, declared.high)
 
     def within(self, low: Any, high: Any) -> Self:
-        """The argument with these bounds."""
-        bottom, top = checked_bounds(self.text, low, high)
-        if self.missing is not None and not bottom <= finite("missing", self.missing) <= top:
+        """The argument with these bounds, which hold what stands for a missing value."""
+        if self.missing is not None and not low <= finite("missing", self.missing) <= high:
             raise InvalidParameterError(
-                "missing must lie within the bounds.", fix=f"choose missing in [{bottom}, {top}]."
+                "missing must lie within the bounds.", fix=f"choose missing in [{low}, {high}]."
             )
-        return replace(self, low=bottom, high=top)
+        return replace(self, low=low, high=high)
 
     def found(self, ranges: Mapping[str, tuple[float, float]]) -> Self:
         """The argument with the bounds that were found for it."""
