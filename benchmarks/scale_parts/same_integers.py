@@ -24,7 +24,7 @@ from defocus.tables.contribution import Bound
 from defocus.tables.keys import Keys
 from defocus.tables.measurement import Measuring
 from defocus.tables.rows import Rows
-from defocus.tables.splits import PRESENCE, Scaled, Split
+from defocus.tables.splits import PRESENCE, Argument, Split
 from defocus.tables.weights import RowSampler, published
 
 GRID = 2**20
@@ -34,16 +34,16 @@ BOUNDS = {
     "weights by group": Bound(groups=3, per_group=2),
     "sampling": Bound(rows=5, by="sampling"),
 }
-VALUE = Scaled("v", 0, 100)
+VALUE = Argument("v", 0, 100)
 
 
 def questions(measuring: Measuring) -> Iterator[tuple[str, Callable[[], Any]]]:
     """What is computed under every bound, and what is computed under the first one only."""
     yield "count, mean, variance", lambda: measuring.cells([PRESENCE, Split((VALUE,), (1,)), Split((VALUE,), (2,))])
-    yield "people", measuring.people
+    yield "people", lambda: [measuring.exact(measuring.people_sql(), 1)]
     if measuring.groups.bound is BOUNDS["weights"]:
-        yield "quantiles", lambda: [measuring.buckets(VALUE, 256)]
-        yield "distinct", lambda: [measuring.distinct("CAST(v AS BIGINT)", 5)]
+        yield "quantiles", lambda: [measuring.exact(measuring.buckets_sql(VALUE, 256), 256)]
+        yield "distinct", lambda: [measuring.exact(measuring.distinct_sql("CAST(v AS BIGINT)", 5), 1)]
 
 
 def asked(rows: Rows) -> dict[str, Any]:

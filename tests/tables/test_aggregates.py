@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from defocus import tables as ask
 from defocus.errors import DefocusError, InvalidParameterError
-from defocus.tables import aggregates as ask
 
 BOUNDED: list[Any] = [
     ask.sum,
@@ -63,6 +63,27 @@ def test_bounds_are_given_once_and_both() -> None:
         ask.mean("x", bounds="find", missing=0)
     with pytest.raises(InvalidParameterError, match="within the bounds"):
         ask.mean("x", 0, 1, missing=2)
+
+
+def test_a_ledger_remembers_aggregates_by_these_texts() -> None:
+    """An answer is recalled by a digest of them, so that of an older version is found only if they stay."""
+    age = "Argument(text='age', low=0, high=120, find=False, missing=None)"
+    found = "Argument(text='age', low=None, high=None, find=True, missing=None)"
+    texts = {
+        "Statistic(operation='count', arguments=())": ask.count(),
+        f"Statistic(operation='mean', arguments=({age},))": ask.mean("age", 0, 120),
+        f"Statistic(operation='sum', arguments=({found},))": ask.sum("age", bounds="find"),
+        f"Statistic(operation='covariance', arguments=({age}, {age}))": ask.covariance(
+            "age", "age", x_bounds=(0, 120), y_bounds=(0, 120)
+        ),
+        "Units()": ask.count_units(),
+        "Distinct(text='ward', at_most=2)": ask.count_distinct("ward", at_most=2),
+        "Histogram(text='age', edges=(0.0, 18.0))": ask.histogram("age", [0, 18]),
+        f"Quantile(argument={age}, levels=(Fraction(1, 2),), buckets=1024, single=True, intervals=False)": ask.median(
+            "age", 0, 120
+        ),
+    }
+    assert [repr(aggregate) for aggregate in texts.values()] == list(texts)
 
 
 @pytest.mark.parametrize("level", [0, 1, -0.5, 2, math.nan, "0.5", True])

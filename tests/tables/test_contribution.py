@@ -146,7 +146,8 @@ def test_nobody_weighs_more_than_was_charged_whatever_bound_is_found(opened: Cal
         assert asked.keys is not None
         with published(asked.rows, asked.by, asked.keys, bound) as groups:
             cells = Measuring(groups, grid, RowSampler("k")).cells(planned.arrangement.splits)
-            people = Measuring(groups, planned.people_grid, RowSampler("k")).people()
+            measuring = Measuring(groups, planned.people_grid, RowSampler("k"))
+            people = measuring.exact(measuring.people_sql(), 1)
         assert sum(int(part.sum()) for part in cells) <= planned.splits[0].mechanism.sensitivity
         assert int(people.sum()) <= planned.others["p"].mechanism.sensitivity  # type: ignore[union-attr]
 

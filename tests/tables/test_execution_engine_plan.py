@@ -96,6 +96,13 @@ def test_what_is_shown_is_what_is_sent(tmp_path: Path, monkeypatch: pytest.Monke
     assert [plain(text) for text in sent] == [plain(each.sql) for each in plan.statements]
 
 
+def test_people_are_shown_with_the_weight_they_have_where_the_bound_is_yet_to_be_found(tmp_path: Path) -> None:
+    with opened(tmp_path) as table:
+        plan = table.bound(rows="find").agg(p=dp.count_units()).plan(epsilon=1)
+    assert plan.people_grid != plan.grid
+    assert f"CAST({plan.people_grid} AS BIGINT)" in plan.statements[-1].sql
+
+
 def plain(text: str) -> str:
     """A statement without what is drawn for each release, and without the name of its keys."""
     hidden = re.sub(r"'[^']*#0:#|'[^']*#\d+:\w+#", "'", text)

@@ -9,7 +9,7 @@ from tests.tables.test_query import opened
 
 import defocus as dp
 from defocus.errors import InvalidParameterError
-from defocus.tables.execution import texts
+from defocus.tables.planner import plan_measurements
 from defocus.tables.table import Table
 
 T = TypeVar("T")
@@ -80,6 +80,7 @@ def test_a_question_from_any_depth_is_answered_or_refused_before_the_charge(
         assert not any(charged_at(calls) for calls in range(high, high + 300, 60))
 
 
-def test_the_expressions_of_a_question_are_those_of_its_aggregates() -> None:
-    found = texts([*EVERYTHING.items(), ("again", dp.sum("x", 0, 1))])
-    assert found == [DEEP, "x", "k"]
+def test_the_expressions_of_a_question_are_those_of_its_aggregates(tmp_path: Path) -> None:
+    with opened(tmp_path, budget=dp.Budget(1)) as table:
+        planned = plan_measurements(table.rows, {**EVERYTHING, "again": dp.sum("x", 0, 1)})
+    assert planned.texts == [DEEP, "x", "k"]

@@ -12,7 +12,7 @@ from tests.tables import reference
 from tests.tables.reference import Shape, World
 from tests.tables.worlds import BOUNDS, measuring, one_row, shapes, split_of, worlds
 
-from defocus.tables.splits import Scaled
+from defocus.tables.splits import Argument
 
 EXAMPLES = 12
 HEAVY = [{"u": u, "k": k, "y": 0, "x": float(i), "z": 0.0, "s": "v"} for u in (1, 2) for k in "ab" for i in range(6)]
@@ -33,7 +33,7 @@ def weighed_by_the_reference(
     return reference.sampled(world, statement, held) if world.by_sampling and world.unit else reference.weights(world)
 
 
-def held(value: Scaled, row: reference.Row) -> float | None:
+def held(value: Argument, row: reference.Row) -> float | None:
     """What a row holds of a value."""
     found = row[value.text]
     if reference.missing(found):
@@ -43,17 +43,18 @@ def held(value: Scaled, row: reference.Row) -> float | None:
 
 def agree_on_the_rest(world: World, at_most: int, edges: tuple[float, ...], buckets: int) -> None:
     small = measuring(world)
-    assert small.people()[:, 0].tolist() == reference.people(world)
+    assert small.exact(small.people_sql(), 1)[:, 0].tolist() == reference.people(world)
     for column in ("s", "y", "k"):
         expected = reference.distinct(world, column, at_most, world.number)
-        assert small.distinct(column, at_most)[:, 0].tolist() == expected
+        assert small.exact(small.distinct_sql(column, at_most), 1)[:, 0].tolist() == expected
 
     def inside(row: reference.Row) -> list[int | None]:
         x = row["x"]
         return [None if reference.missing(x) else sum(float(x) >= edge for edge in edges[1:-1])]
 
     weighed = weighed_by_the_reference(world, "", inside)
-    assert small.between("x", edges).tolist() == reference.between(weighed, "x", edges, world.number)
+    counts = small.exact(small.between_sql("x", edges), len(edges) - 1)
+    assert counts.tolist() == reference.between(weighed, "x", edges, world.number)
     low, high = edges[0], edges[-1]
 
     def bucket(row: reference.Row) -> list[int | None]:
@@ -61,8 +62,9 @@ def agree_on_the_rest(world: World, at_most: int, edges: tuple[float, ...], buck
         return [None if z is None else min(math.floor(z * buckets), buckets - 1)]
 
     weighed = weighed_by_the_reference(world, "", bucket)
-    found = small.buckets(split_of(Shape((("z", low, high, None),), (0,))).values[0], buckets)
-    assert found.tolist() == reference.buckets(weighed, "z", (low, high), buckets, world.number)
+    argument = split_of(Shape((("z", low, high, None),), (0,))).values[0]
+    counts = small.exact(small.buckets_sql(argument, buckets), buckets)
+    assert counts.tolist() == reference.buckets(weighed, "z", (low, high), buckets, world.number)
 
 
 @pytest.mark.usefixtures("any_engine")

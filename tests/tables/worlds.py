@@ -20,7 +20,7 @@ from defocus.tables.contribution import Bound
 from defocus.tables.keys import EVERYTHING, Keys, public_keys
 from defocus.tables.measurement import Measuring
 from defocus.tables.rows import Rows
-from defocus.tables.splits import Scaled, Split
+from defocus.tables.splits import Argument, Split
 from defocus.tables.weights import RowSampler, numbered
 
 TYPES = {"u": pa.int64(), "k": pa.string(), "y": pa.int64(), "x": pa.float64(), "z": pa.float64(), "s": pa.string()}
@@ -103,7 +103,9 @@ def measuring(world: World, statement: str = "") -> Measuring:
 
 
 def split_of(shape: Shape) -> Split:
-    return Split(tuple(Scaled(name, low, high, instead) for name, low, high, instead in shape.values), shape.degrees)
+    return Split(
+        tuple(Argument(name, low, high, missing=instead) for name, low, high, instead in shape.values), shape.degrees
+    )
 
 
 def one_row(unit: SearchStrategy[Any]) -> SearchStrategy[Row]:

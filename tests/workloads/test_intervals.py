@@ -6,7 +6,7 @@ import pytest
 
 from defocus.errors import InvalidParameterError
 from defocus.workloads.answers import without_negatives
-from defocus.workloads.intervals import laplace_factor, normal_factor
+from defocus.workloads.measurement import laplace_factor, normal_factor
 
 
 @pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95, 0.99, 0.9999])

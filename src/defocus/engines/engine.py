@@ -215,10 +215,10 @@ def quietly(work: Callable[[], _T], refusal: Callable[[Exception], DefocusError]
     try:
         return work()
     except DefocusError as refused:
-        known = refused
+        shown = refused
     except Exception as error:  # noqa: BLE001 - whatever it is, it may quote a value
-        known = refusal(error)
-    raise known
+        shown = refusal(error)
+    raise shown
 
 
 _POLL = 0.1
@@ -255,7 +255,7 @@ def _watch(percent: Callable[[], float | None], progress: Callable[[float], None
     most = 0.0
     while not done.wait(_POLL):
         with contextlib.suppress(Exception):
-            found = percent()
-            if found is not None:
-                most = max(most, min(found, 100.0))
+            percentage = percent()
+            if percentage is not None:
+                most = max(most, min(percentage, 100.0))
                 progress(most)

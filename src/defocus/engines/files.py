@@ -20,14 +20,7 @@ from defocus.errors import SourceError
 
 __all__ = ["Files", "find"]
 
-_FORMATS = {
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".csv": "csv",
-    ".csv.gz": "csv",
-    ".tsv": "tsv",
-    ".tsv.gz": "tsv",
-}
+_FORMATS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".csv.gz": "csv", ".tsv": "tsv", ".tsv.gz": "tsv"}
 _ENDINGS = ", ".join(_FORMATS)
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 _HEADER = 1 << 20
@@ -88,8 +81,8 @@ class Files:
     def relation(self) -> exp.Expression:
         """A table function over the files; refuses files whose columns differ or cannot be told apart."""
         files = exp.Array(expressions=[exp.Literal.string(_pattern(path)) for path in self.paths])
-        made = self._parquet() if self.format == "parquet" else self._csv()
-        options = [exp.Kwarg(this=exp.var(name), expression=value) for name, value in made.items()]
+        values = self._parquet() if self.format == "parquet" else self._csv()
+        options = [exp.Kwarg(this=exp.var(name), expression=value) for name, value in values.items()]
         function = "read_parquet" if self.format == "parquet" else "read_csv"
         table = exp.Table(this=exp.Anonymous(this=function, expressions=[files, *options]))
         return self._sound(table) if self.format == "parquet" else self._whole(table)
@@ -99,7 +92,13 @@ class Files:
         first = _types(self.paths[0])
         check_names([*first, *self.partitions], _shown(self.paths[0]))
         for path in self.paths[1:]:
-            _same(first, _types(path), self.paths[0], path)
+            types = _types(path)
+            for name in first.keys() | types.keys():
+                if first.get(name) != types.get(name):
+                    raise SourceError(
+                        f"The column {name!r:.60} is not the same in {_shown(self.paths[0])} and {_shown(path)}.",
+                        fix="write the files with the same columns of the same types.",
+                    )
         return first
 
     def header(self) -> tuple[str, list[str]]:
@@ -120,17 +119,17 @@ class Files:
         As it was where it does not read these files in one place.
         """
         names = [_pattern(path) for path in self.paths]
-        made = relation.copy()
+        narrowed = relation.copy()
         lists = [
             node.expressions[0]
-            for node in made.find_all(exp.Anonymous)
-            if node.expressions and [each.name for each in node.expressions[0].iter_expressions()] == names
+            for node in narrowed.find_all(exp.Anonymous)
+            if node.expressions and [argument.name for argument in node.expressions[0].iter_expressions()] == names
         ]
         if len(lists) != 1:
             return relation
         chosen = [name for name, keep in zip(names, kept, strict=True) if keep] or names[:1]
         lists[0].set("expressions", [exp.Literal.string(name) for name in chosen])
-        return made
+        return narrowed
 
     def _parquet(self) -> dict[str, exp.Expression]:
         self.columns()
@@ -145,8 +144,8 @@ class Files:
         types = _types(self.paths[0])
         coarse = {name for name, type_ in types.items() if pa.types.is_timestamp(type_) and type_.unit == "ms"}
         useless = exp.Cast(this=exp.null(), to=exp.DataType.build("BLOB", dialect="duckdb"))
-        made = {name: useless.copy() if name in coarse else _column(name) for name in (*types, *self.partitions)}
-        return _select(made, table) if coarse or self.partitions else table
+        columns = {name: useless.copy() if name in coarse else _column(name) for name in (*types, *self.partitions)}
+        return _select(columns, table) if coarse or self.partitions else table
 
     def _whole(self, table: exp.Table) -> exp.Expression:
         """The rows in which some field is filled, whichever columns a question uses.
@@ -156,9 +155,9 @@ class Files:
         """
         _, names = _header(self.paths[0], self.format)
         empty = exp.Literal.string("")
-        made = {name: exp.Nullif(this=_column(name), expression=empty.copy()) for name in names}
+        columns = {name: exp.Nullif(this=_column(name), expression=empty.copy()) for name in names}
         kept = exp.or_(*(_column(name).is_(exp.null()).not_() for name in names))
-        return _select({**made, **{name: _column(name) for name in self.partitions}}, table).where(kept)
+        return _select({**columns, **{name: _column(name) for name in self.partitions}}, table).where(kept)
 
     def _csv(self) -> dict[str, exp.Expression]:
         separator, names = self.header()
@@ -184,22 +183,22 @@ class Files:
 def find(data: str | Path | Sequence[str | Path]) -> Files:
     """The files that a path, a folder, a glob or a list of these means, as they are now."""
     given = [data] if isinstance(data, str | Path) else list(data)
-    found = [file for one in given for file in _expand(os.fspath(one))]
-    if not found:
+    files = [file for one in given for file in _expand(os.fspath(one))]
+    if not files:
         raise SourceError("No file was named.", fix="give at least one path.")
-    if len({path for path, _ in found}) != len(found):  # links are not followed: a link is a file of its own
+    if len({path for path, _ in files}) != len(files):  # links are not followed: a link is a file of its own
         raise SourceError("A file was named twice, so its rows would count twice.", fix="name each file once.")
-    formats = {_format(path) for path, _ in found}
-    layouts = {tuple(keys) for _, keys in found}
+    formats = {_format(path) for path, _ in files}
+    layouts = {tuple(keys) for _, keys in files}
     if len(formats) > 1 or len(layouts) > 1:
         differ = f"formats: {', '.join(sorted(formats))}" if len(formats) > 1 else "folders called key=value"
         raise SourceError(f"The files have different {differ}.", fix="open files of one format and one layout.")
-    named = Path(given[0]) if len(given) == 1 and Path(given[0]).is_dir() else found[0][0]
+    named = Path(given[0]) if len(given) == 1 and Path(given[0]).is_dir() else files[0][0]
     return Files(
-        tuple(path for path, _ in found),
+        tuple(path for path, _ in files),
         formats.pop(),
         layouts.pop(),
-        tuple(tuple(keys.values()) for _, keys in found),
+        tuple(tuple(keys.values()) for _, keys in files),
         named.name.split(".")[0] or "data",
     )
 
@@ -222,7 +221,8 @@ def _expand(text: str) -> Iterator[tuple[Path, dict[str, str | None]]]:
         for file in inside:
             yield file, _keys(file, path)
     elif glob.has_magic(text):
-        matches = sorted(file for file in _matches(path) if file.is_file())
+        paths = map(Path, glob.iglob(str(path), recursive=True))  # noqa: PTH207 - Path.glob takes no absolute pattern
+        matches = sorted(file for file in paths if file.is_file())
         if not matches:
             raise SourceError(f"No file matches {text!r:.200}.", fix="check the pattern.")
         fixed = next(part for part in path.parents if not glob.has_magic(str(part)))
@@ -232,23 +232,19 @@ def _expand(text: str) -> Iterator[tuple[Path, dict[str, str | None]]]:
         raise SourceError(f"There is no file {text!r:.200}.", fix=f"check the path, seen from {Path.cwd()}.")
 
 
-def _matches(pattern: Path) -> Iterator[Path]:
-    return map(Path, glob.iglob(str(pattern), recursive=True))  # noqa: PTH207 - Path.glob takes no absolute pattern
-
-
 def _keys(file: Path, root: Path) -> dict[str, str | None]:
     """The keys and values of the folders called key=value between a file and the root that was named.
 
     DuckDB reads them from the whole path, takes the outermost of two equal keys, and ends a value at some signs, which
     Hive writes as percent signs: what could be read in two ways is refused.
     """
-    found: dict[str, str | None] = {}
+    partitions: dict[str, str | None] = {}
     for part in file.relative_to(root).parts[:-1]:
         key, equals, value = part.partition("=")
         if not equals or not key:
             continue
         same = key.casefold()
-        others = (*found, *(above.partition("=")[0] for above in root.parts if "=" in above))
+        others = (*partitions, *(above.partition("=")[0] for above in root.parts if "=" in above))
         twice = any(other.casefold() == same for other in others)
         if twice or "%" in key or any(sign in value or sign in key for sign in "=?\\\n\r"):
             raise SourceError(
@@ -256,8 +252,8 @@ def _keys(file: Path, root: Path) -> dict[str, str | None]:
                 " otherwise, or another folder on the way to it has the same key.",
                 fix="name each folder key=value with a key of its own, and write = as %3D, ? as %3F and \\ as %5C.",
             )
-        found[key] = _partition(value, part)
-    return found
+        partitions[key] = _partition(value, part)
+    return partitions
 
 
 def _partition(value: str, folder: str) -> str | None:
@@ -298,15 +294,6 @@ def _types(path: Path) -> dict[str, Any]:
     return {field.name: field.type for field in schema}
 
 
-def _same(first: dict[str, Any], other: dict[str, Any], one: Path, two: Path) -> None:
-    for name in first.keys() | other.keys():
-        if first.get(name) != other.get(name):
-            raise SourceError(
-                f"The column {name!r:.60} is not the same in {_shown(one)} and {_shown(two)}.",
-                fix="write the files with the same columns of the same types.",
-            )
-
-
 def _header(path: Path, format_: str) -> tuple[str, list[str]]:
     """The separator and the names in the first line; not a byte of the second line decides anything."""
     opened = gzip.open if path.name.lower().endswith(".gz") else open
@@ -333,8 +320,8 @@ def _column(name: str) -> exp.Column:
     return exp.Column(this=exp.to_identifier(name, quoted=True))
 
 
-def _select(made: Mapping[str, exp.Expression], table: exp.Table) -> exp.Select:
-    named = [exp.Alias(this=value, alias=exp.to_identifier(name, quoted=True)) for name, value in made.items()]
+def _select(columns: Mapping[str, exp.Expression], table: exp.Table) -> exp.Select:
+    named = [exp.Alias(this=value, alias=exp.to_identifier(name, quoted=True)) for name, value in columns.items()]
     return exp.select(*named).from_(table)
 
 

@@ -62,13 +62,15 @@ def _check_pieces(dataset: Any) -> None:
 def _doubts(dataset: Any) -> Iterator[str]:
     if getattr(dataset, "_scan_options", None):
         yield "has a filter, which is computed when it is read"
-    if any(found is not None for found in getattr(getattr(dataset, "partitioning", None), "dictionaries", ())):
+    if any(
+        dictionary is not None for dictionary in getattr(getattr(dataset, "partitioning", None), "dictionaries", ())
+    ):
         yield "takes types of columns from the names of folders"
     for part in getattr(dataset, "children", ()):
         yield from _doubts(part)
     if isinstance(dataset, pads.InMemoryDataset):
         return
-    known = {field.name: field.type for field in dataset.schema}
+    declared = {field.name: field.type for field in dataset.schema}
     paths: set[str] = set()
     for piece in dataset.get_fragments():
         if not isinstance(piece, pads.ParquetFileFragment):
@@ -77,7 +79,7 @@ def _doubts(dataset: Any) -> Iterator[str]:
         if piece.path in paths:
             yield "holds a file twice"
         paths.add(piece.path)
-        if any(known.get(field.name, field.type) != field.type for field in piece.physical_schema):
+        if any(declared.get(field.name, field.type) != field.type for field in piece.physical_schema):
             yield "has columns whose type in a file is not that of the dataset"
 
 
@@ -132,12 +134,12 @@ def _sound(column: Any) -> Any:
 def _known(kind: Any) -> bool:
     if pa.types.is_decimal(kind) and kind.scale < 0:
         return False
-    known = (
+    tests = (
         *(pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal),
         *(pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, pa.types.is_date),
         pa.types.is_timestamp,
     )
-    return any(test(kind) for test in known)
+    return any(test(kind) for test in tests)
 
 
 def _useless(rows: int) -> Any:

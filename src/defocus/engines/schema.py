@@ -161,15 +161,15 @@ class Column:
         return self.kind is Kind.TEXT and isinstance(plain, str) and _encodable(plain)
 
     def _domain(self, values: list[Any]) -> tuple[Value, ...]:
-        found = [self.value(value) for value in values]
-        if None in found:
+        members = [self.value(value) for value in values]
+        if None in members:
             raise InvalidParameterError(
                 f"The domain of {self.name!r:.60} holds None, which is no value: empty keys stand for all of them.",
                 fix='leave it out; to see rows without a value as a group, pass keys=["A", None] to group_by.',
             )
-        if len(set(found)) != len(found):
+        if len(set(members)) != len(members):
             raise InvalidParameterError(f"The domain of {self.name} names a value twice.", fix="name each value once.")
-        return tuple(found)
+        return tuple(members)
 
 
 @final
@@ -333,12 +333,12 @@ def converted(
 ) -> exp.Expression:
     """A column in the type of its kind, under its own name; one of another kind is left as it is."""
     quoted = exp.to_identifier(name, quoted=True)
-    made: exp.Expression = exp.Column(this=quoted)
+    value: exp.Expression = exp.Column(this=quoted)
     if Kind.OTHER not in {kind, own}:
-        made = canonical(made)
+        value = canonical(value)
         if kind is not own:
-            made = declared(made, name, own, kind)
-    return exp.Alias(this=made, alias=quoted.copy())
+            value = declared(value, name, own, kind)
+    return exp.Alias(this=value, alias=quoted.copy())
 
 
 def of_kind(value: exp.Expression, kind: Kind) -> exp.Expression:
@@ -352,8 +352,8 @@ def within(value: exp.Expression, kind: Kind) -> exp.Expression:
         return value
     ends = ("0001-01-01", "9999-12-31") if kind is Kind.DATE else ("0001-01-01 00:00:00", "9999-12-31 23:59:59.999999")
     low, high = (of_kind(exp.Literal.string(end), kind) for end in ends)
-    known = exp.Between(this=value.copy(), low=low, high=high)
-    return exp.Case(ifs=[exp.If(this=known, true=value)])
+    in_range = exp.Between(this=value.copy(), low=low, high=high)
+    return exp.Case(ifs=[exp.If(this=in_range, true=value)])
 
 
 _SPACE = r"[ \t\n\v\f\r]*"

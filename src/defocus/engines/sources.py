@@ -159,20 +159,20 @@ def _closed_on_failure(engine: Engine) -> Iterator[None]:
 def _opened(engine: Engine, origin: Origin) -> Source:
     description, name = origin.description, origin.name
     names = _names(engine, origin) if origin.in_database else None
-    relation, known = _seen(engine, origin, names)
+    relation, own = _seen(engine, origin, names)
     if names is not None:
         name, description = names[2], f"the table {names[2]} of {description}"
-    check_names(known.names, description)
-    select = engine.canonical(relation, _kinds(origin.types, known))
+    check_names(own.names, description)
+    select = engine.canonical(relation, _kinds(origin.types, own))
     schema = engine.schema(select)
     rows = without(select, origin.missing, schema)
-    return Source(engine, rows, schema, name, description, origin, raw=relation, own=known)
+    return Source(engine, rows, schema, name, description, origin, raw=relation, own=own)
 
 
 def _seen(engine: Engine, origin: Origin, names: Names | None) -> tuple[exp.Expression, Schema]:
     """The rows as the engine reads them, and their columns."""
     with contextlib.suppress(EngineError):
-        relation = _relation(engine, origin) if names is None else _named(engine, names)
+        relation = _relation(engine, origin, names)
         return relation, engine.schema(relation)
     of = "" if names is None else f"the table {origin.table} of "
     raise SourceError(
@@ -181,8 +181,11 @@ def _seen(engine: Engine, origin: Origin, names: Names | None) -> tuple[exp.Expr
     )
 
 
-def _relation(engine: Engine, origin: Origin) -> exp.Expression:
+def _relation(engine: Engine, origin: Origin, names: Names | None) -> exp.Expression:
     """The rows as the engine reads them."""
+    if names is not None:
+        assert isinstance(engine, DuckDbEngine | PostgreSqlEngine)  # noqa: S101  # where databases are
+        return engine.named(names)
     if isinstance(engine, SparkEngine) and origin.frame is None:
         if origin.spark is not None:
             return engine.attached(origin.spark)
@@ -194,18 +197,12 @@ def _relation(engine: Engine, origin: Origin) -> exp.Expression:
     return engine.publish("rows", origin.frame)
 
 
-def _named(engine: Engine, names: Names) -> exp.Expression:
-    """A table of a database, or what a view of it selects."""
-    assert isinstance(engine, DuckDbEngine | PostgreSqlEngine)  # noqa: S101  # where databases are
-    return engine.named(names)
-
-
-def _kinds(types: Mapping[str, Kind | str], known: Schema) -> dict[str, Kind]:
+def _kinds(types: Mapping[str, Kind | str], own: Schema) -> dict[str, Kind]:
     usable = [str(one) for one in Kind if one is not Kind.OTHER]
     for name, kind in types.items():
-        if name not in known:
-            raise UnknownColumnError(name, known.names)
-        known.usable(name)
+        if name not in own:
+            raise UnknownColumnError(name, own.names)
+        own.usable(name)
         if str(kind) not in usable:
             raise InvalidParameterError(
                 f"The type of {name!r:.60} was declared as {kind!r:.40}.", fix=f"declare one of {', '.join(usable)}."
@@ -218,7 +215,7 @@ def without(select: exp.Select, missing: Mapping[str, Sequence[Value]], schema: 
     if not missing:
         return select
     codes = {name: [literal(value, schema.usable(name)) for value in values] for name, values in missing.items()}
-    made: list[exp.Expression] = []
+    columns: list[exp.Expression] = []
     for name in schema.names:
         column = exp.Column(this=exp.to_identifier(name, quoted=True))
         kept: exp.Expression = column
@@ -226,8 +223,8 @@ def without(select: exp.Select, missing: Mapping[str, Sequence[Value]], schema: 
             kept = exp.Case(
                 ifs=[exp.If(this=exp.In(this=column, expressions=codes[name]), true=exp.null())], default=column
             )
-        made.append(exp.Alias(this=kept, alias=exp.to_identifier(name, quoted=True)))
-    return exp.select(*made).from_(select.subquery(exp.to_identifier("t", quoted=True)))
+        columns.append(exp.Alias(this=kept, alias=exp.to_identifier(name, quoted=True)))
+    return exp.select(*columns).from_(select.subquery(exp.to_identifier("t", quoted=True)))
 
 
 def literal(value: Value, column: Column) -> exp.Expression:
@@ -260,14 +257,14 @@ def _names(engine: Engine, origin: Origin) -> Names:
     """Catalog, schema and name of the one table with the name that was given, exactly as it is written."""
     table = origin.table
     catalog = None if origin.database is None else f"{ALIAS} {origin.database}"
-    found = [names for names in _tables(engine) if catalog in {None, names[0]}]
-    matching = [names for names in found if table in {names[2], ".".join(names[1:]), ".".join(names)}]
+    tables = [names for names in _tables(engine) if catalog in {None, names[0]}]
+    matching = [names for names in tables if table in {names[2], ".".join(names[1:]), ".".join(names)}]
     if len(matching) != 1:
-        known = ", ".join(sorted(".".join(names[1:]) for names in found)) or "none"
+        choices = ", ".join(sorted(".".join(names[1:]) for names in tables)) or "none"
         what = f"{len(matching)} tables are called {table!r:.80}" if matching else f"There is no table {table!r:.80}"
         if table is None:
             what = "A database holds many tables, and none was named"
-        raise SourceError(f"{what}.", fix=f"pass table= with one of these names: {known:.500}.")
+        raise SourceError(f"{what}.", fix=f"pass table= with one of these names: {choices:.500}.")
     return matching[0]
 
 
@@ -275,5 +272,5 @@ def _tables(engine: Engine) -> list[Names]:
     """Catalog, schema and name of every table and view."""
     columns = [exp.column(name, quoted=True) for name in ("table_catalog", "table_schema", "table_name")]
     listed = engine.run(exp.select(*columns).from_(exp.table_("tables", db="information_schema", quoted=True)))
-    found = [(row["table_catalog"], row["table_schema"], row["table_name"]) for row in listed.to_pylist()]
-    return [names for names in found if names[1] not in {"information_schema", "pg_catalog"}]
+    tables = [(row["table_catalog"], row["table_schema"], row["table_name"]) for row in listed.to_pylist()]
+    return [names for names in tables if names[1] not in {"information_schema", "pg_catalog"}]

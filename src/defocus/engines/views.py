@@ -1,6 +1,6 @@
 """What a view may be: a plain selection, in which no row decides about another and none can fail."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias, final
 
@@ -75,8 +75,8 @@ def _only(name: str, node: exp.Expression, *parts: str) -> None:
     """Refuse a node that has parts beyond these."""
     for part, value in node.args.items():
         if value and part not in parts:
-            found = next(iter(value), None) if isinstance(value, list) else value
-            raise refused(name, f"it holds {_word(found) if isinstance(found, exp.Expression) else part}")
+            held = next(iter(value), None) if isinstance(value, list) else value
+            raise refused(name, f"it holds {_word(held) if isinstance(held, exp.Expression) else part}")
 
 
 @final
@@ -106,29 +106,29 @@ class Selection:
             and comparisons are tried one by one, so one that fails is NULL whatever order an engine takes them in.
         """
         node = _bare(node)
-        made: exp.Expr
+        condition: exp.Expr
         if isinstance(node, exp.And | exp.Or):
             parts = [self.condition(one) for one in node.flatten()]  # type: ignore[arg-type]  # of expressions
-            made = exp.and_(*parts) if isinstance(node, exp.And) else exp.or_(*parts)
+            condition = exp.and_(*parts) if isinstance(node, exp.And) else exp.or_(*parts)
         elif isinstance(node, exp.Not):
-            made = exp.Not(this=self.condition(node.this))
+            condition = exp.Not(this=self.condition(node.this))
         elif isinstance(node, exp.Is) and isinstance(node.expression, exp.Null | exp.Boolean):
             _only(self.view, node, "this", "expression", "negate")
-            made = node.copy()
+            condition = node.copy()
             inner = self._value if isinstance(node.expression, exp.Null) else self.condition
-            made.set("this", inner(node.this))
+            condition.set("this", inner(node.this))
         elif isinstance(node, _COMPARISONS):
-            made = self._compared(type(node), node.this, node.expression)
+            condition = self._compared(type(node), node.this, node.expression)
         elif isinstance(node, exp.In):
             _only(self.view, node, "this", "expressions")
-            made = exp.or_(*(self._compared(exp.EQ, node.this, one) for one in node.expressions))
+            condition = exp.or_(*(self._compared(exp.EQ, node.this, one) for one in node.expressions))
         elif isinstance(node, exp.Between):
             _only(self.view, node, "this", "low", "high")
             ends = ((exp.GTE, node.args["low"]), (exp.LTE, node.args["high"]))
-            made = exp.and_(*(self._compared(sign, node.this, end) for sign, end in ends))
+            condition = exp.and_(*(self._compared(sign, node.this, end) for sign, end in ends))
         else:
             return self.tried(exp.cast(self._value(node), "boolean"))
-        return exp.paren(made, copy=False)
+        return exp.paren(condition, copy=False)
 
     def _compared(self, sign: type[exp.Expression], one: exp.Expression, other: exp.Expression) -> exp.Expression:
         return self.tried(sign(this=self._value(one), expression=self._value(other)))
@@ -142,20 +142,20 @@ class Selection:
             return self.column(node)
         if isinstance(node, exp.Cast) and isinstance(_bare(node.this), exp.Column):
             _only(self.view, node, "this", "to", "safe")
-            made = node.copy()
-            made.set("this", self._value(node.this))
-            return self.cast(made)
+            converted = node.copy()
+            converted.set("this", self._value(node.this))
+            return self.cast(converted)
         raise refused(self.view, f"it holds {_word(node)}")
 
 
 def stars(view: str, node: exp.Expression) -> bool:
     """Whether this stands for all columns, as they are."""
-    found = isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star))
-    if found:
+    is_star = isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star))
+    if is_star:
         _only(view, node, "this", "table")
-    if found and isinstance(node.this, exp.Star):
+    if is_star and isinstance(node.this, exp.Star):
         _only(view, node.this)
-    return found
+    return is_star
 
 
 def constant(node: exp.Expression) -> bool:
@@ -163,7 +163,7 @@ def constant(node: exp.Expression) -> bool:
     if isinstance(node, exp.Literal | exp.Null | exp.Boolean | exp.CurrentUser | exp.SessionUser):
         return True
     if isinstance(node, exp.Array) or (isinstance(node, exp.Anonymous) and node.name.upper() == "ALL"):
-        return _constants(node.expressions)
+        return all(constant(one) for one in node.expressions)
     if isinstance(node, exp.Cast):
         inner = _bare(node.this)
         again = not isinstance(inner, exp.Cast | exp.Array) or node.to.is_type("text", "array<text>")
@@ -176,10 +176,6 @@ def _bare(node: exp.Expression) -> exp.Expression:
     while isinstance(node, exp.Paren):
         node = node.this
     return node
-
-
-def _constants(nodes: Sequence[exp.Expression]) -> bool:
-    return all(constant(one) for one in nodes)
 
 
 def _word(node: object) -> str:

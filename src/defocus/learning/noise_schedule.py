@@ -9,7 +9,7 @@ import numpy as np
 
 from defocus.errors import InvalidParameterError, Number, count, positive
 from defocus.workloads.streams.design import Participation, best_bandwidth
-from defocus.workloads.streams.toeplitz import coefficients, squares
+from defocus.workloads.streams.strategies import coefficients, squares
 
 __all__ = ["Banded", "Schedule", "Strategy", "strategy"]
 

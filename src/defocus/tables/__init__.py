@@ -6,23 +6,14 @@ A table is opened, a question is built from it, previewed for free, and released
 from defocus.answers import Answer, AnswerColumn, Preview, PreviewColumn, Released
 from defocus.engines.schema import Column, Kind, Schema
 from defocus.tables.aggregates import (
-    correlation,
-    count,
     count_distinct,
     count_units,
-    covariance,
     histogram,
     max,  # noqa: A004  # reads as dp.max
-    mean,
     median,
     min,  # noqa: A004  # reads as dp.min
     quantile,
     quantiles,
-    ratio,
-    std,
-    sum,  # noqa: A004  # reads as dp.sum
-    variance,
-    weighted_mean,
 )
 from defocus.tables.contribution import Bound
 from defocus.tables.cubes import Cube
@@ -31,6 +22,17 @@ from defocus.tables.parts import parts
 from defocus.tables.power import Power, power
 from defocus.tables.query import Query
 from defocus.tables.report import report
+from defocus.tables.statistics import (
+    correlation,
+    count,
+    covariance,
+    mean,
+    ratio,
+    std,
+    sum,  # noqa: A004  # reads as dp.sum
+    variance,
+    weighted_mean,
+)
 from defocus.tables.table import Grouped, Table
 
 __all__ = [

@@ -1,90 +1,263 @@
-"""What can be asked of each group: ``dp.count()``, ``dp.mean("age", 0, 120)``, ``dp.quantile(...)`` and their kin."""
+"""Aggregates: what can be asked of each group. One class knows its measurement, its noise, its estimate and its words.
 
+Here are those that are measured by themselves: people, different values, quantiles and histograms. What follows from
+sums, which share measurements, is in :mod:`defocus.tables.statistics`.
+"""
+
+import builtins
 import itertools
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, TypeAlias, final
+from typing import Any, ClassVar, Self, TypeAlias, final
 
-from defocus.engines.schema import bounds as checked_bounds
-from defocus.errors import InvalidParameterError, Number, finite, probability, whole
+import numpy as np
+from sqlglot import exp
+
+from defocus.answers import AnswerColumn, PreviewColumn
+from defocus.engines.schema import Kind
+from defocus.errors import InvalidParameterError, Number, WrongKindError, finite, probability, whole
 from defocus.errors import count as counted
+from defocus.mechanisms import Quantiles
+from defocus.noise import Bits
+from defocus.privacy.events import DiscreteLaplace
+from defocus.privacy.sensitivity import Sensitivity
+from defocus.tables.measurement import Measuring
+from defocus.tables.noise import PersonWeight
+from defocus.tables.rows import Rows
+from defocus.tables.splits import Argument, checked_text, numeric
 
 __all__ = [
-    "FIND",
     "Aggregate",
-    "Argument",
     "Distinct",
     "Histogram",
+    "Measured",
     "Quantile",
-    "Statistic",
+    "Ranges",
     "Units",
-    "correlation",
-    "count",
     "count_distinct",
     "count_units",
-    "covariance",
     "histogram",
     "max",
-    "mean",
     "median",
     "min",
     "quantile",
     "quantiles",
-    "ratio",
-    "stands_for",
-    "std",
-    "sum",
-    "variance",
-    "weighted_mean",
 ]
 
-FIND = "find"
-"""``bounds="find"``: let a share of the budget find the bounds."""
+Ranges: TypeAlias = Mapping[str, tuple[float, float]]
+"""The bounds that were found, by expression."""
 _BUCKETS = 1024
 _EXTREME = Fraction(1, 200)
 """Minimum and maximum are the quantiles this far from the ends: beyond, single people would decide."""
 
 
+class Aggregate(ABC):
+    """Something to ask of each group; everything in it is public. Its ``repr`` is part of what a ledger remembers."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def words(self) -> str:
+        """What is asked, in words."""
+
+    def checked(self, rows: Rows) -> Self:  # noqa: ARG002  # for those that are about columns
+        """The same with declared bounds filled in; refused if it does not fit the columns."""
+        return self
+
+    def titles(self, name: str) -> list[str]:
+        """The columns of the answer that it fills."""
+        return [name]
+
+    @property
+    def arguments(self) -> tuple[Argument, ...]:
+        """What it clips."""
+        return ()
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The expressions that it is about."""
+        return tuple(argument.text for argument in self.arguments)
+
+    @property
+    def quotient(self) -> bool:
+        """Whether its error depends on the size of the group, as that of a mean does."""
+        return False
+
+    @property
+    def shared(self) -> object:
+        """What is equal in aggregates that SQL asks for apart and :meth:`together` measures once."""
+        return self
+
+    def together(self, others: Sequence["Aggregate"]) -> tuple["Aggregate", Sequence["Aggregate"]]:
+        """One aggregate for all others, which share what is measured, and these in the order of its columns."""
+        return self, others
+
+
+class Measured(Aggregate):
+    """An aggregate that is measured by itself: a statement counts cells for each group, and each cell gets noise."""
+
+    __slots__ = ()
+    counts: ClassVar[str] = "rows"
+    """What is counted: "rows" and "people" by their weights, "values" one by one."""
+    cell: ClassVar[str]
+    """What one cell is, in words."""
+
+    @property
+    def cells(self) -> int:
+        """How many cells each group has."""
+        return len(self.titles(""))
+
+    @property
+    def importance(self) -> int:
+        """How many numbers depend on it, by which the budget is shared."""
+        return 1
+
+    def rule(self, unit: str | None) -> str | None:  # noqa: ARG002  # for those that bound people
+        """What is bounded or dropped, in words; ``unit`` names the person, None where each row is a unit."""
+        return None
+
+    @abstractmethod
+    def sensitivity(self, person: PersonWeight) -> Sensitivity | None:
+        """How far one person moves all cells together; None for a mechanism that has a budget instead of noise."""
+
+    def chooses(self, person: PersonWeight, epsilon: Fraction) -> bool:  # noqa: ARG002  # for quantiles
+        """Whether an exponential mechanism chooses from the cells."""
+        return False
+
+    def mechanism(self, planned: Any, person: PersonWeight, *, chooses: bool) -> Any:  # noqa: ARG002  # for quantiles
+        """How it is released, from the planned noise, or from what it may spend."""
+        return planned
+
+    def found(self, ranges: Ranges) -> Self:  # noqa: ARG002  # for those that have bounds
+        """The same with the bounds that were found."""
+        return self
+
+    @abstractmethod
+    def statement(self, measuring: Measuring) -> exp.Select:
+        """What the engine is asked for."""
+
+    def foreseen(self, name: str, mechanism: Any, grid: int) -> list[PreviewColumn]:
+        """What is known about its columns beforehand."""
+        error = float(np.sqrt(mechanism.variance)) / grid
+        half = mechanism.width * error
+        return [PreviewColumn(title, mechanism.words, error, half) for title in self.titles(name)]
+
+    def release(self, name: str, measuring: Measuring, mechanism: Any, bits: Bits) -> list[AnswerColumn]:
+        """Its columns, with noise."""
+        exact = measuring.exact(self.statement(measuring), self.cells)
+        noisy, how = mechanism.noisy(exact, bits, measuring.grid), f"{self.cell}, {mechanism.words}"
+        columns = enumerate(self.titles(name))
+        return [replace(noisy, cells=noisy.cells[:, i : i + 1]).count(title, np.ones(1), how) for i, title in columns]
+
+
 @final
 @dataclass(frozen=True, slots=True)
-class Argument:
-    """A column or expression, its bounds if they were given here, and what stands for a missing value."""
-
-    text: str
-    low: Number | None = None
-    high: Number | None = None
-    find: bool = False
-    missing: Number | None = None
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Statistic:
-    """Something that follows from sums: ``operation`` is a name in :data:`~defocus.tables.estimates.MOMENTS`."""
-
-    operation: str
-    arguments: tuple[Argument, ...] = ()
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Units:
+class Units(Measured):
     """The number of people."""
 
+    counts = "people"
+    words = cell = "number of people"
+
+    def sensitivity(self, person: PersonWeight) -> Sensitivity:
+        """How far one person moves all cells together."""
+        return person.people
+
+    def statement(self, measuring: Measuring) -> exp.Select:
+        """What the engine is asked for."""
+        return measuring.people_sql()
+
 
 @final
 @dataclass(frozen=True, slots=True)
-class Distinct:
+class Distinct(Measured):
     """The number of different values, of which one person brings at most ``at_most``."""
 
+    counts = "values"
+    cell = "number of values"
     text: str
     at_most: int
 
+    @property
+    def words(self) -> str:
+        """What is asked, in words."""
+        return f"number of different {self.text}"
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The column."""
+        return (self.text,)
+
+    def checked(self, rows: Rows) -> Self:
+        """The same, refused if it does not fit the columns."""
+        if rows.values(self.text).kind is Kind.NUMBER:
+            raise WrongKindError(
+                f"Different values of {self.text!r} cannot be counted: floats are never quite equal.",
+                fix="derive a whole number or text from it first.",
+            )
+        return replace(self, at_most=1 if rows.unit is None else self.at_most)
+
+    def rule(self, unit: str | None) -> str | None:
+        """What is bounded or dropped, in words."""
+        most = f"at most {self.at_most} different values of {self.text}"
+        return None if unit is None else f"one {unit} brings {most}, chosen at random"
+
+    def sensitivity(self, person: PersonWeight) -> Sensitivity:
+        """How far one person moves all cells together."""
+        return person.moved(Sensitivity(self.at_most))
+
+    def statement(self, measuring: Measuring) -> exp.Select:
+        """What the engine is asked for."""
+        return measuring.distinct_sql(self.text, self.at_most)
+
 
 @final
 @dataclass(frozen=True, slots=True)
-class Quantile:
+class Histogram(Measured):
+    """How many rows lie between neighbouring edges; what lies outside them counts in the outermost."""
+
+    cell = "rows between two edges"
+    text: str
+    edges: tuple[float, ...]
+
+    @property
+    def words(self) -> str:
+        """What is asked, in words."""
+        return f"histogram of {self.text}"
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The column."""
+        return (self.text,)
+
+    def checked(self, rows: Rows) -> Self:
+        """The same, refused if it does not fit the columns."""
+        numeric(rows, self.text)
+        return self
+
+    def titles(self, name: str) -> list[str]:
+        """The columns of the answer that it fills."""
+        return [f"{name}_{low:g}_to_{high:g}" for low, high in itertools.pairwise(self.edges)]
+
+    def rule(self, unit: str | None) -> str:  # noqa: ARG002  # it is the same for all units
+        """What is bounded or dropped, in words."""
+        return f"values of {self.text} outside the edges count in the outermost, missing ones not at all"
+
+    def sensitivity(self, person: PersonWeight) -> Sensitivity:
+        """How far one person moves all cells together."""
+        return person.rows
+
+    def statement(self, measuring: Measuring) -> exp.Select:
+        """What the engine is asked for."""
+        return measuring.between_sql(self.text, self.edges)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Quantile(Measured):
     """Values below which given shares of the rows lie; ``single`` if there is one and it is shown as a number."""
 
     argument: Argument
@@ -94,28 +267,104 @@ class Quantile:
     intervals: bool = False
     """Whether intervals are wanted, even where a choice without them would err less."""
 
+    @property
+    def words(self) -> str:
+        """What is asked, in words."""
+        return f"quantile {', '.join(f'{float(level):g}' for level in self.levels)} of {self.argument.text}"
 
-@final
-@dataclass(frozen=True, slots=True)
-class Histogram:
-    """How many rows lie between neighbouring edges; what lies outside them counts in the outermost."""
+    @property
+    def arguments(self) -> tuple[Argument, ...]:
+        """What it clips."""
+        return (self.argument,)
 
-    text: str
-    edges: tuple[float, ...]
+    def checked(self, rows: Rows) -> Self:
+        """The same, refused if it does not fit the columns."""
+        return replace(self, argument=self.argument.declared(rows))
+
+    def titles(self, name: str) -> list[str]:
+        """The columns of the answer that it fills."""
+        percents = (f"{float(100 * level):g}".replace(".", "_") for level in self.levels)
+        return [name] if self.single else [f"{name}_{percent}" for percent in percents]
+
+    @property
+    def cells(self) -> int:
+        """How many cells each group has."""
+        return self.buckets
+
+    @property
+    def importance(self) -> int:
+        """One for each level."""
+        return len(self.levels)
+
+    @property
+    def shared(self) -> object:
+        """The argument and its buckets."""
+        return self.argument, self.buckets
+
+    def together(self, others: Sequence[Aggregate]) -> tuple[Aggregate, Sequence[Aggregate]]:
+        """Several levels at one cost."""
+        if len(others) == 1:
+            return self, others
+        ordered = sorted((other for other in others if isinstance(other, Quantile)), key=lambda other: other.levels)
+        levels = tuple(sorted(level for other in ordered for level in other.levels))
+        return replace(self, levels=levels, single=False), ordered
+
+    def sensitivity(self, person: PersonWeight) -> None:
+        """None: its mechanism takes what one person weighs."""
+
+    def chooses(self, person: PersonWeight, epsilon: Fraction) -> bool:
+        """By what would be best with the whole budget: decided once, since the cost follows."""
+        if self.intervals:
+            return False
+        best = Quantiles(levels=self.levels, epsilon=epsilon, buckets=self.buckets, sensitivity=person.person)
+        return not isinstance(best.event, DiscreteLaplace)
+
+    def found(self, ranges: Ranges) -> Self:
+        """The same with the bounds that were found."""
+        return replace(self, argument=self.argument.found(ranges))
+
+    def mechanism(self, planned: Any, person: PersonWeight, *, chooses: bool) -> Quantiles:
+        """The exponential mechanism, or a tree of noisy sums."""
+        return Quantiles(
+            levels=self.levels,
+            epsilon=planned,
+            buckets=self.buckets,
+            sensitivity=person.person,
+            replace=person.replace,
+            method="search" if chooses else "tree",
+        )
+
+    def statement(self, measuring: Measuring) -> exp.Select:
+        """What the engine is asked for."""
+        return measuring.buckets_sql(self.argument, self.buckets)
+
+    def foreseen(self, name: str, mechanism: Any, grid: int) -> list[PreviewColumn]:
+        """What is known beforehand: how far off it is in rank."""
+        rank = mechanism.interval(0.95) / grid
+        how = _way(rank, tree=mechanism.method == "tree")
+        return [PreviewColumn(title, how, rank=rank) for title in self.titles(name)]
+
+    def release(self, name: str, measuring: Measuring, mechanism: Any, bits: Bits) -> list[AnswerColumn]:
+        """The middle of each chosen bucket. How far off it is in rank is known beforehand; in value a tree tells."""
+        places = mechanism.locate(measuring.exact(self.statement(measuring), self.cells), bits)
+        argument, tree = self.argument, places.low is not None
+        step = argument.width / self.buckets
+        digits = builtins.max(0, 1 - math.floor(math.log10(step)))
+        values = np.round(argument.bottom + (places.buckets + 0.5) * step, digits)
+        low = high = np.full(values.shape, np.nan)
+        if tree:
+            low, high = argument.bottom + places.low * step, argument.bottom + (places.high + 1) * step
+        how = f"{_way(mechanism.rank_error(0.95) / measuring.grid, tree=tree)}, so of fewer rows it says nothing"
+        unknown = np.full(len(values), np.nan)
+        return [
+            AnswerColumn(title, values[:, i], unknown, low[:, i], high[:, i], integral=False, how=how)
+            for i, title in enumerate(self.titles(name))
+        ]
 
 
-Aggregate: TypeAlias = Statistic | Units | Distinct | Quantile | Histogram
-
-
-def count(column: str | None = None) -> Statistic:
-    """The number of rows, or of those in which ``column`` is not missing.
-
-    >>> count()
-    Statistic(operation='count', arguments=())
-    >>> count("age")
-    Statistic(operation='count', arguments=(Argument(text='age', low=None, high=None, find=False, missing=None),))
-    """
-    return Statistic("count", () if column is None else (Argument(_text(column)),))
+def _way(rank: float, *, tree: bool) -> str:
+    way = "tree of noisy sums" if tree else "exponential mechanism"
+    return f"{way}; at most {rank:.4g} rows from the true rank, with 95 % probability"
 
 
 def count_units() -> Units:
@@ -133,95 +382,7 @@ def count_distinct(column: str, *, at_most: int = 1) -> Distinct:
     >>> count_distinct("city", at_most=2)
     Distinct(text='city', at_most=2)
     """
-    return Distinct(_text(column), counted("at_most", at_most))
-
-
-def sum(  # noqa: A001  # reads as dp.sum
-    column: str, low: Number | None = None, high: Number | None = None, *, bounds: Any = None, missing: Any = None
-) -> Statistic:
-    """The sum of ``column``, each value clipped to [``low``, ``high``].
-
-    >>> sum("age", 0, 120)
-    Statistic(operation='sum', arguments=(Argument(text='age', low=0, high=120, find=False, missing=None),))
-    """
-    return Statistic("sum", (_argument(column, low, high, bounds, missing),))
-
-
-def mean(
-    column: str, low: Number | None = None, high: Number | None = None, *, bounds: Any = None, missing: Any = None
-) -> Statistic:
-    """The mean of ``column``, each value clipped to [``low``, ``high``].
-
-    >>> mean("age", 0, 120)
-    Statistic(operation='mean', arguments=(Argument(text='age', low=0, high=120, find=False, missing=None),))
-    """
-    return Statistic("mean", (_argument(column, low, high, bounds, missing),))
-
-
-def variance(
-    column: str, low: Number | None = None, high: Number | None = None, *, bounds: Any = None, missing: Any = None
-) -> Statistic:
-    """The variance of ``column``, each value clipped to [``low``, ``high``].
-
-    >>> variance("age", 0, 120)
-    Statistic(operation='variance', arguments=(Argument(text='age', low=0, high=120, find=False, missing=None),))
-    """
-    return Statistic("variance", (_argument(column, low, high, bounds, missing),))
-
-
-def std(
-    column: str, low: Number | None = None, high: Number | None = None, *, bounds: Any = None, missing: Any = None
-) -> Statistic:
-    """The standard deviation of ``column``, each value clipped to [``low``, ``high``].
-
-    >>> std("age", 0, 120)
-    Statistic(operation='std', arguments=(Argument(text='age', low=0, high=120, find=False, missing=None),))
-    """
-    return Statistic("std", (_argument(column, low, high, bounds, missing),))
-
-
-def covariance(x: str, y: str, *, x_bounds: Any = None, y_bounds: Any = None) -> Statistic:
-    """The covariance of two columns over the rows that have both.
-
-    >>> [each.text for each in covariance("age", "cost", x_bounds=(0, 120), y_bounds=(0, 500)).arguments]
-    ['age', 'cost']
-    """
-    return Statistic("covariance", (_argument(x, None, None, x_bounds), _argument(y, None, None, y_bounds)))
-
-
-def correlation(x: str, y: str, *, x_bounds: Any = None, y_bounds: Any = None) -> Statistic:
-    """Pearson's correlation of two columns over the rows that have both.
-
-    >>> [each.text for each in correlation("age", "cost", x_bounds=(0, 120), y_bounds=(0, 500)).arguments]
-    ['age', 'cost']
-    """
-    return Statistic("correlation", (_argument(x, None, None, x_bounds), _argument(y, None, None, y_bounds)))
-
-
-def ratio(
-    numerator: str, denominator: str, *, numerator_bounds: Any = None, denominator_bounds: Any = None
-) -> Statistic:
-    """The sum of one column divided by the sum of another, over the rows that have both.
-
-    >>> ratio("cost", "days", numerator_bounds=(0, 500), denominator_bounds=(0, 30)).operation
-    'ratio'
-    """
-    top, bottom = (
-        _argument(numerator, None, None, numerator_bounds),
-        _argument(denominator, None, None, denominator_bounds),
-    )
-    return Statistic("ratio", (top, bottom))
-
-
-def weighted_mean(column: str, weight: str, *, bounds: Any = None, weight_bounds: Any = None) -> Statistic:
-    """The mean of ``column`` in which each row counts with its ``weight``.
-
-    >>> weighted_mean("cost", "days", bounds=(0, 500), weight_bounds=(0, 30)).operation
-    'weighted_mean'
-    """
-    return Statistic(
-        "weighted_mean", (_argument(column, None, None, bounds), _argument(weight, None, None, weight_bounds))
-    )
+    return Distinct(checked_text(column), counted("at_most", at_most))
 
 
 def quantile(
@@ -243,7 +404,7 @@ def quantile(
     (Fraction(9, 10),)
     """
     return Quantile(
-        _argument(column, low, high, bounds), (_level(level),), _buckets(buckets), intervals=bool(intervals)
+        Argument.of(column, low, high, bounds), (_level(level),), _buckets(buckets), intervals=bool(intervals)
     )
 
 
@@ -268,7 +429,7 @@ def quantiles(
             "Quantiles need levels in rising order, each once.", fix="write for example [0.25, 0.5, 0.75]."
         )
     return Quantile(
-        _argument(column, low, high, bounds), wanted, _buckets(buckets), single=False, intervals=bool(intervals)
+        Argument.of(column, low, high, bounds), wanted, _buckets(buckets), single=False, intervals=bool(intervals)
     )
 
 
@@ -321,49 +482,7 @@ def histogram(column: str, edges: Sequence[Number]) -> Histogram:
         raise InvalidParameterError(
             "A histogram needs at least two rising edges.", fix="write for example [0, 10, 20]."
         )
-    return Histogram(_text(column), numbers)
-
-
-def _text(column: object) -> str:
-    if not isinstance(column, str) or not column.strip():
-        raise InvalidParameterError(
-            f"An aggregate is about a column, but got {type(column).__name__}.", fix="pass the column's name as text."
-        )
-    return column
-
-
-def _argument(column: str, low: Any, high: Any, bounds: Any, missing: Any = None) -> Argument:
-    text = _text(column)
-    if bounds is not None and (low is not None or high is not None):
-        raise InvalidParameterError("Bounds were given twice.", fix="give low and high, or bounds=, not both.")
-    if isinstance(bounds, str) and bounds == FIND:
-        if missing is not None:
-            raise InvalidParameterError(
-                "A value that stands for missing ones must lie within known bounds.",
-                fix="give bounds, or leave missing= out.",
-            )
-        return Argument(text, find=True)
-    if bounds is not None:
-        if not isinstance(bounds, tuple | list) or len(bounds) != 2:
-            raise InvalidParameterError(
-                f"The bounds of {text!r:.40} are not understood.", fix='pass bounds=(low, high) or bounds="find".'
-            )
-        low, high = bounds
-    if (low is None) != (high is None):
-        raise InvalidParameterError(
-            f"{text!r:.40} has only one bound.", fix="give both, as in mean(column, 0, 30) or bounds=(0, 30)."
-        )
-    if low is None:
-        return Argument(text, missing=missing)
-    bottom, top = checked_bounds(text, low, high)
-    stands_for(missing, bottom, top)
-    return Argument(text, bottom, top, missing=missing)
-
-
-def stands_for(missing: Any, low: Number | None, high: Number | None) -> None:
-    """Refuse a value for missing ones that lies outside the bounds."""
-    if missing is not None and low is not None and high is not None and not low <= finite("missing", missing) <= high:
-        raise InvalidParameterError("missing must lie within the bounds.", fix=f"choose missing in [{low}, {high}].")
+    return Histogram(checked_text(column), numbers)
 
 
 def _level(level: object) -> Fraction:

@@ -1,12 +1,10 @@
-"""Answers about tables: what their columns are called, the order of their groups, and how a ledger keeps them."""
+"""Answers about tables: the order of their groups, and how a ledger keeps them."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date, datetime
-from fractions import Fraction
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -16,37 +14,13 @@ from defocus.answers.columns import AnswerColumn
 from defocus.answers.rules import Effect, rules_of
 from defocus.errors import InvalidParameterError
 from defocus.ledger import Receipt
-from defocus.tables.aggregates import Aggregate, Histogram, Quantile
 
-__all__ = ["answered", "from_record", "nothing", "titles", "to_record"]
+__all__ = ["answered", "from_record", "to_record"]
 
 _THINGS = ("group", "groups")
 _THRESHOLD = 0.1
 _EARLIER = {"counts with at most": Effect.BOUND, "no folder ": Effect.TOLD}
 """Words of rules in records that do not say what a rule does."""
-
-
-def titles(name: str, aggregate: Aggregate) -> list[str]:
-    """The columns that an aggregate fills."""
-    if isinstance(aggregate, Quantile) and not aggregate.single:
-        return [f"{name}_{_percent(level)}" for level in aggregate.levels]
-    if isinstance(aggregate, Histogram):
-        pairs = zip(aggregate.edges, aggregate.edges[1:], strict=False)
-        return [f"{name}_{low:g}_to_{high:g}" for low, high in pairs]
-    return [name]
-
-
-def nothing(name: str, aggregate: Aggregate) -> list[AnswerColumn]:
-    """The columns of an answer in which no group was found."""
-    empty = np.zeros(0)
-    return [
-        AnswerColumn(title, empty, empty, empty, empty, integral=False, how="no group was found")
-        for title in titles(name, aggregate)
-    ]
-
-
-def _percent(level: Fraction) -> str:
-    return f"{float(100 * level):g}".replace(".", "_")
 
 
 def answered(
@@ -63,16 +37,16 @@ def answered(
             keys = keys.set_column(i, field.name, keys.column(i).cast(field.type.value_type))
     named = dict(zip(keys.column_names, keys.columns, strict=True))
     given: dict[str, Any] = {"threshold": _THRESHOLD, "things": _THINGS, **more}
-    made = Released(named, tuple(columns), question, receipt, rules_of(rules), **given)
+    answer = Released(named, tuple(columns), question, receipt, rules_of(rules), **given)
     if not named:
-        return made
+        return answer
     if keys.group_by(keys.column_names).aggregate([]).num_rows != keys.num_rows:
         raise InvalidParameterError("A key appears twice in an answer.", fix="name each group once.")
     order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in keys.column_names])
     return replace(
-        made,
+        answer,
         keys={name: column.take(order) for name, column in named.items()},
-        columns=tuple(column.taken(order.to_numpy()) for column in made.columns),
+        columns=tuple(column.taken(order.to_numpy()) for column in answer.columns),
     )
 
 

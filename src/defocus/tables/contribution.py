@@ -13,11 +13,11 @@ Reference: Amin, Kulesza, Munoz Medina, Vassilvitskii (2019), Bounding user cont
 differential privacy, for the trade-off.
 """
 
+import itertools
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, final
+from typing import final
 
 import numpy as np
 import numpy.typing as npt
@@ -35,7 +35,7 @@ __all__ = ["BY", "DEFAULT_ROWS", "EDGES", "FIND", "Bound", "best_bound", "fittin
 BY = ("weights", "sampling")
 """The two ways to hold a bound; see :class:`Bound`."""
 FIND = "find"
-"""``rows="find"``: let a share of the budget find the bound with the least error."""
+"""``rows="find"``, ``bounds="find"``: let a share of the budget find the bound with the least error, or bounds."""
 DEFAULT_ROWS = 5
 """What one person may contribute unless the owner says otherwise."""
 _MOST = 1 << 20
@@ -218,24 +218,19 @@ def best_bound(
     2
     """
     sure = people > scale * math.log(20 * len(EDGES))
-    known = np.where(sure, people, 0).astype(np.float64)
-    rows = np.array(_middles(EDGES))
-    total = max(1.0, float((known * rows).sum()))
+    numbers = np.where(sure, people, 0).astype(np.float64)
+    rows = np.array([(low + 1 + high) / 2 for low, high in itertools.pairwise((0, *EDGES))])  # in the middle of each
+    total = max(1.0, float((numbers * rows).sum()))
     errors = []
     for bound in EDGES:
         weights = np.minimum(1.0, bound / rows)
-        kept = max(1.0, float((known * rows * weights).sum()))
+        kept = max(1.0, float((numbers * rows * weights).sum()))
         spread = noise * bound * groups / kept
-        uneven = float((known * rows * weights**2).sum()) / kept**2 - 1 / total
+        uneven = float((numbers * rows * weights**2).sum()) / kept**2 - 1 / total
         of_counts = math.hypot(math.sqrt(2) * spread, 1 - kept / total) if counts else 0.0
         of_quotients = math.hypot(math.sqrt(0.5) * spread, math.sqrt(max(0.0, uneven) * groups) / 4)
         errors.append(of_counts + (of_quotients if quotients else 0.0))
     return EDGES[int(np.argmin(errors))]
-
-
-def _middles(edges: Sequence[int]) -> list[float]:
-    """A number of rows in the middle of each bucket."""
-    return [(low + 1 + high) / 2 for low, high in zip((0, *edges), edges, strict=False)]
 
 
 def naming(opened: Source, name: str) -> Source:
@@ -279,12 +274,9 @@ def _rounded(opened: Source, name: str) -> bool:
     stored = opened.origin.stored().get(name)
     if stored is None:
         return name in opened.engine.finer(opened.raw)
-    return _is_finer(stored.value_type if pa.types.is_dictionary(stored) else stored)
-
-
-def _is_finer(stored: Any) -> bool:
-    """Days that are stored in milliseconds, and nanoseconds, which DuckDB drops itself from old Parquet files."""
-    return bool(pa.types.is_date64(stored) or (pa.types.is_timestamp(stored) and stored.unit == "ns"))
+    kind = stored.value_type if pa.types.is_dictionary(stored) else stored
+    # Days that are stored in milliseconds, and nanoseconds, which DuckDB drops itself from old Parquet files.
+    return bool(pa.types.is_date64(kind) or (pa.types.is_timestamp(kind) and kind.unit == "ns"))
 
 
 def _as_written(opened: Source, name: str) -> exp.Select:
@@ -295,6 +287,6 @@ def _as_written(opened: Source, name: str) -> exp.Select:
     whole = exp.TryCast(this=text, to=exp.DataType.build("BIGINT"))
     same = exp.EQ(this=exp.Cast(this=whole.copy(), to=exp.DataType.build("TEXT")), expression=text.copy())
     number = exp.Case(ifs=[exp.If(this=same, true=whole)])
-    made = [named(number if key == name else column(key), key) for key in opened.schema.names]
-    select = exp.select(*made).from_(sub(texts, "t"))
+    columns = [named(number if key == name else column(key), key) for key in opened.schema.names]
+    select = exp.select(*columns).from_(sub(texts, "t"))
     return without(select, opened.origin.missing, opened.schema)

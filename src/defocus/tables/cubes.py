@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -89,8 +88,8 @@ class Cube:
     def question(self) -> str:
         """What is asked, in one line."""
         names = ", ".join(column.name for column in self.columns)
-        made = f"; {'; '.join(self.rows.words)}" if self.rows.words else ""
-        return f"number of rows, by all combinations of at most {min(self.ways, len(self.columns))} of {names}{made}"
+        steps = f"; {'; '.join(self.rows.words)}" if self.rows.words else ""
+        return f"number of rows, by all combinations of at most {min(self.ways, len(self.columns))} of {names}{steps}"
 
     def plan(self, *, epsilon: Number, delta: Number | None = None) -> workloads.Plan:
         """What is measured, how exact the counts will be, and what else could have been measured."""
@@ -161,7 +160,7 @@ class Cube:
 
     def _keys(self, planned: workloads.Plan) -> pa.Table:
         """One line for each answer: the values of the columns of its table, and nothing for the others."""
-        domains = [_values(keys) for keys in self._domains()]
+        domains = [keys.table.column(0).to_pylist() for keys in self._domains()]
         marginals = planned.workload
         assert isinstance(marginals, workloads.Marginals)  # noqa: S101  # what was planned
         lines: list[tuple[Any, ...]] = []
@@ -172,16 +171,16 @@ class Cube:
                     line[place] = value
                 lines.append(tuple(line))
         types = [keys.table.column(0).type for keys in self._domains()]
-        made = zip((column.name for column in self.columns), zip(*lines, strict=True), types, strict=True)
-        return pa.table({name: pa.array(values, type_) for name, values, type_ in made})
+        columns = zip((column.name for column in self.columns), zip(*lines, strict=True), types, strict=True)
+        return pa.table({name: pa.array(values, type_) for name, values, type_ in columns})
 
     @property
     def _sizes(self) -> list[int]:
         return [keys.number for keys in self._domains()]
 
     def _domains(self) -> list[Keys]:
-        found = [declared_keys([column]) for column in self.columns]
-        return [keys for keys in found if keys is not None]
+        domains = [declared_keys([column]) for column in self.columns]
+        return [keys for keys in domains if keys is not None]
 
     def _domain(self) -> Keys | None:
         return declared_keys(self.columns)
@@ -192,10 +191,6 @@ class Cube:
             said.append(Rule(f"one {self.rows.unit} counts with at most {self.bound}", Effect.BOUND))
         left_out = "rows with other values than the declared ones are left out"
         return rules_of((*said, left_out, "an empty key stands for all values"))
-
-
-def _values(keys: Keys) -> Sequence[Any]:
-    return list(keys.table.column(0).to_pylist())
 
 
 def _how(planned: workloads.Plan) -> str:

@@ -75,14 +75,14 @@ def _problems(dataset: Dataset, about: Dataset | OtherTable, unit: str | None, n
         yield f"{error.what} {error.fix}"
         return
     try:
-        found = [] if unit is None else list(_unit_problems(unit, opened, about.columns))
+        problems = [] if unit is None else list(_unit_problems(unit, opened, about.columns))
         for name, facts in about.columns.items():
-            found += (
+            problems += (
                 _column_problems(opened.schema[name], facts)
                 if name in opened.schema
                 else [_absent(name, opened.schema)]
             )
-        yield from found or _problems_together(opened, about, notes)
+        yield from problems or _problems_together(opened, about, notes)
     finally:
         opened.engine.close()
 

@@ -192,13 +192,13 @@ def likely_units(schema: Schema) -> list[str]:
     >>> likely_units(Schema(Column(name, Kind.INTEGER) for name in ("id", "age", "patientId")))
     ['patientId', 'id']
     """
-    found: list[tuple[int, int, str]] = []
+    candidates: list[tuple[int, int, str]] = []
     for column in schema:
         name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", column.name).lower().replace("-", "_").replace(" ", "_")
         points = 2 * bool(_PERSON.search(name)) + bool(_NUMBERED.search(name))
         if points and column.kind.countable:
-            found.append((-points, len(found), column.name))
-    return [name for *_, name in sorted(found)]
+            candidates.append((-points, len(candidates), column.name))
+    return [name for *_, name in sorted(candidates)]
 
 
 def draft(
@@ -224,7 +224,7 @@ def draft(
     given: list[str | Path] = [data] if isinstance(data, str | Path) else list(data)
     called = re.sub(r"[^A-Za-z0-9_-]+", "_", name or opened.name).strip("_-")[:64]
     called = called if re.match(r"[A-Za-z_]", called) else f"data_{called}"[:64]
-    untyped = _is_text(given)
+    untyped = any(re.search(r"\.(csv|tsv)(\.gz)?$", str(path).lower()) for path in given)
     people = likely_units(opened.schema)
     lines = [
         *top_lines(called, [_seen_from(path, home) for path in given], table),
@@ -297,11 +297,6 @@ def _ledger_lines(place: Path, home: str | Path | None) -> list[str]:
         f"ledger = {value(ledger)}  # where charges are kept: the same for all who ask about these people",
         f"anchor_file = {value(f'{ledger}.anchor')}  # notices if the ledger is lost or put back; best on another disk",
     ]
-
-
-def _is_text(given: list[str | Path]) -> bool:
-    """Whether the format says nothing about types."""
-    return any(re.search(r"\.(csv|tsv)(\.gz)?$", str(path).lower()) for path in given)
 
 
 def _seen_from(path: Any, home: str | Path | None) -> str:

@@ -46,13 +46,13 @@ class Section:
     def __contains__(self, key: str) -> bool:
         return key in self.values
 
-    def only(self, *known: str) -> "Section":
+    def only(self, *allowed: str) -> "Section":
         """This section, if it has no other keys."""
         for key in self.values:
-            if key not in known:
-                near = difflib.get_close_matches(key, known, n=1)
+            if key not in allowed:
+                near = difflib.get_close_matches(key, allowed, n=1)
                 hint = f"did you mean {near[0]}? It" if near else "it"
-                self.refuse(key, f"{key!r:.60} means nothing", f"{hint} can be {', '.join(known)}.")
+                self.refuse(key, f"{key!r:.60} means nothing", f"{hint} can be {', '.join(allowed)}.")
         return self
 
     def word(self, key: str, default: str | None = None) -> str | None:
@@ -65,11 +65,11 @@ class Section:
     def words(self, key: str) -> tuple[str, ...]:
         """Text, or a list of texts."""
         value = self.values.get(key, [])
-        found = [value] if isinstance(value, str) else value
-        good = isinstance(found, list) and all(isinstance(w, str) and w.strip() and not _unprintable(w) for w in found)
-        if not good or len(set(found)) != len(found) or (key in self and not found):
+        words = [value] if isinstance(value, str) else value
+        good = isinstance(words, list) and all(isinstance(w, str) and w.strip() and not _unprintable(w) for w in words)
+        if not good or len(set(words)) != len(words) or (key in self and not words):
             self.refuse(key, f"{key} must be one text or a list of different texts", f'write {key} = ["…", "…"].')
-        return tuple(found)
+        return tuple(words)
 
     def flag(self, key: str) -> bool:
         """True or false."""
@@ -147,7 +147,7 @@ def _line(text: str, path: tuple[str, ...], key: str | None) -> int | None:
             heading = _keys_of(line) or heading
             if key is None and heading == path:
                 return number
-        elif (found := _KEY.match(line)) and (*heading, *_keys_of(f"{found[1]} = 0")) == (*path, key):
+        elif (match := _KEY.match(line)) and (*heading, *_keys_of(f"{match[1]} = 0")) == (*path, key):
             return number
         if key is not None and heading == (*path, key):
             return number
@@ -400,8 +400,8 @@ def _listed(section: Section, key: str, kind: Kind | None) -> tuple[Value, ...]:
     """A list of different values of one kind, or one value."""
     if key not in section:
         return ()
-    found: Any = section.values[key]
-    listed = found if isinstance(found, list) else [found]
+    given: Any = section.values[key]
+    listed = given if isinstance(given, list) else [given]
     possible = [kind] if kind else [one for one in Kind if key == "missing" or one.countable]
     kinds = [one for one in possible if all(fits(value, one) for value in listed)]
     if not listed or not kinds:

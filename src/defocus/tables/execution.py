@@ -25,21 +25,17 @@ from defocus.answers.columns import AnswerColumn
 from defocus.engines.engine import integers
 from defocus.engines.syntax import column, named
 from defocus.errors import InvalidParameterError
-from defocus.mechanisms import PartitionSelection, Quantiles
+from defocus.mechanisms import PartitionSelection
 from defocus.noise import Bits
-from defocus.tables.aggregates import Aggregate, Distinct, Histogram, Quantile, Statistic, Units
-from defocus.tables.answers import nothing, titles
 from defocus.tables.contribution import DEFAULT_ROWS, EDGES, Bound, best_bound
-from defocus.tables.estimates import Noisy, quantile_columns, read, read_plain
 from defocus.tables.keys import EVERYTHING, Keys
 from defocus.tables.measurement import Measuring, Statement
 from defocus.tables.noise import CellNoise
 from defocus.tables.planner import Plan
 from defocus.tables.rows import Rows
-from defocus.tables.splits import Scaled
 from defocus.tables.weights import Groups, RowSampler, published
 
-__all__ = ["Run", "rehearse", "statements", "texts"]
+__all__ = ["Run", "rehearse", "statements"]
 
 
 @final
@@ -64,46 +60,47 @@ class Run:
             return self._answer(keys)
 
     def _answer(self, keys: Keys | None) -> tuple[Keys, tuple[AnswerColumn, ...], tuple[str, ...]]:
-        known = keys if keys is not None else self._found_keys()
-        if not known.number:
-            return known, tuple(column for name, each in self._aggregates for column in nothing(name, each)), ()
+        chosen = keys if keys is not None else self._found_keys()
+        if not chosen.number:
+            x, how = np.zeros(0), "no group was found"
+            titles = self.plan.arrangement.titles
+            return chosen, tuple(AnswerColumn(title, x, x, x, x, integral=False, how=how) for title in titles), ()
         if self.plan.contributions is not None:
-            return self._bounded(known, self.plan.contributions)
-        with published(self.rows, self.by, known, self.bound) as groups:
-            return self._measured(known, groups)
+            return self._bounded(chosen, self.plan.contributions)
+        with published(self.rows, self.by, chosen, self.bound) as groups:
+            return self._measured(chosen, groups)
 
-    def _measured(self, known: Keys, groups: Groups) -> tuple[Keys, tuple[AnswerColumn, ...], tuple[str, ...]]:
+    def _measured(self, keys: Keys, groups: Groups) -> tuple[Keys, tuple[AnswerColumn, ...], tuple[str, ...]]:
         """Every column of known groups."""
-        measuring = Measuring(groups, self.plan.grid, self.chance.of("sums"), self.progress)
+        plan, measurements = self.plan, self.plan.arrangement
+        measuring = Measuring(groups, plan.grid, self.chance.of("sums"), self.progress)
         ranges = self._ranges()
-        splits = [split.found(ranges) for split in self.plan.arrangement.splits]
+        splits = [split.found(ranges) for split in measurements.splits]
         noisy = [
-            Noisy.of(noise.add(cells, self.bits), noise, self.plan.grid)
-            for cells, noise in zip(measuring.cells(splits) if splits else [], self.plan.splits, strict=True)
+            noise.noisy(cells, self.bits, plan.grid)
+            for cells, noise in zip(measuring.cells(splits) if splits else [], plan.splits, strict=True)
         ]
-        columns: list[AnswerColumn] = []
-        for name, aggregate in self._aggregates:
-            if isinstance(aggregate, Statistic):
-                place = self.plan.arrangement.source[name]
-                columns.append(read(name, aggregate, splits[place], noisy[place]))
-            else:
-                apart = replace(measuring, chance=self.chance.of(f"column {name}"))
-                columns += self._other(name, aggregate, apart, ranges)
-        found = (f"the bounds found for {text} are {low:g} and {high:g}" for text, (low, high) in ranges.items())
-        return known, tuple(columns), tuple(found)
+        columns: dict[str, list[AnswerColumn]] = {}
+        for name, statistic in measurements.statistics:
+            place = measurements.source[name]
+            columns[name] = [statistic.read(name, splits[place], noisy[place])]
+        for name, aggregate in measurements.apart:
+            apart = replace(measuring, grid=plan.grid_of(aggregate), chance=self.chance.of(f"column {name}"))
+            columns[name] = aggregate.found(ranges).release(name, apart, plan.others[name], self.bits)
+        bounds = (f"the bounds found for {text} are {low:g} and {high:g}" for text, (low, high) in ranges.items())
+        return keys, tuple(measurements.in_order(columns)), tuple(bounds)
 
     def _bounded(self, keys: Keys, noise: CellNoise) -> tuple[Keys, tuple[AnswerColumn, ...], tuple[str, ...]]:
         """The answer with the bound that a noisy histogram of contributions suggests."""
         with published(self.rows, self.by, keys, self.bound) as groups:
             exact = Measuring(groups, self.plan.grid, self.chance, self.progress).contributions(EDGES)
-        asked = [each for _, each in self._aggregates]
-        quotients = [isinstance(each, Statistic) and each.operation not in {"count", "sum"} for each in asked]
+        quotients = [aggregate.quotient for _, aggregate in self.plan.arrangement.aggregates]
         person = self.plan.grid * DEFAULT_ROWS
         best = best_bound(
             noise.add(exact, self.bits),
             scale=math.sqrt(noise.variance / 2),
             groups=keys.number,
-            noise=max((math.sqrt(each.variance) / person for each in self.plan.splits), default=1.0),
+            noise=max((math.sqrt(cell.variance) / person for cell in self.plan.splits), default=1.0),
             counts=not all(quotients),
             quotients=any(quotients),
         )
@@ -112,46 +109,17 @@ class Run:
         most = None if self.bound is None else self.bound.people_in
         plan = replace(self.plan, grid=person // rows, contributions=None)
         run = replace(self, plan=plan, bound=Bound(rows=rows, groups=most))
-        known, columns, found = run.answer(keys)
-        return known, columns, (f"the bound found is {rows} row{'' if rows == 1 else 's'}", *found)
-
-    @property
-    def _aggregates(self) -> tuple[tuple[str, Aggregate], ...]:
-        return self.plan.arrangement.aggregates
-
-    def _other(
-        self, name: str, aggregate: Aggregate, measuring: Measuring, ranges: Mapping[str, tuple[float, float]]
-    ) -> list[AnswerColumn]:
-        mechanism = self.plan.others[name]
-        if isinstance(aggregate, Quantile) and isinstance(mechanism, Quantiles):
-            argument = aggregate.argument
-            scaled = Scaled(argument.text, argument.low, argument.high, find=argument.find).found(ranges)
-            exact = measuring.buckets(scaled, aggregate.buckets)
-            rank = mechanism.rank_error(0.95) / self.plan.grid
-            return quantile_columns(name, aggregate, scaled, mechanism.locate(exact, self.bits), rank=rank)
-        assert isinstance(mechanism, CellNoise)  # noqa: S101  # only quantiles choose
-        if isinstance(aggregate, Distinct):
-            exact, grid = measuring.distinct(aggregate.text, aggregate.at_most), 1
-            return [read_plain(name, Noisy.of(mechanism.add(exact, self.bits), mechanism, grid), "number of values")]
-        if isinstance(aggregate, Histogram):
-            exact = measuring.between(aggregate.text, aggregate.edges)
-            noisy = mechanism.add(exact, self.bits)
-            return [
-                read_plain(title, Noisy.of(noisy[:, i : i + 1], mechanism, self.plan.grid), "rows between two edges")
-                for i, title in enumerate(titles(name, aggregate))
-            ]
-        grid = self.plan.people_grid
-        noisy = mechanism.add(replace(measuring, grid=grid).people(), self.bits)
-        return [read_plain(name, Noisy.of(noisy, mechanism, grid), "number of people")]
+        keys, columns, bounds = run.answer(keys)
+        return keys, columns, (f"the bound found is {rows} row{'' if rows == 1 else 's'}", *bounds)
 
     def _ranges(self) -> dict[str, tuple[float, float]]:
         """Bounds for the columns that have none, from everybody's rows."""
         everybody = Groups(self.rows, (), EVERYTHING, None, self.bound)
-        found = {}
+        ranges = {}
         for text, finding in self.plan.findings.items():
             measuring = Measuring(everybody, self.plan.grid, self.chance.of(f"bounds of {text}"), self.progress)
-            found[text] = finding.sample(measuring.spread(text, finding), self.bits)
-        return found
+            ranges[text] = finding.sample(measuring.spread(text, finding), self.bits)
+        return ranges
 
     def _found_keys(self) -> Keys:
         """The keys that enough people have. Which other keys there are is forgotten here."""
@@ -195,19 +163,6 @@ def rehearse(rows: Rows, by: Sequence[str], wanted: Sequence[str]) -> None:
         )
 
 
-def texts(aggregates: Sequence[tuple[str, Aggregate]]) -> list[str]:
-    """The expressions that aggregates are about, each once."""
-    found: list[str] = []
-    for _, aggregate in aggregates:
-        if isinstance(aggregate, Statistic):
-            found += [argument.text for argument in aggregate.arguments]
-        elif isinstance(aggregate, Quantile):
-            found.append(aggregate.argument.text)
-        elif isinstance(aggregate, Distinct | Histogram):
-            found.append(aggregate.text)
-    return list(dict.fromkeys(found))
-
-
 def _deeper(calls: int, work: Callable[[], _T]) -> _T:
     """What the work gives so many calls deeper."""
     return _deeper(calls - 1, work) if calls else work()
@@ -227,19 +182,19 @@ def statements(
     more than one person may have.
     """
     several = range(1 if bound is None else min(bound.people_in, _MANY) + 1)
-    known = keys if keys is not None else Keys(pa.table(dict.fromkeys(by, several)))
+    shown = keys if keys is not None else Keys(pa.table(dict.fromkeys(by, several)))
     table = exp.to_table(_KEYS) if by else None
     called = {"unit": rows.unit or "row", "g": "group", **{f"k{i}": name for i, name in enumerate(by)}}
     reader = _Reader({**called, "b": "bucket", "v0": "value"})
     return tuple(
         Statement(purpose, rows.engine.written(select), tuple(reader.work(select)))
-        for purpose, select in _selects(plan, Groups(rows, by, known, table, bound), found=keys is None)
+        for purpose, select in _selects(plan, Groups(rows, by, shown, table, bound), find_keys=keys is None)
     )
 
 
-def _selects(plan: Plan, groups: Groups, *, found: bool) -> Iterator[tuple[str, exp.Select]]:
+def _selects(plan: Plan, groups: Groups, *, find_keys: bool) -> Iterator[tuple[str, exp.Select]]:
     measuring = Measuring(groups, plan.grid, _SECRET)
-    if found:
+    if find_keys:
         yield "find the keys that enough people have", measuring.keys_sql()
     if plan.contributions is not None:
         yield "find how many rows people have", measuring.contributions_sql(EDGES)
@@ -249,22 +204,9 @@ def _selects(plan: Plan, groups: Groups, *, found: bool) -> Iterator[tuple[str, 
     ranges = dict.fromkeys(plan.findings, (0.0, 1.0))
     if plan.arrangement.splits:
         yield "sum", measuring.cells_sql([split.found(ranges) for split in plan.arrangement.splits])
-    for name, aggregate in plan.arrangement.aggregates:
-        if not isinstance(aggregate, Statistic):
-            yield f"compute {name}", _other(aggregate, measuring, ranges)
-
-
-def _other(aggregate: Aggregate, measuring: Measuring, ranges: Any) -> exp.Select:
-    if isinstance(aggregate, Quantile):
-        argument = aggregate.argument
-        value = Scaled(argument.text, argument.low, argument.high, find=argument.find).found(ranges)
-        return measuring.buckets_sql(value, aggregate.buckets)
-    if isinstance(aggregate, Distinct):
-        return measuring.distinct_sql(aggregate.text, aggregate.at_most)
-    if isinstance(aggregate, Histogram):
-        return measuring.between_sql(aggregate.text, aggregate.edges)
-    assert isinstance(aggregate, Units)  # noqa: S101  # the only one left
-    return measuring.people_sql()
+    for name, aggregate in plan.arrangement.apart:
+        apart = replace(measuring, grid=plan.grid_of(aggregate))
+        yield f"compute {name}", aggregate.found(ranges).statement(apart)
 
 
 @final
@@ -285,8 +227,8 @@ class _Reader:
             yield from (f"{'  ' * depth}{step}" for step in here)
             sources = [(node.args.get("from_") or node.args["from"]).this]
             sources += [join.this for join in node.args.get("joins") or () if not _is_keys(join)]
-            for each in sources:
-                yield from self.work(each, depth + bool(here))
+            for inner in sources:
+                yield from self.work(inner, depth + bool(here))
 
     def _steps(self, select: exp.Select) -> Iterator[str]:
         group = select.args.get("group")

@@ -67,10 +67,10 @@ def declared_keys(columns: Sequence[Column]) -> Keys | None:
         column.values if column.values is not None else ((False, True) if column.kind is Kind.BOOLEAN else None)
         for column in columns
     ]
-    known = [domain for domain in domains if domain is not None]
+    declared = [domain for domain in domains if domain is not None]
     return (
-        public_keys(columns, dict(zip((c.name for c in columns), map(list, known), strict=True)))
-        if len(known) == len(domains)
+        public_keys(columns, dict(zip((c.name for c in columns), map(list, declared), strict=True)))
+        if len(declared) == len(domains)
         else None
     )
 

@@ -16,7 +16,7 @@ from sqlglot import exp
 from defocus.engines.engine import integers
 from defocus.engines.syntax import BIGINT, DOUBLE, column, decimal, mild, named, sub, typed, whole
 from defocus.mechanisms.ranges import RangeFinding
-from defocus.tables.splits import Scaled, Split
+from defocus.tables.splits import Argument, Split
 from defocus.tables.weights import Groups, RowSampler
 
 __all__ = ["Exact", "Measuring", "Statement"]
@@ -38,13 +38,13 @@ class Measuring:
     def cells(self, splits: Sequence[Split]) -> list[Exact]:
         """The cells of every split, in one pass over the rows."""
         table = self._run(self.cells_sql(splits))
-        found = [self._column(table, name) for name in table.column_names if name != "g"]
-        total, rest = found[0], iter(found[1:])
-        made = []
+        sums = [self._column(table, name) for name in table.column_names if name != "g"]
+        total, rest = sums[0], iter(sums[1:])
+        cells = []
         for split in splits:
             others = [next(rest) for _ in range(split.cells - 1)]
-            made.append(np.stack([total - sum(others, np.zeros_like(total)), *others], axis=1))
-        return made
+            cells.append(np.stack([total - sum(others, np.zeros_like(total)), *others], axis=1))
+        return cells
 
     def cells_sql(self, splits: Sequence[Split]) -> exp.Select:
         """The statement of :meth:`cells`: values and weights, then values in [0, 1], then the sums of all cells."""
@@ -79,9 +79,9 @@ class Measuring:
     def contributions(self, edges: Sequence[int]) -> Exact:
         """How many people have more rows than one edge and at most the next; the last counts all others."""
         table = self._run(self.contributions_sql(edges))
-        made = np.zeros(len(edges), np.int64)
-        made[integers(table["b"])] = integers(table["s"])
-        return made
+        people = np.zeros(len(edges), np.int64)
+        people[integers(table["b"])] = integers(table["s"])
+        return people
 
     def contributions_sql(self, edges: Sequence[int]) -> exp.Select:
         """The statement of :meth:`contributions`."""
@@ -102,20 +102,12 @@ class Measuring:
             .group_by(column("b"), copy=False)
         )
 
-    def people(self) -> Exact:
-        """The weight of the people in each group."""
-        return self._column(self._run(self.people_sql()), "s")[:, None]
-
     def people_sql(self) -> exp.Select:
-        """The statement of :meth:`people`."""
+        """The weight of the people in each group."""
         return self._by_group([named(_total(column("w")), "s")], self.groups.people(self.grid, self.chance))
 
-    def distinct(self, text: str, at_most: int) -> Exact:
-        """How many different values each group has, of which one person brought at most ``at_most``."""
-        return self._column(self._run(self.distinct_sql(text, at_most)), "s")[:, None]
-
     def distinct_sql(self, text: str, at_most: int) -> exp.Select:
-        """The statement of :meth:`distinct`."""
+        """How many different values each group has, of which one person brought at most ``at_most``."""
         value = self.groups.rows.values(text).sql
         rows = self.groups.plain({"v0": value})
         present = column("v0").is_(exp.null()).not_()
@@ -132,23 +124,15 @@ class Measuring:
         values = exp.select(column("g"), column("v0")).distinct().from_(sub(chosen, "b"), copy=False)
         return self._by_group([named(exp.Count(this=exp.Star(), big_int=True), "s")], values)
 
-    def buckets(self, value: Scaled, number: int) -> Exact:
+    def buckets_sql(self, value: Argument, number: int) -> exp.Select:
         """The weight of each group in equal buckets between the bounds of a value; missing values are left out."""
-        return self._histogram(self.buckets_sql(value, number), number)
-
-    def buckets_sql(self, value: Scaled, number: int) -> exp.Select:
-        """The statement of :meth:`buckets`."""
         scaled = value.scaled(value.number(self.groups.rows.values(value.text)))
         bucket = exp.Floor(this=mild(exp.Mul(this=exp.paren(scaled), expression=decimal(float(number)))))
         place = exp.Least(this=typed(bucket, BIGINT), expressions=[whole(number - 1)], ignore_nulls=True)
         return self._histogram_sql(exp.case().when(scaled.copy().is_(exp.null()), exp.null()).else_(place))
 
-    def between(self, text: str, edges: Sequence[float]) -> Exact:
-        """The weight of each group between neighbouring edges."""
-        return self._histogram(self.between_sql(text, edges), len(edges) - 1)
-
     def between_sql(self, text: str, edges: Sequence[float]) -> exp.Select:
-        """The statement of :meth:`between`."""
+        """The weight of each group between neighbouring edges."""
         value = typed(self.groups.rows.values(text).sql, DOUBLE)
         place = exp.case().when(value.is_(exp.null()), exp.null())
         for i, edge in enumerate(edges[1:-1]):
@@ -157,7 +141,17 @@ class Measuring:
 
     def spread(self, text: str, finding: RangeFinding) -> Exact:
         """The weight of everybody between the public edges in which bounds are searched."""
-        return np.asarray(self.between(text, [float(edge) for edge in finding.edges]).sum(axis=0))
+        edges = [float(edge) for edge in finding.edges]
+        return np.asarray(self.exact(self.between_sql(text, edges), len(edges) - 1).sum(axis=0))
+
+    def exact(self, select: exp.Select, cells: int) -> Exact:
+        """What a statement counts for each group in so many cells."""
+        table = self._run(select)
+        if "b" not in table.column_names:
+            return self._column(table, "s")[:, None]
+        counts = np.zeros((self.groups.keys.number, cells), np.int64)
+        counts[integers(table["g"]), integers(table["b"])] = integers(table["s"])
+        return counts
 
     def _histogram_sql(self, place: exp.Expression) -> exp.Select:
         weighted = self.groups.weighted({"b": place}, self.grid, self.chance)
@@ -168,12 +162,6 @@ class Measuring:
             .group_by(column("g"), column("b"), copy=False)
         )
 
-    def _histogram(self, select: exp.Select, number: int) -> Exact:
-        table = self._run(select)
-        made = np.zeros((self.groups.keys.number, number), np.int64)
-        made[integers(table["g"]), integers(table["b"])] = integers(table["s"])
-        return made
-
     def _by_group(self, columns: Sequence[exp.Expression], rows: exp.Select) -> exp.Select:
         return exp.select(column("g"), *columns).from_(sub(rows, "q"), copy=False).group_by(column("g"), copy=False)
 
@@ -181,9 +169,9 @@ class Measuring:
         return self.groups.rows.engine.run(select, progress=self.progress)
 
     def _column(self, table: pa.Table, name: str) -> Exact:
-        made = np.zeros(self.groups.keys.number, np.int64)
-        made[integers(table["g"])] = integers(table[name])
-        return made
+        sums = np.zeros(self.groups.keys.number, np.int64)
+        sums[integers(table["g"])] = integers(table[name])
+        return sums
 
 
 def _total(sql: exp.Expression) -> exp.Expression:

@@ -1,4 +1,4 @@
-"""The noise of one measurement: discrete Laplace or discrete Gaussian on every cell of every group."""
+"""The noise of one measurement: how far one person moves it, noise on every cell of every group, and noisy cells."""
 
 import math
 from dataclasses import dataclass
@@ -8,19 +8,60 @@ from typing import final
 import numpy as np
 import numpy.typing as npt
 
+from defocus.answers import AnswerColumn, Tails
 from defocus.errors import Number
 from defocus.mechanisms import Gaussian, Laplace
 from defocus.mechanisms.mechanism import add
 from defocus.noise import Bits, discrete_gaussian
 from defocus.privacy.events import DiscreteGaussian, Event
 from defocus.privacy.sensitivity import Sensitivity
+from defocus.tables.contribution import Bound, root_above
 
-__all__ = ["CellNoise", "gaussian", "gaussian_event", "laplace"]
+__all__ = ["CellNoise", "Noisy", "PersonWeight", "gaussian", "gaussian_event", "laplace"]
 
 _FINE = 1 << 20
 """Above this many steps, a whole number is as good a scale as any, and easier to read in a ledger."""
 _ANY_DIMENSION = 1 << 40
 """More cells than any answer has: how many there are may be found only after the charge."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class PersonWeight:
+    """What one person weighs, and how far that moves each kind of measurement, in steps of the grid."""
+
+    bound: Bound | None
+    person: int
+    people_grid: int
+    people_in: int
+    replace: bool
+
+    @property
+    def find(self) -> bool:
+        """Whether the number of rows is yet to be found."""
+        return self.bound is not None and self.bound.find
+
+    @property
+    def grid(self) -> int:
+        """What a full row weighs."""
+        return self.person if self.bound is None else self.person // self.bound.total
+
+    @property
+    def rows(self) -> Sensitivity:
+        """How far weights of rows move."""
+        if self.bound is None or self.find:
+            return self.moved(Sensitivity(self.person))
+        return self.moved(Sensitivity(self.person, (self.grid * self.bound.l2()) ** 2))
+
+    @property
+    def people(self) -> Sensitivity:
+        """How far weights of people move."""
+        l2 = self.people_grid * root_above(self.people_in)
+        return self.moved(Sensitivity(self.people_grid * self.people_in, l2**2))
+
+    def moved(self, sensitivity: Sensitivity) -> Sensitivity:
+        """The same under the neighbours of the ledger."""
+        return sensitivity.replaced() if self.replace else sensitivity
 
 
 @final
@@ -54,6 +95,10 @@ class CellNoise:
         """The kind of noise."""
         return "discrete Laplace noise" if isinstance(self.mechanism, Laplace) else "discrete Gaussian noise"
 
+    def noisy(self, cells: npt.NDArray[np.int64], bits: Bits, grid: int) -> "Noisy":
+        """The cells with fresh noise, in rows."""
+        return Noisy(self.add(cells, bits) / grid, self.variance / grid**2, self.width, self.words)
+
     def add(self, cells: npt.NDArray[np.int64], bits: Bits) -> npt.NDArray[np.int64]:
         """The cells with fresh noise."""
         flat = np.ascontiguousarray(cells, dtype=np.int64).ravel()
@@ -80,3 +125,24 @@ def gaussian(sensitivity: Sensitivity, ratio: Number) -> CellNoise:
 def gaussian_event(sensitivity: Sensitivity, ratio: float) -> DiscreteGaussian:
     """What :func:`gaussian` would owe."""
     return DiscreteGaussian(ratio * float(sensitivity.l2), sensitivity.l2, _ANY_DIMENSION)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Noisy:
+    """The noisy cells of one measurement, in units of rows, one line for each group."""
+
+    cells: npt.NDArray[np.float64]
+    variance: float
+    """Of one cell, in squared rows."""
+    width: float
+    """How many standard errors make a 95 % interval."""
+    words: str
+
+    def count(self, name: str, coefficients: npt.NDArray[np.float64], how: str) -> AnswerColumn:
+        """A number that is the cells multiplied with these coefficients."""
+        values = self.cells @ coefficients
+        errors = np.full(len(values), np.sqrt(np.square(coefficients).sum() * self.variance))
+        half = self.width * errors
+        low, high = values - half, values + half
+        return AnswerColumn(name, values, errors, low, high, integral=True, how=how, tails=Tails.LOG_CONCAVE)

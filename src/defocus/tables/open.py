@@ -231,14 +231,14 @@ def _book(said: _Said, parts: Parts | None, undo: ExitStack) -> Ledger:
 def _sources(make: Iterable[Callable[[], Source]], memory: str | None, threads: int | None) -> list[Source]:
     """The sources on one engine; no other stays open, also where one of them cannot be opened."""
     with ExitStack() as engines:
-        made = []
+        sources = []
         for one in make:
-            made.append(one())
-            engines.callback(made[-1].engine.close)
-        if len(made) > 1:
-            return together(*made, memory=memory, threads=threads)
+            sources.append(one())
+            engines.callback(sources[-1].engine.close)
+        if len(sources) > 1:
+            return together(*sources, memory=memory, threads=threads)
         engines.pop_all()
-    return made
+    return sources
 
 
 def _called(opened: Source, ledger: object) -> str:

@@ -130,16 +130,16 @@ def divided(
             fix="divide by a column of texts, whole numbers, dates or truth values, such as the day of a moment.",
         )
     folders = files if files is not None and column.name in files.partitions else None
-    made = Division(column.name, str(column.kind), files=folders)
+    division = Division(column.name, str(column.kind), files=folders)
     replaced = unit.adjacency is Adjacency.REPLACE
     if declared.people is None:
-        return replace(made, apart="rows") if unit.column is None and not replaced else made
+        return replace(division, apart="rows") if unit.column is None and not replaced else division
     if unit.column is None or replaced:
         raise InvalidParameterError(
             f"That each person is in one part changes nothing where the unit is {unit}.",
             fix=f'leave people= out: parts="{declared.column}".',
         )
-    return replace(made, apart="people")
+    return replace(division, apart="people")
 
 
 def in_ledger(division: Division | None) -> Parts | None:
@@ -151,9 +151,9 @@ def in_ledger(division: Division | None) -> Parts | None:
 
 def described(division: Division) -> str:
     """How the rows are divided, for people."""
-    made = in_ledger(division)
+    charged = in_ledger(division)
     by = f"parts by {division.column} ({division.kind}), of which each is charged to everybody"
-    return by if made is None else str(made)
+    return by if charged is None else str(charged)
 
 
 def restricted(rows: Rows, values: Sequence[Any]) -> Rows:
@@ -170,19 +170,19 @@ def restricted(rows: Rows, values: Sequence[Any]) -> Rows:
             fix='name all parts at once: part("a", "b").',
         )
     column = Column(division.column, Kind(division.kind))
-    found = [_value(one, column) for one in values]
-    if not found:
+    constants = [_value(one, column) for one in values]
+    if not constants:
         raise InvalidParameterError(
             "No part was named.", fix='write for example part("2026-11-14"); the whole table is asked without part.'
         )
-    labels = labels_of(_label(value) for value in found)
+    labels = labels_of(_label(value) for value in constants)
     kept = exp.In(
         this=exp.column(column.name, quoted=True),
-        expressions=[_constant(value) for value in {_label(value): value for value in found}.values()],
+        expressions=[_constant(value) for value in {_label(value): value for value in constants}.values()],
     )
-    made = replace(rows, relation=_relation(rows, column, labels)).where(kept.sql("duckdb", comments=False))
+    narrowed = replace(rows, relation=_relation(rows, column, labels)).where(kept.sql("duckdb", comments=False))
     words = f"only rows of {division.column} {_named(labels)}"
-    return replace(made, words=(*rows.words, words), division=replace(division, chosen=labels))
+    return replace(narrowed, words=(*rows.words, words), division=replace(division, chosen=labels))
 
 
 def _relation(rows: Rows, column: Column, labels: Sequence[str]) -> exp.Expression:
@@ -312,10 +312,6 @@ def undivided(division: Division | None, ledger: Ledger) -> list[str]:
     parts = ledger.terms.parts
     if parts is None or in_ledger(division) is not None:
         return []
-    return [f"the ledger has {parts}; rows opened without these parts are charged to everybody: declare {_said(parts)}"]
-
-
-def _said(parts: Parts) -> str:
-    """How these parts are declared."""
     column = json.dumps(parts.column, ensure_ascii=False)
-    return f"parts={column}" if parts.apart == "rows" else f'parts=dp.parts({column}, people="{IN_ONE_PART}")'
+    said = f"parts={column}" if parts.apart == "rows" else f'parts=dp.parts({column}, people="{IN_ONE_PART}")'
+    return [f"the ledger has {parts}; rows opened without these parts are charged to everybody: declare {said}"]

@@ -1,29 +1,128 @@
-"""The plan of a question: how the price is shared between measurements, and with which noise each is made.
+"""The plan of a question: what is measured, how the price is shared between measurements, and the noise of each.
 
-How a budget is shared between measurements, and with which noise each is made.
+Statistics that can share a measurement do.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import TypeAlias, final
+from typing import TypeAlias, TypeVar, final
 
-from defocus.errors import CannotCalibrateError, InvalidParameterError, NotDeclaredError, Number, in_range
+from defocus.errors import CannotCalibrateError, InvalidParameterError, NotDeclaredError, Number
 from defocus.mechanisms import PartitionSelection, Quantiles, RangeFinding
 from defocus.privacy import calibrate
 from defocus.privacy.budgets import Budget
-from defocus.privacy.events import DiscreteLaplace, Event, Exponential, Pure, compose
+from defocus.privacy.events import Event, Exponential, Pure, compose
 from defocus.privacy.numbers import at_most
 from defocus.privacy.sensitivity import Sensitivity
-from defocus.tables.aggregates import Distinct, Histogram, Quantile, Units
-from defocus.tables.contribution import Bound, root_above
+from defocus.tables.aggregates import Aggregate, Measured
+from defocus.tables.contribution import Bound
 from defocus.tables.measurement import Statement
-from defocus.tables.measurement_plan import MeasurementPlan
-from defocus.tables.noise import CellNoise, gaussian, gaussian_event, laplace
+from defocus.tables.noise import CellNoise, PersonWeight, gaussian, gaussian_event, laplace
+from defocus.tables.rows import Rows
+from defocus.tables.splits import Argument, Split
+from defocus.tables.statistics import Statistic
 
-__all__ = ["GRID", "Key", "Noises", "Plan", "Task", "keys_need_delta", "plan", "shared"]
+__all__ = [
+    "GRID",
+    "Key",
+    "MeasurementPlan",
+    "Noises",
+    "Plan",
+    "Task",
+    "keys_need_delta",
+    "plan",
+    "plan_measurements",
+    "shared",
+]
+
+_T = TypeVar("_T")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class MeasurementPlan:
+    """The named aggregates with their bounds filled in, and the splits of weights that answer their sums."""
+
+    aggregates: tuple[tuple[str, Aggregate], ...]
+    splits: tuple[Split, ...]
+    source: Mapping[str, int]
+    """For each statistic, the number of the split that answers it."""
+    searched: tuple[str, ...]
+    """The columns whose bounds are to be found privately."""
+
+    @property
+    def statistics(self) -> list[tuple[str, Statistic]]:
+        """The aggregates that splits answer."""
+        return [(name, aggregate) for name, aggregate in self.aggregates if isinstance(aggregate, Statistic)]
+
+    @property
+    def apart(self) -> list[tuple[str, Measured]]:
+        """The aggregates that are measured by themselves."""
+        return [(name, aggregate) for name, aggregate in self.aggregates if isinstance(aggregate, Measured)]
+
+    @property
+    def titles(self) -> list[str]:
+        """The columns of the answer."""
+        return [title for name, aggregate in self.aggregates for title in aggregate.titles(name)]
+
+    @property
+    def texts(self) -> list[str]:
+        """The expressions that the aggregates are about, each once."""
+        return list(dict.fromkeys(text for _, aggregate in self.aggregates for text in aggregate.texts))
+
+    def in_order(self, columns: Mapping[str, Sequence[_T]]) -> list[_T]:
+        """The columns of each aggregate, in the order in which they were asked."""
+        return [column for name, _ in self.aggregates for column in columns[name]]
+
+    def importance(self, split: int, weights: Mapping[str, float]) -> float:
+        """How much depends on a split."""
+        return sum(weights.get(name, 1.0) for name, number in self.source.items() if number == split)
+
+
+def plan_measurements(rows: Rows, aggregates: Mapping[str, Aggregate]) -> MeasurementPlan:
+    """Check every aggregate against the columns, fill in declared bounds, and let sums share splits."""
+    checked = tuple((name, aggregate.checked(rows)) for name, aggregate in aggregates.items())
+    wanted = {name: aggregate.split for name, aggregate in checked if isinstance(aggregate, Statistic)}
+    splits = _merged(list(wanted.values()))
+    source = {name: _place(split, splits) for name, split in wanted.items()}
+    arguments = [argument for _, aggregate in checked for argument in aggregate.arguments]
+    searched = dict.fromkeys(argument.text for argument in arguments if argument.find)
+    return MeasurementPlan(checked, tuple(splits), source, tuple(searched))
+
+
+def _merged(wanted: Sequence[Split]) -> list[Split]:
+    """The fewest splits that answer everything: of equal values the highest degree, and no other split for a count."""
+    highest: dict[tuple[Argument, ...], Split] = {}
+    for split in wanted:
+        before = highest.get(split.values, split)
+        degrees = tuple(map(max, split.degrees, before.degrees))
+        highest[split.values] = Split(split.values, degrees)
+    kept = list(highest.values())
+    return [split for split in kept if not any(other is not split and _covers(other, split) for other in kept)] or kept
+
+
+def _covers(large: Split, small: Split) -> bool:
+    """Whether ``large`` answers everything that ``small`` does."""
+    if not small.values:
+        return bool(large.values)
+    if len(small.values) != 1 or len(large.values) != 1:
+        return False
+    few, many = small.values[0], large.values[0]
+    counts_only = few.low is None and not few.find and few.missing is None
+    return counts_only and many.text == few.text and many.missing is None and many != few
+
+
+def _place(wanted: Split, splits: Sequence[Split]) -> int:
+    """The number of the split with the fewest cells that answers what is wanted."""
+    able = [
+        i
+        for i, split in enumerate(splits)
+        if split.values == wanted.values or (_covers(split, wanted) and split != wanted)
+    ]
+    return min(able, key=lambda i: splits[i].cells)
 
 
 Key: TypeAlias = tuple[str, str | int]
@@ -33,22 +132,22 @@ Key: TypeAlias = tuple[str, str | int]
 @final
 @dataclass(frozen=True, slots=True)
 class Noises:
-    """What was found for each task: noise if it adds some, else what it may spend."""
+    """What was planned for each task: noise if it adds some, else what it may spend."""
 
-    made: Mapping[Key, CellNoise | Fraction]
+    planned: Mapping[Key, CellNoise | Fraction]
 
     def noise(self, key: Key, sensitivity: Sensitivity) -> CellNoise:
         """The noise of a task with this sensitivity."""
-        found = self.made[key]
-        if not isinstance(found, CellNoise) or found.sensitivity != sensitivity:
+        noise = self.planned[key]
+        if not isinstance(noise, CellNoise) or noise.sensitivity != sensitivity:
             raise AssertionError(f"{key} was planned for another sensitivity")  # also where asserts are left out
-        return found
+        return noise
 
     def epsilon(self, key: Key) -> Fraction:
         """What a task without a sensitivity may spend."""
-        found = self.made[key]
-        assert isinstance(found, Fraction), f"{key} was planned to add noise"  # noqa: S101  # a slip of the planner
-        return found
+        epsilon = self.planned[key]
+        assert isinstance(epsilon, Fraction), f"{key} was planned to add noise"  # noqa: S101  # a slip of the planner
+        return epsilon
 
 
 @final
@@ -134,26 +233,21 @@ def _shares(tasks: Sequence[Task], power: float) -> list[Fraction]:
     free = [task.importance**power for task in tasks if task.fixed is None]
     if not free:
         return [Fraction(1, len(tasks)) for _ in tasks]
-    parts = iter(_parts(free))
+    whole = [max(1, round(number / sum(free) * 10**6)) for number in free]  # exact parts of one
+    parts = (Fraction(part, sum(whole)) for part in whole)
     return [task.fixed * scale if task.fixed is not None else rest * next(parts) for task in tasks]
-
-
-def _parts(numbers: Sequence[float]) -> list[Fraction]:
-    """Numbers as exact parts of one."""
-    whole = [max(1, round(number / sum(numbers) * 10**6)) for number in numbers]
-    return [Fraction(part, sum(whole)) for part in whole]
 
 
 def _error(tasks: Sequence[Task], noises: Mapping[Key, CellNoise | Fraction]) -> float:
     """What is minimised: the variance of each task relative to its reach, weighted by importance."""
     total = 0.0
     for task in tasks:
-        made = noises[task.key]
-        if isinstance(made, CellNoise):
+        noise = noises[task.key]
+        if isinstance(noise, CellNoise):
             sensitivity = 1.0 if task.sensitivity is None else float(task.sensitivity.l1)
-            total += task.importance * made.variance / sensitivity**2
+            total += task.importance * noise.variance / sensitivity**2
         else:
-            total += task.importance * 8 / float(made) ** 2
+            total += task.importance * 8 / float(noise) ** 2
     return total
 
 
@@ -190,7 +284,7 @@ class Plan:
     findings: Mapping[str, RangeFinding]
     splits: tuple[CellNoise, ...]
     others: Mapping[str, CellNoise | Quantiles]
-    """For each aggregate that no split answers, how it is released."""
+    """For each aggregate that is measured by itself, how it is released."""
     statements: tuple[Statement, ...] = ()
     """What the engine will be asked for, where somebody wants to look at it."""
 
@@ -207,15 +301,20 @@ class Plan:
             sums = "1 sum" if split.cells == 1 else f"{split.cells} sums"
             spread = f"standard deviation {noise.variance**0.5 / self.grid:.3g} rows"
             lines.append(f"{names}: {sums} in each group, with {noise.words}, {spread}")
-        lines += [f"{name}: {_way(each)}" for name, each in self.others.items()]
-        return "\n".join([*lines, *(f"statement {i}: {each}" for i, each in enumerate(self.statements, 1))])
+        for name, how in self.others.items():
+            lines.append(f"{name}: {how.words if isinstance(how, CellNoise) else f'quantiles by {how.method}'}")
+        return "\n".join([*lines, *(f"statement {i}: {text}" for i, text in enumerate(self.statements, 1))])
+
+    def grid_of(self, aggregate: Measured) -> int:
+        """What one of what an aggregate counts weighs."""
+        return {"rows": self.grid, "people": self.people_grid, "values": 1}[aggregate.counts]
 
     @property
     def event(self) -> Event:
         """What the whole release owes."""
         searched = () if self.contributions is None else (self.contributions,)
-        parts = [each.event for each in (*searched, *self.splits, *self.others.values(), *self.findings.values())]
-        return compose([*([] if self.selection is None else [self.selection.event]), *parts])
+        parts = (*searched, *self.splits, *self.others.values(), *self.findings.values())
+        return compose([part.event for part in (*(() if self.selection is None else (self.selection,)), *parts)])
 
 
 def plan(
@@ -231,41 +330,32 @@ def plan(
 
     ``keys`` is the number of public groups, None where they are to be found.
     """
-    epsilon, delta = _amounts(budget)
+    assert budget.epsilon is not None  # noqa: S101  # a question is paid for in epsilon, and perhaps in delta
+    epsilon, delta = Fraction(budget.epsilon), Fraction(budget.delta or 0)
     if keys is None and not delta:
         raise keys_need_delta(1e-5)
-    checked = _weights(arrangement, weights)
-    weighed = _weighed(arrangement, bound, keys, epsilon, replace=replace)
-    methods = {
-        name: _method(each, epsilon, weighed.person)
-        for name, each in arrangement.aggregates
-        if isinstance(each, Quantile)
-    }
-    searched = epsilon * _CONTRIBUTIONS if weighed.find else Fraction(0)
+    person = _weighed(arrangement, bound, keys, epsilon, replace=replace)
+    searched = epsilon * _CONTRIBUTIONS if person.find else Fraction(0)
     left = (epsilon - searched) * (1 if keys is not None else 1 - _KEYS)
-    tasks = _tasks(arrangement, weighed, checked, methods)
+    tasks = _tasks(arrangement, person, {name: float(weight) for name, weight in weights.items()}, epsilon)
     noises, uses_delta = shared(tasks, left, delta if keys is not None else delta / 2)
     selection = None
     if keys is None:
         part, spent = delta / 2 if uses_delta else delta, (epsilon - searched) * _KEYS
-        selection = PartitionSelection(epsilon=spent, delta=part, groups=weighed.people_in, replace=replace)
+        selection = PartitionSelection(epsilon=spent, delta=part, groups=person.people_in, replace=replace)
     return Plan(
         arrangement=arrangement,
-        grid=weighed.grid,
-        people_grid=weighed.people_grid,
-        contributions=laplace(weighed.moved(Sensitivity(1)), searched) if weighed.find else None,
+        grid=person.grid,
+        people_grid=person.people_grid,
+        contributions=laplace(person.moved(Sensitivity(1)), searched) if person.find else None,
         selection=selection,
         findings={
-            text: RangeFinding(epsilon=noises.epsilon(("bounds", text)), sensitivity=weighed.person, replace=replace)
+            text: RangeFinding(epsilon=noises.epsilon(("bounds", text)), sensitivity=person.person, replace=replace)
             for text in arrangement.searched
         },
-        splits=tuple(noises.noise(("split", i), weighed.rows) for i in range(len(arrangement.splits))),
-        others=_others(arrangement, weighed, noises, methods),
+        splits=tuple(noises.noise(("split", i), person.rows) for i in range(len(arrangement.splits))),
+        others=_others(arrangement, person, noises, {task.key for task in tasks if task.chooses}),
     )
-
-
-def _way(how: CellNoise | Quantiles) -> str:
-    return how.words if isinstance(how, CellNoise) else f"quantiles by {how.method}"
 
 
 def keys_need_delta(left: float) -> NotDeclaredError:
@@ -278,114 +368,45 @@ def keys_need_delta(left: float) -> NotDeclaredError:
     )
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class _Weighed:
-    """What one person weighs, and how far that moves each kind of measurement, in steps of the grid."""
-
-    bound: Bound | None
-    person: int
-    people_grid: int
-    people_in: int
-    replace: bool
-
-    @property
-    def find(self) -> bool:
-        """Whether the number of rows is yet to be found."""
-        return self.bound is not None and self.bound.find
-
-    @property
-    def grid(self) -> int:
-        """What a full row weighs."""
-        return self.person if self.bound is None else self.person // self.bound.total
-
-    @property
-    def rows(self) -> Sensitivity:
-        """How far weights of rows move."""
-        if self.bound is None or self.find:
-            return self.moved(Sensitivity(self.person))
-        return self.moved(Sensitivity(self.person, (self.grid * self.bound.l2()) ** 2))
-
-    @property
-    def people(self) -> Sensitivity:
-        """How far weights of people move."""
-        l2 = self.people_grid * root_above(self.people_in)
-        return self.moved(Sensitivity(self.people_grid * self.people_in, l2**2))
-
-    def distinct(self, aggregate: Distinct) -> Sensitivity:
-        """How far numbers of different values move."""
-        return self.moved(Sensitivity(aggregate.at_most))
-
-    def moved(self, sensitivity: Sensitivity) -> Sensitivity:
-        """The same under the neighbours of the ledger."""
-        return sensitivity.replaced() if self.replace else sensitivity
-
-
 def _weighed(
     arrangement: MeasurementPlan, bound: Bound | None, keys: int | None, epsilon: Fraction, *, replace: bool
-) -> _Weighed:
+) -> PersonWeight:
     people_in = 1 if bound is None else bound.people_in if keys is None else min(bound.people_in, keys)
-    columns = (
-        len(arrangement.splits) + len(arrangement.aggregates) + len(arrangement.searched) - len(arrangement.source)
-    )
-    each = epsilon / (columns * (2 if replace else 1))
-    if bound is not None and bound.find:
-        person = _grid(_FOUND, each) * _FOUND
-    else:
-        person = _grid(1 if bound is None else bound.total, each) * (1 if bound is None else bound.total)
-    return _Weighed(bound, person, _grid(people_in, each), people_in, replace)
-
-
-def _others(
-    arrangement: MeasurementPlan, weighed: _Weighed, noises: Noises, methods: Mapping[str, str]
-) -> dict[str, CellNoise | Quantiles]:
-    """How each aggregate that no split answers is released."""
-    made: dict[str, CellNoise | Quantiles] = {}
-    for name, aggregate in arrangement.aggregates:
-        key = ("column", name)
-        if isinstance(aggregate, Quantile):
-            made[name] = Quantiles(
-                levels=aggregate.levels,
-                epsilon=noises.epsilon(key),
-                buckets=aggregate.buckets,
-                sensitivity=weighed.person,
-                replace=weighed.replace,
-                method=methods[name],
-            )
-        elif isinstance(aggregate, Units):
-            made[name] = noises.noise(key, weighed.people)
-        elif isinstance(aggregate, Distinct):
-            made[name] = noises.noise(key, weighed.distinct(aggregate))
-        elif isinstance(aggregate, Histogram):
-            made[name] = noises.noise(key, weighed.rows)
-    return made
-
-
-def _method(aggregate: Quantile, epsilon: Fraction, person: int) -> str:
-    """How quantiles are found, by what would be best with the whole budget: decided once, since the cost follows."""
-    if aggregate.intervals:
-        return "tree"
-    ways = Quantiles(levels=aggregate.levels, epsilon=epsilon, buckets=aggregate.buckets, sensitivity=person)
-    return "tree" if isinstance(ways.event, DiscreteLaplace) else "search"
+    measurements = len(arrangement.splits) + len(arrangement.apart) + len(arrangement.searched)
+    share = epsilon / (measurements * (2 if replace else 1))
+    rows = 1 if bound is None else _FOUND if bound.find else bound.total
+    return PersonWeight(bound, _grid(rows, share) * rows, _grid(people_in, share), people_in, replace)
 
 
 def _tasks(
-    arrangement: MeasurementPlan, weighed: _Weighed, weights: Mapping[str, float], methods: Mapping[str, str]
+    arrangement: MeasurementPlan, person: PersonWeight, weights: Mapping[str, float], epsilon: Fraction
 ) -> list[Task]:
-    made = [
-        Task(("split", i), arrangement.importance(i, weights), weighed.rows) for i in range(len(arrangement.splits))
+    """The tasks of the splits, of the aggregates that are measured by themselves, and of the bounds to be found."""
+    splits = [
+        Task(("split", i), arrangement.importance(i, weights), person.rows) for i in range(len(arrangement.splits))
     ]
-    for name, aggregate in arrangement.aggregates:
-        key, weight = ("column", name), weights.get(name, 1.0)
-        if isinstance(aggregate, Units):
-            made.append(Task(key, weight, weighed.people))
-        elif isinstance(aggregate, Distinct):
-            made.append(Task(key, weight, weighed.distinct(aggregate)))
-        elif isinstance(aggregate, Histogram):
-            made.append(Task(key, weight, weighed.rows))
-        elif isinstance(aggregate, Quantile):
-            made.append(Task(key, weight * len(aggregate.levels), chooses=methods[name] == "search"))
-    return made + [Task(("bounds", text), 1.0, fixed=_BOUNDS) for text in arrangement.searched]
+    apart = [
+        Task(
+            ("column", name),
+            weights.get(name, 1.0) * aggregate.importance,
+            aggregate.sensitivity(person),
+            chooses=aggregate.chooses(person, epsilon),
+        )
+        for name, aggregate in arrangement.apart
+    ]
+    return [*splits, *apart, *(Task(("bounds", text), 1.0, fixed=_BOUNDS) for text in arrangement.searched)]
+
+
+def _others(
+    arrangement: MeasurementPlan, person: PersonWeight, noises: Noises, choosing: Collection[Key]
+) -> dict[str, CellNoise | Quantiles]:
+    """How each aggregate that is measured by itself is released."""
+    others: dict[str, CellNoise | Quantiles] = {}
+    for name, aggregate in arrangement.apart:
+        key, sensitivity = ("column", name), aggregate.sensitivity(person)
+        planned = noises.epsilon(key) if sensitivity is None else noises.noise(key, sensitivity)
+        others[name] = aggregate.mechanism(planned, person, chooses=key in choosing)
+    return others
 
 
 def _grid(most: int, epsilon: Fraction) -> int:
@@ -400,21 +421,3 @@ def _grid(most: int, epsilon: Fraction) -> int:
             fix="bound contributions more tightly, or spend more.",
         )
     return grid
-
-
-def _amounts(budget: Budget) -> tuple[Fraction, Fraction]:
-    if budget.epsilon is None:
-        raise InvalidParameterError(
-            "A question is paid for in epsilon, and in delta if you like.", fix="pass epsilon= and perhaps delta=."
-        )
-    return Fraction(budget.epsilon), Fraction(budget.delta or 0)
-
-
-def _weights(arrangement: MeasurementPlan, weights: Mapping[str, Number]) -> dict[str, float]:
-    names = [name for name, _ in arrangement.aggregates]
-    unknown = [name for name in weights if name not in names]
-    if unknown:
-        raise InvalidParameterError(
-            f"There is no column {unknown[0]!r:.60} to give a larger share to.", fix=f"choose among {', '.join(names)}."
-        )
-    return {name: float(in_range(f"the share of {name}", value, 1e-6, 10**6)) for name, value in weights.items()}

@@ -52,7 +52,7 @@ class Law:
         """The probability of more than ``t``."""
         total = self.deviation
         if not self.scales or total == 0:
-            return _normal_tail(t / total) if total else float(t < 0)
+            return 0.5 * math.erfc(t / total / math.sqrt(2)) if total else float(t < 0)
         if t < 0:
             return 1 - self.tail(-t)
         x, s = t / total, self.normal / total
@@ -136,10 +136,6 @@ def least(enough: Callable[[float], bool], low: float, high: float, *, precision
         middle = (low + high) / 2
         low, high = (low, middle) if enough(middle) else (middle, high)
     return high
-
-
-def _normal_tail(x: float) -> float:
-    return 0.5 * math.erfc(x / math.sqrt(2))
 
 
 FEWEST = 10
@@ -237,10 +233,10 @@ class Plan:
             )
         return shift
 
-    def solved(self, known: Mapping[str, float], found: str) -> dict[str, float]:
+    def solved(self, given: Mapping[str, float], wanted: str) -> dict[str, float]:
         """All four, the one to be found included; ``power`` is that of the rounded others."""
         finders = {"n": self._n, "epsilon": self._epsilon, "effect": self._effect_found}
-        every = dict(known) if found == "power" else {**known, found: finders[found](known)}
+        every = dict(given) if wanted == "power" else {**given, wanted: finders[wanted](given)}
         n, epsilon, effect = every["n"], every["epsilon"], every["effect"]
         _enough(n, epsilon)
         return every | {"power": self.power(n, epsilon, effect)}
@@ -267,8 +263,8 @@ class Plan:
         """The probability of noticing the effect; ``epsilon`` may be infinite."""
         return self.design(n, epsilon, effect).power(self.alpha)
 
-    def _n(self, known: Mapping[str, float]) -> float:
-        epsilon, effect, chance = known["epsilon"], known["effect"], known["power"]
+    def _n(self, given: Mapping[str, float]) -> float:
+        epsilon, effect, chance = given["epsilon"], given["effect"], given["power"]
         if self.power(_LARGEST, epsilon, effect) < chance:
             raise InvalidParameterError(
                 f"Not even {_LARGEST:.0e} people would do.",
@@ -283,8 +279,8 @@ class Plan:
             low, high = (low, middle) if self.power(middle, epsilon, effect) >= chance else (middle, high)
         return high
 
-    def _epsilon(self, known: Mapping[str, float]) -> float:
-        n, effect, chance = known["n"], known["effect"], known["power"]
+    def _epsilon(self, given: Mapping[str, float]) -> float:
+        n, effect, chance = given["n"], given["effect"], given["power"]
         if self.power(n, _WIDEST, effect) < chance:
             raise InvalidParameterError(
                 f"With {n:.0f} people the power is {self.power(n, math.inf, effect):.4g} even without noise,"
@@ -296,8 +292,8 @@ class Plan:
             return start
         return min(_WIDEST, least(lambda e: self.power(n, e, effect) >= chance, start, 2 * start, precision=1e-6))
 
-    def _effect_found(self, known: Mapping[str, float]) -> float:
-        n, epsilon, chance = known["n"], known["epsilon"], known["power"]
+    def _effect_found(self, given: Mapping[str, float]) -> float:
+        n, epsilon, chance = given["n"], given["epsilon"], given["power"]
         _enough(n, epsilon)
         most = self.high - self.null
         if self.power(n, epsilon, most) < chance:
@@ -403,7 +399,7 @@ class Power:
         return figure
 
     def _facts(self) -> dict[str, list[str]]:
-        each = " in each of two groups" if self.plan.groups == 2 else ""
+        in_each = " in each of two groups" if self.plan.groups == 2 else ""
         against = "between the two means" if self.plan.groups == 2 else f"from {self.plan.null:.6g}"
         noise = f"{self.mechanism} noise at epsilon {self.epsilon:.4g}" + (
             f", delta {self.plan.delta:.3g}" if self.mechanism == "Gaussian" else ""
@@ -415,7 +411,7 @@ class Power:
             "test": [
                 f"a difference of {self.effect:.6g} {against}, values in [{self.plan.low:.6g}, {self.plan.high:.6g}]"
             ],
-            "people": [f"{self.n:,}{each}".replace(",", " ")],
+            "people": [f"{self.n:,}{in_each}".replace(",", " ")],
             "privacy": [noise],
             "power": [
                 f"{100 * self.power:.3g} % to notice it; {100 * self.plan.alpha:.3g} % to claim one where there is none"
@@ -423,7 +419,7 @@ class Power:
             "rule": [f"call it a difference where the released mean is more than about {self.critical:.4g} away"],
             "error": [f"{self.sampling:.4g} from the choice of people{spread}", f"{self.noise:.4g} from the noise"],
             "price": [
-                f"without noise {self.n_without_noise:,} people{each} would do: ".replace(",", " ")
+                f"without noise {self.n_without_noise:,} people{in_each} would do: ".replace(",", " ")
                 + (f"privacy takes {more:.3g} times as many" if more > 1.005 else "privacy takes hardly more")
             ],
         }
@@ -495,21 +491,23 @@ def power(
             f"{': ' * bool(missing)}{', '.join(missing)}.",
             fix="write for example power(proportion=0.3, effect=0.05, epsilon=0.1, power=0.8) to find n.",
         )
-    (found,) = missing
-    known = plan.solved({name: plan.given(name, value) for name, value in given.items() if value is not None}, found)
-    size, loss, shift = int(known["n"]), known["epsilon"], known["effect"]
+    (wanted,) = missing
+    solution = plan.solved(
+        {name: plan.given(name, value) for name, value in given.items() if value is not None}, wanted
+    )
+    size, loss, shift = int(solution["n"]), solution["epsilon"], solution["effect"]
     design, width = plan.design(size, loss, shift), plan.high - plan.low
     law, bare = design.null_law, design.without_noise.null_law
     return Power(
-        found=found,
+        found=wanted,
         n=size,
         epsilon=loss,
         effect=shift,
-        power=known["power"],
+        power=solution["power"],
         plan=plan,
         mechanism="Gaussian" if design.gaussian else "Laplace",
         critical=law.critical(plan.alpha) * width,
         noise=math.sqrt(max(0.0, law.deviation**2 - bare.deviation**2)) * width,
         sampling=bare.deviation * width,
-        n_without_noise=min(size, plan.fewest(shift, known["power"])),
+        n_without_noise=min(size, plan.fewest(shift, solution["power"])),
     )

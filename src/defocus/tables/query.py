@@ -4,36 +4,28 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import final
 
-import numpy as np
-
-from defocus.answers import Preview, PreviewColumn, Released
+from defocus.answers import Effect, Preview, Released, Rule
 from defocus.answers.columns import checked_names
+from defocus.answers.rules import rules_of
 from defocus.errors import InvalidParameterError, Number, in_range
 from defocus.ledger import Ledger, Receipt
 from defocus.ledger.declarations import allowed
-from defocus.mechanisms import Quantiles
 from defocus.noise import Bits
 from defocus.noise.bits import source as bits_of
 from defocus.privacy.units import Adjacency
 from defocus.release.charge import spendable
 from defocus.release.paid_computation import perform
 from defocus.release.preview import previewed
-from defocus.tables.aggregates import Aggregate, Distinct, Statistic, Units
-from defocus.tables.answers import answered, from_record, titles, to_record
+from defocus.tables.answers import answered, from_record, to_record
 from defocus.tables.contribution import Bound
-from defocus.tables.estimates import Noisy, expected, read
-from defocus.tables.execution import Run, rehearse, statements, texts
+from defocus.tables.execution import Run, rehearse, statements
 from defocus.tables.keys import Keys
-from defocus.tables.measurement_plan import MeasurementPlan
-from defocus.tables.planner import Plan, keys_need_delta, plan
+from defocus.tables.parts import part_rules
+from defocus.tables.planner import MeasurementPlan, Plan, keys_need_delta, plan
 from defocus.tables.rows import Rows
 from defocus.tables.weights import RowSampler
-from defocus.tables.words import question, rules
 
-__all__ = ["SIZES", "Query"]
-
-SIZES = (100, 1_000, 10_000, 100_000)
-"""Group sizes to speak about where the error depends on the size of the group, which is private."""
+__all__ = ["Query", "printable"]
 
 
 @final
@@ -68,10 +60,9 @@ class Query:
     """Whether nobody gave a bound, so that the default one is used and said."""
 
     def __post_init__(self) -> None:
-        columns = [title for name, aggregate in self.arrangement.aggregates for title in titles(name, aggregate)]
-        if not columns:
+        if not self.arrangement.aggregates:
             raise InvalidParameterError("Nothing is asked.", fix="write for example agg(visits=dp.count()).")
-        checked_names(list(self.by), columns)
+        checked_names(list(self.by), self.arrangement.titles)
 
     def share(self, **weights: Number) -> "Query":
         """The same question with more of the budget for some columns: ``share(visits=2)`` counts visits twice."""
@@ -108,11 +99,16 @@ class Query:
     def preview(self, *, epsilon: Number, delta: Number | None = None) -> Preview:
         """How exact each column would be and what it would cost. Free: no row is looked at."""
         planned = self._planned(epsilon, delta)
-        columns = [
-            column for name, aggregate in self.arrangement.aggregates for column in _foreseen(name, aggregate, planned)
-        ]
+        columns = {
+            name: aggregate.foreseen(name, planned.others[name], planned.grid_of(aggregate))
+            for name, aggregate in self.arrangement.apart
+        }
+        for name, statistic in self.arrangement.statistics:
+            place = self.arrangement.source[name]
+            split, noise = self.arrangement.splits[place], planned.splits[place]
+            columns[name] = [statistic.foreseen(name, split, noise, planned.grid)]
         return previewed(
-            columns,
+            self.arrangement.in_order(columns),
             planned.event,
             question=self.question,
             asked=spendable(epsilon, delta),
@@ -147,12 +143,12 @@ class Query:
         why = allowed(purpose, self.ledger.purposes, self.question)
         drawn_from = bits_of(bits)
         words = self._rules(planned)
-        rehearse(self.rows, self.by, texts(self.arrangement.aggregates))
+        rehearse(self.rows, self.by, self.arrangement.texts)
 
         def compute(receipt: Receipt) -> Released:
             run = Run(planned, self.rows, self.by, self.bound, drawn_from, RowSampler.drawn(drawn_from), progress)
-            keys, columns, found = run.answer(self.keys)
-            return answered(keys.table, columns, self.question, receipt, (*words, *found), asked=asked)
+            keys, columns, bounds = run.answer(self.keys)
+            return answered(keys.table, columns, self.question, receipt, (*words, *bounds), asked=asked)
 
         return perform(
             planned.event,
@@ -172,7 +168,10 @@ class Query:
     @property
     def question(self) -> str:
         """What is asked, in one line."""
-        return question(self.rows, self.by, self.arrangement.aggregates)
+        asked = ", ".join(f"{aggregate.words} as {name}" for name, aggregate in self.arrangement.aggregates)
+        groups = f", by {', '.join(self.by)}" if self.by else ""
+        steps = f"; {'; '.join(self.rows.words)}" if self.rows.words else ""
+        return printable(f"{asked}{groups}{steps}")
 
     def _facts(self, words: tuple[str, ...]) -> str:
         """Everything public that the answer depends on."""
@@ -182,36 +181,53 @@ class Query:
     def __repr__(self) -> str:
         return f"Query({self.question})"
 
-    def _rules(self, planned: Plan) -> tuple[str, ...]:
-        return rules(self.rows, self.bound, self.keys, planned, proposed=self.proposed)
+    def _rules(self, plan: Plan) -> tuple[Rule, ...]:
+        """What is bounded, clipped, dropped and found by rule."""
+        rows, bound, keys = self.rows, self.bound, self.keys
+        said: list[str] = [*part_rules(rows)]
+        if bound is not None:
+            said += [
+                Rule(_bounding(rows, bound, proposed=self.proposed), Effect.BOUND),
+                f"rows without a {rows.unit} belong to nobody and are left out",
+            ]
+        arguments = [argument for _, aggregate in self.arrangement.aggregates for argument in aggregate.arguments]
+        said += dict.fromkeys(argument.rule for argument in arguments if not argument.find)
+        apart = (aggregate.rule(rows.unit) for _, aggregate in self.arrangement.apart)
+        said += [rule for rule in apart if rule is not None]
+        said += [
+            f"the bounds of {text} are found privately, between powers of two, for a share of the cost"
+            for text in plan.findings
+        ]
+        if keys is None and plan.selection is not None:
+            said.append(
+                "groups are found privately: one with"
+                f" {plan.selection.threshold()} people is shown half of the time, one that nobody is in never"
+            )
+        elif keys is not None and keys.table.num_columns:
+            said.append(f"the {keys.number} groups were named beforehand; rows of others are left out")
+        return rules_of(said)
 
 
-def _foreseen(name: str, aggregate: Aggregate, planned: Plan) -> list[PreviewColumn]:
-    """What is known about a column beforehand."""
-    if isinstance(aggregate, Statistic):
-        return [_statistic(name, aggregate, planned)]
-    mechanism = planned.others[name]
-    if isinstance(mechanism, Quantiles):
-        rank = mechanism.interval(0.95) / planned.grid
-        way = "tree of noisy sums" if mechanism.method == "tree" else "exponential mechanism"
-        how = f"{way}; at most {rank:.4g} rows from the true rank, with 95 % probability"
-        return [PreviewColumn(title, how, rank=rank) for title in titles(name, aggregate)]
-    grid = {Distinct: 1, Units: planned.people_grid}.get(type(aggregate), planned.grid)
-    error = float(np.sqrt(mechanism.variance)) / grid
-    return [PreviewColumn(title, mechanism.words, error, mechanism.width * error) for title in titles(name, aggregate)]
+def printable(text: str) -> str:
+    r"""Text in one line without control characters, which constants and names may hold and ledgers refuse.
+
+    >>> printable("ward = 'a\nb\x1b'")
+    "ward = 'a b?'"
+    """
+    return "".join(letter if letter.isprintable() else "?" for letter in " ".join(text.split()))
 
 
-def _statistic(name: str, statistic: Statistic, planned: Plan) -> PreviewColumn:
-    if any(argument.find for argument in statistic.arguments):
-        return PreviewColumn(name, "how exact it will be depends on the bounds that are found")
-    place = planned.arrangement.source[name]
-    split, noise = planned.arrangement.splits[place], planned.splits[place]
-    by_size, how = [], ""
-    for size in SIZES:
-        noisy = Noisy(expected(split, size), noise.variance / planned.grid**2, noise.width, noise.words)
-        column = read(name, statistic, split, noisy)
-        how = column.how
-        by_size.append((size, float(column.errors[0]), float((column.high - column.low)[0] / 2)))
-    if statistic.operation in {"count", "sum"}:
-        return PreviewColumn(name, how, by_size[0][1], by_size[0][2])
-    return PreviewColumn(name, how, by_size=tuple(by_size))
+def _bounding(rows: Rows, bound: Bound, *, proposed: bool) -> str:
+    if bound.by == "sampling":
+        return f"one {rows.unit} counts with at most {bound}; which ones is chosen at random"
+    most = str(replace(bound, groups=None)) if bound.find or bound.rows is not None else str(bound)
+    said = f"one {rows.unit} counts with at most {most}"
+    if bound.find:
+        said += "; errors are foretold for 5 rows, and grow with their number"
+    elif proposed:
+        said += ", which is the default; change it with bound(rows=…)"
+    if bound.total > 1:
+        said += f"; all rows of a {rows.unit} with more count, but with less weight"
+    if bound.groups is not None:
+        said += f"; where people are counted, in at most {bound.groups} group{'' if bound.groups == 1 else 's'}"
+    return said

@@ -83,21 +83,21 @@ class Rows:
     def derive(self, columns: Mapping[str, str]) -> "Rows":
         """More columns, each computed from the same row."""
         self._after(1)  # before anything is read
-        made: dict[str, Expression] = {}
+        derived: dict[str, Expression] = {}
         for name, text in columns.items():
             if not name or name in self.schema:
                 raise InvalidParameterError(
                     f"A derived column cannot be called {name!r:.60}.",
                     fix="give it a name that the table does not have.",
                 )
-            made[name] = expression(text, self.schema)
-        schema = Schema((*self.schema, *(_column(name, value) for name, value in made.items())))
+            derived[name] = expression(text, self.schema)
+        schema = Schema((*self.schema, *(_column(name, value) for name, value in derived.items())))
         _refuse_long(schema)
         select = self._select(self.schema.names)
-        for name, value in made.items():
+        for name, value in derived.items():
             select = select.select(named(value.sql, name), copy=False)
-        words = [f"{name} is {value.text}" for name, value in made.items()]
-        return replace(self._then(select, list(made.values()), words), schema=schema)
+        words = [f"{name} is {value.text}" for name, value in derived.items()]
+        return replace(self._then(select, list(derived.values()), words), schema=schema)
 
     def select(self, columns: Sequence[exp.Expression]) -> exp.Select:
         """The given expressions over rows that belong to somebody."""
@@ -141,7 +141,7 @@ class Rows:
         return rows_of(self.relation)
 
     def _then(self, select: exp.Select, read: Sequence[Expression], words: Sequence[str]) -> "Rows":
-        levels = max((_levels(tree) for each in read for tree in (each.sql, each.condition)), default=0)
+        levels = max((_levels(tree) for one in read for tree in (one.sql, one.condition)), default=0)
         steps = self._after(1 + max(0, levels - _DEEP) // 4)
         return replace(self, relation=select, words=(*self.words, *words), steps=steps)
 
@@ -222,8 +222,8 @@ def join_private(rows: Rows, other: Rows, on: object, how: object) -> Rows:
     steps = rows.joinable(other.steps)
     for name in names:
         _matching(rows.schema.usable(name), other.schema.usable(name))
-    added = [each for each in other.schema if each.name not in names and each.kind is not Kind.OTHER]
-    relation = other.select([column(name) for name in (*names, *(each.name for each in added))])
+    added = [theirs for theirs in other.schema if theirs.name not in names and theirs.kind is not Kind.OTHER]
+    relation = other.select([column(name) for name in (*names, *(theirs.name for theirs in added))])
     words = "; ".join(("joined with another private table of the same people", *other.words))
     return _joined(rows, relation.subquery(), added, on=names, side=side, words=words, steps=steps)
 
@@ -234,7 +234,7 @@ def _joined(
     schema = Schema((*rows.schema, *added))
     left = rows.select([column(name) for name in rows.schema.names])
     columns = [column(name, "l") for name in rows.schema.names]
-    columns += [column(each.name, "j") for each in added]
+    columns += [column(theirs.name, "j") for theirs in added]
     same = [exp.EQ(this=column(name, "l"), expression=column(name, "j")) for name in on]
     other = exp.alias_(right, quoted("j"), table=True)
     relation = (

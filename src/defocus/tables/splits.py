@@ -21,19 +21,23 @@ Reference: Kulesza, Suresh, Wang (2023), Mean estimation in the add-remove model
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
-from typing import final
+from typing import Any, Self, final
 
 import numpy as np
 import numpy.typing as npt
 from sqlglot import exp
 
+from defocus.engines.schema import bounds as checked_bounds
+from defocus.engines.schema import retyped
 from defocus.engines.syntax import BIGINT, DOUBLE, decimal, mild, typed
-from defocus.errors import Number
+from defocus.errors import InvalidParameterError, NotDeclaredError, Number, WrongKindError, finite
+from defocus.tables.contribution import FIND
 from defocus.tables.expressions import Expression
+from defocus.tables.rows import Rows
 
-__all__ = ["PRESENCE", "Scaled", "Split"]
+__all__ = ["PRESENCE", "Argument", "Split", "checked_text", "numeric"]
 
 _LEAST = 2.0**-100
 _ROUNDINGS = 16
@@ -42,22 +46,78 @@ _ROUNDINGS = 16
 
 @final
 @dataclass(frozen=True, slots=True)
-class Scaled:
-    """A value with its bounds. ``missing`` says what stands for a NULL; None leaves such rows out."""
+class Argument:
+    """A column or expression with its bounds. ``missing`` says what stands for a NULL; None leaves such rows out."""
 
     text: str
     low: Number | None = None
     high: Number | None = None
-    missing: Number | None = None
     find: bool = False
     """Whether the bounds are still to be found."""
+    missing: Number | None = None
 
-    def found(self, ranges: Mapping[str, tuple[float, float]]) -> "Scaled":
-        """The value with the bounds that were found for it."""
+    @classmethod
+    def of(cls, column: object, low: Any = None, high: Any = None, bounds: Any = None, missing: Any = None) -> Self:
+        """What an aggregate is about, from what people pass to it."""
+        text = checked_text(column)
+        if bounds is not None and (low is not None or high is not None):
+            raise InvalidParameterError("Bounds were given twice.", fix="give low and high, or bounds=, not both.")
+        if isinstance(bounds, str) and bounds == FIND:
+            if missing is not None:
+                raise InvalidParameterError(
+                    "A value that stands for missing ones must lie within known bounds.",
+                    fix="give bounds, or leave missing= out.",
+                )
+            return cls(text, find=True)
+        if bounds is not None:
+            if not isinstance(bounds, tuple | list) or len(bounds) != 2:
+                raise InvalidParameterError(
+                    f"The bounds of {text!r:.40} are not understood.", fix='pass bounds=(low, high) or bounds="find".'
+                )
+            low, high = bounds
+        if (low is None) != (high is None):
+            raise InvalidParameterError(
+                f"{text!r:.40} has only one bound.", fix="give both, as in mean(column, 0, 30) or bounds=(0, 30)."
+            )
+        argument = cls(text, missing=missing)
+        return argument if low is None else argument.within(*checked_bounds(text, low, high))
+
+    def declared(self, rows: Rows) -> Self:
+        """The argument with the bounds that were declared for its column, unless it has its own."""
+        numeric(rows, self.text)
+        if self.find or self.low is not None:
+            return self
+        declared = rows.schema.get(self.text)
+        if declared is None or declared.low is None:
+            raise NotDeclaredError(
+                f"Nobody declared between which bounds {self.text!r:.60} lies.",
+                fix="give them without looking at the data, as in mean(column, low, high); declare them for the column;"
+                ' or pass bounds="find" to pay for finding them.',
+            )
+        return self.within(declared.low, declared.high)
+
+    def within(self, low: Any, high: Any) -> Self:
+        """The argument with these bounds, which hold what stands for a missing value."""
+        if self.missing is not None and not low <= finite("missing", self.missing) <= high:
+            raise InvalidParameterError(
+                "missing must lie within the bounds.", fix=f"choose missing in [{low}, {high}]."
+            )
+        return replace(self, low=low, high=high)
+
+    def found(self, ranges: Mapping[str, tuple[float, float]]) -> Self:
+        """The argument with the bounds that were found for it."""
         if not self.find:
             return self
         low, high = ranges[self.text]
-        return Scaled(self.text, low, high, self.missing)
+        return replace(self, low=low, high=high, find=False)
+
+    @property
+    def rule(self) -> str:
+        """What is done to its values, in words."""
+        missing = "left out" if self.missing is None else f"counted as {self.missing}"
+        if self.low is None:
+            return f"rows in which {self.text} is missing are {missing}"
+        return f"values of {self.text} are clipped to [{self.low}, {self.high}]; missing ones are {missing}"
 
     @property
     def width(self) -> float:
@@ -104,12 +164,12 @@ class Scaled:
 class Split:
     """A weight divided by the values of a row: one degree for each value. Without values it is the weight itself.
 
-    >>> stay = Split((Scaled("stay", 0, 30),), (1,))
+    >>> stay = Split((Argument("stay", 0, 30),), (1,))
     >>> stay.cells, stay.moment((1,)).tolist(), stay.moment((0,)).tolist(), stay.everyone.tolist()
     (3, [0.0, 1.0, 0.0], [1.0, 1.0, 0.0], [1.0, 1.0, 1.0])
     """
 
-    values: tuple[Scaled, ...] = ()
+    values: tuple[Argument, ...] = ()
     degrees: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
@@ -117,9 +177,9 @@ class Split:
         # A value of degree 0 is in no share: of several, one that is missing would leave the shares of the others.
         assert len(self.degrees) < 2 or min(self.degrees) > 0  # noqa: S101  # what every question keeps to
 
-    def found(self, ranges: Mapping[str, tuple[float, float]]) -> "Split":
+    def found(self, ranges: Mapping[str, tuple[float, float]]) -> Self:
         """The split with the bounds that were found for its values."""
-        return Split(tuple(value.found(ranges) for value in self.values), self.degrees)
+        return replace(self, values=tuple(value.found(ranges) for value in self.values))
 
     @property
     def optional(self) -> bool:
@@ -163,6 +223,25 @@ class Split:
 
 PRESENCE = Split()
 """One cell: the weight of all rows."""
+
+
+def checked_text(column: object) -> str:
+    """The column or expression that an aggregate is about."""
+    if not isinstance(column, str) or not column.strip():
+        raise InvalidParameterError(
+            f"An aggregate is about a column, but got {type(column).__name__}.", fix="pass the column's name as text."
+        )
+    return column
+
+
+def numeric(rows: Rows, text: str) -> None:
+    """Refuse an expression that does not give numbers."""
+    kind = rows.values(text).kind
+    if not kind.numeric:
+        raise WrongKindError(
+            f"{text!r:.60} is of kind {kind}, but this needs numbers.",
+            fix=f'convert it, "CAST({text:.60} AS DOUBLE)"{retyped(text, kind)}.',
+        )
 
 
 def _product(

@@ -9,12 +9,12 @@ from defocus.engines.schema import Schema
 from defocus.errors import InvalidParameterError, Number
 from defocus.ledger import Ledger, Remaining
 from defocus.noise import Bits
-from defocus.tables.aggregates import Aggregate, Distinct, Histogram, Quantile, Statistic, Units
+from defocus.tables.aggregates import Aggregate
 from defocus.tables.contribution import DEFAULT_ROWS, Bound, fitting
 from defocus.tables.cubes import Cube
 from defocus.tables.keys import DECLARED, EVERYTHING, Keys, declared_keys, key_columns, public_keys
-from defocus.tables.measurement_plan import plan_measurements
 from defocus.tables.parts import restricted, whats_left
+from defocus.tables.planner import plan_measurements
 from defocus.tables.query import Query
 from defocus.tables.rows import Rows, join_private, join_public
 from defocus.tables.sql import Catalogue, SqlQuery, read
@@ -86,10 +86,10 @@ class Table:
     def other(self, name: str) -> "Table":
         """Another private table about the same people, which charges the same ledger."""
         if name not in self.others:
-            known = ", ".join(self.others) or "none"
+            names = ", ".join(self.others) or "none"
             raise InvalidParameterError(
                 f"There is no other private table {name!r:.60}.",
-                fix=f"open it with private={{…}} or name it in the dataset file; known: {known}.",
+                fix=f"open it with private={{…}} or name it in the dataset file; known: {names}.",
             )
         return replace(self, rows=self.others[name], name=name, contribution=None)
 
@@ -106,8 +106,8 @@ class Table:
             return replace(self, rows=join_private(self.rows, self.others[other], on, how))
         if isinstance(other, Table):
             return replace(self, rows=join_private(self.rows, other.rows, on, how))
-        known = self.public[other] if isinstance(other, str) and other in self.public else other
-        return replace(self, rows=join_public(self.rows, known, on, how))
+        source = self.public[other] if isinstance(other, str) and other in self.public else other
+        return replace(self, rows=join_public(self.rows, source, on, how))
 
     def bound(
         self,
@@ -134,12 +134,12 @@ class Table:
         """
         names = _names(columns, "group_by", fix="name one, or ask agg() of the whole table.")
         chosen = key_columns(self.schema.usable(name) for name in names)
-        known: Keys | None
+        groups: Keys | None
         if isinstance(keys, str) and keys == DECLARED:
-            known = declared_keys(chosen)
+            groups = declared_keys(chosen)
         else:
-            known = None if keys is None else public_keys(chosen, keys)
-        return Grouped(self, names, known)
+            groups = None if keys is None else public_keys(chosen, keys)
+        return Grouped(self, names, groups)
 
     def cube(self, *columns: str | Sequence[str], ways: int | None = None) -> Cube:
         """The numbers of rows by all combinations of at most ``ways`` columns, measured together.
@@ -173,10 +173,10 @@ class Table:
         """
 
         def ask(
-            rows: Rows, own: bool, by: tuple[str, ...], known: Keys | None, aggregates: Mapping[str, Aggregate]
+            rows: Rows, own: bool, by: tuple[str, ...], groups: Keys | None, aggregates: Mapping[str, Aggregate]
         ) -> Query:
             table = replace(self, rows=rows, contribution=self.contribution if own else None)
-            return _query(table, by, known, aggregates)
+            return _query(table, by, groups, aggregates)
 
         catalogue = Catalogue(self.name, self.rows, self.others, self.public)
         return read(text, catalogue, ask, keys=keys, bounds=bounds, at_most=at_most, dialect=dialect)
@@ -272,7 +272,7 @@ def _names(columns: Sequence[str | Sequence[str]], what: str, *, fix: str) -> tu
 
 def _query(table: Table, by: tuple[str, ...], keys: Keys | None, aggregates: Mapping[str, Aggregate]) -> Query:
     for name, aggregate in aggregates.items():
-        if not isinstance(aggregate, Statistic | Units | Distinct | Quantile | Histogram):
+        if not isinstance(aggregate, Aggregate):
             raise InvalidParameterError(
                 f"{name} is {type(aggregate).__name__}, not something to ask.",
                 fix=f"write for example agg({name}=dp.count()).",

@@ -73,9 +73,9 @@ class WorkloadAnswer(Answer):
     unbiased: bool = True
 
     @staticmethod
-    def of(workload: Workload | Marginals, measurement: Measurement, made: Release) -> "WorkloadAnswer":
+    def of(workload: Workload | Marginals, measurement: Measurement, released: Release) -> "WorkloadAnswer":
         """The answers that a release of noisy rows gives."""
-        return WorkloadAnswer(measurement.strategy.answers(workload, made.value), workload, made, measurement)
+        return WorkloadAnswer(measurement.strategy.answers(workload, released.value), workload, released, measurement)
 
     @property
     def keys(self) -> Keys:
@@ -85,8 +85,8 @@ class WorkloadAnswer(Answer):
     @property
     def columns(self) -> tuple[AnswerColumn, ...]:
         """The answers with standard errors and 95 % intervals; those without negative counts have neither."""
-        known = self.unbiased
-        errors = np.sqrt(self._measurement.variances(self.workload)) if known else np.full(len(self), np.nan)
+        unbiased = self.unbiased
+        errors = np.sqrt(self._measurement.variances(self.workload)) if unbiased else np.full(len(self), np.nan)
         half = self._measurement.reach(CONFIDENCE) * errors
         low, high = self.values - half, self.values + half
         how = f"strategy {self._measurement.name}, {type(self._measurement.noise).__name__} noise"
@@ -124,12 +124,12 @@ class WorkloadAnswer(Answer):
             raise InvalidParameterError("Only marginals have tables.", fix="read .values.")
         sets, sizes = self.workload.sets(), self.workload.sizes
         wanted = tuple(chosen) if hasattr(chosen, "__iter__") else (chosen,)
-        rising = next((each for each in sets if len(each) == len(wanted) and set(each) == set(wanted)), None)
+        rising = next((held for held in sets if len(held) == len(wanted) and set(held) == set(wanted)), None)
         if rising is None:
             raise InvalidParameterError(
                 f"There is no marginal over {wanted}.", fix="name the attributes of one of workload.sets()."
             )
-        lengths = [math.prod(sizes[i] for i in each) for each in sets]
+        lengths = [math.prod(sizes[i] for i in held) for held in sets]
         at = sets.index(rising)
         start = sum(lengths[:at])
         table = self.values[start : start + lengths[at]].reshape([sizes[i] for i in rising])
@@ -142,7 +142,7 @@ class WorkloadAnswer(Answer):
         them. Marginals are brought there table by table, so they keep one total but may disagree otherwise.
         """
         if isinstance(self.workload, Marginals):
-            tables = [without_negatives(self.table(each).ravel()) for each in self.workload.sets()]
+            tables = [without_negatives(self.table(chosen).ravel()) for chosen in self.workload.sets()]
             note = "non-negative table by table: biased, consistent in the total only"
             return replace(self, values=np.concatenate(tables), processing=(note,), unbiased=False)
         strategy = self._measurement.strategy

@@ -103,9 +103,9 @@ def real_matrix(name: str, matrix: Any) -> Array:
     except ValueError:  # rows of different lengths
         rows = np.array(None)
     if rows.dtype.kind not in "biuf" or rows.ndim != 2 or not rows.size:
-        found = f"an array of {rows.dtype} and of shape {rows.shape}" if rows.ndim else f"a {type(given).__name__}"
+        given_as = f"an array of {rows.dtype} and of shape {rows.shape}" if rows.ndim else f"a {type(given).__name__}"
         raise InvalidParameterError(
-            f"{name} must be a matrix of numbers with at least one row and column, but it is {found}.",
+            f"{name} must be a matrix of numbers with at least one row and column, but it is {given_as}.",
             fix="pass a two-dimensional numpy array, a list of lists or a scipy sparse matrix.",
         )
     rows = rows.astype(np.float64)

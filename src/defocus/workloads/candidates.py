@@ -12,7 +12,7 @@ from defocus.workloads.matrices import matrix_design, whole_multiple
 from defocus.workloads.optimum import Gram, Tell, flattest, least_total, quiet, singular_values
 from defocus.workloads.p_identity import p_identity
 from defocus.workloads.products import product_design, product_factors
-from defocus.workloads.queries import Array, Atom
+from defocus.workloads.queries import Array
 from defocus.workloads.strategy import Design
 from defocus.workloads.workload import LARGEST_DENSE, Workload
 
@@ -49,12 +49,14 @@ def spectrum(workload: Workload | Marginals) -> tuple[float, float]:
     if workload.cells <= LARGEST_DENSE and (len(workload.sizes) == 1 or len(workload.terms) > 1):
         roots = singular_values(_gram(workload))
         return float(roots.sum()) / math.sqrt(workload.cells), float(roots.max()) / math.sqrt(workload.cells)
-    found = []
+    bounds = []
     for term in workload.terms:
-        each = [singular_values(Gram.mixed([(1.0, atom)])) for atom in term.atoms]
+        spectra = [singular_values(Gram.mixed([(1.0, atom)])) for atom in term.atoms]
         scale = math.sqrt(term.weight / workload.cells)
-        found.append((scale * math.prod(float(r.sum()) for r in each), scale * math.prod(float(r.max()) for r in each)))
-    return max(found)
+        bounds.append(
+            (scale * math.prod(float(r.sum()) for r in spectra), scale * math.prod(float(r.max()) for r in spectra))
+        )
+    return max(bounds)
 
 
 def _gram(workload: Workload) -> Gram:
@@ -67,8 +69,8 @@ def _gram(workload: Workload) -> Gram:
 def _optimiser(noise: str, tell: Tell) -> Callable[[Gram], tuple[Array, float]]:
     def gaussian(gram: Gram) -> tuple[Array, float]:
         quick = len(gram) <= _LARGE or gram.inverse is not None
-        found = least_total(gram, rounds=20 if quick else 2, tell=tell)
-        return found.matrix, found.error
+        optimum = least_total(gram, rounds=20 if quick else 2, tell=tell)
+        return optimum.matrix, optimum.error
 
     def laplace(gram: Gram) -> tuple[Array, float]:
         return p_identity(gram, tell=tell)
@@ -119,7 +121,10 @@ def _direct(workload: Workload, noise: str) -> tuple[float, Callable[[], Design]
 def _flat(workload: Workload, tell: Tell) -> Design:
     """The least largest variance: of a single product the product of each attribute's."""
     if len(workload.terms) == 1:
-        factors = [_flat_factor(atom, tell) for atom in workload.terms[0].atoms]
+        factors = [
+            flattest(atom.weighted_gram, atom.variances, atom.queries, tell=tell).matrix
+            for atom in workload.terms[0].atoms
+        ]
         if len(factors) == 1:
             return matrix_design("optimised matrix", workload.sizes, factors[0], 1.0)
         return product_design("product of optimised matrices", factors)
@@ -130,12 +135,8 @@ def _flat(workload: Workload, tell: Tell) -> Design:
         weighted: Array = matrix.T @ (weights[:, None] * matrix)
         return weighted
 
-    found = flattest(gram, workload.variances, workload.queries, tell=tell)
-    return matrix_design("optimised matrix", workload.sizes, found.matrix, 1.0)
-
-
-def _flat_factor(atom: Atom, tell: Tell) -> Array:
-    return flattest(atom.weighted_gram, atom.variances, atom.queries, tell=tell).matrix
+    optimum = flattest(gram, workload.variances, workload.queries, tell=tell)
+    return matrix_design("optimised matrix", workload.sizes, optimum.matrix, 1.0)
 
 
 def _dense_only(workload: Workload) -> None:

@@ -72,8 +72,8 @@ class MarginalStrategy:
     def largest(self) -> int:
         """The largest coefficient."""
         peak = self.lattice.product(np.maximum(np.array(self.sizes, np.float64) - 1, 1))
-        each = self.multiples * (peak if self.residual else 1.0)
-        return math.ceil(float(np.abs(each).max()) * (1 + 1e-9))
+        reaches = self.multiples * (peak if self.residual else 1.0)
+        return math.ceil(float(np.abs(reaches).max()) * (1 + 1e-9))
 
     def content(self) -> tuple[Any, ...]:
         """The multiple of each subset."""
@@ -119,8 +119,8 @@ class MarginalStrategy:
     def check(self, workload: Marginals) -> None:
         """Refuse a workload with tables that do not follow from the measured ones."""
         finite = self.scales() < np.inf
-        known = {name for name, known in zip(self.lattice.names(), finite, strict=True) if known}
-        missing = [chosen for chosen in workload.sets() if not known.issuperset(_subsets(chosen))]
+        measured = {name for name, is_finite in zip(self.lattice.names(), finite, strict=True) if is_finite}
+        missing = [chosen for chosen in workload.sets() if not measured.issuperset(_subsets(chosen))]
         if missing:
             others = f" and of {len(missing) - 1} more" if len(missing) > 1 else ""
             raise UnmeasuredTablesError(f"{missing[0]}{others}")
@@ -128,19 +128,19 @@ class MarginalStrategy:
     def scales(self) -> Array:
         """s_A² for each subset, in multiples of the variance of one noise entry."""
         if self.residual:
-            known = self.multiples != 0  # an attribute with a single value has no residual, and no error
-            return np.where(known, 1 / (np.where(known, self.multiples, 1) * self._cells()) ** 2, 0.0)
-        known = self._precision(self.multiples.astype(np.float64) ** 2)
+            precision = self.multiples != 0  # an attribute with a single value has no residual, and no error
+            return np.where(precision, 1 / (np.where(precision, self.multiples, 1) * self._cells()) ** 2, 0.0)
+        precision = self._precision(self.multiples.astype(np.float64) ** 2)
         nothing = self.lattice.product(np.minimum(np.array(self.sizes, np.float64) - 1, 1)) == 0
-        return np.where(nothing, 0.0, np.where(known > 0, 1 / np.where(known > 0, known, 1), np.inf))
+        return np.where(nothing, 0.0, np.where(precision > 0, 1 / np.where(precision > 0, precision, 1), np.inf))
 
     def answers(self, workload: Marginals, noisy: Any) -> Array:
         """All marginals, rebuilt from estimated residuals."""
-        found = self.residuals(noisy)
+        residuals = self.residuals(noisy)
         if workload.lattice is self.lattice:
-            return core.rebuilt(workload, found)
+            return core.rebuilt(workload, residuals)
         number = {name: i for i, name in enumerate(self.lattice.names())}
-        return core.rebuilt(workload, [found[number[name]] for name in workload.lattice.names()])
+        return core.rebuilt(workload, [residuals[number[name]] for name in workload.lattice.names()])
 
     def residuals(self, noisy: Any) -> list[Array]:
         """The least-squares estimate of every residual."""
@@ -169,18 +169,20 @@ class MarginalStrategy:
 
     def variances(self, workload: Marginals) -> Array:
         """The variance of each cell of each marginal."""
-        each = self.cell_variances(workload)
-        parts = [np.repeat(each[order], workload.table_cells(order).astype(np.int64)) for order in sorted(each)]
+        variances = self.cell_variances(workload)
+        parts = [
+            np.repeat(variances[order], workload.table_cells(order).astype(np.int64)) for order in sorted(variances)
+        ]
         return np.concatenate(parts)
 
     def greatest(self, workload: Marginals) -> float:
         """The largest of these variances."""
-        return max(float(each.max()) for each in self.cell_variances(workload).values())
+        return max(float(variances.max()) for variances in self.cell_variances(workload).values())
 
     def total(self, workload: Marginals) -> float:
         """The weighted sum of all variances."""
-        each = self.cell_variances(workload)
-        sums = ((workload.weights[order] * workload.table_cells(order) * each[order]).sum() for order in each)
+        variances = self.cell_variances(workload)
+        sums = ((workload.weights[order] * workload.table_cells(order) * variances[order]).sum() for order in variances)
         return float(sum(sums))
 
     def covariance(self, workload: Marginals, chosen: tuple[int, ...]) -> Array:
@@ -204,14 +206,14 @@ class MarginalStrategy:
     def _precision(self, squares: Array) -> Array:
         """For each A, the sum over supersets B of the squared multiple over the cells that are summed away."""
         whole = self.lattice.again(len(self.sizes))
-        found = np.zeros(self.lattice.count)
+        precisions = np.zeros(self.lattice.count)
         ones = np.ones(len(self.sizes))
         for order, links in whole.links.items():
             start = self.lattice.start[order]
             own = squares[start : start + len(links)]
             terms = own[:, None] * whole.spread(order, ones, 1 / np.array(self.sizes, np.float64))
-            found += np.bincount(links.ravel(), terms.ravel(), self.lattice.count)
-        return found
+            precisions += np.bincount(links.ravel(), terms.ravel(), self.lattice.count)
+        return precisions
 
 
 def _shapes(sizes: Index, rows: Index) -> Iterator[tuple[list[int], Any]]:
@@ -292,11 +294,11 @@ def best_cover(workload: Marginals, tell: Tell = quiet) -> Cover | None:
     asked = [_bits(chosen) for chosen in workload.sets()]
     everything = (1 << len(workload.sizes)) - 1
     starts = [asked, [everything]] if problem.small(everything) else [asked]
-    found = []
+    states = []
     for number, start in enumerate(starts):
-        found.append(_improved(problem, problem.fitted(start)))
+        states.append(_improved(problem, problem.fitted(start)))
         tell((number + 1) / len(starts))
-    best = min(found, key=lambda state: state.error)
+    best = min(states, key=lambda state: state.error)
     final = problem.fitted(best.tables, best.weights, steps=300)
     return Cover(tuple(_members(table) for table in final.tables), final.weights, final.error)
 
@@ -342,20 +344,20 @@ class _Problem:
         def value(log_theta: Array) -> tuple[float, Array]:
             theta = np.exp(log_theta - log_theta.max())
             squares, reach = theta**2, float(theta.sum())
-            known = squares @ told
-            error = self.importance / known
+            precisions = squares @ told
+            error = self.importance / precisions
             total = float(error.sum())
-            slope = -2 * squares * (told @ (error / known)) / total + 2 * theta / reach
+            slope = -2 * squares * (told @ (error / precisions)) / total + 2 * theta / reach
             return float(np.log(total) + 2 * np.log(reach)), slope
 
         begin = np.zeros(len(tables)) if start is None else np.log(start / start.max())
         options = {"maxiter": steps, "ftol": 1e-7}
-        found = minimize(value, begin, jac=True, method="L-BFGS-B", bounds=[(-12, 12)] * len(tables), options=options)
-        theta = np.exp(found.x - found.x.max())
+        optimum = minimize(value, begin, jac=True, method="L-BFGS-B", bounds=[(-12, 12)] * len(tables), options=options)
+        theta = np.exp(optimum.x - optimum.x.max())
         theta /= theta.sum()
         kept = theta > _FAINT
         if kept.all() or not told[kept].any(axis=0).all():
-            return _State(tuple(tables), theta, float(np.exp(found.fun)))
+            return _State(tuple(tables), theta, float(np.exp(optimum.fun)))
         left = theta[kept] / theta[kept].sum()
         error = float((self.importance / (left**2 @ told[kept])).sum())
         return _State(tuple(table for table, keep in zip(tables, kept, strict=True) if keep), left, error)
@@ -450,8 +452,8 @@ def flat_weights(workload: Marginals, *, tolerance: float = 1e-3, rounds: int = 
         root = float(np.sqrt(v * p).sum())
         with np.errstate(divide="ignore", invalid="ignore"):
             scales = np.where(v * p > 0, np.sqrt(p / v) * root, 0.0)
-        each = core.cell_variances(workload, scales)
-        spread = np.concatenate([each[order] for order in levels])
+        variances = core.cell_variances(workload, scales)
+        spread = np.concatenate([variances[order] for order in levels])
         if float(spread.max()) < least:
             best, least = share, float(spread.max())
         if least <= (1 + tolerance) * root**2:
@@ -489,33 +491,33 @@ def _over_subsets(workload: Marginals, rounds: int) -> Cover:
     spreads = {order: whole.spread(order, ones, inverse) for order in whole.levels}
 
     def precision(squares: Array) -> Array:
-        found = np.zeros(lattice.count)
+        precisions = np.zeros(lattice.count)
         for order, links in whole.links.items():
             own = squares[lattice.start[order] : lattice.start[order] + len(links)]
-            found += np.bincount(links.ravel(), (own[:, None] * spreads[order]).ravel(), lattice.count)
-        return found
+            precisions += np.bincount(links.ravel(), (own[:, None] * spreads[order]).ravel(), lattice.count)
+        return precisions
 
     def value(log_theta: Array) -> tuple[float, Array]:
         theta = np.exp(log_theta - log_theta.max())
         squares, reach = theta**2, float(theta.sum())
-        known = np.maximum(precision(squares), 1e-300)
-        error = v / known
-        each = [((error / known)[whole.links[o]] * spreads[o]).sum(axis=1) for o in sorted(whole.links)]
+        precisions = np.maximum(precision(squares), 1e-300)
+        error = v / precisions
+        slopes = [((error / precisions)[whole.links[o]] * spreads[o]).sum(axis=1) for o in sorted(whole.links)]
         total = float(error.sum())
-        slope = -2 * squares * np.concatenate(each) / total + 2 * theta / reach
+        slope = -2 * squares * np.concatenate(slopes) / total + 2 * theta / reach
         return float(np.log(total) + 2 * np.log(reach)), slope
 
     names, asked = lattice.names(), set(workload.sets())
     start = np.array([0.0 if name in asked else -4.0 for name in names])
     bounds, options = [(-40, 40)] * lattice.count, {"maxiter": rounds, "ftol": 1e-10}
-    found = minimize(value, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
-    theta = np.exp(found.x - found.x.max())
+    optimum = minimize(value, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    theta = np.exp(optimum.x - optimum.x.max())
     theta[theta < 1e-4] = 0.0
     unknown = (precision(theta**2) == 0) & (v > 0)
     theta[unknown] = 1e-3  # whatever is asked must be determined by something
     theta /= theta.sum()
-    known = precision(theta**2)
-    error = float((v[v > 0] / known[v > 0]).sum())
+    final = precision(theta**2)
+    error = float((v[v > 0] / final[v > 0]).sum())
     measured = np.flatnonzero(theta)
     return Cover(tuple(names[number] for number in measured), theta[measured], error)
 

@@ -24,11 +24,11 @@ Index = NDArray[np.int64]
 
 def all_sets(attributes: int, orders: Iterable[int]) -> dict[int, Index]:
     """All sets of the given orders, one row each, attributes ascending."""
-    found: dict[int, Index] = {}
+    subsets: dict[int, Index] = {}
     for order in orders:
         flat = itertools.chain.from_iterable(itertools.combinations(range(attributes), order))
-        found[order] = np.fromiter(flat, np.int64).reshape(-1, order) if order else np.zeros((1, 0), np.int64)
-    return found
+        subsets[order] = np.fromiter(flat, np.int64).reshape(-1, order) if order else np.zeros((1, 0), np.int64)
+    return subsets
 
 
 def levels_of(sets: Sequence[tuple[int, ...]]) -> tuple[dict[int, Index], dict[int, Index]]:
@@ -94,12 +94,12 @@ class Lattice:
     def spread(self, order: int, inside: Any, outside: Any) -> NDArray[np.float64]:
         """For the sets of one order and each pattern: product of ``inside`` over it and ``outside`` over the rest."""
         rows = self.levels[order]
-        found = np.ones((len(rows), 1 << order))
+        products = np.ones((len(rows), 1 << order))
         for column in range(order):
             chosen = (np.arange(1 << order) >> column & 1).astype(bool)
-            found[:, chosen] *= inside[rows[:, column]][:, None]
-            found[:, ~chosen] *= outside[rows[:, column]][:, None]
-        return found
+            products[:, chosen] *= inside[rows[:, column]][:, None]
+            products[:, ~chosen] *= outside[rows[:, column]][:, None]
+        return products
 
 
 def _numbered(rows: Index, attributes: int) -> tuple[Index, Index]:
@@ -221,10 +221,7 @@ class Marginals:
     def products(self) -> Workload:
         """The same queries as a union of products."""
         terms = [
-            Term(
-                float(weight),
-                tuple(Identity(n) if i in chosen else Total(n) for i, n in enumerate(self.sizes)),
-            )
+            Term(float(weight), tuple(Identity(n) if i in chosen else Total(n) for i, n in enumerate(self.sizes)))
             for order in sorted(self.levels)
             for chosen, weight in zip(self.levels[order].tolist(), self.weights[order], strict=True)
         ]
@@ -272,8 +269,8 @@ def marginals(
                 f"There are no {most}-way marginals of {len(public)} attributes.", fix="choose a smaller order."
             )
         orders = [most] if ways is not None else range(most + 1)
-        each = {order: math.comb(len(public), order) for order in orders}
-        _affordable(sum(each.values()), sum(number << order for order, number in each.items()))
+        numbers = {order: math.comb(len(public), order) for order in orders}
+        _affordable(sum(numbers.values()), sum(number << order for order, number in numbers.items()))
         levels = all_sets(len(public), orders)
         ends = list(itertools.accumulate((len(rows) for rows in levels.values()), initial=0))
         positions = {order: np.arange(ends[i], ends[i + 1]) for i, order in enumerate(levels)}

@@ -79,8 +79,8 @@ class Tree:
 
 def best_trees(gram: Array, number: int) -> list[Tree]:
     """The best trees with different branches, best first, of those that measure more than single cells."""
-    found = [tree for k in _BRANCHES if k < len(gram) and (tree := _tree(gram, k)) is not None]
-    ordered = sorted(found, key=lambda tree: tree.error)
+    trees = [tree for k in _BRANCHES if k < len(gram) and (tree := _tree(gram, k)) is not None]
+    ordered = sorted(trees, key=lambda tree: tree.error)
     close = [tree for tree in ordered if tree.error <= _CLOSE * ordered[0].error]
     first = sorted(close, key=lambda tree: tree.sums)
     return list({tree.widths: tree for tree in [*first, *ordered]}.values())[:number]
@@ -99,20 +99,20 @@ def _tree(gram: Array, branches: int) -> Tree | None:
 
     def value(log_theta: Array) -> tuple[float, Array]:
         theta = np.exp(log_theta - log_theta.max())
-        known = np.cumsum(theta**2 * wide)
-        error = share / known
+        precisions = np.cumsum(theta**2 * wide)
+        error = share / precisions
         total, reach = float(error.sum()), float(theta.sum())
-        slope = -2 * theta**2 * wide * np.cumsum((error / known)[::-1])[::-1] / total + 2 * theta / reach
+        slope = -2 * theta**2 * wide * np.cumsum((error / precisions)[::-1])[::-1] / total + 2 * theta / reach
         return float(np.log(total) + 2 * np.log(reach)), slope
 
     bounds = [(-30, 30)] * len(widths)
-    found = minimize(value, np.zeros(len(widths)), jac=True, method="L-BFGS-B", bounds=bounds)
-    theta = np.exp(found.x - found.x.max())
+    optimum = minimize(value, np.zeros(len(widths)), jac=True, method="L-BFGS-B", bounds=bounds)
+    theta = np.exp(optimum.x - optimum.x.max())
     theta /= theta.sum()
     kept = [level for level in range(1, len(widths)) if theta[level] > _FAINT]
     if theta[0] <= _FAINT or not kept:
         return None
-    return Tree(n, tuple(widths[level] for level in kept), theta[kept] / theta[0], float(np.exp(found.fun)))
+    return Tree(n, tuple(widths[level] for level in kept), theta[kept] / theta[0], float(np.exp(optimum.fun)))
 
 
 def _blocks(gram: Array, width: int) -> float:
@@ -153,12 +153,12 @@ def p_identity(gram: Gram, *, rounds: int | None = None, tell: Tell = quiet) -> 
             taken += 1
             mine(min(1.0, taken / steps))
 
-        found = minimize(
+        optimum = minimize(
             objective, start.ravel(), jac=True, method="L-BFGS-B", bounds=[(0, None)] * start.size, callback=step,
             options={"maxiter": steps, "ftol": 1e-6},
         )  # fmt: skip
-        if best is None or float(found.fun) * scale < best[0]:
-            best = float(found.fun) * scale, found.x.reshape(start.shape)
+        if best is None or float(optimum.fun) * scale < best[0]:
+            best = float(optimum.fun) * scale, optimum.x.reshape(start.shape)
     assert best is not None  # noqa: S101  # there is a start
     theta = best[1]
     full = np.vstack([np.eye(n), theta]) / (1 + theta.sum(axis=0))
@@ -186,8 +186,8 @@ def _value(theta: Array, gram: Gram) -> tuple[float, Array]:
 def _affordable(gram: Gram, rows: int) -> int:
     """How many iterations with so many rows are a matter of seconds."""
     n = len(gram)
-    each = rows * n * (10 * rows + 200 + (0 if gram.structured else n))
-    return max(_LEAST, min(_MOST, int(_WORK / each)))
+    work = rows * n * (10 * rows + 200 + (0 if gram.structured else n))
+    return max(_LEAST, min(_MOST, int(_WORK / work)))
 
 
 def _starts(gram: Array) -> list[Array]:

@@ -183,14 +183,16 @@ def plan(
         chosen, law = _realised(design, kind, price, unit=protected, contribution=held, total=most)
         if isinstance(asked, Workload):
             chosen.check(asked)  # rounding to integers must not have lost a direction either
-        made = Measurement(chosen, law, design.name, fingerprint(chosen.content(), asked.content()))
-        return Plan(asked, price, made, law.variance / float(law.sensitivity) ** 2, protected, held, aim)
+        measurement = Measurement(chosen, law, design.name, fingerprint(chosen.content(), asked.content()))
+        return Plan(asked, price, measurement, law.variance / float(law.sensitivity) ** 2, protected, held, aim)
 
     with threadpool_limits(1):
-        found = [planned(kind, part(tell, i / len(kinds), (i + 0.9) / len(kinds))) for i, kind in enumerate(kinds)]
-        best = found[0]
-        if len(found) > 1:
-            best = min(found, key=lambda each: each.error.total if aim == "total" else each.error.largest)
+        plans = [planned(kind, part(tell, i / len(kinds), (i + 0.9) / len(kinds))) for i, kind in enumerate(kinds)]
+        best = plans[0]
+        if len(plans) > 1:
+            best = min(
+                plans, key=lambda candidate: candidate.error.total if aim == "total" else candidate.error.largest
+            )
     tell(1.0)
     return best
 

@@ -172,8 +172,8 @@ class Plan:
                 f"The plan protects {self.unit}, but the ledger protects {book.unit}; nothing was charged.",
                 fix="plan with unit=ledger.unit, and say with contribution= how many records a unit holds at most.",
             )
-        made = release(self.measurement, data, ledger=ledger, purpose=purpose, who=who, bits=bits, request=request)
-        answers = WorkloadAnswer.of(self.workload, self.measurement, made)
+        released = release(self.measurement, data, ledger=ledger, purpose=purpose, who=who, bits=bits, request=request)
+        answers = WorkloadAnswer.of(self.workload, self.measurement, released)
         return answers.nonnegative() if nonnegative else answers
 
     def preview(self, *, ledger: Ledger | None = None) -> Preview:

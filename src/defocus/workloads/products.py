@@ -158,8 +158,8 @@ def product_design(name: str, factors: Sequence[Array]) -> Design:
 
     def make(precision: int) -> ProductStrategy:
         shares = _split(precision, fine)
-        made = [np.rint(real * 2.0**share).astype(np.int64) for real, share in zip(factors, shares, strict=True)]
-        return ProductStrategy(tuple(MatrixStrategy.of((real.shape[1],), real) for real in made))
+        rounded = [np.rint(real * 2.0**share).astype(np.int64) for real, share in zip(factors, shares, strict=True)]
+        return ProductStrategy(tuple(MatrixStrategy.of((real.shape[1],), real) for real in rounded))
 
     return Design(name, make, math.prod(float(np.abs(real).max()) for real in factors), 20 * number)
 

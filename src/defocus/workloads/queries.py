@@ -6,8 +6,9 @@ Their gram matrices are :math:`V_{ij} = a_{\min(i, j)} b_{\max(i, j)}`. So a pro
 and its inverse is tridiagonal: an iteration of a search takes :math:`O(n^2)` where others take :math:`O(n^3)`.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,62 +21,66 @@ Tridiagonal = tuple[Array, Array]
 """The diagonal of a symmetric matrix and the entries beside it; all others are zero."""
 
 
-class Atom(Protocol):
+class Atom(ABC):
     """A set of linear queries on the counts of one attribute with ``n`` values."""
 
+    __slots__ = ()
+
     @property
+    @abstractmethod
     def n(self) -> int:
         """How many values the attribute has."""
 
     @property
     def queries(self) -> int:
-        """How many queries there are."""
+        """How many queries there are; one for each value by default."""
+        return self.n
 
+    @abstractmethod
     def matrix(self) -> Array:
         """The queries as rows."""
 
     def gram(self) -> Array:
         """The sum over queries q of weight(q) q qᵀ."""
+        return self.weighted_gram(self.importance())
 
+    @abstractmethod
     def weighted_gram(self, weights: Array) -> Array:
         """The same for other weights of the queries."""
 
+    @abstractmethod
     def times_gram(self, x: Array) -> Array:
         """``x`` times the gram matrix, along its last axis."""
 
     def gram_inverse(self) -> Tridiagonal | None:
         """The inverse of the gram matrix, if it is known to be tridiagonal."""
+        return None
 
+    @abstractmethod
     def answer(self, x: NDArray[Any]) -> NDArray[Any]:
         """The answers for counts ``x`` along its last axis."""
 
+    @abstractmethod
     def variances(self, covariance: Array) -> Array:
         """The variance of each answer when the counts have this covariance."""
 
     def importance(self) -> Array:
-        """The weight of each query."""
+        """The weight of each query; one each by default."""
+        return np.ones(self.queries)
 
+    @abstractmethod
     def reach(self) -> tuple[float, float]:
         """The largest column of the queries: its L1 norm, and its L2 norm squared."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(Atom):
     """Each value by itself."""
 
-    n: int
-
-    @property
-    def queries(self) -> int:
-        """One for each value."""
-        return self.n
+    n: int = field()
 
     def matrix(self) -> Array:
-        """The identity."""
-        return np.eye(self.n)
-
-    def gram(self) -> Array:
         """The identity."""
         return np.eye(self.n)
 
@@ -99,10 +104,6 @@ class Identity:
         """The diagonal."""
         return np.diagonal(covariance).copy()
 
-    def importance(self) -> Array:
-        """One each."""
-        return np.ones(self.n)
-
     def reach(self) -> tuple[float, float]:
         """A record is in one cell."""
         return 1.0, 1.0
@@ -110,19 +111,15 @@ class Identity:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Total:
+class Total(Atom):
     """All values together."""
 
-    n: int
+    n: int = field()
     queries: ClassVar[int] = 1
 
     def matrix(self) -> Array:
         """A row of ones."""
         return np.ones((1, self.n))
-
-    def gram(self) -> Array:
-        """All ones."""
-        return np.ones((self.n, self.n))
 
     def weighted_gram(self, weights: Array) -> Array:
         """All the same."""
@@ -131,10 +128,6 @@ class Total:
     def times_gram(self, x: Array) -> Array:
         """The sum, everywhere."""
         return np.repeat(x.sum(axis=-1, keepdims=True), self.n, axis=-1)
-
-    def gram_inverse(self) -> Tridiagonal | None:
-        """There is none."""
-        return None
 
     def answer(self, x: NDArray[Any]) -> NDArray[Any]:
         """The sum."""
@@ -145,10 +138,6 @@ class Total:
         """The variance of the sum."""
         return np.array([covariance.sum()])
 
-    def importance(self) -> Array:
-        """One."""
-        return np.ones(1)
-
     def reach(self) -> tuple[float, float]:
         """A record is counted once."""
         return 1.0, 1.0
@@ -156,7 +145,7 @@ class Total:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Explicit:
+class Explicit(Atom):
     """Queries given as the rows of a matrix, each with a weight."""
 
     rows: Array = field(repr=False)
@@ -176,11 +165,6 @@ class Explicit:
         """The rows as they were given."""
         return self.rows
 
-    def gram(self) -> Array:
-        """Weighted."""
-        gram: Array = self.rows.T @ (self.weights[:, None] * self.rows)
-        return gram
-
     def weighted_gram(self, weights: Array) -> Array:
         """One product."""
         gram: Array = self.rows.T @ (weights[:, None] * self.rows)
@@ -190,10 +174,6 @@ class Explicit:
         """Through the rows and back."""
         product: Array = (x @ self.rows.T * self.weights) @ self.rows
         return product
-
-    def gram_inverse(self) -> Tridiagonal | None:
-        """Not known."""
-        return None
 
     def answer(self, x: NDArray[Any]) -> NDArray[Any]:
         """Products with each row."""
@@ -216,27 +196,17 @@ class Explicit:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Prefix:
+class Prefix(Atom):
     """All running totals: values up to and including each one."""
 
-    n: int
-
-    @property
-    def queries(self) -> int:
-        """One for each value."""
-        return self.n
+    n: int = field()
 
     def matrix(self) -> Array:
         """Lower triangle of ones."""
         return np.tri(self.n)
 
-    def gram(self) -> Array:
-        """Entry (i, j) counts the prefixes that hold both: n − max(i, j)."""
-        i = np.arange(self.n, dtype=np.float64)
-        return self.n - np.maximum.outer(i, i)
-
     def weighted_gram(self, weights: Array) -> Array:
-        """Entry (i, j) sums the weights of prefixes from max(i, j) on."""
+        """Entry (i, j) sums the weights of prefixes from max(i, j) on: with equal ones, n − max(i, j)."""
         later = np.cumsum(weights[::-1])[::-1]
         i = np.arange(self.n)
         gram: Array = later[np.maximum.outer(i, i)]
@@ -260,10 +230,6 @@ class Prefix:
         """Diagonal of the twice cumulated covariance."""
         return np.diagonal(covariance.cumsum(axis=0).cumsum(axis=1)).copy()
 
-    def importance(self) -> Array:
-        """One each."""
-        return np.ones(self.n)
-
     def reach(self) -> tuple[float, float]:
         """The first value is in all of them."""
         return float(self.n), float(self.n)
@@ -271,10 +237,10 @@ class Prefix:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Ranges:
+class Ranges(Atom):
     """All n(n+1)/2 intervals [i, j], ordered by i and then by j."""
 
-    n: int
+    n: int = field()
 
     @property
     def queries(self) -> int:
@@ -330,10 +296,6 @@ class Ranges:
         own = np.diagonal(sums)
         spread: Array = own[last + 1] + own[first] - sums[last + 1, first] - sums[first, last + 1]
         return spread
-
-    def importance(self) -> Array:
-        """One each."""
-        return np.ones(self.queries)
 
     def reach(self) -> tuple[float, float]:
         """The middle value is in the most."""

@@ -30,11 +30,11 @@ def entries(values: Any, *, length: int | None = None) -> IntVector:
     [3, 0, 2, 9223372036854775807]
     """
     if hasattr(values, "dtype") and getattr(values, "ndim", 1) == 1 and not isinstance(values, np.generic):
-        found, there = read_column(values)
-        if found.dtype.kind == "u":
-            found = np.minimum(found, np.array(LARGEST, np.uint64)).astype(np.int64)
-        values = found if there is None else np.where(there, found, np.zeros((), found.dtype))
-        if found.dtype.kind != "O":
+        numbers, there = read_column(values)
+        if numbers.dtype.kind == "u":
+            numbers = np.minimum(numbers, np.array(LARGEST, np.uint64)).astype(np.int64)
+        values = numbers if there is None else np.where(there, numbers, np.zeros((), numbers.dtype))
+        if numbers.dtype.kind != "O":
             return integers(values, length=length)[0]
     if isinstance(values, str | bytes | dict | set | frozenset) or not hasattr(values, "__len__"):
         return integers(values, length=length)[0]
@@ -61,13 +61,13 @@ def code(value: Any) -> int:
 
 
 def _entry(value: Any) -> int:
-    found: Any = number(value)
-    return LARGEST if found >= LARGEST else SMALLEST if found <= SMALLEST else math.floor(found)
+    real: Any = number(value)
+    return LARGEST if real >= LARGEST else SMALLEST if real <= SMALLEST else math.floor(real)
 
 
 def _code(value: Any) -> int:
-    found: Any = number(value)
-    return 0 if isinstance(found, str) or found % 1 else _entry(found)
+    real: Any = number(value)
+    return 0 if isinstance(real, str) or real % 1 else _entry(real)
 
 
 _BLOCK = 1 << 17
@@ -126,13 +126,13 @@ def records(codes: Any) -> Records:
 
 def _codes(column: Any) -> IntArray:
     """The codes of one attribute, by the type that is declared for it."""
-    found, there = read_column(column)
+    numbers, there = read_column(column)
     if str(declared(column)).lower() == "object":
-        return np.array([code(value) for value in found.tolist()], np.int64)
-    if found.dtype.kind not in "iu":
+        return np.array([code(value) for value in numbers.tolist()], np.int64)
+    if numbers.dtype.kind not in "iu":
         raise _unfit()
-    known = found if there is None else np.where(there, found, np.zeros((), found.dtype))
-    return entries(known) if len(known) else np.zeros(0, np.int64)
+    filled = numbers if there is None else np.where(there, numbers, np.zeros((), numbers.dtype))
+    return entries(filled) if len(filled) else np.zeros(0, np.int64)
 
 
 def _stacked(columns: Any) -> IntArray:
@@ -144,8 +144,8 @@ def _stacked(columns: Any) -> IntArray:
 
 def _record(record: Any, attributes: int) -> list[int]:
     """The codes of one record, whatever it is: a list of them, or one by itself; none beyond the attributes is read."""
-    found = [code(value) for value in guarded(lambda each: _parts(each, attributes), record, [record])]
-    return found + [0] * (attributes - len(found))
+    codes = [code(value) for value in guarded(lambda one: _parts(one, attributes), record, [record])]
+    return codes + [0] * (attributes - len(codes))
 
 
 def _parts(record: Any, most: int) -> list[Any]:
@@ -198,22 +198,22 @@ def tables(data: Any, sizes: tuple[int, ...], sets: Sequence[tuple[int, ...]]) -
     Tables are taken from a larger one where there is one; the largest ones are counted together, several
     in one pass over the records.
     """
-    found: dict[tuple[int, ...], IntArray] = {}
+    summed: dict[tuple[int, ...], IntArray] = {}
     tops = _tops(sets)
     if isinstance(data, Records):
         columns = _inside(data, sizes)
         for block, inside in _passes(tops, sizes):
             counts = _counted(columns, sizes, block)
-            found |= {chosen: _summed(counts, block, chosen) for chosen in inside}
+            summed |= {chosen: _summed(counts, block, chosen) for chosen in inside}
     else:
         x = histogram(data, sizes).reshape(sizes)
-        found = {chosen: _summed(x, tuple(range(len(sizes))), chosen) for chosen in tops}
+        summed = {chosen: _summed(x, tuple(range(len(sizes))), chosen) for chosen in tops}
     for chosen in reversed(sets):
         for left_out in range(len(chosen)):
             smaller = chosen[:left_out] + chosen[left_out + 1 :]
-            if smaller not in found:
-                found[smaller] = found[chosen].sum(axis=left_out)
-    return [found[chosen] for chosen in sets]
+            if smaller not in summed:
+                summed[smaller] = summed[chosen].sum(axis=left_out)
+    return [summed[chosen] for chosen in sets]
 
 
 def _tops(sets: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
@@ -262,7 +262,7 @@ def _inside(data: Records, sizes: tuple[int, ...]) -> list[Any]:
     narrow = np.int32 if max(sizes) < 1 << 31 else np.int64
     columns: Any = data.columns
     if isinstance(columns, list):
-        columns = np.array([_record(each, len(sizes)) for each in columns], np.int64).reshape(-1, len(sizes)).T
+        columns = np.array([_record(record, len(sizes)) for record in columns], np.int64).reshape(-1, len(sizes)).T
     return [np.clip(column, 0, size - 1).astype(narrow) for column, size in zip(columns, sizes, strict=True)]
 
 

@@ -50,12 +50,12 @@ def shares(workload: Marginals) -> Array:
 def importances(workload: Marginals, weights: dict[int, Array] | None = None) -> Array:
     """v_A for each subset of the lattice."""
     lattice, sizes = workload.lattice, np.array(workload.sizes, np.float64)
-    found = np.zeros(lattice.count)
+    totals = np.zeros(lattice.count)
     for order in lattice.levels:
         weight = (workload.weights if weights is None else weights)[order]
         terms = weight[:, None] * lattice.spread(order, sizes - 1, 1 / sizes)
-        found += np.bincount(lattice.links[order].ravel(), terms.ravel(), lattice.count)
-    return found
+        totals += np.bincount(lattice.links[order].ravel(), terms.ravel(), lattice.count)
+    return totals
 
 
 def cell_variances(workload: Marginals, scales: Array) -> dict[int, Array]:
@@ -76,8 +76,8 @@ def total_bound(workload: Marginals, *, without_total: bool = False) -> float:
     lattice, sizes = workload.lattice, np.array(workload.sizes, np.float64)
     values = np.zeros(lattice.count)  # divided by the number of cells
     for order, links in lattice.links.items():
-        each = workload.weights[order] / sizes[lattice.levels[order]].prod(axis=1)
-        values += np.bincount(links.ravel(), np.repeat(each, links.shape[1]), lattice.count)
+        per_cell = workload.weights[order] / sizes[lattice.levels[order]].prod(axis=1)
+        values += np.bincount(links.ravel(), np.repeat(per_cell, links.shape[1]), lattice.count)
     multiplicity = lattice.product(sizes - 1)
     roots = multiplicity * np.sqrt(values)
     return float((roots.sum() - (roots[0] if without_total else 0)) ** 2)
@@ -109,8 +109,8 @@ def rebuilt(workload: Marginals, residuals: Sequence[Array]) -> Array:
 def covariance(sizes: Sequence[int], scales: Sequence[float]) -> Array:
     """The covariance of the cells of one marginal; ``scales`` holds s_A² for each pattern of its attributes."""
     order, cells = len(sizes), math.prod(sizes)
-    found = np.zeros((cells, cells))
+    matrix = np.zeros((cells, cells))
     for pattern, scale in enumerate(scales):
         factors = [np.eye(n) - 1 / n if pattern >> c & 1 else np.full((n, n), 1 / n**2) for c, n in enumerate(sizes)]
-        found += scale * (reduce(np.kron, factors) if order else np.ones((1, 1)))
-    return found
+        matrix += scale * (reduce(np.kron, factors) if order else np.ones((1, 1)))
+    return matrix

@@ -125,26 +125,28 @@ class Workload:
 
     def variances(self, covariance: Array) -> Array:
         """The variance of each answer when the cells have this covariance."""
-        found = [
+        parts = [
             term.atoms[0].variances(covariance)
             if len(term.atoms) == 1
             else _quadratic(kron_of([atom.matrix() for atom in term.atoms]), covariance)
             for term in self.terms
         ]
-        return np.concatenate(found)
+        return np.concatenate(parts)
 
     def product_variances(self, factors: Sequence[Array]) -> Array:
         """The variance of each answer when the covariance is the Kronecker product of these, one each attribute."""
-        found = [
+        parts = [
             _product([atom.variances(factor) for atom, factor in zip(term.atoms, factors, strict=True)])
             for term in self.terms
         ]
-        return np.concatenate(found)
+        return np.concatenate(parts)
 
     def reach(self) -> tuple[float, float]:
         """Bounds on the L1 norm and the squared L2 norm of any column, exact for a single product."""
-        each = [[atom.reach() for atom in term.atoms] for term in self.terms]
-        return sum(math.prod(r[0] for r in term) for term in each), sum(math.prod(r[1] for r in term) for term in each)
+        reaches = [[atom.reach() for atom in term.atoms] for term in self.terms]
+        return sum(math.prod(r[0] for r in term) for term in reaches), sum(
+            math.prod(r[1] for r in term) for term in reaches
+        )
 
     def _small(self) -> None:
         if self.cells > LARGEST_DENSE:

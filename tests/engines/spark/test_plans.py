@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import functions
 
 from defocus.engines.sources import source
-from defocus.engines.spark.plans import _told
+from defocus.engines.spark import _told
 from defocus.errors import SourceError
 
 pytestmark = pytest.mark.slow

@@ -16,12 +16,10 @@ from defocus.ledger import Ledger
 from defocus.mechanisms import Gaussian, Quantiles, RangeFinding
 from defocus.privacy.budgets import Budget
 from defocus.privacy.units import rows, user
-from defocus.tables.aggregates import Distinct, Histogram, Quantile
 from defocus.tables.measurement import Measuring
 from defocus.tables.noise import CellNoise
 from defocus.tables.planner import Plan
 from defocus.tables.query import Query
-from defocus.tables.splits import Scaled
 from defocus.tables.table import Table
 from defocus.tables.weights import RowSampler, numbered
 
@@ -47,16 +45,9 @@ def exact(query: Query, plan: Plan, key: str = "k") -> dict[str, Vector]:
     engine = Measuring(groups, plan.grid, RowSampler(key))
     cells = engine.cells(plan.arrangement.splits) if plan.arrangement.splits else []
     found = {f"split {i}": each for i, each in enumerate(cells)}
-    for name, aggregate in plan.arrangement.aggregates:
-        if isinstance(aggregate, Quantile):
-            argument = aggregate.argument
-            found[name] = engine.buckets(Scaled(argument.text, argument.low, argument.high), aggregate.buckets)
-        elif isinstance(aggregate, Histogram):
-            found[name] = engine.between(aggregate.text, aggregate.edges)
-        elif isinstance(aggregate, Distinct):
-            found[name] = engine.distinct(aggregate.text, aggregate.at_most)
-        elif name in plan.others:
-            found[name] = Measuring(groups, plan.people_grid, RowSampler(key)).people()
+    for name, aggregate in plan.arrangement.apart:
+        apart = Measuring(groups, plan.grid_of(aggregate), RowSampler(key))
+        found[name] = apart.exact(aggregate.statement(apart), aggregate.cells)
     found |= {f"bounds of {text}": engine.spread(text, finding) for text, finding in plan.findings.items()}
     return {name: vector.ravel() for name, vector in found.items()}
 

@@ -4,8 +4,9 @@ from fractions import Fraction
 
 from tests.tables.sql.hospital import hospital
 
-from defocus.tables.aggregates import Quantile, count, mean, quantile
+from defocus.tables.aggregates import Quantile, quantile
 from defocus.tables.sql.aggregates import Asked, free
+from defocus.tables.statistics import count, mean
 
 
 def test_equal_aggregates_have_one_reference_and_the_first_name() -> None:

@@ -8,7 +8,7 @@ import sqlglot
 from sqlglot import exp
 
 from defocus.tables import Column, Kind
-from defocus.tables.sql.domains import conjuncts, domain, listed
+from defocus.tables.sql.bounds import conjuncts, domain, listed
 
 
 def tree(text: str) -> exp.Expression:

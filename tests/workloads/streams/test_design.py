@@ -15,8 +15,7 @@ from defocus.noise import discrete_laplace
 from defocus.noise.testing import seeded
 from defocus.workloads.streams import RunningSum
 from defocus.workloads.streams.design import Design, Participation, best_bandwidth, design
-from defocus.workloads.streams.strategies import Factor, Tree
-from defocus.workloads.streams.toeplitz import toeplitz_variances
+from defocus.workloads.streams.strategies import Factor, Tree, toeplitz_variances
 
 ONCE = Participation(1, 1, 1, replace=False)
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from defocus.workloads.streams.toeplitz import (
+from defocus.workloads.streams.strategies import (
     coefficients,
     energies,
     inverse,

@@ -106,7 +106,7 @@ class DuckDbEngine:
         """The stored tables of a given connection that are read, and how they were made."""
         if connection is not None:
             self._connection = connection
-            self._finish: Callable[[], Any] = _leave_open
+            self._finish: Callable[[], Any] = lambda: None  # a connection that was given stays open
             with self._turn:
                 self._check_connection("start")
             return
@@ -115,8 +115,9 @@ class DuckDbEngine:
         self._connection = _quietly("start", lambda: duckdb.connect(":memory:", config=config))
         spill = tempfile.mkdtemp(prefix="defocus-")
         self._finish = weakref.finalize(self, _give_back, self._connection, spill)
-        for text in [_attach(alias, path) for alias, path in (attached or {}).items()]:
-            _quietly("attach", partial(self._connection.execute, text))
+        for alias, path in (attached or {}).items():
+            file, name = exp.Literal.string(str(path)).sql("duckdb"), quoted(alias).sql("duckdb")
+            _quietly("attach", partial(self._connection.execute, f"ATTACH {file} AS {name} (READ_ONLY)"))
         _quietly("start", lambda: self._shut(spill, files))
 
     def _shut(self, spill: str, files: Sequence[Path]) -> None:
@@ -146,8 +147,8 @@ class DuckDbEngine:
         return relation
 
     def _listed(self, asked: str) -> dict[Names, str | None]:
-        found = _quietly("list the tables", lambda: self._connection.sql(asked).fetchall())
-        return {(catalog, schema, name): text for catalog, schema, name, text in found}
+        listed = _quietly("list the tables", lambda: self._connection.sql(asked).fetchall())
+        return {(catalog, schema, name): text for catalog, schema, name, text in listed}
 
     def schema(self, relation: exp.Expression) -> Schema:
         """The columns of a relation, read without looking at a row."""
@@ -157,10 +158,10 @@ class DuckDbEngine:
         """The same rows with every column in the one type its kind has everywhere."""
         columns = self._columns(relation)
         Schema(Column(name, kind_of(type_)) for name, type_ in columns)  # refuses names that cannot be told apart
-        made = [
+        converted = [
             convert(name, type_, kinds.get(name, kind_of(type_)), collated=self._collates) for name, type_ in columns
         ]
-        return exp.select(*made).from_(rows_of(relation), copy=False)
+        return exp.select(*converted).from_(rows_of(relation), copy=False)
 
     def finer(self, relation: exp.Expression) -> frozenset[str]:
         """The columns of which :meth:`canonical` may make one value of two that differ."""
@@ -198,24 +199,24 @@ class DuckDbEngine:
     @contextlib.contextmanager
     def kept(self, select: exp.Select) -> Iterator[exp.Select]:
         """The rows of a query in a temporary table, which only this connection sees and which spills as others do."""
-        known = exp.Table(this=quoted(unique("kept")))
+        kept = exp.Table(this=quoted(unique("kept")))
         temporary = exp.Properties(expressions=[exp.TemporaryProperty()])
-        made = exp.Create(this=known, kind="TABLE", properties=temporary, expression=select.copy())
-        text = self.written(made)
+        create = exp.Create(this=kept, kind="TABLE", properties=temporary, expression=select.copy())
+        text = self.written(create)
         self._computed(lambda: self._connection.execute(text))
         try:
-            yield exp.select("*").from_(known.copy())
+            yield exp.select("*").from_(kept.copy())
         finally:
             with self._turn, contextlib.suppress(duckdb.Error):
-                self._connection.execute(exp.Drop(tables=[known.copy()], kind="TABLE").sql(self.dialect, identify=True))
+                self._connection.execute(exp.Drop(tables=[kept.copy()], kind="TABLE").sql(self.dialect, identify=True))
 
     def publish(self, name: str, table: pa.Table) -> exp.Table:
         """Make a table known until it is withdrawn, under a name that no other engine or user of a connection has."""
-        known = unique(name)
+        published = unique(name)
         with self._turn:
-            _quietly("read the table", lambda: self._connection.register(known, table))
-            self._published.add(known)
-        return exp.Table(this=exp.to_identifier(known, quoted=True))
+            _quietly("read the table", lambda: self._connection.register(published, table))
+            self._published.add(published)
+        return exp.Table(this=exp.to_identifier(published, quoted=True))
 
     def withdraw(self, table: exp.Table) -> None:
         """Forget a table that was published, and give its memory back."""
@@ -243,8 +244,8 @@ class DuckDbEngine:
         """
         if not self._given:
             return
-        found = _quietly(doing, lambda: _functions(self._connection))
-        if any(found[name] != count for name, count in _built_in().items()):
+        functions = _quietly(doing, lambda: _functions(self._connection))
+        if any(functions[name] != count for name, count in _built_in().items()):
             raise SourceError(
                 "A macro or function on the DuckDB connection has the name of a built-in one, so what is computed there"
                 " is not what was asked.",
@@ -288,15 +289,6 @@ def _built_in() -> Counter[str]:
     """What :func:`_functions` finds on a connection on which nobody has made any."""
     with duckdb.connect(":memory:") as connection:
         return _functions(connection)
-
-
-def _attach(alias: str, path: Path) -> str:
-    file = exp.Literal.string(str(path)).sql("duckdb")
-    return f"ATTACH {file} AS {exp.to_identifier(alias, quoted=True).sql('duckdb')} (READ_ONLY)"
-
-
-def _leave_open() -> None:
-    """A connection that was given stays open."""
 
 
 def _give_back(connection: Any, spill: str) -> None:

@@ -51,22 +51,22 @@ def convert(name: str, type_: Any, kind: Kind, *, collated: bool) -> exp.Express
     made to compare bytes.
     """
     quoted = exp.to_identifier(name, quoted=True)
-    made: exp.Expression = exp.Column(this=quoted)
+    value: exp.Expression = exp.Column(this=quoted)
     own = kind_of(type_)
     if Kind.OTHER not in {kind, own}:
         if own in _GUARDED or type_.id in {"float", "double"}:
-            made = exp.Anonymous(this="TRY", expressions=[made])
+            value = exp.Anonymous(this="TRY", expressions=[value])
         if type_.id in {"timestamp with time zone", "timestamptz_ns"}:
-            made = _in_utc(made, nanoseconds=type_.id == "timestamptz_ns")
+            value = _in_utc(value, nanoseconds=type_.id == "timestamptz_ns")
         elif str(type_) != _TYPES[own]:
-            made = _cast(made, own)
+            value = _cast(value, own)
         else:
-            made = within(made, own)
+            value = within(value, own)
         if kind is not own:  # only from a value that is known to be sound: DuckDB fails on others even where it tries
-            made = _cast(made, kind)
+            value = _cast(value, kind)
         if kind is Kind.TEXT and collated:
-            made = exp.Collate(this=made, expression=exp.to_identifier("C", quoted=True))
-    return exp.Alias(this=made, alias=quoted.copy())
+            value = exp.Collate(this=value, expression=exp.to_identifier("C", quoted=True))
+    return exp.Alias(this=value, alias=quoted.copy())
 
 
 def _cast(value: exp.Expression, kind: Kind) -> exp.Expression:
@@ -80,6 +80,6 @@ def _in_utc(column: exp.Expression, *, nanoseconds: bool) -> exp.Expression:
     if nanoseconds:
         whole = exp.Anonymous(this="epoch_ns", expressions=[column])
         count = exp.IntDiv(this=whole, expression=exp.Literal.number(1000))
-    known = exp.Between(this=count, low=exp.convert(_FIRST), high=exp.convert(_LAST))
-    made = exp.Anonymous(this="make_timestamp", expressions=[count.copy()])
-    return exp.Case(ifs=[exp.If(this=known, true=made)])
+    in_range = exp.Between(this=count, low=exp.convert(_FIRST), high=exp.convert(_LAST))
+    moment = exp.Anonymous(this="make_timestamp", expressions=[count.copy()])
+    return exp.Case(ifs=[exp.If(this=in_range, true=moment)])

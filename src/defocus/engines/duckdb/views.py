@@ -48,9 +48,9 @@ class Selections:
         tree = query_of(names[2], text, "duckdb")
         if not isinstance(tree, exp.Create) or depth > _DEEPEST:
             raise refused(names[2], "its definition is not understood")
-        made = self._query(names, tree.args.get("expression"), depth)
+        relation = self._query(names, tree.args.get("expression"), depth)
         head = tree.this.expressions if isinstance(tree.this, exp.Schema) else []
-        return _renamed(made, [one.name for one in head], self.columns) if head else made
+        return _renamed(relation, [one.name for one in head], self.columns) if head else relation
 
     def _query(self, names: Names, query: exp.Expression | None, depth: int) -> exp.Expression:
         query = plain(names[2], query)
@@ -62,20 +62,20 @@ class Selections:
         alias = table.args.get("alias")
         called = [one.name for one in alias.columns] if alias is not None else []
         inner = _renamed(inner, called, self.columns) if called else inner
-        known = {name.lower(): name for name, _ in self.columns(inner)}
+        own_names = {name.lower(): name for name, _ in self.columns(inner)}
         own = table.alias_or_name.lower()
-        selection = Selection(names[2], partial(_column, names[2], own, known), _tried, _tried)
-        made: list[exp.Expression] = []
+        selection = Selection(names[2], partial(_column, names[2], own, own_names), _tried, _tried)
+        outputs: list[exp.Expression] = []
         for one in query.expressions:
             value = one.this if isinstance(one, exp.Alias) else one
             if stars(names[2], value):
-                made += [named(column(name, "t"), name) for name in known.values()]
+                outputs += [named(column(name, "t"), name) for name in own_names.values()]
                 continue
             if not isinstance(one, exp.Alias | exp.Column):
                 raise refused(names[2], "a column of it has no name")
             kept = selection.item(value)
-            made.append(named(_try(kept) if constant(value) else kept, one.alias_or_name))
-        select = exp.select(*made).from_(_aliased(inner), copy=False)
+            outputs.append(named(_try(kept) if constant(value) else kept, one.alias_or_name))
+        select = exp.select(*outputs).from_(_aliased(inner), copy=False)
         where = query.args.get("where")
         return select if where is None else select.where(selection.condition(where.this), copy=False)
 
@@ -90,8 +90,8 @@ class Selections:
                 raise refused(names[2], f"{many} called {table.name!r:.60}")
             return self.relation(meant[0], depth + 1)
         function = table.this
-        known = isinstance(function, exp.ReadParquet) or function.name.lower() == "parquet_scan"
-        if not known or len(function.expressions) != 1:
+        is_parquet = isinstance(function, exp.ReadParquet) or function.name.lower() == "parquet_scan"
+        if not is_parquet or len(function.expressions) != 1:
             raise refused(names[2], "it calls a function for its rows, or a reader with options")
         (paths,) = function.expressions
         texts = paths.expressions if isinstance(paths, exp.Array) else [paths]
@@ -125,8 +125,8 @@ def _ends(names: Names, parts: list[str]) -> bool:
     )
 
 
-def _column(view: str, own: str, known: dict[str, str], node: exp.Column) -> exp.Expression:
-    real = known.get(node.name.lower())
+def _column(view: str, own: str, own_names: dict[str, str], node: exp.Column) -> exp.Expression:
+    real = own_names.get(node.name.lower())
     if real is None or node.table.lower() not in {"", own}:
         raise refused(view, f"it holds {node.name!r:.60}, which is no stored column")
     return column(real, "t")
@@ -146,10 +146,10 @@ def _try(value: exp.Expression) -> exp.Expression:
 
 
 def _aliased(relation: exp.Expression) -> exp.Expression:
-    made = rows_of(relation)
+    rows = rows_of(relation)
     if not isinstance(relation, exp.Query):
-        made.set("alias", exp.TableAlias(this=quoted("t")))
-    return made
+        rows.set("alias", exp.TableAlias(this=quoted("t")))
+    return rows
 
 
 def _renamed(

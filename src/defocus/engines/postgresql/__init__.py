@@ -138,8 +138,8 @@ class PostgreSqlEngine:
         """The same rows with every column in the one type its kind has everywhere."""
         columns = self._columns(relation)
         Schema(Column(name, type_.kind) for name, type_ in columns)  # refuses names that cannot be told apart
-        made = [convert(name, type_, kinds.get(name, type_.kind)) for name, type_ in columns]
-        return exp.select(*made).from_(rows_of(relation), copy=False)
+        converted = [convert(name, type_, kinds.get(name, type_.kind)) for name, type_ in columns]
+        return exp.select(*converted).from_(rows_of(relation), copy=False)
 
     def finer(self, relation: exp.Expression) -> frozenset[str]:  # noqa: ARG002  # it is so for every relation
         """None: moments are stored in microseconds, and numbers with a fraction name nobody."""
@@ -178,10 +178,10 @@ class PostgreSqlEngine:
 
     def publish(self, name: str, table: pa.Table) -> exp.Table:
         """Keep a table that travels with every statement that names it, until it is withdrawn."""
-        known = unique(name)
+        published = unique(name)
         with self._turn:
-            self._published[known] = table
-        return exp.Table(this=exp.to_identifier(known, quoted=True))
+            self._published[published] = table
+        return exp.Table(this=exp.to_identifier(published, quoted=True))
 
     def withdraw(self, table: exp.Table) -> None:
         """Forget a table that was published."""
@@ -225,19 +225,19 @@ class PostgreSqlEngine:
         named = dict.fromkeys(table.name for table in tree.find_all(exp.Table) if not table.args.get("db"))
         values: list[Any] = []
         for name in [name for name in named if name in self._published]:
-            known = self._published[name]
+            rows = self._published[name]
             assert isinstance(tree, exp.Select | exp.SetOperation)  # noqa: S101  # what engines are asked
-            tree = tree.with_(exp.to_identifier(name, quoted=True), as_=_unnested(known, len(values)), copy=False)
-            values += [column.to_pylist() for column in known.columns]
+            tree = tree.with_(exp.to_identifier(name, quoted=True), as_=_unnested(rows, len(values)), copy=False)
+            values += [column.to_pylist() for column in rows.columns]
         return tree.sql(self.dialect, identify=True), values
 
     def _checked(self, statement: str, values: Sequence[Any]) -> pa.Table:
         """What a statement finds, in tables and views that are as they were when they were opened."""
         if self._within and (not self._held or self._held[0].closed):
             raise _refusal("08000", "compute")
-        for names, found in self._read.items():
+        for names, definition_before in self._read.items():
             with contextlib.suppress(SourceError):
-                if self._defined(names) == found:
+                if self._defined(names) == definition_before:
                     continue
             raise changed("PostgreSQL")
         return self._fetched(statement, values)

@@ -7,7 +7,7 @@ The core builds trees whose meaning is DuckDB's. Most of it sqlglot writes in Po
 * text, which is compared by its bytes: the collation "C", but upper and lower case as Unicode says;
 * whole division, SHA-256, and counts of days and hours between moments.
 
-An operation whose arguments cannot be told (:mod:`~defocus.engines.rewriting`) is refused, so none is left
+An operation whose arguments cannot be told (:mod:`~defocus.engines.syntax`) is refused, so none is left
 unguarded by mistake.
 """
 
@@ -17,8 +17,7 @@ from typing import Any
 from sqlglot import exp
 
 from defocus.engines.postgresql import floats, types
-from defocus.engines.rewriting import FLOAT, INTEGER, NUMERIC, TEXT_TYPES, Kinds, Rule, lower
-from defocus.engines.syntax import constant, fill, is_mild
+from defocus.engines.syntax import FLOAT, INTEGER, NUMERIC, TEXT_TYPES, Kinds, Rule, constant, fill, is_mild, lower
 from defocus.errors import EngineError
 
 __all__ = ["lowered"]

@@ -105,7 +105,7 @@ def _moment(x: exp.Expression, pattern: str, wanted: str) -> exp.Expression:
     start = "CAST(MAKE_DATE(y, m, 1) + (d - 1) AS TIMESTAMP)"
     time = "h * INTERVAL '1 hour' + i * INTERVAL '1 minute' + s * INTERVAL '1 second' + u * INTERVAL '1 microsecond'"
     last = "(h = 24 AND i = 0 AND s = 0 AND u = 0)"
-    made = fill(
+    value = fill(
         "CASE WHEN y BETWEEN 1 AND 9999 AND m BETWEEN 1 AND 12 AND d BETWEEN 1 AND 31"
         f" AND (h <= 23 OR {last}) AND i <= 59 AND s <= 59"
         f" THEN CASE WHEN EXTRACT(MONTH FROM {start}) = m THEN {wanted.format(start=start, time=time)} END END",
@@ -113,7 +113,7 @@ def _moment(x: exp.Expression, pattern: str, wanted: str) -> exp.Expression:
         later=None,
         **read,
     )
-    return fill("v", alone=True, a=x, later={"v": made})
+    return fill("v", alone=True, a=x, later={"v": value})
 
 
 _NUMERIC, _ZONED = "numeric", "timestamptz"
@@ -164,5 +164,5 @@ def _canonical(column: exp.Expression, type_: Typed) -> exp.Expression:
         return of_kind(exact, kind)
     if type_.name == _ZONED:
         column = native(fill("a AT TIME ZONE 'UTC'", a=column))
-    made = within(of_kind(column, kind), kind)
-    return native(fill(_SHORT, a=made)) if kind is Kind.TEXT else made
+    value = within(of_kind(column, kind), kind)
+    return native(fill(_SHORT, a=value)) if kind is Kind.TEXT else value

@@ -40,20 +40,20 @@ def definition(ask: Callable[[str, Sequence[Any]], list[Any]], schema: str, name
         but to text, no row is sampled. Policies on rows that apply are plain conditions as well. As long as what is
         returned stays the same, so does the relation.
     """
-    found = [list(row) for row in ask(_ASKED, [schema, name, depth > 0])]
-    if not found or depth > _DEEPEST:
+    definitions = [list(row) for row in ask(_ASKED, [schema, name, depth > 0])]
+    if not definitions or depth > _DEEPEST:
         raise refused(name, "it is gone, or views lie too deep")
-    for kind, _, computed, text, policies in list(found):
+    for kind, _, computed, text, policies in list(definitions):
         if computed:
             raise refused(name, "it has columns that are computed when they are read; make them STORED")
         for policy in policies or []:
             _selection(name).condition(query_of(name, policy, "postgres"))
         if kind == "v":
             below = _checked(name, query_of(name, text, "postgres"))
-            found += definition(ask, below.db, below.name, depth + 1)
+            definitions += definition(ask, below.db, below.name, depth + 1)
         elif kind not in _STORED:
             raise refused(name, "it, or a part of it, is a foreign table" if kind == "f" else "it is no table")
-    return found
+    return definitions
 
 
 def _checked(name: str, tree: exp.Expression) -> exp.Table:

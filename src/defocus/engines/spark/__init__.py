@@ -1,4 +1,7 @@
-"""Spark: the rows stay where Spark reads them, and only integers for each group come to the driver."""
+"""Spark: the rows stay where Spark reads them, and only integers for each group come to the driver.
+
+What the plan of a Spark data frame says about its rows: whether reading it twice gives them twice.
+"""
 
 import contextlib
 import hashlib
@@ -15,14 +18,14 @@ from sqlglot import exp
 from defocus.engines.engine import interruptible, quietly, watched
 from defocus.engines.schema import Column, Kind, Schema, unique
 from defocus.engines.spark.dialect import lowered
-from defocus.engines.spark.plans import unsteady
 from defocus.engines.spark.sessions import carried, has_ended, hushed, isolated, kept_active, stopped
 from defocus.engines.spark.types import Typed, convert, sendable
 from defocus.engines.syntax import quoted, rows_of
 from defocus.errors import DefocusError, EngineError, SourceError
 from defocus.noise import system
 
-__all__ = ["SparkEngine"]
+__all__ = ["SparkEngine", "unsteady"]
+
 
 _T = TypeVar("_T")
 _REASONS: tuple[tuple[frozenset[str], str, str], ...] = (
@@ -49,11 +52,7 @@ _REASONS: tuple[tuple[frozenset[str], str, str], ...] = (
         "the question is nested too deeply",
         "ask a smaller question, or give the driver -Xss8m.",
     ),
-    (
-        frozenset({"EXECUTOR_LOST"}),
-        "executors were lost",
-        "check that they have enough memory, and ask again.",
-    ),
+    (frozenset({"EXECUTOR_LOST"}), "executors were lost", "check that they have enough memory, and ask again."),
     (
         frozenset({"GONE"}),
         "the connection to it was lost, or it was stopped",
@@ -123,8 +122,8 @@ class SparkEngine:
         """The same rows with every column in the one type its kind has everywhere."""
         columns = self._columns(relation)
         Schema(Column(name, type_.kind) for name, type_ in columns)  # refuses names that cannot be told apart
-        made = [convert(name, type_, kinds.get(name, type_.kind)) for name, type_ in columns]
-        return exp.select(*made).from_(rows_of(relation), copy=False)
+        converted = [convert(name, type_, kinds.get(name, type_.kind)) for name, type_ in columns]
+        return exp.select(*converted).from_(rows_of(relation), copy=False)
 
     def finer(self, relation: exp.Expression) -> frozenset[str]:
         """Floats, of which 0 is also -0, and moments, which Spark cuts to microseconds while it reads."""
@@ -146,24 +145,28 @@ class SparkEngine:
     @contextlib.contextmanager
     def kept(self, select: exp.Select) -> Iterator[exp.Select]:
         """The rows of a query, computed once and kept by the executors. Where one that holds some is lost, we fail."""
-        known = exp.Table(this=quoted(unique("kept")))
+        kept = exp.Table(this=quoted(unique("kept")))
         text = self.written(select)
 
         def keep(session: Any) -> None:
-            session.sql(text).localCheckpoint().createOrReplaceTempView(_written(known.name))
+            session.sql(text).localCheckpoint().createOrReplaceTempView(_written(kept.name))
 
         self._asked("compute", keep)
         try:
-            yield exp.select("*").from_(known.copy())
+            yield exp.select("*").from_(kept.copy())
         finally:
-            self.withdraw(known)
+            self.withdraw(kept)
 
     def publish(self, name: str, table: pa.Table) -> exp.Table:
-        """Make a table known to the own session, until it is withdrawn."""
-        known = unique(name)
-        ready = sendable(table)
-        self._asked("read the table", lambda session: _send(session, ready, _written(known)))
-        return exp.Table(this=quoted(known))
+        """Make a table known to the own session, as a local relation, until it is withdrawn."""
+        published, ready = unique(name), sendable(table)
+
+        def send(session: Any) -> None:
+            with kept_active(session):  # which session is the program's active one must not change
+                session.createDataFrame(ready).createOrReplaceTempView(_written(published))
+
+        self._asked("read the table", send)
+        return exp.Table(this=quoted(published))
 
     def withdraw(self, table: exp.Table) -> None:
         """Forget a table that was published."""
@@ -175,7 +178,7 @@ class SparkEngine:
 
         Its view is called by a digest of the table's ``name``, since the session of the frame may ignore case.
         """
-        known = unique(f"table {_digest([name])}" if name else "frame")
+        view = unique(f"table {_digest([name])}" if name else "frame")
         with self._asking() as session:
             what = _quietly("read the table", session, lambda: unsteady(frame))
             if what is not None:
@@ -184,9 +187,9 @@ class SparkEngine:
                     fix="write it to Parquet or to a table first, and open that;"
                     " or give the reader a schema instead of inferSchema.",
                 )
-            shared = _quietly("read the table", session, lambda: _share(session, frame, known))
-            self._shared.append(known)
-        return exp.Table(this=quoted(known), db=quoted(shared))
+            shared = _quietly("read the table", session, lambda: _share(session, frame, view))
+            self._shared.append(view)
+        return exp.Table(this=quoted(view), db=quoted(shared))
 
     def table(self, name: str) -> exp.Table:
         """A table or view that the given session knows, by the name that Spark has for it."""
@@ -211,9 +214,9 @@ class SparkEngine:
                     "read the files", session, lambda: session.conf.set("spark.sql.legacy.parquet.nanosAsLong", "true")
                 )
             frame = _quietly("read the files", session, lambda: make(session.read))
-            known = unique(f"files {_digest(_quietly('read the files', session, frame.inputFiles))}")
-            _quietly("read the files", session, lambda: frame.createOrReplaceTempView(_written(known)))
-        return exp.Table(this=quoted(known))
+            view = unique(f"files {_digest(_quietly('read the files', session, frame.inputFiles))}")
+            _quietly("read the files", session, lambda: frame.createOrReplaceTempView(_written(view)))
+        return exp.Table(this=quoted(view))
 
     def cancel(self) -> None:
         """Stop what is running, from another thread."""
@@ -278,12 +281,14 @@ def _tags(session: Any) -> tuple[Callable[[str], Any], Callable[[str], Any], Cal
     return context.addJobTag, context.removeJobTag, context.cancelJobsWithTag
 
 
-def _percent(tracker: Any, known: dict[int, tuple[int, int]]) -> float | None:
+def _percent(tracker: Any, stages: dict[int, tuple[int, int]]) -> float | None:
     """How many tasks of the stages that are ``known``, or run now, are done."""
     for stage in tracker.getActiveStageIds():
         info = tracker.getStageInfo(stage)
-        known[stage] = (info.numCompletedTasks, max(info.numTasks, 1))
-    return 100.0 * sum(done for done, _ in known.values()) / sum(all_ for _, all_ in known.values()) if known else None
+        stages[stage] = (info.numCompletedTasks, max(info.numTasks, 1))
+    return (
+        100.0 * sum(done for done, _ in stages.values()) / sum(all_ for _, all_ in stages.values()) if stages else None
+    )
 
 
 def _digest(texts: Iterable[str]) -> str:
@@ -293,12 +298,6 @@ def _digest(texts: Iterable[str]) -> str:
 
 def _written(name: str) -> str:
     return quoted(name).sql("spark")
-
-
-def _send(session: Any, table: pa.Table, name: str) -> None:
-    """Send a public table as a local relation. It must not change which session is the program's active one."""
-    with kept_active(session):
-        session.createDataFrame(table).createOrReplaceTempView(name)
 
 
 def _share(session: Any, frame: Any, name: str) -> str:
@@ -351,3 +350,46 @@ def _classes(error: Exception) -> Iterator[str]:
             if message.startswith(_STOPPED):
                 yield "GONE"
             cause = cause.getCause()
+
+
+_CHOSEN = {"Sample": "a sample", **dict.fromkeys(("GlobalLimit", "LocalLimit", "Offset", "Tail"), "a limit")}
+"""Parts of plans that keep some rows because of others, in an order that Spark does not promise."""
+_ALIKE = "one of several rows that are alike in part"
+_CHANCE = re.compile(
+    r"\b(rand|randn|random|uuid|shuffle|uniform|randstr|monotonically_increasing_id|spark_partition_id|sample)\("
+)
+_PART = re.compile(r"^[\s:+|-]*([A-Z]\w+)", re.MULTILINE)
+_INFERRED = "inferschema -> true"
+
+
+def unsteady(frame: Any) -> str | None:
+    """What makes the rows or types of a data frame depend on chance, on order or on rows, if its plan shows it.
+
+    Through Spark Connect only the text of the plan is seen, in which functions that are not Spark's own are just names.
+    """
+    if getattr(frame, "_jdf", None) is None:
+        return _told(str(frame._explain_string(extended=True)))  # noqa: SLF001  # the plan, without printing it
+    plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001  # Python's Spark has no other way to it
+    if not plan.deterministic():
+        return "a function of chance or of where a row is"
+    return next(_found(plan), None)
+
+
+def _found(plan: Any) -> Iterator[str]:
+    name = str(plan.getClass().getSimpleName())
+    if name in _CHOSEN:
+        yield _CHOSEN[name]
+    if name == "Deduplicate" and plan.keys().size() < plan.output().size():
+        yield _ALIKE
+    if name == "LogicalRelation" and _INFERRED in str(getattr(plan.relation(), "options", str)()).lower():
+        yield "a schema that is inferred from rows"
+    for group in (plan.children(), plan.subqueries()):
+        for i in range(group.size()):
+            yield from _found(group.apply(i))
+
+
+def _told(text: str) -> str | None:
+    analysed = text.partition("== Analyzed Logical Plan ==")[2].partition("== Optimized Logical Plan ==")[0]
+    if _CHANCE.search(analysed):
+        return "a function of chance or of where a row is"
+    return next((_CHOSEN[part] for part in _PART.findall(analysed) if part in _CHOSEN), None)

@@ -14,10 +14,9 @@ from typing import Any
 
 from sqlglot import exp
 
-from defocus.engines.rewriting import FLOAT, INTEGER, NUMERIC, TEXT_TYPES, Kinds, Rule, lower
 from defocus.engines.schema import cased
 from defocus.engines.spark import types
-from defocus.engines.syntax import constant
+from defocus.engines.syntax import FLOAT, INTEGER, NUMERIC, TEXT_TYPES, Kinds, Rule, constant, lower
 from defocus.engines.syntax import fill_spark as fill
 
 __all__ = ["lowered"]
@@ -60,8 +59,8 @@ def _rounded(node: exp.Round, _: Kinds) -> exp.Expression:
         return fill("r * b", r=fill(_NEAREST, a=fill("a / b", a=node.this, b=scale)), b=scale)
 
     def scaled(x: exp.Expression) -> exp.Expression:
-        found = fill("r / b", r=fill(_NEAREST, a=fill("a * b", a=x, b=scale)), b=scale)
-        return fill(f"CASE WHEN ABS(r) = {_INFINITY} THEN a ELSE r END", a=x, r=found)
+        rounded = fill("r / b", r=fill(_NEAREST, a=fill("a * b", a=x, b=scale)), b=scale)
+        return fill(f"CASE WHEN ABS(r) = {_INFINITY} THEN a ELSE r END", a=x, r=rounded)
 
     return fill.bind(node.this, scaled)
 

@@ -41,7 +41,7 @@ _BYTES = "TRY_VALIDATE_UTF8(CAST(ENCODE(a, 'ISO-8859-1') AS STRING))"
 def local(engine: SparkEngine, files: Files) -> exp.Expression:
     """Files of this machine, which every executor must be able to reach under the same path."""
     _check_folders(map(str, files.paths))
-    paths = [_escaped(path) for path in files.paths]
+    paths = [f"file://{_plain(str(path))}" for path in files.paths]
     options = {"basePath": f"file://{_root(files)}"} if files.partitions else {}
     if files.format == "parquet":
         types = files.columns()
@@ -86,20 +86,20 @@ def remote(engine: SparkEngine, paths: Sequence[str]) -> exp.Expression:
 
 def _far(engine: SparkEngine, paths: Sequence[str], options: Mapping[str, str]) -> exp.Expression:
     """Parquet files, of which Spark does not tell in which unit they hold moments; without those of no known one."""
-    found: list[tuple[list[str], set[str]]] = []
+    read: list[tuple[list[str], set[str]]] = []
 
     def make(reader: Any) -> Any:
         frame = reader.options(**options).parquet(*paths)
         _check_folders(map(unquote, frame.inputFiles()))
         moments = [field.name for field in frame.schema.fields if field.dataType.typeName().startswith("timestamp")]
-        known = _known(reader, frame, moments)
-        found.append((frame.columns, {name for name in moments if name not in known}))
+        sure = _known(reader, frame, moments)
+        read.append((frame.columns, {name for name in moments if name not in sure}))
         return frame
 
     table = engine.read(make)
-    ((names, doubtful),) = found
-    made = {name: native(fill_spark(_USELESS)) if name in doubtful else column(name) for name in names}
-    return exp.select(*(named(sql, name) for name, sql in made.items())).from_(table) if doubtful else table
+    ((names, doubtful),) = read
+    columns = {name: native(fill_spark(_USELESS)) if name in doubtful else column(name) for name in names}
+    return exp.select(*(named(sql, name) for name, sql in columns.items())).from_(table) if doubtful else table
 
 
 def _known(reader: Any, frame: Any, moments: Sequence[str]) -> set[str]:
@@ -116,14 +116,14 @@ def _known(reader: Any, frame: Any, moments: Sequence[str]) -> set[str]:
     for text in frame.inputFiles():
         path = jvm.org.apache.hadoop.fs.Path(jvm.java.net.URI(text))
         files.add(path.getFileSystem(settings).getFileStatus(path))
-    known, schemas = set(moments), set[frozenset[str]]()
+    sure, schemas = set(moments), set[frozenset[str]]()
     for footer in jvm.org.apache.parquet.hadoop.ParquetFileReader.readAllFootersInParallel(settings, files, True):
         schema = footer.getParquetMetadata().getFileMetaData().getSchema()
         schemas.add(frozenset(str(schema.toString()).splitlines()[1:]))  # but for what the writer calls it
-        known = {name for name in known if schema.containsField(name) and _is_near(schema.getType(name))}
+        sure = {name for name in sure if schema.containsField(name) and _is_near(schema.getType(name))}
     if len(schemas) > 1:
         raise _unlike("their columns or types differ")
-    return known
+    return sure
 
 
 def _unlike(what: str) -> SourceError:
@@ -143,9 +143,9 @@ def _check_folders(paths: Iterable[str]) -> None:
                 )
 
 
-def _plain(file: str) -> str:
-    """A file that Spark found, as a path in which no sign is a pattern."""
-    return "".join(f"\\{sign}" if sign in _MAGIC else sign for sign in file)
+def _plain(path: str) -> str:
+    """A path in which no sign is a pattern: Spark takes every path for one."""
+    return "".join(f"\\{sign}" if sign in _MAGIC else sign for sign in path)
 
 
 def _is_near(type_: Any) -> bool:
@@ -174,16 +174,16 @@ def _base(path: str) -> str:
 
 def _sound(engine: SparkEngine, table: exp.Table, names: Sequence[str], types: Mapping[str, Any]) -> exp.Expression:
     """The table with moments in nanoseconds as such, and without those in milliseconds, which may be beyond reach."""
-    known = engine.schema(table)
-    made: dict[str, exp.Expression] = {name: column(name) for name in names if name in known}
-    if len(made) != len(names):
+    schema = engine.schema(table)
+    columns: dict[str, exp.Expression] = {name: column(name) for name in names if name in schema}
+    if len(columns) != len(names):
         raise SourceError("Spark sees other columns in these files.", fix="name folders key=value consistently.")
     for name, type_ in types.items():
         if _is_moment(type_, "ms"):
-            made[name] = native(fill_spark(_USELESS))
-        elif _is_moment(type_, "ns") and known[name].kind.numeric:
-            made[name] = native(fill_spark(_MICROSECONDS, a=column(name)))
-    return exp.select(*(named(sql, name) for name, sql in made.items())).from_(table)
+            columns[name] = native(fill_spark(_USELESS))
+        elif _is_moment(type_, "ns") and schema[name].kind.numeric:
+            columns[name] = native(fill_spark(_MICROSECONDS, a=column(name)))
+    return exp.select(*(named(sql, name) for name, sql in columns.items())).from_(table)
 
 
 def _texts(names: Sequence[str]) -> str:
@@ -203,8 +203,8 @@ def _whole(table: exp.Table, names: Mapping[str, str], partitions: Sequence[str]
     ]
     empty = exp.Literal.string("")
     filled = exp.or_(*(exp.NEQ(this=column(own), expression=empty.copy()) for own in names.values()))
-    made = [named(exp.Nullif(this=sql, expression=empty.copy()), name) for name, sql in read.items()]
-    shown = [*made, *(named(column(name), name) for name in partitions)]
+    values = [named(exp.Nullif(this=sql, expression=empty.copy()), name) for name, sql in read.items()]
+    shown = [*values, *(named(column(name), name) for name in partitions)]
     return exp.select(*shown).from_(table).where(filled).where(exp.not_(exp.paren(exp.or_(*broken))))
 
 
@@ -213,11 +213,6 @@ def _root(files: Files) -> Path:
     path = files.paths[0]
     outermost = f"{files.partitions[0]}="
     return next(folder.parent for folder in path.parents if folder.name.startswith(outermost))
-
-
-def _escaped(path: Path) -> str:
-    """The pattern that only this path matches: Spark takes every path for a pattern."""
-    return "file://" + "".join(f"\\{c}" if c in _MAGIC else c for c in str(path))
 
 
 def _is_moment(type_: Any, unit: str) -> bool:

@@ -137,18 +137,18 @@ def _start(master: str, running: Any) -> Any:
             "A Spark session runs in this program already, with another master.",
             fix='pass that session as engine=, or write engine="spark" for whichever runs.',
         )
-    made = pyspark().SparkSession.builder
+    builder = pyspark().SparkSession.builder
     if master.startswith("sc://"):
-        made = made.remote(master)
+        builder = builder.remote(master)
     else:
         find_java()
         for name, value in _STARTED.items():
-            made = made.config(name, value)
-        made = made if master == "spark" else made.master(master)
+            builder = builder.config(name, value)
+        builder = builder if master == "spark" else builder.master(master)
     session = None
     with contextlib.suppress(Exception), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        session = made.create() if master.startswith("sc://") else made.getOrCreate()
+        session = builder.create() if master.startswith("sc://") else builder.getOrCreate()
     if session is None:
         raise SourceError(
             "Spark could not be started, or its master could not be reached.",
@@ -210,11 +210,11 @@ def kept_active(session: Any) -> Iterator[None]:
         yield
         return
     kind, java = pyspark().SparkSession, jvm.org.apache.spark.sql.classic.SparkSession
-    known, active = kind._activeSession, java.getActiveSession()  # noqa: SLF001  # as its constructor does
+    before, active = kind._activeSession, java.getActiveSession()  # noqa: SLF001  # as its constructor does
     try:
         yield
     finally:
-        kind._activeSession = known  # noqa: SLF001
+        kind._activeSession = before  # noqa: SLF001
         if active.isDefined():
             java.setActiveSession(active.get())
         else:
@@ -261,9 +261,9 @@ def _running() -> Any:
         active = sessions.getActiveSession()  # of this thread
         if active is not None:
             return active
-    known, context = sessions._instantiatedSession, contexts._active_spark_context  # noqa: SLF001  # of all threads
-    if known is not None and not has_ended(known):
-        return known
+    running, context = sessions._instantiatedSession, contexts._active_spark_context  # noqa: SLF001  # of all threads
+    if running is not None and not has_ended(running):
+        return running
     with contextlib.suppress(Exception):
         return None if context is None else sessions(context)
     return None
@@ -288,8 +288,8 @@ def find_java() -> None:
 def _version(java: str) -> int:
     with contextlib.suppress(OSError, subprocess.SubprocessError):
         said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)  # noqa: S603  # the Java that Spark would run
-        found = re.search(r'version "(\d+)', said.stderr)
-        return int(found[1]) if found else 0
+        version = re.search(r'version "(\d+)', said.stderr)
+        return int(version[1]) if version else 0
     return 0
 
 

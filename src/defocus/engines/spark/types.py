@@ -2,7 +2,7 @@
 
 Numbers, dates and moments read from text in Spark, whose own casts know suffixes and forms that others do not.
 
-The patterns are those of ``spellings.py``, so that all engines read the same texts. Everything here is NULL where it
+The patterns are those of ``schema.py``, so that all engines read the same texts. Everything here is NULL where it
 cannot be read, and none of it can fail.
 """
 
@@ -122,8 +122,8 @@ def _microseconds(column: Any) -> Any:
         return pc.subtract(pc.add(cut, up), down).cast(to)
     times = {"s": 1_000_000, "ms": 1_000}[column.type.unit]
     most = (2**63 - 1) // times
-    known = pc.and_(pc.greater_equal(counts, -most), pc.less_equal(counts, most))
-    return pc.multiply(pc.if_else(known, counts, pa.scalar(None, pa.int64())), times).cast(to)
+    in_range = pc.and_(pc.greater_equal(counts, -most), pc.less_equal(counts, most))
+    return pc.multiply(pc.if_else(in_range, counts, pa.scalar(None, pa.int64())), times).cast(to)
 
 
 _IS_NUMBER = f"LENGTH(a) <= {schema.LONGEST_NUMBER} AND a RLIKE p"
@@ -171,13 +171,13 @@ def _moment(x: exp.Expression, pattern: str, wanted: str) -> exp.Expression:
     parts |= {name: fill(f"COALESCE({_WHOLE.format(group)}, 0)", a=text, p=clock) for name, group in times.items()}
     parts["u"] = fill("RPAD(SUBSTRING(REGEXP_EXTRACT(a, p, 6), 1, 6), 6, '0')", a=text, p=clock)
     last = "(h = 24 AND i = 0 AND s = 0 AND u = '000000')"
-    made = fill(
+    value = fill(
         f"CASE WHEN y BETWEEN 1 AND 9999 AND (h <= 23 OR {last}) AND i <= 59 AND s <= 59 THEN {wanted} END",
         alone=True,
         later=None,
         **parts,
     )
-    return fill("CASE WHEN a RLIKE p THEN v END", alone=True, a=x, later={"v": made, "p": _pattern(pattern)})
+    return fill("CASE WHEN a RLIKE p THEN v END", alone=True, a=x, later={"v": value, "p": _pattern(pattern)})
 
 
 def _pattern(text: str) -> exp.Expression:

@@ -9,7 +9,7 @@ from defocus.engines.schema import Kind
 from defocus.errors import UnsupportedSqlError, WrongKindError
 from defocus.tables.expressions.guards import attempt, cast, double, in_calendar, integer
 from defocus.tables.expressions.operators import Handler, Read
-from defocus.tables.expressions.refusals import only
+from defocus.tables.expressions.parser import only
 from defocus.tables.expressions.terms import Term, made, moment, of
 from defocus.tables.expressions.texts import as_text
 

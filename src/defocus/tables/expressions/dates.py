@@ -8,7 +8,7 @@ from defocus.engines.schema import Kind
 from defocus.errors import InvalidParameterError, UnsupportedSqlError, WrongKindError
 from defocus.tables.expressions.guards import cast, coerced
 from defocus.tables.expressions.operators import Handler, Read
-from defocus.tables.expressions.refusals import only
+from defocus.tables.expressions.parser import only
 from defocus.tables.expressions.terms import Term, made, moment, of
 
 __all__ = ["MOMENTS", "date_part"]

@@ -164,13 +164,13 @@ _MIRRORED: dict[type[exp.Expression], type[Any]] = {
 }
 
 
-def filtering_comparison(sign: type[exp.Expression], raw: tuple[Term, Term], made: tuple[Term, Term]) -> Any:
+def filtering_comparison(sign: type[exp.Expression], raw: tuple[Term, Term], guarded: tuple[Term, Term]) -> Any:
     """A comparison of a column with a constant, or None; ``raw`` as they were read, ``made`` as of one kind."""
     if sign not in _MIRRORED:
         return None
     for column, value, way in ((0, 1, sign), (1, 0, _MIRRORED[sign])):
-        if _comparable(raw[column], made[column], made[value]):
-            return _compared(way, raw[column], made[value])
+        if _comparable(raw[column], guarded[column], guarded[value]):
+            return _compared(way, raw[column], guarded[value])
     return None
 
 

@@ -6,7 +6,7 @@ from defocus.engines.schema import Kind
 from defocus.errors import InvalidParameterError, UnsupportedSqlError
 from defocus.tables.expressions.guards import double, integer, kept, settled, without
 from defocus.tables.expressions.operators import Handler, Read, numeric
-from defocus.tables.expressions.refusals import only
+from defocus.tables.expressions.parser import only
 from defocus.tables.expressions.terms import Term, made, of
 
 __all__ = ["NUMBERS", "bucket"]

@@ -20,7 +20,7 @@ from defocus.tables.expressions.guards import (
     unified,
     without,
 )
-from defocus.tables.expressions.refusals import only
+from defocus.tables.expressions.parser import only
 from defocus.tables.expressions.terms import Term, known, literal, made, negated, null, of
 
 __all__ = ["OPERATORS", "Handler", "Read", "numeric"]

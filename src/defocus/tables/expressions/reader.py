@@ -13,8 +13,7 @@ from defocus.tables.expressions.dates import MOMENTS, date_part
 from defocus.tables.expressions.guards import cast, in_calendar, settled
 from defocus.tables.expressions.numbers import NUMBERS, bucket
 from defocus.tables.expressions.operators import OPERATORS
-from defocus.tables.expressions.parser import EXPRESSIONS, parsed, refuse_unwritable
-from defocus.tables.expressions.refusals import only, refusal
+from defocus.tables.expressions.parser import EXPRESSIONS, only, parsed, refusal, refuse_unwritable
 from defocus.tables.expressions.terms import Term, known
 from defocus.tables.expressions.texts import TEXTS
 
@@ -113,8 +112,8 @@ class _Reader:
         refuse_unwritable("The name of a column", name)
         if name not in self.schema:
             raise UnknownColumnError(name, self.schema.names)
-        found = self.schema.usable(name)
-        kind, (texts, extra) = found.kind, (found.growth or (1, 0)) if found.kind is Kind.TEXT else (0, 0)
+        declared = self.schema.usable(name)
+        kind, (texts, extra) = declared.kind, (declared.growth or (1, 0)) if declared.kind is Kind.TEXT else (0, 0)
         sql = exp.column(name, quoted=True)
         column = Term(kind, sql, columns=frozenset({name}), texts=texts, extra=extra)
         match kind:

@@ -6,7 +6,7 @@ from defocus.engines.schema import Kind
 from defocus.errors import InvalidParameterError, UnsupportedSqlError, WrongKindError
 from defocus.tables.expressions.guards import cast
 from defocus.tables.expressions.operators import Handler, Read
-from defocus.tables.expressions.refusals import only
+from defocus.tables.expressions.parser import only
 from defocus.tables.expressions.terms import Term, made, of
 
 __all__ = ["TEXTS", "as_text", "text"]
@@ -101,12 +101,9 @@ def _or_empty(term: Term) -> Term:
 
 
 def _appended(a: Term, b: Term) -> Term:
-    sql = exp.DPipe(this=a.sql, expression=_right(b.sql), safe=True)
+    right = exp.Paren(this=b.sql) if isinstance(b.sql, exp.DPipe) else b.sql
+    sql = exp.DPipe(this=a.sql, expression=right, safe=True)
     return made(Kind.TEXT, sql, a, b, texts=a.texts + b.texts, extra=a.extra + b.extra)
-
-
-def _right(sql: exp.Expression) -> exp.Expression:
-    return exp.Paren(this=sql) if isinstance(sql, exp.DPipe) else sql
 
 
 def _replaced(node: exp.Replace, read: Read) -> Term:

@@ -1,7 +1,7 @@
 """Aggregates as they are written in SQL, as what the table can be asked."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
 
@@ -11,42 +11,30 @@ from defocus.answers.columns import SUFFIXES
 from defocus.engines.schema import Kind, bounds, retyped
 from defocus.errors import InvalidParameterError, NotDeclaredError, UnsupportedSqlError, WrongKindError
 from defocus.tables.aggregates import (
-    FIND,
     Aggregate,
-    Argument,
-    Quantile,
-    Statistic,
     Units,
-    count,
     count_distinct,
     max,  # noqa: A004  # the aggregate
     median,
     min,  # noqa: A004  # the aggregate
     quantile,
 )
-from defocus.tables.answers import titles
+from defocus.tables.contribution import FIND
+from defocus.tables.splits import Argument
 from defocus.tables.sql.bounds import clamp, interval, number
+from defocus.tables.sql.parser import only
 from defocus.tables.sql.query import Scope
-from defocus.tables.sql.refusals import only
+from defocus.tables.statistics import MOMENTS, Statistic, count
 
 __all__ = ["Asked", "Calls", "free", "is_aggregate"]
 
 
-_BY_NAME = {"mean", "histogram", "favg", "fsum", "kahan_sum", "sumkahan", "count_star", "product", "geomean"}
-_SUMS: dict[type[exp.Expression], tuple[str, str]] = {
-    exp.Sum: ("sum", "sum"),
-    exp.Avg: ("mean", "avg"),
-    exp.Variance: ("variance", "variance"),
-    exp.VariancePop: ("variance", "variance"),
-    exp.Stddev: ("std", "stddev"),
-    exp.StddevPop: ("std", "stddev"),
-    exp.StddevSamp: ("std", "stddev"),
+_REFUSED = {"histogram", "favg", "fsum", "kahan_sum", "sumkahan", "count_star", "product", "geomean"}
+"""Aggregates that sqlglot does not know and that have no private form."""
+_STATISTICS: dict[type[exp.Expr] | str, str] = {
+    function: name for name, moments in MOMENTS.items() for function in moments.sql
 }
-_PAIRS: dict[type[exp.Expression], tuple[str, str]] = {
-    exp.Corr: ("correlation", "corr"),
-    exp.CovarPop: ("covariance", "covar"),
-    exp.CovarSamp: ("covariance", "covar"),
-}
+"""The functions that follow from sums, by the class of sqlglot, or by name where it knows none."""
 _SAMPLED = (exp.Variance, exp.Stddev, exp.StddevSamp, exp.CovarSamp)
 _EXTREMES: dict[type[exp.Expression], tuple[Callable[..., Any], str]] = {
     exp.Min: (min, "min"),
@@ -84,20 +72,16 @@ class Calls:
         if isinstance(node, exp.Filter):
             only(node, "FILTER", "this", "expression")
             condition, node = node.expression.this, node.this
-        if isinstance(node, exp.Anonymous) and node.name.lower() == "mean" and len(node.expressions) == 1:
-            node = exp.Avg(this=node.expressions[0].copy())
         if isinstance(node, exp.Count | exp.CountIf | exp.ApproxDistinct):
             return (*self._count(node, condition), ())
-        if type(node) in _SUMS:
-            only(node, node.key.upper(), "this")
-            operation, word = _SUMS[type(node)]
-            argument = self._argument(node.this, condition, truth=operation in {"sum", "mean"})
-            return Statistic(operation, (argument,)), self._name(word, node.this), _sampled(node)
-        if type(node) in _PAIRS:
-            only(node, node.key.upper(), "this", "expression")
-            operation, word = _PAIRS[type(node)]
-            pair = tuple(self._argument(each, condition) for each in (node.this, node.expression))
-            return Statistic(operation, pair), self._name(word, node.this, node.expression), _sampled(node)
+        operation = _STATISTICS.get(_function(node))
+        operands = [] if operation is None else _operands(node, len(MOMENTS[operation].degrees))
+        if operation is not None and operands:
+            moments = MOMENTS[operation]
+            truth = moments.degrees == (1,)
+            arguments = tuple(self._argument(operand, condition, truth=truth) for operand in operands)
+            name = self._name(moments.sql_name or operation, *operands)
+            return Statistic(operation, arguments), name, _sampled(node)
         if type(node) in _EXTREMES:
             return self._extreme(node, condition)
         return self._quantile(node, condition)
@@ -136,17 +120,17 @@ class Calls:
     ) -> tuple[Aggregate, str, tuple[str, ...]]:
         make, word = _EXTREMES[type(node)]
         only(node, word.upper(), "this")
-        made = self._bounded(make, node.this, condition)
+        aggregate = self._bounded(make, node.this, condition)
         share = {"min": "0.5 %", "max": "99.5 %"}.get(word)
         note = f"{word.upper()} is the quantile of {share}: the very last value belongs to one person"
-        return made, self._name(word, node.this), (note,) if share else ()
+        return aggregate, self._name(word, node.this), (note,) if share else ()
 
     def _quantile(
         self, node: exp.Expression, condition: exp.Expression | None
     ) -> tuple[Aggregate, str, tuple[str, ...]]:
         value, level = self._leveled(node)
-        made = self._bounded(lambda text, **bounds: quantile(text, level, **bounds), value, condition)
-        return made, self._name(f"p{float(100 * level):g}".replace(".", "_"), value), ()
+        aggregate = self._bounded(lambda text, **bounds: quantile(text, level, **bounds), value, condition)
+        return aggregate, self._name(f"p{float(100 * level):g}".replace(".", "_"), value), ()
 
     def _leveled(self, node: exp.Expression) -> tuple[exp.Expression, Fraction]:
         """The value and the level of a quantile in any of its spellings."""
@@ -161,7 +145,7 @@ class Calls:
         if isinstance(node, _QUANTILES):
             only(node, "A quantile", "this", "expression", "quantile")
             level = node.args.get("expression") or node.args.get("quantile")
-            if isinstance(level, exp.Order) and [each.this for each in level.expressions] == [node.this]:
+            if isinstance(level, exp.Order) and [order.this for order in level.expressions] == [node.this]:
                 down = level.expressions[0].args.get("desc")  # QUANTILE_CONT(x, 0.9 ORDER BY x), as DuckDB writes it
                 return node.this, 1 - _level(level.this) if down else _level(level.this)
             return node.this, _level(level)
@@ -203,8 +187,8 @@ class Calls:
                 f"{retyped(inner.name or text, kind)}.",
             )
         if low is None:
-            found = interval(self.scope.resolved(inner), self.scope.rows.schema)
-            low, high = (None, None) if found is None else _apart(*found)
+            ends = interval(self.scope.resolved(inner), self.scope.rows.schema)
+            low, high = (None, None) if ends is None else _apart(*ends)
         if low is not None and high is not None:
             return Argument(text, *bounds(text, low, high))
         if self.find:
@@ -229,8 +213,21 @@ class Calls:
 def is_aggregate(node: exp.Expr) -> bool:
     """Whether a node looks at several rows."""
     if isinstance(node, exp.Anonymous):
-        return node.name.lower() in _BY_NAME
+        return node.name.lower() in _REFUSED or _function(node) in _STATISTICS
     return isinstance(node, exp.AggFunc | exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls)
+
+
+def _function(node: exp.Expr) -> type[exp.Expr] | str:
+    """The class of a function, or its name where sqlglot knows none."""
+    return node.name.lower() if isinstance(node, exp.Anonymous) else type(node)
+
+
+def _operands(node: exp.Expression, number: int) -> list[exp.Expression]:
+    """What a function of so many columns is applied to; nothing where it has others."""
+    if isinstance(node, exp.Anonymous):
+        return node.expressions if len(node.expressions) == number else []
+    only(node, node.key.upper(), *("this", "expression")[:number])
+    return [node.this, node.expression][:number]
 
 
 def _layers(node: exp.Expression) -> list[exp.Expression]:
@@ -300,21 +297,19 @@ class Asked:
         held: dict[str, str] = {}
         for aggregates in self._together():
             first = aggregates[0]
-            merged = first if len(aggregates) == 1 else _merged(aggregates)
+            merged, ordered = first.together(aggregates)
             wanted = self._wanted[first][1]
             name = free(wanted if merged is first else f"quantiles_{wanted.partition('_')[2] or wanted}", taken, merged)
             asked[name] = merged
-            columns = titles(name, merged)
+            columns = merged.titles(name)
             taken += [(column + suffix).casefold() for column in columns for suffix in SUFFIXES]
-            ordered = sorted(aggregates, key=_levels) if merged is not first else aggregates
-            held.update(zip((self._wanted[each][0] for each in ordered), columns, strict=True))
+            held.update(zip((self._wanted[one][0] for one in ordered), columns, strict=True))
         return asked, held
 
     def _together(self) -> list[list[Aggregate]]:
         groups: dict[object, list[Aggregate]] = {}
         for aggregate in self._wanted:
-            same = (aggregate.argument, aggregate.buckets) if isinstance(aggregate, Quantile) else aggregate
-            groups.setdefault(same, []).append(aggregate)
+            groups.setdefault(aggregate.shared, []).append(aggregate)
         return list(groups.values())
 
 
@@ -323,19 +318,9 @@ def free(name: str, taken: Sequence[str], aggregate: Aggregate | None = None) ->
     number, candidate = 1, name
     while any(
         (column + suffix).casefold() in taken
-        for column in ([candidate] if aggregate is None else titles(candidate, aggregate))
+        for column in ([candidate] if aggregate is None else aggregate.titles(candidate))
         for suffix in SUFFIXES
     ):
         number += 1
         candidate = f"{name}_{number}"
     return candidate
-
-
-def _merged(aggregates: Sequence[Aggregate]) -> Aggregate:
-    first = aggregates[0]
-    assert isinstance(first, Quantile)  # noqa: S101  # only quantiles are put together
-    return replace(first, levels=tuple(sorted(level for each in aggregates for level in _levels(each))), single=False)
-
-
-def _levels(aggregate: Aggregate) -> tuple[Fraction, ...]:
-    return aggregate.levels if isinstance(aggregate, Quantile) else ()

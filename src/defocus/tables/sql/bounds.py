@@ -1,20 +1,24 @@
 """Between which bounds an expression lies, as far as declared columns and constants tell. No row is looked at.
 
 A wrong guess here would cost accuracy only: whatever lies outside is clipped.
+
+Which groups there can be: values that WHERE lists, that a column's owner declared, or that an expression shows.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, TypeAlias
 
 from sqlglot import exp
 
 from defocus.engines.schema import Column, Kind, Schema
-from defocus.errors import Number
-from defocus.tables.expressions.terms import literal, negated
+from defocus.errors import InvalidParameterError, Number, WrongKindError
+from defocus.tables.expressions.terms import as_kind, literal, moment, negated
+from defocus.tables.sql.parser import canonical
 
-__all__ = ["clamp", "interval", "number", "part"]
+__all__ = ["clamp", "conjuncts", "domain", "interval", "listed", "number", "part"]
+
 
 _Range: TypeAlias = tuple[Number, Number]
 _LARGEST = 10**100
@@ -43,14 +47,13 @@ def clamp(node: exp.Expression) -> tuple[exp.Expression, Number, Number] | None:
     while isinstance(node, exp.Paren):
         node = node.this
     if isinstance(node, exp.Anonymous) and node.name.lower() == "clamp" and len(node.expressions) == 3:
-        x, low, high = node.expressions
-        ends = number(low), number(high)
-        return None if None in ends else (x, *_both(ends))
+        low, high = number(node.expressions[1]), number(node.expressions[2])
+        return None if low is None or high is None else (node.expressions[0], low, high)
     for outer, inner in ((exp.Least, exp.Greatest), (exp.Greatest, exp.Least)):
-        found = _one_constant(node, outer)
-        within = None if found is None else _one_constant(found[0], inner)
-        if found is not None and within is not None:
-            ends = (within[1], found[1]) if outer is exp.Least else (found[1], within[1])
+        outside = _one_constant(node, outer)
+        within = None if outside is None else _one_constant(outside[0], inner)
+        if outside is not None and within is not None:
+            ends = (within[1], outside[1]) if outer is exp.Least else (outside[1], within[1])
             return within[0], *ends
     return None
 
@@ -110,21 +113,21 @@ def _truth(_: Any, __: _Find) -> _Range:
 
 
 def _negative(node: Any, find: _Find) -> _Range | None:
-    found = find(node.this)
-    return None if found is None else (-found[1], -found[0])
+    ends = find(node.this)
+    return None if ends is None else (-ends[1], -ends[0])
 
 
 def _absolute(node: Any, find: _Find) -> _Range | None:
-    found = find(node.this)
-    if found is None:
+    ends = find(node.this)
+    if ends is None:
         return None
-    low, high = (Fraction(x) for x in found)
+    low, high = (Fraction(x) for x in ends)
     return _tidy(abs(max(low, min(high, Fraction(0)))), max(abs(low), abs(high)))
 
 
 def _whole(node: Any, find: _Find) -> _Range | None:
-    found = find(node.this)
-    return None if found is None else (math.floor(found[0]), math.ceil(found[1]))
+    ends = find(node.this)
+    return None if ends is None else (math.floor(ends[0]), math.ceil(ends[1]))
 
 
 def _arithmetic(node: Any, find: _Find) -> _Range | None:
@@ -147,16 +150,16 @@ def _arithmetic(node: Any, find: _Find) -> _Range | None:
 def _case(node: Any, find: _Find) -> _Range | None:
     results = [branch.args["true"] for branch in node.args["ifs"]]
     default = node.args.get("default")
-    return _hull([find(each) for each in (*results, *([] if default is None else [default])) if not _null(each)])
+    return _hull([find(result) for result in (*results, *([] if default is None else [default])) if not _null(result)])
 
 
 def _if(node: Any, find: _Find) -> _Range | None:
     results = [node.args["true"], *([node.args["false"]] if node.args.get("false") is not None else [])]
-    return _hull([find(each) for each in results if not _null(each)])
+    return _hull([find(result) for result in results if not _null(result)])
 
 
 def _any_of(node: Any, find: _Find) -> _Range | None:
-    return _hull([find(each) for each in (node.this, *node.expressions) if not _null(each)])
+    return _hull([find(option) for option in (node.this, *node.expressions) if not _null(option)])
 
 
 def _extreme(node: Any, find: _Find) -> _Range | None:
@@ -202,10 +205,10 @@ def _one_constant(node: exp.Expression, kind: type[Any]) -> tuple[exp.Expression
 
 
 def _hull(ranges: list[_Range | None]) -> _Range | None:
-    known = [one for one in ranges if one is not None]
-    if not known or len(known) != len(ranges):
+    bounded = [one for one in ranges if one is not None]
+    if not bounded or len(bounded) != len(ranges):
         return None
-    return _tidy(min(Fraction(low) for low, _ in known), max(Fraction(high) for _, high in known))
+    return _tidy(min(Fraction(low) for low, _ in bounded), max(Fraction(high) for _, high in bounded))
 
 
 def _null(node: exp.Expression) -> bool:
@@ -220,11 +223,100 @@ def _tidy(low: Fraction, high: Fraction) -> _Range | None:
     return bottom, top
 
 
-def _both(ends: tuple[Number | None, Number | None]) -> _Range:
-    low, high = ends
-    assert low is not None and high is not None  # noqa: S101, PT018  # the caller has seen to it
-    return low, high
-
-
 def _value(value: Any) -> Number | None:
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+_MOST_STEPS = 1_000
+"""BETWEEN two integers lists at most so many keys."""
+
+
+def conjuncts(condition: exp.Expression | None) -> list[exp.Expression]:
+    """The parts of a condition that must all hold."""
+    if condition is None:
+        return []
+    parts: list[exp.Expression] = []
+    waiting = [condition]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, exp.Paren):
+            waiting.append(node.this)
+        elif isinstance(node, exp.And):
+            waiting += [node.expression, node.this]
+        else:
+            parts.append(node)
+    return parts
+
+
+def listed(key: exp.Expression, kind: Kind, conditions: Sequence[exp.Expression]) -> list[Any] | None:
+    """The values that conditions leave to an expression: x IN (…), x = …, integers between two; None if they do not.
+
+    Trees are compared as they are written, so the names in them must have been resolved.
+    """
+    wanted = canonical(key)
+    common: list[Any] | None = None
+    for condition in conditions:
+        values = _values(condition, wanted, kind)
+        if values is not None:
+            common = values if common is None else [value for value in common if value in values]
+    return common
+
+
+def domain(node: exp.Expression, column: Column) -> list[Any] | None:
+    """All values besides NULL that an expression can have, where declared facts or its form show them."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    if column.values is not None:
+        return list(column.values)
+    ends = part(node)
+    if ends is not None:
+        return list(range(ends[0], ends[1] + 1))
+    if isinstance(node, exp.Case | exp.If):
+        branches = node.args["ifs"] if isinstance(node, exp.Case) else [node]
+        default = node.args.get("default" if isinstance(node, exp.Case) else "false")
+        results = [branch.args["true"] for branch in branches] + ([] if default is None else [default])
+        return _constants([result for result in results if not isinstance(result, exp.Null)], column.kind)
+    return [False, True] if column.kind is Kind.BOOLEAN else None
+
+
+def _values(condition: exp.Expression, wanted: str, kind: Kind) -> list[Any] | None:
+    if isinstance(condition, exp.In) and canonical(condition.this) == wanted:
+        return _constants([option for option in condition.expressions if not isinstance(option, exp.Null)], kind)
+    if isinstance(condition, exp.EQ):
+        for key, value in ((condition.this, condition.expression), (condition.expression, condition.this)):
+            if canonical(key) == wanted:
+                return _constants([value], kind)
+    if isinstance(condition, exp.Between) and kind is Kind.INTEGER and canonical(condition.this) == wanted:
+        ends = _constants([condition.args["low"], condition.args["high"]], kind, unique=False)
+        if ends is not None and 0 <= ends[1] - ends[0] < _MOST_STEPS:
+            return list(range(ends[0], ends[1] + 1))
+    return None
+
+
+def _constants(nodes: Sequence[exp.Expression], kind: Kind, *, unique: bool = True) -> list[Any] | None:
+    """The values of constants, each once, or None if one is no constant of that kind."""
+    values = []
+    for node in nodes:
+        try:
+            value = as_kind(_constant(node, kind), kind)
+        except (InvalidParameterError, WrongKindError):
+            value = None
+        if value is None:
+            return None
+        values.append(value)
+    return (list(dict.fromkeys(values)) if unique else values) or None
+
+
+def _constant(node: exp.Expression, kind: Kind) -> Any:
+    while isinstance(node, exp.Paren):
+        node = node.this
+    if isinstance(node, exp.Boolean):
+        return bool(node.this)
+    if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal) and not node.this.is_string:
+        return negated(node.this).value
+    if isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal) and kind in {Kind.DATE, Kind.TIMESTAMP}:
+        return moment(node.this.name, kind).value
+    if isinstance(node, exp.Literal):
+        dated = node.is_string and kind in {Kind.DATE, Kind.TIMESTAMP}
+        return moment(node.name, kind).value if dated else literal(node).value
+    return None

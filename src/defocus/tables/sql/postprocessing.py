@@ -71,12 +71,9 @@ def _with_constant(tree: exp.Binary) -> Linear | None:
     if isinstance(tree, exp.Mul | exp.Div):
         return _scaled(inner, float(constant) if isinstance(tree, exp.Mul) else 1 / float(constant))
     if isinstance(tree, exp.Sub):
-        inner, constant = (inner, -constant) if left is None else (_negative(inner), constant)
+        negative = Linear(inner.reference, -inner.factor, -inner.shift)
+        inner, constant = (inner, -constant) if left is None else (negative, constant)
     return Linear(inner.reference, inner.factor, inner.shift + float(constant))
-
-
-def _negative(inner: Linear) -> Linear:
-    return Linear(inner.reference, -inner.factor, -inner.shift)
 
 
 def computed(
@@ -100,8 +97,10 @@ def _combined(
     name: str, tree: exp.Expression, values: Floats, columns: Mapping[str, AnswerColumn], keys: Mapping[str, Floats]
 ) -> AnswerColumn:
     used = references(tree)
-    known = _widened([columns[each] for each in used], used) | {key: (exact, exact) for key, exact in keys.items()}
-    low, high = _ends(tree, known)
+    ends = _widened([columns[reference] for reference in used], used) | {
+        key: (exact, exact) for key, exact in keys.items()
+    }
+    low, high = _ends(tree, ends)
     holds = np.isfinite(low) & np.isfinite(high) & (low <= values) & (values <= high)
     together = f"; the interval holds for all {len(used)} together" if len(used) > 1 else ""
     return AnswerColumn(
@@ -111,7 +110,7 @@ def _combined(
         np.where(holds, low, np.nan),
         np.where(holds, high, np.nan),
         integral=False,
-        how=f"computed from {' and '.join(columns[each].name for each in used)}{together}",
+        how=f"computed from {' and '.join(columns[reference].name for reference in used)}{together}",
     )
 
 
@@ -130,29 +129,29 @@ def _scaled(inner: Linear | None, factor: float) -> Linear | None:
     return None if inner is None else Linear(inner.reference, inner.factor * factor, inner.shift * factor)
 
 
-def _ends(tree: exp.Expression, known: Mapping[str, _Ends]) -> _Ends:
+def _ends(tree: exp.Expression, ends: Mapping[str, _Ends]) -> _Ends:
     """The formula over intervals; NaN where nothing is known."""
-    size = len(next(iter(known.values()))[0])
+    size = len(next(iter(ends.values()))[0])
     if isinstance(tree, exp.Column):
-        return known.get(tree.name, _unknown(size))
+        return ends.get(tree.name, _unknown(size))
     constant = number(tree)
     if constant is not None:
         return np.full(size, float(constant)), np.full(size, float(constant))
     if isinstance(tree, exp.Round):
-        return _rounded(tree, known, size)
+        return _rounded(tree, ends, size)
     rule = _RULES.get(type(tree))
     if rule is None:
         return _unknown(size)
-    low, high = rule(*(_ends(part, known) for part in _operands(tree)))
+    low, high = rule(*(_ends(part, ends) for part in _operands(tree)))
     return low, high
 
 
-def _rounded(tree: exp.Round, known: Mapping[str, _Ends], size: int) -> _Ends:
+def _rounded(tree: exp.Round, ends: Mapping[str, _Ends], size: int) -> _Ends:
     """Rounding keeps order; what is rounded may move by one unit of the last place at most."""
     places = number(tree.args["decimals"]) if tree.args.get("decimals") is not None else 0
     if not isinstance(places, int) or abs(places) > _MOST_PLACES:
         return _unknown(size)
-    low, high = _ends(tree.this, known)
+    low, high = _ends(tree.this, ends)
     unit = 10.0**-places
     return np.floor(low / unit) * unit, np.ceil(high / unit) * unit
 
@@ -261,19 +260,21 @@ class Finish:
     def apply(self, answer: Released, engine: Engine, question: str) -> Released:
         """The answer as the query wants it."""
         released = {reference: answer[name] for reference, name in self.held.items()}
-        made = self._made(answer, released, engine)
-        numbers = {f"k{i}": made[f"k{i}"] for i, (_, kind) in enumerate(self.keys) if kind.numeric and f"k{i}" in made}
+        arrays = self._made(answer, released, engine)
+        numbers = {
+            f"k{i}": arrays[f"k{i}"] for i, (_, kind) in enumerate(self.keys) if kind.numeric and f"k{i}" in arrays
+        }
         columns = []
         for i, output in enumerate(self.outputs):
             if output.reference is not None:
                 columns.append(replace(released[output.reference], name=output.name))
             else:
-                columns.append(computed(output.name, output.tree, made[f"o{i}"], released, numbers))
+                columns.append(computed(output.name, output.tree, arrays[f"o{i}"], released, numbers))
         keys = dict(zip((name for name, _ in self.keys), answer.keys.values(), strict=True))
         finished = replace(
             answer, keys=keys, columns=tuple(columns), question=question, rules=rules_of((*answer.rules, *self.notes))
         )
-        return self._arranged(finished, made)
+        return self._arranged(finished, arrays)
 
     @property
     def _schema(self) -> Schema:
@@ -288,8 +289,8 @@ class Finish:
         if not trees or not len(answer):
             return {name: np.zeros(0) for name in trees}
         columns: dict[str, Any] = {"i": pa.array(np.arange(len(answer)), pa.int64())}
-        columns |= {f"k{i}": each for i, each in enumerate(answer.keys.values())}
-        columns |= {reference: pa.array(each.values) for reference, each in released.items()}
+        columns |= {f"k{i}": values for i, values in enumerate(answer.keys.values())}
+        columns |= {reference: pa.array(noisy.values) for reference, noisy in released.items()}
         published = engine.publish("released", pa.table(columns))
         wanted = [named(typed(tree, self._schema).sql, name) for name, tree in trees.items()]
         select = exp.select(named(column("i"), "i"), *wanted).from_(published, copy=False)
@@ -297,24 +298,25 @@ class Finish:
             table = engine.run(select.order_by(column("i"), copy=False))
         finally:
             engine.withdraw(published)
-        made: dict[str, Any] = {name: table.column(name) for name in trees}
+        arrays: dict[str, Any] = {name: table.column(name) for name in trees}
         for i, ((_, kind), key) in enumerate(zip(self.keys, answer.keys.values(), strict=True)):
             if kind.numeric:
-                made[f"k{i}"] = key.cast(pa.float64()).to_numpy()
-        return {name: _floats(value) if name.startswith("o") else value for name, value in made.items()}
+                arrays[f"k{i}"] = key.cast(pa.float64()).to_numpy()
+        outputs = {name: values for name, values in arrays.items() if name.startswith("o")}
+        return arrays | {name: values.cast(pa.float64()).to_numpy() for name, values in outputs.items()}
 
-    def _arranged(self, answer: Released, made: Mapping[str, Any]) -> Released:
+    def _arranged(self, answer: Released, arrays: Mapping[str, Any]) -> Released:
         if not len(answer):
             return answer
         kept = np.arange(len(answer))
         if self.having is not None:
-            kept = np.flatnonzero(pc.fill_null(made["having"], False).to_numpy())
+            kept = np.flatnonzero(pc.fill_null(arrays["having"], False).to_numpy())
             answer = answer.take(kept, f"only groups with {self.having[1]} kept; {PICKED}")
         if self.orders:
             order = pa.array(np.arange(len(kept)))
-            for i, each in reversed(list(enumerate(self.orders))):
-                values = made[f"s{i}"].take(pa.array(kept)).take(order)
-                order = order.take(_sorted(values, each))
+            for i, by in reversed(list(enumerate(self.orders))):
+                values = arrays[f"s{i}"].take(pa.array(kept)).take(order)
+                order = order.take(_sorted(values, by))
             picked = f"; {PICKED}" if self.limit is not None or self.offset else ""
             answer = answer.take(order.to_numpy(), f"ordered by {', '.join(map(_words, self.orders))}{picked}")
         if self.offset:
@@ -334,7 +336,3 @@ def _sorted(values: Any, order: Order) -> Any:
 
 def _words(order: Order) -> str:
     return f"{order.text}{', largest first' if order.descending else ''}"
-
-
-def _floats(values: Any) -> Any:
-    return values.cast(pa.float64()).to_numpy()

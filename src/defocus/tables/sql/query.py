@@ -29,13 +29,11 @@ from defocus.noise import Bits
 from defocus.tables.aggregates import Aggregate
 from defocus.tables.keys import Keys
 from defocus.tables.planner import Plan
-from defocus.tables.query import Query
+from defocus.tables.query import Query, printable
 from defocus.tables.rows import Rows
-from defocus.tables.sql.bounds import interval
-from defocus.tables.sql.domains import conjuncts, domain
+from defocus.tables.sql.bounds import conjuncts, domain, interval
 from defocus.tables.sql.parser import DIALECT, written
 from defocus.tables.sql.postprocessing import Finish, Output, linear, references
-from defocus.tables.words import printable
 
 __all__ = ["Ask", "Named", "Scope", "SqlQuery", "matching", "plain", "unused"]
 
@@ -77,8 +75,8 @@ class SqlQuery:
         """How exact each column would be and what it would cost. Free: no row is looked at."""
         self._check_keys(delta)
         seen = self.query.preview(epsilon=epsilon, delta=delta)
-        known = {column.name: column for column in seen.columns}
-        columns = tuple(self._foreseen(output, known) for output in self.finish.outputs)
+        by_name = {column.name: column for column in seen.columns}
+        columns = tuple(self._foreseen(output, by_name) for output in self.finish.outputs)
         return replace(seen, columns=columns, question=self.text, rules=rules_of((*seen.rules, *self.finish.notes)))
 
     def release(
@@ -98,13 +96,7 @@ class SqlQuery:
             purpose = printable(self.text)[:200]
         try:
             answer = self.query.release(
-                epsilon=epsilon,
-                delta=delta,
-                purpose=purpose,
-                who=who,
-                request=request,
-                bits=bits,
-                progress=progress,
+                epsilon=epsilon, delta=delta, purpose=purpose, who=who, request=request, bits=bits, progress=progress
             )
         except NotRecordedError as problem:
             problem.release = self._finished(problem.release)
@@ -118,13 +110,13 @@ class SqlQuery:
             why = problem.what
         raise NotFinishedError(answer, why=why)
 
-    def _foreseen(self, output: Output, known: Mapping[str, PreviewColumn]) -> PreviewColumn:
+    def _foreseen(self, output: Output, by_name: Mapping[str, PreviewColumn]) -> PreviewColumn:
         """What is known beforehand of one column, also of a multiple of one."""
         scaled = linear(output.tree)
         if scaled is None:
-            names = [self.finish.held[each] for each in references(output.tree)]
+            names = [self.finish.held[reference] for reference in references(output.tree)]
             return PreviewColumn(output.name, f"computed from {' and '.join(names)}")
-        column, factor = known[self.finish.held[scaled.reference]], abs(scaled.factor)
+        column, factor = by_name[self.finish.held[scaled.reference]], abs(scaled.factor)
         return PreviewColumn(
             output.name,
             column.how,
@@ -176,21 +168,21 @@ class Scope:
         """The column that is meant, or None if there is none; two of that name are refused."""
         if node.args.get("db") is not None or not isinstance(node.this, exp.Identifier):
             return None
-        found = dict.fromkeys(
+        names = dict.fromkeys(
             table.columns[match] for table in self._tables(node) for match in matching(node.this, list(table.columns))
         )
-        if len(found) > 1:
+        if len(names) > 1:
             raise InvalidParameterError(
                 f"Several tables have a column {node.name!r:.60}.",
                 fix=f"write which one, as in {self.tables[0].name}.{node.name}."[:200],
             )
-        return next((self.rows.schema.usable(name) for name in found), None)
+        return next((self.rows.schema.usable(name) for name in names), None)
 
     def column(self, node: exp.Column) -> Column:
         """The column that is meant."""
-        found = self.find(node)
-        if found is not None:
-            return found
+        column = self.find(node)
+        if column is not None:
+            return column
         for table in self._tables(node):
             if isinstance(node.this, exp.Identifier) and matching(node.this, table.hidden):
                 raise UnsupportedSqlError(
@@ -233,7 +225,7 @@ class Scope:
             column = replace(column, low=ends[0], high=ends[1])
         values = domain(tree, column) if column.kind.countable else None
         column = replace(column, values=None if values is None else tuple(values))
-        schema = Schema(column if each.name == free else each for each in rows.schema)
+        schema = Schema(column if other.name == free else other for other in rows.schema)
         return replace(self, rows=replace(rows, schema=schema)), column
 
     def where(self, node: exp.Expression) -> "Scope":
@@ -253,11 +245,11 @@ class Scope:
             return self.tables
         names = matching(wanted, [table.name for table in self.tables])
         if not names:
-            known = ", ".join(table.name for table in self.tables)
+            tables = ", ".join(table.name for table in self.tables)
             raise UnsupportedSqlError(
                 f"The name {wanted.name!r:.60} before a dot",
                 why="it is no table of this FROM clause, and fields of structs are not read",
-                fix=f"write one of {known}, or leave it out; names that hold a dot go in double quotes."[:400],
+                fix=f"write one of {tables}, or leave it out; names that hold a dot go in double quotes."[:400],
             )
         return [table for table in self.tables if table.name in names]
 
@@ -277,7 +269,7 @@ def plain(name: str) -> exp.Column:
 
 def unused(name: str, taken: Sequence[str]) -> str:
     """The name, or with a number behind it if it is taken."""
-    folded = {each.casefold() for each in taken}
+    folded = {word.casefold() for word in taken}
     number, free = 1, name
     while free.casefold() in folded:
         number += 1

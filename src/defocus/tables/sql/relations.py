@@ -18,8 +18,8 @@ from defocus.engines.syntax import column, named
 from defocus.errors import InvalidParameterError, UnknownColumnError, UnsupportedSqlError
 from defocus.tables.rows import Rows, join_private, join_public
 from defocus.tables.sql.aggregates import is_aggregate
+from defocus.tables.sql.parser import only, refuse_inside
 from defocus.tables.sql.query import Named, Scope, matching, unused
-from defocus.tables.sql.refusals import only, refuse_inside
 
 __all__ = ["Catalogue", "Public", "from_clause", "joined", "public_table", "renamed"]
 
@@ -51,8 +51,8 @@ class Public:
 
     def declared(self, rows: Rows, names: Mapping[str, str], *, but: Collection[str]) -> Rows:
         """The rows after a join, where the values of the public columns, except some, are domains and bounds."""
-        known = {new: old for old, new in names.items() if new not in but}
-        columns = (self._known(each, known[each.name]) if each.name in known else each for each in rows.schema)
+        shown = {new: old for old, new in names.items() if new not in but}
+        columns = (self._known(own, shown[own.name]) if own.name in shown else own for own in rows.schema)
         return replace(rows, schema=Schema(columns))
 
     def _known(self, column: Column, name: str) -> Column:
@@ -80,9 +80,9 @@ def public_table(name: str, data: Any) -> Public:
 
 def renamed(rows: Rows, names: Mapping[str, str]) -> Rows:
     """The same rows with some columns only, under new names; the one that names the person must be among them."""
-    kept = [each for each in rows.schema if each.name in names]
-    relation = rows.select([named(column(each.name), names[each.name]) for each in kept])
-    schema = Schema(replace(each, name=names[each.name]) for each in kept)
+    kept = [own for own in rows.schema if own.name in names]
+    relation = rows.select([named(column(one.name), names[one.name]) for one in kept])
+    schema = Schema(replace(one, name=names[one.name]) for one in kept)
     return replace(rows, relation=relation, schema=schema, unit=None if rows.unit is None else names[rows.unit])
 
 
@@ -151,7 +151,10 @@ def _pairs(scope: Scope, right: Named, join: exp.Join) -> list[tuple[str, str]]:
     """The columns that are compared: of the right side, and of the rows so far."""
     using = join.args.get("using")
     if using:
-        return [(_of(right, each), scope.column(exp.Column(this=_identifier(each).copy())).name) for each in using]
+        return [
+            (_of(right, identifier), scope.column(exp.Column(this=_identifier(identifier).copy())).name)
+            for identifier in using
+        ]
     condition = join.args["on"]
     parts = list(condition.flatten()) if isinstance(condition, exp.And) else [condition]
     return [_equal(scope, right, part) for part in parts]
@@ -179,8 +182,8 @@ def _theirs(scope: Scope, right: Named, node: exp.Column) -> str | None:
         return None
     if table is not None and not _only_theirs(right, node):
         return None
-    found = matching(node.this, list(right.columns))
-    return right.columns[found[0]] if found else None
+    matches = matching(node.this, list(right.columns))
+    return right.columns[matches[0]] if matches else None
 
 
 def _only_theirs(right: Named, node: exp.Column) -> bool:
@@ -189,10 +192,10 @@ def _only_theirs(right: Named, node: exp.Column) -> bool:
 
 
 def _of(right: Named, identifier: exp.Expression) -> str:
-    found = matching(_identifier(identifier), list(right.columns))
-    if not found:
+    matches = matching(_identifier(identifier), list(right.columns))
+    if not matches:
         raise UnknownColumnError(identifier.name, list(right.columns))
-    return right.columns[found[0]]
+    return right.columns[matches[0]]
 
 
 def _identifier(node: exp.Expression) -> exp.Expression:
@@ -233,22 +236,22 @@ class Catalogue:
 
 def from_clause(select: exp.Select, catalogue: Catalogue) -> tuple[Scope, Catalogue]:
     """The rows that a SELECT is about, after its joins and its WHERE, and the catalogue with its WITH clause."""
-    known = _with(select, catalogue)
+    tables = _with(select, catalogue)
     source = select.args.get("from_")
     if source is None:
         raise UnsupportedSqlError(
-            "SELECT without FROM", why="there are no rows to ask about", fix=f"write FROM {known.name}."[:200]
+            "SELECT without FROM", why="there are no rows to ask about", fix=f"write FROM {tables.name}."[:200]
         )
-    first = _table(source.this, known)
+    first = _table(source.this, tables)
     if isinstance(first, Public):
         raise UnsupportedSqlError(
             f"FROM {first.name} first",
             why="a public table has no people to protect",
-            fix=f"write the private table first: FROM {known.name} JOIN {first.name} …"[:300],
+            fix=f"write the private table first: FROM {tables.name} JOIN {first.name} …"[:300],
         )
     scope = first
     for join in select.args.get("joins") or []:
-        scope = joined(scope, _table(join.this, known), join)
+        scope = joined(scope, _table(join.this, tables), join)
     condition = select.args.get("where")
     if condition is not None:
         if any(is_aggregate(node) for node in condition.walk()):
@@ -256,7 +259,7 @@ def from_clause(select: exp.Select, catalogue: Catalogue) -> tuple[Scope, Catalo
                 "An aggregate in WHERE", why="WHERE is about single rows", fix="write the condition in HAVING."
             )
         scope = scope.where(condition.this)
-    return scope, known
+    return scope, tables
 
 
 def _whole(rows: Rows, *, own: bool) -> Scope:
@@ -266,44 +269,44 @@ def _whole(rows: Rows, *, own: bool) -> Scope:
 
 def _with(select: exp.Select, catalogue: Catalogue) -> Catalogue:
     clause = select.args.get("with_")
-    known = catalogue
-    for each in [] if clause is None else clause.expressions:
-        only(each, "WITH", "this", "alias", "materialized")
-        alias = each.args["alias"]
+    tables = catalogue
+    for part in [] if clause is None else clause.expressions:
+        only(part, "WITH", "this", "alias", "materialized")
+        alias = part.args["alias"]
         only(alias, "A name in WITH", "this")
-        made = _sub_query(each.this, known, alias.name)
-        if any(matching(alias.this, [called]) for called, _ in known.made[len(catalogue.made) :]):
+        scope = _sub_query(part.this, tables, alias.name)
+        if any(matching(alias.this, [called]) for called, _ in tables.made[len(catalogue.made) :]):
             raise InvalidParameterError(f"WITH names {alias.name!r:.60} twice.", fix="give each part its own name.")
-        known = replace(known, made=(*known.made, (alias.name, made)))
-    return known
+        tables = replace(tables, made=(*tables.made, (alias.name, scope)))
+    return tables
 
 
-def _table(node: exp.Expression, known: Catalogue) -> Scope | Public:
+def _table(node: exp.Expression, tables: Catalogue) -> Scope | Public:
     """One table of a FROM clause under its alias."""
     alias = node.args.get("alias")
     if alias is not None:
         only(alias, "An alias", "this")
     if isinstance(node, exp.Subquery):
         only(node, "A sub-query in FROM", "this", "alias")
-        return _sub_query(node.this, known, "" if alias is None else alias.name)
+        return _sub_query(node.this, tables, "" if alias is None else alias.name)
     if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
         raise UnsupportedSqlError(
             f"{_called(node)} in FROM",
             why="only tables that were opened by name are read, never files or functions",
-            fix=f'write FROM {known.name}; open others with dp.open(…, public={{"name": …}}).'[:300],
+            fix=f'write FROM {tables.name}; open others with dp.open(…, public={{"name": …}}).'[:300],
         )
     if node.args.get("db") is not None or node.args.get("catalog") is not None:
         raise UnsupportedSqlError(
             f"A name with a dot in FROM, {node.sql('duckdb')[:60]},",
             why="tables have plain names here",
-            fix=f"write FROM {known.name}."[:200],
+            fix=f"write FROM {tables.name}."[:200],
         )
     only(node, "A table in FROM", "this", "alias")
-    found = known.find(node.this)
+    matched = tables.find(node.this)
     called = node.name if alias is None else alias.name
-    if isinstance(found, Public):
-        return replace(found, name=called)
-    return replace(found, tables=tuple(replace(table, name=called) for table in found.tables))
+    if isinstance(matched, Public):
+        return replace(matched, name=called)
+    return replace(matched, tables=tuple(replace(table, name=called) for table in matched.tables))
 
 
 def _called(node: exp.Expression) -> str:
@@ -313,7 +316,7 @@ def _called(node: exp.Expression) -> str:
     return f"The table function {inner.sql_name()}" if isinstance(inner, exp.Func) else f"{inner.key.upper()[:40]}"
 
 
-def _sub_query(node: exp.Expression, known: Catalogue, name: str) -> Scope:
+def _sub_query(node: exp.Expression, tables: Catalogue, name: str) -> Scope:
     """A SELECT of single rows: some columns, derived ones, and a condition."""
     while isinstance(node, exp.Subquery):
         only(node, "A sub-query", "this")
@@ -323,7 +326,7 @@ def _sub_query(node: exp.Expression, known: Catalogue, name: str) -> Scope:
             f"{node.key.upper()[:40]} as a table", why="only SELECT makes rows", fix="write a SELECT."
         )
     refuse_inside(node)
-    scope, _ = from_clause(node, known)
+    scope, _ = from_clause(node, tables)
     shown: dict[str, str] = {}
     for item in node.expressions:
         scope, added = _items(scope, item)
@@ -356,8 +359,8 @@ def _items(scope: Scope, item: exp.Expression) -> tuple[Scope, list[tuple[str, s
         raise InvalidParameterError(
             f"The expression {inner.sql('duckdb')[:60]} in a sub-query has no name.", fix="name it with AS."
         )
-    made, column = scope.derived(alias, inner)
-    return made, [(alias, column.name)]
+    extended, column = scope.derived(alias, inner)
+    return extended, [(alias, column.name)]
 
 
 def _starred(scope: Scope, table: exp.Expression | None) -> list[tuple[str, str]]:

@@ -1,6 +1,8 @@
 """A SELECT as a question: its columns, its filters and the groups that it shows.
 
 Which groups a query shows: those that somebody named, or None if they are to be found.
+
+GROUP BY: columns, expressions, aliases and ordinals, each as a column of the rows.
 """
 
 import re
@@ -11,20 +13,111 @@ from typing import Any, final
 from sqlglot import exp
 
 from defocus.answers.columns import checked_names
-from defocus.engines.schema import Kind
+from defocus.engines.schema import Column, Kind
 from defocus.errors import InvalidParameterError, UnsupportedSqlError, count
-from defocus.tables.aggregates import FIND
+from defocus.tables.contribution import FIND
 from defocus.tables.keys import DECLARED, EVERYTHING, Keys, declared_keys, key_columns, public_keys
 from defocus.tables.sql.aggregates import Asked, Calls, free, is_aggregate
-from defocus.tables.sql.domains import listed
-from defocus.tables.sql.group_by import Key, grouped, ordinal
-from defocus.tables.sql.parser import canonical, select
+from defocus.tables.sql.bounds import listed
+from defocus.tables.sql.parser import canonical, only, select
 from defocus.tables.sql.postprocessing import Finish, Order, Output, references
 from defocus.tables.sql.query import Ask, Scope, SqlQuery, matching
-from defocus.tables.sql.refusals import only
 from defocus.tables.sql.relations import Catalogue, from_clause
 
-__all__ = ["chosen_keys", "read"]
+__all__ = ["Key", "chosen_keys", "grouped", "ordinal", "read"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One key: what it is called, the column of the rows that holds it, and its tree over the columns of the rows."""
+
+    name: str
+    column: Column
+    tree: exp.Expression
+
+    @property
+    def physical(self) -> str:
+        """The column of the rows."""
+        return self.column.name
+
+    @property
+    def text(self) -> str:
+        """The tree as text, by which it is recognised elsewhere in the query."""
+        return canonical(self.tree)
+
+
+def grouped(tree: exp.Select, scope: Scope) -> tuple[Scope, tuple[Key, ...]]:
+    """The keys of a query, and the scope with columns for those that are expressions."""
+    clause = tree.args.get("group")
+    if clause is None:
+        return scope, ()
+    only(clause, "GROUP BY", "expressions", "all")
+    items = list(tree.expressions)
+    wanted = list(clause.expressions)
+    if clause.args.get("all"):
+        wanted = [_inner(item) for item in items if not any(is_aggregate(node) for node in item.walk())]
+    extended, keys = scope, list[Key]()
+    for node in wanted:
+        name, expression = _meant(node, items, scope)
+        key_tree = scope.resolved(expression)
+        if isinstance(expression, exp.Column):
+            column = scope.column(expression)
+            name = column.name if column.name.casefold() == name.casefold() else name
+        else:
+            extended, column = extended.derived(name, expression)
+        key = Key(name, column, key_tree)
+        if any(key.text == other.text for other in keys):
+            raise InvalidParameterError(f"{name!r:.60} is twice in GROUP BY.", fix="name each key once.")
+        keys.append(key)
+    return extended, tuple(keys)
+
+
+def ordinal(node: exp.Literal, items: Sequence[exp.Expression], word: str) -> exp.Expression:
+    """The item that a number in GROUP BY or ORDER BY stands for."""
+    place = int(node.name) if node.name.isdecimal() and len(node.name) < 6 else 0
+    if not 1 <= place <= len(items):
+        raise InvalidParameterError(
+            f"{word} {node.name[:20]} names no selected column.", fix=f"write a number from 1 to {len(items)}."
+        )
+    return items[place - 1]
+
+
+def _meant(node: exp.Expression, items: Sequence[exp.Expression], scope: Scope) -> tuple[str, exp.Expression]:
+    """What an item of GROUP BY is called, and the expression that it stands for."""
+    if isinstance(node, exp.Literal) and not node.is_string:
+        return _named(ordinal(node, items, "GROUP BY"))
+    if isinstance(node, exp.Column) and node.args.get("table") is None and scope.find(node) is None:
+        for item in items:
+            if isinstance(item, exp.Alias) and matching(node.this, [item.args["alias"].name]):
+                return _named(item)
+    if isinstance(node, exp.Tuple):
+        raise UnsupportedSqlError("A tuple in GROUP BY", why="keys are single values", fix="write GROUP BY a, b.")
+    return _named(node)
+
+
+def _named(node: exp.Expression) -> tuple[str, exp.Expression]:
+    inner = _inner(node)
+    if any(is_aggregate(part) for part in inner.walk()):
+        raise UnsupportedSqlError(
+            "An aggregate in GROUP BY", why="groups are made of single rows", fix="group by columns or expressions."
+        )
+    if not any(isinstance(part, exp.Column) for part in inner.walk()):
+        raise UnsupportedSqlError(
+            f"GROUP BY {canonical(inner)[:40]}", why="a constant makes no groups", fix="leave it out."
+        )
+    if isinstance(node, exp.Alias):
+        return node.args["alias"].name, inner
+    if isinstance(inner, exp.Column):
+        return inner.name, inner
+    return re.sub(r"\W+", "_", canonical(inner).lower()).strip("_")[:60] or "key", inner
+
+
+def _inner(node: exp.Expression) -> exp.Expression:
+    inner = node.this if isinstance(node, exp.Alias) else node
+    while isinstance(inner, exp.Paren):
+        inner = inner.this
+    return inner
 
 
 def chosen_keys(
@@ -48,12 +141,12 @@ def chosen_keys(
         raise InvalidParameterError(
             "No group can fulfil the conditions in WHERE.", fix="check the lists that a key is compared with."
         )
-    known = [
+    grouping = [
         column if values is None else replace(column, values=tuple(values))
         for column, values in zip(columns, shown, strict=True)
     ]
-    unknown = tuple(column.name for column in known if column.values is None and column.kind is not Kind.BOOLEAN)
-    return declared_keys(known), unknown
+    unknown = tuple(column.name for column in grouping if column.values is None and column.kind is not Kind.BOOLEAN)
+    return declared_keys(grouping), unknown
 
 
 _MOST_ITEMS = 1_000
@@ -133,7 +226,7 @@ class _Reader:
         """The columns of the answer, and the names of its keys."""
         names = [key.name for key in self.keys]
         chosen: set[int] = set()
-        found: list[tuple[str, exp.Expression, exp.Expression]] = []
+        shown: list[tuple[str, exp.Expression, exp.Expression]] = []
         for item in items:
             inner, alias = _item(item)
             _refuse_star(inner)
@@ -147,10 +240,10 @@ class _Reader:
                 names[place] = alias or names[place]
                 continue
             tree = self._released(inner, {}, "SELECT", alias)
-            found.append((alias, inner, tree))
-        taken = [name.casefold() for name in names] + [alias.casefold() for alias, _, _ in found if alias]
+            shown.append((alias, inner, tree))
+        taken = [name.casefold() for name in names] + [alias.casefold() for alias, _, _ in shown if alias]
         outputs = []
-        for alias, inner, tree in found:
+        for alias, inner, tree in shown:
             name = alias or free(self._default(inner), taken)
             taken.append(name.casefold())
             outputs.append(Output(name, self._statistic(tree, inner), canonical(inner)))
@@ -189,14 +282,14 @@ class _Reader:
                 aggregate, default, notes = self.calls.read(part)
                 wanted = name if name and part is root else default
                 return exp.column(self.asked.reference(aggregate, wanted, notes), quoted=True)
-            if not keys_first and (found := self._alias(part, aliases)) is not None:
-                return found
+            if not keys_first and (alias := self._alias(part, aliases)) is not None:
+                return alias
             if any(type(part) is type(key.tree) or isinstance(part, exp.Column) for key in self.keys):
                 key = self._key(part)
                 if key is not None:
                     return exp.column(f"k{key}", quoted=True)
-            if keys_first and (found := self._alias(part, aliases)) is not None:
-                return found
+            if keys_first and (alias := self._alias(part, aliases)) is not None:
+                return alias
             if isinstance(part, exp.Column):
                 _refuse_star(part)
                 self.scope.column(part)
@@ -215,19 +308,19 @@ class _Reader:
     def _alias(self, part: exp.Expression, aliases: dict[str, exp.Expression]) -> exp.Expression | None:
         if not isinstance(part, exp.Column) or part.args.get("table") is not None:
             return None
-        found = matching(part.this, list(aliases))
-        return exp.paren(aliases[found[0]].copy()) if found else None
+        matches = matching(part.this, list(aliases))
+        return exp.paren(aliases[matches[0]].copy()) if matches else None
 
     def _orders(self, tree: exp.Select, names: Sequence[str], aliases: dict[str, exp.Expression]) -> list[Order]:
         clause = tree.args.get("order")
         if clause is None:
             return []
         only(clause, "ORDER BY", "expressions")
-        known = aliases | {name: exp.column(f"k{i}", quoted=True) for i, name in enumerate(names)}
-        made = []
-        for each in clause.expressions:
-            only(each, "ORDER BY", "this", "desc", "nulls_first")
-            node = each.this
+        targets = aliases | {name: exp.column(f"k{i}", quoted=True) for i, name in enumerate(names)}
+        orders = []
+        for order in clause.expressions:
+            only(order, "ORDER BY", "this", "desc", "nulls_first")
+            node = order.this
             if isinstance(node, exp.Literal) and not node.is_string:
                 node = ordinal(node, tree.expressions, "ORDER BY")
                 node = node.this if isinstance(node, exp.Alias) else node
@@ -237,15 +330,15 @@ class _Reader:
                 raise UnsupportedSqlError(
                     f"ORDER BY {canonical(node)[:40]}", why="it names no column", fix="order by a released column."
                 )
-            made.append(
+            orders.append(
                 Order(
-                    self._released(node, known, "ORDER BY"),
-                    bool(each.args.get("desc")),
-                    bool(each.args.get("nulls_first")),
+                    self._released(node, targets, "ORDER BY"),
+                    bool(order.args.get("desc")),
+                    bool(order.args.get("nulls_first")),
                     canonical(node),
                 )
             )
-        return made
+        return orders
 
 
 def _item(item: exp.Expression) -> tuple[exp.Expression, str]:

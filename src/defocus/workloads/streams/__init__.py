@@ -7,13 +7,7 @@ from typing import Any, final
 
 import numpy as np
 
-from defocus.errors import (
-    InvalidParameterError,
-    Number,
-    choice,
-    count,
-    positive,
-)
+from defocus.errors import InvalidParameterError, Number, choice, count, positive
 from defocus.ledger import Ledger
 from defocus.mechanisms.mechanism import NOISES, checked_budget
 from defocus.noise import Bits
@@ -39,7 +33,7 @@ from defocus.workloads.streams.state import (
     resting,
     take,
 )
-from defocus.workloads.streams.toeplitz import Floats
+from defocus.workloads.streams.strategies import Floats
 
 __all__ = ["RunningSum"]
 
@@ -148,7 +142,7 @@ class RunningSum:
         object.__setattr__(self, "noise", choice("noise", self.noise, ("gaussian", "laplace"), NOISES))
         object.__setattr__(self, "method", choice("method", self.method, ("auto", *METHODS), _ALSO))
         object.__setattr__(self, "method", self._chosen(times))
-        made = design(
+        designed = design(
             steps=self.steps,
             entries=entries,
             largest=count("largest", self.largest),
@@ -159,8 +153,8 @@ class RunningSum:
             bandwidth=None if self.bandwidth is None else count("bandwidth", self.bandwidth),
             spread=count("spread", self.spread),
         )
-        object.__setattr__(self, "_design", made)
-        object.__setattr__(self, "_errors", Errors(made))
+        object.__setattr__(self, "_design", designed)
+        object.__setattr__(self, "_errors", Errors(designed))
 
     def _chosen(self, times: int) -> str:
         if self.noise == "laplace" and self.method not in ("auto", "tree"):
@@ -284,8 +278,8 @@ class RunningSum:
             event = paid(ledger, kept)
             codes = codes_of(ledger, sequence=kept["charge"], digest=kept["hash"])
             kept = newest(kept, file, codes)
-            made = design_of(kept, event)
-            memory = memory_of(made)
+            designed = design_of(kept, event)
+            memory = memory_of(designed)
             load(memory, kept)
             number = int(kept["number"])
             with resting(kept, file):
@@ -293,7 +287,7 @@ class RunningSum:
             header = {name: kept[name] for name in ("charge", "hash", "single", "design")}
             header |= {"number": number + 1, "file": None if file is None else file.home}
             before = {"memory": memory, "last": kept["last"], "code": kept["checksum"]}
-            return _running(made, Errors(made), header, file, drawn_from, codes=codes, **before)
+            return _running(designed, Errors(designed), header, file, drawn_from, codes=codes, **before)
         except BaseException:
             if file is not None:
                 file.let_go()
@@ -330,7 +324,7 @@ class RunningSum:
 
 
 def _running(
-    made: Design,
+    designed: Design,
     errors: Errors,
     header: dict[str, Any],
     file: StateFile | None,
@@ -339,6 +333,6 @@ def _running(
     memory: Any = None,
     **kept: Any,
 ) -> Running:
-    memory = memory_of(made) if memory is None else memory
+    memory = memory_of(designed) if memory is None else memory
     told = {"last": None, "code": None, **kept}
-    return Running(made, errors, memory, single=header["single"], bits=bits, header=header, file=file, **told)
+    return Running(designed, errors, memory, single=header["single"], bits=bits, header=header, file=file, **told)

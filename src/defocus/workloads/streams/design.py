@@ -16,9 +16,16 @@ from defocus.mechanisms.mechanism import LARGEST_SCALE
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import DiscreteGaussian, DiscreteLaplace
 from defocus.privacy.wire import from_wire, to_wire
-from defocus.workloads.intervals import allowed_outside, normal_factor
-from defocus.workloads.streams.strategies import Factor, Strategy, Tree
-from defocus.workloads.streams.toeplitz import Floats, coefficients, separated, toeplitz_variances
+from defocus.workloads.measurement import allowed_outside, normal_factor
+from defocus.workloads.streams.strategies import (
+    Factor,
+    Floats,
+    Strategy,
+    Tree,
+    coefficients,
+    separated,
+    toeplitz_variances,
+)
 
 __all__ = ["METHODS", "SHORT", "Design", "Errors", "Noise", "Participation", "best_bandwidth", "design"]
 

@@ -22,13 +22,7 @@ import numpy as np
 from defocus.answers import Answer, AnswerColumn
 from defocus.answers.columns import CONFIDENCE
 from defocus.answers.tables import Keys
-from defocus.errors import (
-    Number,
-    ReleaseFailedError,
-    StreamEndedError,
-    StreamStateError,
-    UnfitDataError,
-)
+from defocus.errors import Number, ReleaseFailedError, StreamEndedError, StreamStateError, UnfitDataError
 from defocus.mechanisms import Laplace
 from defocus.noise import Bits, discrete_gaussian, discrete_laplace
 from defocus.noise.bits import source
@@ -36,8 +30,7 @@ from defocus.privacy.html import html_facts
 from defocus.workloads.record_counts import entries
 from defocus.workloads.streams.design import Design, Errors
 from defocus.workloads.streams.state import Codes, StateFile, sealed
-from defocus.workloads.streams.strategies import Factor, Tree, merging
-from defocus.workloads.streams.toeplitz import Floats, Ints
+from defocus.workloads.streams.strategies import Factor, Floats, Ints, Tree, merging
 
 __all__ = ["FactorMemory", "Memory", "Noise", "Running", "Step", "TreeMemory", "counted", "memory_of"]
 

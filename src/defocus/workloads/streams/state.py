@@ -154,13 +154,13 @@ class LedgerCodes:
 
     def newest(self) -> str | None:
         """See the protocol."""
-        found: str | None = None
+        last: str | None = None
         for entry in self._ledger.entries():
             request = entry.content["request"] if entry.kind == CHARGE else None
             if request is not None and request.startswith(self._stream):
                 step = re.fullmatch(r"(start|\w+) is followed by (\w+)", request.removeprefix(self._stream))
-                found = step[2] if step is not None and step[1] == (found or "start") else found
-        return found
+                last = step[2] if step is not None and step[1] == (last or "start") else last
+        return last
 
     def follow(self, before: str | None, after: str) -> None:
         """See the protocol."""
@@ -224,12 +224,12 @@ def _checksum(body: Mapping[str, Any]) -> str:
 
 def paid(ledger: Ledger, kept: Mapping[str, Any]) -> Event:
     """What was charged to this ledger for the stream of a state."""
-    found = charge_of(ledger, kept.get("charge"), kept.get("hash"))
-    if found is None:
+    charged = charge_of(ledger, kept.get("charge"), kept.get("hash"))
+    if charged is None:
         raise StreamStateError(
             "This stream was not charged to this ledger.", fix="resume it with the ledger that it was started with."
         )
-    return found[0].event
+    return charged[0].event
 
 
 def take(ledger: Ledger, *, digest: str, number: int, who: str | None) -> None:
@@ -367,12 +367,12 @@ def newest(kept: dict[str, Any], file: StateFile | None, codes: Codes) -> dict[s
 def design_of(kept: Mapping[str, Any], event: Event) -> Design:
     """The design that a state is of, with the noise that was charged."""
     try:
-        made = Design.of(kept["design"])
+        design = Design.of(kept["design"])
     except (DefocusError, KeyError, TypeError, ValueError):
         raise _unreadable() from None
-    if made.noise.event != event:
+    if design.noise.event != event:
         raise _unreadable()
-    return made
+    return design
 
 
 def load(memory: Any, kept: Mapping[str, Any]) -> None:
@@ -394,6 +394,5 @@ def must_be_ledger(ledger: object) -> None:
     """Refuse anything else."""
     if not isinstance(ledger, Ledger):
         raise InvalidParameterError(
-            f"A stream is charged to a Ledger, but got {type(ledger).__name__}.",
-            fix="open one: Ledger.open(path, …).",
+            f"A stream is charged to a Ledger, but got {type(ledger).__name__}.", fix="open one: Ledger.open(path, …)."
         )

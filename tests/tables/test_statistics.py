@@ -8,14 +8,13 @@ import pytest
 
 from defocus.noise.testing import seeded
 from defocus.privacy import Sensitivity
-from defocus.tables.aggregates import Argument, Statistic
-from defocus.tables.estimates import MOMENTS, Noisy, expected, read, read_plain
-from defocus.tables.noise import CellNoise, gaussian, laplace
-from defocus.tables.splits import PRESENCE, Scaled, Split
+from defocus.tables.noise import CellNoise, Noisy, gaussian, laplace
+from defocus.tables.splits import PRESENCE, Argument, Split
+from defocus.tables.statistics import MOMENTS, Statistic, expected
 
 GRID = 1 << 20
 GROUPS = 4000
-X, Z = Scaled("x", -2, 8), Scaled("z", 0, 10)
+X, Z = Argument("x", -2, 8), Argument("z", 0, 10)
 NOISES = {
     "Laplace": laplace(Sensitivity(GRID), Fraction(1)),
     "Gaussian": gaussian(Sensitivity(GRID), 1.0),
@@ -55,13 +54,12 @@ def truth(operation: str, values: Any) -> float:
 def asked(operation: str) -> tuple[Statistic, Split]:
     degrees = MOMENTS[operation].degrees
     values = (X, Z)[: len(degrees)]
-    arguments = tuple(Argument(value.text, value.low, value.high) for value in values)
-    return Statistic(operation, arguments), Split(values, degrees)
+    return Statistic(operation, values), Split(values, degrees)
 
 
 def noisy(noise: CellNoise, exact: Any, seed: int, groups: int = GROUPS) -> Noisy:
     whole = np.rint(np.broadcast_to(exact, (groups, len(exact))) * GRID).astype(np.int64)
-    return Noisy.of(noise.add(whole, seeded(seed)), noise, GRID)
+    return noise.noisy(whole, seeded(seed), GRID)
 
 
 @pytest.mark.statistical
@@ -74,7 +72,7 @@ def test_intervals_hold_the_truth_in_at_least_95_percent_of_releases(operation: 
             if operation == "correlation" and which != "spread" and rows < 400:
                 continue
             exact, values = cells(split, rows, which)
-            column = read("it", statistic, split, noisy(NOISES[noise], exact, rows))
+            column = statistic.read("it", split, noisy(NOISES[noise], exact, rows))
             true = truth(operation, values)
             held = np.mean((column.low <= true + 1e-6) & (true - 1e-6 <= column.high))
             assert held > 0.935, (which, rows, held)
@@ -85,7 +83,7 @@ def test_intervals_hold_the_truth_in_at_least_95_percent_of_releases(operation: 
 def test_errors_are_those_of_the_noise_and_nothing_leans(operation: str) -> None:
     statistic, split = asked(operation)
     exact, values = cells(split, 100, "spread")
-    column = read("it", statistic, split, noisy(NOISES["Laplace"], exact, 5))
+    column = statistic.read("it", split, noisy(NOISES["Laplace"], exact, 5))
     off = column.values - truth(operation, values)
     assert abs(off.mean()) < 4 * column.errors[0] / np.sqrt(GROUPS)
     ratio = off.std() / column.errors[0]
@@ -99,14 +97,14 @@ def test_errors_are_those_of_the_noise_and_nothing_leans(operation: str) -> None
 def test_errors_of_large_groups_are_those_that_are_measured(operation: str) -> None:
     statistic, split = asked(operation)
     exact, values = cells(split, 2000, "spread")
-    column = read("it", statistic, split, noisy(NOISES["Gaussian"], exact, 6))
+    column = statistic.read("it", split, noisy(NOISES["Gaussian"], exact, 6))
     measured = np.sqrt(np.mean((column.values - truth(operation, values)) ** 2))
     assert 0.93 < measured / np.median(column.errors) < 1.07
 
 
 def test_a_group_that_noise_could_hide_has_the_whole_range_as_its_interval() -> None:
     statistic, split = asked("mean")
-    column = read("it", statistic, split, Noisy(np.array([[0.0, 0.0, 0.0], [-5.0, 2.0, 0.0]]), 1.0, 1.96, "noise"))
+    column = statistic.read("it", split, Noisy(np.array([[0.0, 0.0, 0.0], [-5.0, 2.0, 0.0]]), 1.0, 1.96, "noise"))
     assert np.isnan(column.errors).all()
     assert (column.low == -2).all()
     assert (column.high == 8).all()
@@ -118,7 +116,7 @@ def test_values_and_intervals_stay_in_the_range_of_the_statistic() -> None:
         statistic, split = asked(operation)
         low, high = MOMENTS[operation].range(split.values)
         rng = np.random.default_rng(1)
-        column = read("it", statistic, split, Noisy(rng.normal(0, 100, (500, split.cells)), 1.0, 1.96, "noise"))
+        column = statistic.read("it", split, Noisy(rng.normal(0, 100, (500, split.cells)), 1.0, 1.96, "noise"))
         for numbers in (column.values, column.low, column.high):
             assert ((low <= numbers) & (numbers <= high)).all()
         assert (column.low <= column.high).all()
@@ -126,12 +124,12 @@ def test_values_and_intervals_stay_in_the_range_of_the_statistic() -> None:
 
 def test_a_count_is_the_sum_of_all_cells() -> None:
     split = Split((X,), (2,))
-    column = read("n", Statistic("count"), split, Noisy(np.array([[1.0, 2.0, 3.0, 4.0]]), 1.0, 1.96, "noise"))
+    column = Statistic("count").read("n", split, Noisy(np.array([[1.0, 2.0, 3.0, 4.0]]), 1.0, 1.96, "noise"))
     assert column.values.tolist() == [10.0]
     assert column.errors.tolist() == [2.0]
-    assert read_plain("p", Noisy(np.array([[7.0]]), 4.0, 2.0, "noise"), "people").high.tolist() == [11.0]
+    assert Noisy(np.array([[7.0]]), 4.0, 2.0, "noise").count("p", np.ones(1), "people").high.tolist() == [11.0]
 
 
 def test_what_is_expected_of_a_group_adds_up_to_its_rows() -> None:
-    for split in (PRESENCE, Split((X,), (2,)), Split((X, Z), (1, 1)), Split((Scaled("x", 0, 1, 0),), (1,))):
+    for split in (PRESENCE, Split((X,), (2,)), Split((X, Z), (1, 1)), Split((Argument("x", 0, 1, missing=0),), (1,))):
         assert expected(split, 120).sum() == pytest.approx(120)

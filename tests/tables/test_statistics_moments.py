@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from defocus.tables.estimates import MOMENTS, slopes
-from defocus.tables.splits import Scaled
+from defocus.tables.splits import Argument
+from defocus.tables.statistics import MOMENTS, slopes
 
-X, Z = Scaled("x", -2, 8), Scaled("z", 1, 4)
+X, Z = Argument("x", -2, 8), Argument("z", 1, 4)
 
 
 def sums(operation: str, x: Any, z: Any) -> tuple[Any, ...]:

@@ -19,7 +19,7 @@ from defocus.tables import (
     variance,
 )
 from defocus.tables.aggregates import Aggregate
-from defocus.tables.measurement_plan import MeasurementPlan, plan_measurements
+from defocus.tables.planner import MeasurementPlan, plan_measurements
 
 
 def arranged(**aggregates: Aggregate) -> MeasurementPlan:
