@@ -24,6 +24,7 @@ from defocus.tables.aggregates import (
     variance,
     weighted_mean,
 )
+from defocus.tables.budget_choice import Choice, choose_budget
 from defocus.tables.contribution import Bound
 from defocus.tables.cubes import Cube
 from defocus.tables.open import open  # noqa: A004  # reads as dp.open
@@ -37,6 +38,7 @@ __all__ = [
     "Answer",
     "AnswerColumn",
     "Bound",
+    "Choice",
     "Column",
     "Cube",
     "Grouped",
@@ -48,6 +50,7 @@ __all__ = [
     "Released",
     "Schema",
     "Table",
+    "choose_budget",
     "correlation",
     "count",
     "count_distinct",
