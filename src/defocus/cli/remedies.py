@@ -7,7 +7,9 @@ import typer
 
 __all__ = ["in_options", "notes_in_options", "options_of"]
 
-_VALUE = r"""(?:(?:dp\.)?user\("(?P<unit>[^"]*)"\)|"(?P<text>[^"]*)"|(?P<plain>[\w.+-]*\w))?"""
+_VALUE = (
+    r"""(?:(?:dp\.)?user\("(?P<unit>[^"]*)"\)|"(?P<text>[^"]*)"|\((?P<pair>[\d.]+, [\d.]+)\)|(?P<plain>[\w.+-]*\w))?"""
+)
 _BUDGET = re.compile(r"\bBudget\((?P<epsilon>[\d.e+-]+)(?:, (?P<delta>[\d.e+-]+))?\)")
 _TOTAL, _PRICE = ("budget", "budget_delta"), ("epsilon", "delta")
 _SHOWN = re.compile(r"(\bBudget\([a-z]+=[^)]*\))")
@@ -54,6 +56,8 @@ def in_options(text: str, options: Mapping[str, str]) -> str:
     >>> known = {"epsilon": "--epsilon", "delta": "--delta", "bounds": "--bounds"}
     >>> in_options('pass delta=, or bounds="find"; ask with delta=1e-7: keys=None finds them.', known)
     'pass --delta, or --bounds find; ask with --delta 1e-7: keys=None finds them.'
+    >>> in_options("pass bounds=(0, 100).", known)
+    'pass --bounds 0 100.'
     >>> in_options('name them: ends=("a", "b")', {"name": "--name"})
     'name them: ends=("a", "b")'
     >>> in_options("did you mean Budget(0.9, 1e-06)?", known), in_options("pass epsilon > 0.", known)
@@ -117,6 +121,8 @@ def _spent(epsilon: str, delta: str) -> Callable[[re.Match[str]], str]:
 
 def _given(options: Mapping[str, str]) -> Callable[[re.Match[str]], str]:
     def written(found: re.Match[str]) -> str:
+        if found["pair"] is not None:
+            return f"{options[found['name']]} {found['pair'].replace(',', '')}"
         value = next((found[kind] for kind in ("unit", "text", "plain") if found[kind] is not None), "")
         shown = f'"{value}"' if " " in value else value
         return options[found["name"]] if value in {"", "True"} else f"{options[found['name']]} {shown}"

@@ -99,6 +99,7 @@ def checked_kind(kind: str, delta: Number = 0) -> tuple[str, Number]:
         raise InvalidParameterError(
             f"A {name} budget has no delta.", fix='leave delta out, or choose kind="approximate".'
         )
+    check_budget(budget_of(name, 1, part))
     return name, part
 
 
@@ -145,7 +146,7 @@ class Risk:
         ``delta`` is that of an approximate budget.
         """
         most = float(at_most(min(self.limits(kind, delta).values()) * _SAFE))
-        return check_budget(budget_of(kind, most, delta))
+        return budget_of(checked_kind(kind, delta)[0], most, delta)
 
     def limits(self, kind: str, delta: Number = 0) -> dict[str, float]:
         """The epsilon or mu that each of ``posterior`` and ``attack`` allows, not yet rounded."""

@@ -128,15 +128,16 @@ class Need:
                 rule = filter_for(budget_of(kind, amount, delta))
                 return rule.admits(rule.start, event)
 
-            found.append((least_allowed(admits, low=1e-12, high=1e12, precision=1e-6, what=str(self)), law))
+            amount = least_allowed(admits, low=1e-12, high=1e12, precision=1e-6, what=str(self))
+            short = float(at_least(amount))
+            found.append((short if admits(short) else amount, law))
         amount, law = min(found)
         return budget_of(kind, amount, delta), law
 
     def best(self, budget: Budget) -> tuple[str, float]:
         """The noise that does best among those that a ledger with this budget admits, and how much of it."""
-        rule, every = filter_for(budget), []
-        for law in _laws(kind_of(budget)):
-            every.append((law, rule.calibrate(partial(self.event, law))))
+        rule = filter_for(budget)
+        every = [(law, rule.calibrate(partial(self.event, law))) for law in _laws(kind_of(budget))]
         return min(every, key=lambda one: (1 if self.power is None else -1) * self.at(*one))
 
 
@@ -213,7 +214,8 @@ class Choice:
         >>> choose_budget(posterior=(0.5, 0.75)).take(Budget(1)).budget
         Budget(epsilon=1)
         """
-        if kind_of(budget) != self.kind or not self._between(budget):
+        given: Any = budget
+        if not isinstance(given, Budget) or kind_of(budget) != self.kind or not self._between(budget):
             raise InvalidParameterError(
                 f"{budget!r:.100} is not within this choice: {self._range()}.",
                 fix="take a budget within it, or choose again with another risk or need.",
