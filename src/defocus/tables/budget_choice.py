@@ -499,8 +499,12 @@ def choose_budget(
             "Neither a risk nor a need was given.", fix="pass posterior=(0.5, 0.75), attack=(0.01, 0.05), or error=10."
         )
     name, part = checked_kind(kind, 0 if delta is None else delta)
-    if part and people is not None:
+    if people is not None and part:
         check_delta(part, people)
+    elif people is not None and bounds is None:
+        raise InvalidParameterError(
+            "People belong to a mean or to a delta.", fix="pass bounds=(0, 100), or leave people out."
+        )
     allowed = None if risk is None else risk.largest(name, part)
     needed, noise = (None, None) if need is None else need.least(name, part)
     made = Choice(name, None, needed, allowed, noise, risk, need)
