@@ -79,7 +79,7 @@ def test_the_likeliest_set_of_outputs_above_a_belief_is_as_likely_as_the_excepti
     most = Risk(posterior=(0.5, 0.999), exception=rare).posterior_at(Budget(epsilon, delta))
 
     def likeliest(belief: float) -> float:
-        return max(tpr for tpr, fpr in rates_of(*law(epsilon, delta)) if tpr > belief * (tpr + fpr))
+        return max(float(tpr) for tpr, fpr in rates_of(*law(epsilon, delta)) if tpr > belief * (tpr + fpr))
 
     assert likeliest(most + 1e-9) <= rare
     assert likeliest(most - 0.02) >= rare

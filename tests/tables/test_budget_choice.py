@@ -109,6 +109,13 @@ def test_a_range_is_offered_and_its_lower_end_taken(kind: dict[str, Any]) -> Non
             found.take(wrong)  # type: ignore[arg-type]
 
 
+def test_a_budget_that_leaves_less_for_composition_is_not_within_a_need() -> None:
+    found = choose_budget(error=20, releases=50, kind="approximate", delta=1e-6)
+    assert found.take(Budget(5, 1e-6, direct=0.25)).budget == Budget(5, 1e-6, direct=0.25)
+    with pytest.raises(InvalidParameterError, match="not within this choice"):
+        found.take(Budget(5, 1e-6, direct=0.9))
+
+
 def asked(**changed: Any) -> Choice:
     basis: dict[str, Any] = {"posterior": (0.5, 0.6), "attack": (0.05, 0.1), "releases": 12}
     return choose_budget(**basis | changed)

@@ -14,6 +14,7 @@ from defocus.errors import MissingExtraError
 from defocus.privacy.filters import Remaining
 
 __all__ = [
+    "COLOURS",
     "DARK",
     "MOST",
     "PALE",

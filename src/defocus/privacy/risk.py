@@ -187,7 +187,7 @@ class Risk:
             case "gaussian":
                 return math.log(rare) - float(log_ndtr(ndtri(rare) - amount))
             case _:
-                return amount - math.log1p(-float(budget.delta) / rare)
+                return amount - math.log(1 - Fraction(budget.delta) / Fraction(self.exception))
 
     def _checked(self, kind: str, delta: Number) -> str:
         name, _ = checked_kind(kind, delta)
@@ -207,21 +207,23 @@ class Risk:
 
     def _within_posterior(self, prior: Number, most: Number, kind: str, delta: Number) -> float:
         p, q = Fraction(prior), Fraction(most)
-        distance = _log(q * (1 - p) / (p * (1 - q)))
-        if kind == "pure":
-            return _room(distance, delta)
-        if kind == "approximate":
-            return _room(distance + math.log1p(-float(delta) / float(self.exception)), delta)
-        rare = below(self.exception)
-        return _apart(ndtri(max(rare * math.exp(-distance), 1e-300)), ndtri(rare))
+        ratio = q * (1 - p) / (p * (1 - q))
+        if kind == "gaussian":
+            rare = below(self.exception)
+            return _apart(ndtri(max(rare * math.exp(-_log(ratio)), 1e-300)), ndtri(rare))
+        return _log(ratio * (1 - _padded(delta) / Fraction(self.exception or 1)), delta)
 
 
 def _within_attack(alpha: Number, most: Number, kind: str, delta: Number) -> float:
     if kind == "gaussian":
         return _apart(ndtri(above(alpha)), ndtri(below(most)))
-    a, b, d = Fraction(alpha), Fraction(most), Fraction(delta)
-    ratio = max((b - d) / a, (1 - a - d) / (1 - b))
-    return _room(_log(ratio) if ratio > 1 else 0.0, delta)
+    a, b, d = Fraction(alpha), Fraction(most), _padded(delta)
+    return _log(max((b - d) / a, (1 - a - d) / (1 - b)), delta)
+
+
+def _padded(delta: Number) -> Fraction:
+    """What a filter that is to keep ``delta`` may reach."""
+    return Fraction(delta) * (2 - Fraction(_SAFE))
 
 
 def _pair(name: str, given: Any, start: str, end: str) -> tuple[Number, Number]:
@@ -242,9 +244,11 @@ def _pair(name: str, given: Any, start: str, end: str) -> tuple[Number, Number]:
     return low, high
 
 
-def _log(ratio: Fraction) -> float:
+def _log(ratio: Fraction, delta: Number = 0) -> float:
     """The logarithm of a ratio above one, which keeps its digits near one and cannot overflow."""
-    return math.log1p(ratio - 1) if ratio < 2 else math.log(ratio.numerator) - math.log(ratio.denominator)
+    if ratio < 2:
+        return _room(math.log1p(float(max(ratio - 1, Fraction(0)))), delta)
+    return math.log(ratio.numerator) - math.log(ratio.denominator)
 
 
 def _sigmoid(odds: float) -> float:

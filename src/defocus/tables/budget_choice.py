@@ -333,7 +333,8 @@ class Choice:
         limits = [limit for limit in (self.needed, self.allowed) if limit is not None]
         low = 0.0 if self.needed is None else size(self.needed)
         high = math.inf if self.allowed is None else size(self.allowed)
-        return low <= size(budget) <= high and all(limit.delta == budget.delta for limit in limits)
+        composes = self.need is None or all(budget.direct <= limit.direct for limit in limits)
+        return low <= size(budget) <= high and composes and all(limit.delta == budget.delta for limit in limits)
 
     def _range(self) -> str:
         if not self.meets:
@@ -572,17 +573,13 @@ def _fewest(need: Need, law: str, noise: float) -> int | None:
 
 def _admitted(need: Need, budget: Budget) -> int:
     """How many of the releases a budget allows."""
-    rule = filter_for(budget)
-
-    def fit(times: int, law: str) -> bool:
-        return rule.admits(rule.start, replace(need, releases=times).event(law, need.noise(law)))
-
-    most = 0
+    rule, most = filter_for(budget), 0
     for law in _laws(kind_of(budget)):
-        low, high = 0, need.releases
+        low, high, noise = 0, need.releases, need.noise(law)
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (middle, high) if fit(middle, law) else (low, middle)
+            fits = rule.admits(rule.start, replace(need, releases=middle).event(law, noise))
+            low, high = (middle, high) if fits else (low, middle)
         most = max(most, low)
     return most
 
