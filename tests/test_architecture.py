@@ -30,6 +30,7 @@ DECLARED = {
     "graphs/node_names.py": "the type of a name that is a UUID: none is drawn",
     "learning/sampling.py": "the type of a user who is a UUID: none is drawn",
     "ledger/terms.py": "the identity of a new ledger",
+    "ledger/declarations.py": "the salt that hides which data a ledger knows",
     "workloads/p_identity.py": "a public starting point of a search: no privacy rests on it",
 }
 """Where a module may touch another source of randomness than Bits, and why."""

@@ -231,6 +231,7 @@ PUBLIC: Mapping[str, str] = {
         "local.Comparison.of", "local.Option", "local.collection_event",
         "mechanisms.RandomizedResponse.interval", "noise.bernoulli_exp", "privacy.Adjacency",
         "privacy.Budget.covers", "privacy.from_wire", "tables.Bound.of", "tables.Column",
+        "tables.Choice.sign", "tables.Choice.take", "tables.choose_budget",
         "tables.Column.value", "tables.Kind", "tables.Schema", "tables.Table.bound",
         "tables.Table.cube", "tables.Table.derive", "tables.Table.group_by", "tables.Table.part",
         "tables.correlation", "tables.covariance", "tables.histogram"), _FACTS),

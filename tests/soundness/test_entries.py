@@ -8,6 +8,7 @@ COMMANDS = {
     "export": "what was released", "ledger show": "the ledger only", "ledger verify": "the ledger only",
     "ledger declare": "the ledger only", "units": "the ledger only",
     "account": "public facts", "calibrate": "public facts", "advise": "public facts", "choose": "public facts",
+    "choose-budget": "public facts",
     "audit": "synthetic neighbours", "estimate": "randomised reports", "shuffler": "sealed reports",
     "predict": "applies what was released to the caller's own rows",
 }  # fmt: skip

@@ -24,10 +24,11 @@ from defocus.cli.options import (
     Rho,
     SpendDelta,
     Where,
+    Who,
     price_of,
 )
 
-__all__ = ["ProcessName", "TaskName", "choose", "commands", "estimate", "shuffler"]
+__all__ = ["KindName", "ProcessName", "TaskName", "choose", "choose_budget", "commands", "estimate", "shuffler"]
 
 
 commands = typer.Typer()
@@ -233,6 +234,70 @@ def units(
     ledgers.show_units(where, as_json=as_json)
 
 
+class KindName(StrEnum):
+    """How a budget is stated."""
+
+    PURE = "pure"
+    GAUSSIAN = "gaussian"
+    APPROXIMATE = "approximate"
+
+
+@commands.command("choose-budget")
+def choose_budget(
+    *,
+    posterior: Annotated[
+        tuple[float, float] | None,
+        typer.Option(metavar="PRIOR LARGEST", help="A belief that one person is in the data, and the largest after."),
+    ] = None,
+    attack: Annotated[
+        tuple[float, float] | None,
+        typer.Option(metavar="FPR TPR", help="A test's false-positive rate, and the largest true-positive rate."),
+    ] = None,
+    error: Annotated[float | None, typer.Option(help="The largest expected error of a count, or of a mean.")] = None,
+    bounds: Annotated[
+        tuple[float, float] | None, typer.Option(metavar="LOW HIGH", help="The least and largest value of a mean.")
+    ] = None,
+    people: Annotated[int | None, typer.Option(help="How many people a mean or a test is about.")] = None,
+    power: Annotated[float | None, typer.Option(help="The probability with which a test notices --effect.")] = None,
+    effect: Annotated[float | None, typer.Option(help="The difference that the test is to notice.")] = None,
+    proportion: Annotated[float | None, typer.Option(help="The proportion without an effect.")] = None,
+    mean: Annotated[float | None, typer.Option(help="The mean without an effect; needs --bounds.")] = None,
+    releases: Annotated[int, typer.Option(help="How many such releases the budget must allow.")] = 1,
+    kind: Annotated[KindName, typer.Option(help="Epsilon alone, mu, or epsilon and delta.")] = KindName.PURE,
+    delta: Annotated[float | None, typer.Option(help="The delta of an approximate budget.")] = None,
+    exception: Annotated[
+        float | None, typer.Option(help="The probability with which a belief may be above the largest.")
+    ] = None,
+    ledger: Annotated[
+        str | None, typer.Option("--sign", metavar="LEDGER", help="Write the choice into a ledger with this budget.")
+    ] = None,
+    who: Who = None,
+    plot: Annotated[Path | None, typer.Option(help="Plot the risk against the error.")] = None,
+    explain: Explain = False,
+    as_json: Json = False,
+) -> None:
+    """Choose a budget by the risk it may bring, the error or power it must allow, or both. See also choose.
+
+    Exit code 1 if what is needed takes more than the risk allows. defocus choose compares models of trust instead.
+    """
+    from defocus.cli import budget_choice  # noqa: PLC0415 # a command loads what it needs
+
+    need = budget_choice.Asked(
+        error=error, bounds=bounds, people=people, power=power, effect=effect, proportion=proportion, mean=mean
+    )
+    found = budget_choice.choose(
+        need,
+        posterior=posterior,
+        attack=attack,
+        releases=releases,
+        kind=kind.value,
+        delta=delta,
+        exception=exception,
+    )
+    budget_choice.show(found, ledger=ledger, who=who, plot=plot, explain=explain, as_json=as_json)
+    raise typer.Exit(0 if found.meets else 1)
+
+
 class TaskName(StrEnum):
     """What is to be estimated."""
 
@@ -261,7 +326,7 @@ def choose(
     plot: Annotated[Path | None, typer.Option(help="Plot the errors against the number of users.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Compare a trusted collector, a shuffler and no trust at all, and recommend one."""
+    """Compare a trusted collector, a shuffler and no trust at all, and recommend one. See also choose-budget."""
     from defocus.cli import collection  # noqa: PLC0415 # a command loads what it needs
 
     question = collection.Asked(

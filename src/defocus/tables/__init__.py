@@ -15,6 +15,7 @@ from defocus.tables.aggregates import (
     quantile,
     quantiles,
 )
+from defocus.tables.budget_choice import Choice, choose_budget
 from defocus.tables.contribution import Bound
 from defocus.tables.cubes import Cube
 from defocus.tables.open import open  # noqa: A004  # reads as dp.open
@@ -39,6 +40,7 @@ __all__ = [
     "Answer",
     "AnswerColumn",
     "Bound",
+    "Choice",
     "Column",
     "Cube",
     "Grouped",
@@ -50,6 +52,7 @@ __all__ = [
     "Released",
     "Schema",
     "Table",
+    "choose_budget",
     "correlation",
     "count",
     "count_distinct",
