@@ -102,6 +102,7 @@ _CODE = re.compile(
     | (?<![\w-])(?<!--set\ )(?P<name>[a-z_]+)=
       (?: (?:dp\.)?(?P<unit>[a-z]+)\((?:(?:max_degree|bound)=)?(?P<inside>[^()]*)\)
         | \((?P<pair>"[^"]*",\ "[^"]*")\)
+        | \((?P<numbers>[\d.]+,\ [\d.]+)\)
         | (?P<list>\[…\])
         | "(?P<text>[^"]*)"
         | (?P<plain>…|[\w.+-]*\w) )?""",
@@ -148,6 +149,8 @@ def _value(argument: re.Match[str]) -> str:
         return inside.strip('"') if kind == "user" else f"{name} --bound {inside}" if inside else name
     if argument["pair"] is not None:
         return argument["pair"].replace('"', "").replace(", ", ",")
+    if argument["numbers"] is not None:
+        return argument["numbers"].replace(",", "")
     if argument["list"] is not None:
         return "FILE"
     value = argument["text"] or argument["plain"] or ""
