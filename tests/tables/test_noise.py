@@ -1,14 +1,20 @@
 """Every measurement has the noise that it is charged for."""
 
+import itertools
 from fractions import Fraction
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+import defocus as dp
+from defocus.mechanisms import Laplace
 from defocus.noise.testing import seeded
-from defocus.privacy import Sensitivity
+from defocus.privacy import NOTHING, Sensitivity
 from defocus.privacy.events import DiscreteGaussian, DiscreteLaplace
-from defocus.tables.noise import CellNoise, gaussian, laplace
+from defocus.tables.noise import CellNoise, PersonWeight, gaussian, laplace
 
 SENSITIVITY = Sensitivity(1000)
 NOISES = {"laplace": laplace(SENSITIVITY, Fraction(1, 2)), "gaussian": gaussian(SENSITIVITY, 2.0)}
@@ -49,3 +55,100 @@ def test_no_cells_need_no_noise() -> None:
 
 def test_each_is_called_by_its_name() -> None:
     assert [noise.words for noise in NOISES.values()] == ["discrete Laplace noise", "discrete Gaussian noise"]
+
+
+def people(tmp_path: Path, values: list[Any], unit: dp.privacy.Unit) -> dp.tables.Table:
+    frame = pa.table({"x": pa.array(values, pa.float64())})
+    return dp.open(frame, name="people", unit=unit, budget=dp.Budget(1000, 1e-2), ledger=tmp_path / "p.ledger")
+
+
+def test_where_the_number_of_rows_is_public_counts_are_exact_and_owe_nothing(tmp_path: Path) -> None:
+    table = people(tmp_path, [1.0, 2.0, None, 4.0], dp.rows(replace=True))
+    answer = table.agg(n=dp.count()).release(epsilon=1)
+    assert answer.to_arrow()["n"].to_pylist() == [4]
+    assert answer.receipt.event == NOTHING
+    assert (answer.columns[0].low[0], answer.columns[0].high[0]) == (4, 4)
+    for other in (
+        table.where("x > 1").agg(n=dp.count()),
+        table.agg(n=dp.count("x")),
+        table.derive(y="CASE WHEN x > 1 THEN 1 ELSE 0 END").group_by("y", keys=[0, 1]).agg(n=dp.count()),
+    ):
+        assert other.preview(epsilon=1).event != NOTHING
+
+
+@pytest.mark.statistical
+def test_a_mean_of_a_public_number_of_rows_has_the_error_of_its_sum(tmp_path: Path) -> None:
+    n, top = 10_000, 120
+    values = np.random.default_rng(3).uniform(0, top, n)
+    query = people(tmp_path, values.tolist(), dp.rows(replace=True)).agg(m=dp.mean("x", 0, top, missing=0))
+    assert query.preview(epsilon=1).event == DiscreteLaplace(1 << 24, 1 << 24)
+    bits = seeded(5)
+    errors = [query.release(epsilon=1, bits=bits).columns[0].values[0] - values.mean() for _ in range(400)]
+    typical = float(np.mean(np.abs(errors))) / (top / n)
+    assert abs(typical - 1) < 5 / np.sqrt(400)
+
+
+@pytest.mark.parametrize("cells", [1, 2, 3, 4])
+def test_cells_beside_the_first_move_by_no_more_than_is_charged_where_the_number_is_public(cells: int) -> None:
+    """All ways to divide a row of weight 3, replaced by all others."""
+    person = PersonWeight(None, 3, 1, 1, replace=True, number_is_public=True)
+    parts = [np.array(part) for part in itertools.product(range(4), repeat=cells) if sum(part) == 3]
+    moves = [after[1:] - before[1:] for before in parts for after in parts]
+    charged = person.cells(cells)
+    most_l1 = max(int(np.abs(move).sum()) for move in moves)
+    most_l2 = max(int(np.square(move).sum()) for move in moves)
+    if charged is None:
+        assert most_l1 == 0
+    else:
+        assert most_l1 == charged.l1
+        assert most_l2 <= charged.l2_squared
+        assert cells == 2 or charged == person.rows
+
+
+def test_the_noise_of_what_the_others_leave_is_known() -> None:
+    noise = CellNoise(Laplace(scale=40, sensitivity=10), Sensitivity(10), total=True)
+    bits, cells = seeded(1), np.array([[500, 300, 200]])
+    drawn = np.array([noise.noisy(cells, bits, 1).cells[0] for _ in range(4000)])
+    assert (drawn.sum(axis=1) == 1000).all()
+    weights = np.array([2.0, 5.0, 1.0])
+    said = float(noise.noisy(cells, bits, 1).count("n", weights, "").errors[0])
+    assert float((drawn @ weights).std()) == pytest.approx(said, rel=0.06)
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+@pytest.mark.parametrize(
+    "aggregate",
+    [
+        dp.count(),
+        dp.count("x"),
+        dp.sum("x", 0, 3),
+        dp.variance("x", 0, 3),
+        dp.histogram("x", [0, 1, 3]),
+        dp.count_units(),
+        dp.count_distinct("i"),
+    ],
+    ids=lambda aggregate: aggregate.words,
+)
+def test_rows_of_a_person_without_a_column_move_cells_by_no_more_than_is_charged(
+    tmp_path: Path, aggregate: Any, replaced: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All that two persons with at most two rows may own, beside the rows of others; cells are seen before noise."""
+    seen: list[Any] = []
+    monkeypatch.setattr(CellNoise, "add", lambda _, cells, __: seen.append(np.array(cells)) or cells)
+    owned: list[tuple[Any, ...]] = [(), (0.0,), (3.0,), (None,), (0.0, 3.0), (3.0, 3.0), (2.0, None)]
+    with dp.Ledger.open(
+        tmp_path / "h.ledger", budget=dp.Budget(1000), unit=dp.user("p", replace=replaced), dataset="hospital"
+    ) as ledger:
+        exact = {}
+        for mine in owned:
+            rows = [1.0, *mine]
+            whole = pa.array([None if x is None else int(x) for x in rows], pa.int64())
+            frame = pa.table({"x": pa.array(rows, pa.float64()), "i": whole})
+            table = dp.open(frame, ledger=ledger, name="v", unit=dp.rows(per_person=2))
+            seen.clear()
+            event = table.agg(a=aggregate).release(epsilon=1).receipt.event
+            exact[mine] = np.concatenate([cells.ravel() for cells in seen])
+        pairs = [(one, two) for one in owned for two in (owned if replaced else [()])]
+        moved = max(int(np.abs(exact[one] - exact[two]).sum()) for one, two in pairs)
+    assert isinstance(event, DiscreteLaplace)
+    assert 0 < moved <= event.sensitivity

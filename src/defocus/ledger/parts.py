@@ -63,6 +63,11 @@ class Parts:
                 f"Parts cannot be counted apart where the unit is {unit}: its row may move from one part to another.",
                 fix="leave the parts out of this ledger, or protect units that are added or removed.",
             )
+        if unit.per_person not in {None, 1}:
+            raise InvalidParameterError(
+                f"Parts cannot be counted apart where the unit is {unit}: one person may be in several.",
+                fix="leave the parts out of this ledger, or protect people who are in one part each.",
+            )
         if unit.kind not in ({"rows", "event"} if self.apart == _ROWS else {"user"}):
             raise InvalidParameterError(
                 f"That {_WHY[self.apart]} says nothing about {unit}.",

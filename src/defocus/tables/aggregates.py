@@ -316,7 +316,7 @@ class Quantile(Measured):
         """By what would be best with the whole budget: decided once, since the cost follows."""
         if self.intervals:
             return False
-        best = Quantiles(levels=self.levels, epsilon=epsilon, buckets=self.buckets, sensitivity=person.person)
+        best = Quantiles(levels=self.levels, epsilon=epsilon, buckets=self.buckets, sensitivity=person.heaviest)
         return not isinstance(best.event, DiscreteLaplace)
 
     def found(self, ranges: Ranges) -> Self:
@@ -329,7 +329,7 @@ class Quantile(Measured):
             levels=self.levels,
             epsilon=planned,
             buckets=self.buckets,
-            sensitivity=person.person,
+            sensitivity=person.heaviest,
             replace=person.replace,
             method="search" if chooses else "tree",
         )

@@ -94,7 +94,7 @@ class Cube:
     def plan(self, *, epsilon: Number, delta: Number | None = None) -> workloads.Plan:
         """What is measured, how exact the counts will be, and what else could have been measured."""
         wanted = workloads.marginals(self._sizes, up_to=min(self.ways, len(self.columns)))
-        weight = _GRID * (1 if self.bound is None else self.bound.total)
+        weight = _GRID * ((self.ledger.unit.per_person or 1) if self.bound is None else self.bound.total)
         return workloads.plan(
             wanted, epsilon=epsilon, delta=delta, unit=self.ledger.unit, contribution=weight, total=_GRID * _ROWS
         )

@@ -13,7 +13,7 @@ from defocus.errors import Number
 from defocus.mechanisms import Gaussian, Laplace
 from defocus.mechanisms.mechanism import add
 from defocus.noise import Bits, discrete_gaussian
-from defocus.privacy.events import DiscreteGaussian, Event
+from defocus.privacy.events import NOTHING, DiscreteGaussian, Event
 from defocus.privacy.sensitivity import Sensitivity
 from defocus.tables.contribution import Bound, root_above
 
@@ -35,6 +35,10 @@ class PersonWeight:
     people_grid: int
     people_in: int
     replace: bool
+    """Whether a row or person is replaced by another; else as many ``changes`` come or go."""
+    changes: int = 1
+    number_is_public: bool = False
+    """Whether all rows are asked about, in one group, and how many there are is public."""
 
     @property
     def find(self) -> bool:
@@ -59,28 +63,45 @@ class PersonWeight:
         l2 = self.people_grid * root_above(self.people_in)
         return self.moved(Sensitivity(self.people_grid * self.people_in, l2**2))
 
+    @property
+    def heaviest(self) -> int:
+        """What all that comes or goes weighs; of a row or person that is replaced, what either weighs."""
+        return self.person * self.changes
+
+    def cells(self, number: int) -> Sensitivity | None:
+        """How far the cells of one division of rows move; None if they do not.
+
+        Where the number of rows is public, so is the sum of all cells, and the first follows from the others. A row
+        moves one other cell by at most its weight, and several as any it replaces.
+        """
+        if not self.number_is_public:
+            return self.rows
+        return None if number == 1 else Sensitivity(self.person) if number == 2 else self.rows
+
     def moved(self, sensitivity: Sensitivity) -> Sensitivity:
         """The same under the neighbours of the ledger."""
-        return sensitivity.replaced() if self.replace else sensitivity
+        return sensitivity.replaced() if self.replace else sensitivity.times(self.changes)
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class CellNoise:
-    """Independent noise on each cell for what has this sensitivity, and what it owes."""
+    """Independent noise on each cell for what has this sensitivity, and what it owes; none where nothing moves."""
 
-    mechanism: Laplace | Gaussian
-    sensitivity: Sensitivity
+    mechanism: Laplace | Gaussian | None
+    sensitivity: Sensitivity | None
+    total: bool = False
+    """Whether the sum of all cells is public, so that the first cell gets no noise and follows from the others."""
 
     @property
     def event(self) -> Event:
         """What one release of all cells owes."""
-        return self.mechanism.event
+        return NOTHING if self.mechanism is None else self.mechanism.event
 
     @property
     def variance(self) -> float:
         """The variance of one cell, in squared steps of the grid."""
-        return self.mechanism.variance
+        return 0.0 if self.mechanism is None else self.mechanism.variance
 
     @property
     def width(self) -> float:
@@ -93,14 +114,26 @@ class CellNoise:
     @property
     def words(self) -> str:
         """The kind of noise."""
+        if self.mechanism is None:
+            return "no noise, since the number of rows is public,"
         return "discrete Laplace noise" if isinstance(self.mechanism, Laplace) else "discrete Gaussian noise"
 
     def noisy(self, cells: npt.NDArray[np.int64], bits: Bits, grid: int) -> "Noisy":
         """The cells with fresh noise, in rows."""
-        return Noisy(self.add(cells, bits) / grid, self.variance / grid**2, self.width, self.words)
+        if not self.total:
+            return self.around(self.add(cells, bits) / grid, grid)
+        others = self.add(cells[:, 1:], bits)
+        first = cells.sum(axis=1, keepdims=True) - others.sum(axis=1, keepdims=True)
+        return self.around(np.concatenate([first, others], axis=1) / grid, grid)
+
+    def around(self, cells: npt.NDArray[np.float64], grid: int) -> "Noisy":
+        """Cells that have, or would have, this noise."""
+        return Noisy(cells, self.variance / grid**2, self.width, self.words, self.total)
 
     def add(self, cells: npt.NDArray[np.int64], bits: Bits) -> npt.NDArray[np.int64]:
         """The cells with fresh noise."""
+        if self.mechanism is None:
+            return cells
         flat = np.ascontiguousarray(cells, dtype=np.int64).ravel()
         if not flat.size:
             return cells
@@ -138,11 +171,17 @@ class Noisy:
     width: float
     """How many standard errors make a 95 % interval."""
     words: str
+    total: bool = False
+    """Whether the sum of all cells is exact, and the first is what the others leave of it."""
+
+    def felt(self, coefficients: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """What the noise of each cell is multiplied with in a combination of cells; the last axis counts cells."""
+        return coefficients[..., 1:] - coefficients[..., :1] if self.total else coefficients
 
     def count(self, name: str, coefficients: npt.NDArray[np.float64], how: str) -> AnswerColumn:
         """A number that is the cells multiplied with these coefficients."""
         values = self.cells @ coefficients
-        errors = np.full(len(values), np.sqrt(np.square(coefficients).sum() * self.variance))
+        errors = np.full(len(values), np.sqrt(np.square(self.felt(coefficients)).sum() * self.variance))
         half = self.width * errors
         low, high = values - half, values + half
         return AnswerColumn(name, values, errors, low, high, integral=True, how=how, tails=Tails.LOG_CONCAVE)

@@ -5,7 +5,7 @@ Statistics that can share a measurement do.
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import TypeAlias, TypeVar, final
@@ -17,6 +17,7 @@ from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event, Exponential, Pure, compose
 from defocus.privacy.numbers import at_most
 from defocus.privacy.sensitivity import Sensitivity
+from defocus.privacy.units import Unit
 from defocus.tables.aggregates import Aggregate, Measured
 from defocus.tables.contribution import Bound
 from defocus.tables.measurement import Statement
@@ -322,19 +323,26 @@ def plan(
     bound: Bound | None,
     budget: Budget,
     *,
-    replace: bool,
+    unit: Unit,
     keys: int | None,
     weights: Mapping[str, Number],
+    everything: bool = False,
 ) -> Plan:
     """The plan with the least total relative error, as far as it is known before the data is seen.
 
-    ``keys`` is the number of public groups, None where they are to be found.
+    ``keys`` is the number of public groups, None where they are to be found; ``everything`` says that all rows of the
+    table are asked about, in one group.
     """
     assert budget.epsilon is not None  # noqa: S101  # a question is paid for in epsilon, and perhaps in delta
     epsilon, delta = Fraction(budget.epsilon), Fraction(budget.delta or 0)
     if keys is None and not delta:
         raise keys_need_delta(1e-5)
-    person = _weighed(arrangement, bound, keys, epsilon, replace=replace)
+    if keys is None and unit.per_person not in {None, 1}:
+        raise NotDeclaredError(
+            f"Keys are found by counting persons, and these rows do not say whose they are: they protect {unit}.",
+            fix='name the keys; or name the column of the person: unit=dp.user("…").',
+        )
+    person = _weighed(arrangement, bound, keys, epsilon, unit, everything=everything)
     searched = epsilon * _CONTRIBUTIONS if person.find else Fraction(0)
     left = (epsilon - searched) * (1 if keys is not None else 1 - _KEYS)
     tasks = _tasks(arrangement, person, {name: float(weight) for name, weight in weights.items()}, epsilon)
@@ -342,7 +350,7 @@ def plan(
     selection = None
     if keys is None:
         part, spent = delta / 2 if uses_delta else delta, (epsilon - searched) * _KEYS
-        selection = PartitionSelection(epsilon=spent, delta=part, groups=person.people_in, replace=replace)
+        selection = PartitionSelection(epsilon=spent, delta=part, groups=person.people_in, replace=person.replace)
     return Plan(
         arrangement=arrangement,
         grid=person.grid,
@@ -350,12 +358,21 @@ def plan(
         contributions=laplace(person.moved(Sensitivity(1)), searched) if person.find else None,
         selection=selection,
         findings={
-            text: RangeFinding(epsilon=noises.epsilon(("bounds", text)), sensitivity=person.person, replace=replace)
+            text: RangeFinding(
+                epsilon=noises.epsilon(("bounds", text)), sensitivity=person.heaviest, replace=person.replace
+            )
             for text in arrangement.searched
         },
-        splits=tuple(noises.noise(("split", i), person.rows) for i in range(len(arrangement.splits))),
+        splits=tuple(_split(noises, person, i, split.cells) for i, split in enumerate(arrangement.splits)),
         others=_others(arrangement, person, noises, {task.key for task in tasks if task.chooses}),
     )
+
+
+def _split(noises: Noises, person: PersonWeight, place: int, cells: int) -> CellNoise:
+    """The noise of one division of rows."""
+    sensitivity = person.cells(cells)
+    noise = CellNoise(None, None) if sensitivity is None else noises.noise(("split", place), sensitivity)
+    return replace(noise, total=person.number_is_public)
 
 
 def keys_need_delta(left: float) -> NotDeclaredError:
@@ -369,13 +386,28 @@ def keys_need_delta(left: float) -> NotDeclaredError:
 
 
 def _weighed(
-    arrangement: MeasurementPlan, bound: Bound | None, keys: int | None, epsilon: Fraction, *, replace: bool
+    arrangement: MeasurementPlan,
+    bound: Bound | None,
+    keys: int | None,
+    epsilon: Fraction,
+    unit: Unit,
+    *,
+    everything: bool,
 ) -> PersonWeight:
+    public = unit.number_is_public
     people_in = 1 if bound is None else bound.people_in if keys is None else min(bound.people_in, keys)
     measurements = len(arrangement.splits) + len(arrangement.apart) + len(arrangement.searched)
-    share = epsilon / (measurements * (2 if replace else 1))
+    share = epsilon / (measurements * unit.changes)
     rows = 1 if bound is None else _FOUND if bound.find else bound.total
-    return PersonWeight(bound, _grid(rows, share) * rows, _grid(people_in, share), people_in, replace)
+    return PersonWeight(
+        bound,
+        _grid(rows, share) * rows,
+        _grid(people_in, share),
+        people_in,
+        replace=public,
+        changes=1 if public else unit.changes,
+        number_is_public=public and everything and unit.kind == "rows" and bound is None,
+    )
 
 
 def _tasks(
@@ -383,7 +415,9 @@ def _tasks(
 ) -> list[Task]:
     """The tasks of the splits, of the aggregates that are measured by themselves, and of the bounds to be found."""
     splits = [
-        Task(("split", i), arrangement.importance(i, weights), person.rows) for i in range(len(arrangement.splits))
+        Task(("split", i), arrangement.importance(i, weights), sensitivity)
+        for i, split in enumerate(arrangement.splits)
+        if (sensitivity := person.cells(split.cells)) is not None
     ]
     apart = [
         Task(

@@ -12,7 +12,6 @@ from defocus.ledger import Ledger, Receipt
 from defocus.ledger.declarations import allowed
 from defocus.noise import Bits
 from defocus.noise.bits import source as bits_of
-from defocus.privacy.units import Adjacency
 from defocus.release.charge import spendable
 from defocus.release.paid_computation import perform
 from defocus.release.preview import previewed
@@ -91,9 +90,10 @@ class Query:
             self.arrangement,
             self.bound,
             spendable(epsilon, delta),
-            replace=self.ledger.unit.adjacency is Adjacency.REPLACE,
+            unit=self.ledger.unit,
             keys=None if self.keys is None else self.keys.number,
             weights=self.weights,
+            everything=not self.by and not self.rows.steps and not self.rows.words,
         )
 
     def preview(self, *, epsilon: Number, delta: Number | None = None) -> Preview:

@@ -258,7 +258,7 @@ class Statistic(Aggregate):
             return PreviewColumn(name, "how exact it will be depends on the bounds that are found")
         by_size, how = [], ""
         for size in SIZES:
-            noisy = Noisy(expected(split, size), noise.variance / grid**2, noise.width, noise.words)
+            noisy = noise.around(expected(split, size), grid)
             column = self.read(name, split, noisy)
             how = column.how
             by_size.append((size, float(column.errors[0]), float((column.high - column.low)[0] / 2)))
@@ -295,7 +295,7 @@ class Statistic(Aggregate):
             ends = values - half, values + half
             return AnswerColumn(name, values, errors, *ends, integral=False, how=how, tails=Tails.LOG_CONCAVE)
         # Where the noise could hide the whole group, a quotient says nothing beyond its range.
-        few = sums[0] <= noisy.width * np.sqrt(np.square(coefficients[0]).sum() * noisy.variance)
+        few = sums[0] <= noisy.width * np.sqrt(np.square(noisy.felt(coefficients[0])).sum() * noisy.variance)
         unsure = few | ~np.isfinite(errors)
         for places in moments.variances:
             unsure |= _flat(sums, coefficients, list(places), noisy)
@@ -330,7 +330,7 @@ def _errors(
     """Standard errors by the derivatives of a formula; each sum is the cells multiplied with its coefficients."""
     gradient = np.stack(slopes(formula, sums, values))
     spread = np.einsum("mg,mc->gc", gradient, coefficients)
-    return np.asarray(np.sqrt(np.square(spread).sum(axis=1) * noisy.variance))
+    return np.asarray(np.sqrt(np.square(noisy.felt(spread)).sum(axis=1) * noisy.variance))
 
 
 def _flat(sums: tuple[_Floats, ...], coefficients: _Floats, places: list[int], noisy: Noisy) -> npt.NDArray[np.bool_]:
@@ -343,7 +343,7 @@ def _flat(sums: tuple[_Floats, ...], coefficients: _Floats, places: list[int], n
 
 def _quotients(above: _Floats, below: _Floats, noisy: Noisy) -> tuple[_Floats, _Floats]:
     """The least and largest q with |(above - q below) · cells| within what its noise explains; infinite without any."""
-    n, d = noisy.cells @ above, noisy.cells @ below
+    n, d, above, below = noisy.cells @ above, noisy.cells @ below, noisy.felt(above), noisy.felt(below)
     noise = noisy.width**2 * noisy.variance
     a, b, c = d**2 - noise * (below @ below), n * d - noise * (above @ below), n**2 - noise * (above @ above)
     bounded = a > 0
