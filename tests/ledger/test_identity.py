@@ -41,7 +41,9 @@ def test_a_folder_is_its_files_without_ledgers(tmp_path: Path) -> None:
     before = identity(tmp_path)
     (tmp_path / "data.ledger").write_bytes(b"changes with every charge")
     (tmp_path / "data.ledger.anchor").write_bytes(b"likewise")
-    assert identity(tmp_path) == before
+    (tmp_path / "year=1" / "_SUCCESS").write_bytes(b"")
+    (tmp_path / "year=1" / ".a.parquet.crc").write_bytes(b"crc")
+    assert identity(tmp_path) == before == identity(str(tmp_path / "*" / "*.parquet"))
     (tmp_path / "year=1" / "b.parquet").write_bytes(b"two")
     assert identity(tmp_path) != before
 

@@ -67,7 +67,12 @@ def _files(listed: list[Any] | tuple[Any, ...]) -> Iterator[Path]:
         path = Path(one).expanduser()
         for found in [path] if path.exists() else map(Path, glob(str(path), recursive=True)):  # noqa: PTH207
             inside = sorted(found.rglob("*")) if found.is_dir() else [found]
-            yield from (file.resolve() for file in inside if file.is_file() and file.suffix.lower() not in _KEPT)
+            yield from (file.resolve() for file in inside if file.is_file() and _holds_rows(file))
+
+
+def _holds_rows(file: Path) -> bool:
+    """Not a ledger, nor what Spark and others write beside their data."""
+    return file.suffix.lower() not in _KEPT and not file.name.startswith(("_", "."))
 
 
 def _digest(file: Path) -> str:

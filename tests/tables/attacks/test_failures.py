@@ -151,6 +151,7 @@ def test_a_server_that_allows_no_more_time_is_told_as_such(
                 ask(table)
             sound(table, charges=1)
             table.ledger.charge(dp.privacy.Pure(0.25), purpose="goes on")
+            table.ledger.declare(renew=True, why="the same people without the wait")
         owner.execute("ALTER ROLE hurried RESET statement_timeout")
         with (
             opened(server.replace("postgres:", "hurried:"), tmp_path, "failing.visits") as table,
