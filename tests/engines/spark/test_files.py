@@ -88,7 +88,7 @@ def test_a_kept_answer_is_found_again_and_only_for_the_same_files_or_table(spark
         assert asked(opened(data, place, **more)) == asked(opened(data, place, **more))
     for place, data, more in [*ways[:2], (ways[3][0], spark, {"table": "others"})]:
         pq.write_table(rows, place / "2.parquet")
-        with pytest.raises(DefocusError, match="to another question|other data under the name"):
+        with pytest.raises(DefocusError, match=r"to another question|other data under the name"):
             asked(opened(data, place, **more))
 
 
