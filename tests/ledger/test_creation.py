@@ -69,6 +69,13 @@ def test_an_existing_ledger_opens_without_repeating_its_terms(opened: Opener) ->
     )
 
 
+@pytest.mark.parametrize("said", [{}, {"dataset": "visits"}, {"read_only": True}])
+def test_a_path_with_a_slip_leaves_no_file_behind(tmp_path: Path, said: dict[str, Any]) -> None:
+    with pytest.raises(LedgerUnavailableError, match="There is no ledger"):
+        Ledger.open(tmp_path / "visist.ledger", **said)
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize(
     ("changed", "named"),
     [

@@ -131,12 +131,14 @@ class Ledger:
         store = Store(place_of(where, timeout=timeout, read_only=read_only))
         try:
             file = anchor_file_of(anchor_file, store.place, where)
+            given = None if read_only else (dataset, unit, budget)
+            if (given is None or None in given) and not is_there(store, file):
+                make(store, given, who)  # which refuses, before a file is left behind
             # Making a ledger and starting its anchor file must look like one step to others who open it.
             with contextlib.nullcontext() if file is None or read_only else file.lock():
                 there = is_there(store, file)
                 if not there:
                     facts["purposes"] = purposes_of(facts.get("purposes"))
-                    given = None if read_only else (dataset, unit, budget)
                     make(store, given, who, parts=parts, filter=filter, **facts)
                 with store.session() as session:
                     terms = terms_of(session)
