@@ -36,6 +36,7 @@ def test_every_measurement_has_the_noise_of_its_own_reach(table: Table, name: st
     planned = table.agg(n=dp.count(), m=dp.mean("x", 0, 10), **{name: ASKED[asked]}).plan(epsilon=1)
     person = planned.grid * 5
     for noise in planned.splits:
+        assert isinstance(noise.mechanism, Laplace)
         assert noise.mechanism.sensitivity == person
     for other in planned.others.values():
         if isinstance(other, CellNoise) and isinstance(other.mechanism, Laplace):
