@@ -226,3 +226,14 @@ def test_what_receipts_show_does_not_tell_which_data_it_is(tmp_path: Path, monke
             shown.append(ledger.charge(Laplace(10), purpose="visits", who="Ada").to_dict())
     assert shown[0].pop("hash") != shown[1].pop("hash")
     assert "identity" not in str(shown)
+
+
+def test_declarations_are_kept_by_every_database(opened: Any) -> None:
+    ledger = opened()
+    contacts = ledger.data("contacts", unit=edge(per_person=2), purposes=["care"], identity="a file")
+    contacts.charge(Laplace(100), purpose="care", question="edges")
+    again = opened().data("contacts", identity="a file")
+    assert (again.unit, again.purposes) == (edge(per_person=2), ("care",))
+    with pytest.raises(LedgerMismatchError, match="other data"):
+        again.data("contacts", identity="another")
+    assert again.verify().ok
