@@ -58,7 +58,7 @@ def test_a_run_is_charged_once_and_before_the_first_batch(tmp_path: Path) -> Non
         run.step(batch)
     run.fit(progress=False)
     assert len(entries(tmp_path)) == 1
-    assert "size 64 taken as public" in entries(tmp_path)[0].purpose
+    assert "size 64 taken as public" in entries(tmp_path)[0].content["question"]
 
 
 def test_a_run_learns_and_says_what_it_did(tmp_path: Path) -> None:

@@ -104,8 +104,11 @@ def test_a_ledger_that_was_open_while_facts_changed_charges_nothing(hospital: Le
     contacts = hospital.data("contacts", unit=edge(per_person=20))
     with Ledger.open(place) as other:
         other.declare("contacts", purposes=["care"], why="the board decided")
-    with pytest.raises(LedgerMismatchError, match="was changed since it was opened"):
+    with pytest.raises(InvalidParameterError, match="named purposes only"):
         contacts.charge(Laplace(10), purpose="edges")
+    hospital.declare("contacts", unit=edge(per_person=30), why="somebody has more")
+    with pytest.raises(LedgerMismatchError, match="was changed since it was opened"):
+        contacts.charge(Laplace(10), purpose="care")
     assert hospital.spent() == hospital.data("contacts").spent()
     hospital.data("contacts").charge(Laplace(10), purpose="care")
 

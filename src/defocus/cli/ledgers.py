@@ -126,7 +126,7 @@ def show_units(where: str | None, *, as_json: bool) -> None:
         with found as ledger:
             persons, declared = ledger.person, ledger.datasets()
     if as_json:
-        to_json({"protects": str(persons), "data": [one.to_dict() for one in declared]})
+        to_json({"protects": str(persons), "data": [replace(one, identity=None).to_dict() for one in declared]})
         return
     screen = console()
     screen.print(facts([("protects", persons)]))

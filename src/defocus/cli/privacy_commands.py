@@ -212,7 +212,7 @@ def ledger_declare(
         list[str] | None, typer.Option(help="What it may be used for from now on. May be repeated.")
     ] = None,
     per_person: Annotated[
-        int | None, typer.Option(help="How many rows, edges or events one person has at most from now on.")
+        int | None, typer.Option(min=1, help="How many rows, edges or events one person has at most from now on.")
     ] = None,
     renew: Annotated[bool, typer.Option("--renew", help="The data is a new version, about the same persons.")] = False,
 ) -> None:

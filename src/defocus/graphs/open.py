@@ -30,6 +30,7 @@ from defocus.ledger.declarations import purposes_of
 from defocus.ledger.identity import identity
 from defocus.ledger.text import line
 from defocus.privacy.budgets import Budget
+from defocus.privacy.translation import PERSONS
 from defocus.privacy.units import Unit, node
 
 __all__ = ["AS_LISTED", "Holding", "booked", "called", "open_graph", "place_of"]
@@ -128,7 +129,7 @@ def open_graph(
                 fix="leave engine= out; or write the edges to Parquet.",
             )
         one_way = _direction(directed, opened)
-        facts = {"purposes": purposes_of(purposes), "identity": identity(data, table)}
+        facts: dict[str, Any] = {"purposes": purposes_of(purposes), "identity": identity(data, table)}
         title = called(name, opened, ledger)
         holding = Holding(title, opened.ends, directed=one_way)
         place = place_of(data, table, unit, budget) if ledger is None else ledger
@@ -147,7 +148,8 @@ def open_graph(
         private = Data(read) if there is None or names is None else there.data(names, directed=one_way)
         if book is None:
             book = booked(place, holding, undo, anchor_file, unit=unit, budget=budget, **facts)
-            unit = book.unit
+        book = book.data(book.dataset, unit=unit, **facts)  # declared when nothing can be refused any more
+        unit = book.unit
         public = Public(
             unit,
             None if unit.kind == "node" or names is None else len(names.labels),
@@ -342,7 +344,8 @@ def called(name: str | None, opened: EdgeSource, ledger: Any) -> str:
 
 
 def _found(opened: EdgeSource, ledger: Any) -> str:
-    if opened.name is not None:
+    view = isinstance(ledger, Ledger) and ledger.terms.person is not None
+    if opened.name is not None and not view:
         return opened.name
     if isinstance(ledger, Ledger):
         return _READING.sub("", ledger.dataset, count=1)
@@ -372,21 +375,24 @@ def booked(
 ) -> Ledger:
     """The ledger for this reading of the data, which is made now if there is none.
 
-    One for edges must have been made for the same unit and reading. One for persons holds any graph about them: by
-    default a person is a node. A ledger that was made before columns were written down is opened as it was.
+    One for edges must have been made for the same unit and reading. One for persons holds any graph about them, under
+    its name however it is read: by default a person is a node. A ledger that was made before columns were written down
+    is opened as it was.
     """
     if isinstance(place, Ledger):
         book = place
         book.terms.hold(dataset=None, unit=None, budget=budget)
-    elif unit is None or exists(place):
+    elif unit is None or (exists(place) and "://" not in str(place)):
         book = undo.enter_context(Ledger.open(place, anchor_file=anchor_file, budget=budget))
     else:
         made: dict[str, Any] = {"budget": budget, "unit": unit, "dataset": holding.dataset, **facts}
         book = undo.enter_context(Ledger.open(place, anchor_file=anchor_file, **made))
     name = holding.earlier if book.dataset == holding.earlier else holding.dataset
+    if book.person.kind in PERSONS and name != book.terms.dataset:  # then all readings of a graph have the same facts
+        name = holding.name
     if unit is None and book.person.kind == "user" and name not in {declared.name for declared in book.datasets()}:
         unit = book.unit if book.unit.kind != "user" else node()
-    return book.data(name, unit=unit, **facts)
+    return book.data(name, unit=unit, **facts, declare=False)
 
 
 def _spelt(ends: tuple[str, str]) -> str:

@@ -60,6 +60,7 @@ class Payment:
         "_ledger",
         "_place",
         "_plan",
+        "_purpose",
         "_ranks",
         "_who",
         "key",
@@ -76,11 +77,12 @@ class Payment:
         bits: Bits,
         *,
         budget: Budget | None,
+        purpose: str,
         about: str,
         who: str | None,
     ) -> None:
         self._place, self._plan, self._asked, self._ranks, self._bits = place, run_plan, asked, ranks, bits
-        self._budget, self._about, self._who = budget, about, who
+        self._budget, self._purpose, self._about, self._who = budget, purpose, about, who
         self._ledger = self._opened(make=False)
         self._charged = self._ended = False
         self.key: bytes | None = None
@@ -162,7 +164,8 @@ class Payment:
             self._plan.event,
             ledger=self._ledger,
             price=self._plan.price,
-            purpose=self._about,
+            purpose=self._purpose,
+            question=self._about,
             who=self._who,
             replan=self._replan,
         )

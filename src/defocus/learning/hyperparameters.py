@@ -262,10 +262,8 @@ def search(
     if Ranks().world > 1:
         raise InvalidParameterError("A search is one process.", fix="run it outside of torch.distributed.")
     book = ledger_of(place, unit=unit, budget=budget, new=cost if budget is None else budget)
-    about = (
-        f"{purpose} ({len(tried)} settings, about {float(runs):g} runs of {alone.steps} steps, size {size} as public)"
-    )
-    receipt = charge_run(chosen, ledger=book, price=cost, purpose=about, who=who)
+    about = f"{len(tried)} settings, about {float(runs):g} runs of {alone.steps} steps, size {size} as public"
+    receipt = charge_run(chosen, ledger=book, price=cost, purpose=purpose, question=about, who=who)
     tries = (uniform(len(tried), bits=drawn) for _ in range(number_of_runs(chosen.gamma, chosen.eta, drawn)))
     # Left as they are found: what is drawn from them in each run would tell how many there were.
     # Nor is anything warned of: it may be about private examples, and tell how many runs there were.

@@ -32,7 +32,7 @@ from defocus.noise import Bits
 from defocus.noise.bits import source
 from defocus.privacy.budgets import Budget
 from defocus.privacy.html import html_lines
-from defocus.privacy.units import Unit
+from defocus.privacy.units import Adjacency, Unit
 
 __all__ = [
     "Trainer",
@@ -278,6 +278,12 @@ class Trainer:
         shown = as_metrics(metrics)
         ranks = Ranks()
         place, usual = paying(ranks, ledger, data, unit=unit, budget=budget, size=declared)
+        view = isinstance(place, Ledger) and place.terms.person is not None
+        if sampling in ("shuffled", "fixed size") and (view or unit.per_person) and unit.adjacency is Adjacency.REPLACE:
+            raise InvalidParameterError(
+                "A person of this ledger may be absent from the data, so the number of units is not public.",
+                fix="leave sampling= out.",
+            )
         told = usual if delta is None else probability("delta", delta, one=False)
         given = epsilon is not None or rho is not None
         cost = price(epsilon=epsilon, delta=told if rho is None else delta, rho=rho) if given else None
@@ -318,8 +324,9 @@ class Trainer:
         )
         self._optimizer, self._declared = optimizer, size is not None
         told_how = "declared" if self._declared else "taken as public"
-        about = f"{purpose} (DP-SGD, {self.plan.steps} steps, size {self.plan.size} {told_how})"
-        self._paid = Payment(place, self.plan, asked, ranks, source(bits), budget=budget, about=about, who=who)
+        about = f"DP-SGD, {self.plan.steps} steps, size {self.plan.size} {told_how}"
+        charged: dict[str, Any] = {"budget": budget, "purpose": purpose, "about": about, "who": who}
+        self._paid = Payment(place, self.plan, asked, ranks, source(bits), **charged)
         self._taken = 0
         self._offered: Sample | None = None
         self._turn = threading.RLock()

@@ -40,6 +40,13 @@ class Declaration:
     identity: str | None = None
     """A commitment to which data it is, with its salt, see :func:`commitment`; None where nobody knows."""
 
+    def fits(self, terms: Terms) -> bool:
+        """Whether the unit is one under which persons of the ledger can appear."""
+        try:
+            return self.unit == (terms.unit if self.name == terms.dataset else appearance(terms.unit, self.unit))
+        except DefocusError:
+            return False
+
     def __str__(self) -> str:
         allowed = "" if self.purposes is None else f"; for {'; '.join(self.purposes)}"
         return f"{self.name}: {self.unit}{allowed}"
@@ -81,11 +88,16 @@ class Declaration:
         declared, own = known.get(name), name == terms.dataset
         if own or terms.unit.kind not in PERSONS:
             terms.hold(dataset=name, unit=unit, budget=None)
+        told = facts.get("identity")
+        if declared is None and told is not None:  # the same data under another name has the same facts
+            twins = (one for one in known.values() if one.identity == commitment(told, one.identity))
+            twin = next(twins, None)
+            declared = None if twin is None else replace(twin, name=name)
         if declared is None:
             declared = cls(name, terms.unit if own or unit is None else appearance(terms.unit, unit))
         elif unit is not None and unit != declared.unit and appearance(terms.unit, unit) != declared.unit:
             raise _contradiction(name, "a person appears there as", declared.unit, unit)
-        purposes, told = facts.get("purposes"), facts.get("identity")
+        purposes = facts.get("purposes")
         identity = None if told is None else commitment(told, declared.identity)
         if purposes is not None and declared.purposes is not None and set(purposes) != set(declared.purposes):
             raise _contradiction(name, "it may be used for", "; ".join(declared.purposes), "; ".join(purposes))

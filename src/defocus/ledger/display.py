@@ -14,7 +14,7 @@ from rich.text import Text
 
 from defocus.errors import UnsupportedEventError
 from defocus.ledger.declarations import Declaration
-from defocus.ledger.entries import CHARGE, DATA, GENESIS, Entry, amounts_out
+from defocus.ledger.entries import CHARGE, DATA, GENESIS, RELEASE, Entry, amounts_out
 from defocus.ledger.filter import Guard, Remaining
 from defocus.ledger.terms import Terms
 from defocus.privacy.composition import FixedSequence, single_release_bound
@@ -154,7 +154,7 @@ def cells(entry: Entry, prices: Prices, *, widest: int | None = None) -> tuple[s
     what = _what(entry)
     short = what if widest is None or len(what) <= widest else f"{what[: widest - 1]}…"
     when = entry.time[:16].replace("T", " ")
-    purpose = entry.purpose if entry.kind == CHARGE else ""  # that of a release is that of its charge
+    purpose = "" if entry.kind == RELEASE else entry.purpose  # that of a release is that of its charge
     return str(entry.sequence), when, entry.who, purpose, short, prices.epsilon(entry), *prices.shares(entry)
 
 

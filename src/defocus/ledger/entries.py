@@ -30,6 +30,7 @@ __all__ = [
     "GENESIS",
     "NO_HASH",
     "RELEASE",
+    "WITHHELD",
     "Entry",
     "amounts_in",
     "amounts_out",
@@ -45,6 +46,8 @@ __all__ = [
 
 GENESIS, CHARGE, RELEASE, DATA = "genesis", "charge", "release", "data"
 NO_HASH = "0" * 64
+WITHHELD = "withheld"
+"""What is shown of the identity of a data set."""
 _TAG = b"defocus ledger entry 1\n"
 _FIELDS = {
     GENESIS: frozenset({"terms"}),
@@ -126,8 +129,11 @@ class Entry:
         return digest(self.body)
 
     def to_dict(self) -> dict[str, Any]:
-        """The entry with JSON types only, its own hash included."""
+        """The entry with JSON types only, its own hash included; which data it is about is not shown."""
         fields: dict[str, Any] = json.loads(self.body)
+        data = fields.get("data")
+        if isinstance(data, dict) and data.get("identity") is not None:
+            data["identity"] = WITHHELD  # with its salt, a guess of the data could be tried
         return fields | {"hash": self.hash}
 
 

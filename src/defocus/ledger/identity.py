@@ -19,7 +19,6 @@ __all__ = ["identity"]
 _BLOCKS, _BLOCK = 64, 1 << 16
 """So many blocks of so many bytes are read of a file, the first and the last among them."""
 _DATABASES = (".duckdb", ".ddb", ".db")
-_KEPT = (".ledger", ".anchor", ".lock")
 
 
 def identity(data: Any, table: str | None = None) -> str | None:
@@ -27,7 +26,7 @@ def identity(data: Any, table: str | None = None) -> str | None:
 
     Assumes:
         It tells files apart that were mistaken for each other. It is no proof: bytes between the samples of a file
-        above 4 MiB may differ.
+        above 4 MiB may differ, and of a DuckDB file only its name and the table are looked at.
 
     >>> identity("postgresql://ann:secret@db.example/clinic?sslmode=require", "stays")
     'postgresql db.example:5432/clinic stays'
@@ -58,8 +57,11 @@ def _address(address: str, table: str | None) -> str | None:
         return None
     if not url.get_backend_name().startswith("postgres"):
         return None
-    host = url.host or url.query.get("host") or "localhost"
-    return f"postgresql {host}:{url.port or 5432}/{url.database or ''} {table or ''}"
+    query = {key: value if isinstance(value, str) else ",".join(value) for key, value in url.query.items()}
+    host, port = (url.host or query.get("host") or "localhost").lower(), url.port or query.get("port") or 5432
+    database = url.database or query.get("dbname") or url.username or ""
+    where = f"{host}:{port}/{database}{query.get('options', '')}"
+    return f"postgresql {where} {(table or '').removeprefix('public.')}"
 
 
 def _files(listed: list[Any] | tuple[Any, ...]) -> Iterator[Path]:
@@ -72,7 +74,7 @@ def _files(listed: list[Any] | tuple[Any, ...]) -> Iterator[Path]:
 
 def _holds_rows(file: Path) -> bool:
     """Not a ledger, nor what Spark and others write beside their data."""
-    return file.suffix.lower() not in _KEPT and not file.name.startswith(("_", "."))
+    return ".ledger" not in str(file) and not file.name.startswith(("_", "."))
 
 
 def _digest(file: Path) -> str:

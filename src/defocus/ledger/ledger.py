@@ -171,6 +171,7 @@ class Ledger:
         purposes: Iterable[str] | str | None = None,
         identity: str | None = None,
         who: str | None = None,
+        declare: bool = True,
     ) -> "Ledger":
         """The same ledger for one of the data sets about its persons; declared there if it is new.
 
@@ -183,6 +184,7 @@ class Ledger:
             purposes: what it may be used for; any purpose by default.
             identity: what tells this data from other data, in one text, of which only a salted digest is kept.
             who: who declares it; the account's name by default.
+            declare: whether new facts become an entry now; until they do, nothing can be charged.
 
         >>> import tempfile; from defocus.privacy import edge, user
         >>> home = tempfile.TemporaryDirectory()
@@ -192,12 +194,13 @@ class Ledger:
         all edges of one person, at most 20, added or removed; 20
         >>> book.close(); home.cleanup()
         """
+        check_kinds(budget=None, unit=unit)
         title = self._made.dataset if name is None else line("dataset", name, longest=200)
         facts = {"purposes": purposes_of(purposes), "identity": identity}
         with self._chain.end() as (session, last):
             known = self._chain.declarations(session, last)
         declared = Declaration.of(self._made, known, title, unit, **facts)
-        if declared != self._found(known, title) and not self._chain.read_only:
+        if declare and declared != self._found(known, title) and not self._chain.read_only:
             with self._chain.end(write=True) as (session, last):
                 known = self._chain.declarations(session, last)
                 declared = Declaration.of(self._made, known, title, unit, **facts)
@@ -235,6 +238,7 @@ class Ledger:
             renew: whether the data is a new version, about the same persons: which one is noted when it is next opened.
             who: who changes it; the account's name by default.
         """
+        check_kinds(budget=None, unit=unit)
         title, by = self._data.name if name is None else line("dataset", name, longest=200), (whoever(who), why)
         line("why", why)
         if title == self._made.dataset:
@@ -292,19 +296,21 @@ class Ledger:
                 common, as ``Table.part`` does.
         """
         wire, labels = stored_event(event), self._labels(parts)
-        purpose, who = allowed(line("purpose", purpose), self._data.purposes, ""), whoever(who)
+        purpose, who = line("purpose", purpose), whoever(who)
         about = {} if self._terms.person is None else {"data": self.dataset}
         if question is not None:
             about["question"] = line("question", question)
         request = None if request is None else line("request", request, longest=500)
         cost = self._guard.cost(event)
         with self._chain.end(write=True) as (session, last):
-            if self._found(self._chain.declarations(session, last), self._data.name) != self._data:
+            declared = self._found(self._chain.declarations(session, last), self._data.name)
+            if declared is None or declared.unit != self._data.unit:
                 raise LedgerMismatchError(
                     f"What the ledger declares about {self.dataset!r:.80} was changed since it was opened; nothing was"
                     " charged.",
                     fix="open the data again.",
                 )
+            allowed(purpose, declared.purposes, "")
             account = Account.of(self._guard, session, last, labels)
             short = account.short(cost)
             spent, tally, divided = account.charged(cost)

@@ -7,7 +7,8 @@ in a folder beside the ledger, ``visits.ledger.runs/``, in a file that is named 
 import os
 from pathlib import Path
 
-from defocus.ledger.entries import CHARGE, RELEASE, Entry
+from defocus.ledger.declarations import Declaration
+from defocus.ledger.entries import CHARGE, DATA, RELEASE, Entry
 from defocus.ledger.ledger import Ledger
 from defocus.ledger.receipts import Receipt
 from defocus.privacy.wire import from_wire
@@ -34,13 +35,22 @@ def make_run_folder(folder: Path) -> None:
 
 
 def charge_of(ledger: Ledger, sequence: object, digest: object) -> tuple[Receipt, Entry | None] | None:
-    """The receipt of a run, and the entry that notes its end, if there is one; None if it was not charged here."""
+    """The receipt of a run, and the entry that notes its end, if there is one.
+
+    None if it was not charged to this ledger, for this data set, and for persons who appear in it as they do now.
+    """
     charge = release = None
+    unit = ledger.person if ledger.terms.person is None else None
     for each in ledger.entries():
+        if each.kind == DATA and charge is None and each.content["data"]["name"] == ledger.dataset:
+            unit = Declaration.read(each.content["data"]).unit
         if each.sequence == sequence:
             charge = each
         elif each.kind == RELEASE and each.content["charge"] == sequence:
             release = each
     if charge is None or charge.kind != CHARGE or charge.hash != digest:
+        return None
+    about = charge.content.get("data", None if ledger.terms.person is not None else ledger.dataset)
+    if about != ledger.dataset or unit != ledger.unit:  # planned for other data, or for persons who own less
         return None
     return Receipt.of(charge, from_wire(charge.content["event"]), ledger.terms), release

@@ -269,6 +269,7 @@ class _Trail:
     hash: str = NO_HASH
     previous: Entry | None = None
     guard: Guard | None = None
+    terms: Terms | None = None
     charges: set[int] = field(default_factory=set)
     released: set[int] = field(default_factory=set)
     unread: set[int] = field(default_factory=set)
@@ -328,7 +329,7 @@ class _Trail:
             terms = Terms.read(entry.content["terms"])
             if "data" in entry.content:
                 Declaration.read(entry.content["data"])
-            self.guard = Guard.of(terms)
+            self.terms, self.guard = terms, Guard.of(terms)
             self._sum(entry, self.guard.start, None if terms.parts is None else Tally.start(self.guard))
         elif entry.kind == CHARGE:
             self.charges.add(entry.sequence)
@@ -336,7 +337,9 @@ class _Trail:
         elif entry.kind == RELEASE:
             self._release(entry)
         elif self.previous is not None:
-            Declaration.read(entry.content["data"])
+            declared = Declaration.read(entry.content["data"])
+            if self.terms is not None and not declared.fits(self.terms):
+                self.problem(f"entry {entry.sequence} declares a unit that does not translate to that of the ledger")
             self._sum(entry, self.previous.spent, self.previous.tally)
 
     def _cost(self, entry: Entry) -> None:

@@ -240,6 +240,11 @@ def collect(
     """
     event = collection_event(asked, reports=reports, values=values, changes_are_public=changes_are_public)
     public = choice("participation", participation, ("protected", "public")) == "public"
+    if ledger.unit.per_person not in {None, 1}:
+        raise InvalidParameterError(
+            f"A collection is about persons, but the ledger was opened for {ledger.unit}.",
+            fix='open it for the devices: ledger.data("app", unit=dp.user("device")), and say reports= a person.',
+        )
     if ledger.person.kind not in PERSONS and ledger.person.adjacency is not Adjacency.REPLACE:
         raise InvalidParameterError(
             f"A collection is about persons, but the ledger protects {ledger.person}.",
@@ -251,8 +256,8 @@ def collect(
             fix='let everybody report, with or without data, and say participation="public"; or open the ledger with a'
             ' unit whose values are replaced, for example user("phone", replace=True).',
         )
-    domain = getattr(getattr(asked, "design", asked), "domain", None)
-    if public and getattr(domain, "outside", None) == "refuse":
+    domains = [getattr(getattr(asked, "design", asked), "domain", None), *getattr(asked, "domains", {}).values()]
+    if public and any(getattr(domain, "outside", None) == "refuse" for domain in domains):
         raise InvalidParameterError(
             "A device without a value would send nothing: its domain refuses what is none of its values.",
             fix="leave outside= out, so that a missing value has an outcome as well.",

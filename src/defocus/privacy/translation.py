@@ -120,8 +120,6 @@ def appearance(person: Unit, data: Unit) -> Unit:
     all edges of one person, at most 20, added or removed
     >>> print(appearance(user("patient", replace=True), node()))
     one node and its edges, replaced by another
-    >>> appearance(node(max_degree=8), edge()).changes
-    8
     >>> appearance(user("patient"), rows())
     Traceback (most recent call last):
     ...
@@ -148,10 +146,7 @@ def appearance(person: Unit, data: Unit) -> Unit:
         )
     if data.kind in PERSONS:
         return replace(data, adjacency=person.adjacency)
-    owned = data.per_person
-    if owned is None and data.kind == "edge" and person.kind == "node" and person.bound is not None:
-        owned = int(person.bound)
-    if owned is None:
+    if data.per_person is None:
         name = {"event": "item", "weight": f"weight(bound={data.bound}, "}.get(data.kind, data.kind)
         call = f"{name}per_person=…)" if data.kind == "weight" else f"{name}(per_person=…)"
         other = {"rows": 'name the column of the person: user("…")', "edge": "protect the node: node()"}.get(data.kind)
@@ -161,7 +156,7 @@ def appearance(person: Unit, data: Unit) -> Unit:
             "of which one person may have any number",
             f"say how many one person has at most: {call}{f'; or {other}' if other else ''}.",
         )
-    return replace(data, adjacency=person.adjacency, per_person=owned)
+    return replace(data, adjacency=person.adjacency)
 
 
 def _refusal(person: Unit, data: Unit, why: str, fix: str) -> LedgerMismatchError:

@@ -54,8 +54,9 @@ class Unit:
 
     def __post_init__(self) -> None:
         whole = self.kind in _KINDS and (self.column is None) != (self.kind == "user")
-        whole = whole and (self.per_person is None or self.kind in _COUNTED)
-        if not whole or not isinstance(self.adjacency, Adjacency):
+        owned = self.per_person
+        counted = type(owned) is int and owned > 0 and self.kind in _COUNTED
+        if not (whole and (owned is None or counted)) or not isinstance(self.adjacency, Adjacency):
             raise InvalidParameterError(
                 f"{self!r} is not a unit.", fix=f"make one with {', '.join(f'{kind}()' for kind in _KINDS)}."
             )

@@ -155,6 +155,11 @@ def checked_neighbours(mechanism: Mechanism, value: Any, unit: Unit) -> None:
     replaced: some rise while others fall. One report for each unit, where units are added or removed: their number
     shows who is there.
     """
+    if isinstance(mechanism, RandomizedResponse) and np.ndim(value) and unit.per_person not in {None, 1}:
+        raise InvalidParameterError(
+            f"A list of reports has one for each person, but this ledger protects {unit}.",
+            fix="release one report at a time, as many as a person has; or protect persons: unit=user(column).",
+        )
     if isinstance(mechanism, RandomizedResponse) and np.ndim(value) and unit.adjacency is Adjacency.ADD_REMOVE:
         raise InvalidParameterError(
             f"A list of reports has as many entries as there are units, but this ledger protects {unit}, so the"

@@ -14,8 +14,8 @@ from defocus.engines.sources import Source, source, together
 from defocus.errors import InvalidParameterError, LedgerMismatchError, NotDeclaredError
 from defocus.ledger import Ledger, Parts
 from defocus.ledger.anchors import AnchorFile
-from defocus.ledger.creation import beside, check_kinds
-from defocus.ledger.declarations import purposes_of
+from defocus.ledger.creation import beside, check_kinds, exists
+from defocus.ledger.declarations import commitment, purposes_of
 from defocus.ledger.identity import identity
 from defocus.privacy.budgets import Budget
 from defocus.privacy.units import Unit
@@ -122,6 +122,7 @@ def open(  # noqa: A001  # reads as dp.open
             bound=bound,
             purposes=wanted,
             private=dict.fromkeys(private or ()),
+            joined={key: identity(one) for key, one in (private or {}).items()},
             public=dict(public or {}),
             parts=parts,
         )
@@ -148,8 +149,15 @@ class _Said:
     purposes: tuple[str, ...] | None
     private: Mapping[str, str | None] = field(default_factory=dict)
     """Other private tables, and what they call the person where that is said."""
+    joined: Mapping[str, str | None] = field(default_factory=dict)
+    """Which data those are."""
     public: Mapping[str, Any] = field(default_factory=dict)
     parts: str | Declared | None = None
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What the ledger is to know about the data."""
+        return {"unit": self.unit, "purposes": self.purposes, "identity": self.identity}
 
 
 def _from_file(dataset: dataset_file.Dataset, ledger: Ledger | str | Path | None, settings: Mapping[str, Any]) -> Table:
@@ -164,6 +172,7 @@ def _from_file(dataset: dataset_file.Dataset, ledger: Ledger | str | Path | None
         bound=dataset.bound,
         purposes=dataset.purposes or None,
         private={key: other.unit for key, other in dataset.private.items()},
+        joined={key: identity(dataset.paths(other.data), other.table) for key, other in dataset.private.items()},
         public={key: _public(open_dataset(dataset, other)) for key, other in dataset.public.items()},
         parts=dataset.parts,
     )
@@ -183,7 +192,7 @@ def _table(said: _Said, sources: Sequence[Source]) -> Table:
     with ExitStack() as undo:
         book = None
         if said.unit is None:  # then only a ledger that is there can say whom it protects
-            book = _book(said, None, undo)
+            book = _book(said, undo)
         unit = said.unit if book is None else book.unit
         assert unit is not None  # noqa: S101  # one of the two said it
         rows = _rows(sources[0], unit, None)
@@ -198,8 +207,12 @@ def _table(said: _Said, sources: Sequence[Source]) -> Table:
             key: replace(_rows(one, unit, person), words=(f"of the table {key}",)) for (key, person), one in persons
         }
         fitting(said.bound, people=rows.unit is not None)
-        book = _book(said, in_ledger(rows.division), undo) if book is None else book
-        book.terms.hold(dataset=None, unit=None, budget=None, parts=in_ledger(rows.division))
+        parts = in_ledger(rows.division)
+        book = _book(said, undo, parts) if book is None else book
+        book.terms.hold(dataset=None, unit=None, budget=None, parts=parts)
+        for key, told in said.joined.items():
+            _same_purposes(key, told, book)
+        book = book.data(said.name, **said.facts)  # declared when nothing can be refused any more
         opened = Table(
             rows=rows,
             ledger=book,
@@ -212,20 +225,34 @@ def _table(said: _Said, sources: Sequence[Source]) -> Table:
     return opened
 
 
-def _book(said: _Said, parts: Parts | None, undo: ExitStack) -> Ledger:
-    """The ledger, which must have been made for this unit, budget and data, or is made for them now."""
+def _book(said: _Said, undo: ExitStack, parts: Parts | None = None) -> Ledger:
+    """The ledger, which must have been made for this budget, and for this data or its persons, or is made now."""
     try:
-        facts: dict[str, Any] = {"unit": said.unit, "purposes": said.purposes, "identity": said.identity}
-        if isinstance(said.ledger, Ledger):
-            said.ledger.terms.hold(dataset=None, unit=None, budget=said.budget)
-            return said.ledger.data(said.name, **facts)
-        terms: dict[str, Any] = {"budget": said.budget, "dataset": said.name, "parts": parts, **facts}
-        return undo.enter_context(Ledger.open(said.ledger, anchor_file=said.anchor_file, **terms))
+        book = said.ledger
+        if isinstance(book, Ledger):
+            book.terms.hold(dataset=None, unit=None, budget=said.budget)
+        else:
+            known = exists(book) and (said.unit is None or "://" not in str(book))
+            made = {} if known else {"dataset": said.name, "parts": parts, **said.facts}
+            terms: dict[str, Any] = {"budget": said.budget, **made}
+            book = undo.enter_context(Ledger.open(book, anchor_file=said.anchor_file, **terms))
+        return book.data(said.name, **said.facts, declare=False)
     except LedgerMismatchError as problem:
         if said.named or "dataset: " not in problem.what:
             raise
         hint = f"nobody named the data, so it was taken for {said.name!r:.80}: pass name= if the ledger calls it"
         raise LedgerMismatchError(problem.what, fix=f"{hint} otherwise; or {problem.fix}") from None
+
+
+def _same_purposes(key: str, told: str | None, book: Ledger) -> None:
+    """Refuse a private table that the ledger knows for other purposes than the table it is joined to."""
+    for declared in book.datasets() if told is not None else ():
+        same = declared.identity is not None and declared.identity == commitment(told or "", declared.identity)
+        if same and declared.purposes is not None and set(declared.purposes) != set(book.purposes or ()):
+            raise LedgerMismatchError(
+                f"The private table {key!r:.60} may be used for {'; '.join(declared.purposes)} only.",
+                fix="open the table that it is joined to for the same purposes=.",
+            )
 
 
 def _sources(make: Iterable[Callable[[], Source]], memory: str | None, threads: int | None) -> list[Source]:
@@ -243,7 +270,8 @@ def _sources(make: Iterable[Callable[[], Source]], memory: str | None, threads: 
 
 def _called(opened: Source, ledger: object) -> str:
     """What the data is called where nobody says: as its file or table is, and a frame as in its ledger."""
-    if (opened.origin.frame is not None or opened.origin.spark is not None) and isinstance(ledger, Ledger):
+    in_memory = opened.origin.frame is not None or opened.origin.spark is not None
+    if isinstance(ledger, Ledger) and (in_memory or ledger.terms.person is not None):
         return ledger.dataset
     return opened.name
 

@@ -102,7 +102,7 @@ def labels(declared: object, purse: FitBudget) -> Labels:
             fix="declare them with classes=[…].",
         )
     epsilon = min(float(price.epsilon) / _EPSILON, _MOST_EPSILON)
-    return Labels(None, PartitionSelection(epsilon=epsilon, delta=float(price.delta) / _DELTA, replace=purse.replace))
+    return Labels(None, PartitionSelection(epsilon=epsilon, delta=float(price.delta) / _DELTA, replace=purse.moves > 1))
 
 
 def numbered(y: Marks, classes: NDArray[Any]) -> NDArray[np.int64]:

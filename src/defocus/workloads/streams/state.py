@@ -40,7 +40,7 @@ from pathlib import Path
 from typing import Any, Protocol, final
 
 from defocus.errors import DefocusError, InvalidParameterError, StreamStateError
-from defocus.ledger import Ledger
+from defocus.ledger import Ledger, Receipt
 from defocus.ledger.entries import CHARGE
 from defocus.ledger.lock import LockableFile, file_lock, lock_path, sync_directory
 from defocus.ledger.runs import charge_of, make_run_folder, run_file
@@ -144,10 +144,10 @@ class FileCodes:
 class LedgerCodes:
     """Entries of a ledger that cost nothing; the first that follows a state is the one that counts."""
 
-    __slots__ = ("_ledger", "_stream")
+    __slots__ = ("_digest", "_ledger", "_stream")
 
     def __init__(self, ledger: Ledger, digest: str) -> None:
-        self._ledger, self._stream = ledger, f"running sum {digest[:32]}: "
+        self._ledger, self._digest, self._stream = ledger, digest, f"running sum {digest[:32]}: "
 
     def ready(self) -> None:
         """See the protocol: a ledger that was charged can note."""
@@ -166,7 +166,7 @@ class LedgerCodes:
         """See the protocol."""
         name = f"{self._stream}{before or 'start'} is followed by {after}"
         if self.newest() == before:
-            charge(NOTHING, ledger=self._ledger, purpose="keep a state of a running sum", request=name)
+            note(self._ledger, self._digest, "keep a state of a running sum", request=name)
         if self.newest() != after:
             raise not_the_newest()
 
@@ -232,13 +232,20 @@ def paid(ledger: Ledger, kept: Mapping[str, Any]) -> Event:
     return charged[0].event
 
 
+def note(ledger: Ledger, digest: str, what: str, *, request: str, who: str | None = None) -> Receipt:
+    """An entry that costs nothing, for the purpose of the charge that paid for the stream."""
+    paid_for = (entry.purpose for entry in ledger.entries() if entry.kind == CHARGE and entry.hash == digest)
+    purpose = next(paid_for, what)
+    return charge(NOTHING, ledger=ledger, purpose=purpose, question=what, who=who, request=request)
+
+
 def take(ledger: Ledger, *, digest: str, number: int, who: str | None) -> None:
     """Leave state ``number`` of the stream that the charge with this hash paid for, or refuse if that was done before.
 
     The ledger appends one entry at a time, so of several that try, one comes first.
     """
     name = f"running sum {digest[:32]}: state {number} is left"
-    mine = charge(NOTHING, ledger=ledger, purpose="resume a running sum", who=who, request=name)
+    mine = note(ledger, digest, "resume a running sum", request=name, who=who)
     takers = (entry for entry in ledger.entries() if entry.kind == CHARGE and entry.content["request"] == name)
     if next(takers).sequence != mine.sequence:
         raise not_the_newest()
