@@ -300,3 +300,11 @@ def test_a_hint_about_the_name_is_given_only_where_the_name_differs(tmp_path: Pa
     with pytest.raises(LedgerMismatchError, match="open it without repeating these") as refused:
         dp.open(frame, unit=dp.rows(), budget=dp.Budget(2), ledger=place)
     assert "nobody named" not in refused.value.fix
+
+
+def test_a_person_who_is_called_otherwise_is_asked_for(home: Path, ledger: Callable[..., Ledger]) -> None:
+    book = ledger(unit=dp.user("patient"), dataset="hospital")
+    with pytest.raises(UnknownColumnError) as refused:
+        dp.open(STAYS, ledger=book, name="stays")
+    assert "unit=dp.user(" in refused.value.fix
+    assert len(book) == 1

@@ -33,6 +33,7 @@ __all__ = [
 MOST = 25
 """So many groups are drawn at most."""
 TEAL, PALE, DARK = "#2a7f76", "#b7cfcc", "#333333"
+_OTHERS = "other data"
 COLOURS = ("#d98c3f", "#5b6fb5", "#b5527f", "#7a9a3c", "#8a6fae", "#4f9dc0", "#a0723f", "#777777")
 """Those of several things in one picture, told apart also by people who see red and green alike."""
 
@@ -156,7 +157,12 @@ def burn_down(left: Sequence[Remaining], labels: Sequence[str], data: Sequence[s
 
     Where charges are about several data sets, ``data`` names that of each, and what a charge took has its colour.
     """
-    colours = {name: COLOURS[place % len(COLOURS)] for place, name in enumerate(dict.fromkeys(data))}
+    named = list(dict.fromkeys(data))
+    if len(named) > len(COLOURS):  # the last colour is for all that have none of their own
+        others = set(named[len(COLOURS) - 1 :])
+        data = [_OTHERS if name in others else name for name in data]
+        named = list(dict.fromkeys(data))
+    colours = dict(zip(named, COLOURS, strict=False))
     rows = {"epsilon": [one.epsilon for one in left], "delta": [one.delta for one in left]}
     shown = [name for name, amounts in rows.items() if name == "epsilon" or any(amounts)]
     figure = blank(7, 2.6 + 1.4 * (len(shown) - 1))

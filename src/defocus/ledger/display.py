@@ -169,7 +169,8 @@ def _what(entry: Entry) -> str:
     if entry.kind == CHARGE:
         data, question = (entry.content.get(name, "") for name in ("data", "question"))
         about = f"{data}: " if data else ""
-        return f"{about}{_parts(entry)}{f'{question}; ' if question else ''}{sketch(charged(entry))}"
+        asked = "" if question in {"", entry.purpose} else f"{question}; "
+        return f"{about}{_parts(entry)}{asked}{sketch(charged(entry))}"
     if entry.kind == DATA:
         return f"declared {Declaration.read(entry.content['data'])}"
     if entry.kind == GENESIS:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from defocus.engines.postgresql import is_address
 from defocus.engines.sources import Source, source, together
-from defocus.errors import InvalidParameterError, LedgerMismatchError, NotDeclaredError
+from defocus.errors import InvalidParameterError, LedgerMismatchError, NotDeclaredError, UnknownColumnError
 from defocus.ledger import Ledger, Parts
 from defocus.ledger.anchors import AnchorFile
 from defocus.ledger.creation import beside, check_kinds, exists
@@ -293,7 +293,11 @@ def _rows(opened: Source, unit: Unit, person: str | None) -> Rows:
             f"A table protects rows or people, not {unit}.", fix='pass unit=dp.user("patient_id") or unit=dp.rows().'
         )
     column = unit.column if person is None else person
-    named = naming(opened, column)
+    try:
+        named = naming(opened, column)
+    except UnknownColumnError as problem:
+        problem.fix += ' Where the person has another name here, say so: unit=dp.user("…").' if person is None else ""
+        raise
     return Rows(named.engine, named.relation, named.schema, column)
 
 
