@@ -302,7 +302,7 @@ def test_a_hint_about_the_name_is_given_only_where_the_name_differs(tmp_path: Pa
     assert "nobody named" not in refused.value.fix
 
 
-def test_a_person_who_is_called_otherwise_is_asked_for(home: Path, ledger: Callable[..., Ledger]) -> None:
+def test_a_person_who_is_called_otherwise_is_asked_for(ledger: Callable[..., Ledger]) -> None:
     book = ledger(unit=dp.user("patient"), dataset="hospital")
     with pytest.raises(UnknownColumnError) as refused:
         dp.open(STAYS, ledger=book, name="stays")
