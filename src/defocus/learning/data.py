@@ -22,8 +22,8 @@ from torch.utils.data import (
 )
 
 from defocus.errors import UnaccountedSamplingError, UnfitDataError
+from defocus.learning.examples import owners
 from defocus.learning.gradients.layouts import Batch
-from defocus.learning.sampling import numbered
 from defocus.noise.ranges import Integers
 
 __all__ = ["Examples", "Units", "Weights", "examples", "without_loader"]
@@ -91,11 +91,11 @@ class Units:
         self._starts: Integers | None = None
         if users is None:
             return
-        owners = np.array([-1 if owner is None else owner for owner in numbered(users, length)], np.int64)
-        self.count = int(owners.max(initial=-1)) + 1
-        order = np.argsort(owners, kind="stable")
-        self._members = order[np.count_nonzero(owners < 0) :]
-        self._starts = np.searchsorted(owners[self._members], np.arange(self.count + 1))
+        owner = owners(users, length)
+        self.count = int(owner.max(initial=-1)) + 1
+        order = np.argsort(owner, kind="stable")
+        self._members = order[np.count_nonzero(owner < 0) :]
+        self._starts = np.searchsorted(owner[self._members], np.arange(self.count + 1))
 
     def examples_of(self, units: Integers) -> tuple[Integers, Weights]:
         """The examples of these units, and the weight of each: one over how many its unit has."""

@@ -37,7 +37,8 @@ class PrivateEstimator(BaseEstimator, ABC):
         rho: the price of one fit, instead of epsilon and delta.
         ledger: the ledger that is charged for every fit: open, or its place. Rows in memory have no place of their own,
             so a fit without a ledger is refused.
-        unit: whom it protects, ``rows()`` or ``rows(replace=True)``; as the ledger says by default.
+        unit: whom it protects, ``rows()``, or ``user("id")`` with ``fit(X, y, users=…)``; as the ledger says by
+            default.
         budget: the total of the ledger, with which it is made if it does not exist.
         purpose: why, for the ledger; the name of the estimator by default.
         who: by whom, for the ledger; the account's name by default.
@@ -72,10 +73,10 @@ class PrivateEstimator(BaseEstimator, ABC):
         return {name: value for name, value in parameters.items() if name != "random_state" or value is not None}
 
     @abstractmethod
-    def fit(self, X: Any, y: Any = None) -> Any:
-        """Charge, then fit."""
+    def fit(self, X: Any, y: Any = None, users: Any = None) -> Any:
+        """Charge, then fit; ``users`` says whose each row is, for a ledger that protects ``user(…)``."""
 
-    def _told(self) -> tuple[Self, FitBudget, Bits]:
+    def _told(self, users: Any) -> tuple[Self, FitBudget, Bits]:
         """The parameters as they are now, what a fit may spend, and where its noise comes from.
 
         A fit goes by this copy alone: were a parameter set while it lasts, it would do other things than it paid for.
@@ -87,7 +88,7 @@ class PrivateEstimator(BaseEstimator, ABC):
             )
         told: Self = clone(self)
         named = ("epsilon", "delta", "rho", "ledger", "unit", "budget")
-        return told, fit_budget(**{name: getattr(told, name) for name in named}), source(told.bits)
+        return told, fit_budget(**{name: getattr(told, name) for name in named}, users=users), source(told.bits)
 
     def _spend(
         self, plan: Plan, means: FitBudget, compute: Callable[[], _Made], written: Callable[[_Made], Any]

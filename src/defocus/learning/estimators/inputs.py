@@ -22,7 +22,8 @@ from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from defocus.errors import InvalidParameterError, UnfitDataError, positive
 from defocus.errors.checks import Plain, guarded, number
-from defocus.learning.estimators.grid import Ball, Floats, Matrix
+from defocus.learning.estimators.grid import Ball, Floats, Matrix, Persons
+from defocus.learning.examples import owners
 from defocus.mechanisms.grid import columns_of, declared, read_column
 from defocus.privacy.numbers import nearest
 
@@ -37,6 +38,7 @@ __all__ = [
     "marks",
     "numbers",
     "outward",
+    "persons_of",
     "scaled",
     "seen",
     "seen_with",
@@ -287,6 +289,11 @@ def seen_with(
     if len(target) != rows.shape[0]:
         raise UnfitDataError("X and y have different numbers of rows.", fix="pass one target for each row.")
     return rows, target
+
+
+def persons_of(users: Any, length: int) -> Persons | None:
+    """Whose each row is; None where nobody said. Refused by type and length alone."""
+    return None if users is None else Persons(owners(users, length))
 
 
 def _attempted(check: Callable[[], Any], words: Mapping[str, tuple[str, str]]) -> tuple[Any, Exception | None]:

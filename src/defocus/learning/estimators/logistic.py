@@ -25,7 +25,7 @@ from defocus.learning.estimators.descent import (
 )
 from defocus.learning.estimators.fit_budget import FitBudget, Plan
 from defocus.learning.estimators.grid import Ball, Floats, Held, Rows
-from defocus.learning.estimators.inputs import held, in_units_of_data, scaled, seen, seen_with
+from defocus.learning.estimators.inputs import held, in_units_of_data, persons_of, scaled, seen, seen_with
 from defocus.learning.estimators.labels import Labels, labels, none_found, numbered
 from defocus.learning.estimators.perturbation import Perturbation, objective, output
 from defocus.noise import Bits
@@ -127,14 +127,15 @@ class LogisticRegression(ScoredClassifier):
     C: Any = None
     max_iter: int = 400
 
-    def fit(self, X: Any, y: Any = None) -> "LogisticRegression":
-        """Charge, then fit."""
-        told, means, drawn = self._told()
+    def fit(self, X: Any, y: Any = None, users: Any = None) -> "LogisticRegression":
+        """Charge, then fit; ``users`` says whose each row is."""
+        told, means, drawn = self._told(users)
         if told.solver not in _SOLVERS:
             raise InvalidParameterError("There is no such solver.", fix=f"choose solver= from {', '.join(_SOLVERS)}.")
         declared = labels(told.classes, means)
         ridge = None if told.C is None else 1 / float(in_range("C", told.C, 1e-300, 1e300))
         rows, target = seen_with(self, X, y, declared.read, sparse=True)
+        persons = persons_of(users, rows.shape[0])
         rows, norm = scaled(rows, told.bounds, told.norm)
         ball = Ball(norm, ROW_BITS, _CONSTANT if told.fit_intercept else 0.0)
         width = rows.shape[1] + bool(told.fit_intercept)
@@ -142,7 +143,7 @@ class LogisticRegression(ScoredClassifier):
             plan = descent_plan(means, declared, width, count("max_iter", told.max_iter))
 
             def compute() -> tuple[NDArray[Any], Floats]:
-                whole = Held(ball.hold(rows))
+                whole = Held(ball.hold(rows), persons)
                 return fitted_by_descent(whole, target, declared, plan, steps=told.max_iter, ridge=ridge, bits=drawn)
 
         else:

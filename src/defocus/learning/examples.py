@@ -1,0 +1,58 @@
+"""The rows of a model and whose each of them is; without PyTorch and without scikit-learn."""
+
+import datetime as dt
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from defocus.errors import UnfitDataError
+from defocus.errors.checks import Plain, guarded, number
+from defocus.mechanisms.grid import declared, read_column
+
+__all__ = ["owners"]
+
+_KINDS = "iufbUSTO"
+"""Whole numbers, fractions, truth values, texts, bytes and objects, by numpy's letters."""
+
+
+def owners(users: Any, length: int) -> NDArray[np.int64]:
+    """The number of the user of each example, counted from zero; -1 for one that is nobody's.
+
+    Guarantee:
+        A type and a length that are declared are refused or not, whatever is in them. Numbers, texts, bytes, dates and
+        UUIDs name a user each; what is missing and anything else names nobody. Equal numbers name one user, and a text
+        that spells a number names another.
+
+    >>> owners(["b", 3, None, 3.0, float("nan"), "b", "3", [3]], 8).tolist()
+    [0, 1, -1, 1, -1, 0, 2, -1]
+    """
+    array = hasattr(users, "__array__") or declared(users) is not None
+    given: tuple[Any, Any] = read_column(users) if array else (users, None)
+    values, there = given
+    if array and values.dtype.kind not in _KINDS:
+        raise UnfitDataError(
+            f"users= must hold numbers or texts, but is of type {str(declared(users))[:40]}.",
+            fix="convert it, for example with users.astype(str).",
+        )
+    if (not isinstance(values, list | tuple | range) and (not array or values.ndim != 1)) or len(values) != length:
+        raise UnfitDataError(
+            "users= must name one user for each example.",
+            fix="pass a list or a one-dimensional array as long as the data.",
+        )
+    keys = [guarded(_key, cell, None) for cell in (values.tolist() if array else values)]
+    places: dict[Any, int] = {}
+    present = [True] * length if there is None else there.tolist()
+    told = zip(keys, present, strict=True)
+    return np.array(
+        [places.setdefault(key, len(places)) if here and key is not None else -1 for key, here in told], np.int64
+    )
+
+
+def _key(cell: Any) -> Plain | tuple[str] | None:
+    """What a user is told apart by; None for nobody."""
+    value: Plain | tuple[str] | None = number(cell)
+    if value is None and isinstance(cell, bytes | UUID | dt.date) and cell == cell:  # noqa: PLR0124 # a missing date
+        value = (repr(cell),)
+    return value if value == value else None  # noqa: PLR0124 # NaN
