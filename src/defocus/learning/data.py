@@ -22,11 +22,12 @@ from torch.utils.data import (
 )
 
 from defocus.errors import UnaccountedSamplingError, UnfitDataError
-from defocus.learning.examples import owners
+from defocus.learning.examples import PrivateExamples, owners
 from defocus.learning.gradients.layouts import Batch
+from defocus.mechanisms.grid import read_column
 from defocus.noise.ranges import Integers
 
-__all__ = ["Examples", "Units", "Weights", "examples", "without_loader"]
+__all__ = ["Examples", "Units", "Weights", "examples", "tensors_of", "without_loader"]
 
 Weights = npt.NDArray[np.float64]
 """How much each example counts."""
@@ -152,6 +153,44 @@ def examples(data: object, example: object = None, probe: Batch | None = None) -
     if isinstance(data, torch.Tensor | np.ndarray | dict | str | bytes):
         raise UnfitDataError(f"The data is of type {type(data).__name__}, without targets.", fix=_FIX)
     return _some(Examples(len(data), _declared(data, example, probe), dataset=data))
+
+
+def tensors_of(table: PrivateExamples) -> tuple[tuple[torch.Tensor, torch.Tensor], list[Any] | None]:
+    """Examples of a table as tensors, and whose each is, where persons are protected.
+
+    Inputs are float32, and NULL is zero. A target with declared values is the place of its value among them, in
+    order; otherwise truth values and whole numbers are int64, and numbers are float32 with one column. A row whose
+    target is NULL, or not one of the declared values, is left out.
+    """
+    inputs, target, persons = table.read_examples()
+    if target is None:
+        raise UnfitDataError(
+            "These examples have no target.", fix='name one: table.examples(["age", "days"], "readmitted").'
+        )
+    values, there = read_column(target)
+    listed = table.target_values
+    if listed is None and values.dtype.kind not in "biuf":
+        raise UnfitDataError(
+            "The target is not a number, and its values are not declared.",
+            fix='declare them before examples(…): table.declare(ward=["A", "B"]).',
+        )
+    if listed is not None:
+        place = {value: number for number, value in enumerate(sorted(listed))}
+        values = np.array([place.get(value, -1) for value in target.to_pylist()])
+        there = values >= 0
+    elif values.dtype.kind == "f":
+        there = ~np.isnan(values)
+    kept = np.ones(len(values), np.bool_) if there is None else there.copy()
+    kept[-1] = False  # which is nobody's
+    number = values.dtype.kind == "f"
+    aims = torch.from_numpy(np.ascontiguousarray(values[kept]))
+    rows = torch.from_numpy(np.nan_to_num(inputs[kept], nan=0.0, posinf=np.inf, neginf=-np.inf))
+    pair = rows.float(), aims.float()[:, None] if number else aims.long()
+    return pair, [person for person, here in zip(persons, kept, strict=True) if here] if _of_persons(table) else None
+
+
+def _of_persons(table: PrivateExamples) -> bool:
+    return table.unit.kind == "user"
 
 
 def _declared(data: Any, example: object, probe: Batch | None) -> Batch:

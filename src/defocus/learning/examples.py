@@ -1,20 +1,66 @@
 """The rows of a model and whose each of them is; without PyTorch and without scikit-learn."""
 
 import datetime as dt
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 
-from defocus.errors import UnfitDataError
+from defocus.errors import InvalidParameterError, UnfitDataError
 from defocus.errors.checks import Plain, guarded, number
+from defocus.ledger import Ledger
 from defocus.mechanisms.grid import declared, read_column
+from defocus.privacy.units import Unit
 
-__all__ = ["owners"]
+__all__ = ["PrivateExamples", "owners", "said_once"]
 
 _KINDS = "iufbUSTO"
 """Whole numbers, fractions, truth values, texts, bytes and objects, by numpy's letters."""
+
+
+@runtime_checkable
+class PrivateExamples(Protocol):
+    """Private rows that know their ledger and what is declared about them, as a table's examples do."""
+
+    @property
+    def ledger(self) -> Ledger:
+        """What is charged."""
+        ...
+
+    @property
+    def unit(self) -> Unit:
+        """Whom the ledger protects."""
+        ...
+
+    @property
+    def input_bounds(self) -> tuple[list[float], list[float]] | None:
+        """The declared least and largest values of the inputs."""
+        ...
+
+    @property
+    def target_bounds(self) -> tuple[float, float] | None:
+        """The declared least and largest value of the target."""
+        ...
+
+    @property
+    def target_values(self) -> list[Any] | None:
+        """The declared values of the target."""
+        ...
+
+    def read_examples(self) -> tuple[NDArray[np.float64], Any, list[Any]]:
+        """Inputs, with NaN for what is missing; targets, or None; persons. The last row is nobody's."""
+        ...
+
+
+def said_once(examples: PrivateExamples, *, ledger: Any, **others: Any) -> None:
+    """Refuse what is said beside examples that say it themselves."""
+    others["ledger"] = None if ledger is examples.ledger else ledger
+    for name, value in others.items():
+        if value is not None:
+            raise InvalidParameterError(
+                f"{name}= was given beside examples of a table, which say it themselves.", fix=f"leave {name}= out."
+            )
 
 
 def owners(users: Any, length: int) -> NDArray[np.int64]:

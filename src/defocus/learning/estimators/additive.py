@@ -83,12 +83,12 @@ class AdditiveModel(ScoredClassifier):
 
     def fit(self, X: Any, y: Any = None, users: Any = None) -> "AdditiveModel":
         """Charge, then fit; ``users`` says whose each row is."""
-        told, means, drawn = self._told(users)
+        told, means, drawn, data = self._told(X, y, users)
         declared, depth = labels(told.classes, means), count("max_depth", told.max_depth)
         if depth > _DEEPEST:
             raise InvalidParameterError(f"max_depth must be at most {_DEEPEST}.", fix="use fewer, wider parts.")
-        rows, target = seen_with(self, X, y, declared.read)
-        persons = persons_of(users, rows.shape[0])
+        rows, target = seen_with(self, data.X, data.y, declared.read)
+        persons = persons_of(data.users, rows.shape[0])
         bounds = bounds_of(told.bounds, rows.shape[1])
         trees = Trees(rows.shape[1], depth)
         plan = descent_plan(means, declared, trees.width, count("max_iter", told.max_iter))
@@ -101,7 +101,7 @@ class AdditiveModel(ScoredClassifier):
         classes, w = self._spend(plan, means, compute, lambda made: [made[1].tolist()])
         if not len(classes):
             raise none_found()
-        self.classes_ = classes
+        self.classes_, self.bounds_ = classes, told.bounds
         table = np.asarray(trees.spread() @ w) / 2**ROW_BITS
         self.curves_ = table[:-1].reshape(rows.shape[1], 2**depth, -1)
         self.intercept_ = table[-1]
@@ -111,7 +111,7 @@ class AdditiveModel(ScoredClassifier):
     def _scored(self, X: Any) -> Floats:
         check_is_fitted(self)
         rows = seen(self, X, reset=False)
-        cells = bounds_of(self.bounds, rows.shape[1]).cells(rows, self.curves_.shape[1])
+        cells = bounds_of(self._limits, rows.shape[1]).cells(rows, self.curves_.shape[1])
         scores: Floats = self.curves_[np.arange(rows.shape[1]), cells].sum(axis=1) + self.intercept_
         return scores
 

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from defocus.errors import InvalidParameterError
 from defocus.learning.estimators.fit_budget import FitBudget, Plan, fit_budget
+from defocus.learning.estimators.inputs import Data, data_of
 from defocus.ledger import Ledger
 from defocus.noise import Bits
 from defocus.noise.bits import source
@@ -76,8 +77,8 @@ class PrivateEstimator(BaseEstimator, ABC):
     def fit(self, X: Any, y: Any = None, users: Any = None) -> Any:
         """Charge, then fit; ``users`` says whose each row is, for a ledger that protects ``user(…)``."""
 
-    def _told(self, users: Any) -> tuple[Self, FitBudget, Bits]:
-        """The parameters as they are now, what a fit may spend, and where its noise comes from.
+    def _told(self, X: Any, y: Any, users: Any) -> tuple[Self, FitBudget, Bits, Data]:
+        """The parameters as they are now, what a fit may spend, where its noise comes from, and what it is fitted to.
 
         A fit goes by this copy alone: were a parameter set while it lasts, it would do other things than it paid for.
         """
@@ -88,7 +89,14 @@ class PrivateEstimator(BaseEstimator, ABC):
             )
         told: Self = clone(self)
         named = ("epsilon", "delta", "rho", "ledger", "unit", "budget")
-        return told, fit_budget(**{name: getattr(told, name) for name in named}, users=users), source(told.bits)
+        data = data_of(told, X, y, users)
+        means = fit_budget(**{name: getattr(told, name) for name in named}, persons=data.persons)
+        return told, means, source(told.bits), data
+
+    @property
+    def _limits(self) -> Any:
+        """The bounds that the last fit held rows to; of a restored model, its own."""
+        return self.__dict__.get("bounds_", getattr(self, "bounds", None))
 
     def _spend(
         self, plan: Plan, means: FitBudget, compute: Callable[[], _Made], written: Callable[[_Made], Any]

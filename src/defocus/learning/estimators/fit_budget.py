@@ -101,11 +101,11 @@ def _opened(ledger: Ledger | str, unit: Unit | None, budget: Budget | None) -> A
 
 
 def fit_budget(
-    *, epsilon: Any, delta: Any, rho: Any, ledger: Any, unit: Any, budget: Any, users: Any = None
+    *, epsilon: Any, delta: Any, rho: Any, ledger: Any, unit: Any, budget: Any, persons: bool = False
 ) -> FitBudget:
     """What a fit may cost by these parameters of an estimator, and the ledger that it is charged to.
 
-    With ``users``, each row is somebody's, and the ledger protects these persons; without, it protects rows. A ledger
+    With ``persons``, each row is somebody's, and the ledger protects these persons; without, it protects rows. A ledger
     that is named and does not exist is made when the fit is charged, if its total ``budget`` is given.
     """
     check_kinds(budget=budget, unit=unit)
@@ -115,12 +115,12 @@ def fit_budget(
     if budget is None or exists(book):
         with _opened(book, unit, budget) as opened:
             protected, total = opened.unit, opened.budget
-    if users is not None and protected.kind != "user":
+    if persons and protected.kind != "user":
         raise InvalidParameterError(
             f"users= says whose each row is, but the unit is {protected}.",
             fix='protect persons with unit=dp.user("person") and a ledger that does, or leave users= out.',
         )
-    if users is None and protected.kind != "rows":
+    if not persons and protected.kind != "rows":
         raise InvalidParameterError(
             f"An estimator sees rows, but the unit is {protected}.",
             fix="say whose each row is: fit(X, y, users=…); or make one row of everything about one person, and say so"

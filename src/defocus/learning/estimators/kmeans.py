@@ -95,11 +95,10 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, Pr
 
     def fit(self, X: Any, y: Any = None, users: Any = None) -> "KMeans":
         """Charge, then fit; ``users`` says whose each row is, and ``y`` is not looked at."""
-        del y
-        told, means, drawn = self._told(users)
+        told, means, drawn, data = self._told(X, y, users)
         clusters, rounds = count("n_clusters", told.n_clusters), count("max_iter", told.max_iter)
-        rows = seen(self, X, reset=True)
-        persons = persons_of(users, rows.shape[0])
+        rows = seen(self, data.X, reset=True)
+        persons = persons_of(data.users, rows.shape[0])
         width = rows.shape[1]
         moved, norm = scaled(rows, told.bounds, told.norm)
         ball = Ball(norm, _BITS)
@@ -137,7 +136,10 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, Pr
         centres = self._spend(plan, means, compute, lambda made: made.tolist())
         self.cluster_centers_ = outward(centres * (norm / ball.radius), told.bounds, cut=True)
         self.n_iter_ = rounds
-        self.labels_ = self.predict(X)
+        self.bounds_ = told.bounds
+        self.__dict__.pop("labels_", None)
+        if data.X is X:  # rows of a table have no order to label them in
+            self.labels_ = self.predict(X)
         return self
 
     def predict(self, X: Any) -> NDArray[np.int64]:
@@ -159,9 +161,9 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, Pr
         """Rows and centres in the units in which distances are measured."""
         check_is_fitted(self)
         rows = seen(self, X, reset=False)
-        kept = held(rows, self.bounds, self.norm)
+        kept = held(rows, self._limits, self.norm)
         dense: Floats = kept.toarray() if hasattr(kept, "toarray") else kept
-        moved, centres = (scaled(points, self.bounds, self.norm)[0] for points in (dense, self.cluster_centers_))
+        moved, centres = (scaled(points, self._limits, self.norm)[0] for points in (dense, self.cluster_centers_))
         return moved, centres
 
 

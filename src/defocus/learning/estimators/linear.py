@@ -116,14 +116,14 @@ class LinearRegression(RegressorMixin, PrivateEstimator):
 
     def fit(self, X: Any, y: Any = None, users: Any = None) -> "LinearRegression":
         """Charge, then fit; ``users`` says whose each row is."""
-        told, means, drawn = self._told(users)
+        told, means, drawn, data = self._told(X, y, users)
         if told.solver not in _SOLVERS:
             raise InvalidParameterError("There is no such solver.", fix=f"choose solver= from {', '.join(_SOLVERS)}.")
         aim = bounds_of(told.target, 1)
         ridge = None if told.alpha is None else float(positive("alpha", told.alpha))
         clip, steps = float(in_range("clip", told.clip, 1e-3, 2)), count("max_iter", told.max_iter)
-        rows, values = seen_with(self, X, y, numbers, sparse=True)
-        persons = persons_of(users, rows.shape[0])
+        rows, values = seen_with(self, data.X, data.y, numbers, sparse=True)
+        persons = persons_of(data.users, rows.shape[0])
         rows, norm = scaled(rows, told.bounds, told.norm)
         descends = told.solver == "descent"
         ball = Ball(norm, ROW_BITS if descends else _BITS, _CONSTANT if told.fit_intercept else 0.0)
@@ -145,14 +145,14 @@ class LinearRegression(RegressorMixin, PrivateEstimator):
         coef = w[np.newaxis, : rows.shape[1]] * (half * ball.radius / (norm * 2**ball.bits))
         intercept = np.array([middle + (half * w[-1] * ball.intercept / 2**ball.bits if told.fit_intercept else 0.0)])
         (self.coef_,), (self.intercept_,) = in_units_of_data(coef, intercept, told.bounds)
-        self.n_iter_ = steps if descends else 1
+        self.n_iter_, self.bounds_ = steps if descends else 1, told.bounds
         return self
 
     def predict(self, X: Any) -> Floats:
         """The expected target of each row, held to the bounds or the ball as when fitting."""
         check_is_fitted(self)
         rows = seen(self, X, reset=False, sparse=True)
-        predicted: Floats = held(rows, self.bounds, self.norm) @ self.coef_ + self.intercept_
+        predicted: Floats = held(rows, self._limits, self.norm) @ self.coef_ + self.intercept_
         return predicted
 
 

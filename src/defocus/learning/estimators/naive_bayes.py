@@ -79,10 +79,10 @@ class NaiveBayes(ClassifierMixin, PrivateEstimator):
 
     def fit(self, X: Any, y: Any = None, users: Any = None) -> "NaiveBayes":
         """Charge, then fit; ``users`` says whose each row is."""
-        told, means, drawn = self._told(users)
+        told, means, drawn, data = self._told(X, y, users)
         declared, bins = labels(told.classes, means), whole("n_bins", told.n_bins, at_least=2)
-        rows, target = seen_with(self, X, y, declared.read)
-        persons = persons_of(users, rows.shape[0])
+        rows, target = seen_with(self, data.X, data.y, declared.read)
+        persons = persons_of(data.users, rows.shape[0])
         bounds = bounds_of(told.bounds, rows.shape[1])
         if bins > 1 << 16:
             raise InvalidParameterError("n_bins must be at most 65536.", fix="use wider bins.")
@@ -105,7 +105,7 @@ class NaiveBayes(ClassifierMixin, PrivateEstimator):
         classes, counts, error = self._spend(plan, means, compute, lambda made: made[1].tolist())
         if not len(classes):
             raise none_found()
-        self.classes_ = classes
+        self.classes_, self.bounds_ = classes, told.bounds
         lifted = np.maximum(counts, min(error, max(1.0, counts.mean() / 2)))
         totals = np.maximum(counts.sum(axis=2).mean(axis=1), error * math.sqrt(bins))
         self.class_log_prior_ = np.log(totals / totals.sum())
@@ -116,7 +116,7 @@ class NaiveBayes(ClassifierMixin, PrivateEstimator):
         """The logarithms of the probabilities of the classes."""
         check_is_fitted(self)
         rows = seen(self, X, reset=False)
-        cells = bounds_of(self.bounds, rows.shape[1]).cells(rows, self.feature_log_prob_.shape[2])
+        cells = bounds_of(self._limits, rows.shape[1]).cells(rows, self.feature_log_prob_.shape[2])
         joint = self.class_log_prior_ + self.feature_log_prob_[:, np.arange(rows.shape[1]), cells].sum(axis=2).T
         logarithms: Floats = joint - logsumexp(joint, axis=1, keepdims=True)
         return logarithms

@@ -79,10 +79,9 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):
 
     def fit(self, X: Any, y: Any = None, users: Any = None) -> "PCA":
         """Charge, then fit; ``users`` says whose each row is, and ``y`` is not looked at."""
-        del y
-        told, means, drawn = self._told(users)
-        rows = seen(self, X, reset=True)
-        persons = persons_of(users, rows.shape[0])
+        told, means, drawn, data = self._told(X, y, users)
+        rows = seen(self, data.X, reset=True)
+        persons = persons_of(data.users, rows.shape[0])
         width = rows.shape[1]
         wanted = width if told.n_components is None else count("n_components", told.n_components)
         if wanted > width:
@@ -112,22 +111,22 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):
         self.explained_variance_ = values[::-1][:wanted].clip(0)
         self.explained_variance_ratio_ = self.explained_variance_ / max(float(values.clip(0).sum()), 1e-300)
         self.mean_ = outward(mean, told.bounds, cut=True)
-        self.n_components_ = wanted
+        self.n_components_, self.bounds_ = wanted, told.bounds
         return self
 
     def transform(self, X: Any) -> Floats:
         """The coordinates of rows along the components; with ``bounds``, of features that go from -1 to 1."""
         check_is_fitted(self)
         rows = seen(self, X, reset=False)
-        moved, mean = (scaled(points, self.bounds, self.norm)[0] for points in (rows, self.mean_[np.newaxis]))
+        moved, mean = (scaled(points, self._limits, self.norm)[0] for points in (rows, self.mean_[np.newaxis]))
         projected: Floats = (np.nan_to_num(moved) - mean) @ self.components_.T
         return projected
 
     def inverse_transform(self, X: Any) -> Floats:
         """Rows with these coordinates."""
         check_is_fitted(self)
-        mean, _ = scaled(self.mean_[np.newaxis], self.bounds, self.norm)
-        return outward(np.asarray(X, dtype=np.float64) @ self.components_ + mean, self.bounds)
+        mean, _ = scaled(self.mean_[np.newaxis], self._limits, self.norm)
+        return outward(np.asarray(X, dtype=np.float64) @ self.components_ + mean, self._limits)
 
     @property
     def _n_features_out(self) -> int:
@@ -189,10 +188,9 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
 
     def fit(self, X: Any, y: Any = None, users: Any = None) -> "StandardScaler":
         """Charge, then fit; ``users`` says whose each row is, and ``y`` is not looked at."""
-        del y
-        told, means, drawn = self._told(users)
-        rows = seen(self, X, reset=True)
-        persons = persons_of(users, rows.shape[0])
+        told, means, drawn, data = self._told(X, y, users)
+        rows = seen(self, data.X, reset=True)
+        persons = persons_of(data.users, rows.shape[0])
         width = rows.shape[1]
         also, declared = NOTHING, None if told.bounds is None else bounds_of(told.bounds, width)
         if declared is None:
@@ -273,4 +271,5 @@ def _magnitudes(values: Floats, finder: RangeFinding) -> NDArray[np.int64]:
 
 def _powers(shares: Floats) -> Floats:
     """Features that go from -1 to 1, their squares, and one, in steps."""
-    return np.rint(np.column_stack([shares, shares**2, np.ones(len(shares))]) * 2**_BITS)
+    powers: Floats = np.rint(np.column_stack([shares, shares**2, np.ones(len(shares))]) * 2**_BITS)
+    return powers
