@@ -331,9 +331,10 @@ def data_of(told: Any, X: Any, y: Any, users: Any) -> Data:
         return Data(lambda: (X, y, users), persons=users is not None)
     said_once(X, ledger=told.ledger, y=y, users=users)
     told.ledger = X.ledger
+    bounds = X.input_bounds
     usual = {field.name: field.default for field in fields(told)}
     facts: dict[str, tuple[Any, Callable[[Any], Any]]] = {
-        "bounds": (X.input_bounds, lambda ends: _ends(ends, len(X.input_bounds[0]))),
+        "bounds": (bounds, lambda ends: _ends(ends, 0 if bounds is None else len(bounds[0]))),
         "target": (X.target_bounds, lambda ends: _ends(ends, 1)),
         "classes": (X.target_values, lambda listed: {mark(each) for each in listed}),
     }
